@@ -1,0 +1,87 @@
+// Which part of the source may know which other: core ← store ← engine ← {http, cli}, without cycles.
+// Imports of types count as well: a layer that names another layer's types depends on it.
+
+// Seen as a path where installed, as a bare name where not.
+const DRIVERS = "(^|node_modules/)(@types/)?(pg|pg-[a-z-]+|@photostructure/sqlite)(/|$)";
+
+/** Files of `layer` may import their own layer and the `allowed` ones, nothing else of the source. */
+function only(layer, allowed) {
+  return {
+    name: `${layer}-knows-only-${allowed.join("-") || "itself"}`,
+    severity: "error",
+    from: { path: `^src/${layer}/`, pathNot: "\\.test\\.ts$" },
+    to: { path: "^src/", pathNot: `^src/(${[layer, ...allowed].join("|")})/` },
+  };
+}
+
+module.exports = {
+  forbidden: [
+    {
+      name: "no-cycles",
+      severity: "error",
+      from: {},
+      to: { circular: true },
+    },
+    {
+      name: "no-unresolvable",
+      comment: "What is imported exists.",
+      severity: "error",
+      from: {},
+      to: { couldNotResolve: true },
+    },
+    {
+      name: "core-is-pure",
+      comment: "No built-in module and no package: the same arguments always give the same answer.",
+      severity: "error",
+      from: { path: "^src/core/", pathNot: "\\.test\\.ts$" },
+      to: { pathNot: "^src/core/" },
+    },
+    only("adapters", ["core"]),
+    only("store", ["core", "adapters"]),
+    only("telemetry", ["core"]),
+    only("locks", ["core", "store", "adapters", "telemetry"]),
+    only("engine", ["core", "store", "adapters", "locks", "telemetry"]),
+    only("http", ["core", "store", "engine", "adapters", "locks", "telemetry"]),
+    {
+      name: "drivers-only-in-store",
+      comment: "Everything else speaks to a database through the store's verbs.",
+      severity: "error",
+      from: { path: "^src/", pathNot: "^src/store/" },
+      to: { path: DRIVERS },
+    },
+    {
+      name: "no-tests-in-product",
+      severity: "error",
+      from: { path: "^src/", pathNot: "\\.test\\.ts$" },
+      to: { path: "(\\.test\\.ts$|^test/|^examples/|^bench/|^scripts/)" },
+    },
+    {
+      name: "nobody-imports-the-entry",
+      comment: "The entry point gathers; importing it from inside would close a circle.",
+      severity: "error",
+      from: { path: "^src/", pathNot: "\\.test\\.ts$|^src/cli/|^src/testing/" },
+      to: { path: "^src/index\\.ts$" },
+    },
+    {
+      name: "no-undeclared-packages",
+      comment: "A package that ships may import only what package.json lists as dependencies.",
+      severity: "error",
+      from: { path: "^src/", pathNot: "\\.test\\.ts$" },
+      to: {
+        dependencyTypes: ["npm-dev", "npm-no-pkg", "npm-unknown"],
+        dependencyTypesNot: ["npm", "type-only"],
+        pathNot: "^node_modules/@types/",
+      },
+    },
+  ],
+  options: {
+    // TypeScript 7 offers no parser to other programs yet.
+    parser: "swc",
+    tsPreCompilationDeps: true,
+    doNotFollow: { path: "node_modules" },
+    enhancedResolveOptions: {
+      exportsFields: ["exports"],
+      conditionNames: ["import", "node", "types", "default"],
+    },
+  },
+};

@@ -1,0 +1,173 @@
+// The child's side of a measurement: one process, one contestant, obeying its parent's messages.
+// All stamps are milliseconds of the machine's monotonic clock, which every process on it shares.
+
+import { setTimeout as pause } from "node:timers/promises";
+import { contestantNamed } from "./contestants.mjs";
+
+const MARK_EVERY = 500;
+const REPORT_MS = 5;
+const BATCH = 5000;
+
+const stamp = () => Number(process.hrtime.bigint()) / 1e6;
+const inputsOf = (count, from = 0) =>
+  Array.from({ length: count }, (_, index) => ({ number: from + index, address: "someone@example.org" }));
+
+const { open } = await import(`./${contestantNamed(process.argv[2]).file}`);
+
+/** The opened contestant; opening anew closes nothing, `close` does. */
+let place;
+
+// ---- what the handler notes: a count, a stamp per MARK_EVERY runs, and for pickup a stamp per run
+let handled = 0;
+let firstAt = 0;
+let lastAt = 0;
+let marks = [];
+let starts = null;
+
+function onRun(input) {
+  lastAt = stamp();
+  if (handled === 0) firstAt = lastAt;
+  handled++;
+  if (handled % MARK_EVERY === 0) marks.push(lastAt);
+  if (starts) starts.push([input.number, lastAt]);
+}
+
+function forget() {
+  handled = 0;
+  firstAt = 0;
+  lastAt = 0;
+  marks = [];
+  starts = null;
+}
+
+async function untilHandled(count) {
+  while (handled < count) await pause(2);
+}
+
+async function untilDone() {
+  while (!(await place.isDone())) await pause(2);
+  return stamp();
+}
+
+async function seed({ count, delayMs = 0 }) {
+  for (let done = 0; done < count; done += BATCH) {
+    await place.enqueueMany(inputsOf(Math.min(BATCH, count - done), done), delayMs);
+  }
+}
+
+const actions = {
+  async open(params) {
+    place = await open(params);
+  },
+
+  seed,
+
+  /** Runs a few thousand runs through this process on another database, so that its code is compiled. */
+  async warm({ count, ...params }) {
+    place = await open(params);
+    await seed({ count });
+    forget();
+    await place.start(onRun);
+    await untilHandled(count);
+    await untilDone();
+    await place.stop();
+    await place.close();
+    forget();
+  },
+
+  /** Empties the place: seeds become finished runs. */
+  async drain({ count }) {
+    forget();
+    await place.start(onRun);
+    await untilHandled(count);
+    await untilDone();
+    await place.stop();
+  },
+
+  /** `callers` loops, each waiting for its own call, for a while uncounted and then for `ms`. */
+  async enqueueFor({ callers, warmMs, ms }) {
+    const [input] = inputsOf(1);
+    const begin = stamp() + warmMs;
+    const end = begin + ms;
+    let count = 0;
+    const caller = async () => {
+      for (;;) {
+        await place.enqueue(input);
+        const now = stamp();
+        if (now >= end) return;
+        if (now >= begin) count++;
+      }
+    };
+    await Promise.all(Array.from({ length: callers }, caller));
+    return { perSecond: (count / ms) * 1000 };
+  },
+
+  /** Calls of `size` runs, one after the other, for at least `ms`. */
+  async bulkFor({ size, ms }) {
+    const inputs = inputsOf(size);
+    await place.enqueueMany(inputs);
+    const begin = stamp();
+    let count = 0;
+    while (stamp() - begin < ms) {
+      await place.enqueueMany(inputs);
+      count += size;
+    }
+    return { perSecond: (count / (stamp() - begin)) * 1000 };
+  },
+
+  /** Single calls at random moments; when each was called and when it was acknowledged. */
+  async trickle({ count, gapMs: [shortest, longest] }) {
+    const calls = [];
+    for (const input of inputsOf(count)) {
+      await pause(shortest + Math.random() * (longest - shortest));
+      const calledAt = stamp();
+      await place.enqueue(input);
+      calls.push([input.number, calledAt, stamp()]);
+    }
+    return calls;
+  },
+
+  /** Begins to work. Progress goes to the parent unasked, a few hundred times a second at most. */
+  async go({ keepStarts = false } = {}) {
+    forget();
+    if (keepStarts) starts = [];
+    const cpuBefore = process.cpuUsage();
+    let reported = 0;
+    const timer = setInterval(() => {
+      if (handled === reported) return;
+      reported = handled;
+      process.send({ handled });
+    }, REPORT_MS);
+    timer.unref();
+    actions.cpuMs = () => {
+      const { user, system } = process.cpuUsage(cpuBefore);
+      return (user + system) / 1000;
+    };
+    await place.start(onRun);
+  },
+
+  /** Resolves with the moment at which the contestant's own tables say that nothing is left. */
+  untilDone,
+
+  async notes() {
+    return { handled, firstAt, lastAt, marks, starts, cpuMs: actions.cpuMs() };
+  },
+
+  async stop() {
+    await place.stop();
+  },
+
+  async close() {
+    await place.close();
+  },
+};
+
+process.on("message", async ({ id, action, params }) => {
+  try {
+    process.send({ id, value: await actions[action](params ?? {}) });
+  } catch (error) {
+    process.send({ id, error: error?.stack ?? String(error) });
+  }
+});
+process.on("disconnect", () => process.exit(0));
+process.send({ ready: true });

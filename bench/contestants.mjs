@@ -1,0 +1,78 @@
+// The list of contestants: what each is called, which server it needs, where its file is.
+// Only names live here, so that the parent process never loads a peer's code into itself.
+
+/**
+ * @typedef {object} Contestant
+ * @property {string} name
+ * @property {"postgres" | "redis" | "sqlite"} engine
+ * @property {string} file relative to this folder
+ * @property {string} packageName whose version is reported
+ * @property {string} settings what a reader has to know to judge the figure
+ */
+
+/** @type {Contestant[]} */
+export const contestants = [
+  {
+    name: "holdfast",
+    engine: "postgres",
+    file: "contestants/holdfast.mjs",
+    packageName: "holdfast",
+    settings: "defaults",
+  },
+  {
+    name: "graphile-worker",
+    engine: "postgres",
+    file: "contestants/graphile-worker.mjs",
+    packageName: "graphile-worker",
+    settings: "its best: see the file",
+  },
+  {
+    name: "pg-boss",
+    engine: "postgres",
+    file: "contestants/pg-boss.mjs",
+    packageName: "pg-boss",
+    settings: "its best: see the file",
+  },
+  {
+    name: "bullmq",
+    engine: "redis",
+    file: "contestants/bullmq.mjs",
+    packageName: "bullmq",
+    settings: "its best; Redis without persistence, so not durable",
+  },
+  {
+    name: "raw",
+    engine: "postgres",
+    file: "contestants/raw.mjs",
+    packageName: "pg",
+    settings: "hand-written SQL: the limit, not a product",
+  },
+  {
+    name: "holdfast-sqlite",
+    engine: "sqlite",
+    file: "contestants/holdfast.mjs",
+    packageName: "holdfast",
+    settings: "defaults but for `synchronous`",
+  },
+  {
+    name: "plainjob",
+    engine: "sqlite",
+    file: "contestants/plainjob.mjs",
+    packageName: "plainjob",
+    settings: "its only settings",
+  },
+  {
+    name: "raw-sqlite",
+    engine: "sqlite",
+    file: "contestants/raw-sqlite.mjs",
+    packageName: "@photostructure/sqlite",
+    settings: "hand-written SQL: the limit, not a product",
+  },
+];
+
+/** @param {string} name */
+export function contestantNamed(name) {
+  const found = contestants.find((contestant) => contestant.name === name);
+  if (!found) throw new Error(`No contestant is called ${name}; there are ${contestants.map((c) => c.name).join(", ")}.`);
+  return found;
+}

@@ -1,0 +1,203 @@
+// `npm test`: every check there is, stage by stage, or the stages named: `npm test -- unit conformance`.
+// A failed stage does not stop the others. The last line counts test cases, and one per stage without cases.
+
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { ensureBuilt, ensureInstalled } from "./bootstrap.mjs";
+import { startPostgres } from "./postgres.mjs";
+
+/**
+ * @typedef {object} Stage
+ * @property {string} name
+ * @property {string[]} command a program of node_modules/.bin or a script, with its arguments
+ * @property {boolean} [isVitest] reports its cases as JSON
+ * @property {boolean} [needsPostgres]
+ */
+/** @typedef {{ passed: number, failed: number, skipped: number, note?: string }} Counts */
+/** @typedef {Counts & { stage: Stage, ms: number }} Result */
+
+/** @type {Stage[]} */
+const STAGES = [
+  { name: "lint", command: ["biome", "check"] },
+  { name: "types", command: ["tsc", "--noEmit"] },
+  { name: "layering", command: ["depcruise", "src", "--config", ".dependency-cruiser.cjs"] },
+  { name: "dead-code", command: ["knip"] },
+  { name: "unit", command: vitest("unit"), isVitest: true },
+  { name: "conformance", command: vitest("conformance"), isVitest: true, needsPostgres: true },
+  { name: "process", command: vitest("process"), isVitest: true, needsPostgres: true },
+  { name: "examples", command: ["scripts/check-examples.mjs"] },
+  { name: "package", command: ["scripts/check-package.mjs"] },
+];
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+process.chdir(root);
+
+const chosen = chooseStages(process.argv.slice(2));
+ensureInstalled();
+
+const scratch = fs.mkdtempSync(path.join(os.tmpdir(), "holdfast-test-"));
+/** @type {import("node:child_process").ChildProcess | undefined} */
+let current;
+/** @type {import("./postgres.mjs").PostgresServer | undefined} */
+let server;
+/** @type {NodeJS.Signals | undefined} */
+let interruptedBy;
+for (const name of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) {
+  process.on(name, () => {
+    interruptedBy = name;
+    current?.kill(name);
+  });
+}
+
+/** @type {Result[]} */
+const results = [runBuild()];
+let postgresProblem = "";
+if (chosen.some((stage) => stage.needsPostgres)) postgresProblem = await providePostgres();
+for (const stage of chosen) {
+  if (interruptedBy) break;
+  results.push(await runStage(stage));
+}
+await server?.stop();
+fs.rmSync(scratch, { recursive: true, force: true });
+report();
+
+/** @param {string[]} names */
+function chooseStages(names) {
+  const known = STAGES.map((stage) => stage.name);
+  const unknown = names.filter((name) => !known.includes(name));
+  if (unknown.length > 0) {
+    console.error(`Unknown stage: ${unknown.join(", ")}. There are: ${known.join(", ")}.`);
+    process.exit(2);
+  }
+  return STAGES.filter((stage) => names.length === 0 || names.includes(stage.name));
+}
+
+/** @param {string} project */
+function vitest(project) {
+  return ["vitest", "run", "--project", project, "--passWithNoTests"];
+}
+
+/** @returns {Result} */
+function runBuild() {
+  const stage = { name: "build", command: ["scripts/build.mjs"] };
+  announce(stage);
+  const startedAt = performance.now();
+  const isDone = ensureBuilt();
+  return { stage, ms: performance.now() - startedAt, ...oneCase(isDone) };
+}
+
+/** @returns {Promise<string>} why there is no PostgreSQL, or nothing */
+async function providePostgres() {
+  if (process.env.HOLDFAST_TEST_POSTGRES_URL) return "";
+  try {
+    server = await startPostgres({ settings: { max_connections: 200 } });
+    process.env.HOLDFAST_TEST_POSTGRES_URL = server.url;
+    return "";
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error);
+    process.env.HOLDFAST_TEST_POSTGRES_PROBLEM = problem;
+    return problem;
+  }
+}
+
+/**
+ * @param {Stage} stage
+ * @returns {Promise<Result>}
+ */
+async function runStage(stage) {
+  const reportFile = path.join(scratch, `${stage.name}.json`);
+  const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${reportFile}`];
+  announce(stage);
+  const startedAt = performance.now();
+  const code = await run([...stage.command, ...(stage.isVitest ? reporters : [])]);
+  const ms = performance.now() - startedAt;
+  const counts = stage.isVitest ? vitestCounts(reportFile, code) : oneCase(code === 0);
+  return { stage, ms, ...counts };
+}
+
+/**
+ * @param {string[]} command
+ * @returns {Promise<number>}
+ */
+function run([program = "", ...args]) {
+  const isScript = program.endsWith(".mjs");
+  const file = isScript ? program : path.join("node_modules", ".bin", program);
+  return new Promise((resolve) => {
+    current = isScript
+      ? spawn(process.execPath, [file, ...args], { stdio: "inherit" })
+      : spawn(file, args, { stdio: "inherit", shell: process.platform === "win32" });
+    current.once("error", (error) => {
+      console.error(error.message);
+      resolve(1);
+    });
+    current.once("exit", (code) => resolve(code ?? 1));
+  });
+}
+
+/** @param {boolean} isPassed @returns {Counts} */
+function oneCase(isPassed) {
+  return { passed: isPassed ? 1 : 0, failed: isPassed ? 0 : 1, skipped: 0 };
+}
+
+/**
+ * @param {string} file
+ * @param {number} code
+ * @returns {Counts}
+ */
+function vitestCounts(file, code) {
+  if (!fs.existsSync(file)) return { ...oneCase(code === 0), note: "no report was written" };
+  const seen = JSON.parse(fs.readFileSync(file, "utf8"));
+  const skipped = seen.numPendingTests + seen.numTodoTests;
+  const counts = { passed: seen.numPassedTests, failed: seen.numFailedTests, skipped };
+  // A file that cannot be loaded fails without a failed case.
+  if (code !== 0 && counts.failed === 0) return { ...counts, failed: 1 };
+  if (seen.numTotalTests === 0) return { ...counts, note: "there are no test files" };
+  return counts;
+}
+
+/** @param {Stage} stage */
+function announce({ name, command }) {
+  console.log(`\n▸ ${name}: ${command.join(" ")}`);
+}
+
+function report() {
+  console.log("\nstage         result     time   cases");
+  for (const { stage, ms, passed, failed, skipped, note } of results) {
+    const result = failed > 0 ? "FAILED" : passed > 0 ? "passed" : "skipped";
+    const cases = `${passed} passed, ${failed} failed${skipped ? `, ${skipped} skipped` : ""}`;
+    const time = `${(ms / 1000).toFixed(1)} s`;
+    console.log(
+      `${stage.name.padEnd(13)} ${result.padEnd(8)} ${time.padStart(8)}   ${cases}${note ? ` (${note})` : ""}`,
+    );
+  }
+
+  const sum = { passed: 0, failed: 0, skipped: 0 };
+  for (const { passed, failed, skipped } of results) {
+    sum.passed += passed;
+    sum.failed += failed;
+    sum.skipped += skipped;
+  }
+  /** @type {string[]} */
+  const missing = results.filter((r) => r.note).map((r) => `${r.stage.name} (${r.note})`);
+  if (postgresProblem) {
+    const reason = postgresProblem.split("\n")[0];
+    console.log(`\n!!! POSTGRESQL WAS NOT TESTED: ${postgresProblem}`);
+    missing.push(`every case on PostgreSQL (${reason})`);
+    if (process.env.CI) sum.failed += 1;
+  } else if (sum.skipped > 0) missing.push(`${sum.skipped} cases that skipped themselves`);
+  const left = STAGES.filter((stage) => !results.some((r) => r.stage.name === stage.name));
+  if (left.length > 0) {
+    const why = interruptedBy ? `interrupted by ${interruptedBy}` : "not asked for";
+    missing.push(`${left.map((stage) => stage.name).join(", ")} (${why})`);
+  }
+
+  console.log(
+    `\nRan: ${results.map((r) => r.stage.name).join(", ")}. Skipped: ${missing.join("; ") || "nothing"}.`,
+  );
+  const tail = sum.skipped > 0 ? `, ${sum.skipped} skipped` : "";
+  console.log(`${sum.passed} passed, ${sum.failed} failed${tail}`);
+  process.exitCode = interruptedBy ? 130 : sum.failed > 0 ? 1 : 0;
+}

@@ -1,0 +1,417 @@
+// Every exception of the library, each with a stable code, its facts as fields, and a message that
+// says what happened and what to do. Expected outcomes are return values, not exceptions.
+// Messages are built here only; none of them may contain a secret.
+
+import { type Duration, formatDuration, readDuration } from "./duration-text.js";
+import { readInstant } from "./instant.js";
+import { redactUrl } from "./redact.js";
+import { listShort, type Problem, quoteShort, suggest } from "./suggest.js";
+
+export type { Problem } from "./suggest.js";
+
+/** What all exceptions of the library have in common. */
+export abstract class HoldfastError extends Error {
+  abstract readonly code: string;
+}
+
+// The name goes on the prototype, not on the instance, as the stack's first line is written before
+// any field exists; and as text, as a bundler may rename the class.
+function named(errorClass: { readonly prototype: Error }, name: string): void {
+  Object.defineProperty(errorClass.prototype, "name", {
+    value: name,
+    configurable: true,
+    writable: true,
+  });
+}
+
+/** Options contradict each other or are wrong; nothing was started. All problems are named at once. */
+export class ConfigurationError extends HoldfastError {
+  static {
+    named(ConfigurationError, "ConfigurationError");
+  }
+  readonly code = "CONFIGURATION_INVALID";
+  constructor(readonly problems: readonly Problem[]) {
+    super(problems.map(({ field, message }) => `${field}: ${message}`).join("\n"));
+  }
+}
+
+export type InputIssue = { readonly path: string; readonly message: string };
+
+/** An input does not fit the schema of its job. */
+export class InputInvalidError extends HoldfastError {
+  static {
+    named(InputInvalidError, "InputInvalidError");
+  }
+  readonly code = "INPUT_INVALID";
+  constructor(
+    readonly field: string,
+    readonly issues: readonly InputIssue[],
+  ) {
+    super(`${field} is invalid: ${issuesText(issues)}`);
+  }
+}
+
+const ISSUES_SHOWN_MAX = 10;
+
+function issuesText(issues: readonly InputIssue[]): string {
+  const shown = issues.slice(0, ISSUES_SHOWN_MAX).map(({ path, message }) => `${path}: ${message}`);
+  const restCount = issues.length - shown.length;
+  return restCount > 0 ? `${shown.join("; ")}; and ${restCount} more` : shown.join("; ");
+}
+
+/** An input is larger than a run may carry; `bytes` is what had been counted when it was refused. */
+export class InputTooLargeError extends HoldfastError {
+  static {
+    named(InputTooLargeError, "InputTooLargeError");
+  }
+  readonly code = "INPUT_TOO_LARGE";
+  constructor(
+    readonly bytes: number,
+    readonly limit: number,
+  ) {
+    super(
+      `The input has at least ${bytes} bytes of JSON; the limit is ${limit}. Nothing was stored. ` +
+        "Store the data elsewhere and enqueue a reference to it.",
+    );
+  }
+}
+
+/** An input holds something that JSON cannot carry unchanged; `path` says where. */
+export class InputNotJsonError extends HoldfastError {
+  static {
+    named(InputNotJsonError, "InputNotJsonError");
+  }
+  readonly code = "INPUT_NOT_JSON";
+  constructor(
+    readonly path: string,
+    readonly reason: string,
+    options?: ErrorOptions,
+  ) {
+    super(`${path} ${reason}. Nothing was stored.`, options);
+  }
+}
+
+/** The run was taken from this worker: its lease expired and another worker claimed it. */
+export class LeaseLostError extends HoldfastError {
+  static {
+    named(LeaseLostError, "LeaseLostError");
+  }
+  readonly code = "LEASE_LOST";
+  constructor(
+    readonly runId: string,
+    readonly fence: number,
+  ) {
+    super(`Run ${runId} is no longer held under fence ${fence}; its result was not stored.`);
+  }
+}
+
+/** No job of that name is registered here or announced by any instance. */
+export class UnknownJobError extends HoldfastError {
+  static {
+    named(UnknownJobError, "UnknownJobError");
+  }
+  readonly code = "JOB_UNKNOWN";
+  readonly suggestion: string | undefined;
+  constructor(
+    readonly job: string,
+    readonly known: readonly string[] = [],
+  ) {
+    const suggestion = suggest(job, known);
+    const hint = suggestion === undefined ? "" : ` Did you mean ${quoteShort(suggestion)}?`;
+    const list = known.length === 0 ? "No job is known." : `Known: ${listShort(known)}.`;
+    super(`No job is named ${quoteShort(job)}.${hint} ${list}`);
+    this.suggestion = suggestion;
+  }
+}
+
+/** A job of that name already exists in this instance. */
+export class DuplicateJobError extends HoldfastError {
+  static {
+    named(DuplicateJobError, "DuplicateJobError");
+  }
+  readonly code = "JOB_DUPLICATE";
+  constructor(readonly job: string) {
+    super(`A job named ${quoteShort(job)} is already registered; give this one another name.`);
+  }
+}
+
+/** The key already belongs to a run with another input. */
+export class KeyConflictError extends HoldfastError {
+  static {
+    named(KeyConflictError, "KeyConflictError");
+  }
+  readonly code = "KEY_CONFLICT";
+  readonly job: string;
+  readonly key: string;
+  readonly runId: string;
+  constructor({ job, key, runId }: { job: string; key: string; runId: string }) {
+    super(
+      `Key ${quoteShort(key)} of job ${quoteShort(job)} belongs to run ${runId}, which has another ` +
+        'input. Nothing was stored. Use another key, or onDuplicate: "replace".',
+    );
+    this.job = job;
+    this.key = key;
+    this.runId = runId;
+  }
+}
+
+/** There is no run of that id: it never existed, or it was pruned. */
+export class RunNotFoundError extends HoldfastError {
+  static {
+    named(RunNotFoundError, "RunNotFoundError");
+  }
+  readonly code = "RUN_NOT_FOUND";
+  constructor(readonly runId: string) {
+    super(`There is no run ${quoteShort(runId)}: it never existed, or it was pruned.`);
+  }
+}
+
+/** The run had not ended when the caller's patience did; the run itself goes on. */
+export class WaitTimeoutError extends HoldfastError {
+  static {
+    named(WaitTimeoutError, "WaitTimeoutError");
+  }
+  readonly code = "WAIT_TIMEOUT";
+  constructor(
+    readonly runId: string,
+    readonly timeoutMs: number,
+  ) {
+    super(`Run ${runId} had not ended after ${formatDuration(timeoutMs)}; it goes on.`);
+  }
+}
+
+/** A verb was called after `stop()`. */
+export class StoppedError extends HoldfastError {
+  static {
+    named(StoppedError, "StoppedError");
+  }
+  readonly code = "STOPPED";
+  constructor(readonly verb: string) {
+    super(`${verb} was called after stop(); nothing was done. Make a new Holdfast to go on.`);
+  }
+}
+
+/** The database could not be reached; `url` has no secrets in it. */
+export class StoreUnavailableError extends HoldfastError {
+  static {
+    named(StoreUnavailableError, "StoreUnavailableError");
+  }
+  readonly code = "STORE_UNAVAILABLE";
+  readonly tried: string;
+  readonly url: string | undefined;
+  constructor({ tried, url, cause }: { tried: string; url?: string | undefined; cause?: unknown }) {
+    const shownUrl = url === undefined ? undefined : redactUrl(url);
+    const where = shownUrl === undefined ? "" : ` at ${shownUrl}`;
+    const why = causeText(cause, url);
+    super(
+      `The database${where} could not be reached (tried to ${tried})${why}.`,
+      causeOption(cause),
+    );
+    this.tried = tried;
+    this.url = shownUrl;
+  }
+}
+
+/** The database or its library is too old or lacks something the promises rest on. */
+export class StoreUnsupportedError extends HoldfastError {
+  static {
+    named(StoreUnsupportedError, "StoreUnsupportedError");
+  }
+  readonly code = "STORE_UNSUPPORTED";
+  readonly found: string;
+  readonly needed: string;
+  constructor({ found, needed, advice }: { found: string; needed: string; advice: string }) {
+    super(`Found ${found}, but ${needed} is needed. ${advice}`);
+    this.found = found;
+    this.needed = needed;
+  }
+}
+
+/** The answer to a commit was lost and could not be read back: it may or may not have happened. */
+export class OutcomeUnknownError extends HoldfastError {
+  static {
+    named(OutcomeUnknownError, "OutcomeUnknownError");
+  }
+  readonly code = "OUTCOME_UNKNOWN";
+  constructor(
+    readonly what: string,
+    options?: ErrorOptions,
+  ) {
+    super(
+      `The database's answer to "${what}" was lost and could not be read back: it may or may not ` +
+        "have happened. Repeat it with the same id or key, which cannot make a second one.",
+      options,
+    );
+  }
+}
+
+/** One member of a batch was refused, so nothing of the batch was stored. */
+export class BatchRefusedError extends HoldfastError {
+  static {
+    named(BatchRefusedError, "BatchRefusedError");
+  }
+  readonly code = "BATCH_REFUSED";
+  constructor(
+    readonly index: number,
+    cause: unknown,
+  ) {
+    super(
+      `Member ${index} of the batch was refused${causeText(cause)}. Nothing of the batch was stored.`,
+      { cause },
+    );
+  }
+}
+
+/** The tables do not fit this version of the library and were left as they are. */
+export class MigrationError extends HoldfastError {
+  static {
+    named(MigrationError, "MigrationError");
+  }
+  readonly code = "MIGRATION_REFUSED";
+}
+
+/** The function given to `ctx.commit` or to an item with `tx` returned a promise on SQLite. */
+export class TxMustBeSyncError extends HoldfastError {
+  static {
+    named(TxMustBeSyncError, "TxMustBeSyncError");
+  }
+  readonly code = "TX_MUST_BE_SYNC";
+  constructor(readonly verb: string) {
+    super(
+      `The function given to ${verb} returned a promise; on SQLite it must be synchronous. ` +
+        "The transaction was rolled back. Do asynchronous work before it.",
+    );
+  }
+}
+
+export type PermanentErrorOptions = { readonly cause?: unknown; readonly code?: string };
+
+/** Thrown by a handler that knows another try would fail the same way: the run fails at once. */
+export class PermanentError extends HoldfastError {
+  static {
+    named(PermanentError, "PermanentError");
+  }
+  readonly code: string;
+  constructor(message: string, options: PermanentErrorOptions = {}) {
+    super(message, causeOption(options.cause));
+    this.code = options.code ?? "PERMANENT";
+  }
+}
+
+/** Thrown by a handler to be run again at that time, without using up an attempt. */
+export class RetryLater extends HoldfastError {
+  static {
+    named(RetryLater, "RetryLater");
+  }
+  readonly code = "RETRY_LATER";
+  readonly at?: Date;
+  readonly delayMs?: number;
+  constructor(when: Date | string | { readonly delay: Duration }) {
+    const read = readWhen(when);
+    const isDelay = "delayMs" in read;
+    super(
+      isDelay
+        ? `The handler asked to be run again in ${formatDuration(read.delayMs)}.`
+        : `The handler asked to be run again at ${read.at.toISOString()}.`,
+    );
+    if (isDelay) this.delayMs = read.delayMs;
+    else this.at = read.at;
+  }
+}
+
+function readWhen(when: unknown): { delayMs: number } | { at: Date } {
+  if (typeof when === "object" && when !== null && "delay" in when) {
+    const delayMs = readDuration(when.delay);
+    if (typeof delayMs === "number") return { delayMs };
+    throw new ConfigurationError([{ field: "RetryLater.delay", message: delayMs }]);
+  }
+  const at = readInstant(when);
+  if (typeof at === "number") return { at: new Date(at) };
+  const message = `${at} For a delay give { delay: "30s" }.`;
+  throw new ConfigurationError([{ field: "RetryLater.at", message }]);
+}
+
+/** The attempt ran for longer than its job allows. */
+export class TimeoutError extends HoldfastError {
+  static {
+    named(TimeoutError, "TimeoutError");
+  }
+  readonly code = "TIMEOUT";
+  constructor(readonly timeoutMs: number) {
+    super(
+      `The attempt was ended: it ran for longer than its timeout of ${formatDuration(timeoutMs)}.`,
+    );
+  }
+}
+
+/** Somebody cancelled the run. */
+export class CancelledError extends HoldfastError {
+  static {
+    named(CancelledError, "CancelledError");
+  }
+  readonly code = "CANCELLED";
+  constructor(readonly runId?: string) {
+    super(
+      `${runId === undefined ? "The run" : `Run ${runId}`} was cancelled; it will not be retried.`,
+    );
+  }
+}
+
+/** The instance is stopping; the run is handed back and its attempt is not counted. */
+export class ShutdownError extends HoldfastError {
+  static {
+    named(ShutdownError, "ShutdownError");
+  }
+  readonly code = "SHUTDOWN";
+  constructor() {
+    super("This instance is stopping; the run is handed back and the attempt is not counted.");
+  }
+}
+
+function causeOption(cause: unknown): ErrorOptions | undefined {
+  return cause === undefined ? undefined : { cause };
+}
+
+// Only a first line and only for messages: failure.ts describes thrown values in full.
+function causeText(cause: unknown, secretUrl?: string): string {
+  try {
+    const isObject = typeof cause === "object" && cause !== null;
+    const message: unknown = isObject && "message" in cause ? cause.message : cause;
+    if (typeof message !== "string" || message === "") return "";
+    const safe = secretUrl ? message.replaceAll(secretUrl, redactUrl(secretUrl)) : message;
+    return `: ${safe.slice(0, 500).replace(/\.$/, "")}`;
+  } catch {
+    return "";
+  }
+}
+
+/** Every code with what it means; `docs/reference/errors.md` is tested against it. */
+export const ERROR_CODES = [
+  { code: "CONFIGURATION_INVALID", description: "An option is wrong or contradicts another." },
+  { code: "INPUT_INVALID", description: "An input does not fit the schema of its job." },
+  { code: "INPUT_TOO_LARGE", description: "An input has more than 256 KiB of JSON." },
+  { code: "INPUT_NOT_JSON", description: "An input holds something that JSON cannot carry." },
+  { code: "LEASE_LOST", description: "The run was taken from this worker; nothing was stored." },
+  { code: "JOB_UNKNOWN", description: "No job of that name is registered or announced." },
+  { code: "JOB_DUPLICATE", description: "A job of that name is already registered." },
+  { code: "KEY_CONFLICT", description: "The key belongs to a run with another input." },
+  { code: "RUN_NOT_FOUND", description: "There is no run of that id." },
+  { code: "WAIT_TIMEOUT", description: "The run had not ended when the caller stopped waiting." },
+  { code: "STOPPED", description: "A verb was called after stop()." },
+  { code: "STORE_UNAVAILABLE", description: "The database could not be reached." },
+  { code: "STORE_UNSUPPORTED", description: "The database or its library is too old." },
+  {
+    code: "OUTCOME_UNKNOWN",
+    description: "The answer to a commit was lost; it may have happened.",
+  },
+  { code: "BATCH_REFUSED", description: "One member was refused, so nothing was stored." },
+  { code: "MIGRATION_REFUSED", description: "The tables do not fit this version of the library." },
+  { code: "TX_MUST_BE_SYNC", description: "A SQLite transaction function returned a promise." },
+  { code: "PERMANENT", description: "The handler says that another try would fail the same way." },
+  { code: "RETRY_LATER", description: "The handler asks to be run again later; costs no attempt." },
+  { code: "TIMEOUT", description: "The attempt ran for longer than its job allows." },
+  { code: "CANCELLED", description: "Somebody cancelled the run." },
+  { code: "SHUTDOWN", description: "The instance is stopping; the run is handed back." },
+] as const satisfies readonly { code: string; description: string }[];
+
+export type ErrorCode = (typeof ERROR_CODES)[number]["code"];

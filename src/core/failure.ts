@@ -1,0 +1,116 @@
+// Describes whatever was thrown as four short texts that every database can store.
+// Total: it never throws, not even for a Proxy that throws at every question, because the write of
+// a failure must not fail on its content (kestra-io/kestra#10326: redelivered for ever).
+
+import { encodeResult, storableText } from "./json.js";
+import { isObject, prop, textProp } from "./thrown.js";
+
+export type StoredError = {
+  code: string;
+  name: string;
+  message: string;
+  stack?: string;
+};
+
+export const MESSAGE_LENGTH_MAX = 8 * 1024;
+export const STACK_LENGTH_MAX = 16 * 1024;
+const NAME_LENGTH_MAX = 100;
+const CAUSE_COUNT_MAX = 5;
+const CAUSE_LENGTH_MAX = 1_024;
+const MEMBER_COUNT_MAX = 5;
+const CODE = /^[A-Za-z0-9][A-Za-z0-9_.-]{1,63}$/;
+
+/** Code, name, message and stack of a thrown value, cut to what is worth keeping. */
+export function describeFailure(thrown: unknown): StoredError {
+  const name = nameOf(thrown);
+  const message = storableText(fullMessageOf(thrown, name), MESSAGE_LENGTH_MAX);
+  const described: StoredError = { code: codeOf(thrown, name), name, message };
+  const stack = stackOf(thrown);
+  if (stack !== undefined) described.stack = stack;
+  return described;
+}
+
+function nameOf(thrown: unknown): string {
+  if (!isObject(thrown)) return "NonError";
+  const own = textProp(thrown, "name");
+  const ofClass = textProp(prop(thrown, "constructor"), "name");
+  // A class that only extends Error says "Error"; the name of the class says more.
+  const name = own === undefined || own === "" || own === "Error" ? ofClass : own;
+  if (name === undefined || name === "" || name === "Object") return own || "NonError";
+  return storableText(name, NAME_LENGTH_MAX);
+}
+
+function codeOf(thrown: unknown, name: string): string {
+  const own = textProp(thrown, "code");
+  if (own !== undefined && CODE.test(own)) return own;
+  // fetch hides the one thing worth counting by behind a TypeError that says only "fetch failed".
+  if (textProp(thrown, "message") === "fetch failed") {
+    const hidden = textProp(prop(thrown, "cause"), "code");
+    if (hidden !== undefined && CODE.test(hidden)) return hidden;
+  }
+  return codeFromName(name);
+}
+
+/** TypeError → TYPE_ERROR, HTTPError → HTTP_ERROR. */
+function codeFromName(name: string): string {
+  const code = name
+    .slice(0, NAME_LENGTH_MAX)
+    .replace(/([a-z0-9])([A-Z])/g, "$1_$2")
+    .replace(/([A-Z])([A-Z][a-z])/g, "$1_$2")
+    .replace(/[^A-Za-z0-9]+/g, "_")
+    .replace(/^_|_$/g, "")
+    .toUpperCase();
+  return code === "" ? "ERROR" : code.slice(0, 64);
+}
+
+function fullMessageOf(thrown: unknown, name: string): string {
+  const seen: unknown[] = [thrown];
+  let text = messageOf(thrown) || name;
+  let cause = prop(thrown, "cause");
+  while (cause !== undefined && cause !== null && seen.length <= CAUSE_COUNT_MAX) {
+    if (seen.includes(cause)) break;
+    seen.push(cause);
+    const shown = messageOf(cause) || nameOf(cause);
+    // The main message is cut before its causes are added, or a long one would hide them all.
+    text = storableText(text, MESSAGE_LENGTH_MAX - CAUSE_LENGTH_MAX);
+    text += ` (caused by: ${storableText(shown, CAUSE_LENGTH_MAX)})`;
+    cause = prop(cause, "cause");
+  }
+  return text;
+}
+
+function messageOf(thrown: unknown): string {
+  if (typeof thrown === "string") return thrown;
+  if (!isObject(thrown)) return String(thrown);
+  const message = textProp(thrown, "message");
+  const members = memberMessages(thrown);
+  if (message !== undefined) return members === "" ? message : `${message} ${members}`.trim();
+  if (members !== "") return members;
+  // Not an Error: its content is all there is to say. A throwing one comes out as a marker.
+  return prop(thrown, "stack") === undefined ? encodeResult(thrown) : "";
+}
+
+/** The first messages of an AggregateError, whose own message is often empty. */
+function memberMessages(thrown: object): string {
+  const members = prop(thrown, "errors");
+  const count = prop(members, "length");
+  if (textProp(thrown, "name") !== "AggregateError" || typeof count !== "number") return "";
+  const shown: string[] = [];
+  for (let index = 0; index < Math.min(count, MEMBER_COUNT_MAX); index++) {
+    const member = prop(members, index);
+    const message = textProp(member, "message") ?? (typeof member === "string" ? member : "");
+    shown.push(storableText(message || nameOf(member), CAUSE_LENGTH_MAX));
+  }
+  const more = count > shown.length ? `; and ${count - shown.length} more` : "";
+  return `[${count} errors: ${shown.join("; ")}${more}]`;
+}
+
+function stackOf(thrown: unknown): string | undefined {
+  const stack = textProp(thrown, "stack");
+  if (stack === undefined || stack === "") return undefined;
+  // The stack begins with the message; a long one is cut by itself so that the frames survive.
+  const frames = stack.indexOf("\n    at ");
+  if (frames <= CAUSE_LENGTH_MAX) return storableText(stack, STACK_LENGTH_MAX);
+  const head = storableText(stack.slice(0, frames), CAUSE_LENGTH_MAX);
+  return storableText(head + stack.slice(frames, frames + STACK_LENGTH_MAX), STACK_LENGTH_MAX);
+}

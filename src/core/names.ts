@@ -1,0 +1,80 @@
+// What may be called what: names of jobs, schedules and queues, keys, tags, and priorities.
+// Pure; a refused one is a ConfigurationError that names the field and shows a right value.
+
+import { ConfigurationError } from "./errors.js";
+
+export const NAME_LENGTH_MAX = 200;
+export const KEY_LENGTH_MAX = 500;
+export const TAG_COUNT_MAX = 50;
+export const PRIORITY_MAX = 100;
+
+const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}]/u;
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** A name of 1 to 200 characters that a log line, a URL and a terminal can show. */
+export function requireName(value: unknown, field: string): string {
+  return requireText(value, { field, lengthMax: NAME_LENGTH_MAX, example: "market-study" });
+}
+
+/** A key of 1 to 500 characters, of the same kind as a name. */
+export function requireKey(value: unknown, field: string): string {
+  return requireText(value, { field, lengthMax: KEY_LENGTH_MAX, example: "order-1042" });
+}
+
+/** Up to 50 tags, each of the same kind as a name; repeated ones are kept once. */
+export function requireTags(value: unknown, field: string): string[] {
+  if (!Array.isArray(value)) {
+    refuse(field, `must be an array of texts such as ["eu", "nightly"], but is ${kindOf(value)}.`);
+  }
+  const tags: readonly unknown[] = value;
+  if (tags.length > TAG_COUNT_MAX) {
+    refuse(field, `must have at most ${TAG_COUNT_MAX} tags, but has ${tags.length}.`);
+  }
+  // Array.from, not map: a hole in the array is a missing tag and must be refused like one.
+  return [...new Set(Array.from(tags, (tag, index) => requireTag(tag, `${field}[${index}]`)))];
+}
+
+function requireTag(value: unknown, field: string): string {
+  return requireText(value, { field, lengthMax: NAME_LENGTH_MAX, example: "nightly" });
+}
+
+/** A whole number from −100 to 100; larger is more urgent. */
+export function requirePriority(value: unknown, field: string): number {
+  const isPriority =
+    typeof value === "number" && Number.isInteger(value) && Math.abs(value) <= PRIORITY_MAX;
+  if (isPriority) return value + 0; // Adding 0 turns −0, which no database stores, into 0.
+  const shown = typeof value === "number" ? value : kindOf(value);
+  return refuse(
+    field,
+    `must be a whole number from -${PRIORITY_MAX} to ${PRIORITY_MAX} such as 10, but is ${shown}.`,
+  );
+}
+
+type TextRule = { readonly field: string; readonly lengthMax: number; readonly example: string };
+
+function requireText(value: unknown, { field, lengthMax, example }: TextRule): string {
+  const right = `a text of 1 to ${lengthMax} characters such as "${example}"`;
+  if (typeof value !== "string") return refuse(field, `must be ${right}, but is ${kindOf(value)}.`);
+  if (value === "") return refuse(field, `must be ${right}, but is empty.`);
+  if (value.length > lengthMax) {
+    return refuse(field, `must be ${right}, but has ${value.length} characters.`);
+  }
+  if (CONTROL.test(value)) {
+    return refuse(field, `must be ${right}, without control characters: ${JSON.stringify(value)}.`);
+  }
+  if (LONE_SURROGATE.test(value)) {
+    return refuse(field, `must be ${right}, of whole characters: ${JSON.stringify(value)}.`);
+  }
+  if (value.trim() !== value) {
+    return refuse(field, `must not begin or end with a space: ${JSON.stringify(value)}.`);
+  }
+  return value;
+}
+
+function kindOf(value: unknown): string {
+  return value === null ? "null" : typeof value;
+}
+
+function refuse(field: string, message: string): never {
+  throw new ConfigurationError([{ field, message }]);
+}

@@ -1,0 +1,33 @@
+// No password leaves through an address.
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { redactUrl } from "./redact.js";
+
+test.each([
+  ["postgres://app:pw@db:5432/main", "postgres://app:***@db:5432/main"],
+  ["postgres://app:p@ss:w/rd@db/main", "postgres://app:***@db/main"],
+  ["postgres://:pw@db/main", "postgres://:***@db/main"],
+  ["postgres://app@db/main", "postgres://app@db/main"],
+  ["postgres://db/main", "postgres://db/main"],
+  [
+    "postgres://db/main?password=pw&sslmode=require",
+    "postgres://db/main?password=***&sslmode=require",
+  ],
+  ["libsql://x.turso.io?authToken=ey.J.x", "libsql://x.turso.io?authToken=***"],
+  ["host=db user=app password='p w' dbname=main", "host=db user=app password=*** dbname=main"],
+  ["sqlite:.holdfast/holdfast.db", "sqlite:.holdfast/holdfast.db"],
+  ["", ""],
+])("%s is shown as %s", (url, shown) => {
+  expect(redactUrl(url)).toBe(shown);
+});
+
+test("whatever the password is made of, it is not shown", () => {
+  fc.assert(
+    fc.property(fc.string(), (noise) => {
+      const shown = redactUrl(`postgres://app:CANARY${noise}CANARY@db:5432/main`);
+      expect(shown).not.toContain("CANARY");
+      expect(shown).toContain("@db:5432/main");
+    }),
+  );
+});

@@ -1,0 +1,23 @@
+// Takes the secrets out of a database address before it reaches a message, a log or a page.
+// When in doubt it hides too much: an address with a hidden host is a smaller harm than a leak.
+
+const HIDDEN = "***";
+const SECRET_PARAMETER =
+  /\b((?:ssl)?password|pass|pwd|passphrase|secret|token|auth_?token|api_?key|sslkey)(\s*=\s*)('[^']*'?|[^\s&;]+)/gi;
+
+/** The address without its passwords: `postgres://app:***@db:5432/main`. */
+export function redactUrl(url: string): string {
+  return redactUserInfo(url).replace(SECRET_PARAMETER, `$1$2${HIDDEN}`);
+}
+
+function redactUserInfo(url: string): string {
+  const start = url.indexOf("://") + 3;
+  if (start < 3) return url;
+  // The last "@", not the first: an unescaped one inside the password must not end the hiding.
+  const end = url.lastIndexOf("@");
+  if (end < start) return url;
+  const [user = ""] = url.slice(start, end).split(":", 1);
+  const isUserAlone = start + user.length === end;
+  if (isUserAlone) return url;
+  return `${url.slice(0, start)}${user}:${HIDDEN}${url.slice(end)}`;
+}

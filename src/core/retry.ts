@@ -1,0 +1,98 @@
+// Retry arithmetic: how many tries, and how long to wait after each failed one.
+// Pure: answers are durations, the database adds its own now; chance comes in as a function.
+
+import { type Duration, formatDuration, readDuration } from "./duration-text.js";
+import { ConfigurationError, type Problem } from "./errors.js";
+import { refuseUnknownMembers } from "./suggest.js";
+
+export type RetryPolicy = {
+  readonly attempts: number;
+  readonly delayMs: number;
+  readonly factor: number;
+  readonly maxMs: number;
+  readonly jitter: number;
+};
+
+export type RetryOptions = {
+  /** How many tries there are, the first included; 1 … 1000. @default 3 */
+  readonly attempts?: number | undefined;
+  /** The wait after the first failed try. @default "1s" */
+  readonly delay?: Duration | undefined;
+  /** What each further wait is multiplied by; 1 … 100. @default 2 */
+  readonly factor?: number | undefined;
+  /** The longest wait. @default "60s" */
+  readonly max?: Duration | undefined;
+  /** The part of a wait, 0 … 1, that chance may take off; it never adds. @default 0.2 */
+  readonly jitter?: number | undefined;
+};
+
+export const DEFAULT_RETRY: RetryPolicy = Object.freeze({
+  attempts: 3,
+  delayMs: 1_000,
+  factor: 2,
+  maxMs: 60_000,
+  jitter: 0.2,
+});
+
+const MEMBERS = ["attempts", "delay", "factor", "max", "jitter"] as const;
+
+/** Members left out take their defaults one by one; everything wrong is named at once. */
+export function resolveRetry(options: RetryOptions | undefined, field: string): RetryPolicy {
+  if (options === undefined) return DEFAULT_RETRY;
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    const message = 'must be an object such as { attempts: 4, delay: "10s" }.';
+    throw new ConfigurationError([{ field, message }]);
+  }
+  const problems: Problem[] = refuseUnknownMembers(options, MEMBERS, field);
+  const number = (name: "attempts" | "factor" | "jitter", range: Range): number => {
+    const value: unknown = options[name];
+    if (value === undefined) return DEFAULT_RETRY[name];
+    if (isWithin(value, range)) return value;
+    const kind = range.isInteger ? "a whole number" : "a number";
+    const shown = typeof value === "number" ? value : typeof value;
+    const message = `must be ${kind} from ${range.min} to ${range.max}, but is ${shown}.`;
+    problems.push({ field: `${field}.${name}`, message });
+    return DEFAULT_RETRY[name];
+  };
+  const duration = (name: "delay" | "max", defaultMs: number): number => {
+    const value: unknown = options[name];
+    if (value === undefined) return defaultMs;
+    const read = readDuration(value);
+    if (typeof read === "number") return read;
+    problems.push({ field: `${field}.${name}`, message: read });
+    return defaultMs;
+  };
+  const policy = {
+    attempts: number("attempts", { min: 1, max: 1_000, isInteger: true }),
+    delayMs: duration("delay", DEFAULT_RETRY.delayMs),
+    factor: number("factor", { min: 1, max: 100 }),
+    maxMs: duration("max", DEFAULT_RETRY.maxMs),
+    jitter: number("jitter", { min: 0, max: 1 }),
+  };
+  if (problems.length === 0 && policy.delayMs > policy.maxMs) {
+    const origin = options.max === undefined ? ", the default" : "";
+    const delay = `${field}.delay (${formatDuration(policy.delayMs)})`;
+    const max = `${field}.max (${formatDuration(policy.maxMs)}${origin})`;
+    const message = `${delay} is longer than ${max}; raise max or shorten delay.`;
+    problems.push({ field: `${field}.delay`, message });
+  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return policy;
+}
+
+type Range = { readonly min: number; readonly max: number; readonly isInteger?: boolean };
+
+function isWithin(value: unknown, { min, max, isInteger = false }: Range): value is number {
+  if (typeof value !== "number" || !(value >= min && value <= max)) return false;
+  return !isInteger || Number.isInteger(value);
+}
+
+/**
+ * The wait after try number `attempt` (from 1) has failed. Jitter only shortens, so that a wait is
+ * never longer than what the policy says; jitter 0 is exact.
+ */
+export function retryDelayMs(policy: RetryPolicy, attempt: number, random: () => number): number {
+  if (policy.delayMs === 0) return 0; // 0 × an overflowed Infinity would be NaN.
+  const delayMs = Math.min(policy.maxMs, policy.delayMs * policy.factor ** (attempt - 1));
+  return Math.round(delayMs * (1 - policy.jitter * random()));
+}

@@ -1,0 +1,100 @@
+// A run: its states, its modes, and where it goes when an attempt ends.
+// Pure: decisions are values; the store applies them under the fence, the database adds its own now.
+
+import { retryDelayMs, type RetryPolicy } from "./retry.js";
+
+export type RunId = string;
+
+export const RUN_STATUSES = ["pending", "running", "completed", "failed", "cancelled"] as const;
+export type RunStatus = (typeof RUN_STATUSES)[number];
+export type TerminalStatus = "completed" | "failed" | "cancelled";
+
+/** Why a run exists. The position in this list is what the tables store: append only. */
+export const MODES = ["enqueued", "scheduled", "manual", "test", "backfill"] as const;
+export type Mode = (typeof MODES)[number];
+
+/** How an attempt ended. The position in this list is what the tables store: append only. */
+export const ATTEMPT_ENDS = ["failed", "lost", "timeout", "later", "handed_back", "cancelled"] as const;
+export type AttemptEnd = (typeof ATTEMPT_ENDS)[number];
+
+/** What becomes of a run whose holder fell silent. */
+export const ON_LOST = ["retry", "fail"] as const;
+export type OnLost = (typeof ON_LOST)[number];
+
+/** What a caller or a reaper without the job's code needs to know; stored with every run. */
+export type Policy = {
+  readonly leaseMs: number;
+  readonly timeoutMs: number;
+  readonly retry: RetryPolicy;
+  readonly onLost: OnLost;
+};
+
+/** One minute of waiting outweighs one step of priority, so nothing starves for ever. */
+export const PRIORITY_STEP_MS = 60_000;
+/** A living instance may hand a run back this often without burning an attempt. */
+export const REFUNDS_MAX = 100;
+/** A handler may postpone its own run this often with `RetryLater`. */
+export const LATERS_MAX = 1_000;
+/** A handler that was told to stop has this long before its attempt is ended for it. */
+export const ABORT_GRACE_MS = 5_000;
+/** A running run that was cancelled has this long to end before its fence is raised. */
+export const CANCEL_GRACE_MS = 30_000;
+
+/** How one attempt ended, as its executor saw it. */
+export type Ending =
+  | { readonly kind: "completed" }
+  | { readonly kind: "failed"; readonly isTransient: boolean; readonly retryAfterMs?: number }
+  | { readonly kind: "timeout" }
+  | { readonly kind: "later"; readonly delayMs: number }
+  | { readonly kind: "handed_back" }
+  | { readonly kind: "cancelled" };
+
+/** Where the run goes next. A delay counts from the database's now. */
+export type Transition =
+  | { readonly to: TerminalStatus }
+  | {
+      readonly to: "pending";
+      readonly end: AttemptEnd;
+      readonly delayMs: number;
+      readonly isRefund: boolean;
+    };
+
+export type AttemptFacts = {
+  readonly attempt: number;
+  /** Attempts this run may have: the policy's, plus one for every operator's retry. */
+  readonly attemptsMax: number;
+  readonly refunds: number;
+  readonly laters: number;
+  readonly retry: RetryPolicy;
+  readonly isCancelRequested: boolean;
+};
+
+/** Decides where a running run goes when its attempt has ended. */
+export function settle(facts: AttemptFacts, ending: Ending, random: () => number): Transition {
+  if (ending.kind === "completed") return { to: "completed" };
+  if (ending.kind === "cancelled" || facts.isCancelRequested) return { to: "cancelled" };
+  switch (ending.kind) {
+    case "failed":
+    case "timeout": {
+      const isTransient = ending.kind === "timeout" || ending.isTransient;
+      if (!isTransient || facts.attempt >= facts.attemptsMax) return { to: "failed" };
+      const backoffMs = retryDelayMs(facts.retry, facts.attempt, random);
+      const askedMs = ending.kind === "failed" ? (ending.retryAfterMs ?? 0) : 0;
+      return {
+        to: "pending",
+        end: ending.kind,
+        delayMs: Math.max(backoffMs, askedMs),
+        isRefund: false,
+      };
+    }
+    case "later":
+      return facts.laters >= LATERS_MAX
+        ? { to: "failed" }
+        : { to: "pending", end: "later", delayMs: ending.delayMs, isRefund: true };
+    case "handed_back": {
+      const isRefund = facts.refunds < REFUNDS_MAX;
+      if (!isRefund && facts.attempt >= facts.attemptsMax) return { to: "failed" };
+      return { to: "pending", end: "handed_back", delayMs: 0, isRefund };
+    }
+  }
+}

@@ -1,0 +1,80 @@
+// Standard Schema v1 (https://standardschema.dev): how zod, valibot, arktype and others are asked
+// whether an input fits. The interface is declared here, as its authors intend, so that no schema
+// library is a dependency.
+
+import { InputInvalidError, type InputIssue } from "./errors.js";
+import { type PathSegment, pathText } from "./path.js";
+
+/** Any schema of any library that speaks Standard Schema v1. */
+export interface StandardSchema<Input = unknown, Output = Input> {
+  readonly "~standard": StandardSchemaProps<Input, Output>;
+}
+
+export interface StandardSchemaProps<Input = unknown, Output = Input> {
+  readonly version: 1;
+  readonly vendor: string;
+  readonly validate: (
+    value: unknown,
+  ) => StandardSchemaResult<Output> | Promise<StandardSchemaResult<Output>>;
+  /** Exists for types only. */
+  readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+}
+
+export type StandardSchemaResult<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: readonly StandardSchemaIssue[] };
+
+export interface StandardSchemaIssue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+/** What a caller gives: the type before defaults and transformations. */
+export type InferInput<Schema extends StandardSchema> = NonNullable<
+  Schema["~standard"]["types"]
+>["input"];
+
+/** What a handler gets: the type after defaults and transformations. */
+export type InferOutput<Schema extends StandardSchema> = NonNullable<
+  Schema["~standard"]["types"]
+>["output"];
+
+const ISSUE_COUNT_MAX = 100;
+const ISSUE_LENGTH_MAX = 500;
+
+/** Whether a value given as a schema can be asked at all. Some libraries' schemas are functions. */
+export function isStandardSchema(value: unknown): value is StandardSchema {
+  const isHolder = (typeof value === "object" && value !== null) || typeof value === "function";
+  if (!isHolder || !("~standard" in value)) return false;
+  const props: unknown = value["~standard"];
+  return (
+    typeof props === "object" &&
+    props !== null &&
+    "validate" in props &&
+    typeof props.validate === "function"
+  );
+}
+
+/**
+ * The schema's output for this input, or `InputInvalidError` with every issue and where it is.
+ * What the schema itself throws (a lookup in it may fail) comes out unchanged.
+ */
+export async function validateInput<Schema extends StandardSchema>(
+  schema: Schema,
+  value: unknown,
+  field = "input",
+): Promise<InferOutput<Schema>> {
+  const result = await schema["~standard"].validate(value);
+  if (result.issues === undefined) return result.value as InferOutput<Schema>;
+  const issues = result.issues.slice(0, ISSUE_COUNT_MAX).map((issue) => readIssue(issue, field));
+  throw new InputInvalidError(field, issues);
+}
+
+function readIssue(issue: StandardSchemaIssue, field: string): InputIssue {
+  const segments = (issue.path ?? []).map(segmentOf);
+  return { path: pathText(field, segments), message: issue.message.slice(0, ISSUE_LENGTH_MAX) };
+}
+
+function segmentOf(segment: PropertyKey | { readonly key: PropertyKey }): PathSegment {
+  return typeof segment === "object" ? segment.key : segment;
+}

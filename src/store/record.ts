@@ -1,0 +1,159 @@
+// Rows of our tables to the store's records, the same for both engines: what differs between them
+// (big integers as text, JSON parsed or not) ends here.
+
+import {
+  ATTEMPT_ENDS,
+  MODES,
+  type Mode,
+  ON_LOST,
+  type Policy,
+  type RunStatus,
+  type TerminalStatus,
+} from "../core/run.js";
+import type { AttemptRecord, Claim, RunRecord, Settlement } from "./store.js";
+
+type Row = Record<string, unknown>;
+
+/** Terminal states as the tables store them; a live run has no outcome row. */
+const TERMINAL_CODES = { completed: 1, failed: 2, cancelled: 3 } as const;
+const STATUS_BY_CODE: Readonly<Record<number, RunStatus>> = {
+  [-1]: "pending",
+  0: "running",
+  1: "completed",
+  2: "failed",
+  3: "cancelled",
+};
+
+export function statusCode(status: TerminalStatus): number {
+  return TERMINAL_CODES[status];
+}
+
+export function statusOf(code: number): RunStatus {
+  return STATUS_BY_CODE[code] ?? "pending";
+}
+
+export function modeCode(mode: Mode): number {
+  return MODES.indexOf(mode);
+}
+
+export function toPolicy(values: readonly number[]): Policy {
+  const [leaseMs, timeoutMs, attempts, delayMs, factor, maxMs, jitter, onLost] = values as [
+    number, number, number, number, number, number, number, number,
+  ];
+  return {
+    leaseMs,
+    timeoutMs,
+    retry: { attempts, delayMs, factor, maxMs, jitter },
+    onLost: ON_LOST[onLost] ?? "retry",
+  };
+}
+
+/** Equal policies are one row: this text is how they are recognised. */
+export function policyDigest(policy: Policy): string {
+  const { retry } = policy;
+  return JSON.stringify([
+    policy.leaseMs, policy.timeoutMs, retry.attempts, retry.delayMs, retry.factor, retry.maxMs,
+    retry.jitter, ON_LOST.indexOf(policy.onLost),
+  ]);
+}
+
+type ClaimRow = Omit<Claim, "policy" | "runs"> & {
+  readonly policy: readonly number[];
+  readonly refunds: number;
+  readonly laters: number;
+  readonly extraAttempts: number;
+  readonly runs: readonly [string, string, number, number, number, number, number, number | null][];
+};
+
+export function toClaim(row: ClaimRow): Claim {
+  const { refunds, laters, extraAttempts } = row;
+  return {
+    fence: row.fence,
+    job: row.job,
+    queue: row.queue,
+    attempt: row.attempt,
+    policy: toPolicy(row.policy),
+    leaseMs: row.leaseMs,
+    isSuspect: row.isSuspect,
+    runs: row.runs.map(([id, input, mode, version, priority, createdAt, dueAt, nominalAt]) => ({
+      id,
+      input,
+      mode: MODES[mode] as Mode,
+      version,
+      priority,
+      createdAt,
+      dueAt,
+      nominalAt,
+      refunds,
+      laters,
+      extraAttempts,
+    })),
+  };
+}
+
+/** A settlement as the statements take it: -1 is "pending again". */
+export function toSettlementRow(settlement: Settlement): Row {
+  const { id, fence, mode, ranMs, error } = settlement;
+  const common = { id, fence, mode: modeCode(mode), ranMs: Math.max(0, Math.round(ranMs)), error };
+  return settlement.to === "pending"
+    ? {
+        ...common,
+        status: -1,
+        ended: ATTEMPT_ENDS.indexOf(settlement.end),
+        delayMs: Math.max(0, Math.round(settlement.delayMs)),
+        refund: settlement.isRefund ? 1 : 0,
+      }
+    : { ...common, status: statusCode(settlement.to), result: settlement.result };
+}
+
+export function toRunRecord(row: Row): RunRecord {
+  return {
+    id: String(row.id),
+    job: String(row.job),
+    queue: String(row.queue),
+    status: statusOf(Number(row.status)),
+    mode: MODES[Number(row.mode)] as Mode,
+    priority: Number(row.priority),
+    attempt: Number(row.attempt),
+    attemptsMax: Number(row.attempts_max),
+    fence: numberOrNull(row.fence),
+    input: String(row.input),
+    result: textOrNull(row.result),
+    error: textOrNull(row.error),
+    schedule: textOrNull(row.schedule),
+    nominalAt: numberOrNull(row.nominal_at),
+    createdAt: Number(row.created_at),
+    dueAt: Number(row.due_at),
+    startedAt: numberOrNull(row.started_at),
+    finishedAt: numberOrNull(row.finished_at),
+    updatedAt: Number(row.updated_at),
+    heartbeatAt: numberOrNull(row.heartbeat_at),
+    holder: textOrNull(row.holder),
+    leaseUntil: numberOrNull(row.lease_until),
+    key: textOrNull(row.key),
+    tags: row.tags === null ? [] : (JSON.parse(String(row.tags)) as string[]),
+    cancelRequestedAt: numberOrNull(row.cancel_requested_at),
+  };
+}
+
+/** Codes below ten are attempts that did not end their run; the outcome's status follows at ten. */
+export function toAttemptRecord(row: Row): AttemptRecord {
+  const code = Number(row.ended);
+  return {
+    attempt: Number(row.attempt),
+    fence: Number(row.fence),
+    holder: String(row.holder ?? "unknown"),
+    end: code < 10 ? (ATTEMPT_ENDS[code] ?? "failed") : (statusOf(code - 10) as TerminalStatus),
+    startedAt: Number(row.started_at),
+    endedAt: Number(row.ended_at),
+    error: textOrNull(row.error),
+  };
+}
+
+function numberOrNull(value: unknown): number | null {
+  return value === null || value === undefined ? null : Number(value);
+}
+
+function textOrNull(value: unknown): string | null {
+  return value === null || value === undefined ? null : String(value);
+}

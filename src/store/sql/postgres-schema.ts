@@ -1,0 +1,224 @@
+// The tables on PostgreSQL. A run's state is the table it is in: `ready` or `waiting` (pending),
+// `lease` (running), `outcome` (terminal); `run` itself is written once and never changed.
+// One lease row stands for one claim: all its runs share lane, policy, attempt and fence, so a claim
+// of a thousand runs costs one row, and so does its heartbeat. See docs/decisions/0001-table-layout.md.
+
+export const SCHEMA_VERSION = 1;
+
+export const CREATE_SCHEMA = /* sql */ `
+create table {schema_version} (
+  version int not null,
+  min_compatible int not null,
+  migrated_at bigint not null
+);
+
+create table {instance} (
+  no int generated always as identity primary key,
+  id text not null unique,
+  app text,
+  release text,
+  jobs json not null,
+  started_at bigint not null,
+  seen_at bigint not null,
+  retired_at bigint
+);
+
+create table {job} (
+  name text collate "C" primary key,
+  queue text collate "C" not null,
+  priority smallint not null,
+  version int not null,
+  policy int not null,
+  announced_at bigint not null
+);
+
+create table {queue} (
+  name text collate "C" primary key,
+  paused_at bigint
+);
+
+-- A worker scans only the lanes that it can run.
+create table {lane} (
+  id int generated always as identity primary key,
+  queue text collate "C" not null,
+  job text collate "C" not null,
+  unique (job, queue)
+);
+
+-- Policies are few, equal ones are one row, and a row never changes: a run's copy is its number.
+create table {policy} (
+  id int generated always as identity primary key,
+  digest text collate "C" not null unique,
+  lease_ms int not null,
+  timeout_ms bigint not null,
+  attempts int not null,
+  delay_ms bigint not null,
+  factor double precision not null,
+  max_ms bigint not null,
+  jitter double precision not null,
+  on_lost smallint not null
+);
+
+-- History is partitioned by day of creation: the id begins with it. What lies outside of the days
+-- that were made (a caller's clock far off, a run that outlived its day) is kept in the rest.
+create table {run} (
+  id uuid primary key,
+  created_at bigint not null,
+  due_at bigint not null,
+  lane int not null,
+  policy int not null,
+  version int not null,
+  priority smallint not null,
+  mode smallint not null,
+  schedule int,
+  nominal_at bigint,
+  parent uuid,
+  key text collate "C",
+  tags text[],
+  input text not null
+) partition by range (id);
+create table {run_rest} partition of {run} default;
+create index on {run} (lane, id);
+
+create table {ready} (
+  id uuid primary key,
+  sort_at bigint not null,
+  lane int not null,
+  policy int not null,
+  attempt smallint not null,
+  losses smallint not null,
+  refunds smallint not null,
+  laters smallint not null,
+  extra smallint not null,
+  suspect boolean not null
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+create index ready_claim on {ready} (lane, suspect, sort_at, id);
+
+-- A gate holds a run back for another reason than time; the promoter of that gate opens it.
+create table {waiting} (
+  id uuid primary key,
+  wake_at bigint not null,
+  lane int not null,
+  policy int not null,
+  priority smallint not null,
+  attempt smallint not null,
+  losses smallint not null,
+  refunds smallint not null,
+  laters smallint not null,
+  extra smallint not null,
+  suspect boolean not null,
+  gate text collate "C"
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+create index waiting_wake on {waiting} (wake_at) where gate is null;
+
+-- The deadline caps the lease: until = least(now + lease, deadline + grace).
+create table {lease} (
+  fence bigint generated always as identity primary key,
+  until bigint not null,
+  deadline_at bigint not null,
+  claimed_at bigint not null,
+  renewed_at bigint not null,
+  holder int not null,
+  lane int not null,
+  policy int not null,
+  attempt smallint not null,
+  losses smallint not null,
+  refunds smallint not null,
+  laters smallint not null,
+  extra smallint not null,
+  suspect boolean not null,
+  token uuid not null,
+  ids uuid[] not null,
+  started uuid[] not null,
+  cancels jsonb
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+alter table {lease} alter ids set storage external;
+create index lease_until on {lease} (until);
+create index lease_cancels on {lease} (holder) where cancels is not null;
+
+create table {outcome} (
+  id uuid primary key,
+  fence bigint,
+  started_at bigint,
+  finished_at bigint not null,
+  lane int not null,
+  holder int,
+  attempt smallint not null,
+  extra smallint not null,
+  status smallint not null,
+  result text,
+  error text
+) partition by range (id);
+create table {outcome_rest} partition of {outcome} default;
+create index on {outcome} (status, id) where status <> 1;
+
+-- Attempts that did not end their run; the last one is the outcome itself.
+create table {attempt} (
+  run uuid not null,
+  fence bigint not null,
+  attempt smallint not null,
+  ended smallint not null,
+  holder int not null,
+  started_at bigint not null,
+  ended_at bigint not null,
+  error text,
+  primary key (run, fence)
+) partition by range (run);
+create table {attempt_rest} partition of {attempt} default;
+
+create table {key} (
+  job text collate "C" not null,
+  key text collate "C" not null,
+  run uuid not null,
+  input_hash text collate "C" not null,
+  expires_at bigint,
+  primary key (job, key)
+);
+create index key_run on {key} (run);
+create index key_expiry on {key} (expires_at) where expires_at is not null;
+
+-- One shard for each writer, so that two settles never wait for one another here.
+create table {rollup} (
+  hour_at bigint not null,
+  lane int not null,
+  mode smallint not null,
+  status smallint not null,
+  shard int not null,
+  runs bigint not null,
+  ran_ms bigint not null,
+  primary key (hour_at, lane, mode, status, shard)
+) with (fillfactor = 50);
+
+create view {run_state} as
+select r.id, l.job, l.queue, r.mode, r.priority, r.created_at, r.nominal_at, r.schedule, r.key, r.version,
+  case when o.id is not null then o.status when h.fence is not null then 0 else -1 end as status,
+  coalesce(o.attempt, h.attempt, y.attempt, w.attempt, 0) as attempt,
+  p.attempts + coalesce(o.extra, h.extra, y.extra, w.extra, 0) as attempts_max,
+  coalesce(o.fence, h.fence) as fence,
+  coalesce(w.wake_at, r.due_at) as due_at,
+  coalesce(o.started_at, h.claimed_at) as started_at,
+  o.finished_at,
+  greatest(r.created_at, o.finished_at, h.renewed_at, a.ended_at) as updated_at,
+  h.renewed_at as heartbeat_at,
+  h.until as lease_until,
+  i.id as holder,
+  o.result,
+  coalesce(o.error, a.error) as error,
+  (h.cancels ->> r.id::text)::bigint as cancel_requested_at,
+  array_to_json(r.tags)::text as tags,
+  r.input
+from {run} r
+join {lane} l on l.id = r.lane
+join {policy} p on p.id = r.policy
+left join {outcome} o on o.id = r.id
+left join {ready} y on y.id = r.id
+left join {waiting} w on w.id = r.id
+left join (select m.run, x.* from {lease} x, unnest(x.ids) m (run)) h on h.run = r.id
+left join {instance} i on i.no = coalesce(o.holder, h.holder)
+left join lateral (
+  select x.ended_at, x.error from {attempt} x where x.run = r.id order by x.fence desc limit 1
+) a on true;
+`;
+
+/** Tables that hold history, all keyed by run id and partitioned by the same days. */
+export const PARTITIONED = ["run", "outcome", "attempt"] as const;

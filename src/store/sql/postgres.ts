@@ -1,0 +1,529 @@
+// The statements on PostgreSQL. Each verb is one statement, so it is one round trip and one commit.
+// Planner traps that shaped them (measured, see docs/decisions/0001-table-layout.md): a claim is
+// `ctid = any(array(…))`, evaluated once, since `in (select … limit … skip locked)` may be evaluated
+// again and over-claim; tables are reached through arrays or LATERAL … OFFSET 0, since plain joins
+// turn quadratic when a table was analysed while empty. Rows travel as one JSON value each way:
+// half of a client's work was the row protocol.
+
+const CLAIMS_JSON = /* sql */ `
+  select json_agg(json_build_object(
+    'fence', c.fence, 'job', l.job, 'queue', l.queue, 'attempt', c.attempt, 'isSuspect', c.suspect,
+    'leaseMs', c.until - now.at, 'losses', c.losses, 'refunds', c.refunds, 'laters', c.laters,
+    'extraAttempts', c.extra,
+    'policy', json_build_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost),
+    'runs', (
+      select json_agg(json_build_array(
+        r.id, r.input, r.mode, r.version, r.priority, r.created_at, r.due_at, r.nominal_at))
+      from unnest(c.ids) u (id), lateral (select * from {run} x where x.id = u.id offset 0) r)
+  ))
+  from granted c join {lane} l on l.id = c.lane join {policy} p on p.id = c.policy cross join now`;
+
+/**
+ * Settles and claims. Settlements are checked against the members of the locked lease, which is the
+ * fence; what is left of a lease keeps its row. A settlement that was applied before (its answer was
+ * lost) is not stale. Lanes are drained in the order of their oldest run.
+ */
+export const EXCHANGE = /* sql */ `
+with now as materialized (select {now} as at),
+sent as materialized (
+  select * from json_to_recordset(:settlements::json) as s (
+    id uuid, fence bigint, status smallint, ended smallint, mode smallint, "ranMs" bigint,
+    "delayMs" bigint, refund smallint, result text, error text)
+),
+locked as materialized (
+  select * from {lease} where fence = any(array(select distinct fence from sent)) for update
+),
+member as materialized (select k.fence, u.id from locked k, unnest(k.ids) u (id)),
+valid as materialized (
+  select s.id, s.fence, s.ended, s.mode, s."ranMs", s."delayMs", s.refund, s.result, s.error,
+    case when s.status < 0 and k.cancels ? s.id::text then 3 else s.status end as status,
+    k.lane, k.policy, k.attempt, k.losses, k.refunds, k.laters, k.extra, k.holder
+  from sent s
+  join member m on m.id = s.id and m.fence = s.fence
+  join locked k on k.fence = s.fence
+),
+emptied as materialized (
+  select k.fence from locked k
+  join (select fence, count(*) as settled from valid group by fence) v on v.fence = k.fence
+  where v.settled = cardinality(k.ids)
+),
+ended as (delete from {lease} where fence = any(array(select fence from emptied))),
+shrunk as (
+  update {lease} k set ids = array(select unnest(k.ids) except select v.id from valid v where v.fence = k.fence)
+  where k.fence = any(array(select fence from valid except select fence from emptied))
+),
+finished as (
+  insert into {outcome} (id, fence, started_at, finished_at, lane, holder, attempt, extra, status, result, error)
+  select v.id, v.fence, now.at - v."ranMs", now.at, v.lane, v.holder, v.attempt, v.extra, v.status, v.result, v.error
+  from valid v cross join now where v.status >= 0
+),
+counted as (
+  insert into {rollup} as t (hour_at, lane, mode, status, shard, runs, ran_ms)
+  select now.at - now.at % 3600000, v.lane, v.mode, v.status, :shard::int, count(*), sum(v."ranMs")
+  from valid v cross join now where v.status >= 0 group by 1, 2, 3, 4
+  on conflict (hour_at, lane, mode, status, shard)
+  do update set runs = t.runs + excluded.runs, ran_ms = t.ran_ms + excluded.ran_ms
+),
+again as materialized (
+  select v.*, r.priority from valid v,
+    lateral (select x.priority from {run} x where x.id = v.id offset 0) r
+  where v.status < 0
+),
+noted as (
+  insert into {attempt} (run, fence, attempt, ended, holder, started_at, ended_at, error)
+  select v.id, v.fence, v.attempt, v.ended, v.holder, now.at - v."ranMs", now.at, v.error
+  from again v cross join now
+),
+postponed as (
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect)
+  select v.id, now.at + v."delayMs", v.lane, v.policy, v.priority, v.attempt - v.refund, v.losses,
+    v.refunds + case when v.ended = 4 then v.refund else 0 end,
+    v.laters + case when v.ended = 3 then 1 else 0 end, v.extra, false
+  from again v cross join now where v."delayMs" > 0
+),
+returned as (
+  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
+  select v.id, now.at - v.priority * 60000, v.lane, v.policy, v.attempt - v.refund, v.losses,
+    v.refunds + case when v.ended = 4 then v.refund else 0 end,
+    v.laters + case when v.ended = 3 then 1 else 0 end, v.extra, false
+  from again v cross join now where v."delayMs" = 0
+),
+head as materialized (
+  select l.id as lane, h.sort_at
+  from {lane} l
+  left join {queue} q on q.name = l.queue,
+    lateral (
+      select r.sort_at from {ready} r where r.lane = l.id and r.suspect = :suspect
+      order by r.sort_at, r.id limit 1) h
+  where :limit::int > 0 and l.job = any(:jobs::text[])
+    and (:queues::text[] is null or l.queue = any(:queues::text[])) and q.paused_at is null
+),
+taken as materialized (
+  select x.* from (select lane from head order by sort_at) l,
+    lateral (
+      select r.ctid as tid, r.* from {ready} r where r.lane = l.lane and r.suspect = :suspect
+      order by r.sort_at, r.id limit :limit for update skip locked) x
+  limit :limit
+),
+gone as (delete from {ready} where ctid = any(array(select tid from taken))),
+granted as (
+  insert into {lease} (until, deadline_at, claimed_at, renewed_at, holder, lane, policy,
+    attempt, losses, refunds, laters, extra, suspect, token, ids, started)
+  select least(now.at + p.lease_ms, now.at + p.timeout_ms + 5000), now.at + p.timeout_ms, now.at, now.at,
+    :holder::int, t.lane, t.policy, t.attempt + 1, t.losses, t.refunds, t.laters, t.extra, t.suspect,
+    :token::uuid, array_agg(t.id order by t.sort_at, t.id), '{}'
+  from taken t join {policy} p on p.id = t.policy cross join now
+  group by 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13
+  returning *
+)
+select
+  (select json_agg(json_build_array(s.id, s.fence)) from sent s
+    where not exists (select from valid v where v.id = s.id and v.fence = s.fence)
+      and not exists (select from {outcome} o where o.id = s.id and o.fence = s.fence)
+      and not exists (select from {attempt} a where a.run = s.id and a.fence = s.fence)) as stale,
+  (${CLAIMS_JSON}) as claims`;
+
+export const CLAIMS_BY_TOKEN = /* sql */ `
+with now as materialized (select {now} as at),
+granted as materialized (select * from {lease} where holder = :holder::int and token = :token::uuid)
+select (${CLAIMS_JSON}) as claims`;
+
+// No conflict clause: an id is made once, so a duplicate means that this very statement was
+// committed before and its answer was lost. That is a fifth faster than ON CONFLICT DO NOTHING.
+export const ENQUEUE = /* sql */ `
+with now as materialized (select {now} as at),
+input as materialized (
+  select * from json_to_recordset(:runs::json) as i (
+    id uuid, lane int, policy int, version int, priority smallint, mode smallint, "dueAt" bigint,
+    "delayMs" bigint, tags text[], input text)
+),
+stored as (
+  insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, tags, input)
+  select i.id, now.at, coalesce(i."dueAt", now.at + i."delayMs"), i.lane, i.policy, i.version, i.priority,
+    i.mode, i.tags, i.input
+  from input i cross join now
+  returning id, due_at, lane, policy, priority
+),
+delayed as (
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect)
+  select s.id, s.due_at, s.lane, s.policy, s.priority, 0, 0, 0, 0, 0, false
+  from stored s cross join now where s.due_at > now.at
+)
+insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
+select s.id, s.due_at - s.priority * 60000, s.lane, s.policy, 0, 0, 0, 0, 0, false
+from stored s cross join now where s.due_at <= now.at`;
+
+// Keys are inserted in sorted order, so that two batches cannot deadlock. A run is stored only if
+// its key was free; whose it is otherwise, the next statement reads.
+export const ENQUEUE_KEYED = /* sql */ `
+with now as materialized (select {now} as at),
+input as materialized (
+  select * from json_to_recordset(:runs::json) as i (
+    id uuid, job text, key text, "inputHash" text, lane int, policy int, version int,
+    priority smallint, mode smallint, "dueAt" bigint, "delayMs" bigint, tags text[], input text)
+),
+won as (
+  insert into {key} as k (job, key, run, input_hash)
+  select i.job, i.key, i.id, i."inputHash" from input i order by i.job collate "C", i.key collate "C"
+  on conflict (job, key) do update set run = excluded.run, input_hash = excluded.input_hash, expires_at = null
+    where k.expires_at <= (select at from now)
+  returning run
+),
+stored as (
+  insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, key, tags, input)
+  select i.id, now.at, coalesce(i."dueAt", now.at + i."delayMs"), i.lane, i.policy, i.version, i.priority,
+    i.mode, i.key, i.tags, i.input
+  from won w join input i on i.id = w.run cross join now
+  returning id, due_at, lane, policy, priority
+),
+delayed as (
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect)
+  select s.id, s.due_at, s.lane, s.policy, s.priority, 0, 0, 0, 0, 0, false
+  from stored s cross join now where s.due_at > now.at
+),
+readied as (
+  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
+  select s.id, s.due_at - s.priority * 60000, s.lane, s.policy, 0, 0, 0, 0, 0, false
+  from stored s cross join now where s.due_at <= now.at
+)
+select id from stored`;
+
+export const KEY_HOLDERS = /* sql */ `
+select i.at, k.run, k.input_hash
+from json_to_recordset(:keys::json) as i (at int, job text, key text)
+join {key} k on k.job = i.job and k.key = i.key`;
+
+/** Rows that somebody holds locked are left out here and asked about in the second column. */
+export const RENEW = /* sql */ `
+with now as materialized (select {now} as at),
+mine as materialized (
+  select fence from {lease} where fence = any(:fences::bigint[]) and holder = :holder::int for update skip locked
+),
+renewed as (
+  update {lease} k
+  set renewed_at = now.at, until = least(now.at + p.lease_ms, k.deadline_at + 5000)
+  from now, {policy} p
+  where k.fence = any(array(select fence from mine)) and p.id = k.policy
+  returning k.fence, k.until - now.at as lease_ms, k.ids
+)
+select
+  (select json_agg(json_build_array(r.fence, r.lease_ms, r.ids)) from renewed r) as held,
+  (select json_agg(k.fence) from {lease} k where k.fence = any(:fences::bigint[]) and k.holder = :holder::int
+    and k.fence <> all(array(select fence from mine))) as unknown`;
+
+export const MARK_STARTED = /* sql */ `
+with given as materialized (
+  select * from json_to_recordset(:grants::json) as g (id uuid, fence bigint)
+),
+locked as materialized (
+  select fence, ids from {lease} where fence = any(array(select distinct fence from given)) for update
+),
+valid as materialized (
+  select g.id, g.fence from given g join locked k on k.fence = g.fence where g.id = any(k.ids)
+),
+marked as (
+  update {lease} k set started = k.started || array(select v.id from valid v where v.fence = k.fence)
+  where k.fence = any(array(select distinct fence from valid))
+)
+select id, fence from valid`;
+
+export const POLL = /* sql */ `
+with now as materialized (select {now} as at),
+seen as (update {instance} set seen_at = now.at from now where no = :holder::int),
+lanes as materialized (
+  select l.id from {lane} l left join {queue} q on q.name = l.queue
+  where l.job = any(:jobs::text[]) and (:queues::text[] is null or l.queue = any(:queues::text[]))
+    and q.paused_at is null
+)
+select now.at as now,
+  exists (select from lanes l, lateral (
+    select 1 from {ready} r where r.lane = l.id and r.suspect = false limit 1) x) as "hasReady",
+  exists (select from lanes l, lateral (
+    select 1 from {ready} r where r.lane = l.id and r.suspect = true limit 1) x) as "hasSuspect",
+  exists (select from {waiting} w where w.gate is null and w.wake_at <= now.at) as "hasDue",
+  exists (select from {lease} k where k.until <= now.at) as "hasExpired",
+  (select json_agg(c.id) from {lease} k, jsonb_object_keys(k.cancels) c (id)
+    where k.holder = :holder::int and k.cancels is not null) as "cancelRequested",
+  (select min(w.wake_at) from {waiting} w where w.gate is null and w.wake_at > now.at) as "nextWakeAt"
+from now`;
+
+export const PROMOTE = /* sql */ `
+with now as materialized (select {now} as at),
+due as materialized (
+  select w.ctid as tid, w.* from {waiting} w, now
+  where w.gate is null and w.wake_at <= now.at
+  order by w.wake_at limit :limit for update of w skip locked
+),
+gone as (delete from {waiting} where ctid = any(array(select tid from due)))
+insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
+select id, wake_at - priority * 60000, lane, policy, attempt, losses, refunds, laters, extra, suspect from due`;
+
+/**
+ * Ends expired leases by the policy stored with each run. A loss that would be final but whose run
+ * never began is given back. The first loss is due again at once, later ones after the retry delay.
+ */
+export const RECLAIM = /* sql */ `
+with now as materialized (select {now} as at),
+expired as materialized (
+  select k.* from {lease} k, now where k.until <= now.at order by k.until limit :limit for update of k skip locked
+),
+gone as (delete from {lease} where fence = any(array(select fence from expired))),
+lost as materialized (
+  select x.fence, u.id, x.lane, x.policy, x.attempt, x.losses, x.refunds, x.laters, x.extra, x.holder,
+    x.claimed_at, r.priority, r.mode, p.delay_ms, p.factor, p.max_ms, p.jitter,
+    x.deadline_at <= now.at as over_time,
+    coalesce(x.cancels ? u.id::text, false) as cancelled,
+    x.attempt >= p.attempts + x.extra or (p.on_lost = 1 and x.deadline_at > now.at) as is_final,
+    u.id = any(x.started) as has_begun,
+    row_number() over (order by x.until, u.id) as place
+  from expired x cross join now
+  join {policy} p on p.id = x.policy
+  cross join unnest(x.ids) u (id),
+  lateral (select y.priority, y.mode from {run} y where y.id = u.id offset 0) r
+),
+judged as materialized (
+  select l.*,
+    case
+      when cancelled then 3
+      when is_final and not over_time and not has_begun and refunds < 100 then -2
+      when is_final then 2
+      else -1
+    end as verdict,
+    case when over_time then 2 else 1 end as ended,
+    floor(least(max_ms, delay_ms * exp(least((attempt - 1) * ln(factor), 50)))
+      * (1 - jitter * ((:chance::float8 + place * 0.618034) - floor(:chance::float8 + place * 0.618034))))::bigint as backoff_ms,
+    case when over_time
+      then '{"code":"TIMEOUT","name":"TimeoutError","message":"The attempt ran for longer than its timeout."}'
+      else '{"code":"LEASE_EXPIRED","name":"LeaseExpired","message":"The holder fell silent and its lease expired."}'
+    end as error
+  from lost l
+),
+finished as (
+  insert into {outcome} (id, fence, started_at, finished_at, lane, holder, attempt, extra, status, error)
+  select id, fence, claimed_at, now.at, lane, holder, attempt, extra, verdict, case when verdict = 2 then error end
+  from judged cross join now where verdict > 0
+),
+counted as (
+  insert into {rollup} as t (hour_at, lane, mode, status, shard, runs, ran_ms)
+  select now.at - now.at % 3600000, lane, mode, verdict, 0, count(*), sum(now.at - claimed_at)
+  from judged cross join now where verdict > 0 group by 1, 2, 3, 4
+  on conflict (hour_at, lane, mode, status, shard)
+  do update set runs = t.runs + excluded.runs, ran_ms = t.ran_ms + excluded.ran_ms
+),
+noted as (
+  insert into {attempt} (run, fence, attempt, ended, holder, started_at, ended_at, error)
+  select id, fence, attempt, ended, holder, claimed_at, now.at, error from judged cross join now where verdict < 0
+),
+returned as (
+  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
+  select id, now.at - priority * 60000, lane, policy,
+    case when verdict = -2 then attempt - 1 else attempt end,
+    case when verdict = -2 then losses else losses + 1 end,
+    case when verdict = -2 then refunds + 1 else refunds end, laters, extra, verdict = -1
+  from judged cross join now where verdict = -2 or (verdict = -1 and not over_time and losses = 0)
+),
+postponed as (
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect)
+  select id, now.at + backoff_ms, lane, policy, priority, attempt,
+    case when over_time then losses else losses + 1 end, refunds, laters, extra, not over_time
+  from judged cross join now where verdict = -1 and (over_time or losses > 0)
+)
+select j.id, j.fence::text, l.job, j.attempt, i.id as holder, j.ended, j.verdict
+from judged j join {lane} l on l.id = j.lane join {instance} i on i.no = j.holder`;
+
+/** A cancel that was not obeyed in time raises the fence: the run leaves its lease. */
+export const ENFORCE_CANCELS = /* sql */ `
+with now as materialized (select {now} as at),
+locked as materialized (
+  select k.* from {lease} k where k.cancels is not null for update skip locked
+),
+overdue as materialized (
+  select k.fence, u.id, k.claimed_at, k.lane, k.holder, k.attempt, k.extra
+  from locked k cross join now cross join unnest(k.ids) u (id)
+  where (k.cancels ->> u.id::text)::bigint + :graceMs::bigint <= now.at
+),
+emptied as (
+  delete from {lease} where fence = any(array(
+    select k.fence from locked k join (select fence, count(*) as n from overdue group by fence) o on o.fence = k.fence
+    where o.n = cardinality(k.ids)))
+  returning fence
+),
+shrunk as (
+  update {lease} k set ids = array(select unnest(k.ids) except select o.id from overdue o)
+  where k.fence = any(array(select fence from overdue except select fence from emptied))
+),
+finished as (
+  insert into {outcome} (id, fence, started_at, finished_at, lane, holder, attempt, extra, status)
+  select id, fence, claimed_at, now.at, lane, holder, attempt, extra, 3 from overdue cross join now
+)
+select id, fence::text from overdue`;
+
+/** Whichever of the three a pending or running run is in, its row is locked and changed here. */
+export const CANCEL = /* sql */ `
+with now as materialized (select {now} as at),
+from_ready as (delete from {ready} where id = :id::uuid returning id, lane, attempt, extra),
+from_waiting as (delete from {waiting} where id = :id::uuid returning id, lane, attempt, extra),
+pending as materialized (select * from from_ready union all select * from from_waiting),
+finished as (
+  insert into {outcome} (id, finished_at, lane, attempt, extra, status)
+  select p.id, now.at, p.lane, p.attempt, p.extra, 3 from pending p cross join now
+),
+requested as (
+  update {lease} k
+  set cancels = jsonb_build_object(:id::text, now.at) || coalesce(k.cancels, '{}')
+  from now where k.ids @> array[:id::uuid] returning k.fence
+)
+select
+  exists (select from pending) as cancelled,
+  exists (select from requested) as requested,
+  exists (select from {outcome} where id = :id::uuid) as terminal,
+  exists (select from {run} where id = :id::uuid) as known`;
+
+export const RETRY = /* sql */ `
+with now as materialized (select {now} as at),
+reopened as (
+  delete from {outcome} where id = :id::uuid and status in (2, 3)
+  returning id, fence, started_at, finished_at, holder, attempt, extra, status, error
+),
+noted as (
+  insert into {attempt} (run, fence, attempt, ended, holder, started_at, ended_at, error)
+  select id, fence, attempt, case when status = 3 then 5 else 0 end, holder, started_at, finished_at, error
+  from reopened where fence is not null
+),
+returned as (
+  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
+  select o.id, now.at - r.priority * 60000, r.lane, r.policy, o.attempt, 0, 0, 0, o.extra + 1, false
+  from reopened o join {run} r on r.id = o.id cross join now
+)
+select
+  exists (select from reopened) as reopened,
+  (select status from {outcome} where id = :id::uuid) as status,
+  exists (select from {run} where id = :id::uuid) as known`;
+
+export const REMOVE = /* sql */ `
+with ended as (delete from {outcome} where id = :id::uuid returning id),
+run as (delete from {run} where id = any(array(select id from ended))),
+attempts as (delete from {attempt} where run = any(array(select id from ended))),
+keys as (delete from {key} where run = any(array(select id from ended)))
+select exists (select from ended) as removed, exists (select from {run} where id = :id::uuid) as known`;
+
+export const ANNOUNCE_INSTANCE = /* sql */ `
+insert into {instance} as i (id, app, release, jobs, started_at, seen_at)
+select :instanceId, :app, :release, :jobs::json, n.at, n.at from (select {now} as at) n
+on conflict (id) do update set jobs = excluded.jobs, seen_at = excluded.seen_at, retired_at = null
+returning no`;
+
+export const RETIRE_INSTANCE = /* sql */ `
+update {instance} set retired_at = {now}, seen_at = {now} where no = :holder`;
+
+export const ANNOUNCE_JOB = /* sql */ `
+insert into {job} as j (name, queue, priority, version, policy, announced_at)
+select :name, :queue, :priority, :version, :policy, {now}
+on conflict (name) do update
+set queue = excluded.queue, priority = excluded.priority, version = excluded.version,
+  policy = excluded.policy, announced_at = excluded.announced_at
+where (j.queue, j.priority, j.version, j.policy) is distinct from
+  (excluded.queue, excluded.priority, excluded.version, excluded.policy)`;
+
+export const ENSURE_LANE = /* sql */ `
+insert into {lane} (queue, job) values (:queue, :job)
+on conflict (job, queue) do update set job = excluded.job returning id`;
+
+export const ENSURE_POLICY = /* sql */ `
+insert into {policy} (digest, lease_ms, timeout_ms, attempts, delay_ms, factor, max_ms, jitter, on_lost)
+values (:digest, :leaseMs, :timeoutMs, :attempts, :delayMs, :factor, :maxMs, :jitter, :onLost)
+on conflict (digest) do update set digest = excluded.digest returning id`;
+
+export const ATTEMPTS = /* sql */ `
+select a.attempt, a.fence::text, i.id as holder, a.ended, a.started_at, a.ended_at, a.error
+from {attempt} a left join {instance} i on i.no = a.holder where a.run = :id::uuid
+union all
+select o.attempt, o.fence::text, i.id, o.status + 10, o.started_at, o.finished_at, o.error
+from {outcome} o left join {instance} i on i.no = o.holder where o.id = :id::uuid and o.fence is not null
+order by 1, 2`;
+
+export const TERMINAL = /* sql */ `select id from {outcome} where id = any(:ids::uuid[])`;
+
+/** Where the ids of a filtered list come from: state is a table, so each status has its own. */
+export const RUN_SOURCES = {
+  any: "select x.id, x.lane from {run} x",
+  pending: "select x.id, x.lane from {ready} x union all select x.id, x.lane from {waiting} x",
+  running: "select m.id, x.lane from {lease} x, unnest(x.ids) m (id)",
+  completed: "select x.id, x.lane from {outcome} x where x.status = 1",
+  failed: "select x.id, x.lane from {outcome} x where x.status = 2",
+  cancelled: "select x.id, x.lane from {outcome} x where x.status = 3",
+} as const;
+
+export const listRuns = (source: string) => /* sql */ `
+with page as materialized (
+  select s.id from (${source}) s join {run} r on r.id = s.id
+  where (:before::uuid is null or s.id < :before::uuid)
+    and (:job::text is null or s.lane = any(array(select l.id from {lane} l where l.job = :job::text)))
+    and (:mode::smallint is null or r.mode = :mode::smallint)
+    and (:tag::text is null or :tag::text = any(r.tags))
+    and (:text::text is null or position(lower(:text::text) in lower(r.input)) > 0
+      or r.key = :text::text or r.id::text = :text::text)
+  order by s.id desc limit :limit
+)
+select * from {run_state} where id = any(array(select id from page)) order by id desc`;
+
+export const GET_RUN = /* sql */ `select * from {run_state} where id = :id::uuid`;
+
+export const PAUSE_QUEUE = /* sql */ `
+insert into {queue} (name, paused_at) values (:queue, case when :isPaused::boolean then {now} end)
+on conflict (name) do update set paused_at = case when :isPaused::boolean then coalesce({queue}.paused_at, {now}) end`;
+
+export const LIST_RUNS = {
+  any: listRuns(RUN_SOURCES.any),
+  pending: listRuns(RUN_SOURCES.pending),
+  running: listRuns(RUN_SOURCES.running),
+  completed: listRuns(RUN_SOURCES.completed),
+  failed: listRuns(RUN_SOURCES.failed),
+  cancelled: listRuns(RUN_SOURCES.cancelled),
+} as const;
+
+export const ANNOUNCED_JOBS = /* sql */ `
+select j.name, j.queue, j.priority, j.version,
+  json_build_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost) as policy
+from {job} j join {policy} p on p.id = j.policy order by j.name`;
+
+export const PARTITIONS = /* sql */ `
+select c.relname as name from pg_catalog.pg_class c
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where n.nspname = $1 and c.relispartition and c.relkind = 'r'`;
+
+/** What is removed row by row: expired keys, keys and instances that nothing refers to any more. */
+export const PRUNE = /* sql */ `
+with now as materialized (select {now} as at),
+keys as (
+  delete from {key} where ctid = any(array(
+    select k.ctid from {key} k, now where k.expires_at <= now.at limit :limit)) returning 1
+),
+instances as (
+  delete from {instance} where no = any(array(
+    select i.no from {instance} i, now
+    where i.seen_at < now.at - :keepMs::bigint - 86400000
+      and not exists (select from {lease} k where k.holder = i.no) limit :limit)) returning 1
+),
+rollups as (
+  delete from {rollup} where ctid = any(array(
+    select r.ctid from {rollup} r, now where r.hour_at < now.at - greatest(:keepMs::bigint, 2678400000) limit :limit)) returning 1
+)
+select (select count(*) from keys) + (select count(*) from instances) + (select count(*) from rollups) as pruned`;
+
+/** Live rows of a day move to the rest partition, then the day's tables are dropped. */
+export const dropDay = (partitions: readonly { readonly table: string; readonly day: string }[]) => {
+  const run = partitions.find(({ table }) => table === "run")?.day;
+  return [
+    ...partitions.map(({ table, day }) => `alter table {${table}} detach partition {${day}}`),
+    `delete from {key} where run = any(array(select r.id from {${run}} r))
+       and run = any(array(select o.id from {outcome_rest} o union all
+         select d.id from {${partitions.find(({ table }) => table === "outcome")?.day}} d))`,
+    `insert into {run} select r.* from {${run}} r where exists (select from {ready} x where x.id = r.id)
+       or exists (select from {waiting} x where x.id = r.id)
+       or exists (select from {lease} x where x.ids @> array[r.id])`,
+    `insert into {attempt} select a.* from {${partitions.find(({ table }) => table === "attempt")?.day}} a
+       where exists (select from {run} r where r.id = a.run)`,
+    ...partitions.map(({ day }) => `drop table {${day}}`),
+  ];
+};

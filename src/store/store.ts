@@ -1,0 +1,266 @@
+// The store: what the engine asks of a database, in domain verbs, one parameters object each.
+// The conformance suite (test/conformance) is its real definition. Expected outcomes are return
+// values. Every time in here that decides something is the database's, never the caller's.
+
+import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from "../core/run.js";
+
+/** One lease: some runs of one lane and policy, at one attempt, granted to one holder under one fence. */
+export type Claim = {
+  readonly fence: number;
+  readonly job: string;
+  readonly queue: string;
+  readonly attempt: number;
+  readonly policy: Policy;
+  /** What is left of the lease's length now: a lease never outlives the deadline of its runs. */
+  readonly leaseMs: number;
+  /** The earlier holder fell silent with this run: it is handed out alone. */
+  readonly isSuspect: boolean;
+  readonly runs: readonly ClaimedRun[];
+};
+
+export type ClaimedRun = {
+  readonly id: RunId;
+  /** JSON text, as it was enqueued. */
+  readonly input: string;
+  readonly mode: Mode;
+  readonly version: number;
+  readonly priority: number;
+  readonly createdAt: number;
+  readonly dueAt: number;
+  readonly nominalAt: number | null;
+  readonly refunds: number;
+  readonly laters: number;
+  readonly extraAttempts: number;
+};
+
+/** A run under the fence that its holder believes in. */
+export type Grant = { readonly id: RunId; readonly fence: number };
+
+/** What became of one held run. `ranMs`: how long ago its handler began, on the holder's clock. */
+export type Settlement = Grant & {
+  readonly mode: Mode;
+  readonly ranMs: number;
+  readonly error: string | null;
+} & (
+    | { readonly to: TerminalStatus; readonly result: string | null }
+    | {
+        readonly to: "pending";
+        readonly end: AttemptEnd;
+        readonly delayMs: number;
+        readonly isRefund: boolean;
+      }
+  );
+
+export type NewRun = {
+  readonly id: RunId;
+  readonly job: string;
+  readonly queue: string;
+  readonly policy: Policy;
+  readonly input: string;
+  readonly mode: Mode;
+  readonly version: number;
+  readonly priority: number;
+  /** Absolute where a user gave an instant, relative otherwise; neither: at once. */
+  readonly dueAt: number | null;
+  readonly delayMs: number;
+  readonly tags: readonly string[];
+  readonly key: NewKey | null;
+};
+
+/** The idempotency key of a run: lives for as long as the run, unless told otherwise. */
+export type NewKey = { readonly key: string; readonly inputHash: string };
+
+export type EnqueueAnswer =
+  | { readonly id: RunId; readonly deduplicated: boolean }
+  | { readonly conflict: RunId };
+
+export type JobAnnouncement = {
+  readonly name: string;
+  readonly queue: string;
+  readonly priority: number;
+  readonly version: number;
+  readonly policy: Policy;
+};
+
+export type InstanceAnnouncement = {
+  readonly instanceId: string;
+  readonly app: string | null;
+  readonly release: string | null;
+  readonly jobs: readonly JobAnnouncement[];
+};
+
+/** What this instance may claim: its jobs, in these queues (all where null). */
+export type Appetite = {
+  readonly jobs: readonly string[];
+  readonly queues: readonly string[] | null;
+};
+
+export type ExchangeParams = Appetite & {
+  readonly holder: number;
+  /** Read back by it if the answer to this exchange is lost. */
+  readonly token: string;
+  readonly settlements: readonly Settlement[];
+  /** How many runs to claim at most; 0 settles only. */
+  readonly limit: number;
+  /** Take one suspect instead, by itself. */
+  readonly wantsSuspect: boolean;
+};
+
+export type ExchangeAnswer = {
+  readonly claims: readonly Claim[];
+  /** Settlements that changed nothing, since their fence is no longer the current one. */
+  readonly stale: readonly Grant[];
+};
+
+export type Renewal = {
+  readonly fence: number;
+  /** Length of the lease from the renewal on. */
+  readonly leaseMs: number;
+  readonly ids: readonly RunId[];
+};
+
+export type RenewAnswer = {
+  readonly held: readonly Renewal[];
+  /** Locked by somebody at this moment: neither renewed nor lost; ask again. */
+  readonly unknown: readonly number[];
+};
+
+export type PollAnswer = {
+  readonly now: number;
+  readonly hasReady: boolean;
+  readonly hasSuspect: boolean;
+  readonly hasDue: boolean;
+  readonly hasExpired: boolean;
+  /** Held runs that somebody asked to cancel. */
+  readonly cancelRequested: readonly RunId[];
+  /** When the next waiting run becomes due, by the database's clock. */
+  readonly nextWakeAt: number | null;
+};
+
+export type Reclaimed = Grant & {
+  readonly job: string;
+  readonly attempt: number;
+  readonly holder: string;
+  readonly end: "lost" | "timeout";
+  readonly to: RunStatus;
+};
+
+export type RunRecord = {
+  readonly id: RunId;
+  readonly job: string;
+  readonly queue: string;
+  readonly status: RunStatus;
+  readonly mode: Mode;
+  readonly priority: number;
+  readonly attempt: number;
+  readonly attemptsMax: number;
+  readonly fence: number | null;
+  readonly input: string;
+  readonly result: string | null;
+  readonly error: string | null;
+  readonly schedule: string | null;
+  readonly nominalAt: number | null;
+  readonly createdAt: number;
+  readonly dueAt: number;
+  readonly startedAt: number | null;
+  readonly finishedAt: number | null;
+  readonly updatedAt: number;
+  readonly heartbeatAt: number | null;
+  readonly holder: string | null;
+  readonly leaseUntil: number | null;
+  readonly key: string | null;
+  readonly tags: readonly string[];
+  readonly cancelRequestedAt: number | null;
+};
+
+export type AttemptRecord = {
+  readonly attempt: number;
+  readonly fence: number;
+  readonly holder: string;
+  readonly end: AttemptEnd | TerminalStatus;
+  readonly startedAt: number;
+  readonly endedAt: number;
+  readonly error: string | null;
+};
+
+export type RunFilter = {
+  readonly status?: RunStatus;
+  readonly job?: string;
+  readonly mode?: Mode;
+  readonly tag?: string;
+  readonly text?: string;
+  /** Newest first; continues after this id. */
+  readonly before?: RunId;
+  readonly limit: number;
+};
+
+export type CancelAnswer = "cancelled" | "requested" | "already_terminal" | "not_found";
+export type RetryAnswer = "pending" | "not_terminal" | "completed" | "not_found";
+
+/** Tells that something may have changed; only a hint, never needed for correctness. */
+export type WakeListener = () => void;
+
+export interface Store {
+  /** "sqlite" or "postgres"; for messages. */
+  readonly engine: "sqlite" | "postgres";
+
+  /** Connects, checks the engine and brings the schema up to date. Safe from many instances at once. */
+  open(): Promise<void>;
+  close(): Promise<void>;
+
+  /** Writes this instance and its jobs down; answers with the number that names it as a holder. */
+  announce(params: InstanceAnnouncement): Promise<number>;
+  /** The job as the newest instance announced it. */
+  announcedJob(name: string): Promise<JobAnnouncement | null>;
+  announcedJobs(): Promise<readonly JobAnnouncement[]>;
+  /** The instance is gone in good order. */
+  retire(params: { readonly holder: number }): Promise<void>;
+
+  /**
+   * Stores new runs, all or none. The same id twice is the same run: a repeated call after a lost
+   * answer changes nothing. A key that is taken answers with its run, or with a conflict.
+   */
+  enqueue(runs: readonly NewRun[]): Promise<readonly EnqueueAnswer[]>;
+
+  /**
+   * Settles what has ended and claims what is next, in one commit. Settlements take effect only
+   * under the current fence; claims are disjoint from all others and never more than `limit`.
+   */
+  exchange(params: ExchangeParams): Promise<ExchangeAnswer>;
+  /** The claims made under this token that still stand: for a claim whose answer was lost. */
+  claimsByToken(params: { readonly holder: number; readonly token: string }): Promise<readonly Claim[]>;
+
+  /** Renews leases, expired ones too if nobody took them. */
+  renew(params: { readonly holder: number; readonly fences: readonly number[] }): Promise<RenewAnswer>;
+  /** Stores that these runs have begun, before they do; answers which are still held. */
+  markStarted(grants: readonly Grant[]): Promise<readonly Grant[]>;
+
+  /** One statement: what is there to do, and that this instance lives. */
+  poll(params: Appetite & { readonly holder: number }): Promise<PollAnswer>;
+  /** Moves due runs from waiting to ready; answers how many. */
+  promote(params: { readonly limit: number }): Promise<number>;
+  /** Takes runs from holders that fell silent or over time, by the policy stored with each. */
+  reclaim(params: { readonly limit: number; readonly chance: number }): Promise<readonly Reclaimed[]>;
+  /** Ends running runs whose cancel was not obeyed in time. */
+  enforceCancels(params: { readonly graceMs: number }): Promise<readonly Grant[]>;
+
+  cancel(params: { readonly id: RunId }): Promise<CancelAnswer>;
+  retry(params: { readonly id: RunId }): Promise<RetryAnswer>;
+  /** Removes a terminal run and all that belongs to it. */
+  remove(params: { readonly id: RunId }): Promise<"removed" | "not_terminal" | "not_found">;
+
+  run(id: RunId): Promise<RunRecord | null>;
+  runs(filter: RunFilter): Promise<readonly RunRecord[]>;
+  attempts(id: RunId): Promise<readonly AttemptRecord[]>;
+  /** Of these, the ones that are terminal. */
+  terminal(ids: readonly RunId[]): Promise<readonly RunId[]>;
+
+  pauseQueue(params: { readonly queue: string; readonly isPaused: boolean }): Promise<void>;
+  /** Removes what is past its time, a bounded amount; answers how much. */
+  prune(params: { readonly keepMs: number; readonly limit: number }): Promise<number>;
+
+  /** Calls back when another process may have made work. Answers with how to stop. */
+  onWake(listener: WakeListener): () => void;
+  /** Tells other processes that there may be work; debounced, after commit. */
+  wake(): void;
+}

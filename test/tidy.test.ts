@@ -1,0 +1,176 @@
+// The house rules that no other tool checks, read from the syntax of every source file.
+// One test per rule; a failure names file, line and what was found there.
+
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { parseSync } from "vite";
+import { expect, test } from "vitest";
+
+type Node = { type: string; start: number; [key: string]: unknown };
+type SourceFile = { name: string; text: string; program: Node };
+type Finding = string | undefined;
+
+const ROOT = path.resolve(import.meta.dirname, "..");
+const SRC = filesIn("src");
+const PRODUCT = SRC.filter(({ name }) => !name.endsWith(".test.ts"));
+const TESTS = [...filesIn("test"), ...SRC.filter(({ name }) => name.endsWith(".test.ts"))];
+
+const TIMERS = ["setTimeout", "setInterval", "setImmediate"];
+const CLOCKS = ["Date.now", "performance.now", "process.hrtime"];
+const CHANCE = ["Math.random", "crypto.randomUUID", "crypto.getRandomValues"];
+const TIMER_MODULES = ["node:timers", "node:timers/promises", "timers", "timers/promises"];
+const RANDOM_IMPORTS = ["randomUUID", "randomBytes", "randomInt", "randomFillSync", "webcrypto"];
+const SYNONYMS = ["task", "tasks", "slot", "slots", "payload", "payloads", "epoch", "epochs"];
+const SQL_START =
+  /^\s*(select\s.+\sfrom\s|insert\s+into\s|update\s+\S+\s+set\s|delete\s+from\s|with\s+\w+\s+as\s*\()/is;
+
+/** Test helpers that may wait for real time. Each needs a reason beside it. */
+const MAY_WAIT: string[] = [];
+
+test("time, chance and the network are reached through src/adapters alone", () => {
+  const outside = PRODUCT.filter(({ name }) => !name.startsWith("src/adapters/"));
+  expect(find(outside, ambient)).toEqual([]);
+});
+
+test("SQL is written in src/store and src/testing alone", () => {
+  const outside = PRODUCT.filter(({ name }) => !/^src\/(store|testing)\//.test(name));
+  expect(
+    find(outside, (node) => {
+      const text = node.type === "Literal" ? node.value : templateText(node);
+      return typeof text === "string" && SQL_START.test(text)
+        ? text.trim().slice(0, 40)
+        : undefined;
+    }),
+  ).toEqual([]);
+});
+
+test("nothing is typed any, exported by default or exported wholesale", () => {
+  const banned = ["TSAnyKeyword", "ExportDefaultDeclaration", "ExportAllDeclaration"];
+  expect(find(SRC, ({ type }) => (banned.includes(type) ? type : undefined))).toEqual([]);
+});
+
+test("every source file opens with a comment that says what it is for", () => {
+  const bare = SRC.filter(({ text }) => !/^(#!.*\n)?\/[/*]/.test(text));
+  expect(bare.map(({ name }) => name)).toEqual([]);
+});
+
+test("exported names keep to the vocabulary", () => {
+  expect(
+    find(PRODUCT, (node) => {
+      const names = node.type === "ExportNamedDeclaration" ? exportedNames(node) : [];
+      return names.find((name) => words(name).some((word) => SYNONYMS.includes(word)));
+    }),
+  ).toEqual([]);
+});
+
+test("no test is skipped, singled out or left for later", () => {
+  expect(
+    find(TESTS, (node) => {
+      const callee = node.type === "CallExpression" ? dotted(node.callee) : undefined;
+      return callee && /^(test|it|describe|suite)\b.*\.(skip|only|todo)$/.test(callee)
+        ? callee
+        : undefined;
+    }),
+  ).toEqual([]);
+});
+
+test("no test sleeps", () => {
+  const files = TESTS.filter(({ name }) => !MAY_WAIT.includes(name));
+  expect(find(files, (node) => timer(node))).toEqual([]);
+});
+
+function filesIn(folder: string): SourceFile[] {
+  return readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts") && !name.endsWith(".d.ts"))
+    .sort()
+    .map((name) => {
+      const text = readFileSync(path.join(ROOT, folder, name), "utf8");
+      const { program } = parseSync(name, text);
+      return { name: path.posix.join(folder, name), text, program: program as unknown as Node };
+    });
+}
+
+/** Every finding of `rule` in `files`, as `file:line: what`. */
+function find(files: SourceFile[], rule: (node: Node) => Finding): string[] {
+  return files.flatMap(({ name, text, program }) => {
+    const findings: string[] = [];
+    walk(program, (node) => {
+      const what = rule(node);
+      if (what) findings.push(`${name}:${text.slice(0, node.start).split("\n").length}: ${what}`);
+    });
+    return findings;
+  });
+}
+
+function walk(node: Node, visit: (node: Node) => void): void {
+  visit(node);
+  if (node.type === "TSTypeQuery") return; // `typeof setTimeout` in a type starts no timer.
+  for (const [key, value] of Object.entries(node)) {
+    // The name after a dot or before a colon is somebody else's member, not the global of that name.
+    if ((key === "property" || key === "key") && node.computed === false) continue;
+    for (const child of Array.isArray(value) ? value : [value])
+      if (isNode(child)) walk(child, visit);
+  }
+}
+
+function ambient(node: Node): Finding {
+  const name = dotted(node)?.replace(/^globalThis\./, "");
+  if (name && [...CLOCKS, ...CHANCE].includes(name)) return name;
+  if (node.type === "NewExpression" && dotted(node.callee) === "Date") {
+    return (node.arguments as unknown[]).length === 0 ? "new Date()" : undefined;
+  }
+  if (
+    node.type === "CallExpression" &&
+    ["Date", "fetch", "globalThis.fetch"].includes(dotted(node.callee) ?? "")
+  ) {
+    return `${dotted(node.callee)}()`;
+  }
+  if (
+    node.type === "ImportSpecifier" &&
+    RANDOM_IMPORTS.includes(String((node.imported as Node).name))
+  ) {
+    return String((node.imported as Node).name);
+  }
+  return timer(node);
+}
+
+function timer(node: Node): Finding {
+  const name = dotted(node)?.replace(/^globalThis\./, "");
+  if (name && TIMERS.includes(name)) return name;
+  const source = node.type === "ImportDeclaration" ? (node.source as Node).value : undefined;
+  return TIMER_MODULES.includes(String(source)) ? String(source) : undefined;
+}
+
+/** `a.b.c` of a plain member expression or identifier; undefined for anything else. */
+function dotted(node: unknown): string | undefined {
+  if (!isNode(node)) return undefined;
+  if (node.type === "Identifier") return String(node.name);
+  if (node.type !== "MemberExpression" || node.computed === true) return undefined;
+  const object = dotted(node.object);
+  return object === undefined ? undefined : `${object}.${(node.property as Node).name}`;
+}
+
+function templateText(node: Node): string | undefined {
+  if (node.type !== "TemplateLiteral") return undefined;
+  return (node.quasis as { value: { raw: string } }[]).map(({ value }) => value.raw).join(" ? ");
+}
+
+function exportedNames(node: Node): string[] {
+  const specifiers = (node.specifiers as { exported: Node }[]).map(({ exported }) => exported);
+  const declaration = node.declaration as Node | null;
+  const declared = (declaration?.declarations as { id: Node }[] | undefined)?.map(({ id }) => id);
+  const own = declaration && isNode(declaration.id) ? [declaration.id] : [];
+  return [...specifiers, ...(declared ?? own)].map(({ name }) => String(name));
+}
+
+/** The words of a camelCase, PascalCase or CONSTANT_CASE name. */
+function words(name: string): string[] {
+  return name
+    .replace(/([a-z0-9])([A-Z])/g, "$1_$2")
+    .toLowerCase()
+    .split("_");
+}
+
+function isNode(value: unknown): value is Node {
+  return typeof value === "object" && value !== null && typeof (value as Node).type === "string";
+}

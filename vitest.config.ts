@@ -1,0 +1,44 @@
+// The test projects. No retries anywhere: a test that fails sometimes is a finding, not noise.
+// PostgreSQL for the projects that need it comes from test/setup/postgres.ts.
+
+import { defineConfig } from "vitest/config";
+
+const postgres = "./test/setup/postgres.ts";
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: "unit",
+          include: ["src/**/*.test.ts", "test/tidy.test.ts"],
+          environment: "node",
+        },
+      },
+      {
+        test: {
+          name: "conformance",
+          include: ["test/conformance/**/*.test.ts"],
+          environment: "node",
+          globalSetup: postgres,
+          pool: "forks",
+          testTimeout: 30_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          name: "process",
+          include: ["test/process/**/*.test.ts"],
+          environment: "node",
+          globalSetup: postgres,
+          pool: "forks",
+          // These tests start, stop and kill processes of their own; side by side they would starve each other.
+          fileParallelism: false,
+          testTimeout: 180_000,
+          hookTimeout: 120_000,
+        },
+      },
+    ],
+  },
+});
