@@ -10,7 +10,10 @@ const BATCH = 5000;
 
 const stamp = () => Number(process.hrtime.bigint()) / 1e6;
 const inputsOf = (count, from = 0) =>
-  Array.from({ length: count }, (_, index) => ({ number: from + index, address: "someone@example.org" }));
+  Array.from({ length: count }, (_, index) => ({
+    number: from + index,
+    address: "someone@example.org",
+  }));
 
 const { open } = await import(`./${contestantNamed(process.argv[2]).file}`);
 
@@ -23,6 +26,7 @@ let firstAt = 0;
 let lastAt = 0;
 let marks = [];
 let starts = null;
+let isEndless = false;
 
 function onRun(input) {
   lastAt = stamp();
@@ -30,6 +34,7 @@ function onRun(input) {
   handled++;
   if (handled % MARK_EVERY === 0) marks.push(lastAt);
   if (starts) starts.push([input.number, lastAt]);
+  if (isEndless) return new Promise(() => {});
 }
 
 function forget() {
@@ -38,6 +43,7 @@ function forget() {
   lastAt = 0;
   marks = [];
   starts = null;
+  isEndless = false;
 }
 
 async function untilHandled(count) {
@@ -128,9 +134,10 @@ const actions = {
   },
 
   /** Begins to work. Progress goes to the parent unasked, a few hundred times a second at most. */
-  async go({ keepStarts = false } = {}) {
+  async go(params) {
     forget();
-    if (keepStarts) starts = [];
+    isEndless = params.isEndless ?? false;
+    if (params.keepStarts) starts = [];
     const cpuBefore = process.cpuUsage();
     let reported = 0;
     const timer = setInterval(() => {
@@ -148,6 +155,11 @@ const actions = {
 
   /** Resolves with the moment at which the contestant's own tables say that nothing is left. */
   untilDone,
+
+  /** The text, the values and the size of a claim, for EXPLAIN. */
+  async claimStatement() {
+    return place.claimStatement();
+  },
 
   async notes() {
     return { handled, firstAt, lastAt, marks, starts, cpuMs: actions.cpuMs() };

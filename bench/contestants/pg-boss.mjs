@@ -32,12 +32,15 @@ export async function open({ url, tuning }) {
 
     async enqueueMany(inputs, delayMs = 0) {
       const startAfter = delayMs > 0 ? new Date(Date.now() + delayMs) : undefined;
-      await boss.insert(QUEUE, inputs.map((data) => ({ data, startAfter })));
+      await boss.insert(
+        QUEUE,
+        inputs.map((data) => ({ data, startAfter })),
+      );
     },
 
     async start(onRun) {
       const settings = {
-        batchSize: 1000,
+        batchSize: 2000,
         burstWhenBatchFull: true,
         localConcurrency: 2,
         pollingIntervalSeconds: 0.5,

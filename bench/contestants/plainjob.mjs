@@ -36,7 +36,9 @@ export async function open({ url, synchronous }) {
     },
 
     async isDone() {
-      return queue.countJobs({ type: JOB, status: 0 }) + queue.countJobs({ type: JOB, status: 1 }) === 0;
+      return (
+        queue.countJobs({ type: JOB, status: 0 }) + queue.countJobs({ type: JOB, status: 1 }) === 0
+      );
     },
 
     async close() {

@@ -2,7 +2,7 @@
 // a fence per claim, a lease, the fence checked at settle, a history row per run.
 // One transaction settles the last batch and claims the next, then the event loop gets its turn.
 
-import { setImmediate as turn, setTimeout as pause } from "node:timers/promises";
+import { setTimeout as pause, setImmediate as turn } from "node:timers/promises";
 import { DatabaseSync } from "@photostructure/sqlite";
 
 const QUEUE = "default";
@@ -30,7 +30,9 @@ const TABLES = /* sql */ `
 /** @param {{ url: string, synchronous: "full" | "normal" }} params */
 export async function open({ url, synchronous }) {
   const database = new DatabaseSync(url.replace(/^sqlite:/, ""));
-  database.exec(`pragma journal_mode = wal; pragma synchronous = ${synchronous}; pragma busy_timeout = 0; ${TABLES}`);
+  database.exec(
+    `pragma journal_mode = wal; pragma synchronous = ${synchronous}; pragma busy_timeout = 0; ${TABLES}`,
+  );
   const holder = `bench:${process.pid}`;
 
   const insertRun = database.prepare(
@@ -55,7 +57,9 @@ export async function open({ url, synchronous }) {
     where r.queue = '${QUEUE}' and r.priority = 0 and r.due_at <= ? order by r.due_at, r.id limit ${BATCH}`);
   const take = database.prepare(`
     delete from ready where queue = '${QUEUE}' and priority = 0 and (due_at, id) <= (?, ?)`);
-  const insertLease = database.prepare("insert into lease (until, started_at, holder, ids) values (?, ?, ?, ?)");
+  const insertLease = database.prepare(
+    "insert into lease (until, started_at, holder, ids) values (?, ?, ?, ?)",
+  );
   const live = database.prepare(`
     select exists (select 1 from ready where queue = '${QUEUE}' and priority = 0 and due_at <= ?) or exists (select 1 from lease) as live`);
 
@@ -76,7 +80,8 @@ export async function open({ url, synchronous }) {
     if (!lease) throw new Error(`Fence ${fence} was lost.`);
     const held = JSON.parse(lease.ids);
     for (const run of runs) {
-      if (held[run.id] === undefined) throw new Error(`Run ${run.id} is not held under fence ${fence}.`);
+      if (held[run.id] === undefined)
+        throw new Error(`Run ${run.id} is not held under fence ${fence}.`);
       insertOutcome.run(run.id, fence, run.attempt, lease.started_at, now, run.job, lease.holder);
     }
     endLease.run(fence);

@@ -101,7 +101,10 @@ export async function open({ url, tuning }) {
     waiting = [];
     inFlight++;
     try {
-      await insert(batch.map((call) => call.input), 0);
+      await insert(
+        batch.map((call) => call.input),
+        0,
+      );
       for (const call of batch) call.resolve();
     } catch (error) {
       for (const call of batch) call.reject(error);
@@ -126,8 +129,15 @@ export async function open({ url, tuning }) {
       }
       const count = held.ids.length;
       const values = [
-        held.ids, held.fence, Array(count).fill(2), Array(count).fill(null),
-        isStopping ? 0 : BATCH, holder, [0], [low.at], [low.id],
+        held.ids,
+        held.fence,
+        Array(count).fill(2),
+        Array(count).fill(null),
+        isStopping ? 0 : BATCH,
+        holder,
+        [0],
+        [low.at],
+        [low.id],
       ];
       const { rows } = await client.query({ name: "tick", text: TICK, values });
       const [answer] = rows;
@@ -172,6 +182,11 @@ export async function open({ url, tuning }) {
       isStopping = true;
       wake();
       await Promise.all(loops);
+    },
+
+    claimStatement() {
+      const values = [[], null, [], [], BATCH, "bench", [0], [BEGINNING.at], [BEGINNING.id]];
+      return { text: TICK, values, count: BATCH };
     },
 
     async isDone() {

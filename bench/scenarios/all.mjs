@@ -1,13 +1,17 @@
 // The scenarios in the order in which they run.
 
+import { claimCost } from "./claim-cost.mjs";
 import { drainScenarios, sqliteDrainScenarios } from "./drain.mjs";
 import { enqueueScenarios, sqliteEnqueueScenarios } from "./enqueue.mjs";
 import { pickup } from "./pickup.mjs";
+import { takeover } from "./takeover.mjs";
 
 export const scenarios = [
   ...enqueueScenarios,
   pickup,
   ...drainScenarios,
+  claimCost,
+  takeover,
   ...sqliteEnqueueScenarios,
   ...sqliteDrainScenarios,
 ];

@@ -14,19 +14,36 @@ function momentOf(notes, count, marksEvery = 500) {
 }
 
 /** One drain in a fresh place; `during` may hold something open meanwhile. */
-async function drainOnce({ contestant, places, sizes, state, count, workers: workerCount = 1, waitUntilSettled, during }) {
+async function drainOnce({
+  contestant,
+  places,
+  sizes,
+  state,
+  count,
+  workers: workerCount = 1,
+  waitUntilSettled,
+  during,
+}) {
   const { synchronous } = state;
   const warm = await places.warm(contestant);
   const place = await places.fresh(contestant, state);
   try {
     return await withProcesses(contestant, workerCount, async (...workers) => {
       for (const worker of workers) {
-        await worker.ask("warm", { count: sizes.warm, url: warm.url, tuning: "throughput", synchronous });
+        await worker.ask("warm", {
+          count: sizes.warm,
+          url: warm.url,
+          tuning: "throughput",
+          synchronous,
+        });
         await worker.ask("open", { url: place.url, tuning: "throughput", synchronous });
       }
       const letGo = await during?.(place);
       const goAt = stamp();
-      await Promise.all([untilHandled(workers, count), ...workers.map((worker) => worker.ask("go"))]);
+      await Promise.all([
+        untilHandled(workers, count),
+        ...workers.map((worker) => worker.ask("go")),
+      ]);
       const settledAt = waitUntilSettled ? await workers[0].ask("untilDone") : null;
       const notes = await Promise.all(workers.map((worker) => worker.ask("notes")));
       await letGo?.();
@@ -37,7 +54,16 @@ async function drainOnce({ contestant, places, sizes, state, count, workers: wor
   }
 }
 
-function drainScenario({ name, title, engines, workers, state, countOf, waitUntilSettled = false, isHeavy = false }) {
+function drainScenario({
+  name,
+  title,
+  engines,
+  workers,
+  state,
+  countOf,
+  waitUntilSettled = false,
+  isHeavy = false,
+}) {
   return {
     name,
     title,
@@ -48,7 +74,13 @@ function drainScenario({ name, title, engines, workers, state, countOf, waitUnti
     async measure({ contestant, places, sizes }) {
       const count = countOf(sizes);
       const drained = await drainOnce({
-        contestant, places, sizes, state: state(sizes), count, workers, waitUntilSettled,
+        contestant,
+        places,
+        sizes,
+        state: state(sizes),
+        count,
+        workers,
+        waitUntilSettled,
       });
       const { goAt, settledAt, notes, rate } = drained;
       const handledAt = momentOf(notes, count);
@@ -56,8 +88,11 @@ function drainScenario({ name, title, engines, workers, state, countOf, waitUnti
       return {
         perSecond: rate(goAt, settledAt ?? handledAt, count),
         perSecondToLastHandler: rate(goAt, handledAt, count),
-        firstAfterMs: Math.min(...notes.map((note) => note.firstAt || Number.POSITIVE_INFINITY)) - goAt,
-        cpuMsPer1000: notes.reduce((sum, note) => sum + note.cpuMs, 0) / (handled.reduce((a, b) => a + b) / 1000),
+        firstAfterMs:
+          Math.min(...notes.map((note) => note.firstAt || Number.POSITIVE_INFINITY)) - goAt,
+        cpuMsPer1000:
+          notes.reduce((sum, note) => sum + note.cpuMs, 0) /
+          (handled.reduce((a, b) => a + b) / 1000),
         handled,
       };
     },
@@ -69,7 +104,8 @@ const countOf = (sizes) => sizes.drain;
 
 const held = {
   name: "drain-held",
-  title: "drain while another session holds a REPEATABLE READ transaction open, beside the same without it",
+  title:
+    "drain while another session holds a REPEATABLE READ transaction open, beside the same without it",
   engines: POSTGRES,
   isHeavy: true,
   unit: "runs/s",

@@ -23,7 +23,10 @@ function enqueueScenario({ name, title, engines, action, synchronous }) {
   };
 }
 
-const callers = (count) => (sizes) => ["enqueueFor", { callers: count, warmMs: sizes.enqueueMs / 3, ms: sizes.enqueueMs }];
+const callers = (count) => (sizes) => [
+  "enqueueFor",
+  { callers: count, warmMs: sizes.enqueueMs / 3, ms: sizes.enqueueMs },
+];
 const bulk = (sizes) => ["bulkFor", { size: sizes.bulk, ms: sizes.bulkMs }];
 const SERVERS = ["postgres", "redis"];
 
@@ -40,7 +43,12 @@ export const enqueueScenarios = [
     engines: SERVERS,
     action: callers(16),
   }),
-  enqueueScenario({ name: "bulk", title: "bulk enqueue, 5,000 runs a call", engines: SERVERS, action: bulk }),
+  enqueueScenario({
+    name: "bulk",
+    title: "bulk enqueue, 5,000 runs a call",
+    engines: SERVERS,
+    action: bulk,
+  }),
 ];
 
 export const sqliteEnqueueScenarios = [

@@ -28,10 +28,15 @@ export const pickup = {
         await worker.ask("open", { url: place.url, tuning: "latency" });
         await caller.ask("open", { url: place.url, tuning: "latency" });
         await worker.ask("go", { keepStarts: true });
-        const calls = await caller.ask("trickle", { count: UNCOUNTED + sizes.pickups, gapMs: [20, 40] });
+        const calls = await caller.ask("trickle", {
+          count: UNCOUNTED + sizes.pickups,
+          gapMs: [20, 40],
+        });
         const starts = await startsOf(worker, calls.length);
         const counted = calls.slice(UNCOUNTED);
-        const afterAnswer = counted.map(([number, , answeredAt]) => starts.get(number) - answeredAt);
+        const afterAnswer = counted.map(
+          ([number, , answeredAt]) => starts.get(number) - answeredAt,
+        );
         const afterCall = counted.map(([number, calledAt]) => starts.get(number) - calledAt);
         return {
           p50: percentile(afterAnswer, 0.5),
@@ -51,7 +56,8 @@ async function startsOf(worker, count) {
   for (;;) {
     const { starts } = await worker.ask("notes");
     if (starts.length >= count) return new Map(starts);
-    if (performance.now() > until) throw new Error(`Only ${starts.length} of ${count} runs were picked up.`);
+    if (performance.now() > until)
+      throw new Error(`Only ${starts.length} of ${count} runs were picked up.`);
     await pause(50);
   }
 }

@@ -48,7 +48,7 @@ describe("durationMs", () => {
     ["Infinity"],
     ["٣s"],
     ["3651d"],
-    ["9".repeat(30) + "d"],
+    [`${"9".repeat(30)}d`],
     [-1],
     [Number.NaN],
     [Number.POSITIVE_INFINITY],

@@ -86,8 +86,9 @@ function messageOf(thrown: unknown): string {
   const members = memberMessages(thrown);
   if (message !== undefined) return members === "" ? message : `${message} ${members}`.trim();
   if (members !== "") return members;
-  // Not an Error: its content is all there is to say. A throwing one comes out as a marker.
-  return prop(thrown, "stack") === undefined ? encodeResult(thrown) : "";
+  // Not an Error, or one that cannot be read: its content is all there is to say, if it has any.
+  const content = encodeResult(thrown);
+  return content === "{}" && nameOf(thrown) !== "NonError" ? "" : content;
 }
 
 /** The first messages of an AggregateError, whose own message is often empty. */

@@ -88,10 +88,11 @@ describe("encodeInput", () => {
   });
 
   const circle: Record<string, unknown> = { list: [] };
-  (circle["list"] as unknown[]).push({ back: circle });
+  (circle.list as unknown[]).push({ back: circle });
 
   test.each<[string, unknown, string, RegExp]>([
     ["a BigInt", { a: [1, { price: 5n }] }, "input.a[1].price", /BigInt/],
+    ["a BigInt after members in order", { a: { b: [1] }, c: [2], d: 5n }, "input.d", /BigInt/],
     ["a boxed BigInt", [Object(5n)], "input[0]", /BigInt/],
     ["a function", { run() {} }, "input.run", /function/],
     ["a function by itself", () => 1, "input", /function/],
@@ -193,7 +194,7 @@ describe("encodeResult", () => {
   });
 
   const circle: Record<string, unknown> = { ok: true };
-  circle["self"] = circle;
+  circle.self = circle;
 
   test.each<[string, unknown, unknown]>([
     ["undefined", undefined, null],
@@ -221,7 +222,6 @@ describe("encodeResult", () => {
     ["a hostile Proxy, the rest kept", { ok: 1, a: hostileProxy() }, { ok: 1, a: "[unreadable]" }],
     ["a hostile Proxy by itself", hostileProxy([]), "[unreadable]"],
     ["a revoked Proxy", [revokedProxy(), 2], ["[unreadable]", 2]],
-    ["a thenable", { then() {} }, {}],
   ])("marks %s", (_, value, read) => {
     expect(JSON.parse(encodeResult(value))).toEqual(read);
   });
@@ -332,6 +332,8 @@ describe("storableText", () => {
     ["x".repeat(30), 20, `${"x".repeat(9)}… (21 more)`],
     ["x".repeat(30), 5, "… (30"],
     ["x", 0, ""],
+    [`\ud800\0${"x".repeat(30)}`, 20, `\ufffd${"x".repeat(7)}… (23 more)`],
+    [`${"x".repeat(8)}😀${"x".repeat(30)}`, 20, `${"x".repeat(8)}… (32 more)`],
   ])("%j within %d is %j", (text, maxLength, stored) => {
     expect(storableText(text, maxLength)).toBe(stored);
   });

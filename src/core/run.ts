@@ -1,7 +1,7 @@
 // A run: its states, its modes, and where it goes when an attempt ends.
 // Pure: decisions are values; the store applies them under the fence, the database adds its own now.
 
-import { retryDelayMs, type RetryPolicy } from "./retry.js";
+import { type RetryPolicy, retryDelayMs } from "./retry.js";
 
 export type RunId = string;
 
@@ -14,7 +14,14 @@ export const MODES = ["enqueued", "scheduled", "manual", "test", "backfill"] as 
 export type Mode = (typeof MODES)[number];
 
 /** How an attempt ended. The position in this list is what the tables store: append only. */
-export const ATTEMPT_ENDS = ["failed", "lost", "timeout", "later", "handed_back", "cancelled"] as const;
+export const ATTEMPT_ENDS = [
+  "failed",
+  "lost",
+  "timeout",
+  "later",
+  "handed_back",
+  "cancelled",
+] as const;
 export type AttemptEnd = (typeof ATTEMPT_ENDS)[number];
 
 /** What becomes of a run whose holder fell silent. */

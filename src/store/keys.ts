@@ -7,26 +7,18 @@ import type { EnqueueAnswer, NewRun } from "./store.js";
 /** Which run holds the key that the run `id` asked for. */
 export type KeyHolder = { readonly id: RunId; readonly run: RunId; readonly inputHash: string };
 
-/**
- * Stores the runs of a batch whose keys differ from each other, and answers for all of them; two
- * members of one batch may ask for one key, and only the first of them is stored.
- */
-export async function resolveKeys(
-  runs: readonly NewRun[],
-  storeFresh: (fresh: readonly NewRun[]) => Promise<readonly KeyHolder[]>,
-): Promise<readonly EnqueueAnswer[]> {
-  const first = firstOfEachKey(runs);
-  const holders = await storeFresh(runs.filter((run) => run.key === null || first.get(nameOf(run)) === run));
-  return answersOf(runs, holders);
-}
-
+/** Two members of one batch may ask for one key; only the first of them is stored. */
 export function firstOfEachKey(runs: readonly NewRun[]): Map<string, NewRun> {
   const first = new Map<string, NewRun>();
-  for (const run of runs) if (run.key !== null && !first.has(nameOf(run))) first.set(nameOf(run), run);
+  for (const run of runs)
+    if (run.key !== null && !first.has(nameOf(run))) first.set(nameOf(run), run);
   return first;
 }
 
-export function answersOf(runs: readonly NewRun[], holders: readonly KeyHolder[]): readonly EnqueueAnswer[] {
+export function answersOf(
+  runs: readonly NewRun[],
+  holders: readonly KeyHolder[],
+): readonly EnqueueAnswer[] {
   const byAsker = new Map(holders.map((holder) => [holder.id, holder]));
   const first = firstOfEachKey(runs);
   return runs.map((run) => {

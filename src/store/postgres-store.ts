@@ -5,21 +5,38 @@
 import { MigrationError, OutcomeUnknownError, StoreUnavailableError } from "../core/errors.js";
 import { type Clock, delay } from "../core/ports.js";
 import { ATTEMPT_ENDS, MODES, ON_LOST, type Policy, type RunId } from "../core/run.js";
-import { resolveKeys, type KeyHolder } from "./keys.js";
+import { answersOf, firstOfEachKey, type KeyHolder } from "./keys.js";
 import {
-  inTransaction, isWorthRepeating, LinkFailure, PostgresLink, type PostgresSource, type Row, unavailable,
+  checkPool,
+  inTransaction,
+  isWorthRepeating,
+  LinkFailure,
+  PostgresLink,
+  type PostgresSource,
+  type Query,
+  type Row,
+  unavailable,
 } from "./postgres.js";
+import { dropDays, firstDays, makeDays } from "./postgres-days.js";
 import {
-  modeCode, policyDigest, statusOf, toAttemptRecord, toClaim, toPolicy, toRunRecord, toSettlementRow,
+  isSameEnd,
+  modeCode,
+  policyDigest,
+  statusOf,
+  toAttemptRecord,
+  toClaim,
+  toPolicy,
+  toRunRecord,
+  toSettlementRow,
 } from "./record.js";
 import * as sql from "./sql/postgres.js";
-import { CREATE_SCHEMA, PARTITIONED, SCHEMA_VERSION } from "./sql/postgres-schema.js";
+import { CREATE_SCHEMA, SCHEMA_VERSION } from "./sql/postgres-schema.js";
 import { type Dialect, fillIn, numbered, type Statement } from "./sql/template.js";
 import type * as store from "./store.js";
 
 const DATABASE_CLOCK = "(extract(epoch from clock_timestamp()) * 1000)::bigint";
-const DAY_MS = 86_400_000;
-const DAYS_AHEAD = 3;
+const UNIQUE_VIOLATION = "23505";
+const COMPLETED = 1;
 /** How long a verb that may be repeated is repeated before its caller hears of it. */
 const PATIENCE_MS = 30_000;
 
@@ -41,8 +58,8 @@ export class PostgresStore implements store.Store {
   readonly #now: (() => number) | undefined;
   readonly #dialect: Dialect;
   readonly #statements = new Map<string, Statement & { readonly name: string }>();
-  readonly #lanes = new Map<string, Promise<number>>();
-  readonly #policies = new Map<string, Promise<number>>();
+  readonly #lanes = new Map<string, number>();
+  readonly #policies = new Map<string, number>();
   readonly #listeners = new Set<store.WakeListener>();
   readonly #work: PostgresLink;
   readonly #beat: PostgresLink;
@@ -70,6 +87,7 @@ export class PostgresStore implements store.Store {
   }
 
   async open(): Promise<void> {
+    checkPool(this.#source);
     try {
       if ((await this.#version()) === null) await this.#createSchema();
       const version = await this.#version();
@@ -80,7 +98,7 @@ export class PostgresStore implements store.Store {
             : `The tables are of version ${version.version} and need a newer Holdfast; this one knows version ${SCHEMA_VERSION}.`,
         );
       }
-      if (this.#migrate === "auto") await this.#makePartitions();
+      if (this.#migrate === "auto") await makeDays(await this.#days());
     } catch (error) {
       if (error instanceof MigrationError) throw error;
       throw unavailable(this.#source, error instanceof LinkFailure ? error.cause : error);
@@ -93,13 +111,19 @@ export class PostgresStore implements store.Store {
   }
 
   async announce(params: store.InstanceAnnouncement): Promise<number> {
-    for (const job of params.jobs) {
-      const policy = await this.#policyId(job.policy);
-      await this.#lane(job.queue, job.name);
-      const { name, queue, priority, version } = job;
-      await this.#repeat(sql.ANNOUNCE_JOB, { name, queue, priority, version, policy });
-    }
-    const [row] = await this.#repeat(sql.ANNOUNCE_INSTANCE, {
+    await Promise.all(
+      params.jobs.map(async ({ name, queue, priority, version, policy }) => {
+        const [id] = await Promise.all([this.#policyId(policy), this.#lane(queue, name)]);
+        await this.#repeat("announce", sql.ANNOUNCE_JOB, {
+          name,
+          queue,
+          priority,
+          version,
+          policy: id,
+        });
+      }),
+    );
+    const [row] = await this.#repeat("announce", sql.ANNOUNCE_INSTANCE, {
       instanceId: params.instanceId,
       app: params.app,
       release: params.release,
@@ -113,7 +137,7 @@ export class PostgresStore implements store.Store {
   }
 
   async announcedJobs(): Promise<readonly store.JobAnnouncement[]> {
-    const rows = await this.#repeat(sql.ANNOUNCED_JOBS, {});
+    const rows = await this.#repeat("announcedJobs", sql.ANNOUNCED_JOBS, {});
     return rows.map((row) => ({
       name: String(row.name),
       queue: String(row.queue),
@@ -124,47 +148,79 @@ export class PostgresStore implements store.Store {
   }
 
   async retire({ holder }: { readonly holder: number }): Promise<void> {
-    await this.#once(this.#beat, sql.RETIRE_INSTANCE, { holder });
+    await this.#try("retire", this.#beat, sql.RETIRE_INSTANCE, { holder });
   }
 
-  async enqueue(runs: readonly store.NewRun[]): Promise<readonly store.EnqueueAnswer[]> {
-    const rows = await Promise.all(runs.map((run) => this.#enqueueRow(run)));
-    if (runs.every((run) => run.key === null)) {
-      await this.#storeOnce(rows);
-      return runs.map(({ id }) => ({ id, deduplicated: false }));
-    }
-    return resolveKeys(runs, async (fresh) => {
-      const isFresh = new Set(fresh.map((run) => run.id));
-      const chosen = rows.filter((row) => isFresh.has(String(row.id)));
-      return this.#storeKeyed(chosen);
-    });
+  async enqueue(params: store.EnqueueParams): Promise<readonly store.EnqueueAnswer[]> {
+    const { runs } = params;
+    await this.#rememberAll(runs);
+    const rows = runs.map((run) => this.#enqueueRow(run));
+    const isKeyless = runs.every((run) => run.key === null);
+    const answers = isKeyless
+      ? this.#storeOnce(rows).then(() => runs.map(({ id }) => ({ id, deduplicated: false })))
+      : this.#storeKeyed(runs, rows, params.isAtomic);
+    // Right behind the enqueue on the same connection: it arrives after the commit, at no extra wait.
+    if (params.tellsOthers) this.wake();
+    return answers;
   }
 
   async exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
     const link = this.#beat.inFlight < this.#work.inFlight ? this.#beat : this.#work;
-    const [row] = await this.#once(link, sql.EXCHANGE, {
+    const [row] = await this.#try("exchange", link, sql.EXCHANGE, {
       settlements: JSON.stringify(params.settlements.map(toSettlementRow)),
       holder: params.holder,
       shard: params.holder * 2 + (link === this.#beat ? 1 : 0),
       token: params.token,
       jobs: params.jobs,
       queues: params.queues,
-      limit: params.limit,
+      limit: params.wantsSuspect ? Math.min(params.limit, 1) : params.limit,
       suspect: params.wantsSuspect,
     });
-    return {
-      claims: claimsOf(row),
-      stale: ((row?.stale ?? []) as [string, number][]).map(([id, fence]) => ({ id, fence })),
-    };
+    const unapplied = ((row?.unapplied ?? []) as [string, number][]).map(([id, fence]) => ({
+      id,
+      fence,
+    }));
+    const stale = await this.#staleAmong(unapplied, params.settlements);
+    return { claims: claimsOf(row), stale };
   }
 
-  async claimsByToken(params: { readonly holder: number; readonly token: string }): Promise<readonly store.Claim[]> {
-    const [row] = await this.#repeat(sql.CLAIMS_BY_TOKEN, params);
+  /** What was applied before, its answer lost, is not stale; only history can tell. */
+  async #staleAmong(
+    unapplied: readonly store.Grant[],
+    settlements: readonly store.Settlement[],
+  ): Promise<readonly store.Grant[]> {
+    if (unapplied.length === 0) return [];
+    const rows = await this.#repeat("exchange", sql.ENDINGS, { grants: JSON.stringify(unapplied) });
+    const endings = new Map(rows.map((row) => [`${row.id} ${row.fence}`, row]));
+    const sent = new Map(settlements.map((each) => [`${each.id} ${each.fence}`, each]));
+    return unapplied.filter(({ id, fence }) => {
+      const ending = endings.get(`${id} ${fence}`);
+      const settlement = sent.get(`${id} ${fence}`);
+      const error = (ending?.error ?? null) as string | null;
+      return !(
+        ending &&
+        settlement &&
+        isSameEnd(settlement, { ended: Number(ending.ended), error })
+      );
+    });
+  }
+
+  async claimsByToken(params: {
+    readonly holder: number;
+    readonly token: string;
+  }): Promise<readonly store.Claim[]> {
+    const [row] = await this.#repeat("claimsByToken", sql.CLAIMS_BY_TOKEN, params);
     return claimsOf(row);
   }
 
-  async renew({ holder, fences }: { readonly holder: number; readonly fences: readonly number[] }): Promise<store.RenewAnswer> {
-    const [row] = await this.#once(this.#beat, sql.RENEW, { holder, fences });
+  async renew({
+    holder,
+    fences,
+  }: {
+    readonly holder: number;
+    readonly fences: readonly number[];
+  }): Promise<store.RenewAnswer> {
+    const [row] = await this.#try("renew", this.#beat, sql.RENEW, { holder, fences });
     const held = (row?.held ?? []) as [number, number, string[]][];
     return {
       held: held.map(([fence, leaseMs, ids]) => ({ fence, leaseMs, ids })),
@@ -173,12 +229,14 @@ export class PostgresStore implements store.Store {
   }
 
   async markStarted(grants: readonly store.Grant[]): Promise<readonly store.Grant[]> {
-    const rows = await this.#repeat(sql.MARK_STARTED, { grants: JSON.stringify(grants) });
+    const rows = await this.#repeat("markStarted", sql.MARK_STARTED, {
+      grants: JSON.stringify(grants),
+    });
     return rows.map((row) => ({ id: String(row.id), fence: Number(row.fence) }));
   }
 
   async poll(params: store.Appetite & { readonly holder: number }): Promise<store.PollAnswer> {
-    const [row = {}] = await this.#once(this.#beat, sql.POLL, params);
+    const [row = {}] = await this.#try("poll", this.#beat, sql.POLL, params);
     return {
       now: Number(row.now),
       hasReady: row.hasReady === true,
@@ -191,32 +249,34 @@ export class PostgresStore implements store.Store {
   }
 
   async promote({ limit }: { readonly limit: number }): Promise<number> {
-    const statement = this.#statement(sql.PROMOTE);
-    const { rowCount } = await this.#beat.query({ ...statement, values: this.#values(statement, { limit }) });
-    return rowCount;
+    const [row] = await this.#try("promote", this.#beat, sql.PROMOTE, { limit });
+    return Number(row?.promoted);
   }
 
-  async reclaim(params: { readonly limit: number; readonly chance: number }): Promise<readonly store.Reclaimed[]> {
-    const rows = await this.#once(this.#beat, sql.RECLAIM, params);
+  async reclaim(params: {
+    readonly limit: number;
+    readonly chance: number;
+  }): Promise<readonly store.Reclaimed[]> {
+    const rows = await this.#try("reclaim", this.#beat, sql.RECLAIM, params);
     return rows.map((row) => ({
       id: String(row.id),
       fence: Number(row.fence),
       job: String(row.job),
       attempt: Number(row.attempt),
-      holder: String(row.holder),
+      holder: String(row.holder ?? "unknown"),
       end: ATTEMPT_ENDS[Number(row.ended)] as "lost" | "timeout",
       to: Number(row.verdict) < 0 ? "pending" : statusOf(Number(row.verdict)),
     }));
   }
 
   async enforceCancels(params: { readonly graceMs: number }): Promise<readonly store.Grant[]> {
-    const rows = await this.#once(this.#beat, sql.ENFORCE_CANCELS, params);
+    const rows = await this.#try("enforceCancels", this.#beat, sql.ENFORCE_CANCELS, params);
     return rows.map((row) => ({ id: String(row.id), fence: Number(row.fence) }));
   }
 
   async cancel({ id }: { readonly id: RunId }): Promise<store.CancelAnswer> {
     return this.#untilSettled(async () => {
-      const [row = {}] = await this.#repeat(sql.CANCEL, { id });
+      const [row = {}] = await this.#repeat("cancel", sql.CANCEL, { id });
       if (row.cancelled) return "cancelled";
       if (row.requested) return "requested";
       if (row.terminal) return "already_terminal";
@@ -225,25 +285,25 @@ export class PostgresStore implements store.Store {
   }
 
   async retry({ id }: { readonly id: RunId }): Promise<store.RetryAnswer> {
-    const [row = {}] = await this.#repeat(sql.RETRY, { id });
+    const [row = {}] = await this.#repeat("retry", sql.RETRY, { id });
     if (row.reopened) return "pending";
     if (!row.known) return "not_found";
-    return row.status === null ? "not_terminal" : "completed";
+    return row.status === COMPLETED ? "completed" : "not_terminal";
   }
 
   async remove({ id }: { readonly id: RunId }): Promise<"removed" | "not_terminal" | "not_found"> {
-    const [row = {}] = await this.#repeat(sql.REMOVE, { id });
+    const [row = {}] = await this.#repeat("remove", sql.REMOVE, { id });
     if (row.removed) return "removed";
     return row.known ? "not_terminal" : "not_found";
   }
 
   async run(id: RunId): Promise<store.RunRecord | null> {
-    const [row] = await this.#repeat(sql.GET_RUN, { id });
+    const [row] = await this.#repeat("run", sql.GET_RUN, { id });
     return row ? toRunRecord(row) : null;
   }
 
   async runs(filter: store.RunFilter): Promise<readonly store.RunRecord[]> {
-    const rows = await this.#repeat(sql.LIST_RUNS[filter.status ?? "any"], {
+    const rows = await this.#repeat("runs", sql.LIST_RUNS[filter.status ?? "any"], {
       before: filter.before ?? null,
       job: filter.job ?? null,
       mode: filter.mode === undefined ? null : MODES.indexOf(filter.mode),
@@ -255,22 +315,31 @@ export class PostgresStore implements store.Store {
   }
 
   async attempts(id: RunId): Promise<readonly store.AttemptRecord[]> {
-    return (await this.#repeat(sql.ATTEMPTS, { id })).map(toAttemptRecord);
+    return (await this.#repeat("attempts", sql.ATTEMPTS, { id })).map(toAttemptRecord);
   }
 
   async terminal(ids: readonly RunId[]): Promise<readonly RunId[]> {
-    return (await this.#repeat(sql.TERMINAL, { ids })).map((row) => String(row.id));
+    return (await this.#repeat("terminal", sql.TERMINAL, { ids })).map((row) => String(row.id));
   }
 
   async pauseQueue(params: { readonly queue: string; readonly isPaused: boolean }): Promise<void> {
-    await this.#repeat(sql.PAUSE_QUEUE, params);
+    await this.#repeat("pauseQueue", sql.PAUSE_QUEUE, params);
   }
 
   /** History goes by whole days, so `limit` bounds only what is removed row by row. */
-  async prune({ keepMs, limit }: { readonly keepMs: number; readonly limit: number }): Promise<number> {
-    await this.#makePartitions();
-    const dropped = await this.#dropPartitions(keepMs);
-    const [row] = await this.#repeat(sql.PRUNE, { keepMs, limit });
+  async prune({
+    keepMs,
+    limit,
+  }: {
+    readonly keepMs: number;
+    readonly limit: number;
+  }): Promise<number> {
+    const dropped = await this.#patiently("prune", async () => {
+      const days = await this.#days();
+      await makeDays(days);
+      return dropDays(days, keepMs);
+    });
+    const [row] = await this.#repeat("prune", sql.PRUNE, { keepMs, limit });
     return dropped + Number(row?.pruned ?? 0);
   }
 
@@ -280,19 +349,16 @@ export class PostgresStore implements store.Store {
   }
 
   wake(): void {
-    // Right behind the enqueue on the same connection: sent after its commit, without waiting for it.
     this.#work.query({ text: `notify "${this.#channel}"` }).catch(() => undefined);
   }
 
   // ── enqueue ────────────────────────────────────────────────────────────────────────────────────
 
-  async #enqueueRow(run: store.NewRun): Promise<Row> {
-    const lane = await this.#lane(run.queue, run.job);
-    const policy = await this.#policyId(run.policy);
+  #enqueueRow(run: store.NewRun): Row {
     return {
       id: run.id,
-      lane,
-      policy,
+      lane: this.#lanes.get(laneKey(run)),
+      policy: this.#policies.get(policyDigest(run.policy)),
       version: run.version,
       priority: run.priority,
       mode: modeCode(run.mode),
@@ -306,73 +372,116 @@ export class PostgresStore implements store.Store {
     };
   }
 
-  /** A duplicate id means that these very rows were committed before and the answer was lost. */
+  /** A duplicate id means that some of these were committed before and the answer was lost. */
   async #storeOnce(rows: readonly Row[]): Promise<void> {
-    let isRepeat = false;
+    const runs = JSON.stringify(rows);
     await this.#patiently("enqueue", async () => {
       try {
-        await this.#once(this.#work, sql.ENQUEUE, { runs: JSON.stringify(rows) });
+        await this.#once(this.#work, sql.ENQUEUE, { runs });
       } catch (error) {
-        if (isRepeat && error instanceof LinkFailure && error.code === "23505") return;
-        isRepeat = true;
-        throw error;
+        if (!(error instanceof LinkFailure && error.code === UNIQUE_VIOLATION)) throw error;
+        await this.#once(this.#work, sql.ENQUEUE_MISSING, { runs });
       }
     });
   }
 
   /**
-   * Keyed runs are all stored or none, also when one of their keys is taken by another input; so
-   * they are written in a transaction that looks at the keys before it commits.
+   * Stores runs of which some have keys. If they are to be all or none, a key that is taken by
+   * another input undoes the rest; so they are then written in a transaction of their own.
    */
-  async #storeKeyed(rows: readonly Row[]): Promise<readonly KeyHolder[]> {
+  async #storeKeyed(
+    runs: readonly store.NewRun[],
+    rows: readonly Row[],
+    isAtomic: boolean,
+  ): Promise<readonly store.EnqueueAnswer[]> {
+    const first = new Set([...firstOfEachKey(runs).values()].map(({ id }) => id));
     const keyless = rows.filter((row) => row.key === undefined);
-    const keyed = rows.filter((row) => row.key !== undefined);
-    const keys = JSON.stringify(keyed.map((row, at) => ({ at, job: row.job, key: row.key })));
-    return this.#patiently("enqueue", () =>
-      inTransaction(this.#source, async (query) => {
-        const ask = (template: string, params: Row) => {
-          const statement = this.#statement(template);
-          return query(statement.text, this.#values(statement, params));
-        };
-        await ask(sql.ENQUEUE_KEYED, { runs: JSON.stringify(keyed) });
-        const holders = (await ask(sql.KEY_HOLDERS, { keys })).map((row) => ({
-          id: String(keyed[Number(row.at)]?.id),
-          run: String(row.run),
-          inputHash: String(row.input_hash),
-        }));
-        if (keyless.length > 0) await ask(sql.ENQUEUE, { runs: JSON.stringify(keyless) });
-        return holders;
-      }),
+    const keyed = rows.filter((row) => first.has(String(row.id)));
+    const holders = await this.#patiently("enqueue", () =>
+      isAtomic
+        ? inTransaction(this.#source, async (query) => {
+            const ask = (template: string, params: Row) => this.#ask(query, template, params);
+            const found = await this.#takeKeys(keyed, ask);
+            const isRefused = answersOf(runs, found).some((answer) => "conflict" in answer);
+            if (isRefused) await query("rollback");
+            else if (keyless.length > 0)
+              await ask(sql.ENQUEUE_MISSING, { runs: JSON.stringify(keyless) });
+            return found;
+          })
+        : this.#takeKeys(keyed, (template, params) => this.#once(this.#work, template, params)),
     );
+    if (!isAtomic && keyless.length > 0) await this.#storeOnce(keyless);
+    return answersOf(runs, holders);
   }
 
-  #lane(queue: string, job: string): Promise<number> {
-    return this.#remembered(this.#lanes, JSON.stringify([queue, job]), sql.ENSURE_LANE, { queue, job });
+  /** Whose the keys are afterwards. A key may vanish between the two statements: then once more. */
+  async #takeKeys(
+    keyed: readonly Row[],
+    ask: (template: string, params: Row) => Promise<Row[]>,
+  ): Promise<readonly KeyHolder[]> {
+    const holders: KeyHolder[] = [];
+    for (let open = keyed; open.length > 0; ) {
+      const stored = await ask(sql.ENQUEUE_KEYED, { runs: JSON.stringify(open) });
+      const isStored = new Set(stored.map((row) => String(row.id)));
+      for (const { id, inputHash } of open.filter((row) => isStored.has(String(row.id)))) {
+        holders.push({ id: String(id), run: String(id), inputHash: String(inputHash) });
+      }
+      const taken = open.filter((row) => !isStored.has(String(row.id)));
+      if (taken.length === 0) return holders;
+      const keys = JSON.stringify(taken.map((row, at) => ({ at, job: row.job, key: row.key })));
+      const found = await ask(sql.KEY_HOLDERS, { keys });
+      for (const { at, run, input_hash } of found) {
+        const id = String(taken[Number(at)]?.id);
+        holders.push({ id, run: String(run), inputHash: String(input_hash) });
+      }
+      const isFound = new Set(found.map((row) => Number(row.at)));
+      open = taken.filter((_, at) => !isFound.has(at));
+    }
+    return holders;
   }
 
-  #policyId(policy: Policy): Promise<number> {
+  #ask(query: Query, template: string, params: Row): Promise<Row[]> {
+    const statement = this.#statement(template);
+    return query(statement.text, this.#values(statement, params));
+  }
+
+  /** Numbers of lanes and policies never change, so each is asked for once in a process. */
+  async #rememberAll(
+    runs: readonly { queue: string; job: string; policy: Policy }[],
+  ): Promise<void> {
+    for (const run of runs) {
+      if (!this.#lanes.has(laneKey(run))) await this.#lane(run.queue, run.job);
+      if (!this.#policies.has(policyDigest(run.policy))) await this.#policyId(run.policy);
+    }
+  }
+
+  async #lane(queue: string, job: string): Promise<number> {
+    const [row] = await this.#repeat("enqueue", sql.ENSURE_LANE, { queue, job });
+    this.#lanes.set(laneKey({ queue, job }), Number(row?.id));
+    return Number(row?.id);
+  }
+
+  async #policyId(policy: Policy): Promise<number> {
     const { leaseMs, timeoutMs, retry } = policy;
     const digest = policyDigest(policy);
-    return this.#remembered(this.#policies, digest, sql.ENSURE_POLICY, {
-      digest, leaseMs, timeoutMs, ...retry, onLost: ON_LOST.indexOf(policy.onLost),
+    const [row] = await this.#repeat("enqueue", sql.ENSURE_POLICY, {
+      digest,
+      leaseMs,
+      timeoutMs,
+      ...retry,
+      onLost: ON_LOST.indexOf(policy.onLost),
     });
-  }
-
-  #remembered(known: Map<string, Promise<number>>, key: string, template: string, params: Row): Promise<number> {
-    let id = known.get(key);
-    if (!id) {
-      id = this.#repeat(template, params).then(([row]) => Number(row?.id));
-      id.catch(() => known.delete(key));
-      known.set(key, id);
-    }
-    return id;
+    this.#policies.set(digest, Number(row?.id));
+    return Number(row?.id);
   }
 
   // ── schema ─────────────────────────────────────────────────────────────────────────────────────
 
   async #version(): Promise<{ version: number; minCompatible: number } | null> {
     const table = `${this.#dialect.name("schema_version")}`;
-    const { rows } = await this.#work.query({ text: `select to_regclass('${table}') is not null as known` });
+    const { rows } = await this.#work.query({
+      text: `select to_regclass('${table}') is not null as known`,
+    });
     if (rows[0]?.known !== true) return null;
     const found = await this.#work.query({ text: `select version, min_compatible from ${table}` });
     const row = found.rows[0];
@@ -384,60 +493,29 @@ export class PostgresStore implements store.Store {
     await inTransaction(this.#source, async (query) => {
       await query("set local lock_timeout = '20s'");
       await query("select pg_advisory_xact_lock(hashtext($1))", [`holdfast:${this.#schema}`]);
-      const [row] = await query(`select to_regclass('${this.#dialect.name("schema_version")}') is not null as known`);
+      const [row] = await query(
+        `select to_regclass('${this.#dialect.name("schema_version")}') is not null as known`,
+      );
       if (row?.known === true) return;
       await query(`create schema if not exists "${this.#schema}"`);
-      await query(fillIn(CREATE_SCHEMA, this.#dialect));
+      const now = await this.#databaseNow();
+      const days = firstDays({ now, dialect: this.#dialect });
+      await query([fillIn(CREATE_SCHEMA, this.#dialect), ...days].join(";\n"));
       await query(
         `insert into ${this.#dialect.name("schema_version")} values (${SCHEMA_VERSION}, ${SCHEMA_VERSION}, ${DATABASE_CLOCK})`,
       );
     });
   }
 
-  /** Days are attached one by one, and only where missing: attaching takes no lock that stops claims. */
-  async #makePartitions(): Promise<void> {
-    const today = Math.floor((await this.#databaseNow()) / DAY_MS);
-    const days = Array.from({ length: DAYS_AHEAD }, (_, ahead) => today + ahead);
-    const { rows } = await this.#beat.query({ text: fillIn(sql.PARTITIONS, this.#dialect), values: [this.#schema] });
-    const known = new Set(rows.map((row) => String(row.name)));
-    const missing = days.flatMap((day) => PARTITIONED.map((table) => ({ table, day }))).filter(
-      ({ table, day }) => !known.has(partitionName(table, day)),
-    );
-    if (missing.length === 0) return;
-    await inTransaction(this.#source, async (query) => {
-      await query("set local lock_timeout = '5s'");
-      await query("select pg_advisory_xact_lock(hashtext($1))", [`holdfast:${this.#schema}`]);
-      for (const { table, day } of missing) {
-        const name = this.#dialect.name(partitionName(table, day));
-        await query(
-          `create table if not exists ${name} partition of ${this.#dialect.name(table)}
-           for values from ('${firstIdOf(day)}') to ('${firstIdOf(day + 1)}')`,
-        );
-      }
-    });
-  }
-
-  /** A day goes as a whole; what of it still lives moves to the rest partition first. */
-  async #dropPartitions(keepMs: number): Promise<number> {
-    const now = await this.#databaseNow();
-    const oldest = Math.floor((now - keepMs) / DAY_MS) - 1;
-    const { rows } = await this.#beat.query({ text: fillIn(sql.PARTITIONS, this.#dialect), values: [this.#schema] });
-    const days = new Set<number>();
-    for (const row of rows) {
-      const [, day] = /^run_day_(\d+)$/.exec(String(row.name)) ?? [];
-      if (day !== undefined && Number(day) <= oldest) days.add(Number(day));
-    }
-    for (const day of days) await this.#dropDay(day);
-    return days.size;
-  }
-
-  async #dropDay(day: number): Promise<void> {
-    await inTransaction(this.#source, async (query) => {
-      await query("set local lock_timeout = '5s'");
-      for (const text of sql.dropDay(PARTITIONED.map((table) => ({ table, day: partitionName(table, day) })))) {
-        await query(fillIn(text, this.#dialect));
-      }
-    });
+  async #days() {
+    return {
+      source: this.#source,
+      schema: this.#schema,
+      dialect: this.#dialect,
+      now: await this.#databaseNow(),
+      query: async (text: string, values: readonly unknown[] = []) =>
+        (await this.#beat.query({ text, values })).rows,
+    };
   }
 
   async #databaseNow(): Promise<number> {
@@ -469,9 +547,18 @@ export class PostgresStore implements store.Store {
     return (await link.query({ name, text, values: this.#values(statement, params) })).rows;
   }
 
+  /** One try, its failure in the words of the store. */
+  async #try(what: string, link: PostgresLink, template: string, params: object): Promise<Row[]> {
+    try {
+      return await this.#once(link, template, params as Row);
+    } catch (error) {
+      throw describe(what, error, { wasUnknown: false });
+    }
+  }
+
   /** For reads and for statements that change nothing more when they are repeated. */
-  #repeat(template: string, params: object): Promise<Row[]> {
-    return this.#patiently("a statement", () => this.#once(this.#work, template, params as Row));
+  #repeat(what: string, template: string, params: object): Promise<Row[]> {
+    return this.#patiently(what, () => this.#once(this.#work, template, params as Row));
   }
 
   async #patiently<T>(what: string, ask: () => Promise<T>): Promise<T> {
@@ -481,14 +568,9 @@ export class PostgresStore implements store.Store {
       try {
         return await ask();
       } catch (error) {
-        if (error instanceof LinkFailure) wasUnknown ||= !error.isCertain;
+        wasUnknown ||= error instanceof LinkFailure && !error.isCertain;
         const isOver = this.#isClosed || this.#clock.monotonicMs() - startedAt > PATIENCE_MS;
-        if (!isWorthRepeating(asFailure(error))) throw error instanceof LinkFailure ? error.cause : error;
-        if (isOver) {
-          throw wasUnknown
-            ? new OutcomeUnknownError(what, { cause: error })
-            : new StoreUnavailableError({ tried: what, cause: error });
-        }
+        if (isOver || !isWorthRepeating(error)) throw describe(what, error, { wasUnknown });
         await delay(this.#clock, Math.min(1_000, 20 * 2 ** Math.min(tries, 6)));
       }
     }
@@ -509,26 +591,17 @@ function claimsOf(row: Row | undefined): readonly store.Claim[] {
   return ((row?.claims ?? []) as Parameters<typeof toClaim>[0][]).map(toClaim);
 }
 
-/** Errors of a transaction come from the driver as they are; a code tells what the server said. */
-function asFailure(error: unknown): unknown {
-  if (error instanceof LinkFailure) return error;
-  const { code, severity } = (error ?? {}) as { code?: unknown; severity?: unknown };
-  if (typeof code !== "string") {
-    return error instanceof Error && /Connection terminated|closed|timeout/i.test(error.message)
-      ? new LinkFailure(error, "UNKNOWN", false)
-      : error;
-  }
-  return new LinkFailure(error, code, severity === "ERROR");
+/** What a caller hears: a lost answer is neither success nor failure. */
+function describe(what: string, error: unknown, { wasUnknown }: { wasUnknown: boolean }): unknown {
+  if (!(error instanceof LinkFailure)) return error;
+  if (wasUnknown || !error.isCertain) return new OutcomeUnknownError(what, { cause: error.cause });
+  return isWorthRepeating(error) || error.code === "CLOSED"
+    ? new StoreUnavailableError({ tried: what, cause: error.cause })
+    : error.cause;
 }
 
-function partitionName(table: string, day: number): string {
-  return `${table}_day_${day}`;
-}
-
-/** The smallest UUIDv7 of a day. */
-function firstIdOf(day: number): string {
-  const hex = (day * DAY_MS).toString(16).padStart(12, "0");
-  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
+function laneKey({ queue, job }: { readonly queue: string; readonly job: string }): string {
+  return JSON.stringify([queue, job]);
 }
 
 function digest(text: string): string {

@@ -11,7 +11,7 @@ export type PostgresSource = string | Pool;
 
 export type Row = Record<string, unknown>;
 
-/** A statement did not succeed. Certain: the server refused it, so nothing changed. */
+/** A statement did not succeed. Certain: it was refused or never sent, so nothing changed. */
 export class LinkFailure extends Error {
   override readonly name = "LinkFailure";
   constructor(
@@ -24,24 +24,45 @@ export class LinkFailure extends Error {
   }
 }
 
+const POOL_MIN = 3;
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 30_000;
 
-// Certain refusals that a repeat may cure: serialization, deadlock, lock not available, cancelled by
-// a time limit, too many connections, a server that starts, stops or was demoted.
-const WORTH_REPEATING = /^(40001|40P01|55P03|57014|53\d\d\d|57P0\d|25006|08\w\w\w)$/;
+// Certain failures that a repeat may cure: serialization, deadlock, lock not available, cancelled by
+// a time limit, too many connections, a server that starts, stops or was demoted, or was not reached.
+const WORTH_REPEATING =
+  /^(40001|40P01|55P03|57014|53\d\d\d|57P0\d|25006|08\w\w\w|UNKNOWN|EAI_AGAIN|ENOTFOUND|EPIPE|E(CONN|HOST|NET)\w+|ETIMEDOUT)$/;
+/** The server ended the session, so that it did not say what became of the statement. */
+const ENDS_SESSION = /^(57P|08)/;
 
 export function isWorthRepeating(failure: unknown): boolean {
-  return failure instanceof LinkFailure && (!failure.isCertain || WORTH_REPEATING.test(failure.code));
+  return (
+    failure instanceof LinkFailure && (!failure.isCertain || WORTH_REPEATING.test(failure.code))
+  );
 }
+
+// Our statements reach every large table through an index. A plan that was made while a table was
+// empty and then kept (prepared statements are) would scan it instead, and stay wrong until the next
+// ANALYZE: claims of a thousand took 3 s each. Compiling plans costs more than running them.
+const SETTINGS = "set enable_seqscan = off; set jit = off";
+
+type Connection = {
+  readonly client: Client | PoolClient;
+  /** Whether the session is ours alone: settings, LISTEN and prepared statements stay with it. */
+  readonly isOwnSession: boolean;
+  /** Ends it, once; in good order if it is given back whole. */
+  readonly end: () => Promise<void>;
+};
 
 export class PostgresLink {
   readonly #source: PostgresSource;
   readonly #listenTo: string | null;
   readonly #onNotice: () => void;
-  #client: Promise<Client | PoolClient> | null = null;
+  #connection: Promise<Connection> | null = null;
+  #current: Connection | null = null;
   #inFlight = 0;
   #isClosed = false;
+  #onIdle: (() => void) | null = null;
 
   constructor(params: {
     readonly source: PostgresSource;
@@ -67,72 +88,115 @@ export class PostgresLink {
   }): Promise<{ rows: Row[]; rowCount: number }> {
     this.#inFlight += 1;
     try {
-      const client = await this.#connected();
-      const answer = await client.query({
-        ...(params.name === undefined ? {} : { name: params.name }),
-        text: params.text,
-        values: params.values as unknown[],
-        query_timeout: params.timeoutMs ?? STATEMENT_TIMEOUT_MS,
-      } as never);
-      const { rows, rowCount } = answer as unknown as { rows: Row[]; rowCount: number | null };
-      return { rows, rowCount: rowCount ?? 0 };
-    } catch (error) {
-      throw this.#failure(error);
+      const connection = await this.#connected();
+      return await ask(connection, params).catch((error: unknown) => {
+        const failure = failureOf(error);
+        if (!failure.isCertain) this.#drop(connection);
+        throw failure;
+      });
     } finally {
       this.#inFlight -= 1;
+      if (this.#inFlight === 0) this.#onIdle?.();
     }
   }
 
+  /** Waits for what was sent; each statement has its time limit, so this has one too. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    const client = this.#client;
-    this.#client = null;
-    if (client) await client.then(release, () => undefined);
+    if (this.#inFlight > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onIdle = resolve;
+      });
+    }
+    const connection = this.#connection;
+    this.#connection = null;
+    await connection?.then(({ end }) => end()).catch(() => undefined);
   }
 
   /** Connects, or waits for the connection that is being made. A failed attempt is not kept. */
-  #connected(): Promise<Client | PoolClient> {
-    if (this.#isClosed) return Promise.reject(new Error("The connection was closed."));
-    if (this.#client) return this.#client;
-    const connecting = connect(this.#source).then(async (client) => {
-      const drop = () => {
-        if (this.#client === connecting) this.#client = null;
-        discard(client);
-      };
+  #connected(): Promise<Connection> {
+    if (this.#isClosed) {
+      return Promise.reject(new LinkFailure(new Error("The store was closed."), "CLOSED", true));
+    }
+    if (this.#connection) return this.#connection;
+    const connecting = connect(this.#source).then(async (connection) => {
+      const { client, isOwnSession } = connection;
       // Without these listeners an error on an idle connection would end the process.
-      client.on("error", drop);
-      client.on("end", drop);
-      if (this.#listenTo !== null) {
+      client.on("error", () => this.#drop(connection));
+      client.on("end", () => this.#drop(connection));
+      if (this.#listenTo !== null && isOwnSession) {
         client.on("notification", () => this.#onNotice());
         await client.query(`listen "${this.#listenTo}"`);
       }
-      return client;
+      this.#current = connection;
+      return connection;
     });
-    this.#client = connecting;
-    connecting.catch(() => {
-      if (this.#client === connecting) this.#client = null;
+    const mayFail = connecting.catch((error: unknown) => {
+      if (this.#connection === mayFail) this.#connection = null;
+      // Nothing was sent yet, whatever happened to the connection.
+      throw new LinkFailure(error, failureOf(error).code, true);
     });
-    return connecting;
+    this.#connection = mayFail;
+    return mayFail;
   }
 
-  #failure(error: unknown): LinkFailure {
-    const { code, severity } = (error ?? {}) as { code?: unknown; severity?: unknown };
-    const isFromServer = typeof code === "string" && /^[0-9A-Z]{5}$/.test(code);
-    const isCertain = isFromServer && severity === "ERROR";
-    if (!isCertain) {
-      const client = this.#client;
-      this.#client = null;
-      client?.then(discard, () => undefined);
+  /** Statements of a broken connection fail one by one; none of them may end its successor. */
+  #drop(connection: Connection): void {
+    if (this.#current === connection) {
+      this.#current = null;
+      this.#connection = null;
     }
-    return new LinkFailure(error, typeof code === "string" ? code : "UNKNOWN", isCertain);
+    void connection.end();
   }
 }
 
-async function connect(source: PostgresSource): Promise<Client | PoolClient> {
-  if (typeof source !== "string") return source.connect();
+async function ask(
+  { client, isOwnSession }: Connection,
+  params: {
+    readonly name?: string;
+    readonly text: string;
+    readonly values?: readonly unknown[];
+    readonly timeoutMs?: number;
+  },
+): Promise<{ rows: Row[]; rowCount: number }> {
+  const answer = await client.query({
+    ...(params.name === undefined || !isOwnSession ? {} : { name: params.name }),
+    text: params.text,
+    values: params.values as unknown[],
+    query_timeout: params.timeoutMs ?? STATEMENT_TIMEOUT_MS,
+  } as never);
+  const { rows, rowCount } = answer as unknown as { rows: Row[]; rowCount: number | null };
+  return { rows, rowCount: rowCount ?? 0 };
+}
+
+function failureOf(error: unknown): LinkFailure {
+  const { code, severity } = (error ?? {}) as { code?: unknown; severity?: unknown };
+  const text = typeof code === "string" ? code : "UNKNOWN";
+  return new LinkFailure(error, text, severity !== undefined && !ENDS_SESSION.test(text));
+}
+
+async function connect(source: PostgresSource): Promise<Connection> {
+  const client = typeof source === "string" ? await newClient(source) : await source.connect();
+  client.on("error", () => undefined);
+  let ending: Promise<void> | undefined;
+  const end = () => {
+    ending ??= release(client);
+    return ending;
+  };
+  try {
+    const isOwnSession = await hasOwnSession(client);
+    if (isOwnSession) await client.query(SETTINGS);
+    return { client, isOwnSession, end };
+  } catch (error) {
+    await end();
+    throw error;
+  }
+}
+
+async function newClient(url: string): Promise<Client> {
   const { default: pg } = await import("pg");
   const config = {
-    connectionString: source,
+    connectionString: url,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     application_name: "holdfast",
@@ -143,36 +207,54 @@ async function connect(source: PostgresSource): Promise<Client | PoolClient> {
   return client;
 }
 
-function discard(client: Client | PoolClient): void {
-  if ("release" in client) client.release(true);
-  else client.end().catch(() => undefined);
+/**
+ * A pooler between us and the server (PgBouncer) makes up the process number that the client was
+ * told; behind one, the next statement may run in another session.
+ */
+async function hasOwnSession(client: Client | PoolClient): Promise<boolean> {
+  const { rows } = await client.query("select pg_backend_pid() as pid");
+  return rows[0]?.pid === (client as { processID?: unknown }).processID;
 }
 
+/** Clients of a pool are ended as well: they carry our settings and listeners. */
 async function release(client: Client | PoolClient): Promise<void> {
-  client.removeAllListeners("notification");
   if ("release" in client) client.release(true);
   else await client.end().catch(() => undefined);
 }
 
-/** Runs `work` in a transaction on a connection of its own: pipelined ones must not be mixed with one. */
+export type Query = (text: string, values?: readonly unknown[]) => Promise<Row[]>;
+
+/**
+ * Runs `work` in a transaction on a connection of its own: pipelined ones must not be mixed with
+ * one. Until the commit is sent, every failure is certain: nothing changed.
+ */
 export async function inTransaction<T>(
   source: PostgresSource,
-  work: (query: (text: string, values?: readonly unknown[]) => Promise<Row[]>) => Promise<T>,
+  work: (query: Query) => Promise<T>,
 ): Promise<T> {
-  const client = await connect(source);
-  client.on("error", () => undefined);
-  const query = async (text: string, values: readonly unknown[] = []) =>
-    (await client.query(text, values as unknown[])).rows as Row[];
+  const connection = await connect(source).catch((error: unknown) => {
+    throw new LinkFailure(error, failureOf(error).code, true);
+  });
+  let isCommitting = false;
+  const query: Query = (text, values = []) =>
+    ask(connection, { text, values }).then(
+      ({ rows }) => rows,
+      (error: unknown) => {
+        const { cause, code, isCertain } = failureOf(error);
+        throw new LinkFailure(cause, code, isCertain || !isCommitting);
+      },
+    );
   try {
     await query("begin");
     const value = await work(query);
+    isCommitting = true;
     await query("commit");
     return value;
   } catch (error) {
     await query("rollback").catch(() => undefined);
     throw error;
   } finally {
-    await release(client);
+    await connection.end();
   }
 }
 
@@ -190,6 +272,19 @@ export function checkPostgresUrl(url: string): void {
       },
     ]);
   }
+}
+
+/** Two connections are held for good and a third one comes and goes: fewer would wait for ever. */
+export function checkPool(source: PostgresSource): void {
+  if (typeof source === "string") return;
+  const { max } = source.options;
+  if (max === undefined || max >= POOL_MIN) return;
+  throw new ConfigurationError([
+    {
+      field: "database",
+      message: `the pool may open ${max} connections; Holdfast needs ${POOL_MIN} of them, so give it \`new Pool({ max: 10 })\` or a URL`,
+    },
+  ]);
 }
 
 /** What an unreachable server is reported as: what was tried, and what to do. */

@@ -38,7 +38,14 @@ export function modeCode(mode: Mode): number {
 
 export function toPolicy(values: readonly number[]): Policy {
   const [leaseMs, timeoutMs, attempts, delayMs, factor, maxMs, jitter, onLost] = values as [
-    number, number, number, number, number, number, number, number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
   ];
   return {
     leaseMs,
@@ -52,8 +59,14 @@ export function toPolicy(values: readonly number[]): Policy {
 export function policyDigest(policy: Policy): string {
   const { retry } = policy;
   return JSON.stringify([
-    policy.leaseMs, policy.timeoutMs, retry.attempts, retry.delayMs, retry.factor, retry.maxMs,
-    retry.jitter, ON_LOST.indexOf(policy.onLost),
+    policy.leaseMs,
+    policy.timeoutMs,
+    retry.attempts,
+    retry.delayMs,
+    retry.factor,
+    retry.maxMs,
+    retry.jitter,
+    ON_LOST.indexOf(policy.onLost),
   ]);
 }
 
@@ -104,6 +117,31 @@ export function toSettlementRow(settlement: Settlement): Row {
         refund: settlement.isRefund ? 1 : 0,
       }
     : { ...common, status: statusCode(settlement.to), result: settlement.result };
+}
+
+/**
+ * Whether the end that history knows of a grant is the one that this settlement asks for: then it
+ * was applied before and its answer was lost. Any other end means that the fence had passed on; a
+ * reclaimed run is told apart by the error that only the reaper writes.
+ */
+export function isSameEnd(
+  settlement: Settlement,
+  recorded: { readonly ended: number; readonly error: string | null },
+): boolean {
+  if (recorded.error !== settlement.error) return false;
+  const cancelled = [ATTEMPT_ENDS.indexOf("cancelled"), 10 + TERMINAL_CODES.cancelled];
+  switch (settlement.to) {
+    case "completed":
+      return recorded.ended === 10 + TERMINAL_CODES.completed;
+    case "cancelled":
+      return cancelled.includes(recorded.ended);
+    case "failed":
+      return [ATTEMPT_ENDS.indexOf("failed"), 10 + TERMINAL_CODES.failed, ...cancelled].includes(
+        recorded.ended,
+      );
+    case "pending":
+      return [ATTEMPT_ENDS.indexOf(settlement.end), ...cancelled].includes(recorded.ended);
+  }
 }
 
 export function toRunRecord(row: Row): RunRecord {

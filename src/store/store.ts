@@ -70,6 +70,14 @@ export type NewRun = {
 /** The idempotency key of a run: lives for as long as the run, unless told otherwise. */
 export type NewKey = { readonly key: string; readonly inputHash: string };
 
+export type EnqueueParams = {
+  readonly runs: readonly NewRun[];
+  /** All or none, also when one of the keys is taken by another input. */
+  readonly isAtomic: boolean;
+  /** Wakes other processes right after the commit. */
+  readonly tellsOthers: boolean;
+};
+
 export type EnqueueAnswer =
   | { readonly id: RunId; readonly deduplicated: boolean }
   | { readonly conflict: RunId };
@@ -217,10 +225,11 @@ export interface Store {
   retire(params: { readonly holder: number }): Promise<void>;
 
   /**
-   * Stores new runs, all or none. The same id twice is the same run: a repeated call after a lost
-   * answer changes nothing. A key that is taken answers with its run, or with a conflict.
+   * Stores new runs. The same id twice is the same run: a repeated call after a lost answer changes
+   * nothing. A key that is taken answers with its run, or with a conflict; if `isAtomic`, a conflict
+   * stores nothing of the call.
    */
-  enqueue(runs: readonly NewRun[]): Promise<readonly EnqueueAnswer[]>;
+  enqueue(params: EnqueueParams): Promise<readonly EnqueueAnswer[]>;
 
   /**
    * Settles what has ended and claims what is next, in one commit. Settlements take effect only
@@ -228,10 +237,16 @@ export interface Store {
    */
   exchange(params: ExchangeParams): Promise<ExchangeAnswer>;
   /** The claims made under this token that still stand: for a claim whose answer was lost. */
-  claimsByToken(params: { readonly holder: number; readonly token: string }): Promise<readonly Claim[]>;
+  claimsByToken(params: {
+    readonly holder: number;
+    readonly token: string;
+  }): Promise<readonly Claim[]>;
 
   /** Renews leases, expired ones too if nobody took them. */
-  renew(params: { readonly holder: number; readonly fences: readonly number[] }): Promise<RenewAnswer>;
+  renew(params: {
+    readonly holder: number;
+    readonly fences: readonly number[];
+  }): Promise<RenewAnswer>;
   /** Stores that these runs have begun, before they do; answers which are still held. */
   markStarted(grants: readonly Grant[]): Promise<readonly Grant[]>;
 
@@ -240,7 +255,10 @@ export interface Store {
   /** Moves due runs from waiting to ready; answers how many. */
   promote(params: { readonly limit: number }): Promise<number>;
   /** Takes runs from holders that fell silent or over time, by the policy stored with each. */
-  reclaim(params: { readonly limit: number; readonly chance: number }): Promise<readonly Reclaimed[]>;
+  reclaim(params: {
+    readonly limit: number;
+    readonly chance: number;
+  }): Promise<readonly Reclaimed[]>;
   /** Ends running runs whose cancel was not obeyed in time. */
   enforceCancels(params: { readonly graceMs: number }): Promise<readonly Grant[]>;
 

@@ -150,6 +150,7 @@ create table {outcome} (
   error text
 ) partition by range (id);
 create table {outcome_rest} partition of {outcome} default;
+create index on {outcome_rest} (finished_at);
 create index on {outcome} (status, id) where status <> 1;
 
 -- Attempts that did not end their run; the last one is the outcome itself.
@@ -220,5 +221,6 @@ left join lateral (
 ) a on true;
 `;
 
-/** Tables that hold history, all keyed by run id and partitioned by the same days. */
-export const PARTITIONED = ["run", "outcome", "attempt"] as const;
+/** Tables that hold history, all keyed by run id and partitioned by the same days, in the order in
+ * which a day of them is removed: runs are there for as long as anything else of them is. */
+export const PARTITIONED = ["outcome", "attempt", "run"] as const;

@@ -8,7 +8,7 @@
 const CLAIMS_JSON = /* sql */ `
   select json_agg(json_build_object(
     'fence', c.fence, 'job', l.job, 'queue', l.queue, 'attempt', c.attempt, 'isSuspect', c.suspect,
-    'leaseMs', c.until - now.at, 'losses', c.losses, 'refunds', c.refunds, 'laters', c.laters,
+    'leaseMs', greatest(c.until - now.at, 0), 'losses', c.losses, 'refunds', c.refunds, 'laters', c.laters,
     'extraAttempts', c.extra,
     'policy', json_build_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost),
     'runs', (
@@ -20,8 +20,10 @@ const CLAIMS_JSON = /* sql */ `
 
 /**
  * Settles and claims. Settlements are checked against the members of the locked lease, which is the
- * fence; what is left of a lease keeps its row. A settlement that was applied before (its answer was
- * lost) is not stale. Lanes are drained in the order of their oldest run.
+ * fence; what is left of a lease keeps its row. Whoever asked for a cancel gets it unless the run
+ * completed. What was not applied is answered: whether it is stale or was applied before (its answer
+ * was lost) is asked of history, apart from this, so that history costs nothing here. Lanes are
+ * drained in the order of their oldest run.
  */
 export const EXCHANGE = /* sql */ `
 with now as materialized (select {now} as at),
@@ -36,8 +38,9 @@ locked as materialized (
 member as materialized (select k.fence, u.id from locked k, unnest(k.ids) u (id)),
 valid as materialized (
   select s.id, s.fence, s.ended, s.mode, s."ranMs", s."delayMs", s.refund, s.result, s.error,
-    case when s.status < 0 and k.cancels ? s.id::text then 3 else s.status end as status,
-    k.lane, k.policy, k.attempt, k.losses, k.refunds, k.laters, k.extra, k.holder
+    case when s.status <> 1 and k.cancels ? s.id::text then 3 else s.status end as status,
+    k.lane, k.policy, k.attempt, k.losses, k.refunds, k.laters, k.extra, k.holder,
+    k.suspect and s.ended = 4 as suspect
   from sent s
   join member m on m.id = s.id and m.fence = s.fence
   join locked k on k.fence = s.fence
@@ -78,14 +81,14 @@ postponed as (
   insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect)
   select v.id, now.at + v."delayMs", v.lane, v.policy, v.priority, v.attempt - v.refund, v.losses,
     v.refunds + case when v.ended = 4 then v.refund else 0 end,
-    v.laters + case when v.ended = 3 then 1 else 0 end, v.extra, false
+    v.laters + case when v.ended = 3 then 1 else 0 end, v.extra, v.suspect
   from again v cross join now where v."delayMs" > 0
 ),
 returned as (
   insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
   select v.id, now.at - v.priority * 60000, v.lane, v.policy, v.attempt - v.refund, v.losses,
     v.refunds + case when v.ended = 4 then v.refund else 0 end,
-    v.laters + case when v.ended = 3 then 1 else 0 end, v.extra, false
+    v.laters + case when v.ended = 3 then 1 else 0 end, v.extra, v.suspect
   from again v cross join now where v."delayMs" = 0
 ),
 head as materialized (
@@ -106,31 +109,41 @@ taken as materialized (
   limit :limit
 ),
 gone as (delete from {ready} where ctid = any(array(select tid from taken))),
+grouped as materialized (
+  select lane, policy, attempt, losses, refunds, laters, extra, suspect,
+    array_agg(id order by sort_at, id) as ids
+  from taken group by 1, 2, 3, 4, 5, 6, 7, 8
+),
 granted as (
   insert into {lease} (until, deadline_at, claimed_at, renewed_at, holder, lane, policy,
     attempt, losses, refunds, laters, extra, suspect, token, ids, started)
   select least(now.at + p.lease_ms, now.at + p.timeout_ms + 5000), now.at + p.timeout_ms, now.at, now.at,
-    :holder::int, t.lane, t.policy, t.attempt + 1, t.losses, t.refunds, t.laters, t.extra, t.suspect,
-    :token::uuid, array_agg(t.id order by t.sort_at, t.id), '{}'
-  from taken t join {policy} p on p.id = t.policy cross join now
-  group by 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13
+    :holder::int, g.lane, g.policy, g.attempt + 1, g.losses, g.refunds, g.laters, g.extra, g.suspect,
+    :token::uuid, g.ids, '{}'
+  from grouped g join {policy} p on p.id = g.policy cross join now
   returning *
 )
 select
   (select json_agg(json_build_array(s.id, s.fence)) from sent s
-    where not exists (select from valid v where v.id = s.id and v.fence = s.fence)
-      and not exists (select from {outcome} o where o.id = s.id and o.fence = s.fence)
-      and not exists (select from {attempt} a where a.run = s.id and a.fence = s.fence)) as stale,
+    where not exists (select from valid v where v.id = s.id and v.fence = s.fence)) as unapplied,
   (${CLAIMS_JSON}) as claims`;
+
+/** What history knows of the end of these grants. */
+export const ENDINGS = /* sql */ `
+select g.id, g.fence::text, e.ended, e.error
+from json_to_recordset(:grants::json) as g (id uuid, fence bigint),
+  lateral (
+    (select o.status + 10 as ended, o.error from {outcome} o where o.id = g.id and o.fence = g.fence offset 0)
+    union all
+    (select a.ended, a.error from {attempt} a where a.run = g.id and a.fence = g.fence offset 0)
+  ) e`;
 
 export const CLAIMS_BY_TOKEN = /* sql */ `
 with now as materialized (select {now} as at),
 granted as materialized (select * from {lease} where holder = :holder::int and token = :token::uuid)
 select (${CLAIMS_JSON}) as claims`;
 
-// No conflict clause: an id is made once, so a duplicate means that this very statement was
-// committed before and its answer was lost. That is a fifth faster than ON CONFLICT DO NOTHING.
-export const ENQUEUE = /* sql */ `
+const enqueueRuns = (onConflict: string) => /* sql */ `
 with now as materialized (select {now} as at),
 input as materialized (
   select * from json_to_recordset(:runs::json) as i (
@@ -141,7 +154,7 @@ stored as (
   insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, tags, input)
   select i.id, now.at, coalesce(i."dueAt", now.at + i."delayMs"), i.lane, i.policy, i.version, i.priority,
     i.mode, i.tags, i.input
-  from input i cross join now
+  from input i cross join now ${onConflict}
   returning id, due_at, lane, policy, priority
 ),
 delayed as (
@@ -152,6 +165,12 @@ delayed as (
 insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
 select s.id, s.due_at - s.priority * 60000, s.lane, s.policy, 0, 0, 0, 0, 0, false
 from stored s cross join now where s.due_at <= now.at`;
+
+// No conflict clause: an id is made once, so a duplicate means that a statement was committed before
+// and its answer was lost; then the second form finds out what is missing. Without the clause it is
+// a fifth faster.
+export const ENQUEUE = enqueueRuns("");
+export const ENQUEUE_MISSING = enqueueRuns("on conflict (id) do nothing");
 
 // Keys are inserted in sorted order, so that two batches cannot deadlock. A run is stored only if
 // its key was free; whose it is otherwise, the next statement reads.
@@ -173,7 +192,7 @@ stored as (
   insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, key, tags, input)
   select i.id, now.at, coalesce(i."dueAt", now.at + i."delayMs"), i.lane, i.policy, i.version, i.priority,
     i.mode, i.key, i.tags, i.input
-  from won w join input i on i.id = w.run cross join now
+  from won w join input i on i.id = w.run cross join now on conflict (id) do nothing
   returning id, due_at, lane, policy, priority
 ),
 delayed as (
@@ -190,8 +209,8 @@ select id from stored`;
 
 export const KEY_HOLDERS = /* sql */ `
 select i.at, k.run, k.input_hash
-from json_to_recordset(:keys::json) as i (at int, job text, key text)
-join {key} k on k.job = i.job and k.key = i.key`;
+from json_to_recordset(:keys::json) as i (at int, job text, key text),
+  lateral (select x.run, x.input_hash from {key} x where x.job = i.job and x.key = i.key offset 0) k`;
 
 /** Rows that somebody holds locked are left out here and asked about in the second column. */
 export const RENEW = /* sql */ `
@@ -204,7 +223,7 @@ renewed as (
   set renewed_at = now.at, until = least(now.at + p.lease_ms, k.deadline_at + 5000)
   from now, {policy} p
   where k.fence = any(array(select fence from mine)) and p.id = k.policy
-  returning k.fence, k.until - now.at as lease_ms, k.ids
+  returning k.fence, greatest(k.until - now.at, 0) as lease_ms, k.ids
 )
 select
   (select json_agg(json_build_array(r.fence, r.lease_ms, r.ids)) from renewed r) as held,
@@ -243,7 +262,7 @@ select now.at as now,
   exists (select from {waiting} w where w.gate is null and w.wake_at <= now.at) as "hasDue",
   exists (select from {lease} k where k.until <= now.at) as "hasExpired",
   (select json_agg(c.id) from {lease} k, jsonb_object_keys(k.cancels) c (id)
-    where k.holder = :holder::int and k.cancels is not null) as "cancelRequested",
+    where k.holder = :holder::int and k.cancels is not null and c.id::uuid = any(k.ids)) as "cancelRequested",
   (select min(w.wake_at) from {waiting} w where w.gate is null and w.wake_at > now.at) as "nextWakeAt"
 from now`;
 
@@ -254,12 +273,17 @@ due as materialized (
   where w.gate is null and w.wake_at <= now.at
   order by w.wake_at limit :limit for update of w skip locked
 ),
-gone as (delete from {waiting} where ctid = any(array(select tid from due)))
-insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
-select id, wake_at - priority * 60000, lane, policy, attempt, losses, refunds, laters, extra, suspect from due`;
+gone as (delete from {waiting} where ctid = any(array(select tid from due))),
+readied as (
+  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
+  select id, wake_at - priority * 60000, lane, policy, attempt, losses, refunds, laters, extra, suspect from due
+)
+select count(*)::int as promoted from due`;
 
 /**
- * Ends expired leases by the policy stored with each run. A loss that would be final but whose run
+ * Ends expired leases by the policy stored with each run. Whether a run was lost or ran for too long
+ * is read from its lease, not from when this happens to look: a living holder renews up to the
+ * deadline and beyond, so a lease that ended before the deadline belonged to a dead one. A loss that would be final but whose run
  * never began is given back. The first loss is due again at once, later ones after the retry delay.
  */
 export const RECLAIM = /* sql */ `
@@ -271,9 +295,9 @@ gone as (delete from {lease} where fence = any(array(select fence from expired))
 lost as materialized (
   select x.fence, u.id, x.lane, x.policy, x.attempt, x.losses, x.refunds, x.laters, x.extra, x.holder,
     x.claimed_at, r.priority, r.mode, p.delay_ms, p.factor, p.max_ms, p.jitter,
-    x.deadline_at <= now.at as over_time,
+    x.deadline_at <= x.until as over_time,
     coalesce(x.cancels ? u.id::text, false) as cancelled,
-    x.attempt >= p.attempts + x.extra or (p.on_lost = 1 and x.deadline_at > now.at) as is_final,
+    x.attempt >= p.attempts + x.extra or (p.on_lost = 1 and x.deadline_at > x.until) as is_final,
     u.id = any(x.started) as has_begun,
     row_number() over (order by x.until, u.id) as place
   from expired x cross join now
@@ -329,7 +353,7 @@ postponed as (
   from judged cross join now where verdict = -1 and (over_time or losses > 0)
 )
 select j.id, j.fence::text, l.job, j.attempt, i.id as holder, j.ended, j.verdict
-from judged j join {lane} l on l.id = j.lane join {instance} i on i.no = j.holder`;
+from judged j join {lane} l on l.id = j.lane left join {instance} i on i.no = j.holder order by j.place`;
 
 /** A cancel that was not obeyed in time raises the fence: the run leaves its lease. */
 export const ENFORCE_CANCELS = /* sql */ `
@@ -338,8 +362,9 @@ locked as materialized (
   select k.* from {lease} k where k.cancels is not null for update skip locked
 ),
 overdue as materialized (
-  select k.fence, u.id, k.claimed_at, k.lane, k.holder, k.attempt, k.extra
-  from locked k cross join now cross join unnest(k.ids) u (id)
+  select k.fence, u.id, k.claimed_at, k.lane, k.holder, k.attempt, k.extra, r.mode
+  from locked k cross join now cross join unnest(k.ids) u (id),
+    lateral (select x.mode from {run} x where x.id = u.id offset 0) r
   where (k.cancels ->> u.id::text)::bigint + :graceMs::bigint <= now.at
 ),
 emptied as (
@@ -355,6 +380,13 @@ shrunk as (
 finished as (
   insert into {outcome} (id, fence, started_at, finished_at, lane, holder, attempt, extra, status)
   select id, fence, claimed_at, now.at, lane, holder, attempt, extra, 3 from overdue cross join now
+),
+counted as (
+  insert into {rollup} as t (hour_at, lane, mode, status, shard, runs, ran_ms)
+  select now.at - now.at % 3600000, lane, mode, 3, 0, count(*), sum(now.at - claimed_at)
+  from overdue cross join now group by 1, 2, 3
+  on conflict (hour_at, lane, mode, status, shard)
+  do update set runs = t.runs + excluded.runs, ran_ms = t.ran_ms + excluded.ran_ms
 )
 select id, fence::text from overdue`;
 
@@ -435,12 +467,12 @@ values (:digest, :leaseMs, :timeoutMs, :attempts, :delayMs, :factor, :maxMs, :ji
 on conflict (digest) do update set digest = excluded.digest returning id`;
 
 export const ATTEMPTS = /* sql */ `
-select a.attempt, a.fence::text, i.id as holder, a.ended, a.started_at, a.ended_at, a.error
+select a.attempt, a.fence, i.id as holder, a.ended, a.started_at, a.ended_at, a.error
 from {attempt} a left join {instance} i on i.no = a.holder where a.run = :id::uuid
 union all
-select o.attempt, o.fence::text, i.id, o.status + 10, o.started_at, o.finished_at, o.error
+select o.attempt, o.fence, i.id, o.status + 10, o.started_at, o.finished_at, o.error
 from {outcome} o left join {instance} i on i.no = o.holder where o.id = :id::uuid and o.fence is not null
-order by 1, 2`;
+order by 2`;
 
 export const TERMINAL = /* sql */ `select id from {outcome} where id = any(:ids::uuid[])`;
 
@@ -490,15 +522,23 @@ from {job} j join {policy} p on p.id = j.policy order by j.name`;
 export const PARTITIONS = /* sql */ `
 select c.relname as name from pg_catalog.pg_class c
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where n.nspname = $1 and c.relispartition and c.relkind = 'r'`;
+where n.nspname = :schema and c.relispartition and c.relkind = 'r'`;
 
-/** What is removed row by row: expired keys, keys and instances that nothing refers to any more. */
+/** What is removed row by row: expired keys, what is left of old days, silent instances, statistics. */
 export const PRUNE = /* sql */ `
 with now as materialized (select {now} as at),
 keys as (
   delete from {key} where ctid = any(array(
     select k.ctid from {key} k, now where k.expires_at <= now.at limit :limit)) returning 1
 ),
+old as materialized (
+  select o.id from {outcome_rest} o, now where o.finished_at < now.at - :keepMs::bigint
+  order by o.finished_at limit :limit
+),
+outcomes as (delete from {outcome_rest} where id = any(array(select id from old)) returning 1),
+runs as (delete from {run} where id = any(array(select id from old))),
+attempts as (delete from {attempt} where run = any(array(select id from old))),
+old_keys as (delete from {key} where run = any(array(select id from old))),
 instances as (
   delete from {instance} where no = any(array(
     select i.no from {instance} i, now
@@ -509,21 +549,66 @@ rollups as (
   delete from {rollup} where ctid = any(array(
     select r.ctid from {rollup} r, now where r.hour_at < now.at - greatest(:keepMs::bigint, 2678400000) limit :limit)) returning 1
 )
-select (select count(*) from keys) + (select count(*) from instances) + (select count(*) from rollups) as pruned`;
+select (select count(*) from keys) + (select count(*) from outcomes) + (select count(*) from instances)
+  + (select count(*) from rollups) as pruned`;
 
-/** Live rows of a day move to the rest partition, then the day's tables are dropped. */
-export const dropDay = (partitions: readonly { readonly table: string; readonly day: string }[]) => {
-  const run = partitions.find(({ table }) => table === "run")?.day;
-  return [
-    ...partitions.map(({ table, day }) => `alter table {${table}} detach partition {${day}}`),
-    `delete from {key} where run = any(array(select r.id from {${run}} r))
-       and run = any(array(select o.id from {outcome_rest} o union all
-         select d.id from {${partitions.find(({ table }) => table === "outcome")?.day}} d))`,
-    `insert into {run} select r.* from {${run}} r where exists (select from {ready} x where x.id = r.id)
-       or exists (select from {waiting} x where x.id = r.id)
-       or exists (select from {lease} x where x.ids @> array[r.id])`,
-    `insert into {attempt} select a.* from {${partitions.find(({ table }) => table === "attempt")?.day}} a
-       where exists (select from {run} r where r.id = a.run)`,
-    ...partitions.map(({ day }) => `drop table {${day}}`),
-  ];
+/** A day of one of the partitioned tables; the id of a run tells its day. */
+export type Day = {
+  readonly table: "run" | "outcome" | "attempt";
+  readonly name: string;
+  readonly from: string;
+  readonly to: string;
 };
+
+const idOf = ({ table }: Day) => (table === "attempt" ? "run" : "id");
+
+/**
+ * Attaching locks only the rest partition, and only for as long as it takes to look through it;
+ * CREATE TABLE … PARTITION OF would lock the whole table. Rows that came early (a caller's clock was
+ * ahead) are in the rest partition and move, or the day could not be attached.
+ */
+export const makeDay = (day: Day) => [
+  `create table {${day.name}} (like {${day.table}} including all)`,
+  `lock table {${day.table}_rest} in access exclusive mode`,
+  `with early as (
+     delete from {${day.table}_rest} where ${idOf(day)} >= '${day.from}' and ${idOf(day)} < '${day.to}' returning *)
+   insert into {${day.name}} select * from early`,
+  `alter table {${day.table}} attach partition {${day.name}} for values from ('${day.from}') to ('${day.to}')`,
+];
+
+export const makeFirstDay = (day: Day) =>
+  `create table {${day.name}} partition of {${day.table}} for values from ('${day.from}') to ('${day.to}')`;
+
+const LIVE = /* sql */ `
+select x.id from {ready} x where x.id >= :from::uuid and x.id < :to::uuid
+union all select x.id from {waiting} x where x.id >= :from::uuid and x.id < :to::uuid
+union all select u.id from {lease} x, unnest(x.ids) u (id) where u.id >= :from::uuid and u.id < :to::uuid`;
+
+/** How much of a day would have to stay: what lives, and what ended only lately. */
+export const KEPT_OF_DAY = /* sql */ `
+select count(*)::int as kept from (
+  (${LIVE})
+  union all
+  (select o.id from {outcome} o
+    where o.id >= :from::uuid and o.id < :to::uuid and o.finished_at >= :since::bigint)
+  limit :limit) x`;
+
+/** Keys live as long as their run: these go before it, so that an interrupted prune goes on here. */
+export const PRUNE_KEYS_OF_DAY = /* sql */ `
+delete from {key} where ctid = any(array(
+  select k.ctid from {key} k
+  where k.run >= :from::uuid and k.run < :to::uuid
+    and k.run <> all(array(${LIVE}))
+    and not exists (select from {outcome} o where o.id = k.run)
+  limit :limit)) returning 1`;
+
+/** A day goes as a whole. What has to stay of it moves to the rest partition first. */
+export const dropDay = (day: Day, since: number) => [
+  `alter table {${day.table}} detach partition {${day.name}}`,
+  day.table === "outcome"
+    ? `insert into {outcome} select d.* from {${day.name}} d where d.finished_at >= ${since}`
+    : `insert into {${day.table}} select d.* from {${day.name}} d where d.${idOf(day)} = any(array(
+         ${LIVE.replaceAll(":from", `'${day.from}'`).replaceAll(":to", `'${day.to}'`)}
+         union all select o.id from {outcome} o where o.id >= '${day.from}' and o.id < '${day.to}'))`,
+  `drop table {${day.name}}`,
+];

@@ -24,10 +24,13 @@ export function fillIn(template: string, dialect: Dialect): string {
 /** For engines with numbered parameters: every `:name` becomes `$n`, the same name the same number. */
 export function numbered(template: string, dialect: Dialect): Statement {
   const parameters: string[] = [];
-  const text = fillIn(template, dialect).replace(/(?<![:\w]):([a-z][A-Za-z]*)/g, (_, name: string) => {
-    if (!parameters.includes(name)) parameters.push(name);
-    return `$${parameters.indexOf(name) + 1}`;
-  });
+  const text = fillIn(template, dialect).replace(
+    /(?<![:\w]):([a-z][A-Za-z]*)/g,
+    (_, name: string) => {
+      if (!parameters.includes(name)) parameters.push(name);
+      return `$${parameters.indexOf(name) + 1}`;
+    },
+  );
   return { text, parameters };
 }
 
@@ -35,6 +38,7 @@ export function numbered(template: string, dialect: Dialect): Statement {
 export function named(template: string, dialect: Dialect): Statement {
   const text = fillIn(template, dialect);
   const parameters = new Set<string>();
-  for (const [, name] of text.matchAll(/(?<![:\w]):([a-z][A-Za-z]*)/g)) parameters.add(name as string);
+  for (const [, name] of text.matchAll(/(?<![:\w]):([a-z][A-Za-z]*)/g))
+    parameters.add(name as string);
   return { text, parameters: [...parameters] };
 }

@@ -1,0 +1,93 @@
+// What one claim touches: buffers and index entries per claimed run, in databases of very different fullness.
+// The contestant hands over its own claim statement; it runs under EXPLAIN ANALYZE as the worker would run it
+// (prepared, generic plan) and is rolled back. Counts, unlike times, are the same on a busy machine.
+
+import pg from "pg";
+import pgUtils from "pg/lib/utils.js";
+import { withProcesses } from "../processes.mjs";
+
+const DUE = 1000;
+const some = (sizes) => sizes.crowd / 10;
+
+const STATES = {
+  empty: () => ({ pending: DUE }),
+  finishedSome: (sizes) => ({ finished: some(sizes), pending: DUE }),
+  finishedMany: (sizes) => ({ finished: sizes.crowd, pending: DUE }),
+  pendingSome: (sizes) => ({ pending: some(sizes) }),
+  pendingMany: (sizes) => ({ pending: sizes.crowd }),
+  futureSome: (sizes) => ({ future: some(sizes), pending: DUE }),
+  futureMany: (sizes) => ({ future: sizes.crowd, pending: DUE }),
+};
+
+export const claimCost = {
+  name: "claim-cost",
+  title:
+    "what a claim touches; growth = most (a million ÷ a hundred thousand), height = most ÷ nearly empty",
+  engines: ["postgres"],
+  isFor: ({ name }) => name === "holdfast" || name === "raw",
+  isHeavy: true,
+  roundsMax: 1,
+  unit: "× growth",
+  primary: "growth",
+  isLowerBetter: true,
+  async measure({ contestant, places, sizes }) {
+    const costs = {};
+    for (const [name, state] of Object.entries(STATES)) {
+      const place = await places.fresh(contestant, state(sizes));
+      try {
+        costs[name] = await costOf({ contestant, places, url: place.url });
+      } finally {
+        await place.drop();
+      }
+    }
+    const growths = ["finished", "pending", "future"].flatMap((kind) =>
+      ["buffers", "entries"].map((what) => costs[`${kind}Many`][what] / costs[`${kind}Some`][what]),
+    );
+    const heights = Object.values(costs).flatMap((cost) =>
+      ["buffers", "entries"].map((what) => cost[what] / costs.empty[what]),
+    );
+    const columns = Object.entries(costs).flatMap(([name, { buffers, entries }]) => [
+      [`${name}Buffers`, buffers],
+      [`${name}Entries`, entries],
+    ]);
+    return {
+      growth: Math.max(...growths),
+      height: Math.max(...heights),
+      ...Object.fromEntries(columns),
+    };
+  },
+};
+
+async function costOf({ contestant, places, url }) {
+  const claim = await withProcesses(contestant, 1, async (process) => {
+    await process.ask("open", { url, tuning: "throughput" });
+    return process.ask("claimStatement");
+  });
+  const session = await places.session(url);
+  try {
+    const literals = claim.values.map((value) =>
+      value === null ? "null" : pg.escapeLiteral(pgUtils.prepareValue(value)),
+    );
+    await session.query("set plan_cache_mode = force_generic_plan; set jit = off; begin");
+    await session.query(`prepare claim as ${claim.text}`);
+    const { rows } = await session.query(
+      `explain (analyze, buffers, format json) execute claim (${literals.join(", ")})`,
+    );
+    await session.query("rollback");
+    const [{ Plan: plan }] = rows[0]["QUERY PLAN"];
+    const buffers = plan["Shared Hit Blocks"] + plan["Shared Read Blocks"];
+    return { buffers: buffers / claim.count, entries: entriesIn(plan) / claim.count };
+  } finally {
+    await session.end();
+  }
+}
+
+/** Rows and index entries that scans of tables and indexes looked at, those they threw away included. */
+function entriesIn(node) {
+  const isScan = node["Relation Name"] !== undefined || node["Index Name"] !== undefined;
+  const isRead = isScan && node["Node Type"] !== "ModifyTable";
+  const thrownAway = ["Rows Removed by Filter", "Rows Removed by Index Recheck"];
+  const rows = thrownAway.reduce((sum, key) => sum + (node[key] ?? 0), node["Actual Rows"]);
+  const own = isRead ? rows * node["Actual Loops"] : 0;
+  return (node.Plans ?? []).reduce((sum, child) => sum + entriesIn(child), own);
+}

@@ -1,0 +1,14 @@
+// Real chance and real ids.
+
+import { UuidV7Source } from "../core/id.js";
+import type { Chance, Ids } from "../core/ports.js";
+
+export const systemChance: Chance = { next: () => Math.random() };
+
+export function systemIds(): Ids {
+  const source = new UuidV7Source(
+    () => Date.now(),
+    (bytes) => crypto.getRandomValues(bytes),
+  );
+  return { run: () => source.next(), unique: () => crypto.randomUUID() };
+}

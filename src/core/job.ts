@@ -1,0 +1,126 @@
+// What a job is: its options, checked whole, and what of it travels with every run.
+// Pure: the handler is carried, never called here.
+
+import { type Duration, durationMs } from "./duration.js";
+import { ConfigurationError, type Problem } from "./errors.js";
+import { LEASE_DEFAULT_MS, LEASE_MIN_MS, TIMEOUT_DEFAULT_MS } from "./lease.js";
+import { requireName, requirePriority } from "./names.js";
+import { type RetryOptions, resolveRetry } from "./retry.js";
+import { ON_LOST, type OnLost, type Policy } from "./run.js";
+import { isStandardSchema, type StandardSchema } from "./schema.js";
+import { refuseUnknownMembers } from "./suggest.js";
+
+export type JobOptions = {
+  /** Any Standard Schema (zod, valibot, arktype …): checks and types the input. */
+  readonly input?: StandardSchema | undefined;
+  /** The queue its runs go to unless told otherwise. @default "default" */
+  readonly queue?: string;
+  /** −100 … 100, larger is more urgent; one step outweighs a minute of waiting. @default 0 */
+  readonly priority?: number;
+  /**
+   * How long a worker may stay silent before its run is given to another worker.
+   * A shorter lease recovers sooner from a crash; a longer one tolerates longer pauses.
+   * @default "30s"
+   */
+  readonly lease?: Duration;
+  /** How long one attempt may take, from its claim. @default "2h" */
+  readonly timeout?: Duration;
+  /** @default { attempts: 3, delay: "1s", factor: 2, max: "60s", jitter: 0.2 } */
+  readonly retry?: RetryOptions;
+  /** What becomes of a run whose worker fell silent: tried again, or failed. @default "retry" */
+  readonly onLost?: OnLost;
+  /** The version of the input's shape; stored with every run. @default 1 */
+  readonly version?: number;
+  /** Brings an input of an earlier version up to date: stored runs outlive code. */
+  readonly upcast?: (input: unknown, version: number) => unknown;
+};
+
+/** A job as the engine knows it: options resolved, defaults filled in. */
+export type JobDefinition = {
+  readonly name: string;
+  readonly queue: string;
+  readonly priority: number;
+  readonly version: number;
+  readonly policy: Policy;
+  readonly schema: StandardSchema | undefined;
+  readonly upcast: ((input: unknown, version: number) => unknown) | undefined;
+};
+
+const KNOWN_OPTIONS = [
+  "input",
+  "queue",
+  "priority",
+  "lease",
+  "timeout",
+  "retry",
+  "onLost",
+  "version",
+  "upcast",
+  "run",
+] as const;
+
+export const DEFAULT_QUEUE = "default";
+
+/** Checks every option and names all that is wrong at once. */
+export function defineJob(name: string, options: JobOptions): JobDefinition {
+  const problems: Problem[] = [];
+  const read = <T>(take: () => T, fallback: T): T => {
+    try {
+      return take();
+    } catch (error) {
+      if (!(error instanceof ConfigurationError)) throw error;
+      problems.push(...error.problems);
+      return fallback;
+    }
+  };
+  const field = (member: string) => `job("${name}").${member}`;
+
+  const checkedName = read(() => requireName(name, "job name"), "");
+  problems.push(...refuseUnknownMembers(options, KNOWN_OPTIONS, `job("${name}")`));
+  const leaseMs = read(
+    () => durationMs(options.lease ?? LEASE_DEFAULT_MS, field("lease"), { min: LEASE_MIN_MS }),
+    LEASE_DEFAULT_MS,
+  );
+  const timeoutMs = read(
+    () => durationMs(options.timeout ?? TIMEOUT_DEFAULT_MS, field("timeout"), { min: 1 }),
+    TIMEOUT_DEFAULT_MS,
+  );
+  const retry = read(() => resolveRetry(options.retry, field("retry")), undefined);
+  const queue = read(
+    () => requireName(options.queue ?? DEFAULT_QUEUE, field("queue")),
+    DEFAULT_QUEUE,
+  );
+  const priority = read(() => requirePriority(options.priority ?? 0, field("priority")), 0);
+  const { onLost = "retry", version = 1, input: schema, upcast } = options;
+  if (!ON_LOST.includes(onLost)) {
+    problems.push({ field: field("onLost"), message: 'must be "retry" or "fail"' });
+  }
+  if (!Number.isInteger(version) || version < 1 || version > 1_000_000) {
+    problems.push({
+      field: field("version"),
+      message: "must be a whole number from 1, for example 2",
+    });
+  }
+  if (schema !== undefined && !isStandardSchema(schema)) {
+    problems.push({
+      field: field("input"),
+      message: "must be a Standard Schema, for example z.object({ id: z.string() })",
+    });
+  }
+  if (upcast !== undefined && typeof upcast !== "function") {
+    problems.push({
+      field: field("upcast"),
+      message: "must be a function (input, version) => input",
+    });
+  }
+  if (problems.length > 0 || !retry) throw new ConfigurationError(problems);
+  return {
+    name: checkedName,
+    queue,
+    priority,
+    version,
+    policy: { leaseMs, timeoutMs, retry, onLost },
+    schema,
+    upcast,
+  };
+}

@@ -1,0 +1,199 @@
+// Options of an instance: option in code, then environment, then default; checked whole, so that
+// every wrong value is named at once.
+
+import { type Duration, durationMs } from "../core/duration.js";
+import { ConfigurationError, type Problem } from "../core/errors.js";
+import { requireName } from "../core/names.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import type { Database } from "../store/open.js";
+import { LOG_LEVELS, type Logger, type LogLevel } from "../telemetry/log.js";
+
+export type HoldfastOptions = {
+  /**
+   * Where runs live: `"sqlite:app.db"`, `"postgres://…"`, a pg `Pool`, or a SQLite handle.
+   * @default HOLDFAST_DATABASE_URL, else "sqlite:.holdfast/holdfast.db"
+   */
+  readonly database?: Database;
+  /** The PostgreSQL schema of the tables. @default "holdfast" */
+  readonly schema?: string;
+  /** Names the application; needed where several share a database. @default HOLDFAST_APP */
+  readonly app?: string;
+  /** The release of the application. @default HOLDFAST_RELEASE */
+  readonly release?: string;
+  /** How often an instance looks for work that nothing told it of. @default "1s" */
+  readonly poll?: Duration;
+  /** How long finished runs are kept. @default "30d" */
+  readonly retention?: Duration;
+  /** Whether tables are made and brought up to date, only checked, or neither. @default "auto" */
+  readonly migrate?: "auto" | "check" | "off";
+  /** SQLite only: NORMAL is faster and may lose the last commits when the machine loses power. @default "FULL" */
+  readonly synchronous?: "FULL" | "NORMAL";
+  /** Any pino-like logger. @default JSON lines on stderr, from HOLDFAST_LOG_LEVEL (warn) up */
+  readonly logger?: Logger;
+};
+
+export type StartOptions = {
+  /** False: this instance executes nothing. */
+  readonly worker?: boolean | WorkerOptions;
+  /** False: this instance fires no schedules. */
+  readonly scheduler?: boolean;
+};
+
+export type WorkerOptions = {
+  /** How many runs at the same time. @default 10 */
+  readonly concurrency?: number;
+  /** Only these queues. @default all */
+  readonly queues?: readonly string[];
+  /** Only these jobs. @default all that have a handler */
+  readonly jobs?: readonly string[];
+};
+
+export type Config = {
+  readonly database: Database;
+  readonly schema: string;
+  readonly app: string | null;
+  readonly release: string | null;
+  readonly pollMs: number;
+  readonly keepMs: number;
+  readonly migrate: "auto" | "check" | "off";
+  readonly synchronous: "FULL" | "NORMAL";
+  readonly logLevel: LogLevel;
+  readonly isWorkerEnabled: boolean;
+  readonly isSchedulerEnabled: boolean;
+};
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export const DEFAULT_DATABASE = "sqlite:.holdfast/holdfast.db";
+const OPTIONS = [
+  "database",
+  "schema",
+  "app",
+  "release",
+  "poll",
+  "retention",
+  "migrate",
+  "synchronous",
+  "logger",
+];
+const CONCURRENCY_MAX = 10_000;
+
+export function readConfig(options: HoldfastOptions, env: Environment): Config {
+  const problems: Problem[] = [...refuseUnknownMembers(options, OPTIONS, "new Holdfast()")];
+  const read = collector(problems);
+  const fromEnv = (name: string) =>
+    env[name] === undefined || env[name] === "" ? undefined : env[name];
+  const choice = <T extends string>(value: unknown, allowed: readonly T[], field: string): T => {
+    if (allowed.includes(value as T)) return value as T;
+    throw problem(field, `must be one of ${allowed.map((each) => `"${each}"`).join(", ")}`);
+  };
+  const flag = (name: string) =>
+    read(() => {
+      const value = fromEnv(name) ?? "true";
+      if (["true", "1"].includes(value)) return true;
+      if (["false", "0"].includes(value)) return false;
+      throw problem(name, "must be true, false, 1 or 0");
+    }, true);
+  const name = (value: unknown, field: string) =>
+    value === undefined ? null : requireName(value, field);
+  const [pollField, poll] =
+    options.poll === undefined
+      ? ["HOLDFAST_POLL_INTERVAL", fromEnv("HOLDFAST_POLL_INTERVAL") ?? "1s"]
+      : ["poll", options.poll];
+
+  const config: Config = {
+    database: options.database ?? fromEnv("HOLDFAST_DATABASE_URL") ?? DEFAULT_DATABASE,
+    schema: options.schema ?? "holdfast",
+    app: read(() => name(options.app ?? fromEnv("HOLDFAST_APP"), "app"), null),
+    release: read(() => name(options.release ?? fromEnv("HOLDFAST_RELEASE"), "release"), null),
+    pollMs: read(() => durationMs(poll, String(pollField), { min: 10, max: 3_600_000 }), 1_000),
+    keepMs: read(
+      () => retentionMs(options.retention, fromEnv("HOLDFAST_HISTORY_RETENTION_DAYS")),
+      0,
+    ),
+    migrate: read(
+      () => choice(options.migrate ?? "auto", ["auto", "check", "off"], "migrate"),
+      "auto",
+    ),
+    synchronous: read(
+      () => choice(options.synchronous ?? "FULL", ["FULL", "NORMAL"], "synchronous"),
+      "FULL",
+    ),
+    logLevel: read(
+      () => choice(fromEnv("HOLDFAST_LOG_LEVEL") ?? "warn", LOG_LEVELS, "HOLDFAST_LOG_LEVEL"),
+      "warn",
+    ),
+    isWorkerEnabled: flag("HOLDFAST_WORKER_ENABLED"),
+    isSchedulerEnabled: flag("HOLDFAST_SCHEDULER_ENABLED"),
+  };
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return config;
+}
+
+export type WorkerConfig = {
+  readonly concurrency: number;
+  readonly queues: readonly string[] | null;
+  readonly jobs: readonly string[] | null;
+};
+
+/** Null: this instance executes nothing. */
+export function readStart(options: StartOptions, config: Config): WorkerConfig | null {
+  const problems: Problem[] = [
+    ...refuseUnknownMembers(options, ["worker", "scheduler"], "start()"),
+  ];
+  const worker = options.worker ?? config.isWorkerEnabled;
+  const settings: WorkerOptions = typeof worker === "object" ? worker : {};
+  problems.push(
+    ...refuseUnknownMembers(settings, ["concurrency", "queues", "jobs"], "start().worker"),
+  );
+  const { concurrency = 10, queues, jobs } = settings;
+  if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > CONCURRENCY_MAX) {
+    problems.push({
+      field: "start().worker.concurrency",
+      message: `must be a whole number from 1 to ${CONCURRENCY_MAX}, for example 10`,
+    });
+  }
+  const read = collector(problems);
+  const names = (values: readonly string[] | undefined, field: string) =>
+    read(() => {
+      if (values === undefined) return null;
+      if (!Array.isArray(values) || values.length === 0)
+        throw problem(field, 'must be a list of names, for example ["default"]');
+      return values.map((each) => requireName(each, field));
+    }, null);
+  const read_ = {
+    queues: names(queues, "start().worker.queues"),
+    jobs: names(jobs, "start().worker.jobs"),
+  };
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return worker === false ? null : { concurrency, ...read_ };
+}
+
+function retentionMs(option: Duration | undefined, days: string | undefined): number {
+  if (option !== undefined) return durationMs(option, "retention", { min: 1 });
+  if (days === undefined) return durationMs("30d", "retention");
+  if (!/^\d{1,4}$/.test(days) || Number(days) === 0) {
+    throw problem(
+      "HOLDFAST_HISTORY_RETENTION_DAYS",
+      "must be a whole number of days from 1, for example 30",
+    );
+  }
+  return Number(days) * 86_400_000;
+}
+
+function problem(field: string, message: string): ConfigurationError {
+  return new ConfigurationError([{ field, message }]);
+}
+
+/** Reads a value; what is wrong with it is noted, and reading goes on. */
+function collector(problems: Problem[]) {
+  return <T>(take: () => T, fallback: T): T => {
+    try {
+      return take();
+    } catch (error) {
+      if (!(error instanceof ConfigurationError)) throw error;
+      problems.push(...error.problems);
+      return fallback;
+    }
+  };
+}

@@ -1,0 +1,135 @@
+// One attempt of one run, from its start to how it ended. Any thrown value, any result and any
+// refusal to stop end in a plain answer; nothing in here talks to the database.
+
+import { classifyFailure } from "../core/classify.js";
+import {
+  CancelledError,
+  InputInvalidError,
+  type LeaseLostError,
+  RetryLater,
+  ShutdownError,
+  TimeoutError,
+} from "../core/errors.js";
+import { describeFailure, type StoredError } from "../core/failure.js";
+import type { JobDefinition } from "../core/job.js";
+import { encodeResult } from "../core/json.js";
+import type { Ending } from "../core/run.js";
+import { validateInput } from "../core/schema.js";
+import type { Claim, ClaimedRun } from "../store/store.js";
+import { type ContextServices, RunContext } from "./context.js";
+
+export type Handler = (input: never, ctx: RunContext) => unknown;
+export type RunnableJob = JobDefinition & { readonly run: Handler };
+
+/** How the attempt ended, with what there is to store. */
+export type Report = {
+  readonly ending: Ending;
+  readonly result: string | null;
+  readonly error: StoredError | null;
+};
+
+export type StopReason = LeaseLostError | CancelledError | TimeoutError | ShutdownError;
+
+export class Execution {
+  readonly claim: Claim;
+  readonly run: ClaimedRun;
+  readonly job: RunnableJob;
+  /** When the handler began, on this instance's monotonic clock. */
+  startedMs = 0;
+  #controller: AbortController | null = null;
+  #stopReason: StopReason | null = null;
+
+  constructor(params: {
+    readonly claim: Claim;
+    readonly run: ClaimedRun;
+    readonly job: RunnableJob;
+  }) {
+    this.claim = params.claim;
+    this.run = params.run;
+    this.job = params.job;
+  }
+
+  get stopReason(): StopReason | null {
+    return this.#stopReason;
+  }
+
+  /** Tells the handler to stop; the first reason stays. */
+  abort(reason: StopReason): void {
+    if (this.#stopReason) return;
+    this.#stopReason = reason;
+    this.#controller?.abort(reason);
+  }
+
+  signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#stopReason) this.#controller.abort(this.#stopReason);
+    }
+    return this.#controller.signal;
+  }
+
+  async perform(services: Omit<ContextServices, "signal">, wallMs: () => number): Promise<Report> {
+    const { run, claim } = this;
+    try {
+      const input = await this.#input();
+      const signal = () => this.signal();
+      const ctx = new RunContext({
+        run,
+        attempt: claim.attempt,
+        fence: claim.fence,
+        services: { ...services, signal },
+      });
+      const result = await this.job.run(input as never, ctx);
+      return { ending: { kind: "completed" }, result: encodeResult(result), error: null };
+    } catch (thrown) {
+      return this.#failed(thrown, wallMs);
+    }
+  }
+
+  /** The raw JSON is parsed and checked again: stored runs outlive code. */
+  #input(): unknown {
+    const { job, run } = this;
+    const raw: unknown = JSON.parse(run.input);
+    const current = job.upcast && run.version < job.version ? job.upcast(raw, run.version) : raw;
+    return job.schema ? validateInput(job.schema, current, `input of job "${job.name}"`) : current;
+  }
+
+  #failed(thrown: unknown, wallMs: () => number): Report {
+    const error = describeFailure(thrown);
+    if (this.#stopReason instanceof CancelledError)
+      return { ending: { kind: "cancelled" }, result: null, error };
+    if (this.#stopReason instanceof ShutdownError)
+      return { ending: { kind: "handed_back" }, result: null, error };
+    if (this.#stopReason instanceof TimeoutError) {
+      return {
+        ending: { kind: "timeout" },
+        result: null,
+        error: describeFailure(this.#stopReason),
+      };
+    }
+    if (thrown instanceof RetryLater) {
+      const delayMs = thrown.at ? thrown.at.getTime() - wallMs() : (thrown.delayMs ?? 0);
+      return { ending: { kind: "later", delayMs: Math.max(0, delayMs) }, result: null, error };
+    }
+    const { class: failureClass, retryAfterMs } = classifyFailure(thrown);
+    const isTransient = failureClass === "transient" && !(thrown instanceof InputInvalidError);
+    return {
+      ending: {
+        kind: "failed",
+        isTransient,
+        ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+      },
+      result: null,
+      error,
+    };
+  }
+}
+
+/** What is stored for an attempt whose handler did not stop when its time was over. */
+export function overTime(timeoutMs: number): Report {
+  return {
+    ending: { kind: "timeout" },
+    result: null,
+    error: describeFailure(new TimeoutError(timeoutMs)),
+  };
+}

@@ -1,0 +1,278 @@
+// `Holdfast`: what users hold. It wires the parts of an instance together and keeps their order when
+// starting and stopping; what the parts do is in their own files. The constructor does no I/O: the
+// first verb that needs the database opens it, once.
+
+import { hostname } from "node:os";
+import { systemChance, systemIds } from "../adapters/chance.js";
+import { systemClock } from "../adapters/clock.js";
+import { type Duration, durationMs } from "../core/duration.js";
+import { DuplicateJobError, StoppedError, UnknownJobError } from "../core/errors.js";
+import { defineJob, type JobDefinition, type JobOptions } from "../core/job.js";
+import type { Ports } from "../core/ports.js";
+import { redactUrl } from "../core/redact.js";
+import type { StandardSchema } from "../core/schema.js";
+import { storeFor } from "../store/open.js";
+import type { Store } from "../store/store.js";
+import { type Emit, type Logger, lineLogger, logEvents } from "../telemetry/log.js";
+import {
+  type Config,
+  type HoldfastOptions,
+  readConfig,
+  readStart,
+  type StartOptions,
+  type WorkerConfig,
+} from "./config.js";
+import { Enqueuer } from "./enqueuer.js";
+import type { Handler, RunnableJob } from "./execution.js";
+import {
+  accepted,
+  type Enqueued,
+  type EnqueueOptions,
+  Job,
+  type JobOf,
+  newRun,
+  type PlainJobOptions,
+  type SchemaJobOptions,
+} from "./job.js";
+import { Loop } from "./loop.js";
+import { mainThreadPulse } from "./pulse.js";
+import { Runs, Waiter } from "./runs.js";
+import { type StopReport, Worker } from "./worker.js";
+
+const STOP_GRACE = "25s";
+
+/** What tests and the simulator put in place of the real world. */
+export type Internals = {
+  readonly ports?: Ports;
+  readonly store?: (config: Config, ports: Ports) => Store;
+  /** False: commands that only look never make a database. */
+  readonly mayCreate?: boolean;
+};
+
+type Started = { readonly worker: Worker; readonly loop: Loop; readonly holder: number };
+
+export class Holdfast {
+  /** `host:pid:boot-uuid`: names this object in leases, logs and history. */
+  readonly instanceId: string;
+  readonly runs: Runs;
+  readonly #config: Config;
+  readonly #ports: Ports;
+  readonly #store: Store;
+  readonly #logger: Logger;
+  readonly #emit: Emit;
+  readonly #enqueuer: Enqueuer;
+  readonly #waiter: Waiter;
+  readonly #definitions = new Map<string, JobDefinition>();
+  readonly #runnable = new Map<string, RunnableJob>();
+  #opening: Promise<Store> | null = null;
+  #starting: Promise<Started | null> | null = null;
+  #stopping: Promise<StopReport> | null = null;
+
+  constructor(options: HoldfastOptions = {}, internals: Internals = {}) {
+    this.#config = readConfig(options, process.env);
+    this.#ports = internals.ports ?? { clock: systemClock, chance: systemChance, ids: systemIds() };
+    const { clock, chance, ids } = this.#ports;
+    this.#store = internals.store
+      ? internals.store(this.#config, this.#ports)
+      : storeFor({ ...this.#config, clock, chance, mayCreate: internals.mayCreate ?? true });
+    this.instanceId = `${hostname()}:${process.pid}:${ids.unique()}`;
+    this.#logger =
+      options.logger ??
+      lineLogger(
+        this.#config.logLevel,
+        (line) => process.stderr.write(`${line}\n`),
+        () => new Date(clock.wallMs()),
+      );
+    this.#emit = logEvents(this.#logger);
+    this.#enqueuer = new Enqueuer({ store: this.#store, clock, onStored: () => void this.#wake() });
+    const store = () => this.#opened("runs");
+    this.#waiter = new Waiter({ store, clock });
+    this.runs = new Runs({ store, waiter: this.#waiter });
+  }
+
+  /** Declares a job; its handler runs in every instance that starts a worker. */
+  job<Schema extends StandardSchema, Result>(
+    name: string,
+    options: SchemaJobOptions<Schema, Result>,
+  ): JobOf<Schema, Result>;
+  job<Input = unknown, Result = unknown>(
+    name: string,
+    options: PlainJobOptions<Input, Result>,
+  ): Job<Input, Result>;
+  job(name: string, options: JobOptions & { readonly run?: Handler }): Job<never, never> {
+    if (this.#definitions.has(name)) throw new DuplicateJobError(name);
+    const definition = defineJob(name, options);
+    this.#definitions.set(name, definition);
+    if (options.run) this.#runnable.set(name, { ...definition, run: options.run });
+    if (this.#starting) void this.#announceLate();
+    return new Job<never, never>(definition, this.#sender());
+  }
+
+  /** Enqueues a job by name; one that this process did not declare is taken as it was announced. */
+  async enqueue(job: string, input: unknown, options: EnqueueOptions = {}): Promise<Enqueued> {
+    const definition = this.#definitions.get(job) ?? (await this.#announced(job));
+    const run = await newRun({ definition, input, options, id: this.#ports.ids.run() });
+    return accepted(run, await this.#sender().one(run));
+  }
+
+  /** Opens the database, announces this instance and its jobs, and begins to work. */
+  async start(options: StartOptions = {}): Promise<void> {
+    if (this.#stopping) throw new StoppedError("start");
+    const settings = readStart(options, this.#config);
+    this.#starting ??= this.#begin(settings);
+    this.#starting.catch(() => {
+      this.#starting = null;
+    });
+    await this.#starting;
+  }
+
+  /**
+   * Ends in good order: no new claims, unstarted runs handed back, `grace` for the running ones, then
+   * their signal aborts. What does not end then is abandoned: its lease runs out by itself, so that
+   * no second execution begins beside it. A second call does nothing.
+   */
+  stop(options: { readonly grace?: Duration } = {}): Promise<StopReport> {
+    const graceMs = durationMs(options.grace ?? STOP_GRACE, "stop().grace");
+    this.#stopping ??= this.#end(graceMs);
+    return this.#stopping;
+  }
+
+  async #begin(settings: WorkerConfig | null): Promise<Started | null> {
+    const store = await this.#opened("start");
+    const holder = await this.#announce(store);
+    if (settings === null) return null;
+    this.#refuseUnknownJobs(settings.jobs);
+    const { concurrency, queues } = settings;
+    const jobs = settings.jobs === null ? this.#runnable : only(this.#runnable, settings.jobs);
+    const worker = new Worker({
+      store,
+      ports: this.#ports,
+      holder,
+      concurrency,
+      queues,
+      jobs,
+      emit: this.#emit,
+      logger: this.#logger,
+      onSettled: (ids) => this.#waiter.settled(ids),
+      onClaimed: () => loop.claimed(),
+    });
+    const loop = new Loop({
+      store,
+      worker,
+      holder,
+      ports: this.#ports,
+      pulse: mainThreadPulse(store),
+      appetite: () => ({ jobs: [...jobs.keys()], queues }),
+      pollMs: this.#config.pollMs,
+      keepMs: this.#config.keepMs,
+      emit: this.#emit,
+    });
+    this.#emit("instance.started", {
+      instance: this.instanceId,
+      database: this.databaseLabel,
+      jobs: [...jobs.keys()],
+      concurrency,
+    });
+    worker.start();
+    loop.start();
+    return { worker, loop, holder };
+  }
+
+  /** The database in words, without secrets. */
+  get databaseLabel(): string {
+    const { database } = this.#config;
+    return typeof database === "string"
+      ? redactUrl(database)
+      : `a given ${this.#store.engine} handle`;
+  }
+
+  async #end(graceMs: number): Promise<StopReport> {
+    const started = await this.#starting?.catch(() => null);
+    let report: StopReport = { finished: 0, handedBack: 0, abandoned: 0 };
+    if (started) {
+      started.loop.stopPolling();
+      report = await started.worker.stop({ graceMs });
+      started.loop.stopBeating();
+      await this.#store.retire({ holder: started.holder }).catch(() => undefined);
+      this.#emit("instance.stopped", { instance: this.instanceId, ...report });
+    }
+    this.#waiter.close();
+    await this.#opening?.catch(() => undefined);
+    await this.#store.close();
+    return report;
+  }
+
+  /** Opens the store once; a failed opening is tried again by the next verb. */
+  #opened(verb: string): Promise<Store> {
+    if (this.#stopping) return Promise.reject(new StoppedError(verb));
+    this.#opening ??= this.#store.open().then(
+      () => this.#store,
+      (error: unknown) => {
+        this.#opening = null;
+        throw error;
+      },
+    );
+    return this.#opening;
+  }
+
+  #announce(store: Store): Promise<number> {
+    const { app, release } = this.#config;
+    return store.announce({
+      instanceId: this.instanceId,
+      app,
+      release,
+      jobs: [...this.#definitions.values()],
+    });
+  }
+
+  /** A job that was declared after the start is claimed from the next poll on. */
+  async #announceLate(): Promise<void> {
+    const started = await this.#starting?.catch(() => null);
+    if (!started || this.#stopping) return;
+    await this.#announce(this.#store).catch(() => undefined);
+    started.worker.wake();
+  }
+
+  async #announced(name: string): Promise<JobDefinition> {
+    const store = await this.#opened("enqueue");
+    const known = await store.announcedJobs();
+    const found = known.find((job) => job.name === name);
+    if (!found)
+      throw new UnknownJobError(
+        name,
+        known.map((job) => job.name),
+      );
+    return { ...found, schema: undefined, upcast: undefined };
+  }
+
+  #refuseUnknownJobs(names: readonly string[] | null): void {
+    for (const name of names ?? []) {
+      if (!this.#runnable.has(name)) throw new UnknownJobError(name, [...this.#runnable.keys()]);
+    }
+  }
+
+  async #wake(): Promise<void> {
+    (await this.#starting?.catch(() => null))?.worker.wake();
+  }
+
+  #sender() {
+    return {
+      one: async (run: Parameters<Enqueuer["one"]>[0]) => {
+        await this.#opened("enqueue");
+        return this.#enqueuer.one(run);
+      },
+      many: async (runs: Parameters<Enqueuer["many"]>[0]) => {
+        await this.#opened("enqueueMany");
+        return this.#enqueuer.many(runs);
+      },
+      newId: () => this.#ports.ids.run(),
+    };
+  }
+}
+
+function only(
+  jobs: ReadonlyMap<string, RunnableJob>,
+  names: readonly string[],
+): ReadonlyMap<string, RunnableJob> {
+  return new Map([...jobs].filter(([name]) => names.includes(name)));
+}

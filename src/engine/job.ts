@@ -1,0 +1,216 @@
+// `holdfast.job(…)`: what users hold of a job, and how an enqueue becomes a stored run.
+
+import { createHash } from "node:crypto";
+import { type Duration, durationMs } from "../core/duration.js";
+import {
+  BatchRefusedError,
+  ConfigurationError,
+  KeyConflictError,
+  type Problem,
+} from "../core/errors.js";
+import { readInstant } from "../core/instant.js";
+import type { JobDefinition, JobOptions } from "../core/job.js";
+import { canonicalJson, encodeInput } from "../core/json.js";
+import { requireKey, requireName, requirePriority, requireTags } from "../core/names.js";
+import type { RunId } from "../core/run.js";
+import {
+  type InferInput,
+  type InferOutput,
+  type StandardSchema,
+  validateInput,
+} from "../core/schema.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import type { EnqueueAnswer, NewRun } from "../store/store.js";
+import type { RunContext } from "./context.js";
+
+/** Options of a job whose input is checked by a schema. */
+export type SchemaJobOptions<Schema extends StandardSchema, Result> = Omit<JobOptions, "input"> & {
+  readonly input: Schema;
+  /** Left out: the job is enqueued here and executed elsewhere. */
+  readonly run?: (input: InferOutput<Schema>, ctx: RunContext) => Result | Promise<Result>;
+};
+
+/** Options of a job whose input is taken as it is. */
+export type PlainJobOptions<Input, Result> = Omit<JobOptions, "input"> & {
+  readonly input?: undefined;
+  readonly run?: (input: Input, ctx: RunContext) => Result | Promise<Result>;
+};
+
+export type EnqueueOptions = {
+  /** The same key and input is the same run for every caller; with another input it is refused. */
+  readonly key?: string;
+  /** Not before this instant. */
+  readonly at?: Date | string;
+  /** Not before this much time has passed. */
+  readonly delay?: Duration;
+  readonly priority?: number;
+  readonly queue?: string;
+  readonly tags?: readonly string[];
+};
+
+export type Enqueued = { readonly id: RunId; readonly deduplicated: boolean };
+
+const ENQUEUE_MEMBERS = ["key", "at", "delay", "priority", "queue", "tags"];
+const BATCH_MAX = 100_000;
+
+/** Sends runs to the store; what a job needs of its instance. */
+export type Sender = {
+  one(run: NewRun): Promise<EnqueueAnswer>;
+  many(runs: readonly NewRun[]): Promise<readonly EnqueueAnswer[]>;
+  newId(): RunId;
+};
+
+export class Job<Input, Result = unknown> {
+  readonly name: string;
+  readonly #definition: JobDefinition;
+  readonly #sender: Sender;
+  /** Only for types: what `runs.get(id).result` will be. */
+  declare readonly result: Result;
+
+  constructor(definition: JobDefinition, sender: Sender) {
+    this.name = definition.name;
+    this.#definition = definition;
+    this.#sender = sender;
+  }
+
+  /** Stores one run; resolves after its commit. */
+  async enqueue(input: Input, options: EnqueueOptions = {}): Promise<Enqueued> {
+    const run = await newRun({
+      definition: this.#definition,
+      input,
+      options,
+      id: this.#sender.newId(),
+    });
+    return accepted(run, await this.#sender.one(run));
+  }
+
+  /** Stores all runs or none; answers in the order of the inputs. */
+  async enqueueMany(
+    inputs: readonly Input[],
+    options: EnqueueOptions | ((input: Input, index: number) => EnqueueOptions) = {},
+  ): Promise<readonly Enqueued[]> {
+    if (!Array.isArray(inputs) || inputs.length > BATCH_MAX) {
+      throw new ConfigurationError([
+        { field: "enqueueMany(inputs)", message: `must be a list of at most ${BATCH_MAX} inputs` },
+      ]);
+    }
+    const runs: NewRun[] = [];
+    for (const [index, input] of inputs.entries()) {
+      try {
+        const each = typeof options === "function" ? options(input, index) : options;
+        runs.push(
+          await newRun({
+            definition: this.#definition,
+            input,
+            options: each,
+            id: this.#sender.newId(),
+          }),
+        );
+      } catch (error) {
+        throw new BatchRefusedError(index, error);
+      }
+    }
+    const answers = await this.#sender.many(runs);
+    return runs.map((run, index) => {
+      try {
+        return accepted(run, answers[index] as EnqueueAnswer);
+      } catch (error) {
+        throw new BatchRefusedError(index, error);
+      }
+    });
+  }
+}
+
+export type JobOf<Schema extends StandardSchema, Result> = Job<InferInput<Schema>, Result>;
+
+/** A conflict is the caller's mistake; anything else is the run that stands for this call. */
+export function accepted(run: NewRun, answer: EnqueueAnswer): Enqueued {
+  if (!("conflict" in answer)) return answer;
+  throw new KeyConflictError({ job: run.job, key: run.key?.key ?? "", runId: answer.conflict });
+}
+
+/** Checks an enqueue whole, and makes the run that will be stored. */
+export async function newRun(params: {
+  readonly definition: JobDefinition;
+  readonly input: unknown;
+  readonly options: EnqueueOptions;
+  readonly id: RunId;
+}): Promise<NewRun> {
+  const { definition, id } = params;
+  const { key, ...rest } = readOptions(params.options);
+  // The caller's value is stored, not the schema's output: it is parsed again when it runs.
+  if (definition.schema) await validateInput(definition.schema, params.input);
+  const input = encodeInput(params.input);
+  return {
+    id,
+    job: definition.name,
+    policy: definition.policy,
+    version: definition.version,
+    mode: "enqueued",
+    input,
+    dueAt: rest.dueAt,
+    delayMs: rest.delayMs,
+    tags: rest.tags,
+    queue: rest.queue ?? definition.queue,
+    priority: rest.priority ?? definition.priority,
+    key: key === null ? null : { key, inputHash: hashOf(input) },
+  };
+}
+
+const NO_OPTIONS = {
+  key: null,
+  dueAt: null,
+  delayMs: 0,
+  priority: null,
+  queue: null,
+  tags: [],
+} as const;
+
+function readOptions(options: EnqueueOptions): {
+  readonly key: string | null;
+  readonly dueAt: number | null;
+  readonly delayMs: number;
+  readonly priority: number | null;
+  readonly queue: string | null;
+  readonly tags: readonly string[];
+} {
+  const members = Object.keys(options);
+  if (members.length === 0) return NO_OPTIONS;
+  const problems: Problem[] = refuseUnknownMembers(options, ENQUEUE_MEMBERS, "enqueue()");
+  const read = <Value, T>(value: Value | undefined, take: (value: Value) => T): T | null => {
+    if (value === undefined) return null;
+    try {
+      return take(value);
+    } catch (error) {
+      if (!(error instanceof ConfigurationError)) throw error;
+      problems.push(...error.problems);
+      return null;
+    }
+  };
+  if (options.at !== undefined && options.delay !== undefined) {
+    problems.push({
+      field: "enqueue().at and enqueue().delay",
+      message: "exclude each other; give one of them",
+    });
+  }
+  const key = read(options.key, (value) => requireKey(value, "enqueue().key"));
+  const dueAt = read(options.at, instantMs);
+  const delayMs = read(options.delay, (value) => durationMs(value, "enqueue().delay")) ?? 0;
+  const priority = read(options.priority, (value) => requirePriority(value, "enqueue().priority"));
+  const queue = read(options.queue, (value) => requireName(value, "enqueue().queue"));
+  const tags = read(options.tags, (value) => requireTags(value, "enqueue().tags")) ?? [];
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return { key, dueAt, delayMs, priority, queue, tags };
+}
+
+function instantMs(value: Date | string): number {
+  const instant = readInstant(value);
+  if (typeof instant === "string")
+    throw new ConfigurationError([{ field: "enqueue().at", message: instant }]);
+  return instant;
+}
+
+/** Equal inputs have equal hashes, whatever the order of their members. */
+function hashOf(inputJson: string): string {
+  return createHash("sha256").update(canonicalJson(inputJson)).digest("base64url");
+}

@@ -1,0 +1,181 @@
+// When the passes run. The only place that waits: a poll at its interval or at the next due time,
+// heartbeats at a third of the shortest lease, the janitor once an hour. Polling is what correctness
+// rests on; a wake-up only makes it sooner, and late or early timers never matter.
+
+import { describeFailure } from "../core/failure.js";
+import { renewEveryMs } from "../core/lease.js";
+import type { Ports, Timer } from "../core/ports.js";
+import type { Appetite, PollAnswer, Store } from "../store/store.js";
+import type { Emit } from "../telemetry/log.js";
+import { beatOnce, enforceCancelsOnce, promoteOnce, reapOnce, tidyOnce } from "./passes.js";
+import type { Pulse } from "./pulse.js";
+import type { Worker } from "./worker.js";
+
+const POLL_JITTER = 0.2;
+const BACKOFF_MAX_MS = 10_000;
+const TIDY_EVERY_MS = 60 * 60_000;
+/** The first tidying waits until a fresh instance has settled in. */
+const TIDY_FIRST_MS = 60_000;
+/** After a renewal that failed; trust runs out meanwhile. */
+const BEAT_RETRY_MS = 250;
+
+export type LoopParams = {
+  readonly store: Store;
+  readonly pulse: Pulse;
+  readonly ports: Ports;
+  readonly worker: Worker;
+  readonly holder: number;
+  readonly appetite: () => Appetite;
+  readonly pollMs: number;
+  readonly keepMs: number;
+  readonly emit: Emit;
+};
+
+export class Loop {
+  readonly #params: LoopParams;
+  readonly #timers = new Map<string, Timer>();
+  #isStopped = false;
+  #pollFailures = 0;
+  #isPolling = false;
+  #isBeating = false;
+  #beatAtMs: number | null = null;
+  #stopListening: (() => void) | null = null;
+
+  constructor(params: LoopParams) {
+    this.#params = params;
+  }
+
+  start(): void {
+    const { store, worker } = this.#params;
+    this.#stopListening = store.onWake(() => worker.wake());
+    this.#set("tidy", TIDY_FIRST_MS, () => this.#tidy());
+    void this.#poll();
+  }
+
+  /** No more polls; heartbeats go on, as runs may still be ending. */
+  stopPolling(): void {
+    this.#stopListening?.();
+    for (const name of ["poll", "tidy"]) this.#timers.get(name)?.cancel();
+    this.#isStopped = true;
+  }
+
+  stopBeating(): void {
+    this.#timers.get("beat")?.cancel();
+    this.#timers.delete("beat");
+    this.#isBeatingOver = true;
+  }
+
+  #isBeatingOver = false;
+
+  async #poll(): Promise<void> {
+    if (this.#isStopped || this.#isPolling) return;
+    this.#isPolling = true;
+    let nextMs: number;
+    try {
+      const answer = await this.#params.store.poll({
+        ...this.#params.appetite(),
+        holder: this.#params.holder,
+      });
+      if (this.#pollFailures > 0) this.#params.emit("store.recovered", { what: "poll" });
+      this.#pollFailures = 0;
+      await this.#act(answer);
+      nextMs = this.#untilNextPoll(answer);
+    } catch (error) {
+      this.#pollFailures += 1;
+      nextMs = Math.min(
+        BACKOFF_MAX_MS,
+        this.#params.pollMs * 2 ** Math.min(this.#pollFailures - 1, 10),
+      );
+      if (!this.#isStopped) {
+        this.#params.emit("store.failed", {
+          what: "poll",
+          error: describeFailure(error),
+          retryInMs: nextMs,
+        });
+      }
+    } finally {
+      this.#isPolling = false;
+    }
+    this.#set("poll", nextMs, () => this.#poll());
+  }
+
+  async #act(answer: PollAnswer): Promise<void> {
+    const { store, worker, ports, emit, pulse, holder } = this.#params;
+    const isDisobeyed = worker.cancelRequested(answer.cancelRequested);
+    worker.relieve();
+    if (answer.hasDue && (await promoteOnce(store)) > 0) worker.wake();
+    if (answer.hasExpired) {
+      // Our own leases first: one that expired but that nobody took may be renewed.
+      await beatOnce({ worker, pulse, holder, clock: ports.clock });
+      if ((await reapOnce({ store, chance: () => ports.chance.next(), emit })) > 0)
+        worker.wakeForSuspect();
+    }
+    if (isDisobeyed) await enforceCancelsOnce(store);
+    if (answer.hasReady) worker.wake();
+    if (answer.hasSuspect) worker.wakeForSuspect();
+  }
+
+  /** Jittered, so that instances that started together do not poll together for ever. */
+  #untilNextPoll({ now, nextWakeAt }: PollAnswer): number {
+    const { pollMs, ports } = this.#params;
+    const regularMs = pollMs * (1 + POLL_JITTER * (2 * ports.chance.next() - 1));
+    return nextWakeAt === null ? regularMs : Math.max(1, Math.min(regularMs, nextWakeAt - now));
+  }
+
+  /** There is something to renew: the next heartbeat is due a third of the shortest lease from now. */
+  claimed(): void {
+    const leaseMs = this.#params.worker.shortestLeaseMs();
+    if (leaseMs === null || this.#isBeating) return;
+    this.#beatWithin(renewEveryMs(leaseMs));
+  }
+
+  #beatWithin(delayMs: number): void {
+    const atMs = this.#params.ports.clock.monotonicMs() + delayMs;
+    if (this.#beatAtMs !== null && this.#beatAtMs <= atMs) return;
+    this.#beatAtMs = atMs;
+    this.#set("beat", delayMs, () => this.#beat());
+  }
+
+  async #beat(): Promise<void> {
+    this.#beatAtMs = null;
+    if (this.#isBeatingOver || this.#isBeating) return;
+    this.#isBeating = true;
+    const { worker, pulse, holder, ports, emit } = this.#params;
+    let retryInMs = Number.POSITIVE_INFINITY;
+    try {
+      await beatOnce({ worker, pulse, holder, clock: ports.clock });
+    } catch (error) {
+      // Trust is not extended: it runs out by itself unless a later renewal succeeds.
+      retryInMs = BEAT_RETRY_MS;
+      emit("store.failed", { what: "heartbeat", error: describeFailure(error), retryInMs });
+    } finally {
+      this.#isBeating = false;
+    }
+    const leaseMs = worker.shortestLeaseMs();
+    if (leaseMs !== null) this.#beatWithin(Math.min(renewEveryMs(leaseMs), retryInMs));
+  }
+
+  async #tidy(): Promise<void> {
+    const { store, keepMs, emit } = this.#params;
+    try {
+      await tidyOnce({ store, keepMs });
+    } catch (error) {
+      emit("store.failed", {
+        what: "tidy",
+        error: describeFailure(error),
+        retryInMs: TIDY_EVERY_MS,
+      });
+    }
+    this.#set("tidy", TIDY_EVERY_MS, () => this.#tidy());
+  }
+
+  #set(name: string, delayMs: number, callback: () => unknown): void {
+    this.#timers.get(name)?.cancel();
+    if (this.#isStopped && name !== "beat") return;
+    if (this.#isBeatingOver && name === "beat") return;
+    this.#timers.set(
+      name,
+      this.#params.ports.clock.timer(delayMs, () => void callback()),
+    );
+  }
+}

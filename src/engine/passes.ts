@@ -1,0 +1,72 @@
+// The recurring passes of an instance, each done once: heartbeat, promoter, reaper, janitor.
+// When to repeat them is loop.ts's business.
+
+import type { Clock } from "../core/ports.js";
+import { CANCEL_GRACE_MS } from "../core/run.js";
+import type { Store } from "../store/store.js";
+import type { Emit } from "../telemetry/log.js";
+import type { Pulse } from "./pulse.js";
+import type { Worker } from "./worker.js";
+
+const PROMOTE_BATCH = 1_000;
+const RECLAIM_BATCH = 100;
+const PRUNE_BATCH = 1_000;
+/** A pass is bounded; what is left is found by the next poll. */
+const ROUNDS_MAX = 20;
+
+/** Renews everything held in one statement, and tells the worker what is no longer its own. */
+export async function beatOnce(params: {
+  readonly worker: Worker;
+  readonly pulse: Pulse;
+  readonly holder: number;
+  readonly clock: Clock;
+}): Promise<void> {
+  const { worker, pulse, holder, clock } = params;
+  const asked = worker.fences();
+  if (asked.length === 0) return;
+  // Taken before sending: the database may act at once while its answer takes long.
+  const sentAt = { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() };
+  const answer = await pulse.renew({ holder, fences: asked });
+  worker.renewed({ sentAt, asked, ...answer });
+}
+
+/** Moves due runs from waiting to ready. */
+export async function promoteOnce(store: Store): Promise<number> {
+  let total = 0;
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    const count = await store.promote({ limit: PROMOTE_BATCH });
+    total += count;
+    if (count < PROMOTE_BATCH) break;
+  }
+  return total;
+}
+
+/** Takes over from silent holders; the policy is in the rows. */
+export async function reapOnce(params: {
+  readonly store: Store;
+  readonly chance: () => number;
+  readonly emit: Emit;
+}): Promise<number> {
+  const { store, chance, emit } = params;
+  const reclaimed = await store.reclaim({ limit: RECLAIM_BATCH, chance: chance() });
+  for (const { id, job, attempt, holder, end, to } of reclaimed) {
+    emit("run.reclaimed", { run: id, job, attempt, holder, end, to });
+  }
+  return reclaimed.length;
+}
+
+/** Ends runs that were told to stop long ago and did not. */
+export async function enforceCancelsOnce(store: Store): Promise<number> {
+  return (await store.enforceCancels({ graceMs: CANCEL_GRACE_MS })).length;
+}
+
+/** Removes what is past its time. */
+export async function tidyOnce(params: {
+  readonly store: Store;
+  readonly keepMs: number;
+}): Promise<void> {
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    const count = await params.store.prune({ keepMs: params.keepMs, limit: PRUNE_BATCH });
+    if (count < PRUNE_BATCH) return;
+  }
+}

@@ -1,0 +1,269 @@
+// `holdfast.runs`: looking at runs, and an operator's few verbs on them.
+
+import { type Duration, durationMs } from "../core/duration.js";
+import { ConfigurationError, RunNotFoundError, WaitTimeoutError } from "../core/errors.js";
+import type { StoredError } from "../core/failure.js";
+import { isUuid } from "../core/id.js";
+import type { Clock, Timer } from "../core/ports.js";
+import { MODES, type Mode, RUN_STATUSES, type RunId, type RunStatus } from "../core/run.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import type { AttemptRecord, CancelAnswer, RetryAnswer, RunRecord, Store } from "../store/store.js";
+
+export type Run = {
+  readonly id: RunId;
+  readonly job: string;
+  readonly queue: string;
+  readonly status: RunStatus;
+  readonly mode: Mode;
+  readonly priority: number;
+  readonly attempt: number;
+  readonly fence: number | null;
+  readonly input: unknown;
+  readonly result: unknown;
+  readonly error: StoredError | null;
+  readonly schedule: string | null;
+  readonly nominalAt: Date | null;
+  readonly createdAt: Date;
+  readonly dueAt: Date;
+  readonly startedAt: Date | null;
+  readonly finishedAt: Date | null;
+  readonly updatedAt: Date;
+  readonly durationMs: number | null;
+  readonly heartbeatAt: Date | null;
+  readonly holder: string | null;
+  readonly leaseUntil: Date | null;
+  readonly cancelRequestedAt: Date | null;
+  readonly key: string | null;
+  readonly tags: readonly string[];
+};
+
+export type RunAttempt = {
+  readonly attempt: number;
+  readonly fence: number;
+  readonly holder: string;
+  readonly end: AttemptRecord["end"];
+  readonly startedAt: Date;
+  readonly endedAt: Date;
+  readonly error: StoredError | null;
+};
+
+export type RunListOptions = {
+  readonly status?: RunStatus;
+  readonly job?: string;
+  readonly mode?: Mode;
+  readonly tag?: string;
+  /** Part of the input, or a whole key or id. */
+  readonly text?: string;
+  /** @default 50, at most 1,000 */
+  readonly limit?: number;
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string;
+};
+
+export type RunPage = { readonly runs: readonly Run[]; readonly nextCursor: string | null };
+
+const LIMIT_DEFAULT = 50;
+const LIMIT_MAX = 1_000;
+const LIST_MEMBERS = ["status", "job", "mode", "tag", "text", "limit", "cursor"];
+
+export class Runs {
+  readonly #store: () => Promise<Store>;
+  readonly #waiter: Waiter;
+
+  constructor(params: { readonly store: () => Promise<Store>; readonly waiter: Waiter }) {
+    this.#store = params.store;
+    this.#waiter = params.waiter;
+  }
+
+  async get(id: RunId): Promise<Run | null> {
+    if (!isUuid(id)) return null;
+    const record = await (await this.#store()).run(id.toLowerCase());
+    return record ? toRun(record) : null;
+  }
+
+  /** Newest first. */
+  async list(options: RunListOptions = {}): Promise<RunPage> {
+    const { limit = LIMIT_DEFAULT, cursor, status, mode } = options;
+    const problems = refuseUnknownMembers(options, LIST_MEMBERS, "runs.list()");
+    if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX) {
+      problems.push({
+        field: "limit",
+        message: `must be a whole number from 1 to ${LIMIT_MAX}, for example 50`,
+      });
+    }
+    if (cursor !== undefined && !isUuid(cursor))
+      problems.push({ field: "cursor", message: "must be the nextCursor of an earlier page" });
+    if (status !== undefined && !RUN_STATUSES.includes(status)) {
+      problems.push({ field: "status", message: `must be one of ${RUN_STATUSES.join(", ")}` });
+    }
+    if (mode !== undefined && !MODES.includes(mode))
+      problems.push({ field: "mode", message: `must be one of ${MODES.join(", ")}` });
+    if (problems.length > 0) throw new ConfigurationError(problems);
+    const { job, tag, text } = options;
+    const records = await (await this.#store()).runs({
+      limit: limit + 1,
+      ...(status === undefined ? {} : { status }),
+      ...(mode === undefined ? {} : { mode }),
+      ...(job === undefined ? {} : { job }),
+      ...(tag === undefined ? {} : { tag }),
+      ...(text === undefined ? {} : { text }),
+      ...(cursor === undefined ? {} : { before: cursor.toLowerCase() }),
+    });
+    const page = records.slice(0, limit);
+    return {
+      runs: page.map(toRun),
+      nextCursor: records.length > limit ? (page.at(-1)?.id ?? null) : null,
+    };
+  }
+
+  /** Every attempt so far, the first one first. */
+  async attempts(id: RunId): Promise<readonly RunAttempt[]> {
+    if (!isUuid(id)) return [];
+    const records = await (await this.#store()).attempts(id.toLowerCase());
+    return records.map((record) => ({
+      ...record,
+      startedAt: new Date(record.startedAt),
+      endedAt: new Date(record.endedAt),
+      error: toError(record.error),
+    }));
+  }
+
+  /** A pending run at once; a running one is told to stop and is cancelled when it does. */
+  async cancel(id: RunId): Promise<CancelAnswer> {
+    return isUuid(id) ? (await this.#store()).cancel({ id: id.toLowerCase() }) : "not_found";
+  }
+
+  /** One attempt more for a failed or cancelled run. */
+  async retry(id: RunId): Promise<RetryAnswer> {
+    if (!isUuid(id)) return "not_found";
+    const store = await this.#store();
+    const answer = await store.retry({ id: id.toLowerCase() });
+    if (answer === "pending") store.wake();
+    return answer;
+  }
+
+  /** Removes a run that has ended, with its history. */
+  async delete(id: RunId): Promise<"removed" | "not_terminal" | "not_found"> {
+    return isUuid(id) ? (await this.#store()).remove({ id: id.toLowerCase() }) : "not_found";
+  }
+
+  /** Resolves with the run once it has ended, also when it failed. */
+  async wait(
+    id: RunId,
+    options: { readonly timeout?: Duration; readonly signal?: AbortSignal } = {},
+  ): Promise<Run> {
+    const timeoutMs =
+      options.timeout === undefined ? null : durationMs(options.timeout, "wait().timeout");
+    const found = await this.get(id);
+    if (!found) throw new RunNotFoundError(id);
+    if (found.finishedAt) return found;
+    await this.#waiter.terminal({ id: found.id, timeoutMs, signal: options.signal });
+    const ended = await this.get(id);
+    if (!ended) throw new RunNotFoundError(id);
+    return ended;
+  }
+}
+
+const WAIT_FIRST_MS = 20;
+const WAIT_MAX_MS = 500;
+
+/** Watches runs until they end: at once when this instance settles them, else by asking for all together. */
+export class Waiter {
+  readonly #store: () => Promise<Store>;
+  readonly #clock: Clock;
+  readonly #waiting = new Map<RunId, Set<() => void>>();
+  #timer: Timer | null = null;
+  #everyMs = WAIT_FIRST_MS;
+
+  constructor(params: { readonly store: () => Promise<Store>; readonly clock: Clock }) {
+    this.#store = params.store;
+    this.#clock = params.clock;
+  }
+
+  terminal(params: {
+    readonly id: RunId;
+    readonly timeoutMs: number | null;
+    readonly signal: AbortSignal | undefined;
+  }): Promise<void> {
+    const { id, timeoutMs, signal } = params;
+    return new Promise((resolve, reject) => {
+      const finish = (settle: () => void) => {
+        timer?.cancel();
+        signal?.removeEventListener("abort", onAbort);
+        waiting.delete(onTerminal);
+        if (waiting.size === 0) this.#waiting.delete(id);
+        settle();
+      };
+      const onTerminal = () => finish(resolve);
+      const onAbort = () => finish(() => reject(signal?.reason));
+      const timer =
+        timeoutMs === null
+          ? null
+          : this.#clock.timer(timeoutMs, () =>
+              finish(() => reject(new WaitTimeoutError(id, timeoutMs))),
+            );
+      const waiting = this.#waiting.get(id) ?? new Set();
+      this.#waiting.set(id, waiting.add(onTerminal));
+      signal?.addEventListener("abort", onAbort, { once: true });
+      if (signal?.aborted) return onAbort();
+      this.#everyMs = WAIT_FIRST_MS;
+      this.#ask(WAIT_FIRST_MS);
+    });
+  }
+
+  /** This instance has settled these; whether they ended is for the database to say. */
+  settled(ids: readonly RunId[]): void {
+    if (this.#waiting.size > 0 && ids.some((id) => this.#waiting.has(id))) this.#ask(0);
+  }
+
+  close(): void {
+    this.#timer?.cancel();
+  }
+
+  #ask(delayMs: number): void {
+    this.#timer?.cancel();
+    this.#timer = this.#clock.timer(delayMs, () => void this.#look());
+  }
+
+  async #look(): Promise<void> {
+    if (this.#waiting.size === 0) return;
+    try {
+      const ended = await (await this.#store()).terminal([...this.#waiting.keys()]);
+      for (const id of ended) for (const resolve of [...(this.#waiting.get(id) ?? [])]) resolve();
+    } catch {
+      // The next look asks again; a caller who set a time limit hears of it.
+    }
+    if (this.#waiting.size === 0) return;
+    this.#everyMs = Math.min(WAIT_MAX_MS, this.#everyMs * 1.5);
+    this.#ask(this.#everyMs);
+  }
+}
+
+function toRun(record: RunRecord): Run {
+  const { startedAt, finishedAt } = record;
+  const { attemptsMax: _, ...shown } = record;
+  return {
+    ...shown,
+    input: JSON.parse(record.input),
+    result: record.result === null ? null : JSON.parse(record.result),
+    error: record.status === "completed" ? null : toError(record.error),
+    nominalAt: toDate(record.nominalAt),
+    createdAt: new Date(record.createdAt),
+    dueAt: new Date(record.dueAt),
+    startedAt: toDate(startedAt),
+    finishedAt: toDate(finishedAt),
+    updatedAt: new Date(record.updatedAt),
+    durationMs: startedAt !== null && finishedAt !== null ? finishedAt - startedAt : null,
+    heartbeatAt: toDate(record.heartbeatAt),
+    leaseUntil: toDate(record.leaseUntil),
+    cancelRequestedAt: toDate(record.cancelRequestedAt),
+  };
+}
+
+function toDate(ms: number | null): Date | null {
+  return ms === null ? null : new Date(ms);
+}
+
+function toError(json: string | null): StoredError | null {
+  return json === null ? null : (JSON.parse(json) as StoredError);
+}

@@ -1,0 +1,616 @@
+// The worker: claims runs into a short local buffer, executes them, and settles what has ended with
+// the next claim, so that a round trip carries both. It decides nothing about time or ownership:
+// the database does, and every write of a held run carries its fence.
+// When it acts is loop.ts's business, but for one thing: it goes on by itself while there is work.
+
+import { CancelledError, LeaseLostError, ShutdownError, TimeoutError } from "../core/errors.js";
+import { describeFailure } from "../core/failure.js";
+import { isTrusted, type Moment } from "../core/lease.js";
+import { type Clock, delay, type Ports, type Timer } from "../core/ports.js";
+import {
+  ABORT_GRACE_MS,
+  CANCEL_GRACE_MS,
+  type RunId,
+  settle,
+  type Transition,
+} from "../core/run.js";
+import type { Claim, ExchangeAnswer, Grant, Renewal, Settlement, Store } from "../store/store.js";
+import type { Emit, Logger } from "../telemetry/log.js";
+import { Execution, overTime, type Report, type RunnableJob } from "./execution.js";
+import { Fifo } from "./fifo.js";
+
+const CLAIM_MAX = 1_000;
+/** Two exchanges at a time: one is on its way while the runs of the other are executed. */
+const EXCHANGES_MAX = 2;
+/** A second exchange beside the first one is worth it only for this much work. */
+const SECOND_EXCHANGE_MIN = 100;
+const BUFFER_MAX = 2_000;
+/** How long a claimed run may be expected to wait in the buffer. */
+const BUFFER_WAIT_MS = 200;
+/** A run that waited this long in the buffer is given back: others may have a free slot. */
+const BUFFER_STALE_MS = 2_000;
+/** Nothing else starts beside a suspect until it has settled or run for this long. */
+const QUARANTINE_MS = 5_000;
+const BACKOFF_MAX_MS = 5_000;
+
+/** What we know of a lease; `open` counts its runs that are still in our hands. */
+type Lease = { sentAt: Moment; leaseMs: number; open: number; readonly fullMs: number };
+type Buffered = { readonly execution: Execution; readonly sinceMs: number };
+
+export type StopReport = { finished: number; handedBack: number; abandoned: number };
+
+export type WorkerParams = {
+  readonly store: Store;
+  readonly ports: Ports;
+  readonly holder: number;
+  readonly concurrency: number;
+  readonly queues: readonly string[] | null;
+  /** The jobs that this process can run; more may come later. */
+  readonly jobs: ReadonlyMap<string, RunnableJob>;
+  readonly emit: Emit;
+  readonly logger: Logger;
+  /** Called when a run that this instance held has reached the database. */
+  readonly onSettled: (ids: readonly RunId[]) => void;
+  /** Called when there is something to renew that was not there before. */
+  readonly onClaimed: () => void;
+};
+
+export class Worker {
+  readonly #params: WorkerParams;
+  readonly #clock: Clock;
+  readonly #leases = new Map<number, Lease>();
+  readonly #running = new Map<RunId, Execution>();
+  readonly #cancelSeenMs = new Map<RunId, number>();
+  readonly #buffer = new Fifo<Buffered>();
+  #unsettled: Settlement[] = [];
+  #quarantined: Execution | null = null;
+  #asked = 0;
+  #exchanges = 0;
+  #marking = 0;
+  #hints = 0;
+  #mayHaveWork = false;
+  #mayHaveSuspect = false;
+  #isPumpScheduled = false;
+  #isClaiming = false;
+  #failures = 0;
+  #isBackingOff = false;
+  #averageMs = 0;
+  #deadlineTimer: { atMs: number; timer: Timer } | null = null;
+  #finishedCount = 0;
+  #handedBackCount = 0;
+  #idle: (() => void)[] = [];
+
+  constructor(params: WorkerParams) {
+    this.#params = params;
+    this.#clock = params.ports.clock;
+  }
+
+  start(): void {
+    this.#isClaiming = true;
+    this.wake();
+  }
+
+  /** There may be something to claim. */
+  wake(): void {
+    this.#hints += 1;
+    this.#mayHaveWork = true;
+    this.#schedule();
+  }
+
+  /** There is a run whose earlier holder fell silent. */
+  wakeForSuspect(): void {
+    this.#mayHaveSuspect = true;
+    this.#schedule();
+  }
+
+  /** The fences that have to be renewed. */
+  fences(): number[] {
+    return [...this.#leases.keys()];
+  }
+
+  /** The shortest lease held, which sets the pace of the heartbeat. */
+  shortestLeaseMs(): number | null {
+    let shortest: number | null = null;
+    for (const { fullMs } of this.#leases.values()) {
+      if (shortest === null || fullMs < shortest) shortest = fullMs;
+    }
+    return shortest;
+  }
+
+  get runningCount(): number {
+    return this.#running.size;
+  }
+
+  /** The database's answer to a renewal that was sent at `sentAt` for these fences. */
+  renewed(params: {
+    readonly sentAt: Moment;
+    readonly asked: readonly number[];
+    readonly held: readonly Renewal[];
+    readonly unknown: readonly number[];
+  }): void {
+    const held = new Map(params.held.map((renewal) => [renewal.fence, renewal]));
+    const unknown = new Set(params.unknown);
+    const members = new Map(params.held.map(({ fence, ids }) => [fence, new Set(ids)]));
+    for (const [fence, { leaseMs }] of held) {
+      const lease = this.#leases.get(fence);
+      if (lease) this.#leases.set(fence, { ...lease, sentAt: params.sentAt, leaseMs });
+    }
+    const asked = new Set(params.asked);
+    for (const execution of [...this.#held()]) {
+      const { fence } = execution.claim;
+      if (!asked.has(fence) || unknown.has(fence)) continue;
+      if (!members.get(fence)?.has(execution.run.id)) this.#lose(execution);
+    }
+    for (const fence of asked)
+      if (!held.has(fence) && !unknown.has(fence)) this.#leases.delete(fence);
+    this.#schedule();
+  }
+
+  /** Somebody asked for these to be cancelled. Answers whether one of them does not obey. */
+  cancelRequested(ids: readonly RunId[]): boolean {
+    let isOverdue = false;
+    for (const id of ids) {
+      const execution = this.#running.get(id);
+      if (execution) {
+        execution.abort(new CancelledError(id));
+        const seenMs = this.#cancelSeenMs.get(id) ?? this.#clock.monotonicMs();
+        this.#cancelSeenMs.set(id, seenMs);
+        if (this.#clock.monotonicMs() - seenMs > CANCEL_GRACE_MS) isOverdue = true;
+        continue;
+      }
+      const [buffered] = this.#buffer.remove(({ execution: { run } }) => run.id === id);
+      if (buffered)
+        this.#settle(buffered.execution, {
+          ending: { kind: "cancelled" },
+          result: null,
+          error: null,
+        });
+    }
+    return isOverdue;
+  }
+
+  /** Gives back what has waited in the buffer for too long, since its slots are taken by long runs. */
+  relieve(): void {
+    const nowMs = this.#clock.monotonicMs();
+    const oldest = this.#buffer.first();
+    if (oldest && nowMs - oldest.sinceMs > BUFFER_STALE_MS) this.#handBackBuffer();
+    this.#schedule();
+  }
+
+  /** Stops claiming, waits, aborts, hands back; the caller keeps the heartbeat going meanwhile. */
+  async stop({ graceMs }: { readonly graceMs: number }): Promise<StopReport> {
+    this.#isClaiming = false;
+    const before = { finished: this.#finishedCount, handedBack: this.#handedBackCount };
+    this.#handBackBuffer();
+    await this.#untilIdle(graceMs);
+    for (const execution of this.#running.values()) execution.abort(new ShutdownError());
+    await this.#untilIdle(ABORT_GRACE_MS);
+    await this.#untilSettled();
+    const handedBack = this.#handedBackCount - before.handedBack;
+    const finished = this.#finishedCount - before.finished;
+    return { finished, handedBack, abandoned: this.#running.size };
+  }
+
+  // ── the pump ───────────────────────────────────────────────────────────────────────────────────
+
+  #schedule(): void {
+    if (this.#isPumpScheduled) return;
+    this.#isPumpScheduled = true;
+    // After I/O had its turn, so that what ends together is settled together.
+    this.#clock.soon(() => {
+      this.#isPumpScheduled = false;
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    this.#startBuffered();
+    while (this.#wantsExchange()) void this.#exchange();
+    this.#noteIdle();
+  }
+
+  #startBuffered(): void {
+    while (this.#mayStart()) {
+      const next = this.#buffer.first();
+      // The heartbeat will renew what is no longer trusted, or take it away.
+      if (!next || !this.#isTrusted(next.execution)) return;
+      this.#buffer.shift();
+      if (isLossFinal(next.execution)) this.#markAndStart(next.execution);
+      else this.#start(next.execution);
+    }
+  }
+
+  #mayStart(): boolean {
+    return !this.#quarantined && this.#running.size + this.#marking < this.#params.concurrency;
+  }
+
+  #wantsExchange(): boolean {
+    if (this.#isBackingOff || this.#exchanges >= EXCHANGES_MAX) return false;
+    const wanted = this.#wanted();
+    if (this.#exchanges === 0)
+      return this.#unsettled.length > 0 || wanted > 0 || this.#wantsSuspect();
+    return this.#unsettled.length >= SECOND_EXCHANGE_MIN || wanted >= SECOND_EXCHANGE_MIN;
+  }
+
+  #wantsSuspect(): boolean {
+    return (
+      this.#isClaiming &&
+      this.#mayHaveSuspect &&
+      this.#buffer.length === 0 &&
+      this.#asked === 0 &&
+      this.#mayStart()
+    );
+  }
+
+  /** How many more runs to claim: free slots, and a buffer as deep as the average run is short. */
+  #wanted(): number {
+    if (!this.#isClaiming || !this.#mayHaveWork || this.#mayHaveSuspect || this.#quarantined)
+      return 0;
+    const { concurrency } = this.#params;
+    const perMs = concurrency / Math.max(this.#averageMs, 0.05);
+    const depth =
+      this.#averageMs === 0 ? 0 : Math.min(BUFFER_MAX, Math.floor(perMs * BUFFER_WAIT_MS));
+    const have = this.#running.size + this.#marking + this.#buffer.length + this.#asked;
+    const missing = concurrency + depth - have;
+    // A buffer that is still half full is left alone: small claims cost as much as large ones.
+    const isWorthIt = missing >= Math.min(CLAIM_MAX, Math.ceil(depth / 2)) || have < concurrency;
+    return isWorthIt ? Math.max(0, Math.min(CLAIM_MAX, missing)) : 0;
+  }
+
+  // ── exchange ───────────────────────────────────────────────────────────────────────────────────
+
+  async #exchange(): Promise<void> {
+    const wantsSuspect = this.#wantsSuspect();
+    const limit = wantsSuspect ? 1 : this.#wanted();
+    const settlements = this.#unsettled;
+    const sentAt = this.#moment();
+    const hints = this.#hints;
+    const token = this.#params.ports.ids.unique();
+    this.#unsettled = [];
+    this.#exchanges += 1;
+    this.#asked += limit;
+    try {
+      const { store, holder, queues, jobs } = this.#params;
+      const answer = await store.exchange({
+        holder,
+        token,
+        settlements,
+        limit,
+        wantsSuspect,
+        queues,
+        jobs: [...jobs.keys()],
+      });
+      this.#asked -= limit;
+      this.#recovered();
+      this.#settled(settlements, answer);
+      if (limit > 0) this.#claimed(answer.claims, { sentAt, limit, wantsSuspect, hints });
+    } catch (error) {
+      this.#asked -= limit;
+      // Whether it took effect is unknown: settlements are repeated under the same fence, which is
+      // harmless if they did, and the claim is read back by its token.
+      this.#unsettled = [...settlements, ...this.#unsettled];
+      await this.#backOff("exchange", error);
+      if (limit > 0) await this.#readBack(token, sentAt);
+    } finally {
+      this.#exchanges -= 1;
+      this.#schedule();
+    }
+  }
+
+  #settled(settlements: readonly Settlement[], { stale }: ExchangeAnswer): void {
+    for (const { id, fence } of stale) this.#params.emit("run.stale", { run: id, fence });
+    if (settlements.length > 0) this.#params.onSettled(settlements.map(({ id }) => id));
+  }
+
+  #claimed(
+    claims: readonly Claim[],
+    asked: { sentAt: Moment; limit: number; wantsSuspect: boolean; hints: number },
+  ): void {
+    const count = claims.reduce((sum, { runs }) => sum + runs.length, 0);
+    if (asked.wantsSuspect) this.#mayHaveSuspect = count > 0;
+    else if (count < asked.limit && this.#hints === asked.hints) this.#mayHaveWork = false;
+    this.#adopt(claims, asked.sentAt);
+    if (count > 0) this.#params.onClaimed();
+    this.#startBuffered();
+  }
+
+  #adopt(claims: readonly Claim[], sentAt: Moment): void {
+    const sinceMs = this.#clock.monotonicMs();
+    for (const claim of claims) {
+      this.#leases.set(claim.fence, {
+        sentAt,
+        leaseMs: claim.leaseMs,
+        open: claim.runs.length,
+        fullMs: claim.policy.leaseMs,
+      });
+      const job = this.#params.jobs.get(claim.job);
+      for (const run of claim.runs) {
+        if (job) this.#buffer.push({ execution: new Execution({ claim, run, job }), sinceMs });
+      }
+    }
+  }
+
+  /** Whatever was claimed under this token and still stands is ours; what is not read back expires. */
+  async #readBack(token: string, sentAt: Moment): Promise<void> {
+    try {
+      const { store, holder } = this.#params;
+      const known = new Set(this.#leases.keys());
+      const claims = await store.claimsByToken({ holder, token });
+      this.#adopt(
+        claims.filter(({ fence }) => !known.has(fence)),
+        sentAt,
+      );
+      this.#params.onClaimed();
+    } catch (error) {
+      await this.#backOff("read back a claim", error);
+    }
+  }
+
+  async #backOff(what: string, error: unknown): Promise<void> {
+    this.#failures += 1;
+    const retryInMs = Math.min(BACKOFF_MAX_MS, 50 * 2 ** Math.min(this.#failures, 10));
+    this.#isBackingOff = true;
+    this.#params.emit("store.failed", { what, error: describeFailure(error), retryInMs });
+    await delay(this.#clock, retryInMs);
+    this.#isBackingOff = false;
+  }
+
+  #recovered(): void {
+    if (this.#failures > 0) this.#params.emit("store.recovered", { what: "exchange" });
+    this.#failures = 0;
+  }
+
+  // ── executing ──────────────────────────────────────────────────────────────────────────────────
+
+  /** Where a loss would be final, that the handler begins is stored before it does. */
+  #markAndStart(execution: Execution): void {
+    const grant: Grant = { id: execution.run.id, fence: execution.claim.fence };
+    this.#marking += 1;
+    this.#toMark.push({ execution, grant });
+    if (this.#toMark.length === 1) queueMicrotask(() => void this.#mark());
+  }
+
+  #toMark: { readonly execution: Execution; readonly grant: Grant }[] = [];
+
+  async #mark(): Promise<void> {
+    const batch = this.#toMark;
+    this.#toMark = [];
+    try {
+      const held = await this.#params.store.markStarted(batch.map(({ grant }) => grant));
+      const isHeld = new Set(held.map(({ id, fence }) => `${id} ${fence}`));
+      this.#marking -= batch.length;
+      for (const { execution, grant } of batch) {
+        if (isHeld.has(`${grant.id} ${grant.fence}`)) this.#start(execution);
+        else this.#lose(execution);
+      }
+    } catch (error) {
+      // Not begun, or not known to be: given back rather than risked.
+      this.#marking -= batch.length;
+      for (const { execution } of batch) this.#handBack(execution);
+      await this.#backOff("mark a start", error);
+    }
+    this.#schedule();
+  }
+
+  #start(execution: Execution): void {
+    const { run, claim } = execution;
+    execution.startedMs = this.#clock.monotonicMs();
+    this.#running.set(run.id, execution);
+    this.#watchDeadline(execution);
+    if (claim.isSuspect) this.#quarantine(execution);
+    this.#params.emit("run.started", { run: run.id, job: claim.job, attempt: claim.attempt });
+    const services = {
+      log: this.#params.logger,
+      heartbeat: () => this.#beatNow(execution),
+    };
+    void execution
+      .perform(services, () => this.#clock.wallMs())
+      .then((report) => this.#ended(execution, report));
+  }
+
+  #quarantine(execution: Execution): void {
+    this.#quarantined = execution;
+    this.#clock.timer(QUARANTINE_MS, () => this.#release(execution));
+  }
+
+  #release(execution: Execution): void {
+    if (this.#quarantined !== execution) return;
+    this.#quarantined = null;
+    this.#schedule();
+  }
+
+  #ended(execution: Execution, report: Report): void {
+    const { run } = execution;
+    // Lost or given up meanwhile: what the handler says no longer counts.
+    if (this.#running.get(run.id) !== execution) return;
+    const ranMs = this.#clock.monotonicMs() - execution.startedMs;
+    this.#averageMs =
+      this.#averageMs === 0 ? Math.max(ranMs, 0.01) : this.#averageMs * 0.9 + ranMs * 0.1;
+    this.#running.delete(run.id);
+    this.#cancelSeenMs.delete(run.id);
+    this.#release(execution);
+    this.#settle(execution, report);
+    this.#startBuffered();
+  }
+
+  #settle(execution: Execution, report: Report): void {
+    const { run, claim } = execution;
+    const transition = settle(
+      {
+        attempt: claim.attempt,
+        attemptsMax: claim.policy.retry.attempts + run.extraAttempts,
+        refunds: run.refunds,
+        laters: run.laters,
+        retry: claim.policy.retry,
+        isCancelRequested: execution.stopReason instanceof CancelledError,
+      },
+      report.ending,
+      () => this.#params.ports.chance.next(),
+    );
+    const ranMs = execution.startedMs === 0 ? 0 : this.#clock.monotonicMs() - execution.startedMs;
+    if (transition.to === "pending" && transition.end === "handed_back") this.#handedBackCount += 1;
+    else this.#finishedCount += 1;
+    this.#tell(execution, report, transition, ranMs);
+    const common = { id: run.id, fence: claim.fence, mode: run.mode, ranMs };
+    const error = report.error === null ? null : JSON.stringify(report.error);
+    this.#unsettled.push(
+      transition.to === "pending"
+        ? { ...common, ...transition, error }
+        : {
+            ...common,
+            to: transition.to,
+            result: report.result,
+            error: transition.to === "completed" ? null : error,
+          },
+    );
+    this.#letGo(claim.fence);
+    this.#schedule();
+  }
+
+  #tell(execution: Execution, report: Report, transition: Transition, ranMs: number): void {
+    const { emit } = this.#params;
+    const facts = {
+      run: execution.run.id,
+      job: execution.claim.job,
+      attempt: execution.claim.attempt,
+    };
+    const error = report.error ?? { code: "UNKNOWN", name: "Error", message: "unknown" };
+    switch (transition.to) {
+      case "completed":
+        emit("run.completed", { ...facts, ranMs: Math.round(ranMs) });
+        break;
+      case "cancelled":
+        emit("run.cancelled", facts);
+        break;
+      case "failed": {
+        const isPermanent = report.ending.kind === "failed" && !report.ending.isTransient;
+        emit("run.failed", { ...facts, ranMs: Math.round(ranMs), error, isPermanent });
+        break;
+      }
+      case "pending": {
+        const { end, delayMs } = transition;
+        if (end === "handed_back") emit("run.handed_back", facts);
+        else if (end === "later") emit("run.postponed", { ...facts, delayMs });
+        else emit("run.retrying", { ...facts, delayMs, error });
+      }
+    }
+  }
+
+  /** A lease is renewed for as long as one of its runs is in our hands. */
+  #letGo(fence: number): void {
+    const lease = this.#leases.get(fence);
+    if (!lease) return;
+    lease.open -= 1;
+    if (lease.open === 0) this.#leases.delete(fence);
+  }
+
+  *#held(): Generator<Execution> {
+    yield* this.#running.values();
+    for (const { execution } of this.#buffer) yield execution;
+    for (const { execution } of this.#toMark) yield execution;
+  }
+
+  #lose(execution: Execution): void {
+    const { run, claim } = execution;
+    execution.abort(new LeaseLostError(run.id, claim.fence));
+    this.#running.delete(run.id);
+    this.#cancelSeenMs.delete(run.id);
+    this.#buffer.remove((buffered) => buffered.execution === execution);
+    this.#letGo(claim.fence);
+    this.#release(execution);
+    this.#params.emit("run.lost", {
+      run: run.id,
+      job: claim.job,
+      attempt: claim.attempt,
+      fence: claim.fence,
+    });
+  }
+
+  #handBackBuffer(): void {
+    for (const { execution } of this.#buffer.remove(() => true)) this.#handBack(execution);
+  }
+
+  #handBack(execution: Execution): void {
+    this.#settle(execution, { ending: { kind: "handed_back" }, result: null, error: null });
+  }
+
+  async #beatNow(execution: Execution): Promise<void> {
+    const { run, claim } = execution;
+    const sentAt = this.#moment();
+    const answer = await this.#params.store.renew({
+      holder: this.#params.holder,
+      fences: [claim.fence],
+    });
+    this.renewed({ sentAt, asked: [claim.fence], ...answer });
+    if (execution.stopReason instanceof LeaseLostError)
+      throw new LeaseLostError(run.id, claim.fence);
+  }
+
+  // ── time ───────────────────────────────────────────────────────────────────────────────────────
+
+  /** One timer for the earliest deadline; a timer for every run would cost more than short runs do. */
+  #watchDeadline(execution: Execution): void {
+    const atMs = execution.startedMs + execution.claim.policy.timeoutMs;
+    if (this.#deadlineTimer && this.#deadlineTimer.atMs <= atMs) return;
+    this.#deadlineTimer?.timer.cancel();
+    const timer = this.#clock.timer(atMs - this.#clock.monotonicMs(), () =>
+      this.#enforceDeadlines(),
+    );
+    this.#deadlineTimer = { atMs, timer };
+  }
+
+  #enforceDeadlines(): void {
+    this.#deadlineTimer = null;
+    const nowMs = this.#clock.monotonicMs();
+    for (const execution of this.#running.values()) {
+      const { timeoutMs } = execution.claim.policy;
+      const overMs = nowMs - execution.startedMs - timeoutMs;
+      if (overMs < 0) this.#watchDeadline(execution);
+      else if (!execution.stopReason) {
+        execution.abort(new TimeoutError(timeoutMs));
+        this.#clock.timer(ABORT_GRACE_MS, () => this.#ended(execution, overTime(timeoutMs)));
+      }
+    }
+  }
+
+  #isTrusted(execution: Execution): boolean {
+    const lease = this.#leases.get(execution.claim.fence);
+    return lease !== undefined && isTrusted(lease.sentAt, this.#moment(), lease.leaseMs);
+  }
+
+  #moment(): Moment {
+    return { wallMs: this.#clock.wallMs(), monotonicMs: this.#clock.monotonicMs() };
+  }
+
+  // ── stopping ───────────────────────────────────────────────────────────────────────────────────
+
+  #noteIdle(): void {
+    if (this.#running.size + this.#marking > 0) return;
+    const waiting = this.#idle;
+    this.#idle = [];
+    for (const resolve of waiting) resolve();
+  }
+
+  async #untilIdle(timeoutMs: number): Promise<void> {
+    const done = new AbortController();
+    const idle = new Promise<void>((resolve) => this.#idle.push(resolve));
+    this.#schedule();
+    await Promise.race([idle, delay(this.#clock, timeoutMs, done.signal)]);
+    done.abort();
+  }
+
+  /** What has ended is settled before the instance goes, as far as the database can be reached. */
+  async #untilSettled(): Promise<void> {
+    for (let tries = 0; tries < 100 && this.#unsettled.length + this.#exchanges > 0; tries += 1) {
+      if (this.#failures > 3) return;
+      this.#schedule();
+      await delay(this.#clock, 10);
+    }
+  }
+}
+
+/** An attempt whose loss would end the run: its start must be known to the reaper. */
+function isLossFinal({ claim, run }: Execution): boolean {
+  const attemptsMax = claim.policy.retry.attempts + run.extraAttempts;
+  return claim.policy.onLost === "fail" || claim.attempt >= attemptsMax;
+}

@@ -1,0 +1,70 @@
+// Which store a `database` option means. Nothing is connected or imported here but the store's own
+// code: a driver is loaded when a database of its kind is opened.
+
+import { ConfigurationError } from "../core/errors.js";
+import type { Chance, Clock } from "../core/ports.js";
+import { redactUrl } from "../core/redact.js";
+import { checkPostgresUrl, type PostgresSource } from "./postgres.js";
+import { PostgresStore } from "./postgres-store.js";
+import type { SqliteHandle } from "./sqlite.js";
+import { SqliteStore } from "./sqlite-store.js";
+import type { Store } from "./store.js";
+
+/** `sqlite:path`, `sqlite::memory:`, `postgres://…`, a pg Pool, or a SQLite handle. */
+export type Database = string | PostgresSource | SqliteHandle;
+
+export type OpenParams = {
+  readonly database: Database;
+  readonly schema: string;
+  readonly synchronous: "FULL" | "NORMAL";
+  readonly migrate: "auto" | "check" | "off";
+  readonly mayCreate: boolean;
+  readonly clock: Clock;
+  readonly chance: Chance;
+};
+
+const SCHEMA_NAME = /^[a-z_][a-z0-9_]{0,47}$/;
+
+export function storeFor(params: OpenParams): Store {
+  const { database } = params;
+  if (!SCHEMA_NAME.test(params.schema) || params.schema.startsWith("pg_")) {
+    throw new ConfigurationError([
+      {
+        field: "schema",
+        message: 'must be lower-case letters, digits and _, at most 48, for example "holdfast"',
+      },
+    ]);
+  }
+  if (typeof database !== "string") {
+    if (isSqliteHandle(database))
+      return new SqliteStore({ ...params, source: { handle: database } });
+    if (isPool(database)) return new PostgresStore({ ...params, source: database });
+    throw wrong("it is neither a URL nor a pg Pool nor a SQLite handle");
+  }
+  if (/^postgres(ql)?:/.test(database)) {
+    checkPostgresUrl(database);
+    return new PostgresStore({ ...params, source: database });
+  }
+  const [, file] = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(database) ?? [];
+  if (file === undefined)
+    throw wrong(`"${redactUrl(database)}" is neither a SQLite nor a PostgreSQL URL`);
+  if (/[?\0]/.test(file)) throw wrong("a SQLite path has no parameters");
+  return new SqliteStore({ ...params, source: { file } });
+}
+
+function wrong(why: string): ConfigurationError {
+  return new ConfigurationError([
+    {
+      field: "database",
+      message: `${why}; right would be "sqlite:app.db" or "postgres://user:password@host:5432/name"`,
+    },
+  ]);
+}
+
+function isSqliteHandle(value: object): value is SqliteHandle {
+  return "prepare" in value && "exec" in value && typeof value.prepare === "function";
+}
+
+function isPool(value: object): value is Exclude<PostgresSource, string> {
+  return "connect" in value && "query" in value && "totalCount" in value;
+}

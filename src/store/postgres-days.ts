@@ -1,0 +1,132 @@
+// The days of history on PostgreSQL: made ahead of time, dropped as a whole. Every change is one short
+// transaction on one table that gives up rather than wait long for a lock, since claims would queue up
+// behind it. What was not done is done by a later pass: rows without a day lie in the rest partition.
+
+import { inTransaction, LinkFailure, type PostgresSource, type Query } from "./postgres.js";
+import * as sql from "./sql/postgres.js";
+import { PARTITIONED } from "./sql/postgres-schema.js";
+import { type Dialect, fillIn, numbered } from "./sql/template.js";
+
+const DAY_MS = 86_400_000;
+const DAYS_AHEAD = 3;
+const LOCK_TIMEOUT = "set local lock_timeout = '300ms'";
+const LOCK_NOT_AVAILABLE = "55P03";
+/** A day of which more than this has to stay is left whole, as moving it would stop the claims. */
+const KEPT_MAX = 10_000;
+const KEYS_BATCH = 10_000;
+
+type Row = Record<string, unknown>;
+
+export type DaysParams = {
+  readonly source: PostgresSource;
+  readonly schema: string;
+  readonly dialect: Dialect;
+  /** By the database's clock. */
+  readonly now: number;
+  readonly query: Query;
+};
+
+/** Makes today and the days after it, where they are missing. */
+export async function makeDays(params: DaysParams): Promise<void> {
+  const known = await knownDays(params);
+  for (const day of daysAhead(params.now)) {
+    if (!known.has(day.name)) await change(params, day, sql.makeDay(day));
+  }
+}
+
+/** The same for tables that nobody uses yet. */
+export function firstDays({ now, dialect }: Pick<DaysParams, "now" | "dialect">): string[] {
+  return daysAhead(now).map((day) => fillIn(sql.makeFirstDay(day), dialect));
+}
+
+function daysAhead(now: number): sql.Day[] {
+  const today = Math.floor(now / DAY_MS);
+  return PARTITIONED.flatMap((table) =>
+    Array.from({ length: DAYS_AHEAD }, (_, ahead) => dayOf(table, today + ahead)),
+  );
+}
+
+/** Drops the days of which everything is older than `keepMs`; answers how many tables. */
+export async function dropDays(params: DaysParams, keepMs: number): Promise<number> {
+  const since = params.now - keepMs;
+  const known = await knownDays(params);
+  const old = new Set<number>();
+  for (const name of known) {
+    const number = Number(/_day_(\d+)$/.exec(name)?.[1] ?? Number.NaN);
+    if (number < Math.floor(since / DAY_MS)) old.add(number);
+  }
+  let dropped = 0;
+  for (const number of [...old].sort((a, b) => a - b)) {
+    const { from, to } = dayOf("run", number);
+    const [row] = await ask(params, sql.KEPT_OF_DAY, { from, to, since, limit: KEPT_MAX + 1 });
+    if (Number(row?.kept) > KEPT_MAX) continue;
+    for (const table of PARTITIONED) {
+      const day = dayOf(table, number);
+      if (!known.has(day.name)) continue;
+      if (table === "run") await pruneKeys(params, day);
+      if (await change(params, day, sql.dropDay(day, since))) dropped += 1;
+      else break;
+    }
+  }
+  return dropped;
+}
+
+async function pruneKeys(params: DaysParams, { from, to }: sql.Day): Promise<void> {
+  for (;;) {
+    const rows = await ask(params, sql.PRUNE_KEYS_OF_DAY, { from, to, limit: KEYS_BATCH });
+    if (rows.length < KEYS_BATCH) return;
+  }
+}
+
+async function knownDays(params: DaysParams): Promise<Set<string>> {
+  const rows = await ask(params, sql.PARTITIONS, { schema: params.schema });
+  return new Set(rows.map((row) => String(row.name)));
+}
+
+/** False: somebody else had it locked, or did it. */
+async function change(
+  params: DaysParams,
+  day: sql.Day,
+  statements: readonly string[],
+): Promise<boolean> {
+  const isAttached = async (query: Query) => {
+    const names = await knownDays({ ...params, query });
+    return names.has(day.name);
+  };
+  const wasAttached = await isAttached(params.query);
+  try {
+    return await inTransaction(params.source, async (query) => {
+      await query(LOCK_TIMEOUT);
+      await query("select pg_advisory_xact_lock(hashtext($1))", [`holdfast:${params.schema}`]);
+      if ((await isAttached(query)) !== wasAttached) return false;
+      for (const text of statements) await query(fillIn(text, params.dialect));
+      return true;
+    });
+  } catch (error) {
+    if (error instanceof LinkFailure && error.code === LOCK_NOT_AVAILABLE) return false;
+    throw error;
+  }
+}
+
+function ask({ dialect, query }: DaysParams, template: string, values: Row): Promise<Row[]> {
+  const { text, parameters } = numbered(template, dialect);
+  return query(
+    text,
+    parameters.map((name) => values[name]),
+  );
+}
+
+function dayOf(table: sql.Day["table"], number: number): sql.Day {
+  return {
+    table,
+    name: `${table}_day_${number}`,
+    from: firstIdOf(number),
+    to: firstIdOf(number + 1),
+  };
+}
+
+/** The smallest UUIDv7 of a day. */
+function firstIdOf(number: number): string {
+  const hex = (number * DAY_MS).toString(16).padStart(12, "0");
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
+}

@@ -1,0 +1,263 @@
+// The statements on SQLite. A verb is one short write transaction, without an await inside; its
+// statements take many rows at once as JSON, in and out: per-row calls into the library cost two to
+// four times as much (measured). `:now` is read from the database's clock when the transaction begins.
+
+export const NOW = /* sql */ `select {now} as now`;
+
+const COUNTERS = "attempt, losses, refunds, laters, extra";
+
+export const LEASES = /* sql */ `
+select * from {lease} where fence in (select value from json_each(:fences))`;
+
+export const INSERT_OUTCOMES = /* sql */ `
+insert into {outcome} (id, fence, started_at, finished_at, lane, holder, attempt, extra, status, result, error)
+select value ->> 0, value ->> 1, :now - (value ->> 2), :now, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
+  value ->> 7, value ->> 8, value ->> 9
+from json_each(:rows)`;
+
+export const COUNT_OUTCOMES = /* sql */ `
+insert into {rollup} (hour_at, lane, mode, status, shard, runs, ran_ms)
+select :now - :now % 3600000, value ->> 0, value ->> 1, value ->> 2, 0, value ->> 3, value ->> 4 from json_each(:rows)
+where true
+on conflict do update set runs = runs + excluded.runs, ran_ms = ran_ms + excluded.ran_ms`;
+
+export const INSERT_ATTEMPTS = /* sql */ `
+insert into {attempt} (run, fence, attempt, ended, holder, started_at, ended_at, error)
+select value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, :now - (value ->> 5), :now, value ->> 6
+from json_each(:rows)`;
+
+/** Pending again: rows with a delay wait, the others are ready at once. */
+export const INSERT_WAITING = /* sql */ `
+insert into {waiting} (id, wake_at, lane, policy, priority, ${COUNTERS}, suspect)
+select r.id, :now + (value ->> 1), r.lane, r.policy, r.priority, value ->> 2, value ->> 3, value ->> 4, value ->> 5,
+  value ->> 6, value ->> 7
+from json_each(:rows) cross join {run} r on r.id = value ->> 0 where value ->> 1 > 0`;
+
+export const INSERT_READY = /* sql */ `
+insert into {ready} (id, sort_at, lane, policy, ${COUNTERS}, suspect)
+select r.id, :now - r.priority * 60000, r.lane, r.policy, value ->> 2, value ->> 3, value ->> 4, value ->> 5,
+  value ->> 6, value ->> 7
+from json_each(:rows) cross join {run} r on r.id = value ->> 0 where value ->> 1 = 0`;
+
+export const DELETE_LEASE = /* sql */ `delete from {lease} where fence = :fence`;
+export const SHRINK_LEASE = /* sql */ `update {lease} set ids = :ids where fence = :fence`;
+
+/** A settlement that was applied before under the same fence is not stale. */
+export const WAS_SETTLED = /* sql */ `
+select exists (select 1 from {outcome} where id = :id and fence = :fence)
+  or exists (select 1 from {attempt} where run = :id and fence = :fence) as settled`;
+
+/** The lanes that have something, the one with the oldest run first. */
+export const HEADS = /* sql */ `
+select lane from (
+  select l.id as lane, (
+    select r.sort_at from {ready} r where r.lane = l.id and r.suspect = :suspect
+    order by r.sort_at, r.id limit 1) as head
+  from {lane} l left join {queue} q on q.name = l.queue
+  where l.job in (select value from json_each(:jobs))
+    and (:queues is null or l.queue in (select value from json_each(:queues))) and q.paused_at is null)
+where head is not null order by head`;
+
+export const READY_ROWS = /* sql */ `
+select json_group_array(json_array(id, sort_at, policy, ${COUNTERS})) as rows from (
+  select * from {ready} where lane = :lane and suspect = :suspect order by sort_at, id limit :limit)`;
+
+// What was read is a prefix of the table's own order, so it goes as one range.
+export const DELETE_READY = /* sql */ `
+delete from {ready} where lane = :lane and suspect = :suspect and (sort_at, id) <= (:sortAt, :id)`;
+
+export const INSERT_LEASE = /* sql */ `
+insert into {lease} (until, deadline_at, claimed_at, renewed_at, holder, lane, policy, ${COUNTERS}, suspect,
+  token, ids, started)
+select min(:now + p.lease_ms, :now + p.timeout_ms + 5000), :now + p.timeout_ms, :now, :now, :holder, :lane, :policy,
+  :attempt, :losses, :refunds, :laters, :extra, :suspect, :token, :ids, '[]'
+from {policy} p where p.id = :policy
+returning fence`;
+
+export const CLAIMED = /* sql */ `
+select json_object(
+  'fence', c.fence, 'job', l.job, 'queue', l.queue, 'attempt', c.attempt, 'leaseMs', c.until - :now,
+  'isSuspect', json(iif(c.suspect, 'true', 'false')), 'refunds', c.refunds, 'laters', c.laters, 'extraAttempts', c.extra,
+  'policy', json_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost),
+  'runs', (
+    select json_group_array(json_array(
+      r.id, r.input, r.mode, r.version, r.priority, r.created_at, r.due_at, r.nominal_at))
+    from json_each(c.ids) m cross join {run} r on r.id = m.value)
+) as claim
+from {lease} c join {lane} l on l.id = c.lane join {policy} p on p.id = c.policy
+where c.holder = :holder and c.token = :token order by c.fence`;
+
+export const INSERT_RUNS = /* sql */ `
+insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, key, tags, input)
+select value ->> 'id', :now, coalesce(value ->> 'dueAt', :now + (value ->> 'delayMs')), value ->> 'lane',
+  value ->> 'policy', value ->> 'version', value ->> 'priority', value ->> 'mode', value ->> 'key',
+  value -> 'tags', value ->> 'input'
+from json_each(:rows) where true
+on conflict do nothing
+returning id`;
+
+export const READY_NEW_RUNS = /* sql */ `
+insert into {ready} (id, sort_at, lane, policy, ${COUNTERS}, suspect)
+select r.id, r.due_at - r.priority * 60000, r.lane, r.policy, 0, 0, 0, 0, 0, 0
+from json_each(:ids) m cross join {run} r on r.id = m.value where r.due_at <= :now`;
+
+export const DELAY_NEW_RUNS = /* sql */ `
+insert into {waiting} (id, wake_at, lane, policy, priority, ${COUNTERS}, suspect)
+select r.id, r.due_at, r.lane, r.policy, r.priority, 0, 0, 0, 0, 0, 0
+from json_each(:ids) m cross join {run} r on r.id = m.value where r.due_at > :now`;
+
+export const TAKE_KEY = /* sql */ `
+insert into {key} (job, key, run, input_hash) values (:job, :key, :run, :inputHash)
+on conflict do update set run = excluded.run, input_hash = excluded.input_hash, expires_at = null
+  where expires_at <= :now`;
+
+export const KEY_HOLDER = /* sql */ `select run, input_hash from {key} where job = :job and key = :key`;
+
+export const RENEW = /* sql */ `
+update {lease} set renewed_at = :now, until = min(
+  :now + (select p.lease_ms from {policy} p where p.id = {lease}.policy), deadline_at + 5000)
+where fence in (select value from json_each(:fences)) and holder = :holder
+returning fence, until - :now as lease_ms, ids`;
+
+export const MARK_STARTED = /* sql */ `update {lease} set started = :started where fence = :fence`;
+
+export const SEE_INSTANCE = /* sql */ `update {instance} set seen_at = :now where no = :holder`;
+
+export const POLL = /* sql */ `
+with lanes as materialized (
+  select l.id from {lane} l left join {queue} q on q.name = l.queue
+  where l.job in (select value from json_each(:jobs))
+    and (:queues is null or l.queue in (select value from json_each(:queues))) and q.paused_at is null
+)
+select
+  exists (select 1 from lanes l where exists (
+    select 1 from {ready} r where r.lane = l.id and r.suspect = 0)) as hasReady,
+  exists (select 1 from lanes l where exists (
+    select 1 from {ready} r where r.lane = l.id and r.suspect = 1)) as hasSuspect,
+  exists (select 1 from {waiting} where gate is null and wake_at <= :now) as hasDue,
+  exists (select 1 from {lease} where until <= :now) as hasExpired,
+  (select json_group_array(c.key) from {lease} k, json_each(k.cancels) c
+    where k.holder = :holder and k.cancels is not null) as cancelRequested,
+  (select min(wake_at) from {waiting} where gate is null and wake_at > :now) as nextWakeAt`;
+
+export const PROMOTE = /* sql */ `
+insert into {ready} (id, sort_at, lane, policy, ${COUNTERS}, suspect)
+select id, wake_at - priority * 60000, lane, policy, ${COUNTERS}, suspect from {waiting}
+where gate is null and wake_at <= :now order by wake_at, id limit :limit`;
+
+export const DELETE_PROMOTED = /* sql */ `
+delete from {waiting} where id in (
+  select id from {waiting} where gate is null and wake_at <= :now order by wake_at, id limit :limit)`;
+
+export const EXPIRED = /* sql */ `
+select k.*, l.job, i.id as holder_id, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost
+from {lease} k join {lane} l on l.id = k.lane join {policy} p on p.id = k.policy join {instance} i on i.no = k.holder
+where k.until <= :now order by k.until limit :limit`;
+
+export const MODES_OF = /* sql */ `
+select r.id, r.mode from json_each(:ids) m cross join {run} r on r.id = m.value`;
+
+export const CANCELLING = /* sql */ `select * from {lease} where cancels is not null`;
+
+export const DELETE_PENDING_READY = /* sql */ `delete from {ready} where id = :id returning id, lane, attempt, extra`;
+export const DELETE_PENDING_WAITING = /* sql */ `delete from {waiting} where id = :id returning id, lane, attempt, extra`;
+export const INSERT_CANCELLED = /* sql */ `
+insert into {outcome} (id, finished_at, lane, attempt, extra, status) values (:id, :now, :lane, :attempt, :extra, 3)`;
+export const HOLDING = /* sql */ `
+select k.* from {lease} k where exists (select 1 from json_each(k.ids) m where m.value = :id)`;
+export const SET_CANCELS = /* sql */ `update {lease} set cancels = :cancels where fence = :fence`;
+export const OUTCOME = /* sql */ `select * from {outcome} where id = :id`;
+export const RUN = /* sql */ `select * from {run} where id = :id`;
+export const DELETE_OUTCOME = /* sql */ `delete from {outcome} where id = :id`;
+export const DELETE_RUN = /* sql */ `delete from {run} where id = :id`;
+export const DELETE_ATTEMPTS = /* sql */ `delete from {attempt} where run = :id`;
+export const DELETE_KEYS = /* sql */ `delete from {key} where run = :id`;
+export const KEEP_ATTEMPT = /* sql */ `
+insert into {attempt} (run, fence, attempt, ended, holder, started_at, ended_at, error)
+values (:id, :fence, :attempt, :ended, :holder, :startedAt, :endedAt, :error)`;
+
+export const ANNOUNCE_INSTANCE = /* sql */ `
+insert into {instance} (id, app, release, jobs, started_at, seen_at)
+values (:instanceId, :app, :release, :jobs, :now, :now)
+on conflict (id) do update set jobs = excluded.jobs, seen_at = excluded.seen_at, retired_at = null
+returning no`;
+export const RETIRE_INSTANCE = /* sql */ `update {instance} set retired_at = :now, seen_at = :now where no = :holder`;
+export const ANNOUNCE_JOB = /* sql */ `
+insert into {job} (name, queue, priority, version, policy, announced_at)
+values (:name, :queue, :priority, :version, :policy, :now)
+on conflict (name) do update
+set queue = excluded.queue, priority = excluded.priority, version = excluded.version, policy = excluded.policy,
+  announced_at = excluded.announced_at
+where (queue, priority, version, policy) is not (excluded.queue, excluded.priority, excluded.version, excluded.policy)`;
+export const ANNOUNCED_JOBS = /* sql */ `
+select j.name, j.queue, j.priority, j.version,
+  json_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost) as policy
+from {job} j join {policy} p on p.id = j.policy order by j.name`;
+export const ENSURE_LANE = /* sql */ `
+insert into {lane} (queue, job) values (:queue, :job) on conflict do update set job = excluded.job returning id`;
+export const ENSURE_POLICY = /* sql */ `
+insert into {policy} (digest, lease_ms, timeout_ms, attempts, delay_ms, factor, max_ms, jitter, on_lost)
+values (:digest, :leaseMs, :timeoutMs, :attempts, :delayMs, :factor, :maxMs, :jitter, :onLost)
+on conflict do update set digest = excluded.digest returning id`;
+
+export const ATTEMPTS = /* sql */ `
+select a.attempt, a.fence, i.id as holder, a.ended, a.started_at, a.ended_at, a.error
+from {attempt} a left join {instance} i on i.no = a.holder where a.run = :id
+union all
+select o.attempt, o.fence, i.id, o.status + 10, o.started_at, o.finished_at, o.error
+from {outcome} o left join {instance} i on i.no = o.holder where o.id = :id and o.fence is not null
+order by 1, 2`;
+
+export const TERMINAL = /* sql */ `select id from {outcome} where id in (select value from json_each(:ids))`;
+export const GET_RUN = /* sql */ `select * from {run_state} where id = :id`;
+
+const RUN_SOURCES = {
+  any: "select x.id, x.lane from {run} x",
+  pending: "select x.id, x.lane from {ready} x union all select x.id, x.lane from {waiting} x",
+  running: "select m.value as id, x.lane from {lease} x, json_each(x.ids) m",
+  completed: "select x.id, x.lane from {outcome} x where x.status = 1",
+  failed: "select x.id, x.lane from {outcome} x where x.status = 2",
+  cancelled: "select x.id, x.lane from {outcome} x where x.status = 3",
+} as const;
+
+const listRuns = (source: string) => /* sql */ `
+with page as materialized (
+  select s.id from (${source}) s join {run} r on r.id = s.id
+  where (:before is null or s.id < :before)
+    and (:job is null or s.lane in (select l.id from {lane} l where l.job = :job))
+    and (:mode is null or r.mode = :mode)
+    and (:tag is null or exists (select 1 from json_each(r.tags) t where t.value = :tag))
+    and (:text is null or instr(lower(r.input), lower(:text)) > 0 or r.key = :text or r.id = :text)
+  order by s.id desc limit :limit
+)
+select * from {run_state} where id in (select id from page) order by id desc`;
+
+export const LIST_RUNS = {
+  any: listRuns(RUN_SOURCES.any),
+  pending: listRuns(RUN_SOURCES.pending),
+  running: listRuns(RUN_SOURCES.running),
+  completed: listRuns(RUN_SOURCES.completed),
+  failed: listRuns(RUN_SOURCES.failed),
+  cancelled: listRuns(RUN_SOURCES.cancelled),
+} as const;
+
+export const PAUSE_QUEUE = /* sql */ `
+insert into {queue} (name, paused_at) values (:queue, iif(:isPaused, :now, null))
+on conflict do update set paused_at = iif(:isPaused, coalesce(paused_at, :now), null)`;
+
+/** Terminal runs past their time, oldest first: ids begin with the time of creation. */
+export const OLD_RUNS = /* sql */ `
+select o.id from {outcome} o where o.finished_at < :now - :keepMs order by o.id limit :limit`;
+export const PRUNE = [
+  /* sql */ `delete from {run} where id in (select value from json_each(:ids))`,
+  /* sql */ `delete from {outcome} where id in (select value from json_each(:ids))`,
+  /* sql */ `delete from {attempt} where run in (select value from json_each(:ids))`,
+  /* sql */ `delete from {key} where run in (select value from json_each(:ids))`,
+] as const;
+export const PRUNE_KEYS = /* sql */ `
+delete from {key} where (job, key) in (select job, key from {key} where expires_at <= :now limit :limit)`;
+export const PRUNE_INSTANCES = /* sql */ `
+delete from {instance} where seen_at < :now - :keepMs - 86400000
+  and not exists (select 1 from {lease} k where k.holder = {instance}.no)`;
+export const PRUNE_ROLLUPS = /* sql */ `
+delete from {rollup} where hour_at < :now - max(:keepMs, 2678400000)`;

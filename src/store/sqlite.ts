@@ -1,0 +1,320 @@
+// One SQLite file: opening it safely, write transactions that never block the event loop, and a hint
+// when another process wrote. The only file that knows a SQLite library. One library per file and
+// process: two of them do not share POSIX locks and corrupt the file, so a given handle is used as it is.
+
+import type { FSWatcher } from "node:fs";
+import {
+  ConfigurationError,
+  StoreUnavailableError,
+  StoreUnsupportedError,
+} from "../core/errors.js";
+import { type Chance, type Clock, delay } from "../core/ports.js";
+import { type Dialect, named, type Statement } from "./sql/template.js";
+
+export type Row = Record<string, unknown>;
+
+/** What both `DatabaseSync` (node:sqlite, @photostructure/sqlite) and better-sqlite3 offer. */
+export type SqliteHandle = {
+  exec(sql: string): unknown;
+  prepare(sql: string): {
+    run(params: Row): { changes: number | bigint };
+    get(params: Row): unknown;
+    all(params: Row): unknown[];
+  };
+  close(): void;
+};
+
+/** A file (":memory:" for none) or the handle of the surrounding application. */
+export type SqliteSource = { readonly file: string } | { readonly handle: SqliteHandle };
+
+export type SqliteParams = {
+  readonly source: SqliteSource;
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly synchronous: "FULL" | "NORMAL";
+  /** Whether a missing file may be made. */
+  readonly mayCreate: boolean;
+  readonly dialect: Dialect;
+};
+
+/** Older engines can lose an acknowledged commit when several processes write and checkpoint. */
+const NEEDED = [3, 51, 3] as const;
+/** Fixed lines of older versions that carry the same correction. */
+const BACKPORTS = [
+  [3, 50, 7],
+  [3, 44, 6],
+] as const;
+const PATIENCE_MS = 30_000;
+
+export class SqliteFile {
+  readonly #params: SqliteParams;
+  readonly #prepared = new Map<
+    string,
+    {
+      readonly parameters: readonly string[];
+      readonly statement: ReturnType<SqliteHandle["prepare"]>;
+    }
+  >();
+  #handle: SqliteHandle | null = null;
+  #watcher: FSWatcher | null = null;
+
+  constructor(params: SqliteParams) {
+    this.#params = params;
+  }
+
+  async open(): Promise<void> {
+    const { source, synchronous } = this.#params;
+    const handle =
+      "handle" in source ? source.handle : await openFile(source.file, this.#params.mayCreate);
+    try {
+      checkVersion(handle);
+      // A blocking timeout would freeze the event loop and with it every heartbeat: waiting is ours.
+      handle.exec("pragma busy_timeout = 0");
+      await this.#whileBusy("open", () => {
+        if ("file" in source) handle.exec("pragma journal_mode = wal");
+        handle.exec(`pragma synchronous = ${synchronous}`);
+        handle.exec("pragma journal_size_limit = 67108864");
+      });
+      this.#handle = handle;
+    } catch (error) {
+      if ("file" in source) handle.close();
+      throw describeOpening(error, source);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#watcher?.close();
+    this.#watcher = null;
+    this.#prepared.clear();
+    const handle = this.#handle;
+    this.#handle = null;
+    if (handle && "file" in this.#params.source) handle.close();
+  }
+
+  /**
+   * Runs `work` in a write transaction. It is synchronous: nothing else of this process can come
+   * between, and the file is held for a few milliseconds only.
+   */
+  async write<T>(what: string, work: () => T): Promise<T> {
+    return this.#whileBusy(what, () => {
+      const handle = this.#open();
+      handle.exec("begin immediate");
+      try {
+        const value = work();
+        handle.exec("commit");
+        return value;
+      } catch (error) {
+        if (isInTransaction(handle)) handle.exec("rollback");
+        throw error;
+      }
+    });
+  }
+
+  read<T>(work: () => T): Promise<T> {
+    return this.#whileBusy("read", work);
+  }
+
+  all(template: string, params: Row = {}): Row[] {
+    const { statement, bound } = this.#bind(template, params);
+    return statement.all(bound) as Row[];
+  }
+
+  get(template: string, params: Row = {}): Row | undefined {
+    const { statement, bound } = this.#bind(template, params);
+    return statement.get(bound) as Row | undefined;
+  }
+
+  run(template: string, params: Row = {}): number {
+    const { statement, bound } = this.#bind(template, params);
+    return Number(statement.run(bound).changes);
+  }
+
+  exec(sql: string): void {
+    this.#open().exec(sql);
+  }
+
+  /** Calls back, debounced, when another connection has written. Only a hint. */
+  async watch(onChange: () => void): Promise<void> {
+    const { source, clock } = this.#params;
+    if (!("file" in source) || source.file === ":memory:" || this.#watcher) return;
+    const { watch } = await import("node:fs");
+    const { dirname, basename } = await import("node:path");
+    const name = basename(source.file);
+    let isPending = false;
+    let seen = this.#dataVersion();
+    const look = () => {
+      isPending = false;
+      if (!this.#handle) return;
+      const version = this.#dataVersion();
+      if (version !== seen) onChange();
+      seen = version;
+    };
+    try {
+      this.#watcher = watch(dirname(source.file), (_, changed) => {
+        if (isPending || (changed !== null && !changed.startsWith(name))) return;
+        isPending = true;
+        clock.soon(look);
+      });
+      this.#watcher.on("error", () => this.#watcher?.close());
+      this.#watcher.unref();
+    } catch {
+      // A file system without notification: polling finds the work.
+    }
+  }
+
+  #dataVersion(): unknown {
+    return this.get("select * from pragma_data_version")?.data_version;
+  }
+
+  #open(): SqliteHandle {
+    if (!this.#handle)
+      throw new StoreUnavailableError({ tried: "use a SQLite file that is closed" });
+    return this.#handle;
+  }
+
+  #bind(
+    template: string,
+    params: Row,
+  ): { statement: ReturnType<SqliteHandle["prepare"]>; bound: Row } {
+    let prepared = this.#prepared.get(template);
+    if (!prepared) {
+      const { text, parameters }: Statement = named(template, this.#params.dialect);
+      prepared = { parameters, statement: this.#open().prepare(text) };
+      this.#prepared.set(template, prepared);
+    }
+    const bound: Row = {};
+    for (const name of prepared.parameters) {
+      const value = params[name];
+      bound[name] = typeof value === "boolean" ? Number(value) : (value ?? null);
+    }
+    return { statement: prepared.statement, bound };
+  }
+
+  /** The wait is asynchronous and jittered: processes take turns, and the event loop stays free. */
+  async #whileBusy<T>(what: string, work: () => T): Promise<T> {
+    const { clock, chance } = this.#params;
+    const startedAt = clock.monotonicMs();
+    for (;;) {
+      try {
+        return work();
+      } catch (error) {
+        if (!isBusy(error)) throw error;
+        if (clock.monotonicMs() - startedAt > PATIENCE_MS) {
+          throw new StoreUnavailableError({
+            tried: `${what} (the file was locked for 30 s)`,
+            cause: error,
+          });
+        }
+        await delay(clock, 1 + chance.next() * 4);
+      }
+    }
+  }
+}
+
+/** SQLite's own result code, whichever library reports it. */
+export function sqliteCode(error: unknown): number | undefined {
+  const { errcode, code } = (error ?? {}) as { errcode?: unknown; code?: unknown };
+  if (typeof errcode === "number") return errcode & 0xff;
+  const [, name] = /^SQLITE_([A-Z]+)/.exec(typeof code === "string" ? code : "") ?? [];
+  return name === undefined ? undefined : RESULT_CODES[name];
+}
+
+const RESULT_CODES: Readonly<Record<string, number>> = {
+  BUSY: 5,
+  LOCKED: 6,
+  READONLY: 8,
+  IOERR: 10,
+  CORRUPT: 11,
+  FULL: 13,
+  CANTOPEN: 14,
+  NOTADB: 26,
+};
+
+function isBusy(error: unknown): boolean {
+  const code = sqliteCode(error);
+  return code === 5 || code === 6;
+}
+
+function isInTransaction(handle: SqliteHandle): boolean {
+  const { isTransaction, inTransaction } = handle as {
+    isTransaction?: boolean;
+    inTransaction?: boolean;
+  };
+  return isTransaction ?? inTransaction ?? true;
+}
+
+async function openFile(file: string, mayCreate: boolean): Promise<SqliteHandle> {
+  if (file !== ":memory:") await prepareFile(file, mayCreate);
+  const library = await import("@photostructure/sqlite");
+  return new library.DatabaseSync(file) as unknown as SqliteHandle;
+}
+
+/** Makes the folder and the file, readable by their owner alone: inputs and results are in there. */
+async function prepareFile(file: string, mayCreate: boolean): Promise<void> {
+  const { existsSync, mkdirSync, openSync, closeSync } = await import("node:fs");
+  const { dirname } = await import("node:path");
+  if (existsSync(file)) return;
+  if (!mayCreate) {
+    throw new StoreUnavailableError({
+      tried: "open a SQLite file that does not exist",
+      url: `sqlite:${file}`,
+    });
+  }
+  try {
+    mkdirSync(dirname(file), { recursive: true });
+    closeSync(openSync(file, "a", 0o600));
+  } catch (cause) {
+    throw new StoreUnavailableError({
+      tried: "make the SQLite file",
+      url: `sqlite:${file}`,
+      cause,
+    });
+  }
+}
+
+function checkVersion(handle: SqliteHandle): void {
+  const row = handle.prepare("select sqlite_version() as version").get({}) as { version: string };
+  const found = row.version.split(".").map(Number);
+  const isSafe =
+    compare(found, NEEDED) >= 0 ||
+    BACKPORTS.some(
+      (line) => found[0] === line[0] && found[1] === line[1] && (found[2] ?? 0) >= line[2],
+    );
+  if (isSafe) return;
+  throw new StoreUnsupportedError({
+    found: `SQLite ${row.version}`,
+    needed: `SQLite ${NEEDED.join(".")} or newer`,
+    advice:
+      "Older ones can lose commits when several processes write. Use the bundled library (give a path, " +
+      "not a handle), or a newer better-sqlite3 or Node.",
+  });
+}
+
+function compare(found: readonly number[], needed: readonly number[]): number {
+  for (let at = 0; at < needed.length; at += 1) {
+    const difference = (found[at] ?? 0) - (needed[at] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+function describeOpening(error: unknown, source: SqliteSource): unknown {
+  const code = sqliteCode(error);
+  const file = "file" in source ? source.file : "the given handle";
+  if (code === 26 || code === 11) {
+    return new ConfigurationError([
+      {
+        field: "database",
+        message: `"${file}" is not a SQLite database (or is damaged); give the path of one, or of a file that does not exist yet, such as "sqlite:.holdfast/holdfast.db"`,
+      },
+    ]);
+  }
+  if (code !== undefined) {
+    return new StoreUnavailableError({
+      tried: "open the SQLite file",
+      url: `sqlite:${file}`,
+      cause: error,
+    });
+  }
+  return error;
+}

@@ -1,0 +1,95 @@
+// Every log line of the library: which event, which level, which words, which fields.
+// Code elsewhere emits events; only this file words them.
+
+import type { StoredError } from "../core/failure.js";
+import type { RunId, RunStatus } from "../core/run.js";
+
+/** What the library calls on a logger; pino fits, and so does console. */
+export type Logger = {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+  /** Lines that would not be written are not even made. */
+  isLevelEnabled?(level: string): boolean;
+};
+
+type RunFields = { readonly run: RunId; readonly job: string; readonly attempt: number };
+
+/** What happens in an instance, as plain facts. */
+export type Events = {
+  "instance.started": {
+    instance: string;
+    database: string;
+    jobs: readonly string[];
+    concurrency: number;
+  };
+  "instance.stopped": { instance: string; finished: number; handedBack: number; abandoned: number };
+  "run.started": RunFields;
+  "run.completed": RunFields & { ranMs: number };
+  "run.retrying": RunFields & { delayMs: number; error: StoredError };
+  "run.postponed": RunFields & { delayMs: number };
+  "run.failed": RunFields & { ranMs: number; error: StoredError; isPermanent: boolean };
+  "run.cancelled": RunFields;
+  "run.handed_back": RunFields;
+  "run.lost": RunFields & { fence: number };
+  "run.stale": { run: RunId; fence: number };
+  "run.reclaimed": RunFields & { holder: string; end: "lost" | "timeout"; to: RunStatus };
+  "store.failed": { what: string; error: StoredError; retryInMs: number };
+  "store.recovered": { what: string };
+  "loop.blocked": { blockedMs: number };
+};
+
+export type EventName = keyof Events;
+export type Emit = <Name extends EventName>(name: Name, facts: Events[Name]) => void;
+
+type Level = "debug" | "info" | "warn" | "error";
+
+const LINES: { readonly [Name in EventName]: readonly [Level, string] } = {
+  "instance.started": ["info", "instance started"],
+  "instance.stopped": ["info", "instance stopped"],
+  "run.started": ["debug", "run started"],
+  "run.completed": ["info", "run completed"],
+  "run.retrying": ["warn", "attempt failed, the run will be tried again"],
+  "run.postponed": ["info", "run postponed by its handler"],
+  "run.failed": ["error", "run failed"],
+  "run.cancelled": ["info", "run cancelled"],
+  "run.handed_back": ["info", "run handed back, its attempt is not burnt"],
+  "run.lost": ["warn", "lease lost, the run's signal was aborted"],
+  "run.stale": ["warn", "a result came too late and was refused"],
+  "run.reclaimed": ["warn", "run taken from a silent holder"],
+  "store.failed": ["error", "the database did not answer, trying again"],
+  "store.recovered": ["info", "the database answers again"],
+  "loop.blocked": ["warn", "the event loop was blocked; heartbeats were late"],
+};
+
+export function logEvents(logger: Logger): Emit {
+  return (name, facts) => {
+    const [level, message] = LINES[name];
+    if (logger.isLevelEnabled?.(level) === false) return;
+    logger[level]({ event: name, ...facts }, message);
+  };
+}
+
+const RANK = { debug: 10, info: 20, warn: 30, error: 40, silent: 100 } as const;
+export type LogLevel = keyof typeof RANK;
+export const LOG_LEVELS = Object.keys(RANK) as readonly LogLevel[];
+
+/** The logger for those who bring none: one JSON line each, control characters escaped by JSON. */
+export function lineLogger(
+  level: LogLevel,
+  write: (line: string) => void,
+  now: () => Date,
+): Logger {
+  const at = (each: Level) => (fields: object, message: string) => {
+    if (RANK[each] < RANK[level]) return;
+    write(JSON.stringify({ level: each, at: now().toISOString(), message, ...fields }));
+  };
+  return {
+    debug: at("debug"),
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
+    isLevelEnabled: (each) => RANK[each as Level] >= RANK[level],
+  };
+}

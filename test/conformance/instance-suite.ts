@@ -1,0 +1,75 @@
+// Instances and what they announce.
+
+import { expect } from "vitest";
+import type { JobAnnouncement } from "../../src/store/store.js";
+import { POLICY, policyWith, type SceneTest } from "./scene.js";
+
+const STUDY: JobAnnouncement = {
+  name: "study",
+  queue: "default",
+  priority: 5,
+  version: 2,
+  policy: POLICY,
+};
+
+export function instanceSuite(test: SceneTest): void {
+  test("each instance gets a number of its own, and the same instance the same one", async ({
+    scene,
+  }) => {
+    const one = await scene.announce("host:1:one");
+    const two = await scene.announce("host:1:two");
+    expect(two).not.toBe(one);
+    expect(await scene.announce("host:1:one")).toBe(one);
+  });
+
+  test("an announced job is known to callers with all its options", async ({ scene }) => {
+    const policy = policyWith({ leaseMs: 5_000, attempts: 7, onLost: "fail" });
+    const mail: JobAnnouncement = { ...STUDY, name: "mail", queue: "slow", policy };
+    await scene.store.announce({
+      instanceId: "host:1:a",
+      app: "shop",
+      release: "1.2.3",
+      jobs: [STUDY, mail],
+    });
+    expect(await scene.store.announcedJob("mail")).toEqual(mail);
+    expect(await scene.store.announcedJobs()).toEqual([mail, STUDY]);
+    expect(await scene.store.announcedJob("nobody")).toBeNull();
+  });
+
+  test("a job is what the newest instance announced", async ({ scene }) => {
+    const newer = { ...STUDY, priority: -5, version: 3, policy: policyWith({ attempts: 1 }) };
+    const announce = (instanceId: string, job: JobAnnouncement) =>
+      scene.store.announce({ instanceId, app: null, release: null, jobs: [job] });
+    await announce("old", STUDY);
+    await announce("new", newer);
+    expect(await scene.store.announcedJobs()).toEqual([newer]);
+  });
+
+  test("many instances that announce the same jobs at once do not get in each other's way", async ({
+    scene,
+  }) => {
+    const jobs = Array.from({ length: 20 }, (_, at) => ({ ...STUDY, name: `job-${at}` }));
+    const numbers = await Promise.all(
+      Array.from({ length: 6 }, (_, at) =>
+        scene.store.announce({
+          instanceId: `instance-${at}`,
+          app: null,
+          release: null,
+          jobs: at % 2 === 0 ? jobs : jobs.toReversed(),
+        }),
+      ),
+    );
+    expect(new Set(numbers).size).toBe(6);
+    expect(await scene.store.announcedJobs()).toHaveLength(20);
+  });
+
+  test("a retired instance keeps its jobs known and may come back under its number", async ({
+    scene,
+  }) => {
+    const announcement = { instanceId: "host:1:a", app: null, release: null, jobs: [STUDY] };
+    const holder = await scene.store.announce(announcement);
+    await scene.store.retire({ holder });
+    expect(await scene.store.announcedJobs()).toEqual([STUDY]);
+    expect(await scene.store.announce(announcement)).toBe(holder);
+  });
+}

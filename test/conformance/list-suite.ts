@@ -1,0 +1,125 @@
+// Lists: by status and by every filter, newest first, page by page.
+
+import { expect } from "vitest";
+import { RUN_STATUSES, type RunId, type RunStatus } from "../../src/core/run.js";
+import {
+  cancelled,
+  completed,
+  failed,
+  type Held,
+  idsOf,
+  type Scene,
+  type SceneTest,
+} from "./scene.js";
+
+export function listSuite(test: SceneTest): void {
+  test("every run is listed under its status, and under no other", async ({ scene }) => {
+    const byStatus = await oneOfEach(scene, 3);
+    for (const status of RUN_STATUSES) {
+      const rows = await scene.store.runs({ status, limit: 100 });
+      expect([status, idsOf(rows)]).toEqual([status, newestFirst(byStatus.get(status) ?? [])]);
+      for (const row of rows) expect(row.status).toBe(status);
+    }
+    const all = [...byStatus.values()].flat();
+    expect(idsOf(await scene.store.runs({ limit: 100 }))).toEqual(newestFirst(all));
+  });
+
+  test("a list is read page by page without gaps or repeats, for every status", async ({
+    scene,
+  }) => {
+    const byStatus = await oneOfEach(scene, 5);
+    for (const status of [undefined, ...RUN_STATUSES]) {
+      const seen: RunId[] = [];
+      for (let before: RunId | undefined; ; before = seen.at(-1)) {
+        const page = await scene.store.runs({
+          limit: 2,
+          ...(status === undefined ? {} : { status }),
+          ...(before === undefined ? {} : { before }),
+        });
+        expect(page.length).toBeLessThanOrEqual(2);
+        seen.push(...idsOf(page));
+        if (page.length < 2) break;
+      }
+      const expected = status ? (byStatus.get(status) ?? []) : [...byStatus.values()].flat();
+      expect([status, seen]).toEqual([status, newestFirst(expected)]);
+    }
+  });
+
+  test("lists are filtered by job, mode and tag, alone and together", async ({ scene }) => {
+    const mail = scene.run({ job: "mail", mode: "manual", tags: ["eu", "nightly"] });
+    const study = scene.run({ mode: "manual", tags: ["eu"] });
+    const plain = scene.run({ tags: ["eu nightly", 'quo"ted'] });
+    await scene.enqueue(mail, study, plain);
+    const ids = async (filter: object) =>
+      idsOf(await scene.store.runs({ ...filter, limit: 10 })).sort();
+    expect(await ids({ job: "mail" })).toEqual([mail.id]);
+    expect(await ids({ mode: "manual" })).toEqual([mail.id, study.id].sort());
+    expect(await ids({ mode: "backfill" })).toEqual([]);
+    expect(await ids({ tag: "eu" })).toEqual([mail.id, study.id].sort());
+    expect(await ids({ tag: "nightly" })).toEqual([mail.id]);
+    expect(await ids({ tag: 'quo"ted' })).toEqual([plain.id]);
+    expect(await ids({ tag: "eu", mode: "manual", job: "study", status: "pending" })).toEqual([
+      study.id,
+    ]);
+    expect(await ids({ tag: "eu", status: "running" })).toEqual([]);
+  });
+
+  test("a text finds runs by part of their input, by their whole key and by their id", async ({
+    scene,
+  }) => {
+    const one = scene.run({ input: '{"city":"Berlin 100%"}' });
+    const two = scene.run({
+      input: '{"city":"Bern_"}',
+      key: { key: "order-7", inputHash: "h" },
+    });
+    await scene.enqueue(one, two);
+    const ids = async (text: string) => idsOf(await scene.store.runs({ text, limit: 10 })).sort();
+    expect(await ids("ber")).toEqual([one.id, two.id].sort());
+    expect(await ids("100%")).toEqual([one.id]);
+    expect(await ids("%")).toEqual([one.id]);
+    expect(await ids("n_")).toEqual([two.id]);
+    expect(await ids("order-7")).toEqual([two.id]);
+    expect(await ids(one.id)).toEqual([one.id]);
+    expect(await ids("'; drop table run; --")).toEqual([]);
+  });
+
+  test("terminal tells which of the runs have ended", async ({ scene }) => {
+    const byStatus = await oneOfEach(scene, 2);
+    const all = [...byStatus.values()].flat();
+    const ended = (["completed", "failed", "cancelled"] as const).flatMap(
+      (status) => byStatus.get(status) ?? [],
+    );
+    expect([...(await scene.store.terminal([...all, scene.id()]))].sort()).toEqual(ended.sort());
+    expect(await scene.store.terminal([])).toEqual([]);
+  });
+
+  test("what does not exist is not there", async ({ scene }) => {
+    expect(await scene.store.run(scene.id())).toBeNull();
+    expect(await scene.store.attempts(scene.id())).toEqual([]);
+    expect(await scene.store.runs({ limit: 10 })).toEqual([]);
+  });
+}
+
+/** `count` runs in every status, their ids mixed over time. */
+async function oneOfEach(scene: Scene, count: number): Promise<Map<RunStatus, RunId[]>> {
+  const byStatus = new Map<RunStatus, RunId[]>(RUN_STATUSES.map((status) => [status, []]));
+  const put = (status: RunStatus, ...ids: RunId[]) => byStatus.get(status)?.push(...ids);
+  for (let times = 0; times < count; times += 1) {
+    scene.advance(1_000);
+    await scene.enqueued(4);
+    const held = (await scene.claim()) as [Held, Held, Held, Held];
+    await scene.settle(completed(held[0]), failed(held[1]), cancelled(held[2]));
+    put("completed", held[0].id);
+    put("failed", held[1].id);
+    put("cancelled", held[2].id);
+    put("running", held[3].id);
+    put("pending", ...(await scene.enqueued(1, { delayMs: 60_000 })));
+  }
+  // Some of the pending ones are ready, not waiting.
+  put("pending", ...(await scene.enqueued(1)));
+  return byStatus;
+}
+
+function newestFirst(ids: readonly RunId[]): RunId[] {
+  return ids.toSorted().reverse();
+}

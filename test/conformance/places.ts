@@ -1,0 +1,76 @@
+// The databases that the conformance suite runs on.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import pg from "pg";
+import { systemChance } from "../../src/adapters/chance.js";
+import { systemClock } from "../../src/adapters/clock.js";
+import type { PostgresSource } from "../../src/store/postgres.js";
+import { PostgresStore } from "../../src/store/postgres-store.js";
+import { SqliteStore } from "../../src/store/sqlite-store.js";
+import type { Place } from "./scene.js";
+
+/** Set by test/setup/postgres.ts where there is a server. */
+export const POSTGRES_URL = process.env.HOLDFAST_TEST_POSTGRES_URL;
+
+export async function memoryPlace(): Promise<Place> {
+  return {
+    ...sqliteAt(":memory:"),
+    isShared: false,
+    another: memoryPlace,
+    clear: async () => undefined,
+  };
+}
+
+export async function filePlace(): Promise<Place> {
+  const folder = mkdtempSync(path.join(tmpdir(), "holdfast-conformance-"));
+  return {
+    ...sqliteAt(path.join(folder, "holdfast.db")),
+    isShared: true,
+    another: filePlace,
+    clear: async () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+function sqliteAt(file: string): Pick<Place, "newStore"> {
+  return {
+    newStore: ({ now, migrate = "auto" }) =>
+      new SqliteStore({
+        source: { file },
+        clock: systemClock,
+        chance: systemChance,
+        synchronous: "NORMAL",
+        migrate,
+        mayCreate: true,
+        now,
+      }),
+  };
+}
+
+/** A schema of its own on the test server; `source` is what its stores connect by. */
+export async function postgresPlace(
+  source: PostgresSource = POSTGRES_URL as string,
+): Promise<Place & { readonly schema: string; sql(text: string): Promise<pg.QueryResult> }> {
+  const schema = `conformance_${crypto.randomUUID().replaceAll("-", "_")}`;
+  const sql = async (text: string) => {
+    const client = new pg.Client(POSTGRES_URL);
+    await client.connect();
+    try {
+      return await client.query(text.replaceAll("$schema", `"${schema}"`));
+    } finally {
+      await client.end();
+    }
+  };
+  return {
+    schema,
+    sql,
+    isShared: true,
+    another: () => postgresPlace(source),
+    newStore: ({ now, migrate = "auto" }) =>
+      new PostgresStore({ source, schema, clock: systemClock, migrate, now }),
+    clear: async () => {
+      await sql("drop schema if exists $schema cascade");
+    },
+  };
+}

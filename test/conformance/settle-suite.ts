@@ -1,0 +1,273 @@
+// Settle: what becomes of a run under its current fence, and what a repeated answer does.
+
+import { expect } from "vitest";
+import type { Settlement } from "../../src/store/store.js";
+import {
+  cancelled,
+  completed,
+  failed,
+  type Held,
+  handedBack,
+  idsOf,
+  postponed,
+  retried,
+  type SceneTest,
+  timedOut,
+} from "./scene.js";
+
+const KINDS: readonly [name: string, settlement: (held: Held) => Settlement][] = [
+  ["completion", (held) => completed(held)],
+  ["failure", (held) => failed(held)],
+  ["cancellation", (held) => cancelled(held)],
+  ["retry", (held) => retried(held)],
+  ["time-out", (held) => timedOut(held)],
+  ["postponement", (held) => postponed(held)],
+  ["hand-back", (held) => handedBack(held)],
+];
+
+export function settleSuite(test: SceneTest): void {
+  test("a completed run keeps its result, its times and the fence that ended it", async ({
+    scene,
+  }) => {
+    await scene.enqueued(1);
+    const held = await scene.claimOne();
+    scene.advance(250);
+    expect(await scene.settle({ ...completed(held, '{"ok":true}'), ranMs: 200 })).toEqual([]);
+    expect(await scene.record(held.id)).toMatchObject({
+      status: "completed",
+      attempt: 1,
+      fence: held.fence,
+      result: '{"ok":true}',
+      error: null,
+      startedAt: scene.now - 200,
+      finishedAt: scene.now,
+      updatedAt: scene.now,
+      holder: "first",
+      leaseUntil: null,
+    });
+    expect(await scene.store.attempts(held.id)).toEqual([
+      {
+        attempt: 1,
+        fence: held.fence,
+        holder: "first",
+        end: "completed",
+        startedAt: scene.now - 200,
+        endedAt: scene.now,
+        error: null,
+      },
+    ]);
+  });
+
+  test("a failed run keeps its error and is not tried again", async ({ scene }) => {
+    await scene.enqueued(1);
+    const held = await scene.claimOne();
+    await scene.settle(failed(held, '{"code":"PERMANENT"}'));
+    expect(await scene.record(held.id)).toMatchObject({
+      status: "failed",
+      error: '{"code":"PERMANENT"}',
+      result: null,
+    });
+    scene.advance(86_400_000);
+    await scene.store.promote({ limit: 10 });
+    expect(await scene.claim()).toEqual([]);
+  });
+
+  test("a run that is tried again waits for its delay, by the database's clock", async ({
+    scene,
+  }) => {
+    await scene.enqueued(1);
+    const held = await scene.claimOne();
+    scene.advance(100);
+    await scene.settle(retried(held, 1_500));
+    expect(await scene.record(held.id)).toMatchObject({
+      status: "pending",
+      attempt: 1,
+      dueAt: scene.now + 1_500,
+      error: '{"code":"AGAIN"}',
+      fence: null,
+      holder: null,
+    });
+    scene.advance(1_499);
+    expect(await scene.store.promote({ limit: 10 })).toBe(0);
+    scene.advance(1);
+    expect(await scene.store.promote({ limit: 10 })).toBe(1);
+    expect((await scene.claimOne()).attempt).toBe(2);
+  });
+
+  test("without a delay it can be claimed at once", async ({ scene }) => {
+    await scene.enqueued(1);
+    await scene.settle(retried(await scene.claimOne(), 0));
+    expect((await scene.claimOne()).attempt).toBe(2);
+  });
+
+  test("a run that is handed back burns no attempt, and the next holder knows how often it was", async ({
+    scene,
+  }) => {
+    await scene.enqueued(1);
+    for (let times = 0; times < 3; times += 1) {
+      const held = await scene.claimOne();
+      expect(held.attempt).toBe(1);
+      expect(held.claim.runs[0]?.refunds).toBe(times);
+      await scene.settle(handedBack(held));
+    }
+    await scene.settle(handedBack(await scene.claimOne(), false));
+    const burnt = await scene.claimOne();
+    expect(burnt.attempt).toBe(2);
+    expect(burnt.claim.runs[0]?.refunds).toBe(3);
+  });
+
+  test("a run that asked for a later time burns no attempt, and its wishes are counted apart", async ({
+    scene,
+  }) => {
+    await scene.enqueued(1);
+    for (let times = 0; times < 3; times += 1) {
+      const held = await scene.claimOne();
+      expect(held.attempt).toBe(1);
+      expect(held.claim.runs[0]).toMatchObject({ laters: times, refunds: 0 });
+      await scene.settle(postponed(held, 60_000));
+      expect((await scene.record(held.id)).dueAt).toBe(scene.now + 60_000);
+      scene.advance(60_000);
+      await scene.store.promote({ limit: 1 });
+    }
+  });
+
+  test("the history of a run tells every attempt in order, with its end", async ({ scene }) => {
+    const [id] = await scene.enqueued(1);
+    const fences: number[] = [];
+    for (const end of [handedBack, retried, postponed, timedOut, completed]) {
+      const held = await scene.claimOne();
+      fences.push(held.fence);
+      await scene.settle(end(held));
+      scene.advance(1_000);
+      await scene.store.promote({ limit: 1 });
+    }
+    const attempts = await scene.store.attempts(id as string);
+    expect(attempts.map(({ attempt, end }) => [attempt, end])).toEqual([
+      [1, "handed_back"],
+      [1, "failed"],
+      [2, "later"],
+      [2, "timeout"],
+      [3, "completed"],
+    ]);
+    expect(attempts.map(({ fence }) => fence)).toEqual(fences);
+  });
+
+  test("part of a claim can be settled; the rest stays held under its fence", async ({ scene }) => {
+    const ids = await scene.enqueued(5);
+    const held = await scene.claim();
+    expect(await scene.settle(...held.slice(0, 2).map((each) => completed(each)))).toEqual([]);
+    expect(await scene.settle(failed(held[3] as Held))).toEqual([]);
+    expect(await scene.status(ids[2] as string)).toBe("running");
+    const renewal = await scene.store.renew({
+      holder: scene.holder,
+      fences: [(held[0] as Held).fence],
+    });
+    expect([...(renewal.held[0]?.ids ?? [])].sort()).toEqual([ids[2], ids[4]]);
+    expect(await scene.settle(completed(held[2] as Held), completed(held[4] as Held))).toEqual([]);
+    expect(await scene.store.runs({ status: "running", limit: 10 })).toEqual([]);
+  });
+
+  test("one exchange settles and claims, and never claims what it has just given back", async ({
+    scene,
+  }) => {
+    const [first, second] = await scene.enqueued(2);
+    const held = await scene.claimOne();
+    const { claims, stale } = await scene.store.exchange({
+      holder: scene.holder,
+      token: crypto.randomUUID(),
+      settlements: [completed(held)],
+      limit: 10,
+      wantsSuspect: false,
+      jobs: ["study"],
+      queues: null,
+    });
+    expect(stale).toEqual([]);
+    expect(claims.flatMap(({ runs }) => idsOf(runs))).toEqual([second]);
+    expect(await scene.status(first as string)).toBe("completed");
+  });
+
+  test("a thousand runs of many claims are settled at once, each its own way", async ({
+    scene,
+  }) => {
+    await scene.enqueued(1_000);
+    const held: Held[] = [];
+    for (let times = 0; times < 4; times += 1) held.push(...(await scene.claim({ limit: 250 })));
+    const ways = [completed, failed, cancelled, retried, handedBack];
+    const stale = await scene.settle(
+      ...held.map((each, at) => (ways[at % 5] as (held: Held) => Settlement)(each)),
+    );
+    expect(stale).toEqual([]);
+    for (const [status, count] of [
+      ["completed", 200],
+      ["failed", 200],
+      ["cancelled", 200],
+      ["pending", 400],
+      ["running", 0],
+    ] as const) {
+      expect(await scene.store.runs({ status, limit: 1_000 })).toHaveLength(count);
+    }
+  });
+
+  for (const [name, settlement] of KINDS) {
+    test(`a repeated ${name}, its answer lost, is not stale and changes nothing more`, async ({
+      scene,
+    }) => {
+      await scene.enqueued(1);
+      const held = await scene.claimOne();
+      expect(await scene.settle(settlement(held))).toEqual([]);
+      const before = await scene.portrait(held.id);
+      scene.advance(10);
+      expect(await scene.settle(settlement(held))).toEqual([]);
+      expect(await scene.portrait(held.id)).toEqual(before);
+      // Also when it has gone on since then.
+      scene.advance(2_000);
+      await scene.store.promote({ limit: 1 });
+      await scene.claim();
+      expect(await scene.settle(settlement(held))).toEqual([]);
+    });
+  }
+
+  test("the same settlement twice in one exchange is applied once", async ({ scene }) => {
+    await scene.enqueued(2);
+    const [one, two] = (await scene.claim()) as [Held, Held];
+    expect(
+      await scene.settle(completed(one), retried(two, 0), completed(one), retried(two, 0)),
+    ).toEqual([]);
+    expect(await scene.store.attempts(one.id)).toHaveLength(1);
+    expect(await scene.claim()).toHaveLength(1);
+  });
+
+  test("a repeated failure is not stale after an operator has retried the run", async ({
+    scene,
+  }) => {
+    await scene.enqueued(1);
+    const held = await scene.claimOne();
+    await scene.settle(failed(held));
+    await scene.store.retry({ id: held.id });
+    expect(await scene.settle(failed(held))).toEqual([]);
+    expect(await scene.status(held.id)).toBe("pending");
+  });
+
+  test("nobody can settle a run a second time in another way under the same fence", async ({
+    scene,
+  }) => {
+    await scene.enqueued(1);
+    const held = await scene.claimOne();
+    await scene.settle(completed(held));
+    const before = await scene.portrait(held.id);
+    for (const other of [failed(held), cancelled(held), retried(held), handedBack(held)]) {
+      expect(await scene.settle(other)).toEqual([{ id: held.id, fence: held.fence }]);
+    }
+    expect(await scene.portrait(held.id)).toEqual(before);
+    expect(await scene.store.terminal([held.id, scene.id()])).toEqual([held.id]);
+  });
+
+  test("a run that failed does not complete under the same fence", async ({ scene }) => {
+    await scene.enqueued(1);
+    const held = await scene.claimOne();
+    await scene.settle(failed(held));
+    expect(await scene.settle(completed(held))).toEqual([{ id: held.id, fence: held.fence }]);
+    expect(await scene.settle(failed(held, '{"code":"ANOTHER"}'))).toHaveLength(1);
+    expect(await scene.status(held.id)).toBe("failed");
+  });
+}

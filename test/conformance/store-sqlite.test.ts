@@ -1,0 +1,7 @@
+// The store on SQLite: in memory, and on a file that several stores share.
+
+import { filePlace, memoryPlace } from "./places.js";
+import { describeStore } from "./store-suite.js";
+
+describeStore("SQLite in memory", memoryPlace, { isShared: false, histories: 150 });
+describeStore("SQLite on a file", filePlace, { isShared: true, histories: 50 });
