@@ -20,7 +20,7 @@ type Asked = {
 export class Enqueuer {
   readonly #store: Store;
   readonly #clock: Clock;
-  readonly #onStored: () => void;
+  readonly #onStored: (dueInMs: number) => void;
   #asked: Asked[] = [];
   #inFlight = 0;
   #isScheduled = false;
@@ -30,7 +30,8 @@ export class Enqueuer {
   constructor(params: {
     readonly store: Store;
     readonly clock: Clock;
-    readonly onStored: () => void;
+    /** Called after a commit with the time until the first of its runs is due. */
+    readonly onStored: (dueInMs: number) => void;
   }) {
     this.#store = params.store;
     this.#clock = params.clock;
@@ -52,7 +53,7 @@ export class Enqueuer {
       isAtomic: true,
       tellsOthers: this.#mayTell(),
     });
-    this.#onStored();
+    this.#tellStored(runs);
     return stored;
   }
 
@@ -87,11 +88,20 @@ export class Enqueuer {
       batch.forEach(({ resolve }, at) => {
         resolve(answers[at] as EnqueueAnswer);
       });
-      this.#onStored();
+      this.#tellStored(batch.map(({ run }) => run));
     } catch (error) {
       if (batch.length === 1) batch[0]?.reject(error);
       else for (const asked of batch) await this.#storeBatch([asked]);
     }
+  }
+
+  #tellStored(runs: readonly NewRun[]): void {
+    const wallMs = this.#clock.wallMs();
+    let dueInMs = Number.POSITIVE_INFINITY;
+    for (const { dueAt, delayMs } of runs) {
+      dueInMs = Math.min(dueInMs, dueAt === null ? delayMs : dueAt - wallMs);
+    }
+    this.#onStored(dueInMs);
   }
 
   /** The first is told at once, the following ones together a little later. */

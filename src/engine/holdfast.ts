@@ -84,7 +84,11 @@ export class Holdfast {
         () => new Date(clock.wallMs()),
       );
     this.#emit = logEvents(this.#logger);
-    this.#enqueuer = new Enqueuer({ store: this.#store, clock, onStored: () => void this.#wake() });
+    this.#enqueuer = new Enqueuer({
+      store: this.#store,
+      clock,
+      onStored: (dueInMs) => void this.#stored(dueInMs),
+    });
     const store = () => this.#opened("runs");
     this.#waiter = new Waiter({ store, clock });
     this.runs = new Runs({ store, waiter: this.#waiter });
@@ -155,6 +159,7 @@ export class Holdfast {
       logger: this.#logger,
       onSettled: (ids) => this.#waiter.settled(ids),
       onClaimed: () => loop.claimed(),
+      onPostponed: (delayMs) => loop.pollWithin(delayMs),
     });
     const loop = new Loop({
       store,
@@ -251,8 +256,11 @@ export class Holdfast {
     }
   }
 
-  async #wake(): Promise<void> {
-    (await this.#starting?.catch(() => null))?.worker.wake();
+  /** New runs of this process need no poll to be found. */
+  async #stored(dueInMs: number): Promise<void> {
+    const started = await this.#starting?.catch(() => null);
+    if (dueInMs <= 0) started?.worker.wake();
+    else started?.loop.pollWithin(dueInMs);
   }
 
   #sender() {

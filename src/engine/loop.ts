@@ -37,6 +37,8 @@ export class Loop {
   #isStopped = false;
   #pollFailures = 0;
   #isPolling = false;
+  #pollAtMs: number | null = null;
+  #soonestMs = Number.POSITIVE_INFINITY;
   #isBeating = false;
   #beatAtMs: number | null = null;
   #stopListening: (() => void) | null = null;
@@ -96,7 +98,22 @@ export class Loop {
     } finally {
       this.#isPolling = false;
     }
-    this.#set("poll", nextMs, () => this.#poll());
+    this.#pollAtMs = null;
+    this.pollWithin(nextMs);
+  }
+
+  /** Something becomes due by then, so the next poll is no later; it is only a hint. */
+  pollWithin(delayMs: number): void {
+    if (this.#isPolling) {
+      this.#soonestMs = Math.min(this.#soonestMs, delayMs);
+      return;
+    }
+    const waitMs = Math.min(delayMs, this.#soonestMs);
+    this.#soonestMs = Number.POSITIVE_INFINITY;
+    const atMs = this.#params.ports.clock.monotonicMs() + waitMs;
+    if (this.#pollAtMs !== null && this.#pollAtMs <= atMs) return;
+    this.#pollAtMs = atMs;
+    this.#set("poll", waitMs, () => this.#poll());
   }
 
   async #act(answer: PollAnswer): Promise<void> {

@@ -53,6 +53,8 @@ export type WorkerParams = {
   readonly onSettled: (ids: readonly RunId[]) => void;
   /** Called when there is something to renew that was not there before. */
   readonly onClaimed: () => void;
+  /** Called when a run was put off by this much and has reached the database. */
+  readonly onPostponed: (delayMs: number) => void;
 };
 
 export class Worker {
@@ -185,6 +187,7 @@ export class Worker {
     await this.#untilIdle(graceMs);
     for (const execution of this.#running.values()) execution.abort(new ShutdownError());
     await this.#untilIdle(ABORT_GRACE_MS);
+    this.#deadlineTimer?.timer.cancel();
     await this.#untilSettled();
     const handedBack = this.#handedBackCount - before.handedBack;
     const finished = this.#finishedCount - before.finished;
@@ -299,7 +302,13 @@ export class Worker {
 
   #settled(settlements: readonly Settlement[], { stale }: ExchangeAnswer): void {
     for (const { id, fence } of stale) this.#params.emit("run.stale", { run: id, fence });
-    if (settlements.length > 0) this.#params.onSettled(settlements.map(({ id }) => id));
+    if (settlements.length === 0) return;
+    this.#params.onSettled(settlements.map(({ id }) => id));
+    for (const settlement of settlements) {
+      if (settlement.to !== "pending") continue;
+      if (settlement.delayMs === 0) this.wake();
+      else this.#params.onPostponed(settlement.delayMs);
+    }
   }
 
   #claimed(
