@@ -268,6 +268,13 @@ export class MigrationError extends HoldfastError {
     named(MigrationError, "MigrationError");
   }
   readonly code = "MIGRATION_REFUSED";
+  constructor(
+    message: string,
+    /** The version of the tables that were found; null where there are none. */
+    readonly version: number | null = null,
+  ) {
+    super(message);
+  }
 }
 
 /** The function given to `ctx.commit` or to an item with `tx` returned a promise on SQLite. */

@@ -76,9 +76,11 @@ export type AttemptFacts = {
   readonly isCancelRequested: boolean;
 };
 
+const COMPLETED: Transition = { to: "completed" };
+
 /** Decides where a running run goes when its attempt has ended. */
 export function settle(facts: AttemptFacts, ending: Ending, random: () => number): Transition {
-  if (ending.kind === "completed") return { to: "completed" };
+  if (ending.kind === "completed") return COMPLETED;
   if (ending.kind === "cancelled" || facts.isCancelRequested) return { to: "cancelled" };
   switch (ending.kind) {
     case "failed":

@@ -2,56 +2,57 @@
 // most runs never look at their signal.
 
 import type { Mode, RunId } from "../core/run.js";
-import type { ClaimedRun } from "../store/store.js";
 import type { Logger } from "../telemetry/log.js";
+import type { Execution } from "./execution.js";
 
-/** What `enqueue` takes besides the input. */
+/** What a context needs of the worker that runs it; one object for all runs. */
 export type ContextServices = {
   readonly log: Logger;
-  heartbeat(): Promise<void>;
-  readonly signal: () => AbortSignal;
+  heartbeat(execution: Execution): Promise<void>;
 };
 
 export class RunContext {
-  readonly #run: ClaimedRun;
+  readonly #execution: Execution;
   readonly #services: ContextServices;
-  readonly attempt: number;
-  readonly fence: number;
 
-  constructor(params: {
-    readonly run: ClaimedRun;
-    readonly attempt: number;
-    readonly fence: number;
-    readonly services: ContextServices;
-  }) {
-    this.#run = params.run;
-    this.#services = params.services;
-    this.attempt = params.attempt;
-    this.fence = params.fence;
+  constructor(execution: Execution, services: ContextServices) {
+    this.#execution = execution;
+    this.#services = services;
   }
 
   get runId(): RunId {
-    return this.#run.id;
+    return this.#execution.run.id;
+  }
+
+  /** The number of this try, the first one is 1. */
+  get attempt(): number {
+    return this.#execution.claim.attempt;
+  }
+
+  /** Names this grant of the run; grows with every grant, never reused. */
+  get fence(): number {
+    return this.#execution.claim.fence;
   }
 
   /** Why this run exists. */
   get mode(): Mode {
-    return this.#run.mode;
+    return this.#execution.run.mode;
   }
 
   /** The tick this run was made for, where a schedule made it. */
   get nominalAt(): Date | null {
-    return this.#run.nominalAt === null ? null : new Date(this.#run.nominalAt);
+    const { nominalAt } = this.#execution.run;
+    return nominalAt === null ? null : new Date(nominalAt);
   }
 
   /** The same for every attempt of this run: give it to receivers that can recognise a repeat. */
   get idempotencyKey(): string {
-    return this.#run.id;
+    return this.#execution.run.id;
   }
 
   /** Aborts when the lease is lost, the run is cancelled, its time is over, or the instance stops. */
   get signal(): AbortSignal {
-    return this.#services.signal();
+    return this.#execution.signal();
   }
 
   get log(): Logger {
@@ -60,6 +61,6 @@ export class RunContext {
 
   /** Renews the lease now and rejects with a `LeaseLostError` if it is no longer ours. */
   heartbeat(): Promise<void> {
-    return this.#services.heartbeat();
+    return this.#services.heartbeat(this.#execution);
   }
 }

@@ -28,6 +28,8 @@ export type Report = {
   readonly error: StoredError | null;
 };
 
+const COMPLETED: Ending = { kind: "completed" };
+
 export type StopReason = LeaseLostError | CancelledError | TimeoutError | ShutdownError;
 
 export class Execution {
@@ -68,19 +70,14 @@ export class Execution {
     return this.#controller.signal;
   }
 
-  async perform(services: Omit<ContextServices, "signal">, wallMs: () => number): Promise<Report> {
-    const { run, claim } = this;
+  async perform(services: ContextServices, wallMs: () => number): Promise<Report> {
     try {
-      const input = await this.#input();
-      const signal = () => this.signal();
-      const ctx = new RunContext({
-        run,
-        attempt: claim.attempt,
-        fence: claim.fence,
-        services: { ...services, signal },
-      });
-      const result = await this.job.run(input as never, ctx);
-      return { ending: { kind: "completed" }, result: encodeResult(result), error: null };
+      const input = this.#input();
+      const result = await this.job.run(
+        (isPromise(input) ? await input : input) as never,
+        new RunContext(this, services),
+      );
+      return { ending: COMPLETED, result: encodeResult(result), error: null };
     } catch (thrown) {
       return this.#failed(thrown, wallMs);
     }
@@ -123,6 +120,11 @@ export class Execution {
       error,
     };
   }
+}
+
+/** A wait for what is there already would cost a turn of the event loop for every run. */
+function isPromise(value: unknown): value is Promise<unknown> {
+  return value instanceof Promise;
 }
 
 /** What is stored for an attempt whose handler did not stop when its time was over. */

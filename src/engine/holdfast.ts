@@ -13,11 +13,10 @@ import { redactUrl } from "../core/redact.js";
 import type { StandardSchema } from "../core/schema.js";
 import { storeFor } from "../store/open.js";
 import type { Store } from "../store/store.js";
-import { type Emit, type Logger, lineLogger, logEvents } from "../telemetry/log.js";
+import { type Emit, type Logger, lineLogger, logEvents, logs } from "../telemetry/log.js";
 import {
   type Config,
   type HoldfastOptions,
-  readConfig,
   readStart,
   type StartOptions,
   type WorkerConfig,
@@ -37,6 +36,7 @@ import {
 import { Loop } from "./loop.js";
 import { mainThreadPulse } from "./pulse.js";
 import { Runs, Waiter } from "./runs.js";
+import { readConfigWithin, surroundings } from "./surroundings.js";
 import { type StopReport, Worker } from "./worker.js";
 
 const STOP_GRACE = "25s";
@@ -69,15 +69,22 @@ export class Holdfast {
   #stopping: Promise<StopReport> | null = null;
 
   constructor(options: HoldfastOptions = {}, internals: Internals = {}) {
-    this.#config = readConfig(options, process.env);
+    const around = surroundings();
+    this.#config = readConfigWithin(around, options, process.env);
     this.#ports = internals.ports ?? { clock: systemClock, chance: systemChance, ids: systemIds() };
     const { clock, chance, ids } = this.#ports;
     this.#store = internals.store
       ? internals.store(this.#config, this.#ports)
-      : storeFor({ ...this.#config, clock, chance, mayCreate: internals.mayCreate ?? true });
+      : storeFor({
+          ...this.#config,
+          clock,
+          chance,
+          mayCreate: internals.mayCreate ?? around.mayCreate ?? true,
+        });
     this.instanceId = `${hostname()}:${process.pid}:${ids.unique()}`;
     this.#logger =
       options.logger ??
+      around.logger ??
       lineLogger(
         this.#config.logLevel,
         (line) => process.stderr.write(`${line}\n`),
@@ -156,6 +163,7 @@ export class Holdfast {
       queues,
       jobs,
       emit: this.#emit,
+      listens: logs(this.#logger),
       logger: this.#logger,
       onSettled: (ids) => this.#waiter.settled(ids),
       onClaimed: () => loop.claimed(),

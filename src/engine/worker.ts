@@ -15,7 +15,8 @@ import {
   type Transition,
 } from "../core/run.js";
 import type { Claim, ExchangeAnswer, Grant, Renewal, Settlement, Store } from "../store/store.js";
-import type { Emit, Logger } from "../telemetry/log.js";
+import type { Emit, EventName, Logger } from "../telemetry/log.js";
+import type { ContextServices } from "./context.js";
 import { Execution, overTime, type Report, type RunnableJob } from "./execution.js";
 import { Fifo } from "./fifo.js";
 
@@ -48,6 +49,8 @@ export type WorkerParams = {
   /** The jobs that this process can run; more may come later. */
   readonly jobs: ReadonlyMap<string, RunnableJob>;
   readonly emit: Emit;
+  /** Whether anybody hears an event: facts of runs are not even gathered otherwise. */
+  readonly listens: (name: EventName) => boolean;
   readonly logger: Logger;
   /** Called when a run that this instance held has reached the database. */
   readonly onSettled: (ids: readonly RunId[]) => void;
@@ -60,6 +63,8 @@ export type WorkerParams = {
 export class Worker {
   readonly #params: WorkerParams;
   readonly #clock: Clock;
+  readonly #services: ContextServices;
+  readonly #wallMs: () => number;
   readonly #leases = new Map<number, Lease>();
   readonly #running = new Map<RunId, Execution>();
   readonly #cancelSeenMs = new Map<RunId, number>();
@@ -85,6 +90,8 @@ export class Worker {
   constructor(params: WorkerParams) {
     this.#params = params;
     this.#clock = params.ports.clock;
+    this.#wallMs = () => this.#clock.wallMs();
+    this.#services = { log: params.logger, heartbeat: (execution) => this.#beatNow(execution) };
   }
 
   start(): void {
@@ -407,13 +414,9 @@ export class Worker {
     this.#running.set(run.id, execution);
     this.#watchDeadline(execution);
     if (claim.isSuspect) this.#quarantine(execution);
-    this.#params.emit("run.started", { run: run.id, job: claim.job, attempt: claim.attempt });
-    const services = {
-      log: this.#params.logger,
-      heartbeat: () => this.#beatNow(execution),
-    };
+    if (this.#params.listens("run.started")) this.#params.emit("run.started", factsOf(execution));
     void execution
-      .perform(services, () => this.#clock.wallMs())
+      .perform(this.#services, this.#wallMs)
       .then((report) => this.#ended(execution, report));
   }
 
@@ -444,7 +447,45 @@ export class Worker {
 
   #settle(execution: Execution, report: Report): void {
     const { run, claim } = execution;
-    const transition = settle(
+    const transition = this.#transition(execution, report);
+    const ranMs = execution.startedMs === 0 ? 0 : this.#clock.monotonicMs() - execution.startedMs;
+    if (transition.to === "pending" && transition.end === "handed_back") this.#handedBackCount += 1;
+    else this.#finishedCount += 1;
+    this.#tell(execution, report, transition, ranMs);
+    const { id, mode } = run;
+    const error = report.error === null ? null : JSON.stringify(report.error);
+    if (transition.to === "pending") {
+      const { to, end, delayMs, isRefund } = transition;
+      this.#unsettled.push({
+        id,
+        fence: claim.fence,
+        mode,
+        ranMs,
+        error,
+        to,
+        end,
+        delayMs,
+        isRefund,
+      });
+    } else {
+      const { to } = transition;
+      this.#unsettled.push({
+        id,
+        fence: claim.fence,
+        mode,
+        ranMs,
+        error,
+        to,
+        result: report.result,
+      });
+    }
+    this.#letGo(claim.fence);
+    this.#schedule();
+  }
+
+  #transition(execution: Execution, report: Report): Transition {
+    const { run, claim } = execution;
+    return settle(
       {
         attempt: claim.attempt,
         attemptsMax: claim.policy.retry.attempts + run.extraAttempts,
@@ -456,52 +497,26 @@ export class Worker {
       report.ending,
       () => this.#params.ports.chance.next(),
     );
-    const ranMs = execution.startedMs === 0 ? 0 : this.#clock.monotonicMs() - execution.startedMs;
-    if (transition.to === "pending" && transition.end === "handed_back") this.#handedBackCount += 1;
-    else this.#finishedCount += 1;
-    this.#tell(execution, report, transition, ranMs);
-    const common = { id: run.id, fence: claim.fence, mode: run.mode, ranMs };
-    const error = report.error === null ? null : JSON.stringify(report.error);
-    this.#unsettled.push(
-      transition.to === "pending"
-        ? { ...common, ...transition, error }
-        : {
-            ...common,
-            to: transition.to,
-            result: report.result,
-            error: transition.to === "completed" ? null : error,
-          },
-    );
-    this.#letGo(claim.fence);
-    this.#schedule();
   }
 
   #tell(execution: Execution, report: Report, transition: Transition, ranMs: number): void {
-    const { emit } = this.#params;
-    const facts = {
-      run: execution.run.id,
-      job: execution.claim.job,
-      attempt: execution.claim.attempt,
-    };
+    const { emit, listens } = this.#params;
+    if (transition.to === "completed") {
+      if (listens("run.completed"))
+        emit("run.completed", { ...factsOf(execution), ranMs: Math.round(ranMs) });
+      return;
+    }
+    const facts = factsOf(execution);
     const error = report.error ?? { code: "UNKNOWN", name: "Error", message: "unknown" };
-    switch (transition.to) {
-      case "completed":
-        emit("run.completed", { ...facts, ranMs: Math.round(ranMs) });
-        break;
-      case "cancelled":
-        emit("run.cancelled", facts);
-        break;
-      case "failed": {
-        const isPermanent = report.ending.kind === "failed" && !report.ending.isTransient;
-        emit("run.failed", { ...facts, ranMs: Math.round(ranMs), error, isPermanent });
-        break;
-      }
-      case "pending": {
-        const { end, delayMs } = transition;
-        if (end === "handed_back") emit("run.handed_back", facts);
-        else if (end === "later") emit("run.postponed", { ...facts, delayMs });
-        else emit("run.retrying", { ...facts, delayMs, error });
-      }
+    if (transition.to === "cancelled") emit("run.cancelled", facts);
+    else if (transition.to === "failed") {
+      const isPermanent = report.ending.kind === "failed" && !report.ending.isTransient;
+      emit("run.failed", { ...facts, ranMs: Math.round(ranMs), error, isPermanent });
+    } else if (transition.to === "pending") {
+      const { end, delayMs } = transition;
+      if (end === "handed_back") emit("run.handed_back", facts);
+      else if (end === "later") emit("run.postponed", { ...facts, delayMs });
+      else emit("run.retrying", { ...facts, delayMs, error });
     }
   }
 
@@ -616,6 +631,10 @@ export class Worker {
       await delay(this.#clock, 10);
     }
   }
+}
+
+function factsOf({ run, claim }: Execution) {
+  return { run: run.id, job: claim.job, attempt: claim.attempt };
 }
 
 /** An attempt whose loss would end the run: its start must be known to the reaper. */

@@ -2,7 +2,13 @@
 // transaction on one table that gives up rather than wait long for a lock, since claims would queue up
 // behind it. What was not done is done by a later pass: rows without a day lie in the rest partition.
 
-import { inTransaction, LinkFailure, type PostgresSource, type Query } from "./postgres.js";
+import {
+  LinkFailure,
+  type PostgresSource,
+  type Query,
+  type TransactionLink,
+  transactionLink,
+} from "./postgres.js";
 import * as sql from "./sql/postgres.js";
 import { PARTITIONED } from "./sql/postgres-schema.js";
 import { type Dialect, fillIn, numbered } from "./sql/template.js";
@@ -29,9 +35,13 @@ export type DaysParams = {
 /** Makes today and the days after it, where they are missing. */
 export async function makeDays(params: DaysParams): Promise<void> {
   const known = await knownDays(params);
-  for (const day of daysAhead(params.now)) {
-    if (!known.has(day.name)) await change(params, day, sql.makeDay(day));
-  }
+  const missing = daysAhead(params.now).filter(({ name }) => !known.has(name));
+  if (missing.length === 0) return;
+  await withLink(params, async (link) => {
+    for (const day of missing) {
+      await change({ ...params, link, day, isToBeKnown: true }, sql.makeDay(day));
+    }
+  });
 }
 
 /** The same for tables that nobody uses yet. */
@@ -39,36 +49,34 @@ export function firstDays({ now, dialect }: Pick<DaysParams, "now" | "dialect">)
   return daysAhead(now).map((day) => fillIn(sql.makeFirstDay(day), dialect));
 }
 
-function daysAhead(now: number): sql.Day[] {
-  const today = Math.floor(now / DAY_MS);
-  return PARTITIONED.flatMap((table) =>
-    Array.from({ length: DAYS_AHEAD }, (_, ahead) => dayOf(table, today + ahead)),
-  );
-}
-
 /** Drops the days of which everything is older than `keepMs`; answers how many tables. */
 export async function dropDays(params: DaysParams, keepMs: number): Promise<number> {
   const since = params.now - keepMs;
   const known = await knownDays(params);
-  const old = new Set<number>();
-  for (const name of known) {
-    const number = Number(/_day_(\d+)$/.exec(name)?.[1] ?? Number.NaN);
-    if (number < Math.floor(since / DAY_MS)) old.add(number);
-  }
-  let dropped = 0;
-  for (const number of [...old].sort((a, b) => a - b)) {
-    const { from, to } = dayOf("run", number);
-    const [row] = await ask(params, sql.KEPT_OF_DAY, { from, to, since, limit: KEPT_MAX + 1 });
-    if (Number(row?.kept) > KEPT_MAX) continue;
-    for (const table of PARTITIONED) {
-      const day = dayOf(table, number);
-      if (!known.has(day.name)) continue;
-      if (table === "run") await pruneKeys(params, day);
-      if (await change(params, day, sql.dropDay(day, since))) dropped += 1;
-      else break;
+  const numbers = [...known].map((name) => Number(/_day_(\d+)$/.exec(name)?.[1] ?? Number.NaN));
+  const old = numbers.filter((number) => number < Math.floor(since / DAY_MS));
+  if (old.length === 0) return 0;
+  return withLink(params, async (link) => {
+    let dropped = 0;
+    for (const number of new Set(old.sort((a, b) => a - b))) {
+      const { from, to } = dayOf("run", number);
+      const [row] = await ask(params, sql.KEPT_OF_DAY, { from, to, since, limit: KEPT_MAX + 1 });
+      if (Number(row?.kept) > KEPT_MAX) continue;
+      for (const table of PARTITIONED) {
+        const day = dayOf(table, number);
+        if (!known.has(day.name)) continue;
+        if (table === "run") await pruneKeys(params, day);
+        const isDone = await change(
+          { ...params, link, day, isToBeKnown: false },
+          sql.dropDay(day, since),
+        );
+        // The rest of the day waits for a later pass: runs must not go before their outcomes.
+        if (!isDone) break;
+        dropped += 1;
+      }
     }
-  }
-  return dropped;
+    return dropped;
+  });
 }
 
 async function pruneKeys(params: DaysParams, { from, to }: sql.Day): Promise<void> {
@@ -78,28 +86,23 @@ async function pruneKeys(params: DaysParams, { from, to }: sql.Day): Promise<voi
   }
 }
 
-async function knownDays(params: DaysParams): Promise<Set<string>> {
-  const rows = await ask(params, sql.PARTITIONS, { schema: params.schema });
-  return new Set(rows.map((row) => String(row.name)));
-}
-
 /** False: somebody else had it locked, or did it. */
 async function change(
-  params: DaysParams,
-  day: sql.Day,
+  params: DaysParams & {
+    readonly link: TransactionLink;
+    readonly day: sql.Day;
+    readonly isToBeKnown: boolean;
+  },
   statements: readonly string[],
 ): Promise<boolean> {
-  const isAttached = async (query: Query) => {
-    const names = await knownDays({ ...params, query });
-    return names.has(day.name);
-  };
-  const wasAttached = await isAttached(params.query);
+  const { link, schema, dialect, day, isToBeKnown } = params;
   try {
-    return await inTransaction(params.source, async (query) => {
+    return await link.transaction(async (query) => {
       await query(LOCK_TIMEOUT);
-      await query("select pg_advisory_xact_lock(hashtext($1))", [`holdfast:${params.schema}`]);
-      if ((await isAttached(query)) !== wasAttached) return false;
-      for (const text of statements) await query(fillIn(text, params.dialect));
+      await query("select pg_advisory_xact_lock(hashtext($1))", [`holdfast:${schema}`]);
+      const known = await knownDays({ ...params, query });
+      if (known.has(day.name) === isToBeKnown) return false;
+      for (const text of statements) await query(fillIn(text, dialect));
       return true;
     });
   } catch (error) {
@@ -108,11 +111,35 @@ async function change(
   }
 }
 
+async function withLink<T>(
+  { source }: DaysParams,
+  work: (link: TransactionLink) => Promise<T>,
+): Promise<T> {
+  const link = await transactionLink(source);
+  try {
+    return await work(link);
+  } finally {
+    await link.end();
+  }
+}
+
+async function knownDays(params: DaysParams): Promise<Set<string>> {
+  const rows = await ask(params, sql.PARTITIONS, { schema: params.schema });
+  return new Set(rows.map((row) => String(row.name)));
+}
+
 function ask({ dialect, query }: DaysParams, template: string, values: Row): Promise<Row[]> {
   const { text, parameters } = numbered(template, dialect);
   return query(
     text,
     parameters.map((name) => values[name]),
+  );
+}
+
+function daysAhead(now: number): sql.Day[] {
+  const today = Math.floor(now / DAY_MS);
+  return PARTITIONED.flatMap((table) =>
+    Array.from({ length: DAYS_AHEAD }, (_, ahead) => dayOf(table, today + ahead)),
   );
 }
 

@@ -17,6 +17,8 @@ import {
   type Row,
   unavailable,
 } from "./postgres.js";
+import { plainArray, textArray } from "./postgres-array.js";
+import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
 import { dropDays, firstDays, makeDays } from "./postgres-days.js";
 import {
   isSameEnd,
@@ -59,16 +61,19 @@ export class PostgresStore implements store.Store {
   readonly #dialect: Dialect;
   readonly #statements = new Map<string, Statement & { readonly name: string }>();
   readonly #lanes = new Map<string, number>();
-  readonly #policies = new Map<string, number>();
+  /** By identity: a policy is made once with its job. */
+  readonly #policies = new WeakMap<Policy, number>();
   readonly #listeners = new Set<store.WakeListener>();
   readonly #work: PostgresLink;
   readonly #beat: PostgresLink;
+  readonly #bound: ClaimBound;
   #isClosed = false;
 
   constructor({ source, schema, clock, migrate, now }: PostgresStoreParams) {
     this.#source = source;
     this.#schema = schema;
     this.#clock = clock;
+    this.#bound = new ClaimBound(clock);
     this.#migrate = migrate;
     this.#now = now;
     this.#dialect = {
@@ -96,6 +101,7 @@ export class PostgresStore implements store.Store {
           version === null
             ? `The schema "${this.#schema}" has no Holdfast tables; run \`holdfast migrate\` or set migrate: "auto".`
             : `The tables are of version ${version.version} and need a newer Holdfast; this one knows version ${SCHEMA_VERSION}.`,
+          version?.version ?? null,
         );
       }
       if (this.#migrate === "auto") await makeDays(await this.#days());
@@ -166,22 +172,33 @@ export class PostgresStore implements store.Store {
 
   async exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
     const link = this.#beat.inFlight < this.#work.inFlight ? this.#beat : this.#work;
+    const { holder, token, jobs, queues, wantsSuspect } = params;
+    const limit = wantsSuspect ? Math.min(params.limit, 1) : params.limit;
+    const appetite = `${wantsSuspect} ${queues} ${jobs}`;
+    const low = this.#bound.low(appetite);
     const [row] = await this.#try("exchange", link, sql.EXCHANGE, {
-      settlements: JSON.stringify(params.settlements.map(toSettlementRow)),
-      holder: params.holder,
-      shard: params.holder * 2 + (link === this.#beat ? 1 : 0),
-      token: params.token,
-      jobs: params.jobs,
-      queues: params.queues,
-      limit: params.wantsSuspect ? Math.min(params.limit, 1) : params.limit,
-      suspect: params.wantsSuspect,
+      ...settlementArrays(onceEach(params.settlements)),
+      holder,
+      token,
+      jobs,
+      queues,
+      limit,
+      low,
+      shard: holder * 2 + (link === this.#beat ? 1 : 0),
+      suspect: wantsSuspect,
     });
     const unapplied = ((row?.unapplied ?? []) as [string, number][]).map(([id, fence]) => ({
       id,
       fence,
     }));
     const stale = await this.#staleAmong(unapplied, params.settlements);
-    return { claims: claimsOf(row), stale };
+    const claims = claimsOf(row);
+    const count = claims.reduce((sum, { runs }) => sum + runs.length, 0);
+    const head = row?.head === null || row?.head === undefined ? null : String(row.head);
+    if (limit > 0) this.#bound.saw({ appetite, low, limit, count, head });
+    if (count === limit || low === FROM_THE_START) return { claims, stale };
+    const rest = await this.exchange({ ...params, settlements: [], limit: limit - count });
+    return { claims: [...claims, ...rest.claims], stale };
   }
 
   /** What was applied before, its answer lost, is not stale; only history can tell. */
@@ -358,7 +375,7 @@ export class PostgresStore implements store.Store {
     return {
       id: run.id,
       lane: this.#lanes.get(laneKey(run)),
-      policy: this.#policies.get(policyDigest(run.policy)),
+      policy: this.#policies.get(run.policy),
       version: run.version,
       priority: run.priority,
       mode: modeCode(run.mode),
@@ -374,13 +391,13 @@ export class PostgresStore implements store.Store {
 
   /** A duplicate id means that some of these were committed before and the answer was lost. */
   async #storeOnce(rows: readonly Row[]): Promise<void> {
-    const runs = JSON.stringify(rows);
+    const runs = runArrays(rows);
     await this.#patiently("enqueue", async () => {
       try {
-        await this.#once(this.#work, sql.ENQUEUE, { runs });
+        await this.#once(this.#work, sql.ENQUEUE, runs);
       } catch (error) {
         if (!(error instanceof LinkFailure && error.code === UNIQUE_VIOLATION)) throw error;
-        await this.#once(this.#work, sql.ENQUEUE_MISSING, { runs });
+        await this.#once(this.#work, sql.ENQUEUE_MISSING, runs);
       }
     });
   }
@@ -404,8 +421,7 @@ export class PostgresStore implements store.Store {
             const found = await this.#takeKeys(keyed, ask);
             const isRefused = answersOf(runs, found).some((answer) => "conflict" in answer);
             if (isRefused) await query("rollback");
-            else if (keyless.length > 0)
-              await ask(sql.ENQUEUE_MISSING, { runs: JSON.stringify(keyless) });
+            else if (keyless.length > 0) await ask(sql.ENQUEUE_MISSING, runArrays(keyless));
             return found;
           })
         : this.#takeKeys(keyed, (template, params) => this.#once(this.#work, template, params)),
@@ -451,7 +467,7 @@ export class PostgresStore implements store.Store {
   ): Promise<void> {
     for (const run of runs) {
       if (!this.#lanes.has(laneKey(run))) await this.#lane(run.queue, run.job);
-      if (!this.#policies.has(policyDigest(run.policy))) await this.#policyId(run.policy);
+      if (!this.#policies.has(run.policy)) await this.#policyId(run.policy);
     }
   }
 
@@ -463,15 +479,14 @@ export class PostgresStore implements store.Store {
 
   async #policyId(policy: Policy): Promise<number> {
     const { leaseMs, timeoutMs, retry } = policy;
-    const digest = policyDigest(policy);
     const [row] = await this.#repeat("enqueue", sql.ENSURE_POLICY, {
-      digest,
+      digest: policyDigest(policy),
       leaseMs,
       timeoutMs,
       ...retry,
       onLost: ON_LOST.indexOf(policy.onLost),
     });
-    this.#policies.set(digest, Number(row?.id));
+    this.#policies.set(policy, Number(row?.id));
     return Number(row?.id);
   }
 
@@ -587,6 +602,13 @@ export class PostgresStore implements store.Store {
   }
 }
 
+/** The same run settled twice in one exchange would be written twice. */
+function onceEach(settlements: readonly store.Settlement[]): readonly store.Settlement[] {
+  const seen = new Set(settlements.map(({ id, fence }) => `${id} ${fence}`));
+  if (seen.size === settlements.length) return settlements;
+  return settlements.filter(({ id, fence }) => seen.delete(`${id} ${fence}`));
+}
+
 function claimsOf(row: Row | undefined): readonly store.Claim[] {
   return ((row?.claims ?? []) as Parameters<typeof toClaim>[0][]).map(toClaim);
 }
@@ -601,7 +623,7 @@ function describe(what: string, error: unknown, { wasUnknown }: { wasUnknown: bo
 }
 
 function laneKey({ queue, job }: { readonly queue: string; readonly job: string }): string {
-  return JSON.stringify([queue, job]);
+  return `${queue}\n${job}`;
 }
 
 function digest(text: string): string {
@@ -610,4 +632,44 @@ function digest(text: string): string {
     hash = BigInt.asUintN(64, (hash ^ BigInt(text.charCodeAt(at))) * 0x100000001b3n);
   }
   return hash.toString(36);
+}
+
+function settlementArrays(settlements: readonly store.Settlement[]): Row {
+  const { plain, texts } = columnsOf(settlements.map(toSettlementRow));
+  return {
+    ids: plain("id"),
+    fences: plain("fence"),
+    statuses: plain("status"),
+    ends: plain("ended"),
+    modes: plain("mode"),
+    ranMs: plain("ranMs"),
+    delayMs: plain("delayMs"),
+    refunds: plain("refund"),
+    results: texts("result"),
+    errors: texts("error"),
+  };
+}
+
+function runArrays(rows: readonly Row[]): Row {
+  const { plain, texts } = columnsOf(rows);
+  return {
+    ids: plain("id"),
+    lanes: plain("lane"),
+    policies: plain("policy"),
+    versions: plain("version"),
+    priorities: plain("priority"),
+    modes: plain("mode"),
+    dueAt: plain("dueAt"),
+    delayMs: plain("delayMs"),
+    tags: textArray(rows.map(({ tags }) => (tags === null ? null : textArray(tags as string[])))),
+    inputs: texts("input"),
+  };
+}
+
+function columnsOf(rows: readonly Row[]) {
+  return {
+    plain: (member: string) =>
+      plainArray(rows.map((row) => (row[member] ?? null) as number | string | null)),
+    texts: (member: string) => textArray(rows.map((row) => (row[member] ?? null) as string | null)),
+  };
 }

@@ -48,6 +48,8 @@ const SETTINGS = "set enable_seqscan = off; set jit = off";
 
 type Connection = {
   readonly client: Client | PoolClient;
+  /** Sends when it may: a client that does not pipeline takes one statement at a time. */
+  readonly inTurn: <T>(send: () => Promise<T>) => Promise<T>;
   /** Whether the session is ours alone: settings, LISTEN and prepared statements stay with it. */
   readonly isOwnSession: boolean;
   /** Ends it, once; in good order if it is given back whole. */
@@ -151,7 +153,7 @@ export class PostgresLink {
 }
 
 async function ask(
-  { client, isOwnSession }: Connection,
+  { client, inTurn, isOwnSession }: Connection,
   params: {
     readonly name?: string;
     readonly text: string;
@@ -159,12 +161,13 @@ async function ask(
     readonly timeoutMs?: number;
   },
 ): Promise<{ rows: Row[]; rowCount: number }> {
-  const answer = await client.query({
+  const config = {
     ...(params.name === undefined || !isOwnSession ? {} : { name: params.name }),
     text: params.text,
     values: params.values as unknown[],
     query_timeout: params.timeoutMs ?? STATEMENT_TIMEOUT_MS,
-  } as never);
+  };
+  const answer = await inTurn(() => client.query(config as never) as Promise<unknown>);
   const { rows, rowCount } = answer as unknown as { rows: Row[]; rowCount: number | null };
   return { rows, rowCount: rowCount ?? 0 };
 }
@@ -178,6 +181,14 @@ function failureOf(error: unknown): LinkFailure {
 async function connect(source: PostgresSource): Promise<Connection> {
   const client = typeof source === "string" ? await newClient(source) : await source.connect();
   client.on("error", () => undefined);
+  const isPipelined = (client as { pipeline?: unknown }).pipeline === true;
+  let last: Promise<unknown> = Promise.resolve();
+  const inTurn = <T>(send: () => Promise<T>): Promise<T> => {
+    if (isPipelined) return send();
+    const sent = last.then(send, send);
+    last = sent;
+    return sent;
+  };
   let ending: Promise<void> | undefined;
   const end = () => {
     ending ??= release(client);
@@ -186,7 +197,7 @@ async function connect(source: PostgresSource): Promise<Connection> {
   try {
     const isOwnSession = await hasOwnSession(client);
     if (isOwnSession) await client.query(SETTINGS);
-    return { client, isOwnSession, end };
+    return { client, inTurn, isOwnSession, end };
   } catch (error) {
     await end();
     throw error;
@@ -224,14 +235,14 @@ async function release(client: Client | PoolClient): Promise<void> {
 
 export type Query = (text: string, values?: readonly unknown[]) => Promise<Row[]>;
 
-/**
- * Runs `work` in a transaction on a connection of its own: pipelined ones must not be mixed with
- * one. Until the commit is sent, every failure is certain: nothing changed.
- */
-export async function inTransaction<T>(
-  source: PostgresSource,
-  work: (query: Query) => Promise<T>,
-): Promise<T> {
+/** A connection of its own for transactions: pipelined ones must not be mixed with one. */
+export type TransactionLink = {
+  /** Until the commit is sent, every failure is certain: nothing changed. */
+  transaction<T>(work: (query: Query) => Promise<T>): Promise<T>;
+  end(): Promise<void>;
+};
+
+export async function transactionLink(source: PostgresSource): Promise<TransactionLink> {
   const connection = await connect(source).catch((error: unknown) => {
     throw new LinkFailure(error, failureOf(error).code, true);
   });
@@ -244,17 +255,33 @@ export async function inTransaction<T>(
         throw new LinkFailure(cause, code, isCertain || !isCommitting);
       },
     );
+  return {
+    end: connection.end,
+    async transaction(work) {
+      isCommitting = false;
+      try {
+        await query("begin");
+        const value = await work(query);
+        isCommitting = true;
+        await query("commit");
+        return value;
+      } catch (error) {
+        await query("rollback").catch(() => undefined);
+        throw error;
+      }
+    },
+  };
+}
+
+export async function inTransaction<T>(
+  source: PostgresSource,
+  work: (query: Query) => Promise<T>,
+): Promise<T> {
+  const link = await transactionLink(source);
   try {
-    await query("begin");
-    const value = await work(query);
-    isCommitting = true;
-    await query("commit");
-    return value;
-  } catch (error) {
-    await query("rollback").catch(() => undefined);
-    throw error;
+    return await link.transaction(work);
   } finally {
-    await connection.end();
+    await link.end();
   }
 }
 

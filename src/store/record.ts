@@ -14,6 +14,24 @@ import type { AttemptRecord, Claim, RunRecord, Settlement } from "./store.js";
 
 type Row = Record<string, unknown>;
 
+// What the reaper writes as the error of an attempt. Nobody else writes these texts: by them a run
+// that was taken from its holder is told apart from one that its holder settled.
+export const LOST_ERROR = JSON.stringify({
+  code: "LEASE_EXPIRED",
+  name: "LeaseExpired",
+  message: "The holder fell silent and its lease expired.",
+});
+export const TIMEOUT_ERROR = JSON.stringify({
+  code: "TIMEOUT",
+  name: "TimeoutError",
+  message: "The attempt ran for longer than its timeout.",
+});
+export const CANCEL_ERROR = JSON.stringify({
+  code: "CANCEL_ENFORCED",
+  name: "CancelEnforced",
+  message: "The run was cancelled and its holder did not end it in time.",
+});
+
 /** Terminal states as the tables store them; a live run has no outcome row. */
 const TERMINAL_CODES = { completed: 1, failed: 2, cancelled: 3 } as const;
 const STATUS_BY_CODE: Readonly<Record<number, RunStatus>> = {
@@ -106,17 +124,24 @@ export function toClaim(row: ClaimRow): Claim {
 
 /** A settlement as the statements take it: -1 is "pending again". */
 export function toSettlementRow(settlement: Settlement): Row {
-  const { id, fence, mode, ranMs, error } = settlement;
-  const common = { id, fence, mode: modeCode(mode), ranMs: Math.max(0, Math.round(ranMs)), error };
-  return settlement.to === "pending"
-    ? {
-        ...common,
-        status: -1,
-        ended: ATTEMPT_ENDS.indexOf(settlement.end),
-        delayMs: Math.max(0, Math.round(settlement.delayMs)),
-        refund: settlement.isRefund ? 1 : 0,
-      }
-    : { ...common, status: statusCode(settlement.to), result: settlement.result };
+  const { id, fence } = settlement;
+  const mode = modeCode(settlement.mode);
+  const ranMs = Math.max(0, Math.round(settlement.ranMs));
+  if (settlement.to !== "pending") {
+    const { result, error } = settlement;
+    return { id, fence, status: statusCode(settlement.to), mode, ranMs, result, error };
+  }
+  return {
+    id,
+    fence,
+    status: -1,
+    mode,
+    ranMs,
+    error: settlement.error,
+    ended: ATTEMPT_ENDS.indexOf(settlement.end),
+    delayMs: Math.max(0, Math.round(settlement.delayMs)),
+    refund: settlement.isRefund ? 1 : 0,
+  };
 }
 
 /**

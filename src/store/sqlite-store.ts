@@ -5,7 +5,14 @@
 import { MigrationError } from "../core/errors.js";
 import type { Chance, Clock } from "../core/ports.js";
 import { retryDelayMs } from "../core/retry.js";
-import { MODES, ON_LOST, type Policy, REFUNDS_MAX, type RunId } from "../core/run.js";
+import {
+  MODES,
+  ON_LOST,
+  type Policy,
+  PRIORITY_STEP_MS,
+  REFUNDS_MAX,
+  type RunId,
+} from "../core/run.js";
 import { answersOf, firstOfEachKey, type KeyHolder } from "./keys.js";
 import {
   modeCode,
@@ -19,10 +26,12 @@ import {
 import * as sql from "./sql/sqlite.js";
 import { CREATE_SCHEMA, SCHEMA_VERSION } from "./sql/sqlite-schema.js";
 import { type Dialect, fillIn } from "./sql/template.js";
-import { type Row, SqliteFile, type SqliteSource } from "./sqlite.js";
+import { type Row, SqliteFile, type SqliteSource, sqliteCode } from "./sqlite.js";
 import type * as store from "./store.js";
 
 const DATABASE_CLOCK = "cast(unixepoch('subsec') * 1000 as integer)";
+/** SQLITE_CONSTRAINT. */
+const CONSTRAINT = 19;
 const ENDED_FAILED = 0;
 const ENDED_LOST = 1;
 const ENDED_TIMEOUT = 2;
@@ -79,7 +88,8 @@ export class SqliteStore implements store.Store {
   readonly #now: (() => number) | undefined;
   readonly #dialect: Dialect;
   readonly #lanes = new Map<string, number>();
-  readonly #policies = new Map<string, number>();
+  /** By identity: a policy is made once with its job. */
+  readonly #policies = new WeakMap<Policy, number>();
   readonly #listeners = new Set<store.WakeListener>();
 
   constructor(params: SqliteStoreParams) {
@@ -99,6 +109,7 @@ export class SqliteStore implements store.Store {
         version
           ? `The tables are of version ${version.version} and need a newer Holdfast; this one knows version ${SCHEMA_VERSION}.`
           : 'The file has no Holdfast tables; run `holdfast migrate` or set migrate: "auto".',
+        version ? Number(version.version) : null,
       );
     }
   }
@@ -166,13 +177,7 @@ export class SqliteStore implements store.Store {
       }
       const answers = answersOf(runs, holders);
       if (isAtomic && answers.some((answer) => "conflict" in answer)) throw new Refused(answers);
-      const rows = fresh.map((run) => this.#enqueueRow(run));
-      const stored = this.#file
-        .all(sql.INSERT_RUNS, { rows: JSON.stringify(rows), now })
-        .map((row) => row.id);
-      const ids = JSON.stringify(stored);
-      this.#file.run(sql.READY_NEW_RUNS, { ids, now });
-      this.#file.run(sql.DELAY_NEW_RUNS, { ids, now });
+      this.#insert(fresh, now);
       return answers;
     });
     return storing.catch((error: unknown) => {
@@ -567,44 +572,73 @@ export class SqliteStore implements store.Store {
     return { id: run.id, run: String(holder.run), inputHash: String(holder.input_hash) };
   }
 
-  #enqueueRow(run: store.NewRun): Row {
-    return {
-      id: run.id,
-      lane: this.#lane(run.queue, run.job),
-      policy: this.#policy(run.policy),
-      version: run.version,
-      priority: run.priority,
-      mode: modeCode(run.mode),
-      dueAt: run.dueAt,
-      delayMs: run.delayMs,
-      key: run.key?.key,
-      tags: run.tags.length === 0 ? undefined : run.tags,
-      input: run.input,
-    };
+  #insert(runs: readonly store.NewRun[], now: number): void {
+    const rows = runs.map((run) => [
+      run.id,
+      run.dueAt ?? now + run.delayMs,
+      this.#lane(run.queue, run.job),
+      this.#policy(run.policy),
+      run.version,
+      run.priority,
+      modeCode(run.mode),
+      run.key?.key ?? null,
+      run.tags.length === 0 ? null : JSON.stringify(run.tags),
+      run.input,
+    ]);
+    const isStored = this.#insertRows(rows, now);
+    const ready: unknown[] = [];
+    const delayed: unknown[] = [];
+    for (const [id, dueAt, lane, policy, , priority] of rows as [
+      RunId,
+      number,
+      number,
+      number,
+      number,
+      number,
+    ][]) {
+      if (!isStored(id)) continue;
+      if (dueAt <= now) ready.push([id, dueAt - priority * PRIORITY_STEP_MS, lane, policy]);
+      else delayed.push([id, dueAt, lane, policy, priority]);
+    }
+    if (ready.length > 0) this.#file.run(sql.READY_NEW_RUNS, { rows: JSON.stringify(ready) });
+    if (delayed.length > 0) this.#file.run(sql.DELAY_NEW_RUNS, { rows: JSON.stringify(delayed) });
+  }
+
+  /** Answers which of the rows are new; as ids are made once, that is nearly always all of them. */
+  #insertRows(rows: readonly unknown[], now: number): (id: RunId) => boolean {
+    const params = { rows: JSON.stringify(rows), now };
+    try {
+      this.#file.run(sql.INSERT_RUNS, params);
+      return () => true;
+    } catch (error) {
+      if (sqliteCode(error) !== CONSTRAINT) throw error;
+      const stored = new Set(this.#file.all(sql.INSERT_MISSING_RUNS, params).map((row) => row.id));
+      return (id) => stored.has(id);
+    }
   }
 
   #lane(queue: string, job: string): number {
-    return this.#remembered(this.#lanes, JSON.stringify([queue, job]), sql.ENSURE_LANE, {
-      queue,
-      job,
-    });
+    const key = `${queue}\n${job}`;
+    const known = this.#lanes.get(key);
+    return known ?? this.#remembered(this.#lanes, key, sql.ENSURE_LANE, { queue, job });
   }
 
   #policy(policy: Policy): number {
-    const { leaseMs, timeoutMs, retry } = policy;
-    const digest = policyDigest(policy);
-    return this.#remembered(this.#policies, digest, sql.ENSURE_POLICY, {
-      digest,
+    const known = this.#policies.get(policy);
+    if (known !== undefined) return known;
+    const { leaseMs, timeoutMs, retry, onLost } = policy;
+    return this.#remembered(this.#policies, policy, sql.ENSURE_POLICY, {
+      digest: policyDigest(policy),
       leaseMs,
       timeoutMs,
       ...retry,
-      onLost: ON_LOST.indexOf(policy.onLost),
+      onLost: ON_LOST.indexOf(onLost),
     });
   }
 
   /** Remembered only once committed: an id from a transaction that was rolled back is nobody's. */
-  #remembered(known: Map<string, number>, key: string, template: string, params: Row): number {
-    const id = known.get(key) ?? Number(this.#file.get(template, params)?.id);
+  #remembered<Key>(known: Cache<Key>, key: Key, template: string, params: Row): number {
+    const id = Number(this.#file.get(template, params)?.id);
     this.#toRemember.push(() => known.set(key, id));
     return id;
   }
@@ -652,6 +686,8 @@ export class SqliteStore implements store.Store {
       });
   }
 }
+
+type Cache<Key> = { set(key: Key, id: number): unknown };
 
 /** Rolls a batch back that is to be stored whole or not at all. */
 class Refused extends Error {

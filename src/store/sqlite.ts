@@ -226,6 +226,7 @@ const RESULT_CODES: Readonly<Record<string, number>> = {
   IOERR: 10,
   CORRUPT: 11,
   FULL: 13,
+  CONSTRAINT: 19,
   CANTOPEN: 14,
   NOTADB: 26,
 };

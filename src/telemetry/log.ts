@@ -71,6 +71,11 @@ export function logEvents(logger: Logger): Emit {
   };
 }
 
+/** Whether a line of this event would be written. */
+export function logs(logger: Logger): (name: EventName) => boolean {
+  return (name) => logger.isLevelEnabled?.(LINES[name][0]) !== false;
+}
+
 const RANK = { debug: 10, info: 20, warn: 30, error: 40, silent: 100 } as const;
 export type LogLevel = keyof typeof RANK;
 export const LOG_LEVELS = Object.keys(RANK) as readonly LogLevel[];

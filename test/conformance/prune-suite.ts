@@ -84,6 +84,7 @@ export function pruneSuite(test: SceneTest): void {
     const lost = await scene.claimOne();
     await scene.loseAll();
     scene.advance(KEEP_MS + 5 * DAY_MS);
+    await scene.poll();
     const before = await scene.portrait(lost.id);
     await pruneAll(scene);
     expect(await scene.portrait(lost.id)).toEqual(before);

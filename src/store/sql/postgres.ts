@@ -5,6 +5,8 @@
 // turn quadratic when a table was analysed while empty. Rows travel as one JSON value each way:
 // half of a client's work was the row protocol.
 
+import { CANCEL_ERROR, LOST_ERROR, TIMEOUT_ERROR } from "../record.js";
+
 const CLAIMS_JSON = /* sql */ `
   select json_agg(json_build_object(
     'fence', c.fence, 'job', l.job, 'queue', l.queue, 'attempt', c.attempt, 'isSuspect', c.suspect,
@@ -28,9 +30,9 @@ const CLAIMS_JSON = /* sql */ `
 export const EXCHANGE = /* sql */ `
 with now as materialized (select {now} as at),
 sent as materialized (
-  select * from json_to_recordset(:settlements::json) as s (
-    id uuid, fence bigint, status smallint, ended smallint, mode smallint, "ranMs" bigint,
-    "delayMs" bigint, refund smallint, result text, error text)
+  select * from unnest(:ids::uuid[], :fences::bigint[], :statuses::smallint[], :ends::smallint[], :modes::smallint[],
+    :ranMs::bigint[], :delayMs::bigint[], :refunds::smallint[], :results::text[], :errors::text[])
+    as s (id, fence, status, ended, mode, "ranMs", "delayMs", refund, result, error)
 ),
 locked as materialized (
   select * from {lease} where fence = any(array(select distinct fence from sent)) for update
@@ -96,7 +98,8 @@ head as materialized (
   from {lane} l
   left join {queue} q on q.name = l.queue,
     lateral (
-      select r.sort_at from {ready} r where r.lane = l.id and r.suspect = :suspect
+      select r.sort_at from {ready} r
+      where r.lane = l.id and r.suspect = :suspect and r.sort_at >= :low::bigint
       order by r.sort_at, r.id limit 1) h
   where :limit::int > 0 and l.job = any(:jobs::text[])
     and (:queues::text[] is null or l.queue = any(:queues::text[])) and q.paused_at is null
@@ -104,7 +107,8 @@ head as materialized (
 taken as materialized (
   select x.* from (select lane from head order by sort_at) l,
     lateral (
-      select r.ctid as tid, r.* from {ready} r where r.lane = l.lane and r.suspect = :suspect
+      select r.ctid as tid, r.* from {ready} r
+      where r.lane = l.lane and r.suspect = :suspect and r.sort_at >= :low::bigint
       order by r.sort_at, r.id limit :limit for update skip locked) x
   limit :limit
 ),
@@ -126,6 +130,7 @@ granted as (
 select
   (select json_agg(json_build_array(s.id, s.fence)) from sent s
     where not exists (select from valid v where v.id = s.id and v.fence = s.fence)) as unapplied,
+  (select min(sort_at)::text from head) as head,
   (${CLAIMS_JSON}) as claims`;
 
 /** What history knows of the end of these grants. */
@@ -146,14 +151,14 @@ select (${CLAIMS_JSON}) as claims`;
 const enqueueRuns = (onConflict: string) => /* sql */ `
 with now as materialized (select {now} as at),
 input as materialized (
-  select * from json_to_recordset(:runs::json) as i (
-    id uuid, lane int, policy int, version int, priority smallint, mode smallint, "dueAt" bigint,
-    "delayMs" bigint, tags text[], input text)
+  select * from unnest(:ids::uuid[], :lanes::int[], :policies::int[], :versions::int[], :priorities::smallint[],
+    :modes::smallint[], :dueAt::bigint[], :delayMs::bigint[], :tags::text[], :inputs::text[])
+    as i (id, lane, policy, version, priority, mode, "dueAt", "delayMs", tags, input)
 ),
 stored as (
   insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, tags, input)
   select i.id, now.at, coalesce(i."dueAt", now.at + i."delayMs"), i.lane, i.policy, i.version, i.priority,
-    i.mode, i.tags, i.input
+    i.mode, i.tags::text[], i.input
   from input i cross join now ${onConflict}
   returning id, due_at, lane, policy, priority
 ),
@@ -316,15 +321,12 @@ judged as materialized (
     case when over_time then 2 else 1 end as ended,
     floor(least(max_ms, delay_ms * exp(least((attempt - 1) * ln(factor), 50)))
       * (1 - jitter * ((:chance::float8 + place * 0.618034) - floor(:chance::float8 + place * 0.618034))))::bigint as backoff_ms,
-    case when over_time
-      then '{"code":"TIMEOUT","name":"TimeoutError","message":"The attempt ran for longer than its timeout."}'
-      else '{"code":"LEASE_EXPIRED","name":"LeaseExpired","message":"The holder fell silent and its lease expired."}'
-    end as error
+    case when over_time then '${TIMEOUT_ERROR}' else '${LOST_ERROR}' end as error
   from lost l
 ),
 finished as (
   insert into {outcome} (id, fence, started_at, finished_at, lane, holder, attempt, extra, status, error)
-  select id, fence, claimed_at, now.at, lane, holder, attempt, extra, verdict, case when verdict = 2 then error end
+  select id, fence, claimed_at, now.at, lane, holder, attempt, extra, verdict, error
   from judged cross join now where verdict > 0
 ),
 counted as (
@@ -378,8 +380,8 @@ shrunk as (
   where k.fence = any(array(select fence from overdue except select fence from emptied))
 ),
 finished as (
-  insert into {outcome} (id, fence, started_at, finished_at, lane, holder, attempt, extra, status)
-  select id, fence, claimed_at, now.at, lane, holder, attempt, extra, 3 from overdue cross join now
+  insert into {outcome} (id, fence, started_at, finished_at, lane, holder, attempt, extra, status, error)
+  select id, fence, claimed_at, now.at, lane, holder, attempt, extra, 3, '${CANCEL_ERROR}' from overdue cross join now
 ),
 counted as (
   insert into {rollup} as t (hour_at, lane, mode, status, shard, runs, ran_ms)

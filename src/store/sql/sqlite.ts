@@ -87,24 +87,24 @@ select json_object(
 from {lease} c join {lane} l on l.id = c.lane join {policy} p on p.id = c.policy
 where c.holder = :holder and c.token = :token order by c.fence`;
 
-export const INSERT_RUNS = /* sql */ `
+const RUN_ROWS = /* sql */ `
 insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, key, tags, input)
-select value ->> 'id', :now, coalesce(value ->> 'dueAt', :now + (value ->> 'delayMs')), value ->> 'lane',
-  value ->> 'policy', value ->> 'version', value ->> 'priority', value ->> 'mode', value ->> 'key',
-  value -> 'tags', value ->> 'input'
-from json_each(:rows) where true
-on conflict do nothing
-returning id`;
+select value ->> 0, :now, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
+  value ->> 8, value ->> 9
+from json_each(:rows) where true`;
+
+export const INSERT_RUNS = RUN_ROWS;
+
+/** The slower form, for a batch of which some were stored before. */
+export const INSERT_MISSING_RUNS = `${RUN_ROWS} on conflict do nothing returning id`;
 
 export const READY_NEW_RUNS = /* sql */ `
 insert into {ready} (id, sort_at, lane, policy, ${COUNTERS}, suspect)
-select r.id, r.due_at - r.priority * 60000, r.lane, r.policy, 0, 0, 0, 0, 0, 0
-from json_each(:ids) m cross join {run} r on r.id = m.value where r.due_at <= :now`;
+select value ->> 0, value ->> 1, value ->> 2, value ->> 3, 0, 0, 0, 0, 0, 0 from json_each(:rows)`;
 
 export const DELAY_NEW_RUNS = /* sql */ `
 insert into {waiting} (id, wake_at, lane, policy, priority, ${COUNTERS}, suspect)
-select r.id, r.due_at, r.lane, r.policy, r.priority, 0, 0, 0, 0, 0, 0
-from json_each(:ids) m cross join {run} r on r.id = m.value where r.due_at > :now`;
+select value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, 0, 0, 0, 0, 0, 0 from json_each(:rows)`;
 
 export const TAKE_KEY = /* sql */ `
 insert into {key} (job, key, run, input_hash) values (:job, :key, :run, :inputHash)

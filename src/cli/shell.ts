@@ -1,0 +1,75 @@
+// What a command needs of the terminal: lines for people, or one JSON document; colours or none.
+// Standard output belongs to the answer; complaints go to standard error.
+
+import picocolors from "picocolors";
+
+/** What a shell script may rely on. */
+export const EXIT = {
+  done: 0,
+  /** The question was answered, and the answer is no. */
+  no: 1,
+  /** The command was called wrongly. */
+  usage: 2,
+  /** It could not be done. */
+  impossible: 3,
+} as const;
+
+export type Colours = ReturnType<typeof picocolors.createColors>;
+
+export class Shell {
+  readonly isJson: boolean;
+  readonly colours: Colours;
+  readonly #write: (text: string) => Promise<void>;
+
+  constructor(params: { readonly isJson: boolean }) {
+    this.isJson = params.isJson;
+    this.colours = picocolors.createColors(
+      !params.isJson && wantsColours(process.env, process.stdout.isTTY === true),
+    );
+    const { stdout, stderr } = process;
+    const write = stdout.write.bind(stdout);
+    this.#write = (text) =>
+      new Promise((resolve) => {
+        write(text, () => resolve());
+      });
+    // Whatever a user's code prints must not mix with the one document.
+    if (params.isJson) stdout.write = stderr.write.bind(stderr) as typeof stdout.write;
+  }
+
+  /** Lines for people; nothing where a program reads. */
+  async say(text: string): Promise<void> {
+    if (!this.isJson) await this.#write(`${text}\n`);
+  }
+
+  /** The one document for programs; nothing where a person reads. */
+  async answer(document: unknown): Promise<void> {
+    if (this.isJson) await this.#write(`${JSON.stringify(document)}\n`);
+  }
+
+  /** A warning or an error, which is never part of the answer. */
+  complain(text: string): void {
+    process.stderr.write(`${text}\n`);
+  }
+}
+
+/** NO_COLOR (https://no-color.org) wins; a pipe gets none unless FORCE_COLOR asks for them. */
+export function wantsColours(
+  env: Readonly<Record<string, string | undefined>>,
+  isTerminal: boolean,
+): boolean {
+  if (env.NO_COLOR) return false;
+  if (env.FORCE_COLOR) return env.FORCE_COLOR !== "0";
+  return isTerminal && env.TERM !== "dumb";
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: taking them out is the point.
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g;
+
+/** Stored text on one line, without anything that could steer a terminal. */
+export function plain(text: string): string {
+  return text.replace(CONTROL, (character) => (/\s/.test(character) ? " " : "\uFFFD"));
+}
+
+export function cut(text: string, lengthMax: number): string {
+  return text.length > lengthMax ? `${text.slice(0, lengthMax - 1)}…` : text;
+}

@@ -1,0 +1,56 @@
+// What the program around an instance decides for it: the command line loads a file that makes the
+// `Holdfast`, and its flags have to reach that constructor. They travel through a registered symbol,
+// since the file may import another copy of this package than the command line itself is.
+
+import path from "node:path";
+import type { Logger } from "../telemetry/log.js";
+import { type Config, type Environment, type HoldfastOptions, readConfig } from "./config.js";
+
+export type Surroundings = {
+  /** A flag: wins over the option in code. */
+  readonly database?: string;
+  /** Where relative `sqlite:` paths begin. Left out: the working directory. */
+  readonly folder?: string;
+  /** For instances whose code gives none. */
+  readonly logger?: Logger;
+  /** Wins over the option in code: a command that only looks changes no tables. */
+  readonly migrate?: "auto" | "check";
+  /** False: commands that only look never make a database. */
+  readonly mayCreate?: boolean;
+};
+
+const KEY = Symbol.for("holdfast.surroundings");
+
+/** Holds for every instance that this process makes from now on. */
+export function setSurroundings(surroundings: Surroundings): void {
+  Object.assign(globalThis, { [KEY]: surroundings });
+}
+
+export function surroundings(): Surroundings {
+  return (globalThis as { [KEY]?: Surroundings })[KEY] ?? {};
+}
+
+/** The configuration of an instance that is made in these surroundings. */
+export function readConfigWithin(
+  around: Surroundings,
+  options: HoldfastOptions,
+  env: Environment,
+): Config {
+  const { database, migrate, folder } = around;
+  const config = readConfig(
+    {
+      ...options,
+      ...(database === undefined ? {} : { database }),
+      ...(migrate === undefined ? {} : { migrate }),
+    },
+    env,
+  );
+  if (folder === undefined || typeof config.database !== "string") return config;
+  return { ...config, database: absoluteDatabase(config.database, folder) };
+}
+
+/** The same address with an absolute path, where it is one of a SQLite file. */
+export function absoluteDatabase(url: string, folder: string): string {
+  const [, file] = /^sqlite:(?!\/|:memory:$)(.+)$/.exec(url) ?? [];
+  return file === undefined ? url : `sqlite:${path.resolve(folder, file)}`;
+}

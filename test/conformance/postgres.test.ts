@@ -1,0 +1,524 @@
+// What is true of PostgreSQL alone: plans that stay right when statistics are wrong, how many
+// statements a verb costs, lost answers, broken connections, pools, locks and days of history.
+
+import pg from "pg";
+import { test as base, describe, expect } from "vitest";
+import { systemClock } from "../../src/adapters/clock.js";
+import { PostgresStore } from "../../src/store/postgres-store.js";
+import type { Store } from "../../src/store/store.js";
+import { POSTGRES_URL, postgresPlace } from "./places.js";
+import { completed, type Held, idsOf, LEASE_MS, retried, Scene } from "./scene.js";
+import { WatchedPool } from "./watched-pool.js";
+
+const DAY_MS = 86_400_000;
+const KEEP_MS = 30 * DAY_MS;
+
+type Watched = {
+  readonly scene: Scene;
+  readonly pool: WatchedPool;
+  readonly schema: string;
+  sql(text: string): Promise<pg.QueryResult>;
+};
+
+/** A scene whose first store talks through a watched pool. */
+const test = base.extend<{ watched: Watched }>({
+  watched: async ({ task: _ }, use) => {
+    const pool = new WatchedPool();
+    const place = await postgresPlace(pool.pool);
+    const scene = await Scene.start(place);
+    await use({ scene, pool, schema: place.schema, sql: place.sql });
+    await scene.end();
+    await pool.pool.end();
+  },
+});
+
+describe.skipIf(POSTGRES_URL === undefined)("PostgreSQL alone", () => {
+  describe("plans", plans);
+  describe("statements", statements);
+  describe("lost answers", lostAnswers);
+  describe("connections", connections);
+  describe("locks", locks);
+  describe("days", days);
+});
+
+function plans(): void {
+  test("a claim of 1 takes 1 when statistics were taken with one row in the table", async ({
+    watched: { scene, sql },
+  }) => {
+    await scene.enqueued(1);
+    await sql("analyze $schema.ready");
+    await scene.enqueued(100);
+    for (let times = 0; times < 8; times += 1)
+      expect(await scene.claim({ limit: 1 })).toHaveLength(1);
+    expect(await scene.store.runs({ status: "running", limit: 200 })).toHaveLength(8);
+  });
+
+  test("a claim takes its limit when statistics were taken with an empty table", async ({
+    watched: { scene, sql },
+  }) => {
+    await sql("vacuum analyze $schema.ready");
+    await sql("vacuum analyze $schema.lease");
+    await scene.enqueued(200);
+    for (const limit of [1, 50, 7]) expect(await scene.claim({ limit })).toHaveLength(limit);
+  });
+
+  test("plans that were made and kept while all tables were empty scan no large table later", async ({
+    watched: { scene, pool, schema, sql },
+  }) => {
+    const tables = ["ready", "waiting", "lease", "run", "outcome", "attempt", "key"];
+    for (const table of tables) await sql(`vacuum analyze $schema.${table}`);
+    const turn = async (limit: number) => {
+      const held = await scene.claim({ limit });
+      const [first, ...rest] = held;
+      await scene.settle(
+        ...(first ? [retried(first)] : []),
+        ...rest.map((each) => completed(each)),
+      );
+      await scene.poll();
+      await scene.store.promote({ limit: 100 });
+      await scene.store.reclaim({ limit: 100, chance: 0 });
+    };
+    for (let times = 0; times < 8; times += 1) await turn(10);
+    await scene.enqueued(1_500);
+    await scene.enqueued(500, { delayMs: 60_000 });
+    const scanned = async () => {
+      await pool.publishStatistics();
+      const { rows } = await sql(
+        `select sum(seq_tup_read)::int as rows from pg_stat_user_tables where schemaname = '${schema}'
+         and relname ~ '^(ready|waiting|run|outcome|attempt|key)'`,
+      );
+      return rows[0].rows as number;
+    };
+    const before = await scanned();
+    for (let times = 0; times < 3; times += 1) await turn(500);
+    expect((await scanned()) - before).toBe(0);
+  });
+
+  test("a claim reads as much with history, backlog and future as without", async ({
+    watched: { scene, pool, schema, sql },
+  }) => {
+    const reads = async () => {
+      await pool.publishStatistics();
+      const { rows } = await sql(
+        `select sum(coalesce(heap_blks_hit, 0) + coalesce(heap_blks_read, 0) + coalesce(idx_blks_hit, 0)
+           + coalesce(idx_blks_read, 0) + coalesce(toast_blks_hit, 0))::int as blocks
+         from pg_statio_user_tables where schemaname = '${schema}'`,
+      );
+      return rows[0].blocks as number;
+    };
+    let held: Held[] = [];
+    const costOfTurn = async () => {
+      await scene.enqueued(10);
+      await scene.settle(...held.map((each) => completed(each)));
+      held = await scene.claim({ limit: 10 });
+      const before = await reads();
+      await scene.settle(...held.map((each) => completed(each)));
+      held = await scene.claim({ limit: 10 });
+      return (await reads()) - before;
+    };
+    for (let times = 0; times < 8; times += 1) await costOfTurn();
+    const alone = await costOfTurn();
+    for (let times = 0; times < 3; times += 1) {
+      await scene.enqueued(1_000, { job: "other" });
+      await scene.enqueued(1_000, { delayMs: DAY_MS, priority: 100 });
+      await scene.enqueued(1_000, { job: "done" });
+      const done = await scene.claim({ jobs: ["done"], limit: 1_000 });
+      await scene.settle(...done.map((each) => completed(each)));
+    }
+    await sql("vacuum analyze $schema.ready");
+    const crowded = await costOfTurn();
+    expect(crowded).toBeLessThan(alone * 2);
+  });
+}
+
+function statements(): void {
+  test("every verb is one statement", async ({ watched: { scene, pool } }) => {
+    const { store, holder } = scene;
+    await scene.enqueued(5);
+    const held = await scene.claim({ limit: 3 });
+    const [one, two, three] = held as [Held, Held, Held];
+    const grants = held.map(({ id, fence }) => ({ id, fence }));
+    const verbs: Record<string, () => Promise<unknown>> = {
+      "enqueue one": () => scene.enqueued(1),
+      "enqueue many": () => scene.enqueued(100),
+      "enqueue with a free key": () =>
+        scene.enqueued(1, { key: { key: crypto.randomUUID(), inputHash: "h" } }),
+      exchange: () =>
+        store.exchange({
+          holder,
+          token: crypto.randomUUID(),
+          settlements: [completed(one), retried(two)],
+          limit: 10,
+          wantsSuspect: false,
+          jobs: ["study"],
+          queues: null,
+        }),
+      renew: () => store.renew({ holder, fences: [three.fence] }),
+      markStarted: () => store.markStarted(grants),
+      poll: () => scene.poll(),
+      promote: () => store.promote({ limit: 100 }),
+      reclaim: () => store.reclaim({ limit: 100, chance: 0 }),
+      enforceCancels: () => store.enforceCancels({ graceMs: 0 }),
+      "cancel a running run": () => store.cancel({ id: three.id }),
+      "cancel a waiting run": () => store.cancel({ id: two.id }),
+      retry: () => store.retry({ id: two.id }),
+      remove: () => store.remove({ id: one.id }),
+      run: () => store.run(one.id),
+      runs: () => store.runs({ limit: 10, status: "pending" }),
+      attempts: () => store.attempts(two.id),
+      terminal: () => store.terminal([one.id]),
+      claimsByToken: () => store.claimsByToken({ holder, token: crypto.randomUUID() }),
+      pauseQueue: () => store.pauseQueue({ queue: "slow", isPaused: true }),
+      retire: () => store.retire({ holder }),
+    };
+    const counts: Record<string, number> = {};
+    for (const [verb, ask] of Object.entries(verbs)) {
+      counts[verb] = (await pool.statementsOf(ask)).length;
+    }
+    expect(counts).toEqual(Object.fromEntries(Object.keys(verbs).map((verb) => [verb, 1])));
+  });
+
+  test("only a stale settlement and a taken key cost a second statement", async ({
+    watched: { scene, pool },
+  }) => {
+    await scene.enqueued(1, { key: { key: "k", inputHash: "h" } });
+    const held = await scene.claimOne();
+    await scene.loseAll();
+    expect(await pool.statementsOf(() => scene.settle(completed(held)))).toHaveLength(2);
+    const again = () => scene.enqueued(1, { key: { key: "k", inputHash: "h" } });
+    expect(await pool.statementsOf(again)).toHaveLength(2);
+  });
+
+  test("wake is a hint that reaches the listeners of other stores", async ({
+    watched: { scene },
+  }) => {
+    const other = await scene.open();
+    let woken = 0;
+    const wokenOnce = new Promise<void>((resolve) => {
+      other.onWake(() => {
+        woken += 1;
+        resolve();
+      });
+    });
+    await scene.announce("second", other);
+    await other.poll({ holder: 1, jobs: [], queues: null });
+    await scene.store.enqueue({ runs: [scene.run()], isAtomic: false, tellsOthers: true });
+    await wokenOnce;
+    expect(woken).toBe(1);
+  });
+}
+
+function lostAnswers(): void {
+  test("runs whose commit was not answered are stored once, with and without keys", async ({
+    watched: { scene, pool },
+  }) => {
+    await scene.enqueued(1);
+    for (const isAtomic of [false, true]) {
+      const plain = [scene.run(), scene.run()];
+      pool.loseAnswerTo(/insert into .*run /);
+      const store = scene.store;
+      expect(await store.enqueue({ runs: plain, isAtomic, tellsOthers: false })).toHaveLength(2);
+      const keyed = scene.run({ key: { key: `k-${isAtomic}`, inputHash: "h" } });
+      pool.loseAnswerTo(isAtomic ? /^commit/ : /insert into .*key /);
+      expect(await store.enqueue({ runs: [keyed], isAtomic, tellsOthers: false })).toEqual([
+        { id: keyed.id, deduplicated: false },
+      ]);
+    }
+    expect(await scene.claim({ limit: 100 })).toHaveLength(7);
+  });
+
+  test("an exchange without an answer is unknown; its claims are read back, its settlements repeated", async ({
+    watched: { scene, pool },
+  }) => {
+    const { store, holder } = scene;
+    await scene.enqueued(6);
+    const held = await scene.claim({ limit: 3 });
+    const settlements = held.map((each, at) => (at === 0 ? retried(each) : completed(each)));
+    const token = crypto.randomUUID();
+    const params = { holder, token, settlements, wantsSuspect: false, queues: null };
+    pool.loseAnswerTo(/insert into .*lease /);
+    await expect(store.exchange({ ...params, limit: 10, jobs: ["study"] })).rejects.toMatchObject({
+      code: "OUTCOME_UNKNOWN",
+    });
+    const claims = await store.claimsByToken({ holder, token });
+    expect(claims.flatMap(({ runs }) => runs)).toHaveLength(3);
+    const again = await store.exchange({ ...params, limit: 0, jobs: [] });
+    expect(again).toEqual({ claims: [], stale: [] });
+    expect(await store.runs({ status: "completed", limit: 10 })).toHaveLength(2);
+    expect(await store.attempts((held[0] as Held).id)).toHaveLength(1);
+  });
+
+  test("a renewal or poll without an answer is reported as unknown, not as lost", async ({
+    watched: { scene, pool },
+  }) => {
+    await scene.enqueued(1);
+    const held = await scene.claimOne();
+    pool.loseAnswerTo(/update .*lease k/);
+    const renew = () => scene.store.renew({ holder: scene.holder, fences: [held.fence] });
+    await expect(renew()).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
+    expect((await renew()).held).toHaveLength(1);
+  });
+
+  test("an operator's verbs are repeated until they are answered", async ({
+    watched: { scene, pool },
+  }) => {
+    const [id] = (await scene.enqueued(1)) as [string];
+    pool.loseAnswerTo(/delete from .*ready where id/);
+    expect(await scene.store.cancel({ id })).toBe("already_terminal");
+    pool.loseAnswerTo(/delete from .*outcome where id/);
+    expect(await scene.store.retry({ id })).toBe("not_terminal");
+    expect(await scene.status(id)).toBe("pending");
+  });
+}
+
+function connections(): void {
+  const terminate = "select pg_terminate_backend(pid) from pg_stat_activity where application_name";
+
+  test("connections that the server ends while idle are replaced without anybody noticing", async () => {
+    const place = await postgresPlace();
+    const name = `holdfast-${crypto.randomUUID()}`;
+    const url = `${POSTGRES_URL}?application_name=${name}`;
+    const store = new PostgresStore({
+      source: url,
+      schema: place.schema,
+      clock: systemClock,
+      migrate: "auto",
+    });
+    await store.open();
+    const holder = await store.announce({ instanceId: "a", app: null, release: null, jobs: [] });
+    for (let times = 0; times < 3; times += 1) {
+      await place.sql(`${terminate} in ('${name}', 'holdfast') and query like '%${place.schema}%'`);
+      expect(await store.runs({ limit: 1 })).toEqual([]);
+      await store.poll({ holder, jobs: [], queues: null }).catch(() => undefined);
+      expect(await store.poll({ holder, jobs: [], queues: null })).toMatchObject({
+        hasReady: false,
+      });
+    }
+    await store.close();
+    await place.clear();
+  });
+
+  test("statements that broke together do not break the connection after theirs", async ({
+    watched: { scene, pool },
+  }) => {
+    await scene.enqueued(1);
+    pool.loseAnswerTo(/pg_catalog|instance/);
+    const polls = Array.from({ length: 6 }, () => scene.poll().then(Boolean, () => false));
+    expect((await Promise.all(polls)).some((isAnswered) => !isAnswered)).toBe(true);
+    const after = Array.from({ length: 6 }, () => scene.poll().then(Boolean, () => false));
+    expect(await Promise.all(after)).toEqual(Array.from({ length: 6 }, () => true));
+  });
+
+  test("a store on a pool gives all its connections back when it closes", async () => {
+    const pool = new WatchedPool({ max: 3 });
+    const place = await postgresPlace(pool.pool);
+    const scene = await Scene.start(place);
+    await scene.enqueued(3);
+    await scene.store.enqueue({
+      runs: [scene.run({ key: { key: "k", inputHash: "h" } })],
+      isAtomic: true,
+      tellsOthers: true,
+    });
+    expect(await scene.claim()).toHaveLength(4);
+    expect(pool.pool.totalCount).toBe(2);
+    await scene.end();
+    expect(pool.pool.totalCount).toBe(0);
+    const next = await pool.pool.connect();
+    expect((await next.query("show enable_seqscan")).rows).toEqual([{ enable_seqscan: "on" }]);
+    next.release();
+    await pool.pool.end();
+  });
+
+  test("a pool that is too small is refused with what to do", async () => {
+    const pool = new pg.Pool({ connectionString: POSTGRES_URL, max: 2 });
+    const place = await postgresPlace(pool);
+    const store = place.newStore({ now: () => 0 });
+    await expect(store.open()).rejects.toMatchObject({ code: "CONFIGURATION_INVALID" });
+    await pool.end();
+  });
+
+  test("behind a pooler nothing is left in a session: no settings, names or channels", async () => {
+    const pool = new WatchedPool({ isBehindPooler: true });
+    const scene = await Scene.start(await postgresPlace(pool.pool));
+    await scene.enqueued(2);
+    await scene.settle(completed(await scene.claimOne()));
+    await scene.poll();
+    expect(pool.sent.filter(({ name }) => name !== undefined)).toEqual([]);
+    expect(pool.sent.filter(({ text }) => /^(listen|set (?!local))/i.test(text))).toEqual([]);
+    await scene.end();
+    await pool.pool.end();
+  });
+
+  test("closing waits for what was sent", async ({ watched: { scene } }) => {
+    const store = await scene.open();
+    await store.enqueue({ runs: [scene.run()], isAtomic: false, tellsOthers: false });
+    const runs = Array.from({ length: 500 }, () => scene.run());
+    const storing = store.enqueue({ runs, isAtomic: false, tellsOthers: false });
+    await Promise.all([storing, closeSoon(store)]);
+    expect(await scene.store.runs({ limit: 1_000 })).toHaveLength(501);
+  });
+
+  test("an unreachable server is named without its password", async () => {
+    const store = new PostgresStore({
+      source: "postgres://user:secret@127.0.0.1:1/none",
+      schema: "holdfast",
+      clock: systemClock,
+      migrate: "auto",
+    });
+    const error = await store.open().then(
+      () => undefined,
+      (reason: unknown) => reason as Error & { code: string },
+    );
+    expect(error?.code).toBe("STORE_UNAVAILABLE");
+    expect(error?.message).toContain("127.0.0.1:1");
+    expect(error?.message).not.toContain("secret");
+    await store.close();
+  });
+
+  test("tables of a newer release that this one cannot use are refused", async ({
+    watched: { scene, sql },
+  }) => {
+    await sql("update $schema.schema_version set version = 99, min_compatible = 99");
+    await expect(scene.open()).rejects.toMatchObject({ code: "MIGRATION_REFUSED" });
+  });
+}
+
+function locks(): void {
+  test("a lease that somebody has locked is unknown: neither renewed nor lost", async ({
+    watched: { scene, schema },
+  }) => {
+    await scene.enqueued(1);
+    const held = await scene.claimOne();
+    const renew = () => scene.store.renew({ holder: scene.holder, fences: [held.fence] });
+    await whileLocked(`select 1 from "${schema}".lease for update`, async () => {
+      expect(await renew()).toEqual({ held: [], unknown: [held.fence] });
+      scene.advance(LEASE_MS);
+      expect(await scene.store.reclaim({ limit: 10, chance: 0 })).toEqual([]);
+    });
+    expect((await renew()).held).toHaveLength(1);
+  });
+
+  test("a claim passes over what somebody has locked and does not wait for it", async ({
+    watched: { scene, schema },
+  }) => {
+    const [first, second] = await scene.enqueued(2);
+    await whileLocked(
+      `select 1 from "${schema}".ready where id = '${first}' for update`,
+      async () => {
+        expect(idsOf(await scene.claim())).toEqual([second]);
+      },
+    );
+    expect(idsOf(await scene.claim())).toEqual([first]);
+  });
+
+  test("batches of keys in opposite orders do not deadlock", async ({
+    watched: { scene, pool },
+  }) => {
+    const stores = await Promise.all([scene.open(), scene.open(), scene.open()]);
+    for (let round = 0; round < 5; round += 1) {
+      const keys = Array.from({ length: 60 }, (_, at) => `${round} ${at}`);
+      await Promise.all(
+        stores.map((store, at) => {
+          const order = at === 0 ? keys : keys.toReversed();
+          const runs = order.map((key) => scene.run({ key: { key, inputHash: "h" } }));
+          return store.enqueue({ runs, isAtomic: at === 2, tellsOthers: false });
+        }),
+      );
+    }
+    expect(pool.refusals).toEqual([]);
+  });
+
+  test("neither a new day nor an old one waits long for a reader of history, nor stops the claims", async ({
+    watched: { scene, schema, pool },
+  }) => {
+    await scene.enqueued(2);
+    await scene.settle(completed(await scene.claimOne()));
+    scene.advance(KEEP_MS + 5 * DAY_MS);
+    const prune = () => scene.store.prune({ keepMs: KEEP_MS, limit: 100 });
+    const other = await scene.open("off");
+    await whileLocked(`select count(*) from "${schema}".run_state`, async () => {
+      const pruning = prune();
+      await other.enqueue({ runs: [scene.run()], isAtomic: false, tellsOthers: false });
+      expect(await scene.claim({ store: other })).toHaveLength(2);
+      await pruning;
+    });
+    // Giving up on a lock is the only refusal there may be.
+    expect(pool.refusals.filter((code) => code !== "55P03")).toEqual([]);
+    expect(await prune()).toBeGreaterThan(0);
+  });
+}
+
+function days(): void {
+  const dayNames = async (sql: Watched["sql"], schema: string) => {
+    const { rows } = await sql(
+      `select relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+       where n.nspname = '${schema}' and c.relispartition and c.relkind = 'r'
+         and relname like '%\\_day\\_%' order by relname`,
+    );
+    return rows.map(({ relname }) => String(relname));
+  };
+
+  test("days are made ahead and dropped as a whole, in all tables of history", async ({
+    watched: { scene, schema, sql },
+  }) => {
+    const today = () => Math.floor(scene.now / DAY_MS);
+    const expected = (numbers: number[]) =>
+      ["attempt", "outcome", "run"].flatMap((table) =>
+        numbers.map((number) => `${table}_day_${number}`),
+      );
+    const first = today();
+    expect(await dayNames(sql, schema)).toEqual(expected([first, first + 1, first + 2]));
+    scene.advance(KEEP_MS + 2 * DAY_MS);
+    await scene.store.prune({ keepMs: KEEP_MS, limit: 100 });
+    const now = today();
+    expect(await dayNames(sql, schema)).toEqual(expected([first + 2, now, now + 1, now + 2]));
+  });
+
+  test("runs of a caller whose clock is ahead find their day when it is made", async ({
+    watched: { scene, schema, sql },
+  }) => {
+    const ahead = 5 * DAY_MS;
+    scene.advance(ahead);
+    const early = scene.run();
+    scene.advance(-ahead);
+    await scene.enqueue(early, scene.run());
+    scene.advance(ahead);
+    expect(await scene.store.prune({ keepMs: KEEP_MS, limit: 100 })).toBe(0);
+    const { rows } = await sql("select count(*)::int as rows from $schema.run_rest");
+    expect(rows).toEqual([{ rows: 0 }]);
+    expect((await dayNames(sql, schema)).length).toBeGreaterThan(9);
+    expect(await scene.claim()).toHaveLength(2);
+    await scene.open();
+  });
+
+  test("a day of which too much lives stays whole", async ({ watched: { scene, schema, sql } }) => {
+    const before = await dayNames(sql, schema);
+    for (let times = 0; times < 6; times += 1) {
+      await scene.enqueued(2_000, { delayMs: 90 * DAY_MS });
+    }
+    scene.advance(KEEP_MS + 5 * DAY_MS);
+    await scene.store.prune({ keepMs: KEEP_MS, limit: 100 });
+    const kept = (await dayNames(sql, schema)).filter((name) => before.includes(name));
+    expect(kept).toHaveLength(3);
+    expect(await scene.store.runs({ status: "pending", limit: 1 })).toHaveLength(1);
+  });
+}
+
+/** Does `work` while another connection has run `text` in a transaction that it keeps open. */
+async function whileLocked(text: string, work: () => Promise<void>): Promise<void> {
+  const client = new pg.Client(POSTGRES_URL);
+  await client.connect();
+  try {
+    await client.query("begin");
+    await client.query(text);
+    await work();
+  } finally {
+    await client.end();
+  }
+}
+
+/** Once the statements of this turn are under way. */
+async function closeSoon(store: Store): Promise<void> {
+  await new Promise<void>((resolve) => systemClock.soon(resolve));
+  await store.close();
+}

@@ -1,0 +1,72 @@
+// A pool of real connections that writes down what is sent over them, and can lose an answer after
+// the server has given it, as a cut cable would.
+
+import type { Socket } from "node:net";
+import pg from "pg";
+import { POSTGRES_URL } from "./places.js";
+
+type Sent = { readonly name: string | undefined; readonly text: string };
+type Ask = (config: unknown, values?: unknown) => Promise<pg.QueryResult>;
+type Client = {
+  query: Ask;
+  readonly connection: { readonly stream: Socket };
+  processID: number;
+  on(event: "end", listener: () => void): void;
+};
+
+export class WatchedPool {
+  readonly pool: pg.Pool;
+  readonly sent: Sent[] = [];
+  /** SQLSTATEs of what the server refused. */
+  readonly refusals: string[] = [];
+  readonly #clients = new Set<Client>();
+  #losing: RegExp | null = null;
+
+  constructor({ max = 10, isBehindPooler = false } = {}) {
+    this.pool = new pg.Pool({ connectionString: POSTGRES_URL, max });
+    this.pool.on("error", () => undefined);
+    this.pool.on("connect", (each) => {
+      const client = each as unknown as Client;
+      // A pooler makes up this number.
+      if (isBehindPooler) client.processID = 0x7fff_ffff;
+      this.#clients.add(client);
+      client.on("end", () => this.#clients.delete(client));
+      this.#watch(client);
+    });
+  }
+
+  /** The next statement that matches takes effect, but nobody hears of it. */
+  loseAnswerTo(pattern: RegExp): void {
+    this.#losing = pattern;
+  }
+
+  /** The statements that were sent meanwhile. */
+  async statementsOf(work: () => Promise<unknown>): Promise<readonly Sent[]> {
+    const before = this.sent.length;
+    await work();
+    return this.sent.slice(before);
+  }
+
+  /** Makes the server publish what these connections have read so far. */
+  async publishStatistics(): Promise<void> {
+    for (const client of this.#clients) await client.query("select pg_stat_force_next_flush()");
+  }
+
+  #watch(client: Client): void {
+    const query = client.query.bind(client);
+    client.query = async (config, values) => {
+      const { name, text } = (typeof config === "string" ? { text: config } : config) as Sent;
+      this.sent.push({ name, text });
+      try {
+        const answer = await query(config, values);
+        if (!this.#losing?.test(text)) return answer;
+      } catch (error) {
+        this.refusals.push(String((error as { code?: unknown }).code));
+        throw error;
+      }
+      this.#losing = null;
+      client.connection.stream.destroy();
+      throw new Error("Connection terminated unexpectedly");
+    };
+  }
+}

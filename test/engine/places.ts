@@ -1,0 +1,52 @@
+// The databases that the engine suite runs on: both take their time from the test's clock.
+
+import { DatabaseSync } from "@photostructure/sqlite";
+import pg from "pg";
+import { systemClock } from "../../src/adapters/clock.js";
+import { PostgresStore } from "../../src/store/postgres-store.js";
+import type { SqliteHandle } from "../../src/store/sqlite.js";
+import { SqliteStore } from "../../src/store/sqlite-store.js";
+import { SeededChance } from "../support/virtual-clock.js";
+import type { EnginePlace } from "./world.js";
+
+/** Set by test/setup/postgres.ts where there is a server. */
+export const POSTGRES_URL = process.env.HOLDFAST_TEST_POSTGRES_URL;
+
+/** One handle for all instances: SQLite in memory is reached through one connection alone. */
+export async function memoryPlace(): Promise<EnginePlace> {
+  const handle = new DatabaseSync(":memory:");
+  return {
+    newStore: ({ clock }) =>
+      new SqliteStore({
+        source: { handle: handle as unknown as SqliteHandle },
+        clock,
+        chance: new SeededChance(1),
+        synchronous: "FULL",
+        migrate: "auto",
+        mayCreate: true,
+        now: () => clock.wallMs(),
+      }),
+    clear: async () => handle.close(),
+  };
+}
+
+/** A schema of its own on the test server; waiting for the server itself takes real time. */
+export async function postgresPlace(): Promise<EnginePlace> {
+  const schema = `engine_${crypto.randomUUID().replaceAll("-", "_")}`;
+  return {
+    newStore: ({ clock }) =>
+      new PostgresStore({
+        source: POSTGRES_URL as string,
+        schema,
+        clock: systemClock,
+        migrate: "auto",
+        now: () => clock.wallMs(),
+      }),
+    clear: async () => {
+      const client = new pg.Client(POSTGRES_URL);
+      await client.connect();
+      await client.query(`drop schema if exists "${schema}" cascade`);
+      await client.end();
+    },
+  };
+}

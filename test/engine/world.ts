@@ -1,0 +1,165 @@
+// Where an engine test happens: real instances on a real database, whose time is the test's. Every
+// statement of an instance is counted and can be made to fail; everything it says is kept.
+
+import { expect, type TestAPI } from "vitest";
+import type { RunId, RunStatus } from "../../src/core/run.js";
+import type { HoldfastOptions } from "../../src/engine/config.js";
+import { Holdfast } from "../../src/engine/holdfast.js";
+import type { Run } from "../../src/engine/runs.js";
+import type { RunRecord, Store } from "../../src/store/store.js";
+import type { EventName, Events, Logger } from "../../src/telemetry/log.js";
+import { faultyStore, StoreFaults } from "../support/faulty-store.js";
+import { InstanceClock, SeededChance, seededIds, VirtualClock } from "../support/virtual-clock.js";
+
+/** A fresh database; every store on it takes its time from `now`. */
+export type EnginePlace = {
+  newStore(params: { readonly clock: VirtualClock }): Store;
+  clear(): Promise<void>;
+};
+
+export type WorldTest = TestAPI<{ world: World }>;
+
+/** One instance with what surrounds it. */
+export type Member = {
+  readonly holdfast: Holdfast;
+  readonly faults: StoreFaults;
+  /** Its own clock: pausing it stops this instance alone, as SIGSTOP would. */
+  readonly clock: InstanceClock;
+  /** What it said, in order. */
+  readonly said: readonly Said[];
+};
+
+type Said = { readonly [Name in EventName]: { readonly event: Name } & Events[Name] }[EventName];
+
+const TERMINAL: readonly RunStatus[] = ["completed", "failed", "cancelled"];
+
+export class World {
+  readonly clock = new VirtualClock();
+  readonly #place: EnginePlace;
+  readonly #members: Member[] = [];
+  readonly #chance = new SeededChance(7);
+  readonly #ids = seededIds(this.clock, this.#chance);
+  #observer: Store | undefined;
+
+  constructor(place: EnginePlace) {
+    this.#place = place;
+  }
+
+  /** Makes an instance; nothing is started. */
+  member(options: HoldfastOptions = {}): Member {
+    const clock = new InstanceClock(this.clock);
+    const faults = new StoreFaults(() => this.clock.wallMs());
+    const said: Said[] = [];
+    const hear = (fields: object) => void said.push(fields as Said);
+    const logger: Logger = { debug: hear, info: hear, warn: hear, error: hear };
+    const holdfast = new Holdfast(
+      { database: "sqlite::memory:", logger, ...options },
+      {
+        ports: { clock, chance: this.#chance, ids: this.#ids },
+        store: () =>
+          faultyStore({
+            store: this.#place.newStore({ clock: this.clock }),
+            faults,
+            track: (statement) => this.clock.io(statement),
+          }),
+      },
+    );
+    const member = { holdfast, faults, clock, said };
+    this.#members.push(member);
+    return member;
+  }
+
+  /** Looks at the database without any instance. */
+  async store(): Promise<Store> {
+    if (!this.#observer) {
+      this.#observer = this.#place.newStore({ clock: this.clock });
+      await this.#observer.open();
+    }
+    return this.#observer;
+  }
+
+  async record(id: RunId): Promise<RunRecord> {
+    const record = await (await this.store()).run(id);
+    if (!record) throw new Error(`There is no run ${id}.`);
+    return record;
+  }
+
+  async status(id: RunId): Promise<RunStatus> {
+    return (await this.record(id)).status;
+  }
+
+  /** Moves time until the run has ended. */
+  async ended(id: RunId, options: { readonly withinMs?: number } = {}): Promise<RunRecord> {
+    return this.reached(id, (run) => TERMINAL.includes(run.status), options);
+  }
+
+  /** Moves time until the run looks like that. */
+  async reached(
+    id: RunId,
+    isReached: (run: RunRecord) => boolean,
+    { withinMs = 600_000 }: { readonly withinMs?: number } = {},
+  ): Promise<RunRecord> {
+    const deadline = this.clock.wallMs() + withinMs;
+    await this.clock.rest();
+    for (;;) {
+      const run = await this.record(id);
+      if (isReached(run)) return run;
+      if (this.clock.wallMs() > deadline) {
+        throw new Error(`Run ${id} is ${run.status} at attempt ${run.attempt} after ${withinMs} ms.`);
+      }
+      await this.clock.advance(50);
+    }
+  }
+
+  /** Stops every instance that is still there and removes the database. */
+  async end(): Promise<void> {
+    for (const { clock, faults } of this.#members) {
+      clock.resume();
+      faults.comeUp();
+      for (const verb of ["renew", "exchange", "markStarted", "poll"] as const) faults.deliver(verb);
+    }
+    const stops = this.#members.map(({ holdfast }) => holdfast.stop({ grace: 0 }));
+    await this.clock.until(Promise.all(stops));
+    await this.#observer?.close();
+    await this.#place.clear();
+  }
+}
+
+export function heard<Name extends EventName>(
+  member: Member,
+  name: Name,
+): ({ readonly event: Name } & Events[Name])[] {
+  return member.said.filter((each) => each.event === name) as never;
+}
+
+/** A promise to be settled from outside: what a handler waits for. */
+export class Door<T = void> {
+  readonly opened: Promise<T>;
+  open!: (value: T) => void;
+  fail!: (error: unknown) => void;
+
+  constructor() {
+    this.opened = new Promise<T>((resolve, reject) => {
+      this.open = resolve;
+      this.fail = reject;
+    });
+    this.opened.catch(() => undefined);
+  }
+}
+
+/** Resolves when the signal aborts, with its reason. */
+export function aborted(signal: AbortSignal): Promise<unknown> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve(signal.reason);
+    else signal.addEventListener("abort", () => resolve(signal.reason), { once: true });
+  });
+}
+
+/** Rejects when the signal aborts, as a well-behaved handler does. */
+export async function obedient(signal: AbortSignal): Promise<never> {
+  throw await aborted(signal);
+}
+
+export function expectEnded(run: RunRecord | Run, status: RunStatus, attempt: number): void {
+  expect({ status: run.status, attempt: run.attempt }).toEqual({ status, attempt });
+}

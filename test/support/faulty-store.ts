@@ -1,0 +1,123 @@
+// A store around a store: it keeps a list of every statement with its answer, and does on demand what
+// networks do: fails a statement before it is sent, loses the answer after it was committed, or keeps
+// an answer back. The store inside is the real one.
+
+import { OutcomeUnknownError, StoreUnavailableError } from "../../src/core/errors.js";
+import type { Store } from "../../src/store/store.js";
+
+/** The verbs that are statements. */
+export type Verb = Exclude<keyof Store, "engine" | "onWake" | "open" | "close">;
+
+/** Before: nothing was sent. After: it was committed and its answer was lost. */
+export type Fault = "before" | "after";
+
+type ParamsOf<Name extends Verb> = Parameters<Store[Name]>[0];
+type AnswerOf<Name extends Verb> = Awaited<ReturnType<Store[Name]>>;
+
+/** One statement as the store saw it; `answer` is what the store said, also if it was then lost. */
+export type Call<Name extends Verb = Verb> = {
+  readonly verb: Name;
+  readonly params: ParamsOf<Name>;
+  readonly atMs: number;
+  answer?: AnswerOf<Name>;
+  fault?: Fault;
+};
+
+type Rule = { readonly verb: Verb; readonly fault: Fault; fits(params: never): boolean; left: number };
+
+export class StoreFaults {
+  readonly calls: Call[] = [];
+  readonly #now: () => number;
+  readonly #rules = new Set<Rule>();
+  readonly #gates = new Map<Verb, (() => void)[]>();
+  #isDown = false;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** The next statements of this verb fail in this way. */
+  fail<Name extends Verb>(
+    verb: Name,
+    fault: Fault,
+    options: { readonly times?: number; readonly fits?: (params: ParamsOf<Name>) => boolean } = {},
+  ): void {
+    const { times = 1, fits = () => true } = options;
+    this.#rules.add({ verb, fault, left: times, fits: fits as (params: never) => boolean });
+  }
+
+  /** From now on nothing reaches the database. */
+  goDown(): void {
+    this.#isDown = true;
+  }
+
+  comeUp(): void {
+    this.#isDown = false;
+    this.#rules.clear();
+  }
+
+  /** Statements of this verb take effect at once, but their answers wait for `deliver`. */
+  keepBack(verb: Verb): void {
+    this.#gates.set(verb, []);
+  }
+
+  deliver(verb: Verb): void {
+    const waiting = this.#gates.get(verb) ?? [];
+    this.#gates.delete(verb);
+    for (const release of waiting) release();
+  }
+
+  of<Name extends Verb>(verb: Name): Call<Name>[] {
+    return this.calls.filter((call) => call.verb === verb) as unknown as Call<Name>[];
+  }
+
+  clear(): void {
+    this.calls.length = 0;
+  }
+
+  /** Runs one statement through the faults. */
+  async run(verb: Verb, params: never, statement: () => Promise<unknown>): Promise<unknown> {
+    const call: Call = { verb, params, atMs: this.#now() };
+    this.calls.push(call);
+    const fault = this.#isDown ? "before" : this.#take(verb, params);
+    if (fault) call.fault = fault;
+    if (fault === "before") throw new StoreUnavailableError({ tried: verb });
+    const answer = await statement();
+    call.answer = answer as never;
+    const gate = this.#gates.get(verb);
+    if (gate) await new Promise<void>((resolve) => gate.push(resolve));
+    if (fault === "after") throw new OutcomeUnknownError(verb);
+    return answer;
+  }
+
+  #take(verb: Verb, params: never): Fault | undefined {
+    for (const rule of this.#rules) {
+      if (rule.verb !== verb || !rule.fits(params)) continue;
+      rule.left -= 1;
+      if (rule.left === 0) this.#rules.delete(rule);
+      return rule.fault;
+    }
+    return undefined;
+  }
+}
+
+/** `track` sees every statement that is really sent, for as long as it is under way. */
+export function faultyStore(params: {
+  readonly store: Store;
+  readonly faults: StoreFaults;
+  readonly track: <T>(statement: Promise<T>) => Promise<T>;
+}): Store {
+  const { store, faults, track } = params;
+  return new Proxy(store, {
+    get(target, name: keyof Store) {
+      const member = target[name];
+      if (typeof member !== "function") return member;
+      const call = (...args: unknown[]) =>
+        (member as (...args: unknown[]) => unknown).apply(target, args);
+      if (name === "onWake" || name === "wake") return call;
+      if (name === "open" || name === "close") return () => track(call() as Promise<unknown>);
+      return (given: never) =>
+        faults.run(name, given, () => track(call(given) as Promise<unknown>));
+    },
+  });
+}
