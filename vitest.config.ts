@@ -28,6 +28,17 @@ export default defineConfig({
       },
       {
         test: {
+          name: "engine",
+          include: ["test/engine/**/*.test.ts"],
+          environment: "node",
+          globalSetup: postgres,
+          pool: "forks",
+          testTimeout: 30_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        test: {
           name: "process",
           include: ["test/process/**/*.test.ts"],
           environment: "node",

@@ -8,8 +8,10 @@ const JOB = "noop";
 /** @param {{ url: string, synchronous?: "full" | "normal", lease?: number }} params */
 export async function open({ url, synchronous, lease }) {
   let onRun = () => {};
-  const database = synchronous === "normal" ? `${url}?synchronous=normal` : url;
-  const holdfast = new Holdfast({ database });
+  const holdfast = new Holdfast({
+    database: url,
+    ...(synchronous === "normal" && { synchronous: "NORMAL" }),
+  });
   const job = holdfast.job(JOB, { ...(lease && { lease }), run: async (input) => onRun(input) });
   await holdfast.runs.list({ limit: 1 }); // connects and migrates before the clock starts
 

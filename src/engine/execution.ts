@@ -4,7 +4,6 @@
 import { classifyFailure } from "../core/classify.js";
 import {
   CancelledError,
-  InputInvalidError,
   type LeaseLostError,
   RetryLater,
   ShutdownError,
@@ -104,12 +103,12 @@ export class Execution {
         error: describeFailure(this.#stopReason),
       };
     }
-    if (thrown instanceof RetryLater) {
+    if (isRetryLater(thrown)) {
       const delayMs = thrown.at ? thrown.at.getTime() - wallMs() : (thrown.delayMs ?? 0);
       return { ending: { kind: "later", delayMs: Math.max(0, delayMs) }, result: null, error };
     }
     const { class: failureClass, retryAfterMs } = classifyFailure(thrown);
-    const isTransient = failureClass === "transient" && !(thrown instanceof InputInvalidError);
+    const isTransient = failureClass === "transient";
     return {
       ending: {
         kind: "failed",
@@ -125,6 +124,15 @@ export class Execution {
 /** A wait for what is there already would cost a turn of the event loop for every run. */
 function isPromise(value: unknown): value is Promise<unknown> {
   return value instanceof Promise;
+}
+
+/** A Proxy may throw when it is asked for its class. */
+function isRetryLater(thrown: unknown): thrown is RetryLater {
+  try {
+    return thrown instanceof RetryLater;
+  } catch {
+    return false;
+  }
 }
 
 /** What is stored for an attempt whose handler did not stop when its time was over. */

@@ -1,7 +1,12 @@
 // `holdfast.runs`: looking at runs, and an operator's few verbs on them.
 
 import { type Duration, durationMs } from "../core/duration.js";
-import { ConfigurationError, RunNotFoundError, WaitTimeoutError } from "../core/errors.js";
+import {
+  ConfigurationError,
+  RunNotFoundError,
+  StoppedError,
+  WaitTimeoutError,
+} from "../core/errors.js";
 import type { StoredError } from "../core/failure.js";
 import { isUuid } from "../core/id.js";
 import type { Clock, Timer } from "../core/ports.js";
@@ -171,8 +176,9 @@ const WAIT_MAX_MS = 500;
 export class Waiter {
   readonly #store: () => Promise<Store>;
   readonly #clock: Clock;
-  readonly #waiting = new Map<RunId, Set<() => void>>();
+  readonly #waiting = new Map<RunId, Set<(error?: Error) => void>>();
   #timer: Timer | null = null;
+  #lookAtMs = 0;
   #everyMs = WAIT_FIRST_MS;
 
   constructor(params: { readonly store: () => Promise<Store>; readonly clock: Clock }) {
@@ -190,11 +196,11 @@ export class Waiter {
       const finish = (settle: () => void) => {
         timer?.cancel();
         signal?.removeEventListener("abort", onAbort);
-        waiting.delete(onTerminal);
+        waiting.delete(onEnd);
         if (waiting.size === 0) this.#waiting.delete(id);
         settle();
       };
-      const onTerminal = () => finish(resolve);
+      const onEnd = (error?: Error) => finish(() => (error ? reject(error) : resolve()));
       const onAbort = () => finish(() => reject(signal?.reason));
       const timer =
         timeoutMs === null
@@ -203,7 +209,7 @@ export class Waiter {
               finish(() => reject(new WaitTimeoutError(id, timeoutMs))),
             );
       const waiting = this.#waiting.get(id) ?? new Set();
-      this.#waiting.set(id, waiting.add(onTerminal));
+      this.#waiting.set(id, waiting.add(onEnd));
       signal?.addEventListener("abort", onAbort, { once: true });
       if (signal?.aborted) return onAbort();
       this.#everyMs = WAIT_FIRST_MS;
@@ -216,20 +222,30 @@ export class Waiter {
     if (this.#waiting.size > 0 && ids.some((id) => this.#waiting.has(id))) this.#ask(0);
   }
 
+  /** Nobody will look any more: whoever still waits is told. */
   close(): void {
     this.#timer?.cancel();
+    for (const enders of [...this.#waiting.values()])
+      for (const end of [...enders]) end(new StoppedError("wait"));
   }
 
+  /** The sooner look wins, or those who come would keep those who wait from ever being looked for. */
   #ask(delayMs: number): void {
+    const atMs = this.#clock.monotonicMs() + delayMs;
+    if (this.#timer && this.#lookAtMs <= atMs) return;
     this.#timer?.cancel();
-    this.#timer = this.#clock.timer(delayMs, () => void this.#look());
+    this.#lookAtMs = atMs;
+    this.#timer = this.#clock.timer(delayMs, () => {
+      this.#timer = null;
+      void this.#look();
+    });
   }
 
   async #look(): Promise<void> {
     if (this.#waiting.size === 0) return;
     try {
       const ended = await (await this.#store()).terminal([...this.#waiting.keys()]);
-      for (const id of ended) for (const resolve of [...(this.#waiting.get(id) ?? [])]) resolve();
+      for (const id of ended) for (const end of [...(this.#waiting.get(id) ?? [])]) end();
     } catch {
       // The next look asks again; a caller who set a time limit hears of it.
     }

@@ -39,7 +39,8 @@ export async function makeDays(params: DaysParams): Promise<void> {
   if (missing.length === 0) return;
   await withLink(params, async (link) => {
     for (const day of missing) {
-      await change({ ...params, link, day, isToBeKnown: true }, sql.makeDay(day));
+      const answer = await change({ ...params, link, day, isToBeKnown: true }, sql.makeDay(day));
+      if (answer === "locked") return;
     }
   });
 }
@@ -66,13 +67,12 @@ export async function dropDays(params: DaysParams, keepMs: number): Promise<numb
         const day = dayOf(table, number);
         if (!known.has(day.name)) continue;
         if (table === "run") await pruneKeys(params, day);
-        const isDone = await change(
+        const answer = await change(
           { ...params, link, day, isToBeKnown: false },
           sql.dropDay(day, since),
         );
-        // The rest of the day waits for a later pass: runs must not go before their outcomes.
-        if (!isDone) break;
-        dropped += 1;
+        if (answer === "locked") return dropped;
+        if (answer === "done") dropped += 1;
       }
     }
     return dropped;
@@ -86,7 +86,7 @@ async function pruneKeys(params: DaysParams, { from, to }: sql.Day): Promise<voi
   }
 }
 
-/** False: somebody else had it locked, or did it. */
+/** Locked: somebody is in the way, and the rest of the pass would only stop the claims again. */
 async function change(
   params: DaysParams & {
     readonly link: TransactionLink;
@@ -94,19 +94,19 @@ async function change(
     readonly isToBeKnown: boolean;
   },
   statements: readonly string[],
-): Promise<boolean> {
+): Promise<"done" | "not_needed" | "locked"> {
   const { link, schema, dialect, day, isToBeKnown } = params;
   try {
     return await link.transaction(async (query) => {
       await query(LOCK_TIMEOUT);
       await query("select pg_advisory_xact_lock(hashtext($1))", [`holdfast:${schema}`]);
       const known = await knownDays({ ...params, query });
-      if (known.has(day.name) === isToBeKnown) return false;
+      if (known.has(day.name) === isToBeKnown) return "not_needed";
       for (const text of statements) await query(fillIn(text, dialect));
-      return true;
+      return "done";
     });
   } catch (error) {
-    if (error instanceof LinkFailure && error.code === LOCK_NOT_AVAILABLE) return false;
+    if (error instanceof LinkFailure && error.code === LOCK_NOT_AVAILABLE) return "locked";
     throw error;
   }
 }

@@ -176,7 +176,7 @@ export class PostgresStore implements store.Store {
     const limit = wantsSuspect ? Math.min(params.limit, 1) : params.limit;
     const appetite = `${wantsSuspect} ${queues} ${jobs}`;
     const low = this.#bound.low(appetite);
-    const [row] = await this.#try("exchange", link, sql.EXCHANGE, {
+    const [row] = await this.#try("exchange", link, exchangeText(params.settlements), {
       ...settlementArrays(onceEach(params.settlements)),
       holder,
       token,
@@ -632,6 +632,13 @@ function digest(text: string): string {
     hash = BigInt.asUintN(64, (hash ^ BigInt(text.charCodeAt(at))) * 0x100000001b3n);
   }
   return hash.toString(36);
+}
+
+function exchangeText(settlements: readonly store.Settlement[]): string {
+  if (settlements.length === 0) return sql.CLAIM;
+  return settlements.every(({ to }) => to !== "pending")
+    ? sql.FINISH_AND_CLAIM
+    : sql.SETTLE_AND_CLAIM;
 }
 
 function settlementArrays(settlements: readonly store.Settlement[]): Row {

@@ -43,8 +43,10 @@ export function isWorthRepeating(failure: unknown): boolean {
 
 // Our statements reach every large table through an index. A plan that was made while a table was
 // empty and then kept (prepared statements are) would scan it instead, and stay wrong until the next
-// ANALYZE: claims of a thousand took 3 s each. Compiling plans costs more than running them.
-const SETTINGS = "set enable_seqscan = off; set jit = off";
+// ANALYZE: claims of a thousand took 3 s each. Planning anew costs more than a small claim does, and
+// compiling a plan more than running it.
+const SETTINGS =
+  "set enable_seqscan = off; set plan_cache_mode = force_generic_plan; set jit = off";
 
 type Connection = {
   readonly client: Client | PoolClient;

@@ -66,14 +66,24 @@ const LINES: { readonly [Name in EventName]: readonly [Level, string] } = {
 export function logEvents(logger: Logger): Emit {
   return (name, facts) => {
     const [level, message] = LINES[name];
-    if (logger.isLevelEnabled?.(level) === false) return;
-    logger[level]({ event: name, ...facts }, message);
+    try {
+      if (logger.isLevelEnabled?.(level) === false) return;
+      logger[level]({ event: name, ...facts }, message);
+    } catch {
+      // A logger that fails must not take the run down with it.
+    }
   };
 }
 
 /** Whether a line of this event would be written. */
 export function logs(logger: Logger): (name: EventName) => boolean {
-  return (name) => logger.isLevelEnabled?.(LINES[name][0]) !== false;
+  return (name) => {
+    try {
+      return logger.isLevelEnabled?.(LINES[name][0]) !== false;
+    } catch {
+      return true;
+    }
+  };
 }
 
 const RANK = { debug: 10, info: 20, warn: 30, error: 40, silent: 100 } as const;

@@ -1,6 +1,7 @@
 // Several stores on one database at the same time, each with connections of its own.
 
 import { expect } from "vitest";
+import { systemClock } from "../../src/adapters/clock.js";
 import type { RunId } from "../../src/core/run.js";
 import type { Store } from "../../src/store/store.js";
 import {
@@ -23,7 +24,23 @@ async function crew(scene: Scene, count: number): Promise<{ store: Store; holder
   );
 }
 
-export function concurrencySuite(test: SceneTest): void {
+export function concurrencySuite(test: SceneTest, { isShared }: { isShared: boolean }): void {
+  if (!isShared) return;
+
+  test("a store that listens is woken by what another one enqueues", async ({ scene }) => {
+    const listener = await scene.open();
+    let isWoken = false;
+    const stop = listener.onWake(() => {
+      isWoken = true;
+    });
+    await listener.poll({ holder: scene.holder, jobs: [], queues: null });
+    while (!isWoken) {
+      await scene.store.enqueue({ runs: [scene.run()], isAtomic: false, tellsOthers: true });
+      await new Promise<void>((resolve) => systemClock.soon(resolve));
+    }
+    stop();
+  });
+
   test("claims made at once are disjoint and never exceed their limit", async ({ scene }) => {
     await scene.enqueued(150);
     await scene.enqueued(150, { job: "mail" });

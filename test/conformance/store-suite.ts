@@ -26,10 +26,59 @@ export type StoreSuiteOptions = {
   readonly isShared: boolean;
   /** How many random histories are compared with the model. */
   readonly histories: number;
+  /** Part of the suite, for engines whose fresh databases take time. */
+  readonly nouns?: readonly Noun[];
 };
 
-/** Every test gets a fresh place. */
-export function sceneTest(makePlace: MakePlace): SceneTest {
+const NOUNS = {
+  open: openSuite,
+  instances: instanceSuite,
+  enqueue: enqueueSuite,
+  keys: keySuite,
+  claim: claimSuite,
+  settle: settleSuite,
+  "stale fences": staleSuite,
+  renew: renewSuite,
+  reclaim: reclaimSuite,
+  cancel: cancelSuite,
+  "retry and remove": retrySuite,
+  "poll and promote": pollSuite,
+  lists: listSuite,
+  prune: pruneSuite,
+  texts: textSuite,
+  "random histories": modelSuite,
+  "several stores at once": concurrencySuite,
+} satisfies Record<string, (test: SceneTest, options: StoreSuiteOptions) => void>;
+
+export type Noun = keyof typeof NOUNS;
+/** What happens to a run while somebody holds it; the other half is everything else. */
+export const HOLDING = [
+  "claim",
+  "settle",
+  "stale fences",
+  "renew",
+  "reclaim",
+  "cancel",
+  "several stores at once",
+] as const satisfies readonly Noun[];
+export const KEEPING = (Object.keys(NOUNS) as Noun[]).filter(
+  (noun) => !(HOLDING as readonly Noun[]).includes(noun),
+);
+
+/** Defines every test of the suite; each gets a fresh place. */
+export function describeStore(
+  name: string,
+  makePlace: MakePlace,
+  options: StoreSuiteOptions,
+): void {
+  const test = sceneTest(makePlace);
+  const chosen = options.nouns ?? (Object.keys(NOUNS) as Noun[]);
+  describe.concurrent(name, () => {
+    for (const noun of chosen) describe(noun, () => NOUNS[noun](test, options));
+  });
+}
+
+function sceneTest(makePlace: MakePlace): SceneTest {
   return base.extend<{ scene: Scene }>({
     scene: async ({ task: _ }, use) => {
       const scene = await Scene.start(await makePlace());
@@ -37,32 +86,4 @@ export function sceneTest(makePlace: MakePlace): SceneTest {
       await scene.end();
     },
   }) as SceneTest;
-}
-
-/** What one holder can see; half of the suite. */
-export function describeStore(
-  name: string,
-  makePlace: MakePlace,
-  { isShared, histories }: StoreSuiteOptions,
-): void {
-  const test = sceneTest(makePlace);
-  describe(name, () => {
-    describe("open", () => openSuite(test, { isShared }));
-    describe("instances", () => instanceSuite(test));
-    describe("enqueue", () => enqueueSuite(test));
-    describe("keys", () => keySuite(test));
-    describe("claim", () => claimSuite(test));
-    describe("settle", () => settleSuite(test));
-    describe("stale fences", () => staleSuite(test));
-    describe("renew", () => renewSuite(test));
-    describe("reclaim", () => reclaimSuite(test));
-    describe("cancel", () => cancelSuite(test));
-    describe("retry and remove", () => retrySuite(test));
-    describe("poll and promote", () => pollSuite(test));
-    describe("lists", () => listSuite(test));
-    describe("prune", () => pruneSuite(test));
-    describe("texts", () => textSuite(test));
-    describe("random histories", () => modelSuite(test, { histories }));
-    if (isShared) describe("several stores at once", () => concurrencySuite(test));
-  });
 }

@@ -23,7 +23,13 @@ export type Call<Name extends Verb = Verb> = {
   fault?: Fault;
 };
 
-type Rule = { readonly verb: Verb; readonly fault: Fault; fits(params: never): boolean; left: number };
+type Rule = {
+  readonly verb: Verb;
+  readonly fault: Fault;
+  readonly error: unknown;
+  fits(params: never): boolean;
+  left: number;
+};
 
 export class StoreFaults {
   readonly calls: Call[] = [];
@@ -40,10 +46,15 @@ export class StoreFaults {
   fail<Name extends Verb>(
     verb: Name,
     fault: Fault,
-    options: { readonly times?: number; readonly fits?: (params: ParamsOf<Name>) => boolean } = {},
+    options: {
+      readonly times?: number;
+      readonly fits?: (params: ParamsOf<Name>) => boolean;
+      /** What is thrown; by default what a store throws when it cannot be reached. */
+      readonly error?: unknown;
+    } = {},
   ): void {
-    const { times = 1, fits = () => true } = options;
-    this.#rules.add({ verb, fault, left: times, fits: fits as (params: never) => boolean });
+    const { times = 1, fits = () => true, error } = options;
+    this.#rules.add({ verb, fault, error, left: times, fits: fits as (params: never) => boolean });
   }
 
   /** From now on nothing reaches the database. */
@@ -79,23 +90,24 @@ export class StoreFaults {
   async run(verb: Verb, params: never, statement: () => Promise<unknown>): Promise<unknown> {
     const call: Call = { verb, params, atMs: this.#now() };
     this.calls.push(call);
-    const fault = this.#isDown ? "before" : this.#take(verb, params);
+    const rule = this.#take(verb, params);
+    const fault = this.#isDown ? "before" : rule?.fault;
     if (fault) call.fault = fault;
-    if (fault === "before") throw new StoreUnavailableError({ tried: verb });
+    if (fault === "before") throw rule?.error ?? new StoreUnavailableError({ tried: verb });
     const answer = await statement();
     call.answer = answer as never;
     const gate = this.#gates.get(verb);
     if (gate) await new Promise<void>((resolve) => gate.push(resolve));
-    if (fault === "after") throw new OutcomeUnknownError(verb);
+    if (fault === "after") throw rule?.error ?? new OutcomeUnknownError(verb);
     return answer;
   }
 
-  #take(verb: Verb, params: never): Fault | undefined {
+  #take(verb: Verb, params: never): Rule | undefined {
     for (const rule of this.#rules) {
       if (rule.verb !== verb || !rule.fits(params)) continue;
       rule.left -= 1;
       if (rule.left === 0) this.#rules.delete(rule);
-      return rule.fault;
+      return rule;
     }
     return undefined;
   }
@@ -117,7 +129,7 @@ export function faultyStore(params: {
       if (name === "onWake" || name === "wake") return call;
       if (name === "open" || name === "close") return () => track(call() as Promise<unknown>);
       return (given: never) =>
-        faults.run(name, given, () => track(call(given) as Promise<unknown>));
+        faults.run(name as Verb, given, () => track(call(given) as Promise<unknown>));
     },
   });
 }

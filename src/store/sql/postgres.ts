@@ -21,14 +21,12 @@ const CLAIMS_JSON = /* sql */ `
   from granted c join {lane} l on l.id = c.lane join {policy} p on p.id = c.policy cross join now`;
 
 /**
- * Settles and claims. Settlements are checked against the members of the locked lease, which is the
- * fence; what is left of a lease keeps its row. Whoever asked for a cancel gets it unless the run
- * completed. What was not applied is answered: whether it is stale or was applied before (its answer
- * was lost) is asked of history, apart from this, so that history costs nothing here. Lanes are
- * drained in the order of their oldest run.
+ * Settlements are checked against the members of the locked lease, which is the fence; what is left
+ * of a lease keeps its row. Whoever asked for a cancel gets it unless the run completed. What was
+ * not applied is answered: whether it is stale or was applied before (its answer was lost) is asked
+ * of history, apart from this, so that history costs nothing here.
  */
-export const EXCHANGE = /* sql */ `
-with now as materialized (select {now} as at),
+const SETTLING = /* sql */ `
 sent as materialized (
   select * from unnest(:ids::uuid[], :fences::bigint[], :statuses::smallint[], :ends::smallint[], :modes::smallint[],
     :ranMs::bigint[], :delayMs::bigint[], :refunds::smallint[], :results::text[], :errors::text[])
@@ -68,7 +66,10 @@ counted as (
   from valid v cross join now where v.status >= 0 group by 1, 2, 3, 4
   on conflict (hour_at, lane, mode, status, shard)
   do update set runs = t.runs + excluded.runs, ran_ms = t.ran_ms + excluded.ran_ms
-),
+)`;
+
+/** For settlements that end an attempt and not the run. */
+const RETURNING = /* sql */ `
 again as materialized (
   select v.*, r.priority from valid v,
     lateral (select x.priority from {run} x where x.id = v.id offset 0) r
@@ -92,7 +93,10 @@ returned as (
     v.refunds + case when v.ended = 4 then v.refund else 0 end,
     v.laters + case when v.ended = 3 then 1 else 0 end, v.extra, v.suspect
   from again v cross join now where v."delayMs" = 0
-),
+)`;
+
+/** Lanes are drained in the order of their oldest run. */
+const CLAIMING = /* sql */ `
 head as materialized (
   select l.id as lane, h.sort_at
   from {lane} l
@@ -126,12 +130,19 @@ granted as (
     :token::uuid, g.ids, '{}'
   from grouped g join {policy} p on p.id = g.policy cross join now
   returning *
-)
-select
-  (select json_agg(json_build_array(s.id, s.fence)) from sent s
-    where not exists (select from valid v where v.id = s.id and v.fence = s.fence)) as unapplied,
-  (select min(sort_at)::text from head) as head,
-  (${CLAIMS_JSON}) as claims`;
+)`;
+
+const NOW = "with now as materialized (select {now} as at)";
+const UNAPPLIED = /* sql */ `(
+  select json_agg(json_build_array(s.id, s.fence)) from sent s
+  where not exists (select from valid v where v.id = s.id and v.fence = s.fence)) as unapplied`;
+const CLAIMS = /* sql */ `(select min(sort_at)::text from head) as head, (${CLAIMS_JSON}) as claims`;
+
+// One statement for all would do, but the server prepares every part of a plan for every execution:
+// a claim of one run takes a quarter less without the parts that it does not need.
+export const CLAIM = `${NOW}, ${CLAIMING} select ${CLAIMS}`;
+export const FINISH_AND_CLAIM = `${NOW}, ${SETTLING}, ${CLAIMING} select ${UNAPPLIED}, ${CLAIMS}`;
+export const SETTLE_AND_CLAIM = `${NOW}, ${SETTLING}, ${RETURNING}, ${CLAIMING} select ${UNAPPLIED}, ${CLAIMS}`;
 
 /** What history knows of the end of these grants. */
 export const ENDINGS = /* sql */ `

@@ -1,0 +1,108 @@
+// Finds and loads the configuration file, which default-exports the `Holdfast`.
+// It runs the user's code: whatever that throws becomes one message with the file's name in it.
+
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { textProp } from "../core/thrown.js";
+import type { Holdfast } from "../engine/holdfast.js";
+import { ImpossibleError } from "./failure.js";
+
+/** The first one that exists is taken. */
+export const CONFIG_NAMES = [
+  "holdfast.config.ts",
+  "holdfast.config.mjs",
+  "holdfast.config.js",
+] as const;
+
+/** The named file, or the one in this folder; null where there is none and none was named. */
+export function findConfig(named: string | undefined, folder: string): string | null {
+  if (named === undefined) {
+    const found = CONFIG_NAMES.map((name) => path.join(folder, name)).find(existsSync);
+    return found ?? null;
+  }
+  const file = path.resolve(folder, named);
+  if (existsSync(file)) return file;
+  throw new ImpossibleError(`There is no configuration file ${file}. Check the path.`);
+}
+
+export async function importConfig(file: string): Promise<Holdfast> {
+  const shown = path.relative(process.cwd(), file) || file;
+  if (/\.[cm]?ts$/.test(file)) prepareTypeScript(file);
+  const module = await import(pathToFileURL(file).href).catch((cause: unknown) => {
+    throw new ImpossibleError(`${shown} could not be loaded.\n${reason(cause)}`, "START_REFUSED", {
+      cause,
+    });
+  });
+  const { default: found } = module as { default?: unknown };
+  if (isHoldfast(found)) return found;
+  throw new ImpossibleError(
+    `${shown} must default-export its Holdfast, but its default export is ${kindOf(found)}. ` +
+      'Right would be: const holdfast = new Holdfast({ database: "sqlite:app.db" }); export default holdfast;',
+  );
+}
+
+/**
+ * Node 22.18 and later strip types by themselves. `tsx` goes first where the project has it: it also
+ * resolves `./jobs.js` to `jobs.ts`, which Node does not.
+ */
+function prepareTypeScript(file: string): void {
+  const require = createRequire(file);
+  let program: string | undefined;
+  try {
+    program = require.resolve("tsx/esm/api");
+  } catch {}
+  if (program !== undefined) {
+    (require(program) as { register(): unknown }).register();
+    return;
+  }
+  const { typescript } = process.features as { typescript?: unknown };
+  if (typescript) return;
+  throw new ImpossibleError(
+    `Node ${process.versions.node} cannot load ${path.basename(file)}. Do one of these: ` +
+      "run `npm install --save-dev tsx` in its project; use Node 22.18 or later; " +
+      "or rename it to holdfast.config.mjs and write plain JavaScript.",
+  );
+}
+
+/** By shape, since the file may import another copy of this package. */
+function isHoldfast(value: unknown): value is Holdfast {
+  if (typeof value !== "object" || value === null) return false;
+  const { start, stop, instanceId, runs } = value as Partial<Record<string, unknown>>;
+  return (
+    typeof start === "function" &&
+    typeof stop === "function" &&
+    typeof instanceId === "string" &&
+    typeof runs === "object"
+  );
+}
+
+function kindOf(value: unknown): string {
+  if (value === undefined) return "missing";
+  return value === null ? "null" : `a ${typeof value}`;
+}
+
+/** The library's own refusals speak for themselves; for other errors the place in the file helps. */
+function reason(cause: unknown): string {
+  const message = textProp(cause, "message") ?? String(cause);
+  const { problems } = (cause ?? {}) as { problems?: unknown };
+  if (Array.isArray(problems)) return message;
+  const stack = textProp(cause, "stack") ?? "";
+  // A syntax error's stack begins with file, line and the code in question.
+  if (textProp(cause, "name") === "SyntaxError") return withoutFrames(stack) || message;
+  const place = stack.split("\n").find((line) => /^\s+at /.test(line) && isUserCode(line));
+  return place === undefined ? message : `${message}\n${place}`;
+}
+
+function withoutFrames(stack: string): string {
+  return stack
+    .split("\n")
+    .filter((line) => !/^\s+at /.test(line))
+    .join("\n")
+    .trim();
+}
+
+function isUserCode(line: string): boolean {
+  return !/node:|node_modules|[\\/]dist[\\/](cli|engine|core|store)[\\/]/.test(line);
+}

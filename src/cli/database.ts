@@ -1,0 +1,46 @@
+// Database addresses as the command line gets them: checked before anything is loaded, and judged
+// by whether they lead beyond this machine.
+
+import { hostname } from "node:os";
+import { InvalidArgumentError } from "commander";
+import { systemChance } from "../adapters/chance.js";
+import { systemClock } from "../adapters/clock.js";
+import { ConfigurationError } from "../core/errors.js";
+import { absoluteDatabase } from "../engine/surroundings.js";
+import { storeFor } from "../store/open.js";
+
+/** The value of --database, its path absolute: it was typed in this folder, wherever the code lies. */
+export function readDatabaseFlag(url: string): string {
+  try {
+    // Makes no connection; it is asked only whether it knows what this is.
+    storeFor({
+      database: url,
+      schema: "holdfast",
+      synchronous: "FULL",
+      migrate: "off",
+      mayCreate: false,
+      clock: systemClock,
+      chance: systemChance,
+    });
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    throw new InvalidArgumentError(error.problems.map(({ message }) => message).join(" "));
+  }
+  return absoluteDatabase(url, process.cwd());
+}
+
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?|\[?::ffff:127(\.\d{1,3}){3}\]?)$/i;
+
+/** Whether what is done there may be seen by others. When in doubt: yes. */
+export function isBeyondThisMachine(url: string): boolean {
+  if (url.startsWith("sqlite:")) return false;
+  try {
+    const { hostname: named, searchParams } = new URL(url);
+    const hosts = searchParams.getAll("host");
+    const host = hosts.at(-1) || named || process.env.PGHOST || "localhost";
+    const isSocket = decodeURIComponent(host).startsWith("/");
+    return !isSocket && !LOOPBACK.test(host) && host !== hostname();
+  } catch {
+    return true;
+  }
+}

@@ -1,0 +1,71 @@
+// How a command that did not succeed ends: one message that says what to do, and the exit code.
+// Expected errors come without a stack; what nobody expected keeps it, since it is a bug to report.
+// Errors are known by their code, not their class: a configuration file may bring its own copy of
+// the library.
+
+import { CommanderError } from "commander";
+import { textProp } from "../core/thrown.js";
+import { EXIT } from "./shell.js";
+import { UsageError } from "./usage.js";
+
+export type Failure = { readonly exit: number; readonly error: string; readonly message: string };
+
+/** It could not be done, for a reason that the library does not know. */
+export class ImpossibleError extends Error {
+  override readonly name = "ImpossibleError";
+  constructor(
+    message: string,
+    readonly code = "START_REFUSED",
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+const EXIT_OF_CODE: ReadonlyMap<string, number> = new Map([
+  ["JOB_UNKNOWN", EXIT.usage],
+  ["INPUT_INVALID", EXIT.usage],
+  ["INPUT_TOO_LARGE", EXIT.usage],
+  ["INPUT_NOT_JSON", EXIT.usage],
+  ["KEY_CONFLICT", EXIT.no],
+  ["RUN_NOT_FOUND", EXIT.no],
+  ["WAIT_TIMEOUT", EXIT.no],
+  ["CONFIGURATION_INVALID", EXIT.impossible],
+  ["STORE_UNAVAILABLE", EXIT.impossible],
+  ["STORE_UNSUPPORTED", EXIT.impossible],
+  ["MIGRATION_REFUSED", EXIT.impossible],
+  ["OUTCOME_UNKNOWN", EXIT.impossible],
+  ["STOPPED", EXIT.impossible],
+  ["START_REFUSED", EXIT.impossible],
+]);
+
+const ADVICE: ReadonlyMap<string, string> = new Map([
+  ["STORE_UNAVAILABLE", "Check --database, HOLDFAST_DATABASE_URL and whether the server runs."],
+  ["JOB_UNKNOWN", "A job is known once an instance that declares it has started."],
+]);
+
+/** Null: nothing went wrong, help or the version was asked for. */
+export function describeExit(thrown: unknown): Failure | null {
+  if (thrown instanceof CommanderError) {
+    if (thrown.exitCode === 0) return null;
+    return usage(thrown.message.replace(/^error: /, ""));
+  }
+  if (thrown instanceof UsageError) return usage(thrown.message);
+  const code = textProp(thrown, "code") ?? "";
+  const exit = EXIT_OF_CODE.get(code);
+  const message = textProp(thrown, "message") ?? String(thrown);
+  if (exit === undefined) {
+    const stack = textProp(thrown, "stack") ?? message;
+    return { exit: EXIT.impossible, error: "unexpected", message: `Unexpected: ${stack}` };
+  }
+  const advice = message.includes("does not exist") ? undefined : ADVICE.get(code);
+  return {
+    exit,
+    error: code.toLowerCase(),
+    message: advice === undefined ? message : `${message}\n${advice}`,
+  };
+}
+
+function usage(message: string): Failure {
+  return { exit: EXIT.usage, error: "usage", message };
+}

@@ -1,0 +1,92 @@
+// Which `Holdfast` a command uses: the one that a configuration file exports, or a bare one on the
+// database that flag, environment or default name. Flag wins over code, code over environment.
+
+import path from "node:path";
+import { systemClock } from "../adapters/clock.js";
+import { Holdfast } from "../engine/holdfast.js";
+import { setSurroundings } from "../engine/surroundings.js";
+import { LOG_LEVELS, type Logger, type LogLevel, lineLogger } from "../telemetry/log.js";
+import { CONFIG_NAMES, findConfig, importConfig } from "./config-file.js";
+import { ImpossibleError } from "./failure.js";
+import { prettyLogger } from "./pretty.js";
+import type { Shell } from "./shell.js";
+
+/** Flags that every command takes. */
+export type CommonFlags = { readonly database?: string; readonly config?: string };
+
+/**
+ * look: reads or changes what is there; makes neither a database nor tables.
+ * add: makes what is missing, provided that a file says which jobs there are.
+ * migrate: makes what is missing, whatever the option in code says.
+ */
+export type Purpose = "look" | "add" | "migrate";
+
+/** Uses an instance for one question, and closes it whatever happens. */
+export async function withInstance<T>(
+  params: { readonly flags: CommonFlags; readonly purpose: Purpose; readonly shell: Shell },
+  ask: (holdfast: Holdfast) => Promise<T>,
+): Promise<T> {
+  const { flags, purpose, shell } = params;
+  const file = findConfig(flags.config, process.cwd());
+  const isLooking = purpose === "look" || (purpose === "add" && file === null);
+  setSurroundings({
+    ...databaseOf(flags),
+    ...(file === null ? {} : { folder: path.dirname(file) }),
+    ...(isLooking ? { migrate: "check" } : purpose === "migrate" ? { migrate: "auto" } : {}),
+    logger: loggerFor(shell),
+    mayCreate: !isLooking,
+  });
+  const holdfast = file === null ? new Holdfast() : await importConfig(file);
+  try {
+    return await ask(holdfast);
+  } finally {
+    await holdfast.stop();
+  }
+}
+
+/** The instance of a configuration file, to be started: without a file there is nothing to run. */
+export async function loadInstance(params: {
+  readonly flags: CommonFlags;
+  readonly shell: Shell;
+}): Promise<Holdfast> {
+  const { flags, shell } = params;
+  const file = requireConfig(flags.config);
+  setSurroundings({
+    ...databaseOf(flags),
+    folder: path.dirname(file),
+    logger: loggerFor(shell),
+  });
+  return importConfig(file);
+}
+
+export function requireConfig(named: string | undefined): string {
+  const file = findConfig(named, process.cwd());
+  if (file !== null) return file;
+  throw new ImpossibleError(
+    `There is no configuration file here (looked for ${CONFIG_NAMES.join(", ")} in ${process.cwd()}). ` +
+      "Name one: holdfast start path/to/holdfast.config.mjs",
+  );
+}
+
+function databaseOf({ database }: CommonFlags): { database?: string } {
+  return database === undefined ? {} : { database };
+}
+
+/** Lines for people on standard output; JSON lines where programs read. */
+function loggerFor(shell: Shell): Logger {
+  const level = logLevel();
+  const now = () => new Date(systemClock.wallMs());
+  const out = process.stdout;
+  if (shell.isJson) return lineLogger(level, (line) => process.stderr.write(`${line}\n`), now);
+  const write = (line: string) => out.write(`${line}\n`);
+  const isJson = process.env.HOLDFAST_LOG_FORMAT === "json";
+  return isJson
+    ? lineLogger(level, write, now)
+    : prettyLogger({ level, colours: shell.colours, write, now });
+}
+
+/** A wrong one is refused by the instance itself, together with everything else that is wrong. */
+function logLevel(): LogLevel {
+  const asked = process.env.HOLDFAST_LOG_LEVEL;
+  return LOG_LEVELS.find((level) => level === asked) ?? "info";
+}

@@ -1,0 +1,118 @@
+// Runs as pages of text for people: one table of many, or everything about one.
+
+import Table from "cli-table3";
+import { formatDuration } from "../core/duration-text.js";
+import type { RunStatus } from "../core/run.js";
+import type { Run, RunAttempt, RunPage } from "../engine/runs.js";
+import { type Colours, cut, plain } from "./shell.js";
+
+const NOTE_LENGTH_MAX = 40;
+const VALUE_LENGTH_MAX = 4_000;
+
+const COLOUR_OF_STATUS: Readonly<Record<RunStatus, "green" | "red" | "yellow" | "cyan" | "dim">> = {
+  pending: "cyan",
+  running: "yellow",
+  completed: "green",
+  failed: "red",
+  cancelled: "dim",
+};
+
+export function runListPage({ runs, nextCursor }: RunPage, colours: Colours): string {
+  if (runs.length === 0) return "No runs.";
+  const table = newTable(["id", "job", "status", "attempt", "created", "took", "note"], colours);
+  for (const run of runs) {
+    table.push([
+      run.id,
+      plain(run.job),
+      colours[COLOUR_OF_STATUS[run.status]](run.status),
+      String(run.attempt),
+      shortTime(run.createdAt),
+      run.durationMs === null ? "" : formatDuration(run.durationMs),
+      cut(plain(noteOf(run)), NOTE_LENGTH_MAX),
+    ]);
+  }
+  const more = nextCursor === null ? "" : `\nMore: add --cursor ${nextCursor}`;
+  return `${table.toString()}${more}`;
+}
+
+export function runPage(run: Run, attempts: readonly RunAttempt[], colours: Colours): string {
+  const facts: [string, string | null][] = [
+    ["run", run.id],
+    ["job", plain(run.job)],
+    ["status", colours[COLOUR_OF_STATUS[run.status]](run.status)],
+    ["mode", run.mode],
+    ["queue", `${plain(run.queue)}, priority ${run.priority}`],
+    ["attempt", String(run.attempt)],
+    ["key", run.key === null ? null : plain(run.key)],
+    ["tags", run.tags.length === 0 ? null : plain(run.tags.join(", "))],
+    ["created", run.createdAt.toISOString()],
+    ["due", run.dueAt.toISOString()],
+    ["started", run.startedAt?.toISOString() ?? null],
+    ["finished", run.finishedAt?.toISOString() ?? null],
+    ["took", run.durationMs === null ? null : formatDuration(run.durationMs)],
+    ["holder", run.holder === null ? null : plain(run.holder)],
+    ["fence", run.fence === null ? null : String(run.fence)],
+    ["lease until", run.leaseUntil?.toISOString() ?? null],
+    ["cancel asked", run.cancelRequestedAt?.toISOString() ?? null],
+    ["input", valueText(run.input)],
+    ["result", run.status === "completed" ? valueText(run.result) : null],
+    ["error", run.error === null ? null : plain(`${run.error.code} ${run.error.message}`)],
+  ];
+  const lines = facts
+    .filter(([, value]) => value !== null)
+    .map(([name, value]) => `${colours.dim(name.padEnd(13))}${value}`);
+  if (run.error?.stack) lines.push(...stackLines(run.error.stack).map(colours.dim));
+  if (attempts.length > 0) lines.push("", attemptTable(attempts, colours));
+  return lines.join("\n");
+}
+
+function attemptTable(attempts: readonly RunAttempt[], colours: Colours): string {
+  const table = newTable(["attempt", "fence", "ended", "started", "took", "note"], colours);
+  for (const each of attempts) {
+    table.push([
+      String(each.attempt),
+      String(each.fence),
+      each.end,
+      shortTime(each.startedAt),
+      formatDuration(Math.max(0, each.endedAt.getTime() - each.startedAt.getTime())),
+      cut(plain(each.error?.message ?? ""), NOTE_LENGTH_MAX),
+    ]);
+  }
+  return table.toString();
+}
+
+function newTable(head: string[], colours: Colours) {
+  const blank = ["top", "bottom", "mid", "left", "right"].flatMap((side) => [
+    side,
+    `${side}-mid`,
+    `${side}-left`,
+    `${side}-right`,
+  ]);
+  return new Table({
+    head: head.map((each) => colours.dim(each)),
+    chars: { ...Object.fromEntries(blank.map((side) => [side, ""])), middle: "  " },
+    style: { "padding-left": 0, "padding-right": 0, head: [], border: [] },
+  });
+}
+
+function noteOf(run: Run): string {
+  if (run.error) return run.error.message;
+  if (run.key !== null) return `key ${run.key}`;
+  return run.tags.join(" ");
+}
+
+function stackLines(stack: string): string[] {
+  return stack
+    .split("\n")
+    .filter((line) => /^\s+at /.test(line))
+    .map((line) => `    ${plain(line).trim()}`);
+}
+
+function valueText(value: unknown): string {
+  return cut(plain(JSON.stringify(value) ?? "undefined"), VALUE_LENGTH_MAX);
+}
+
+/** To the second, in UTC, as the times of the database are. */
+function shortTime(date: Date): string {
+  return `${date.toISOString().slice(0, 19).replace("T", " ")}Z`;
+}

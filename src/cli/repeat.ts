@@ -1,0 +1,35 @@
+// `--watch`: shows an answer again and again until Ctrl-C, or until there is nothing left to wait for.
+
+import { systemClock } from "../adapters/clock.js";
+import { delay } from "../core/ports.js";
+import { describeExit } from "./failure.js";
+import { EXIT, type Shell } from "./shell.js";
+import { firstSignal } from "./signals.js";
+
+const CLEAR = "\u001b[2J\u001b[H";
+
+/** One page of text; `isLast`: it will not change any more. */
+export type Page = { readonly text: string; readonly isLast?: boolean };
+
+export async function repeat(params: {
+  readonly shell: Shell;
+  readonly everyMs: number;
+  readonly show: () => Promise<Page>;
+}): Promise<number> {
+  const { shell, everyMs, show } = params;
+  const stopped = new AbortController();
+  void firstSignal().then(() => stopped.abort());
+  for (let round = 0; !stopped.signal.aborted; round += 1) {
+    try {
+      const { text, isLast } = await show();
+      await shell.say(process.stdout.isTTY ? `${CLEAR}${text}` : `${text}\n`);
+      if (isLast) break;
+    } catch (error) {
+      // The first answer must come; later a database that went away may come back.
+      if (round === 0) throw error;
+      shell.complain(describeExit(error)?.message ?? "");
+    }
+    await delay(systemClock, everyMs, stopped.signal);
+  }
+  return EXIT.done;
+}

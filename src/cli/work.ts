@@ -1,0 +1,38 @@
+// What `start` and `dev` have in common: an instance works until a signal comes, then stops in good
+// order and says what became of its runs.
+
+import { formatDuration } from "../core/duration-text.js";
+import type { StartOptions } from "../engine/config.js";
+import type { Holdfast } from "../engine/holdfast.js";
+import { EXIT, type Shell } from "./shell.js";
+import { firstSignal, stayAwake } from "./signals.js";
+
+/** What a reloading `dev` hears from its child once that has started. */
+export const STARTED = "started";
+
+export async function workUntilSignal(params: {
+  readonly holdfast: Holdfast;
+  readonly start: StartOptions;
+  /** How long running runs may go on after the signal. */
+  readonly graceMs: number;
+  readonly shell: Shell;
+}): Promise<number> {
+  const { holdfast, start, graceMs, shell } = params;
+  const signal = firstSignal();
+  const rest = stayAwake();
+  const starting = holdfast.start(start).then(() => void process.send?.(STARTED));
+  try {
+    await Promise.race([starting, signal]);
+    await signal;
+  } catch (error) {
+    await holdfast.stop();
+    throw error;
+  }
+  const grace = formatDuration(graceMs);
+  await shell.say(`Stopping: running runs get ${grace} to end. A second signal leaves at once.`);
+  const { finished, handedBack, abandoned } = await holdfast.stop({ grace: graceMs });
+  rest();
+  await shell.say(`${finished} finished, ${handedBack} handed back, ${abandoned} abandoned`);
+  await shell.answer({ finished, handedBack, abandoned });
+  return EXIT.done;
+}

@@ -1,0 +1,233 @@
+// What becomes of a run whose handler throws: tried again after the policy's waits, put off, or failed.
+
+import { expect } from "vitest";
+import { z } from "zod";
+import { PermanentError, RetryLater } from "../../src/core/errors.js";
+import { LATERS_MAX } from "../../src/core/run.js";
+import { expectEnded, heard, type WorldTest } from "./world.js";
+
+const TEN_TWENTY_FORTY = { attempts: 4, delay: "10s", factor: 2, max: "60s", jitter: 0 } as const;
+
+export function retrySuite(test: WorldTest): void {
+  test("a run that keeps failing waits 10, 20 and 40 s and then fails", async ({ world }) => {
+    const { holdfast } = world.member();
+    const startedAt: number[] = [];
+    const study = holdfast.job("study", {
+      retry: TEN_TWENTY_FORTY,
+      run: () => {
+        startedAt.push(world.clock.wallMs());
+        throw new Error(`try ${startedAt.length}`);
+      },
+    });
+    await holdfast.start();
+    const { id } = await study.enqueue({});
+    const run = await world.ended(id);
+    expectEnded(run, "failed", 4);
+    const waits = startedAt.map((at, index) => at - (startedAt[index - 1] ?? at));
+    expect(waits).toEqual([0, 10_000, 20_000, 40_000]);
+    const attempts = await holdfast.runs.attempts(id);
+    expect(attempts.map(({ attempt, end, error }) => [attempt, end, error?.message])).toEqual([
+      [1, "failed", "try 1"],
+      [2, "failed", "try 2"],
+      [3, "failed", "try 3"],
+      [4, "failed", "try 4"],
+    ]);
+  });
+
+  test("a run that succeeds in the end is completed and shows no error", async ({ world }) => {
+    const { holdfast } = world.member();
+    const study = holdfast.job("study", {
+      retry: TEN_TWENTY_FORTY,
+      run: (_, { attempt }) => {
+        if (attempt < 3) throw new Error("not yet");
+        return attempt;
+      },
+    });
+    await holdfast.start();
+    const { id } = await study.enqueue({});
+    expectEnded(await world.ended(id), "completed", 3);
+    expect(await holdfast.runs.get(id)).toMatchObject({ result: 3, error: null });
+  });
+
+  test("jitter only ever shortens a wait", async ({ world }) => {
+    const { holdfast } = world.member();
+    const startedAt = new Map<string, number[]>();
+    const study = holdfast.job("study", {
+      retry: { attempts: 2, delay: "10s", jitter: 0.5 },
+      run: (_, { runId }) => {
+        startedAt.set(runId, [...(startedAt.get(runId) ?? []), world.clock.wallMs()]);
+        throw new Error("again");
+      },
+    });
+    await holdfast.start();
+    const enqueued = await study.enqueueMany(Array.from({ length: 20 }, () => ({})));
+    for (const { id } of enqueued) await world.ended(id);
+    const waits = [...startedAt.values()].map(([first = 0, second = 0]) => second - first);
+    expect(Math.min(...waits)).toBeGreaterThanOrEqual(5_000);
+    expect(Math.max(...waits)).toBeLessThanOrEqual(10_000);
+    expect(new Set(waits).size).toBeGreaterThan(10);
+  });
+
+  test("a permanent error ends the run at once", async ({ world }) => {
+    const { holdfast } = world.member();
+    const study = holdfast.job("study", {
+      run: () => {
+        throw new PermanentError("no such market", { code: "NO_MARKET" });
+      },
+    });
+    await holdfast.start();
+    const { id } = await study.enqueue({});
+    await world.clock.rest();
+    expectEnded(await world.record(id), "failed", 1);
+    expect((await holdfast.runs.get(id))?.error).toMatchObject({
+      code: "NO_MARKET",
+      message: "no such market",
+    });
+  });
+
+  test("what a server answered decides whether and when a run is tried again", async ({ world }) => {
+    const { holdfast } = world.member();
+    const startedAt: number[] = [];
+    const call = holdfast.job<number>("call", {
+      retry: { attempts: 2, delay: "1s", jitter: 0 },
+      run: (status) => {
+        startedAt.push(world.clock.wallMs());
+        throw Object.assign(new Error(`HTTP ${status}`), {
+          status,
+          headers: { "retry-after": "120" },
+        });
+      },
+    });
+    await holdfast.start();
+    const refused = await call.enqueue(404);
+    expectEnded(await world.ended(refused.id), "failed", 1);
+    startedAt.length = 0;
+    const busy = await call.enqueue(503);
+    expectEnded(await world.ended(busy.id), "failed", 2);
+    expect((startedAt[1] as number) - (startedAt[0] as number)).toBe(120_000);
+  });
+
+  test("a handler may put its run off by a delay or to an instant, without burning an attempt", async ({
+    world,
+  }) => {
+    const { holdfast } = world.member();
+    const started: [atMs: number, attempt: number][] = [];
+    const startAt = world.clock.wallMs();
+    const study = holdfast.job("study", {
+      retry: { attempts: 1 },
+      run: (_, { attempt }) => {
+        started.push([world.clock.wallMs() - startAt, attempt]);
+        if (started.length === 1) throw new RetryLater({ delay: "5m" });
+        if (started.length === 2) throw new RetryLater(new Date(startAt + 3_600_000));
+        if (started.length === 3) throw new RetryLater(new Date(startAt));
+        return "done";
+      },
+    });
+    await holdfast.start();
+    const { id } = await study.enqueue({});
+    expectEnded(await world.ended(id, { withinMs: 4_000_000 }), "completed", 1);
+    expect(started).toEqual([
+      [0, 1],
+      [300_000, 1],
+      [3_600_000, 1],
+      [3_600_000, 1],
+    ]);
+    const attempts = await holdfast.runs.attempts(id);
+    expect(attempts.map(({ end }) => end)).toEqual(["later", "later", "later", "completed"]);
+  });
+
+  test("a handler that puts its run off for ever is stopped after a thousand times", async ({
+    world,
+  }) => {
+    const { holdfast } = world.member();
+    let startCount = 0;
+    const study = holdfast.job("study", {
+      run: () => {
+        startCount += 1;
+        throw new RetryLater({ delay: 0 });
+      },
+    });
+    await holdfast.start();
+    const { id } = await study.enqueue({});
+    const run = await world.ended(id);
+    expectEnded(run, "failed", 1);
+    expect(startCount).toBe(LATERS_MAX + 1);
+    expect(JSON.parse(run.error as string)).toMatchObject({ code: "RETRY_LATER" });
+  });
+
+  test("an input that no longer fits the schema fails for good", async ({ world }) => {
+    const caller = world.member().holdfast;
+    const { id } = await caller.job("study", {}).enqueue({ market: 7 });
+    const { holdfast } = world.member();
+    let startCount = 0;
+    holdfast.job("study", {
+      input: z.object({ market: z.string() }),
+      run: () => {
+        startCount += 1;
+      },
+    });
+    await holdfast.start();
+    const run = await world.ended(id);
+    expectEnded(run, "failed", 1);
+    expect(startCount).toBe(0);
+    expect(JSON.parse(run.error as string)).toMatchObject({
+      code: "INPUT_INVALID",
+      message: expect.stringContaining("market"),
+    });
+  });
+
+  test("a handler gets what the schema makes of the stored input", async ({ world }) => {
+    const { holdfast } = world.member();
+    const study = holdfast.job("study", {
+      input: z.object({ day: z.string().transform((day) => new Date(day)), size: z.number().default(3) }),
+      run: ({ day, size }) => `${day.getUTCFullYear()} ${size}`,
+    });
+    await holdfast.start();
+    const { id } = await study.enqueue({ day: "2026-03-01" });
+    await world.ended(id);
+    expect(await holdfast.runs.get(id)).toMatchObject({
+      input: { day: "2026-03-01" },
+      result: "2026 3",
+    });
+  });
+
+  test("an input of an earlier version is brought up to date before it is checked", async ({
+    world,
+  }) => {
+    const caller = world.member().holdfast;
+    const old = await caller.job("study", { version: 1 }).enqueue({ name: "eu" });
+    const { holdfast } = world.member();
+    const asked: unknown[] = [];
+    const study = holdfast.job("study", {
+      version: 3,
+      input: z.object({ market: z.string() }),
+      upcast: (input, version) => {
+        asked.push(version);
+        return { market: (input as { name: string }).name };
+      },
+      run: ({ market }) => market,
+    });
+    await holdfast.start();
+    const fresh = await study.enqueue({ market: "us" });
+    expect(await world.ended(old.id)).toMatchObject({ result: '"eu"' });
+    expect(await world.ended(fresh.id)).toMatchObject({ result: '"us"' });
+    expect(asked).toEqual([1]);
+  });
+
+  test("every end of an attempt is said once", async ({ world }) => {
+    const member = world.member();
+    const { holdfast } = member;
+    const study = holdfast.job("study", {
+      retry: { attempts: 2, delay: "1s", jitter: 0 },
+      run: () => {
+        throw new Error("no");
+      },
+    });
+    await holdfast.start();
+    const { id } = await study.enqueue({});
+    await world.ended(id);
+    expect(heard(member, "run.started").map(({ attempt }) => attempt)).toEqual([1, 2]);
+    expect(heard(member, "run.retrying")).toMatchObject([{ run: id, attempt: 1, delayMs: 1_000 }]);
+    expect(heard(member, "run.failed")).toMatchObject([{ run: id, attempt: 2 }]);
+  });
+}
