@@ -4,6 +4,7 @@
 import { defineConfig } from "vitest/config";
 
 const postgres = "./test/setup/postgres.ts";
+const build = "./test/setup/build.ts";
 
 export default defineConfig({
   test: {
@@ -11,7 +12,7 @@ export default defineConfig({
       {
         test: {
           name: "unit",
-          include: ["src/**/*.test.ts", "test/tidy.test.ts"],
+          include: ["src/**/*.test.ts", "test/*.test.ts"],
           environment: "node",
         },
       },
@@ -34,6 +35,17 @@ export default defineConfig({
           globalSetup: postgres,
           pool: "forks",
           testTimeout: 30_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          name: "cli",
+          include: ["test/cli/**/*.test.ts"],
+          environment: "node",
+          globalSetup: [postgres, build],
+          pool: "forks",
+          testTimeout: 60_000,
           hookTimeout: 60_000,
         },
       },

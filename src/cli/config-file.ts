@@ -1,6 +1,7 @@
 // Finds and loads the configuration file, which default-exports the `Holdfast`.
 // It runs the user's code: whatever that throws becomes one message with the file's name in it.
 
+import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
@@ -31,9 +32,9 @@ export async function importConfig(file: string): Promise<Holdfast> {
   const shown = path.relative(process.cwd(), file) || file;
   if (/\.[cm]?ts$/.test(file)) prepareTypeScript(file);
   const module = await import(pathToFileURL(file).href).catch((cause: unknown) => {
-    throw new ImpossibleError(`${shown} could not be loaded.\n${reason(cause)}`, "START_REFUSED", {
-      cause,
-    });
+    const why =
+      textProp(cause, "name") === "SyntaxError" ? syntaxError(cause, file) : reason(cause);
+    throw new ImpossibleError(`${shown} could not be loaded.\n${why}`, "START_REFUSED", { cause });
   });
   const { default: found } = module as { default?: unknown };
   if (isHoldfast(found)) return found;
@@ -80,7 +81,8 @@ function isHoldfast(value: unknown): value is Holdfast {
 
 function kindOf(value: unknown): string {
   if (value === undefined) return "missing";
-  return value === null ? "null" : `a ${typeof value}`;
+  if (value === null) return "null";
+  return typeof value === "object" ? "an object of another kind" : `a ${typeof value}`;
 }
 
 /** The library's own refusals speak for themselves; for other errors the place in the file helps. */
@@ -89,18 +91,16 @@ function reason(cause: unknown): string {
   const { problems } = (cause ?? {}) as { problems?: unknown };
   if (Array.isArray(problems)) return message;
   const stack = textProp(cause, "stack") ?? "";
-  // A syntax error's stack begins with file, line and the code in question.
-  if (textProp(cause, "name") === "SyntaxError") return withoutFrames(stack) || message;
   const place = stack.split("\n").find((line) => /^\s+at /.test(line) && isUserCode(line));
   return place === undefined ? message : `${message}\n${place}`;
 }
 
-function withoutFrames(stack: string): string {
-  return stack
-    .split("\n")
-    .filter((line) => !/^\s+at /.test(line))
-    .join("\n")
-    .trim();
+/** Node keeps the place of a syntax error to itself, but for its own report. */
+function syntaxError(cause: unknown, file: string): string {
+  const checked = spawnSync(process.execPath, ["--check", file], { encoding: "utf8" });
+  const report = checked.status === 0 ? (textProp(cause, "stack") ?? "") : checked.stderr;
+  const lines = report.split("\n").filter((line) => !/^\s+at |^Node\.js v/.test(line));
+  return lines.join("\n").trim();
 }
 
 function isUserCode(line: string): boolean {

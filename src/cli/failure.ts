@@ -48,7 +48,8 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
 export function describeExit(thrown: unknown): Failure | null {
   if (thrown instanceof CommanderError) {
     if (thrown.exitCode === 0) return null;
-    return usage(thrown.message.replace(/^error: /, ""));
+    if (thrown.code === "commander.help") return usage("Name a command.");
+    return usage(`${thrown.message.replace(/^error: /, "")}\nAdd --help to see what there is.`);
   }
   if (thrown instanceof UsageError) return usage(thrown.message);
   const code = textProp(thrown, "code") ?? "";

@@ -48,8 +48,10 @@ export function prettyLogger(params: PrettyParams): Logger {
   const at = (level: Level) => (fields: object, message: string) => {
     if (RANK[level] < RANK[params.level]) return;
     // pino allows a text alone, and handlers write for pino.
-    const [facts, text] = typeof fields === "string" ? [{}, fields] : [fields, message];
-    params.write(line(level, facts as Facts, text ?? "", params));
+    const [facts, text] =
+      typeof fields === "string" ? [{} as Facts, String(fields)] : [fields as Facts, message];
+    // The last line of a command is its report, in words of its own.
+    if (facts.event !== "instance.stopped") params.write(line(level, facts, text ?? "", params));
   };
   return {
     debug: at("debug"),
@@ -87,12 +89,13 @@ function clockTime(date: Date): string {
 
 /** The known facts in words and in the order of interest, the others as name=value. */
 function detailsOf(facts: Facts): string[] {
-  const { attempt, ranMs, delayMs, retryInMs, error, ...others } = facts;
+  // Whether an error is permanent shows in what became of the run.
+  const { attempt, ranMs, delayMs, retryInMs, error, isPermanent: _, ...others } = facts;
   const details: string[] = [];
   if (typeof attempt === "number" && attempt > 1) details.push(`attempt ${attempt}`);
   if (typeof ranMs === "number") details.push(formatDuration(ranMs));
   for (const ms of [delayMs, retryInMs]) {
-    if (typeof ms === "number") details.push(`again in ${formatDuration(ms)}`);
+    if (typeof ms === "number") details.push(`next try in ${formatDuration(ms)}`);
   }
   if (error !== undefined) details.push(errorText(error));
   for (const [name, value] of Object.entries(others)) {

@@ -22,6 +22,7 @@ export function encodeInput(value: unknown): string {
 
 /** JSON text of whatever a handler returned; never throws. Too large becomes a marker. */
 export function encodeResult(value: unknown): string {
+  if (value === undefined || value === null) return "null";
   let text = "";
   let bytes = 0;
   try {

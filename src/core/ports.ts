@@ -28,7 +28,10 @@ export interface Ids {
   unique(): string;
 }
 
-/** Sends one HTTP request; targets come from configuration only. */
+/**
+ * Sends one HTTP request; targets come from configuration only.
+ * @public The port of what dispatches runs to other services.
+ */
 export interface Http {
   send(request: Request): Promise<Response>;
 }

@@ -2,57 +2,64 @@
 // most runs never look at their signal.
 
 import type { Mode, RunId } from "../core/run.js";
+import type { Claim, ClaimedRun } from "../store/store.js";
 import type { Logger } from "../telemetry/log.js";
-import type { Execution } from "./execution.js";
+
+/** The attempt that a context belongs to. */
+export type Attempted = {
+  readonly run: ClaimedRun;
+  readonly claim: Claim;
+  signal(): AbortSignal;
+};
 
 /** What a context needs of the worker that runs it; one object for all runs. */
 export type ContextServices = {
   readonly log: Logger;
-  heartbeat(execution: Execution): Promise<void>;
+  heartbeat(attempted: Attempted): Promise<void>;
 };
 
 export class RunContext {
-  readonly #execution: Execution;
+  readonly #attempted: Attempted;
   readonly #services: ContextServices;
 
-  constructor(execution: Execution, services: ContextServices) {
-    this.#execution = execution;
+  constructor(attempted: Attempted, services: ContextServices) {
+    this.#attempted = attempted;
     this.#services = services;
   }
 
   get runId(): RunId {
-    return this.#execution.run.id;
+    return this.#attempted.run.id;
   }
 
   /** The number of this try, the first one is 1. */
   get attempt(): number {
-    return this.#execution.claim.attempt;
+    return this.#attempted.claim.attempt;
   }
 
   /** Names this grant of the run; grows with every grant, never reused. */
   get fence(): number {
-    return this.#execution.claim.fence;
+    return this.#attempted.claim.fence;
   }
 
   /** Why this run exists. */
   get mode(): Mode {
-    return this.#execution.run.mode;
+    return this.#attempted.run.mode;
   }
 
   /** The tick this run was made for, where a schedule made it. */
   get nominalAt(): Date | null {
-    const { nominalAt } = this.#execution.run;
+    const { nominalAt } = this.#attempted.run;
     return nominalAt === null ? null : new Date(nominalAt);
   }
 
   /** The same for every attempt of this run: give it to receivers that can recognise a repeat. */
   get idempotencyKey(): string {
-    return this.#execution.run.id;
+    return this.#attempted.run.id;
   }
 
   /** Aborts when the lease is lost, the run is cancelled, its time is over, or the instance stops. */
   get signal(): AbortSignal {
-    return this.#execution.signal();
+    return this.#attempted.signal();
   }
 
   get log(): Logger {
@@ -61,6 +68,6 @@ export class RunContext {
 
   /** Renews the lease now and rejects with a `LeaseLostError` if it is no longer ours. */
   heartbeat(): Promise<void> {
-    return this.#services.heartbeat(this.#execution);
+    return this.#services.heartbeat(this.#attempted);
   }
 }

@@ -35,7 +35,9 @@ export class Execution {
   readonly claim: Claim;
   readonly run: ClaimedRun;
   readonly job: RunnableJob;
-  /** When the handler began, on this instance's monotonic clock. */
+  /** When its claim was sent, on this instance's monotonic clock: its timeout counts from here. */
+  readonly claimedMs: number;
+  /** When the handler began, on the same clock. */
   startedMs = 0;
   #controller: AbortController | null = null;
   #stopReason: StopReason | null = null;
@@ -44,8 +46,10 @@ export class Execution {
     readonly claim: Claim;
     readonly run: ClaimedRun;
     readonly job: RunnableJob;
+    readonly claimedMs: number;
   }) {
     this.claim = params.claim;
+    this.claimedMs = params.claimedMs;
     this.run = params.run;
     this.job = params.job;
   }

@@ -98,14 +98,13 @@ export class Job<Input, Result = unknown> {
     for (const [index, input] of inputs.entries()) {
       try {
         const each = typeof options === "function" ? options(input, index) : options;
-        runs.push(
-          await newRun({
-            definition: this.#definition,
-            input,
-            options: each,
-            id: this.#sender.newId(),
-          }),
-        );
+        const run = newRunSoon({
+          definition: this.#definition,
+          input,
+          options: each,
+          id: this.#sender.newId(),
+        });
+        runs.push(run instanceof Promise ? await run : run);
       } catch (error) {
         throw new BatchRefusedError(index, error);
       }
@@ -129,31 +128,44 @@ export function accepted(run: NewRun, answer: EnqueueAnswer): Enqueued {
   throw new KeyConflictError({ job: run.job, key: run.key?.key ?? "", runId: answer.conflict });
 }
 
-/** Checks an enqueue whole, and makes the run that will be stored. */
-export async function newRun(params: {
+export type NewRunParams = {
   readonly definition: JobDefinition;
   readonly input: unknown;
   readonly options: EnqueueOptions;
   readonly id: RunId;
-}): Promise<NewRun> {
-  const { definition, id } = params;
-  const { key, ...rest } = readOptions(params.options);
-  // The caller's value is stored, not the schema's output: it is parsed again when it runs.
-  if (definition.schema) await validateInput(definition.schema, params.input);
-  const input = encodeInput(params.input);
+};
+
+/**
+ * Checks an enqueue whole, and makes the run that will be stored: the caller's value, not the
+ * schema's output, as it is parsed again when it runs.
+ */
+export async function newRun(params: NewRunParams): Promise<NewRun> {
+  const { schema } = params.definition;
+  if (schema) await validateInput(schema, params.input);
+  return uncheckedRun(params);
+}
+
+/** For many: waiting a turn for each input that no schema checks would take longer than the rest. */
+export function newRunSoon(params: NewRunParams): NewRun | Promise<NewRun> {
+  return params.definition.schema ? newRun(params) : uncheckedRun(params);
+}
+
+function uncheckedRun({ definition, input, options, id }: NewRunParams): NewRun {
+  const { key, dueAt, delayMs, tags, queue, priority } = readOptions(options);
+  const json = encodeInput(input);
   return {
     id,
     job: definition.name,
     policy: definition.policy,
     version: definition.version,
     mode: "enqueued",
-    input,
-    dueAt: rest.dueAt,
-    delayMs: rest.delayMs,
-    tags: rest.tags,
-    queue: rest.queue ?? definition.queue,
-    priority: rest.priority ?? definition.priority,
-    key: key === null ? null : { key, inputHash: hashOf(input) },
+    input: json,
+    dueAt,
+    delayMs,
+    tags,
+    queue: queue ?? definition.queue,
+    priority: priority ?? definition.priority,
+    key: key === null ? null : { key, inputHash: hashOf(json) },
   };
 }
 

@@ -1,6 +1,7 @@
 // The recurring passes of an instance, each done once: heartbeat, promoter, reaper, janitor.
 // When to repeat them is loop.ts's business.
 
+import { LEASE_DEFAULT_MS, renewTimeoutMs } from "../core/lease.js";
 import type { Clock } from "../core/ports.js";
 import { CANCEL_GRACE_MS } from "../core/run.js";
 import type { Store } from "../store/store.js";
@@ -26,7 +27,8 @@ export async function beatOnce(params: {
   if (asked.length === 0) return;
   // Taken before sending: the database may act at once while its answer takes long.
   const sentAt = { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() };
-  const answer = await pulse.renew({ holder, fences: asked });
+  const timeoutMs = renewTimeoutMs(worker.shortestLeaseMs() ?? LEASE_DEFAULT_MS);
+  const answer = await pulse.renew({ holder, fences: asked, timeoutMs });
   worker.renewed({ sentAt, asked, ...answer });
 }
 

@@ -1,12 +1,9 @@
 // Whoever sends the heartbeats: the main thread here; a thread of its own can take its place.
 
-import type { RenewAnswer, Store } from "../store/store.js";
+import type { RenewAnswer, RenewParams, Store } from "../store/store.js";
 
 export interface Pulse {
-  renew(params: {
-    readonly holder: number;
-    readonly fences: readonly number[];
-  }): Promise<RenewAnswer>;
+  renew(params: RenewParams): Promise<RenewAnswer>;
   close(): Promise<void>;
 }
 

@@ -5,7 +5,7 @@
 
 import { CancelledError, LeaseLostError, ShutdownError, TimeoutError } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
-import { isTrusted, type Moment } from "../core/lease.js";
+import { isTrusted, type Moment, renewTimeoutMs } from "../core/lease.js";
 import { type Clock, delay, type Ports, type Timer } from "../core/ports.js";
 import {
   ABORT_GRACE_MS,
@@ -16,7 +16,7 @@ import {
 } from "../core/run.js";
 import type { Claim, ExchangeAnswer, Grant, Renewal, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName, Logger } from "../telemetry/log.js";
-import type { ContextServices } from "./context.js";
+import type { Attempted, ContextServices } from "./context.js";
 import { Execution, overTime, type Report, type RunnableJob } from "./execution.js";
 import { Fifo } from "./fifo.js";
 
@@ -33,6 +33,11 @@ const BUFFER_STALE_MS = 2_000;
 /** Nothing else starts beside a suspect until it has settled or run for this long. */
 const QUARANTINE_MS = 5_000;
 const BACKOFF_MAX_MS = 5_000;
+/** What one exchange carries at most: larger statements are refused by drivers and servers. */
+const SETTLEMENTS_MAX = 2_000;
+const SETTLEMENT_CHARS_MAX = 8 * 1024 * 1024;
+/** How long a stopping instance waits for a slow database to take what has ended. */
+const SETTLE_PATIENCE_MS = 10_000;
 
 /** What we know of a lease; `open` counts its runs that are still in our hands. */
 type Lease = { sentAt: Moment; leaseMs: number; open: number; readonly fullMs: number };
@@ -77,12 +82,19 @@ export class Worker {
   #hints = 0;
   #mayHaveWork = false;
   #mayHaveSuspect = false;
+  #suspectsFromMs = 0;
   #isPumpScheduled = false;
   #isClaiming = false;
   #failures = 0;
   #isBackingOff = false;
   #averageMs = 0;
+  /** Runs that have been in their slots for so long that no buffer will be served by these. */
+  #slowCount = 0;
   #deadlineTimer: { atMs: number; timer: Timer } | null = null;
+  #quarantineTimer: Timer | null = null;
+  readonly #graceTimers = new Set<Timer>();
+  /** Aborts when this worker is no more: nothing is sent and nothing waits after it. */
+  readonly #over = new AbortController();
   #finishedCount = 0;
   #handedBackCount = 0;
   #idle: (() => void)[] = [];
@@ -91,7 +103,7 @@ export class Worker {
     this.#params = params;
     this.#clock = params.ports.clock;
     this.#wallMs = () => this.#clock.wallMs();
-    this.#services = { log: params.logger, heartbeat: (execution) => this.#beatNow(execution) };
+    this.#services = { log: params.logger, heartbeat: (attempted) => this.#beatNow(attempted) };
   }
 
   start(): void {
@@ -181,6 +193,9 @@ export class Worker {
   /** Gives back what has waited in the buffer for too long, since its slots are taken by long runs. */
   relieve(): void {
     const nowMs = this.#clock.monotonicMs();
+    this.#slowCount = 0;
+    for (const { startedMs } of this.#running.values())
+      if (nowMs - startedMs > BUFFER_STALE_MS) this.#slowCount += 1;
     const oldest = this.#buffer.first();
     if (oldest && nowMs - oldest.sinceMs > BUFFER_STALE_MS) this.#handBackBuffer();
     this.#schedule();
@@ -194,11 +209,22 @@ export class Worker {
     await this.#untilIdle(graceMs);
     for (const execution of this.#running.values()) execution.abort(new ShutdownError());
     await this.#untilIdle(ABORT_GRACE_MS);
-    this.#deadlineTimer?.timer.cancel();
     await this.#untilSettled();
     const handedBack = this.#handedBackCount - before.handedBack;
     const finished = this.#finishedCount - before.finished;
-    return { finished, handedBack, abandoned: this.#running.size };
+    const abandoned = this.#running.size;
+    this.#close();
+    return { finished, handedBack, abandoned };
+  }
+
+  /** What abandoned handlers still say is heard by nobody. */
+  #close(): void {
+    this.#over.abort();
+    this.#running.clear();
+    this.#leases.clear();
+    this.#deadlineTimer?.timer.cancel();
+    this.#quarantineTimer?.cancel();
+    for (const timer of this.#graceTimers) timer.cancel();
   }
 
   // ── the pump ───────────────────────────────────────────────────────────────────────────────────
@@ -220,11 +246,14 @@ export class Worker {
   }
 
   #startBuffered(): void {
+    // What a claim brought after the stop began.
+    if (!this.#isClaiming) return this.#handBackBuffer();
     while (this.#mayStart()) {
       const next = this.#buffer.first();
       // The heartbeat will renew what is no longer trusted, or take it away.
       if (!next || !this.#isTrusted(next.execution)) return;
       this.#buffer.shift();
+      if (next.execution.claim.isSuspect) this.#quarantined = next.execution;
       if (isLossFinal(next.execution)) this.#markAndStart(next.execution);
       else this.#start(next.execution);
     }
@@ -236,6 +265,7 @@ export class Worker {
 
   #wantsExchange(): boolean {
     if (this.#isBackingOff || this.#exchanges >= EXCHANGES_MAX) return false;
+    if (this.#over.signal.aborted) return false;
     const wanted = this.#wanted();
     if (this.#exchanges === 0)
       return this.#unsettled.length > 0 || wanted > 0 || this.#wantsSuspect();
@@ -245,19 +275,25 @@ export class Worker {
   #wantsSuspect(): boolean {
     return (
       this.#isClaiming &&
-      this.#mayHaveSuspect &&
+      this.#isSuspectsTurn() &&
       this.#buffer.length === 0 &&
       this.#asked === 0 &&
       this.#mayStart()
     );
   }
 
+  /** After a suspect everything else has as long a turn as it took, so neither stops the other. */
+  #isSuspectsTurn(): boolean {
+    if (!this.#mayHaveSuspect) return false;
+    return !this.#mayHaveWork || this.#clock.monotonicMs() >= this.#suspectsFromMs;
+  }
+
   /** How many more runs to claim: free slots, and a buffer as deep as the average run is short. */
   #wanted(): number {
-    if (!this.#isClaiming || !this.#mayHaveWork || this.#mayHaveSuspect || this.#quarantined)
+    if (!this.#isClaiming || !this.#mayHaveWork || this.#isSuspectsTurn() || this.#quarantined)
       return 0;
     const { concurrency } = this.#params;
-    const perMs = concurrency / Math.max(this.#averageMs, 0.05);
+    const perMs = Math.max(0, concurrency - this.#slowCount) / Math.max(this.#averageMs, 0.05);
     const depth =
       this.#averageMs === 0 ? 0 : Math.min(BUFFER_MAX, Math.floor(perMs * BUFFER_WAIT_MS));
     const have = this.#running.size + this.#marking + this.#buffer.length + this.#asked;
@@ -272,11 +308,10 @@ export class Worker {
   async #exchange(): Promise<void> {
     const wantsSuspect = this.#wantsSuspect();
     const limit = wantsSuspect ? 1 : this.#wanted();
-    const settlements = this.#unsettled;
+    const settlements = this.#takeUnsettled();
     const sentAt = this.#moment();
     const hints = this.#hints;
     const token = this.#params.ports.ids.unique();
-    this.#unsettled = [];
     this.#exchanges += 1;
     this.#asked += limit;
     try {
@@ -295,16 +330,29 @@ export class Worker {
       this.#settled(settlements, answer);
       if (limit > 0) this.#claimed(answer.claims, { sentAt, limit, wantsSuspect, hints });
     } catch (error) {
-      this.#asked -= limit;
       // Whether it took effect is unknown: settlements are repeated under the same fence, which is
       // harmless if they did, and the claim is read back by its token.
       this.#unsettled = [...settlements, ...this.#unsettled];
       await this.#backOff("exchange", error);
-      if (limit > 0) await this.#readBack(token, sentAt);
+      if (limit > 0) void this.#readBack({ token, limit, claimedMs: sentAt.monotonicMs });
     } finally {
       this.#exchanges -= 1;
       this.#schedule();
     }
+  }
+
+  #takeUnsettled(): Settlement[] {
+    const all = this.#unsettled;
+    let count = 0;
+    let chars = 0;
+    while (count < all.length && count < SETTLEMENTS_MAX && chars < SETTLEMENT_CHARS_MAX) {
+      const settlement = all[count] as Settlement;
+      if (settlement.to !== "pending") chars += settlement.result?.length ?? 0;
+      chars += settlement.error?.length ?? 0;
+      count += 1;
+    }
+    this.#unsettled = count === all.length ? [] : all.slice(count);
+    return count === all.length ? all : all.slice(0, count);
   }
 
   #settled(settlements: readonly Settlement[], { stale }: ExchangeAnswer): void {
@@ -325,12 +373,15 @@ export class Worker {
     const count = claims.reduce((sum, { runs }) => sum + runs.length, 0);
     if (asked.wantsSuspect) this.#mayHaveSuspect = count > 0;
     else if (count < asked.limit && this.#hints === asked.hints) this.#mayHaveWork = false;
-    this.#adopt(claims, asked.sentAt);
+    this.#adopt(claims, { sentAt: asked.sentAt, claimedMs: asked.sentAt.monotonicMs });
     if (count > 0) this.#params.onClaimed();
     this.#startBuffered();
   }
 
-  #adopt(claims: readonly Claim[], sentAt: Moment): void {
+  #adopt(
+    claims: readonly Claim[],
+    { sentAt, claimedMs }: { readonly sentAt: Moment; readonly claimedMs: number },
+  ): void {
     const sinceMs = this.#clock.monotonicMs();
     for (const claim of claims) {
       this.#leases.set(claim.fence, {
@@ -341,25 +392,38 @@ export class Worker {
       });
       const job = this.#params.jobs.get(claim.job);
       for (const run of claim.runs) {
-        if (job) this.#buffer.push({ execution: new Execution({ claim, run, job }), sinceMs });
+        if (job)
+          this.#buffer.push({ execution: new Execution({ claim, run, job, claimedMs }), sinceMs });
       }
     }
   }
 
-  /** Whatever was claimed under this token and still stands is ours; what is not read back expires. */
-  async #readBack(token: string, sentAt: Moment): Promise<void> {
-    try {
-      const { store, holder } = this.#params;
-      const known = new Set(this.#leases.keys());
-      const claims = await store.claimsByToken({ holder, token });
-      this.#adopt(
-        claims.filter(({ fence }) => !known.has(fence)),
-        sentAt,
-      );
-      this.#params.onClaimed();
-    } catch (error) {
-      await this.#backOff("read back a claim", error);
+  /**
+   * Whatever was claimed under this token and still stands is ours. It is asked for until there is an
+   * answer: what is not read back waits for its lease to expire and has burnt an attempt.
+   */
+  async #readBack(asked: {
+    readonly token: string;
+    readonly limit: number;
+    readonly claimedMs: number;
+  }): Promise<void> {
+    const { store, holder } = this.#params;
+    const { token, limit, claimedMs } = asked;
+    for (let isKnown = false; !isKnown && !this.#over.signal.aborted; ) {
+      try {
+        // Counted from now: the answer says what is left of the lease now.
+        const sentAt = this.#moment();
+        const claims = await store.claimsByToken({ holder, token });
+        const fresh = claims.filter(({ fence }) => !this.#leases.has(fence));
+        this.#adopt(fresh, { sentAt, claimedMs });
+        isKnown = true;
+        if (fresh.length > 0) this.#params.onClaimed();
+      } catch (error) {
+        await this.#backOff("read back a claim", error);
+      }
     }
+    this.#asked -= limit;
+    this.#schedule();
   }
 
   async #backOff(what: string, error: unknown): Promise<void> {
@@ -367,7 +431,7 @@ export class Worker {
     const retryInMs = Math.min(BACKOFF_MAX_MS, 50 * 2 ** Math.min(this.#failures, 10));
     this.#isBackingOff = true;
     this.#params.emit("store.failed", { what, error: describeFailure(error), retryInMs });
-    await delay(this.#clock, retryInMs);
+    await delay(this.#clock, retryInMs, this.#over.signal);
     this.#isBackingOff = false;
   }
 
@@ -396,8 +460,7 @@ export class Worker {
       const isHeld = new Set(held.map(({ id, fence }) => `${id} ${fence}`));
       this.#marking -= batch.length;
       for (const { execution, grant } of batch) {
-        if (isHeld.has(`${grant.id} ${grant.fence}`)) this.#start(execution);
-        else this.#lose(execution);
+        this.#marked(execution, isHeld.has(`${grant.id} ${grant.fence}`));
       }
     } catch (error) {
       // Not begun, or not known to be: given back rather than risked.
@@ -408,8 +471,23 @@ export class Worker {
     this.#schedule();
   }
 
+  /** The answer may have taken long, and much may have happened meanwhile. */
+  #marked(execution: Execution, isHeld: boolean): void {
+    if (this.#over.signal.aborted) return;
+    if (!isHeld || !this.#leases.has(execution.claim.fence)) this.#lose(execution);
+    else if (!this.#isClaiming) this.#handBack(execution);
+    else if (this.#isTrusted(execution)) this.#start(execution);
+    else {
+      this.#release(execution);
+      this.#buffer.push({ execution, sinceMs: this.#clock.monotonicMs() });
+    }
+  }
+
   #start(execution: Execution): void {
     const { run, claim } = execution;
+    // Lost, and claimed again before the heartbeat said so: the earlier execution is a stranger's.
+    const earlier = this.#running.get(run.id);
+    if (earlier) this.#lose(earlier);
     execution.startedMs = this.#clock.monotonicMs();
     this.#running.set(run.id, execution);
     this.#watchDeadline(execution);
@@ -422,12 +500,16 @@ export class Worker {
 
   #quarantine(execution: Execution): void {
     this.#quarantined = execution;
-    this.#clock.timer(QUARANTINE_MS, () => this.#release(execution));
+    this.#quarantineTimer = this.#clock.timer(QUARANTINE_MS, () => this.#release(execution));
   }
 
   #release(execution: Execution): void {
     if (this.#quarantined !== execution) return;
     this.#quarantined = null;
+    this.#quarantineTimer?.cancel();
+    const nowMs = this.#clock.monotonicMs();
+    const tookMs = execution.startedMs === 0 ? 0 : nowMs - execution.startedMs;
+    this.#suspectsFromMs = nowMs + tookMs;
     this.#schedule();
   }
 
@@ -537,7 +619,7 @@ export class Worker {
   #lose(execution: Execution): void {
     const { run, claim } = execution;
     execution.abort(new LeaseLostError(run.id, claim.fence));
-    this.#running.delete(run.id);
+    if (this.#running.get(run.id) === execution) this.#running.delete(run.id);
     this.#cancelSeenMs.delete(run.id);
     this.#buffer.remove((buffered) => buffered.execution === execution);
     this.#letGo(claim.fence);
@@ -551,22 +633,27 @@ export class Worker {
   }
 
   #handBackBuffer(): void {
+    if (this.#buffer.length === 0) return;
     for (const { execution } of this.#buffer.remove(() => true)) this.#handBack(execution);
   }
 
   #handBack(execution: Execution): void {
+    this.#release(execution);
     this.#settle(execution, { ending: { kind: "handed_back" }, result: null, error: null });
   }
 
-  async #beatNow(execution: Execution): Promise<void> {
-    const { run, claim } = execution;
+  async #beatNow({ run, claim }: Attempted): Promise<void> {
     const sentAt = this.#moment();
     const answer = await this.#params.store.renew({
       holder: this.#params.holder,
       fences: [claim.fence],
+      timeoutMs: renewTimeoutMs(claim.policy.leaseMs),
     });
     this.renewed({ sentAt, asked: [claim.fence], ...answer });
-    if (execution.stopReason instanceof LeaseLostError)
+    const isHeld = answer.held.some(
+      ({ fence, ids }) => fence === claim.fence && ids.includes(run.id),
+    );
+    if (!isHeld && !answer.unknown.includes(claim.fence))
       throw new LeaseLostError(run.id, claim.fence);
   }
 
@@ -574,7 +661,7 @@ export class Worker {
 
   /** One timer for the earliest deadline; a timer for every run would cost more than short runs do. */
   #watchDeadline(execution: Execution): void {
-    const atMs = execution.startedMs + execution.claim.policy.timeoutMs;
+    const atMs = execution.claimedMs + execution.claim.policy.timeoutMs;
     if (this.#deadlineTimer && this.#deadlineTimer.atMs <= atMs) return;
     this.#deadlineTimer?.timer.cancel();
     const timer = this.#clock.timer(atMs - this.#clock.monotonicMs(), () =>
@@ -588,11 +675,15 @@ export class Worker {
     const nowMs = this.#clock.monotonicMs();
     for (const execution of this.#running.values()) {
       const { timeoutMs } = execution.claim.policy;
-      const overMs = nowMs - execution.startedMs - timeoutMs;
+      const overMs = nowMs - execution.claimedMs - timeoutMs;
       if (overMs < 0) this.#watchDeadline(execution);
       else if (!execution.stopReason) {
         execution.abort(new TimeoutError(timeoutMs));
-        this.#clock.timer(ABORT_GRACE_MS, () => this.#ended(execution, overTime(timeoutMs)));
+        const timer = this.#clock.timer(ABORT_GRACE_MS, () => {
+          this.#graceTimers.delete(timer);
+          this.#ended(execution, overTime(timeoutMs));
+        });
+        this.#graceTimers.add(timer);
       }
     }
   }
@@ -625,8 +716,9 @@ export class Worker {
 
   /** What has ended is settled before the instance goes, as far as the database can be reached. */
   async #untilSettled(): Promise<void> {
-    for (let tries = 0; tries < 100 && this.#unsettled.length + this.#exchanges > 0; tries += 1) {
-      if (this.#failures > 3) return;
+    const untilMs = this.#clock.monotonicMs() + SETTLE_PATIENCE_MS;
+    while (this.#unsettled.length + this.#exchanges + this.#asked > 0) {
+      if (this.#failures > 3 || this.#clock.monotonicMs() >= untilMs) return;
       this.#schedule();
       await delay(this.#clock, 10);
     }

@@ -23,7 +23,7 @@ const KEYS_BATCH = 10_000;
 
 type Row = Record<string, unknown>;
 
-export type DaysParams = {
+type DaysParams = {
   readonly source: PostgresSource;
   readonly schema: string;
   readonly dialect: Dialect;

@@ -61,8 +61,9 @@ export class PostgresStore implements store.Store {
   readonly #dialect: Dialect;
   readonly #statements = new Map<string, Statement & { readonly name: string }>();
   readonly #lanes = new Map<string, number>();
-  /** By identity: a policy is made once with its job. */
+  /** By identity first, which is fast: a policy is usually made once with its job. */
   readonly #policies = new WeakMap<Policy, number>();
+  readonly #policiesByDigest = new Map<string, number>();
   readonly #listeners = new Set<store.WakeListener>();
   readonly #work: PostgresLink;
   readonly #beat: PostgresLink;
@@ -230,14 +231,8 @@ export class PostgresStore implements store.Store {
     return claimsOf(row);
   }
 
-  async renew({
-    holder,
-    fences,
-  }: {
-    readonly holder: number;
-    readonly fences: readonly number[];
-  }): Promise<store.RenewAnswer> {
-    const [row] = await this.#try("renew", this.#beat, sql.RENEW, { holder, fences });
+  async renew({ holder, fences, timeoutMs }: store.RenewParams): Promise<store.RenewAnswer> {
+    const [row] = await this.#try("renew", this.#beat, sql.RENEW, { holder, fences }, timeoutMs);
     const held = (row?.held ?? []) as [number, number, string[]][];
     return {
       held: held.map(([fence, leaseMs, ids]) => ({ fence, leaseMs, ids })),
@@ -479,15 +474,21 @@ export class PostgresStore implements store.Store {
 
   async #policyId(policy: Policy): Promise<number> {
     const { leaseMs, timeoutMs, retry } = policy;
-    const [row] = await this.#repeat("enqueue", sql.ENSURE_POLICY, {
-      digest: policyDigest(policy),
-      leaseMs,
-      timeoutMs,
-      ...retry,
-      onLost: ON_LOST.indexOf(policy.onLost),
-    });
-    this.#policies.set(policy, Number(row?.id));
-    return Number(row?.id);
+    const digest = policyDigest(policy);
+    let id = this.#policiesByDigest.get(digest);
+    if (id === undefined) {
+      const [row] = await this.#repeat("enqueue", sql.ENSURE_POLICY, {
+        digest,
+        leaseMs,
+        timeoutMs,
+        ...retry,
+        onLost: ON_LOST.indexOf(policy.onLost),
+      });
+      id = Number(row?.id);
+      this.#policiesByDigest.set(digest, id);
+    }
+    this.#policies.set(policy, id);
+    return id;
   }
 
   // ── schema ─────────────────────────────────────────────────────────────────────────────────────
@@ -556,16 +557,29 @@ export class PostgresStore implements store.Store {
   }
 
   /** One try: the caller decides what a lost answer means. */
-  async #once(link: PostgresLink, template: string, params: Row): Promise<Row[]> {
+  async #once(
+    link: PostgresLink,
+    template: string,
+    params: Row,
+    timeoutMs?: number,
+  ): Promise<Row[]> {
     const statement = this.#statement(template);
     const { name, text } = statement;
-    return (await link.query({ name, text, values: this.#values(statement, params) })).rows;
+    const values = this.#values(statement, params);
+    const limit = timeoutMs === undefined ? {} : { timeoutMs };
+    return (await link.query({ name, text, values, ...limit })).rows;
   }
 
   /** One try, its failure in the words of the store. */
-  async #try(what: string, link: PostgresLink, template: string, params: object): Promise<Row[]> {
+  async #try(
+    what: string,
+    link: PostgresLink,
+    template: string,
+    params: object,
+    timeoutMs?: number,
+  ): Promise<Row[]> {
     try {
-      return await this.#once(link, template, params as Row);
+      return await this.#once(link, template, params as Row, timeoutMs);
     } catch (error) {
       throw describe(what, error, { wasUnknown: false });
     }

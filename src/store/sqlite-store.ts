@@ -15,9 +15,13 @@ import {
 } from "../core/run.js";
 import { answersOf, firstOfEachKey, type KeyHolder } from "./keys.js";
 import {
+  CANCEL_ERROR,
+  isSameEnd,
+  LOST_ERROR,
   modeCode,
   policyDigest,
   statusCode,
+  TIMEOUT_ERROR,
   toAttemptRecord,
   toClaim,
   toPolicy,
@@ -38,17 +42,6 @@ const ENDED_TIMEOUT = 2;
 const ENDED_LATER = 3;
 const ENDED_HANDED_BACK = 4;
 const ENDED_CANCELLED = 5;
-
-const LOST_ERROR = JSON.stringify({
-  code: "LEASE_EXPIRED",
-  name: "LeaseExpired",
-  message: "The holder fell silent and its lease expired.",
-});
-const TIMEOUT_ERROR = JSON.stringify({
-  code: "TIMEOUT",
-  name: "TimeoutError",
-  message: "The attempt ran for longer than its timeout.",
-});
 
 export type SqliteStoreParams = {
   readonly source: SqliteSource;
@@ -73,6 +66,7 @@ type LeaseRow = {
   readonly refunds: number;
   readonly laters: number;
   readonly extra: number;
+  readonly suspect: 0 | 1;
   readonly ids: string;
   readonly started: string;
   readonly cancels: string | null;
@@ -202,10 +196,7 @@ export class SqliteStore implements store.Store {
     return this.#file.read(() => this.#claimsByToken(params, this.#databaseNow()));
   }
 
-  async renew(params: {
-    readonly holder: number;
-    readonly fences: readonly number[];
-  }): Promise<store.RenewAnswer> {
+  async renew(params: store.RenewParams): Promise<store.RenewAnswer> {
     return this.#write("renew", (now) => {
       const rows = this.#file.all(sql.RENEW, {
         holder: params.holder,
@@ -277,7 +268,7 @@ export class SqliteStore implements store.Store {
       const reclaimed: store.Reclaimed[] = [];
       const books = new Books();
       for (const row of this.#file.all(sql.EXPIRED, { limit, now })) {
-        const lease = row as LeaseRow & { job: string; holder_id: string } & Row;
+        const lease = row as LeaseRow & { job: string; holder_id: string | null } & Row;
         const modes = this.#modesOf(lease.ids);
         for (const id of JSON.parse(lease.ids) as RunId[]) {
           const place = (chance + reclaimed.length * 0.618034) % 1;
@@ -285,13 +276,13 @@ export class SqliteStore implements store.Store {
             { lease, id, mode: modes.get(id) ?? 0, now, random: () => place },
             books,
           );
-          const end = lease.deadline_at <= now ? "timeout" : "lost";
+          const end = isOverItsTime(lease) ? "timeout" : "lost";
           reclaimed.push({
             id,
             fence: lease.fence,
             job: lease.job,
             attempt: lease.attempt,
-            holder: lease.holder_id,
+            holder: lease.holder_id ?? "unknown",
             end,
             to,
           });
@@ -319,8 +310,9 @@ export class SqliteStore implements store.Store {
           books.finish(lease, {
             id,
             mode: modes.get(id) ?? 0,
-            status: 3,
+            status: statusCode("cancelled"),
             ranMs: now - lease.claimed_at,
+            error: CANCEL_ERROR,
           });
           ended.push({ id, fence: lease.fence });
         }
@@ -432,7 +424,8 @@ export class SqliteStore implements store.Store {
     readonly limit: number;
   }): Promise<number> {
     return this.#write("prune", (now) => {
-      const old = this.#file.all(sql.OLD_RUNS, { keepMs, limit, now }).map((row) => row.id);
+      const before = firstIdAt(now - keepMs);
+      const old = this.#file.all(sql.OLD_RUNS, { keepMs, limit, now, before }).map((row) => row.id);
       for (const statement of sql.PRUNE) this.#file.run(statement, { ids: JSON.stringify(old) });
       const keys = this.#file.run(sql.PRUNE_KEYS, { limit, now });
       const instances = this.#file.run(sql.PRUNE_INSTANCES, { keepMs, now });
@@ -461,9 +454,9 @@ export class SqliteStore implements store.Store {
     for (const settlement of settlements) {
       const { id, fence } = settlement;
       const lease = leases.get(fence);
-      if (!lease?.members.has(id) || settled.get(fence)?.has(id)) {
-        if (this.#file.get(sql.WAS_SETTLED, { id, fence })?.settled !== 1)
-          stale.push({ id, fence });
+      if (settled.get(fence)?.has(id)) continue;
+      if (!lease?.members.has(id)) {
+        if (!this.#wasApplied(settlement)) stale.push({ id, fence });
         continue;
       }
       settled.set(fence, (settled.get(fence) ?? new Set()).add(id));
@@ -474,6 +467,14 @@ export class SqliteStore implements store.Store {
     }
     this.#enter(books, now);
     return stale;
+  }
+
+  /** What was applied before, its answer lost, is not stale; only history can tell. */
+  #wasApplied(settlement: store.Settlement): boolean {
+    const { id, fence } = settlement;
+    const ending = this.#file.get(sql.ENDING, { id, fence });
+    const error = (ending?.error ?? null) as string | null;
+    return ending !== undefined && isSameEnd(settlement, { ended: Number(ending.ended), error });
   }
 
   #leases(fences: readonly number[]) {
@@ -500,7 +501,7 @@ export class SqliteStore implements store.Store {
     now: number,
   ): void {
     const suspect = wantsSuspect ? 1 : 0;
-    let left = limit;
+    let left = wantsSuspect ? Math.min(limit, 1) : limit;
     const heads = this.#file.all(sql.HEADS, {
       suspect,
       jobs: JSON.stringify(jobs),
@@ -674,20 +675,25 @@ export class SqliteStore implements store.Store {
   }
 
   async #write<T>(what: string, work: (now: number) => T): Promise<T> {
-    return this.#file
-      .write(what, () => {
-        this.#toRemember = [];
-        return work(this.#databaseNow());
-      })
-      .then((value) => {
-        for (const remember of this.#toRemember) remember();
-        this.#toRemember = [];
-        return value;
-      });
+    // Another write may run between this commit and the line after it: each keeps a list of its own.
+    let toRemember: (() => void)[] = [];
+    const value = await this.#file.write(what, () => {
+      toRemember = [];
+      this.#toRemember = toRemember;
+      return work(this.#databaseNow());
+    });
+    for (const remember of toRemember) remember();
+    return value;
   }
 }
 
 type Cache<Key> = { set(key: Key, id: number): unknown };
+
+/** The smallest UUIDv7 of a moment, as far as sorting needs it. */
+function firstIdAt(ms: number): string {
+  const hex = Math.max(0, ms).toString(16).padStart(12, "0");
+  return `${hex.slice(0, 8)}-${hex.slice(8)}`;
+}
 
 /** Rolls a batch back that is to be stored whole or not at all. */
 class Refused extends Error {
@@ -753,6 +759,11 @@ class Books {
     const { id, error } = settlement;
     const mode = modeCode(settlement.mode);
     const ranMs = Math.max(0, Math.round(settlement.ranMs));
+    // Whoever asked for a cancel gets it, unless the run completed.
+    if (isCancelled && settlement.to !== "completed") {
+      this.finish(lease, { id, mode, ranMs, error, status: statusCode("cancelled") });
+      return;
+    }
     if (settlement.to !== "pending") {
       this.finish(lease, {
         id,
@@ -762,10 +773,6 @@ class Books {
         status: statusCode(settlement.to),
         result: settlement.result,
       });
-      return;
-    }
-    if (isCancelled) {
-      this.finish(lease, { id, mode, ranMs, error, status: statusCode("cancelled") });
       return;
     }
     const refund = settlement.isRefund ? 1 : 0;
@@ -780,11 +787,13 @@ class Books {
     const refunds = lease.refunds + (settlement.end === "handed_back" ? refund : 0);
     const laters = lease.laters + (settlement.end === "later" ? 1 : 0);
     const delayMs = Math.max(0, Math.round(settlement.delayMs));
+    const attempt = lease.attempt - refund;
+    const suspect = settlement.end === "handed_back" ? lease.suspect : 0;
     this.again(lease, {
       ended,
       ranMs,
       error,
-      pending: [id, delayMs, lease.attempt - refund, lease.losses, refunds, laters, lease.extra, 0],
+      pending: [id, delayMs, attempt, lease.losses, refunds, laters, lease.extra, suspect],
     });
   }
 
@@ -798,6 +807,11 @@ class Books {
   }
 }
 
+/** A living holder renews beyond the deadline: a lease that ended before it was lost, whoever looks when. */
+function isOverItsTime(lease: LeaseRow): boolean {
+  return lease.deadline_at <= lease.until;
+}
+
 /** Where a run goes whose lease ran out: the same rules as in RECLAIM of sql/postgres.ts. */
 function judgeLoss(
   params: { lease: LeaseRow & Row; id: RunId; mode: number; now: number; random: () => number },
@@ -806,13 +820,13 @@ function judgeLoss(
   const { lease, id, mode, now, random } = params;
   const { attempt, losses, refunds, laters, extra } = lease;
   const ranMs = now - lease.claimed_at;
-  const isOverTime = lease.deadline_at <= now;
+  const isOverTime = isOverItsTime(lease);
   const error = isOverTime ? TIMEOUT_ERROR : LOST_ERROR;
   const ended = isOverTime ? ENDED_TIMEOUT : ENDED_LOST;
   const isFinal = attempt >= Number(lease.attempts) + extra || (lease.on_lost === 1 && !isOverTime);
   const hasBegun = (JSON.parse(lease.started) as RunId[]).includes(id);
   if (JSON.parse(lease.cancels ?? "{}")[id] !== undefined) {
-    books.finish(lease, { id, mode, ranMs, status: statusCode("cancelled") });
+    books.finish(lease, { id, mode, ranMs, error, status: statusCode("cancelled") });
     return "cancelled";
   }
   if (isFinal && !isOverTime && !hasBegun && refunds < REFUNDS_MAX) {

@@ -120,6 +120,13 @@ export type ExchangeAnswer = {
   readonly stale: readonly Grant[];
 };
 
+export type RenewParams = {
+  readonly holder: number;
+  readonly fences: readonly number[];
+  /** An answer that takes longer is too late to be trusted. */
+  readonly timeoutMs?: number;
+};
+
 export type Renewal = {
   readonly fence: number;
   /** Length of the lease from the renewal on. */
@@ -243,10 +250,7 @@ export interface Store {
   }): Promise<readonly Claim[]>;
 
   /** Renews leases, expired ones too if nobody took them. */
-  renew(params: {
-    readonly holder: number;
-    readonly fences: readonly number[];
-  }): Promise<RenewAnswer>;
+  renew(params: RenewParams): Promise<RenewAnswer>;
   /** Stores that these runs have begun, before they do; answers which are still held. */
   markStarted(grants: readonly Grant[]): Promise<readonly Grant[]>;
 

@@ -24,9 +24,7 @@ async function crew(scene: Scene, count: number): Promise<{ store: Store; holder
   );
 }
 
-export function concurrencySuite(test: SceneTest, { isShared }: { isShared: boolean }): void {
-  if (!isShared) return;
-
+export function concurrencySuite(test: SceneTest): void {
   test("a store that listens is woken by what another one enqueues", async ({ scene }) => {
     const listener = await scene.open();
     let isWoken = false;

@@ -107,6 +107,20 @@ export function keySuite(test: SceneTest): void {
     );
   });
 
+  test("a refused atomic call leaves no trace that a later call could stumble over", async ({
+    scene,
+  }) => {
+    await scene.enqueue(scene.run(key("taken")));
+    const refused = [scene.run({ job: "fresh" }), scene.run(key("taken", "other"))];
+    await Promise.all([
+      scene.enqueue(scene.run()),
+      atomically(scene, refused),
+      scene.enqueue(scene.run()),
+    ]);
+    const [id] = await scene.enqueued(1, { job: "fresh" });
+    expect(idsOf(await scene.claim({ jobs: ["fresh"] }))).toEqual([id]);
+  });
+
   test("an atomic call with keys, repeated after a lost answer, changes nothing", async ({
     scene,
   }) => {

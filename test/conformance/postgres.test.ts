@@ -7,7 +7,7 @@ import { systemClock } from "../../src/adapters/clock.js";
 import { PostgresStore } from "../../src/store/postgres-store.js";
 import type { Store } from "../../src/store/store.js";
 import { POSTGRES_URL, postgresPlace } from "./places.js";
-import { completed, type Held, heldBy, idsOf, LEASE_MS, retried, Scene } from "./scene.js";
+import { completed, type Held, heldBy, idsOf, LEASE_MS, POLICY, retried, Scene } from "./scene.js";
 import { WatchedPool } from "./watched-pool.js";
 
 const DAY_MS = 86_400_000;
@@ -60,6 +60,18 @@ function plans(): void {
     await sql("vacuum analyze $schema.lease");
     await scene.enqueued(200);
     for (const limit of [1, 50, 7]) expect(await scene.claim({ limit })).toHaveLength(limit);
+  });
+
+  test("a run that sorts before what was just claimed is found, at the latest when the rest runs out", async ({
+    watched: { scene },
+  }) => {
+    await scene.enqueued(250);
+    await scene.claim({ limit: 100 });
+    const [urgent] = await scene.enqueued(1, { priority: 100 });
+    const second = await scene.claim({ limit: 100 });
+    const third = await scene.claim({ limit: 100 });
+    expect([second.length, third.length]).toEqual([100, 51]);
+    expect(idsOf([...second, ...third])).toContain(urgent);
   });
 
   test("plans that were made and kept while all tables were empty scan no large table later", async ({
@@ -184,6 +196,15 @@ function statements(): void {
       counts[verb] = (await pool.statementsOf(ask)).length;
     }
     expect(counts).toEqual(Object.fromEntries(Object.keys(verbs).map((verb) => [verb, 1])));
+  });
+
+  test("equal policies are one, whatever objects they come in", async ({
+    watched: { scene, pool },
+  }) => {
+    await scene.enqueued(1);
+    const runs = Array.from({ length: 50 }, () => scene.run({ policy: { ...POLICY } }));
+    expect(await pool.statementsOf(() => scene.enqueue(...runs))).toHaveLength(1);
+    expect(await scene.claims({ limit: 100 })).toHaveLength(1);
   });
 
   test("only a stale settlement and a taken key cost a second statement", async ({

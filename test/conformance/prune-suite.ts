@@ -62,6 +62,17 @@ export function pruneSuite(test: SceneTest): void {
     }
   });
 
+  test("one prune removes no more runs than its limit, but for whole days at once", async ({
+    scene,
+  }) => {
+    await scene.enqueued(30);
+    await scene.settle(...(await scene.claim({ limit: 30 })).map((each) => completed(each)));
+    scene.advance(KEEP_MS + 3 * DAY_MS);
+    await scene.store.prune({ keepMs: KEEP_MS, limit: 10 });
+    const left = await scene.store.runs({ limit: 100 });
+    expect(left).toHaveLength(scene.store.engine === "sqlite" ? 20 : 0);
+  });
+
   test("a run that ended only lately stays, however old it is, and goes when its time comes", async ({
     scene,
   }) => {

@@ -51,6 +51,8 @@ const NOUNS = {
 } satisfies Record<string, (test: SceneTest, options: StoreSuiteOptions) => void>;
 
 export type Noun = keyof typeof NOUNS;
+/** What needs a place that several stores can share. */
+const SHARED = "several stores at once" satisfies Noun;
 /** What happens to a run while somebody holds it; the other half is everything else. */
 export const HOLDING = [
   "claim",
@@ -59,7 +61,7 @@ export const HOLDING = [
   "renew",
   "reclaim",
   "cancel",
-  "several stores at once",
+  SHARED,
 ] as const satisfies readonly Noun[];
 export const KEEPING = (Object.keys(NOUNS) as Noun[]).filter(
   (noun) => !(HOLDING as readonly Noun[]).includes(noun),
@@ -74,7 +76,8 @@ export function describeStore(
   const test = sceneTest(makePlace);
   const chosen = options.nouns ?? (Object.keys(NOUNS) as Noun[]);
   describe.concurrent(name, () => {
-    for (const noun of chosen) describe(noun, () => NOUNS[noun](test, options));
+    for (const noun of options.isShared ? chosen : chosen.filter((each) => each !== SHARED))
+      describe(noun, () => NOUNS[noun](test, options));
   });
 }
 

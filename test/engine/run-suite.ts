@@ -149,14 +149,14 @@ export function runSuite(test: WorldTest): void {
   test("an instance never runs more than its concurrency at once, and no less", async ({
     world,
   }) => {
-    const { holdfast } = world.member();
+    const { holdfast, clock } = world.member();
     let runningCount = 0;
     let most = 0;
     const study = holdfast.job("study", {
       run: async () => {
         runningCount += 1;
         most = Math.max(most, runningCount);
-        await world.clock.sleep(100);
+        await clock.sleep(100);
         runningCount -= 1;
       },
     });

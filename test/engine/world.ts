@@ -104,10 +104,9 @@ export class World {
     for (;;) {
       const run = await this.record(id);
       if (isReached(run)) return run;
-      if (this.clock.wallMs() > deadline) {
+      if (!(await this.clock.step(deadline))) {
         throw new Error(`Run ${id} is ${run.status} at attempt ${run.attempt} after ${withinMs} ms.`);
       }
-      await this.clock.advance(50);
     }
   }
 

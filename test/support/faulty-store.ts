@@ -8,8 +8,11 @@ import type { Store } from "../../src/store/store.js";
 /** The verbs that are statements. */
 export type Verb = Exclude<keyof Store, "engine" | "onWake" | "open" | "close">;
 
-/** Before: nothing was sent. After: it was committed and its answer was lost. */
-export type Fault = "before" | "after";
+/**
+ * Before: nothing was sent. After: it was committed and its answer was lost. Swallowed: nothing was
+ * sent, and nobody ever says so.
+ */
+export type Fault = "before" | "after" | "swallowed";
 
 type ParamsOf<Name extends Verb> = Parameters<Store[Name]>[0];
 type AnswerOf<Name extends Verb> = Awaited<ReturnType<Store[Name]>>;
@@ -57,6 +60,11 @@ export class StoreFaults {
     this.#rules.add({ verb, fault, error, left: times, fits: fits as (params: never) => boolean });
   }
 
+  /** The next statement of this verb is never answered. */
+  swallow(verb: Verb): void {
+    this.fail(verb, "swallowed");
+  }
+
   /** From now on nothing reaches the database. */
   goDown(): void {
     this.#isDown = true;
@@ -94,6 +102,7 @@ export class StoreFaults {
     const fault = this.#isDown ? "before" : rule?.fault;
     if (fault) call.fault = fault;
     if (fault === "before") throw rule?.error ?? new StoreUnavailableError({ tried: verb });
+    if (fault === "swallowed") return new Promise(() => undefined);
     const answer = await statement();
     call.answer = answer as never;
     const gate = this.#gates.get(verb);

@@ -23,8 +23,9 @@ export class VirtualClock implements Clock {
   #soon = 0;
   #io = 0;
 
+  /** Whole milliseconds, as of a real clock; timers fire in between as well. */
   wallMs(): number {
-    return this.#now;
+    return Math.floor(this.#now);
   }
 
   monotonicMs(): number {
@@ -61,10 +62,6 @@ export class VirtualClock implements Clock {
     }
   }
 
-  sleep(delayMs: number): Promise<void> {
-    return new Promise((resolve) => this.timer(delayMs, resolve));
-  }
-
   /** Lets everything happen that needs no time. */
   async rest(): Promise<void> {
     const deadline = performance.now() + REST_TIMEOUT_MS;
@@ -78,7 +75,7 @@ export class VirtualClock implements Clock {
   async advance(ms: number): Promise<void> {
     const until = this.#now + ms;
     await this.rest();
-    while (await this.#step(until));
+    while (await this.step(until));
     this.#now = until;
   }
 
@@ -91,13 +88,14 @@ export class VirtualClock implements Clock {
     settled.catch(() => undefined);
     const deadline = this.#now + withinMs;
     for (await this.rest(); !isSettled; ) {
-      if (!(await this.#step(deadline)))
+      if (!(await this.step(deadline)))
         throw new Error(`Not settled after ${withinMs} ms of virtual time.`);
     }
     return settled;
   }
 
-  async #step(until: number): Promise<boolean> {
+  /** Moves to the next timer that fires by then; false if there is none. */
+  async step(until: number): Promise<boolean> {
     let next: Scheduled | undefined;
     for (const each of this.#timers) {
       if (each.at > until) continue;
@@ -144,6 +142,11 @@ export class InstanceClock implements Clock {
 
   soon(callback: () => void): void {
     this.#base.soon(() => this.#run(callback));
+  }
+
+  /** For handlers: their time stands still with their instance. */
+  sleep(delayMs: number): Promise<void> {
+    return new Promise((resolve) => this.timer(delayMs, resolve));
   }
 
   pause(): void {

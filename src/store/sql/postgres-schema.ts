@@ -78,7 +78,6 @@ create table {run} (
   input text not null
 ) partition by range (id);
 create table {run_rest} partition of {run} default;
-create index on {run} (lane, id);
 
 create table {ready} (
   id uuid primary key,

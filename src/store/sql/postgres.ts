@@ -490,7 +490,7 @@ order by 2`;
 export const TERMINAL = /* sql */ `select id from {outcome} where id = any(:ids::uuid[])`;
 
 /** Where the ids of a filtered list come from: state is a table, so each status has its own. */
-export const RUN_SOURCES = {
+const RUN_SOURCES = {
   any: "select x.id, x.lane from {run} x",
   pending: "select x.id, x.lane from {ready} x union all select x.id, x.lane from {waiting} x",
   running: "select m.id, x.lane from {lease} x, unnest(x.ids) m (id)",
@@ -499,10 +499,11 @@ export const RUN_SOURCES = {
   cancelled: "select x.id, x.lane from {outcome} x where x.status = 3",
 } as const;
 
-export const listRuns = (source: string) => /* sql */ `
+const listRuns = (source: string) => /* sql */ `
 with page as materialized (
   select s.id from (${source}) s join {run} r on r.id = s.id
-  where (:before::uuid is null or s.id < :before::uuid)
+  where s.id < coalesce(:before::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+    and r.id < coalesce(:before::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
     and (:job::text is null or s.lane = any(array(select l.id from {lane} l where l.job = :job::text)))
     and (:mode::smallint is null or r.mode = :mode::smallint)
     and (:tag::text is null or :tag::text = any(r.tags))
@@ -510,7 +511,9 @@ with page as materialized (
       or r.key = :text::text or r.id::text = :text::text)
   order by s.id desc limit :limit
 )
-select * from {run_state} where id = any(array(select id from page)) order by id desc`;
+select * from (
+  select * from {run_state} where id = any(array(select id from page)) offset 0
+) found order by id desc`;
 
 export const GET_RUN = /* sql */ `select * from {run_state} where id = :id::uuid`;
 

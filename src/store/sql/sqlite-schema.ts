@@ -60,7 +60,6 @@ create table {run} (
   tags text,
   input text not null
 );
-create index {run_lane} on {run} (lane, id);
 
 create table {ready} (
   lane integer not null,

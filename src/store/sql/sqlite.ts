@@ -42,10 +42,11 @@ from json_each(:rows) cross join {run} r on r.id = value ->> 0 where value ->> 1
 export const DELETE_LEASE = /* sql */ `delete from {lease} where fence = :fence`;
 export const SHRINK_LEASE = /* sql */ `update {lease} set ids = :ids where fence = :fence`;
 
-/** A settlement that was applied before under the same fence is not stale. */
-export const WAS_SETTLED = /* sql */ `
-select exists (select 1 from {outcome} where id = :id and fence = :fence)
-  or exists (select 1 from {attempt} where run = :id and fence = :fence) as settled`;
+/** What history knows of the end of a grant. */
+export const ENDING = /* sql */ `
+select status + 10 as ended, error from {outcome} where id = :id and fence = :fence
+union all
+select ended, error from {attempt} where run = :id and fence = :fence`;
 
 /** The lanes that have something, the one with the oldest run first. */
 export const HEADS = /* sql */ `
@@ -76,7 +77,7 @@ returning fence`;
 
 export const CLAIMED = /* sql */ `
 select json_object(
-  'fence', c.fence, 'job', l.job, 'queue', l.queue, 'attempt', c.attempt, 'leaseMs', c.until - :now,
+  'fence', c.fence, 'job', l.job, 'queue', l.queue, 'attempt', c.attempt, 'leaseMs', max(c.until - :now, 0),
   'isSuspect', json(iif(c.suspect, 'true', 'false')), 'refunds', c.refunds, 'laters', c.laters, 'extraAttempts', c.extra,
   'policy', json_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost),
   'runs', (
@@ -117,7 +118,7 @@ export const RENEW = /* sql */ `
 update {lease} set renewed_at = :now, until = min(
   :now + (select p.lease_ms from {policy} p where p.id = {lease}.policy), deadline_at + 5000)
 where fence in (select value from json_each(:fences)) and holder = :holder
-returning fence, until - :now as lease_ms, ids`;
+returning fence, max(until - :now, 0) as lease_ms, ids`;
 
 export const MARK_STARTED = /* sql */ `update {lease} set started = :started where fence = :fence`;
 
@@ -137,7 +138,8 @@ select
   exists (select 1 from {waiting} where gate is null and wake_at <= :now) as hasDue,
   exists (select 1 from {lease} where until <= :now) as hasExpired,
   (select json_group_array(c.key) from {lease} k, json_each(k.cancels) c
-    where k.holder = :holder and k.cancels is not null) as cancelRequested,
+    where k.holder = :holder and k.cancels is not null
+      and exists (select 1 from json_each(k.ids) m where m.value = c.key)) as cancelRequested,
   (select min(wake_at) from {waiting} where gate is null and wake_at > :now) as nextWakeAt`;
 
 export const PROMOTE = /* sql */ `
@@ -151,7 +153,7 @@ delete from {waiting} where id in (
 
 export const EXPIRED = /* sql */ `
 select k.*, l.job, i.id as holder_id, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost
-from {lease} k join {lane} l on l.id = k.lane join {policy} p on p.id = k.policy join {instance} i on i.no = k.holder
+from {lease} k join {lane} l on l.id = k.lane join {policy} p on p.id = k.policy left join {instance} i on i.no = k.holder
 where k.until <= :now order by k.until limit :limit`;
 
 export const MODES_OF = /* sql */ `
@@ -223,7 +225,7 @@ const RUN_SOURCES = {
 const listRuns = (source: string) => /* sql */ `
 with page as materialized (
   select s.id from (${source}) s join {run} r on r.id = s.id
-  where (:before is null or s.id < :before)
+  where s.id < coalesce(:before, 'g')
     and (:job is null or s.lane in (select l.id from {lane} l where l.job = :job))
     and (:mode is null or r.mode = :mode)
     and (:tag is null or exists (select 1 from json_each(r.tags) t where t.value = :tag))
@@ -245,9 +247,9 @@ export const PAUSE_QUEUE = /* sql */ `
 insert into {queue} (name, paused_at) values (:queue, iif(:isPaused, :now, null))
 on conflict do update set paused_at = iif(:isPaused, coalesce(paused_at, :now), null)`;
 
-/** Terminal runs past their time, oldest first: ids begin with the time of creation. */
+/** Terminal runs past their time, oldest first. Ids begin with the time of creation: younger ones are not looked at. */
 export const OLD_RUNS = /* sql */ `
-select o.id from {outcome} o where o.finished_at < :now - :keepMs order by o.id limit :limit`;
+select o.id from {outcome} o where o.id < :before and o.finished_at < :now - :keepMs order by o.id limit :limit`;
 export const PRUNE = [
   /* sql */ `delete from {run} where id in (select value from json_each(:ids))`,
   /* sql */ `delete from {outcome} where id in (select value from json_each(:ids))`,

@@ -1,0 +1,120 @@
+// `holdfast enqueue`: stores one run, and waits for its end where asked.
+
+import type { Command } from "commander";
+import { requireKey, requireName, requirePriority, requireTags } from "../../core/names.js";
+import type { Holdfast } from "../../engine/holdfast.js";
+import type { EnqueueOptions } from "../../engine/job.js";
+import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { type CommonFlags, withInstance } from "../instance.js";
+import { runPage } from "../page.js";
+import { EXIT, type Shell } from "../shell.js";
+import { readDurationFlag, readInstantFlag, refusing, UsageError, wholeNumber } from "../usage.js";
+
+type Flags = CommonFlags & {
+  readonly key?: string;
+  readonly at?: Date;
+  readonly delay?: number;
+  readonly priority?: number;
+  readonly queue?: string;
+  readonly tag?: readonly string[];
+  readonly wait?: boolean;
+  readonly timeout?: number;
+};
+
+export function enqueueCommand(call: Call): Command {
+  const command = newCommand({
+    name: "enqueue",
+    summary: "Store one run of a job.",
+    examples: [
+      `enqueue send-mail '{"to":"ada@example.com"}' --key welcome-ada`,
+      `enqueue market-study '{"market":"eu"}' --delay 10m --tag nightly`,
+      "cat input.json | holdfast enqueue market-study - --wait",
+    ],
+  })
+    .argument("<job>", "name of the job", (name) => refusing(() => requireName(name, "job")))
+    .argument("<json>", "its input as JSON, or - to read it from standard input")
+    .option("--key <key>", "the same key and input is the same run", (text) =>
+      refusing(() => requireKey(text, "--key")),
+    )
+    .option(
+      "--at <time>",
+      "not before this time, for example 2030-01-31T09:00:00Z",
+      readInstantFlag,
+    )
+    .option("--delay <duration>", "not before this much time has passed", readDurationFlag)
+    .option("--priority <number>", "-100 … 100, larger is more urgent", (text) =>
+      refusing(() => requirePriority(wholeNumber({ min: -100, max: 100 })(text), "--priority")),
+    )
+    .option("--queue <name>", "another queue than the job's own", (text) =>
+      refusing(() => requireName(text, "--queue")),
+    )
+    .option("--tag <tag>", "may be given several times", (text, before: readonly string[] = []) =>
+      refusing(() => requireTags([...before, text], "--tag")),
+    )
+    .option("--wait", "wait until the run has ended; exit code 1 if it did not complete")
+    .option("--timeout <duration>", "with --wait: wait no longer than this", readDurationFlag);
+  return act<Flags>(withConfigOption(command), call, async (flags, job = "", json = "") => {
+    const { shell } = call;
+    refuseContradictions(flags);
+    const input = readJson(json === "-" ? await standardInput() : json);
+    return withInstance({ flags, purpose: "add", shell }, async (holdfast) => {
+      const enqueued = await holdfast.enqueue(job, input, enqueueOptions(flags));
+      const { id, deduplicated } = enqueued;
+      await shell.say(deduplicated ? `Run ${id} stands for this key.` : `Run ${id} stored.`);
+      if (flags.wait) return waited(holdfast, enqueued, flags, shell);
+      await shell.answer(enqueued);
+      return EXIT.done;
+    });
+  });
+}
+
+async function waited(
+  holdfast: Holdfast,
+  enqueued: { readonly id: string; readonly deduplicated: boolean },
+  { timeout }: Flags,
+  shell: Shell,
+): Promise<number> {
+  const run = await holdfast.runs.wait(enqueued.id, timeout === undefined ? {} : { timeout });
+  const attempts = await holdfast.runs.attempts(run.id);
+  await shell.say(runPage(run, attempts, shell.colours));
+  await shell.answer({ ...enqueued, run: { ...run, attempts } });
+  return run.status === "completed" ? EXIT.done : EXIT.no;
+}
+
+function refuseContradictions({ at, delay, wait, timeout }: Flags): void {
+  if (at !== undefined && delay !== undefined) {
+    throw new UsageError("--at and --delay exclude each other; give one of them.");
+  }
+  if (timeout !== undefined && !wait) {
+    throw new UsageError("--timeout limits --wait; give both, or use --delay to run later.");
+  }
+}
+
+function enqueueOptions({ key, at, delay, priority, queue, tag }: Flags): EnqueueOptions {
+  return {
+    ...(key === undefined ? {} : { key }),
+    ...(at === undefined ? {} : { at }),
+    ...(delay === undefined ? {} : { delay }),
+    ...(priority === undefined ? {} : { priority }),
+    ...(queue === undefined ? {} : { queue }),
+    ...(tag === undefined ? {} : { tags: tag }),
+  };
+}
+
+function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new UsageError(
+      `The input is not JSON: ${why}. Quote it for the shell, for example '{"market":"eu"}'.`,
+    );
+  }
+}
+
+async function standardInput(): Promise<string> {
+  let text = "";
+  process.stdin.setEncoding("utf8");
+  for await (const chunk of process.stdin) text += chunk;
+  return text;
+}

@@ -1,0 +1,74 @@
+// `holdfast migrate`: makes the tables, or says with `--plan` what it would make.
+
+import { existsSync } from "node:fs";
+import type { Command } from "commander";
+import { textProp } from "../../core/thrown.js";
+import type { Holdfast } from "../../engine/holdfast.js";
+import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { type CommonFlags, withInstance } from "../instance.js";
+import { EXIT, type Shell } from "../shell.js";
+
+type Flags = CommonFlags & { readonly plan?: boolean };
+
+const CREATE_FILE = "create the database file";
+const CREATE_TABLES = "create the tables";
+
+export function migrateCommand(call: Call): Command {
+  const command = newCommand({
+    name: "migrate",
+    summary: "Make the tables in the database, or bring them up to date.",
+    examples: ["migrate --plan", "migrate --database postgres://app@localhost/app"],
+  }).option("--plan", "only say what would be done");
+  return act<Flags>(withConfigOption(command), call, async (flags) => {
+    const { shell } = call;
+    const steps = await planned(flags, shell);
+    if (flags.plan) return report(shell, steps, { verb: "To do", none: "Nothing to do" });
+    if (steps.steps.length > 0) {
+      await withInstance({ flags, purpose: "migrate", shell }, openDatabase);
+    }
+    return report(shell, steps, { verb: "Done", none: "Nothing to do" });
+  });
+}
+
+type Plan = { readonly database: string; readonly steps: readonly string[] };
+
+/** Looks without touching; a newer database than this version knows is an error, not a step. */
+async function planned(flags: CommonFlags, shell: Shell): Promise<Plan> {
+  return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    const database = holdfast.databaseLabel;
+    if (isMissingFile(database)) return { database, steps: [CREATE_FILE, CREATE_TABLES] };
+    try {
+      await openDatabase(holdfast);
+      return { database, steps: [] };
+    } catch (error) {
+      if (!isWithoutTables(error)) throw error;
+      return { database, steps: [CREATE_TABLES] };
+    }
+  });
+}
+
+/** Any question opens the database, and opening brings it up to date. */
+async function openDatabase(holdfast: Holdfast): Promise<void> {
+  await holdfast.runs.list({ limit: 1 });
+}
+
+function isMissingFile(database: string): boolean {
+  const [, file] = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(database) ?? [];
+  return file !== undefined && file !== ":memory:" && !existsSync(file);
+}
+
+function isWithoutTables(error: unknown): boolean {
+  const { version } = (error ?? {}) as { version?: unknown };
+  return textProp(error, "code") === "MIGRATION_REFUSED" && version === null;
+}
+
+async function report(
+  shell: Shell,
+  { database, steps }: Plan,
+  words: { readonly verb: string; readonly none: string },
+): Promise<number> {
+  const said = steps.length === 0 ? words.none : `${words.verb}: ${steps.join(", ")}`;
+  await shell.say(`${said} (${database}).`);
+  await shell.answer({ database, steps });
+  return EXIT.done;
+}

@@ -1,0 +1,54 @@
+// `holdfast runs list`: runs that fit, newest first.
+
+import type { Command } from "commander";
+import { MODES, RUN_STATUSES } from "../../core/run.js";
+import type { RunListOptions } from "../../engine/runs.js";
+import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { type CommonFlags, withInstance } from "../instance.js";
+import { runListPage } from "../page.js";
+import { repeat } from "../repeat.js";
+import { EXIT } from "../shell.js";
+import { oneOf, readDurationFlag, readRunId, UsageError, wholeNumber } from "../usage.js";
+
+type Flags = CommonFlags & RunListOptions & { readonly watch?: number };
+
+const FILTERS = ["status", "job", "mode", "tag", "text", "limit", "cursor"] as const;
+
+export function runsListCommand(call: Call): Command {
+  const command = newCommand({
+    name: "list",
+    summary: "List runs, the newest first.",
+    examples: ["runs list --status failed --job send-mail", "runs list --limit 20 --watch 5s"],
+  })
+    .option("--status <status>", RUN_STATUSES.join(", "), oneOf(RUN_STATUSES))
+    .option("--job <name>", "runs of this job")
+    .option("--mode <mode>", MODES.join(", "), oneOf(MODES))
+    .option("--tag <tag>", "runs with this tag")
+    .option("--text <text>", "part of the input, or a whole key or id")
+    .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
+    .option("--cursor <id>", "go on where an earlier list ended", readRunId)
+    .option("--watch <interval>", "show it again and again, for example 5s", readDurationFlag);
+  return act<Flags>(withConfigOption(command), call, async (flags) => {
+    const { shell } = call;
+    const { watch } = flags;
+    refuseWatchedJson(shell.isJson, watch);
+    const filter = Object.fromEntries(
+      FILTERS.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]]),
+    ) as RunListOptions;
+    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+      const show = async () => ({
+        text: runListPage(await holdfast.runs.list(filter), shell.colours),
+      });
+      if (watch !== undefined) return repeat({ shell, everyMs: watch, show });
+      const page = await holdfast.runs.list(filter);
+      await shell.say(runListPage(page, shell.colours));
+      await shell.answer(page);
+      return EXIT.done;
+    });
+  });
+}
+
+export function refuseWatchedJson(isJson: boolean, watch: number | undefined): void {
+  if (!isJson || watch === undefined) return;
+  throw new UsageError("--watch and --json exclude each other: --json is one document.");
+}

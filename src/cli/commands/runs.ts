@@ -1,0 +1,20 @@
+// `holdfast runs`: the group of commands that look at runs and act on them.
+
+import type { Command } from "commander";
+import { type Call, newCommand } from "../command.js";
+import { runsCancelCommand } from "./runs-cancel.js";
+import { runsListCommand } from "./runs-list.js";
+import { runsRetryCommand } from "./runs-retry.js";
+import { runsShowCommand } from "./runs-show.js";
+
+export function runsCommand(call: Call): Command {
+  const command = newCommand({
+    name: "runs",
+    summary: "Look at runs, cancel them, retry them.",
+    examples: ["runs list --status failed"],
+  });
+  for (const add of [runsListCommand, runsShowCommand, runsCancelCommand, runsRetryCommand]) {
+    command.addCommand(add(call));
+  }
+  return command;
+}

@@ -1,0 +1,49 @@
+// Every help page, as users see it. A change here is a change of the command line's contract.
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openTerminal, type Terminal } from "./terminal.js";
+
+let terminal: Terminal;
+beforeAll(() => {
+  terminal = openTerminal();
+});
+afterAll(() => terminal.close());
+
+const PAGES = [
+  "",
+  "dev",
+  "start",
+  "migrate",
+  "runs",
+  "runs list",
+  "runs show",
+  "runs cancel",
+  "runs retry",
+  "enqueue",
+];
+
+test.for(PAGES)("holdfast %s --help", async (page) => {
+  const { code, stdout, stderr } = await terminal.holdfast([
+    ...page.split(" ").filter((word) => word !== ""),
+    "--help",
+  ]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  expect(stdout).toMatch(/Example/);
+  expect(stdout).toMatchSnapshot();
+});
+
+test("the list of pages is complete", async () => {
+  const commandsOf = async (args: string[]) => {
+    const { stdout } = await terminal.holdfast([...args, "--help"]);
+    const [, list = ""] = /Commands:\n([\s\S]*?)\n\n/.exec(stdout) ?? [];
+    return [...list.matchAll(/^ {2}([a-z]+)/gm)].map(([, name = ""]) => [...args, name].join(" "));
+  };
+  const top = await commandsOf([]);
+  const below = await Promise.all(top.map((name) => commandsOf([name])));
+  expect(["", ...top, ...below.flat()].sort()).toEqual([...PAGES].sort());
+});
+
+test("the version is the package's", async () => {
+  const { code, stdout } = await terminal.holdfast(["--version"]);
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
+});

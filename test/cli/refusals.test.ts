@@ -1,0 +1,189 @@
+// What cannot be done: exit code 3, one message that says what to do, no secret in it and no stack.
+
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { configText, ECHO_JOB, type Ended, openTerminal, type Terminal } from "./terminal.js";
+
+let terminal: Terminal;
+beforeEach(() => {
+  terminal = openTerminal();
+});
+afterEach(() => terminal.close());
+
+function expectRefusal({ code, stdout, stderr }: Ended, message: RegExp): void {
+  expect({ code, stdout }).toEqual({ code: 3, stdout: "" });
+  expect(stderr).toMatch(message);
+  expect(stderr).not.toMatch(/hunter2|Unexpected: |node:internal/);
+}
+
+test.for(["runs list", "runs show <id>", "runs cancel <id>", "runs retry <id>", "enqueue echo {}"])(
+  "%s on a database that does not exist makes none",
+  async (command) => {
+    const args = command.replace("<id>", "0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55").split(" ");
+    expectRefusal(
+      await terminal.holdfast([...args, "--database", "sqlite:data/app.db"]),
+      /The database at sqlite:.*data\/app\.db could not be reached \(tried to open a SQLite file that does not exist\)/,
+    );
+    expect(existsSync(path.join(terminal.folder, "data"))).toBe(false);
+  },
+);
+
+test("a server that cannot be reached is named without its password", async () => {
+  const { code, stdout, stderr } = await terminal.holdfast([
+    "runs",
+    "list",
+    "--json",
+    "--database",
+    "postgres://app:hunter2@127.0.0.1:1/app",
+  ]);
+  expect({ code, stdout }).toEqual({ code: 3, stdout: "" });
+  const { error, message } = JSON.parse(stderr);
+  expect(error).toBe("store_unavailable");
+  expect(message).toMatch(
+    /postgres:\/\/app:\*\*\*@127\.0\.0\.1:1\/app could not be reached.*ECONNREFUSED/,
+  );
+  expect(message).toMatch(/Check --database, HOLDFAST_DATABASE_URL and whether the server runs\./);
+});
+
+test("an instance whose server cannot be reached does not start", async () => {
+  terminal.write({ "holdfast.config.mjs": configText(ECHO_JOB, "{}") });
+  const env = { HOLDFAST_DATABASE_URL: "postgres://app:hunter2@127.0.0.1:1/app" };
+  expectRefusal(await terminal.holdfast(["start"], { env }), /could not be reached/);
+});
+
+test("a file that is not a database is refused and left as it is", async () => {
+  terminal.write({ "notes.txt": "Dear diary, today I was mistaken for a database.\n".repeat(100) });
+  expectRefusal(
+    await terminal.holdfast(["runs", "list", "--database", "sqlite:notes.txt"]),
+    /notes\.txt" is not a SQLite database \(or is damaged\); give the path of one/,
+  );
+});
+
+test("a SQLite library that can lose commits is refused", async () => {
+  const handle = `{
+    exec() {},
+    prepare: () => ({ get: () => ({ version: "3.45.1" }), all: () => [], run: () => ({ changes: 0 }) }),
+    close() {},
+  }`;
+  terminal.write({ "holdfast.config.mjs": configText(ECHO_JOB, `{ database: ${handle} }`) });
+  expectRefusal(
+    await terminal.holdfast(["start"]),
+    /Found SQLite 3\.45\.1, but SQLite 3\.51\.3 or newer is needed\. .*Use the bundled library \(give a path, not a handle\)/,
+  );
+});
+
+test("every wrong variable is named at once", async () => {
+  terminal.write({ "holdfast.config.mjs": configText(ECHO_JOB, "{}") });
+  const env = {
+    HOLDFAST_DATABASE_URL: "sqlite:app.db",
+    HOLDFAST_POLL_INTERVAL: "often",
+    HOLDFAST_WORKER_ENABLED: "yes",
+    HOLDFAST_HISTORY_RETENTION_DAYS: "-1",
+    HOLDFAST_LOG_LEVEL: "loud",
+  };
+  const ended = await terminal.holdfast(["start"], { env });
+  expectRefusal(ended, /holdfast\.config\.mjs could not be loaded/);
+  for (const name of Object.keys(env).slice(1)) expect(ended.stderr).toContain(`${name}: `);
+});
+
+test("a bad database URL in the environment is refused without its password", async () => {
+  expectRefusal(
+    await terminal.holdfast(["runs", "list"], {
+      env: { HOLDFAST_DATABASE_URL: "mysql://app:hunter2@db/app" },
+    }),
+    /"mysql:\/\/app:\*\*\*@db\/app" is neither a SQLite nor a PostgreSQL URL; right would be/,
+  );
+});
+
+const BAD_CONFIGS: readonly [name: string, text: string, message: RegExp][] = [
+  [
+    "an option that does not exist",
+    configText("", "{ databse: 1 }"),
+    /new Holdfast\(\)\.databse: is not known\. Did you mean "database"\?/,
+  ],
+  [
+    "a bad duration",
+    configText("", '{ poll: "1 second" }'),
+    /poll: must be a duration such as "30s"/,
+  ],
+  [
+    "numbers that contradict each other",
+    configText('holdfast.job("slow", { retry: { delay: "5m", max: "10s" } });'),
+    /job\("slow"\)\.retry\.delay \(5 min\) is longer than job\("slow"\)\.retry\.max \(10 s\); raise max or shorten delay/,
+  ],
+  [
+    "a lease that is too short",
+    configText('holdfast.job("slow", { lease: "10ms" });'),
+    /job\("slow"\)\.lease: must be at least 1 s, but is 10 ms/,
+  ],
+  [
+    "a job declared twice",
+    configText(`${ECHO_JOB}\n${ECHO_JOB}`),
+    /A job named echo is already registered/,
+  ],
+  [
+    "a missing default export",
+    "export const holdfast = 1;\n",
+    /must default-export its Holdfast, but its default export is missing\. Right would be/,
+  ],
+  [
+    "a default export of something else",
+    "export default {};\n",
+    /its default export is an object of another kind/,
+  ],
+  ["a syntax error", "export default {\n", /holdfast\.config\.mjs:\d+\n[\s\S]*SyntaxError/],
+  [
+    "a mistake in the user's code",
+    "const port = undefined;\nport.toString();\n",
+    /Cannot read properties of undefined[\s\S]*holdfast\.config\.mjs:2/,
+  ],
+  [
+    "a package that is not installed",
+    'import "no-such-package";\n',
+    /Cannot find package 'no-such-package'/,
+  ],
+];
+
+test.for(BAD_CONFIGS)("a configuration file with %s is refused", async ([, text, message]) => {
+  terminal.write({ "holdfast.config.mjs": text });
+  expectRefusal(await terminal.holdfast(["start"]), message);
+  expect(existsSync(path.join(terminal.folder, "app.db"))).toBe(false);
+});
+
+test("a start without a configuration file says which names it looked for", async () => {
+  expectRefusal(
+    await terminal.holdfast(["start"]),
+    /looked for holdfast\.config\.ts, holdfast\.config\.mjs, holdfast\.config\.js/,
+  );
+  expectRefusal(
+    await terminal.holdfast(["dev", "nowhere.mjs"]),
+    /There is no configuration file .*nowhere\.mjs/,
+  );
+});
+
+test("a TypeScript file that this Node cannot load says what to do", async () => {
+  // Outside of the repository, whose own tsx would be found.
+  const folder = mkdtempSync(path.join(tmpdir(), "holdfast-cli-"));
+  const file = path.join(folder, "holdfast.config.ts");
+  writeFileSync(file, "const nothing: undefined = undefined;\nexport default nothing;\n");
+  try {
+    const { typescript } = process.features as { typescript?: unknown };
+    expectRefusal(
+      await terminal.holdfast(["start", file]),
+      typescript ? /must default-export/ : /npm install --save-dev tsx.*use Node 22\.18 or later/,
+    );
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("a database in the code that lies beyond this machine is not used by dev", async () => {
+  const url = "postgres://app:hunter2@db.example.com/app";
+  terminal.write({ "holdfast.config.mjs": configText(ECHO_JOB, `{ database: "${url}" }`) });
+  expectRefusal(
+    await terminal.holdfast(["dev"]),
+    /\(postgres:\/\/app:\*\*\*@db\.example\.com\/app\) is beyond this machine\. Give --database/,
+  );
+});

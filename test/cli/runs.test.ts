@@ -1,0 +1,314 @@
+// The commands that store runs, look at them and act on them, in words and as JSON.
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { configText, openTerminal, type Session, steady, type Terminal } from "./terminal.js";
+
+const JOBS = `
+holdfast.job("echo", { run: (input) => ({ echoed: input }) });
+holdfast.job("refuse", { run: () => { throw new PermanentError("no such market", { code: "NO_MARKET" }); } });
+holdfast.job("flaky", {
+  retry: { delay: 0 },
+  run(input, ctx) { if (ctx.attempt === 1) throw new Error("hung up"); return "second time lucky"; },
+});
+holdfast.job("endless", { run: (input, ctx) => pause(600_000, null, { signal: ctx.signal }) });
+holdfast.job("elsewhere", {});
+`;
+
+let terminal: Terminal;
+let instance: Session;
+const place = ["--database", "sqlite:app.db"];
+
+beforeAll(async () => {
+  terminal = openTerminal();
+  terminal.write({ "jobs/holdfast.config.mjs": configText(JOBS, "{}") });
+  instance = terminal.begin(["start", "jobs/holdfast.config.mjs", ...place]);
+  await instance.line(/instance started/);
+});
+afterAll(() => terminal.close());
+
+async function json(args: readonly string[], input?: string) {
+  const ended = await terminal.holdfast(
+    [...args, ...place, "--json"],
+    input === undefined ? {} : { input },
+  );
+  return { ...ended, document: ended.stdout === "" ? undefined : JSON.parse(ended.stdout) };
+}
+
+async function enqueued(job: string, ...flags: string[]): Promise<string> {
+  const { document, stderr } = await json(["enqueue", job, "{}", ...flags]);
+  expect(stderr).toBe("");
+  return document.id;
+}
+
+test("enqueue stores a run and says its id", async () => {
+  const { code, stdout, stderr } = await terminal.holdfast(["enqueue", "echo", "{}", ...place]);
+  expect({ code, stdout: steady(stdout), stderr }).toEqual({
+    code: 0,
+    stdout: "Run <id> stored.\n",
+    stderr: "",
+  });
+});
+
+test("enqueue --wait shows the run once it has completed", async () => {
+  const args = ["enqueue", "echo", '{"a":1}', "--wait", "--tag", "eu", "--tag", "nightly"];
+  const { code, stdout } = await terminal.holdfast([...args, ...place]);
+  expect(code).toBe(0);
+  expect(steady(stdout)).toMatchInlineSnapshot(`
+    "Run <id> stored.
+    run          <id>
+    job          echo
+    status       completed
+    mode         enqueued
+    queue        default, priority 0
+    attempt      1
+    tags         eu, nightly
+    created      <time>
+    due          <time>
+    started      <time>
+    finished     <time>
+    took         <duration>
+    holder       <holder>
+    fence        2
+    input        {"a":1}
+    result       {"echoed":{"a":1}}
+
+    attempt  fence  ended      started               took  note
+    1        2      completed  <time>  <duration>
+    "
+  `);
+});
+
+test("enqueue --wait answers with the whole run as JSON", async () => {
+  const { code, document } = await json(["enqueue", "echo", "-", "--wait"], '{ "a": [1] }');
+  expect(code).toBe(0);
+  expect(document).toMatchObject({
+    id: document.run.id,
+    deduplicated: false,
+    run: {
+      job: "echo",
+      status: "completed",
+      mode: "enqueued",
+      input: { a: [1] },
+      result: { echoed: { a: [1] } },
+      createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      attempts: [{ attempt: 1, end: "completed" }],
+    },
+  });
+});
+
+test("enqueue --wait of a run that fails ends with 1", async () => {
+  const { code, document } = await json(["enqueue", "refuse", "{}", "--wait"]);
+  expect(code).toBe(1);
+  expect(document.run).toMatchObject({
+    status: "failed",
+    error: { code: "NO_MARKET", message: "no such market" },
+  });
+});
+
+test("enqueue --wait gives up after its time limit, and the run goes on", async () => {
+  const args = ["enqueue", "endless", "{}", "--wait", "--timeout", "50ms"];
+  const { code, stdout, stderr } = await json(args);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(JSON.parse(stderr)).toMatchObject({
+    error: "wait_timeout",
+    message: expect.stringMatching(/had not ended after 50 ms; it goes on/),
+  });
+});
+
+test("the same key is the same run; with another input it is refused", async () => {
+  const first = await json(["enqueue", "echo", '{"n":1}', "--key", "order-1"]);
+  const again = await json(["enqueue", "echo", '{"n":1}', "--key", "order-1"]);
+  expect(first.document).toEqual({ id: expect.any(String), deduplicated: false });
+  expect(again).toMatchObject({
+    code: 0,
+    document: { id: first.document.id, deduplicated: true },
+  });
+  const other = await json(["enqueue", "echo", '{"n":2}', "--key", "order-1"]);
+  expect(other).toMatchObject({ code: 1, stdout: "" });
+  expect(JSON.parse(other.stderr)).toMatchObject({ error: "key_conflict" });
+});
+
+test("an unknown job is named with the one that was probably meant", async () => {
+  const { code, stdout, stderr } = await terminal.holdfast(["enqueue", "ecko", "{}", ...place]);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  expect(stderr).toMatch(/No job is named ecko\. Did you mean echo\? Known: echo, elsewhere/);
+});
+
+test("what was given to enqueue is what show shows", async () => {
+  const at = "2099-01-31T09:00:00.000Z";
+  const options = ["--at", at, "--priority", "-5", "--queue", "slow", "--tag", "a"];
+  const id = await enqueued("elsewhere", ...options);
+  const { code, document } = await json(["runs", "show", id]);
+  expect(code).toBe(0);
+  expect(document).toMatchObject({
+    id,
+    status: "pending",
+    dueAt: at,
+    priority: -5,
+    queue: "slow",
+    tags: ["a"],
+    attempts: [],
+  });
+});
+
+test("a delay counts from now", async () => {
+  const id = await enqueued("elsewhere", "--delay", "10m");
+  const { document } = await json(["runs", "show", id]);
+  const waitMs = Date.parse(document.dueAt) - Date.parse(document.createdAt);
+  expect(waitMs).toBe(600_000);
+});
+
+test("runs show lists the attempts", async () => {
+  const { document } = await json(["enqueue", "flaky", "{}", "--wait"]);
+  const { code, stdout } = await terminal.holdfast(["runs", "show", document.id, ...place]);
+  expect(code).toBe(0);
+  expect(steady(stdout)).toMatchInlineSnapshot(`
+    "run          <id>
+    job          flaky
+    status       completed
+    mode         enqueued
+    queue        default, priority 0
+    attempt      2
+    created      <time>
+    due          <time>
+    started      <time>
+    finished     <time>
+    took         <duration>
+    holder       <holder>
+    fence        8
+    input        {}
+    result       "second time lucky"
+
+    attempt  fence  ended      started               took  note
+    1        7      failed     <time>  <duration>  hung up
+    2        8      completed  <time>  <duration>
+    "
+  `);
+});
+
+test("a run that does not exist is answered with 1, as JSON with null", async () => {
+  const id = "0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55";
+  expect(await json(["runs", "show", id])).toMatchObject({
+    code: 1,
+    document: null,
+    stderr: `There is no run ${id}: it never existed, or it was pruned.\n`,
+  });
+});
+
+test("runs list filters, and goes on where it ended", async () => {
+  for (const tag of ["page", "page", "page"]) await enqueued("elsewhere", "--tag", tag);
+  const first = await json(["runs", "list", "--tag", "page", "--limit", "2"]);
+  expect(first.document.runs).toHaveLength(2);
+  const cursor = first.document.nextCursor;
+  const rest = await json(["runs", "list", "--tag", "page", "--limit", "2", "--cursor", cursor]);
+  expect(rest.document).toMatchObject({ runs: [{ job: "elsewhere" }], nextCursor: null });
+  const none = await terminal.holdfast(["runs", "list", "--mode", "backfill", ...place]);
+  expect(none).toMatchObject({ code: 0, stdout: "No runs.\n" });
+});
+
+test("runs list is a table for people", async () => {
+  await json(["enqueue", "refuse", '{"table":1}', "--wait"]);
+  const args = ["runs", "list", "--job", "refuse", "--status", "failed", "--limit", "1"];
+  const { code, stdout } = await terminal.holdfast([...args, ...place]);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^id +job +status +attempt +created +took +note/);
+  expect(stdout).toMatch(/refuse +failed +1 +\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ +.* +no such market/);
+});
+
+test("what a run says cannot steer the terminal", async () => {
+  const { document } = await json(["enqueue", "echo", JSON.stringify("\u001b[2J\u0007"), "--wait"]);
+  const { stdout } = await terminal.holdfast(["runs", "show", document.id, ...place]);
+  expect(stdout).not.toMatch(/\u001b|\u0007/);
+});
+
+test("runs list --watch shows the list again until it is stopped", async () => {
+  const session = terminal.begin(["runs", "list", "--tag", "watched", "--watch", "20ms", ...place]);
+  await session.line(/No runs\./);
+  await enqueued("elsewhere", "--tag", "watched");
+  await session.line(/elsewhere +pending/);
+  await session.line(/elsewhere +pending/);
+  session.child.kill("SIGINT");
+  expect(await session.ended).toMatchObject({ code: 0, stderr: "" });
+});
+
+test("runs show --watch ends with its run", async () => {
+  const id = await enqueued("endless");
+  const session = terminal.begin(["runs", "show", id, "--watch", "20ms", ...place]);
+  await session.line(/status +running/);
+  await json(["runs", "cancel", id]);
+  await session.line(/status +cancelled/);
+  expect(await session.ended).toMatchObject({ code: 0, stderr: "" });
+});
+
+test("a pending run is cancelled at once, and retried", async () => {
+  const id = await enqueued("elsewhere");
+  expect(await json(["runs", "cancel", id])).toMatchObject({
+    code: 0,
+    document: { id, answer: "cancelled" },
+  });
+  expect(await json(["runs", "cancel", id])).toMatchObject({
+    code: 1,
+    document: { id, answer: "already_terminal" },
+  });
+  const retried = await terminal.holdfast(["runs", "retry", id, ...place]);
+  expect(retried).toMatchObject({
+    code: 0,
+    stdout: `Run ${id}: pending again, with one attempt more.\n`,
+  });
+  expect(await json(["runs", "retry", id])).toMatchObject({
+    code: 1,
+    document: { id, answer: "not_terminal" },
+  });
+});
+
+test("a run that does not exist can be neither cancelled nor retried", async () => {
+  const id = "0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55";
+  for (const verb of ["cancel", "retry"]) {
+    expect(await terminal.holdfast(["runs", verb, id, ...place])).toMatchObject({
+      code: 1,
+      stdout: `Run ${id}: not found: it never existed, or it was pruned.\n`,
+      stderr: "",
+    });
+  }
+});
+
+test("a completed run is not retried", async () => {
+  const { document } = await json(["enqueue", "echo", "{}", "--wait"]);
+  expect(await json(["runs", "retry", document.id])).toMatchObject({
+    code: 1,
+    document: { answer: "completed" },
+  });
+});
+
+test("the configuration file of the folder says which database and which jobs", async () => {
+  const other = openTerminal();
+  try {
+    const schema = `{ "~standard": { version: 1, vendor: "test", validate: (value) =>
+      typeof value?.n === "number" ? { value } : { issues: [{ message: "must be a number", path: ["n"] }] } } }`;
+    other.write({
+      "holdfast.config.mjs": configText(`holdfast.job("add", { input: ${schema} });`),
+    });
+    const wrong = await other.holdfast(["enqueue", "add", '{"n":"1"}']);
+    expect(wrong).toMatchObject({ code: 2, stdout: "" });
+    expect(wrong.stderr).toMatch(/input\.n: must be a number/);
+    expect(await other.holdfast(["enqueue", "add", '{"n":1}'])).toMatchObject({ code: 0 });
+    const listed = await other.holdfast(["runs", "list", "--json", "--database", "sqlite:app.db"]);
+    expect(JSON.parse(listed.stdout).runs).toMatchObject([{ job: "add", status: "pending" }]);
+  } finally {
+    await other.close();
+  }
+});
+
+test("what a configuration file prints does not spoil the document", async () => {
+  const other = openTerminal();
+  try {
+    other.write({
+      "holdfast.config.mjs": configText('console.log("hello"); holdfast.job("add", {});'),
+    });
+    const { stdout, stderr } = await other.holdfast(["enqueue", "add", "1", "--json"]);
+    expect(JSON.parse(stdout)).toEqual({ id: expect.any(String), deduplicated: false });
+    expect(stderr).toBe("hello\n");
+  } finally {
+    await other.close();
+  }
+});

@@ -1,0 +1,179 @@
+// Lost answers and absent databases: nothing that was acknowledged is lost, nothing is stored twice,
+// and an instance goes on by itself.
+
+import { expect } from "vitest";
+import { OutcomeUnknownError, StoreUnavailableError } from "../../src/core/errors.js";
+import type { Fault } from "../support/faulty-store.js";
+import { expectEnded, heard, type World, type WorldTest } from "./world.js";
+
+const LOST = ["before", "after"] as const satisfies readonly Fault[];
+
+/** An instance that notes every start as run and fence. */
+function recorder(world: World, options: { readonly attempts?: number } = {}) {
+  const member = world.member();
+  const starts: string[] = [];
+  const study = member.holdfast.job<number>("study", {
+    retry: { attempts: options.attempts ?? 3 },
+    run: async (ms, { runId, fence }) => {
+      starts.push(`${runId} ${fence}`);
+      if (ms > 0) await member.clock.sleep(ms);
+      return "done";
+    },
+  });
+  return { ...member, study, starts };
+}
+
+export function faultSuite(test: WorldTest): void {
+  for (const fault of LOST) {
+    const when = fault === "before" ? "never arrives" : "takes effect, but whose answer is lost";
+
+    test(`an enqueue that ${when} is rejected, and is stored once if repeated with its key`, async ({
+      world,
+    }) => {
+      const { holdfast, faults, study } = recorder(world);
+      await holdfast.start();
+      faults.fail("enqueue", fault);
+      const error = fault === "before" ? StoreUnavailableError : OutcomeUnknownError;
+      await expect(study.enqueue(0, { key: "k" })).rejects.toThrow(error);
+      const { id, deduplicated } = await study.enqueue(0, { key: "k" });
+      expect(deduplicated).toBe(fault === "after");
+      expectEnded(await world.ended(id), "completed", 1);
+      expect((await holdfast.runs.list()).runs).toHaveLength(1);
+    });
+
+    test(`callers of an enqueue that ${when} hear of it at once, all of them`, async ({ world }) => {
+      const { holdfast, faults, study } = recorder(world);
+      await holdfast.runs.list();
+      faults.fail("enqueue", fault, { times: 1_000 });
+      const answers = await Promise.allSettled(Array.from({ length: 300 }, () => study.enqueue(0)));
+      expect(answers.every(({ status }) => status === "rejected")).toBe(true);
+      expect(faults.of("enqueue").length).toBeLessThanOrEqual(3);
+    });
+
+    test(`a claim that ${when} loses no run, burns no attempt and starts none twice`, async ({
+      world,
+    }) => {
+      const { holdfast, faults, study, starts } = recorder(world);
+      await holdfast.start();
+      await world.clock.rest();
+      faults.fail("exchange", fault, { fits: ({ limit }) => limit > 0 });
+      const enqueued = await study.enqueueMany(Array.from({ length: 25 }, () => 100));
+      for (const { id } of enqueued)
+        expectEnded(await world.ended(id, { withinMs: 5_000 }), "completed", 1);
+      expect(starts).toHaveLength(25);
+      expect(new Set(starts).size).toBe(25);
+    });
+
+    test(`a claim that ${when} is read back as soon as the database answers`, async ({ world }) => {
+      const { holdfast, faults, study, starts } = recorder(world);
+      await holdfast.start();
+      await world.clock.rest();
+      faults.fail("exchange", fault, { fits: ({ limit }) => limit > 0 });
+      faults.fail("claimsByToken", "before", { times: 4 });
+      const { id } = await study.enqueue(100);
+      expectEnded(await world.ended(id, { withinMs: 20_000 }), "completed", 1);
+      expect(starts).toHaveLength(1);
+    });
+
+    test(`a settlement that ${when} is repeated under the same fence`, async ({ world }) => {
+      const member = recorder(world);
+      const { holdfast, faults, study, starts } = member;
+      await holdfast.start();
+      await world.clock.rest();
+      faults.fail("exchange", fault, { times: 3, fits: ({ settlements }) => settlements.length > 0 });
+      const { id } = await study.enqueue(0);
+      const run = await world.ended(id);
+      await world.clock.advance(60_000);
+      expectEnded(run, "completed", 1);
+      expect(run.result).toBe('"done"');
+      expect(starts).toHaveLength(1);
+      const sent = faults.of("exchange").flatMap(({ params }) => params.settlements);
+      expect(sent.length).toBe(4);
+      expect(new Set(sent.map(({ fence }) => fence)).size).toBe(1);
+      // Applied the first time and repeated: that is not a result that came too late.
+      expect(heard(member, "run.stale")).toEqual([]);
+    });
+
+    test(`a retry that ${when} is counted once`, async ({ world }) => {
+      const { holdfast, faults } = world.member();
+      const attempts: number[] = [];
+      const study = holdfast.job("study", {
+        retry: { attempts: 3, delay: "10s", jitter: 0 },
+        run: (_, { attempt }) => {
+          attempts.push(attempt);
+          throw new Error("no");
+        },
+      });
+      await holdfast.start();
+      await world.clock.rest();
+      faults.fail("exchange", fault, { fits: ({ settlements }) => settlements.length > 0 });
+      const { id } = await study.enqueue({});
+      expectEnded(await world.ended(id), "failed", 3);
+      expect(attempts).toEqual([1, 2, 3]);
+      expect(await holdfast.runs.attempts(id)).toHaveLength(3);
+    });
+
+    test(`a renewal that ${when} does not end the run`, async ({ world }) => {
+      const { holdfast, faults, study, starts } = recorder(world);
+      const heir = recorder(world);
+      await holdfast.start();
+      const { id } = await study.enqueue(120_000);
+      await world.clock.rest();
+      await heir.holdfast.start();
+      faults.fail("renew", fault, { times: 20 });
+      expectEnded(await world.ended(id), "completed", 1);
+      expect([...starts, ...heir.starts]).toHaveLength(1);
+    });
+
+    test(`a start whose mark ${when} is not risked, and not lost`, async ({ world }) => {
+      const { holdfast, faults, study, starts } = recorder(world, { attempts: 1 });
+      await holdfast.start();
+      await world.clock.rest();
+      faults.fail("markStarted", fault, { times: 2 });
+      const enqueued = await study.enqueueMany([0, 0, 0]);
+      for (const { id } of enqueued) expectEnded(await world.ended(id), "completed", 1);
+      expect(starts).toHaveLength(3);
+    });
+  }
+
+  test("an instance outlives an outage of minutes and loses nothing", async ({ world }) => {
+    const member = recorder(world);
+    const { holdfast, faults, study, starts } = member;
+    await holdfast.start();
+    const before = await study.enqueueMany(Array.from({ length: 15 }, () => 1_000));
+    await world.clock.advance(500);
+    faults.goDown();
+    await world.clock.advance(300_000);
+    const whileDown = faults.calls.filter(({ fault }) => fault === "before").length;
+    faults.comeUp();
+    const after = await study.enqueueMany([0, 0, 0]);
+    for (const { id } of [...before, ...after])
+      expect(await world.ended(id, { withinMs: 60_000 })).toMatchObject({ status: "completed" });
+    expect(new Set(starts).size).toBe(starts.length);
+    expect(heard(member, "store.recovered").length).toBeGreaterThan(0);
+    // It asks again and again, but not without pause.
+    expect(whileDown).toBeLessThan(1_500);
+    expect(whileDown).toBeGreaterThan(30);
+  });
+
+  test("what ended during an outage is stored after it if nobody took it", async ({ world }) => {
+    const { holdfast, faults, study, starts } = recorder(world);
+    await holdfast.start();
+    const enqueued = await study.enqueueMany(Array.from({ length: 10 }, () => 1_000));
+    await world.clock.advance(500);
+    faults.goDown();
+    await world.clock.advance(300_000);
+    faults.comeUp();
+    for (const { id } of enqueued) expectEnded(await world.ended(id), "completed", 1);
+    expect(starts).toHaveLength(10);
+  });
+
+  test("a store that fails at its first statement is opened by the next one", async ({ world }) => {
+    const { holdfast, faults, study } = recorder(world);
+    faults.fail("announce", "before");
+    await expect(holdfast.start()).rejects.toThrow(StoreUnavailableError);
+    await holdfast.start();
+    const { id } = await study.enqueue(0);
+    expectEnded(await world.ended(id), "completed", 1);
+  });
+}

@@ -1,0 +1,98 @@
+// What an instance costs and how it shares: statements when idle, the buffer, fairness to long runs.
+
+import { expect } from "vitest";
+import { expectEnded, type WorldTest } from "./world.js";
+
+export function rhythmSuite(test: WorldTest): void {
+  test("an idle instance sends one poll a second and nothing else", async ({ world }) => {
+    const { holdfast, faults } = world.member();
+    holdfast.job("study", { run: () => "done" });
+    await holdfast.start();
+    await world.clock.advance(120_000);
+    faults.clear();
+    await world.clock.advance(600_000);
+    expect(new Set(faults.calls.map(({ verb }) => verb))).toEqual(new Set(["poll"]));
+    expect(faults.calls.length).toBeLessThanOrEqual(615);
+    expect(faults.calls.length).toBeGreaterThanOrEqual(585);
+    const gaps = faults.calls.slice(1).map(({ atMs }, at) => atMs - (faults.calls[at]?.atMs ?? 0));
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(799);
+    expect(Math.max(...gaps)).toBeLessThanOrEqual(1_201);
+  });
+
+  test("an instance with nothing but long runs sends polls and heartbeats alone", async ({
+    world,
+  }) => {
+    const { holdfast, faults, clock } = world.member();
+    const study = holdfast.job("study", { run: () => clock.sleep(600_000) });
+    await holdfast.start({ worker: { concurrency: 3 } });
+    await study.enqueueMany(Array.from({ length: 30 }, () => ({})));
+    await world.clock.advance(120_000);
+    faults.clear();
+    await world.clock.advance(300_000);
+    const counts = Map.groupBy(faults.calls, ({ verb }) => verb);
+    expect([...counts.keys()].sort()).toEqual(["poll", "renew"]);
+    expect(counts.get("renew")?.length).toBeLessThanOrEqual(31);
+  });
+
+  test("long runs in every place do not wear out those that wait behind them", async ({ world }) => {
+    const { holdfast, faults, clock } = world.member();
+    const study = holdfast.job<number>("study", {
+      retry: { attempts: 2 },
+      run: (ms) => clock.sleep(ms),
+    });
+    await holdfast.start({ worker: { concurrency: 10 } });
+    // Thousands of short runs make the instance believe in short runs.
+    for (const { id } of await study.enqueueMany(Array.from({ length: 500 }, () => 1)))
+      await world.ended(id);
+    await study.enqueueMany(Array.from({ length: 10 }, () => 1_200_000));
+    const short = await study.enqueueMany(Array.from({ length: 200 }, () => 1));
+    await world.clock.advance(10_000);
+    faults.clear();
+    await world.clock.advance(1_100_000);
+    const handedBack = faults.of("exchange").flatMap(({ params }) => params.settlements).length;
+    expect(handedBack).toBeLessThanOrEqual(400);
+    for (const { id } of short)
+      expectEnded(await world.ended(id, { withinMs: 200_000 }), "completed", 1);
+  });
+
+  test("runs that wait behind long ones in one instance are given to another", async ({ world }) => {
+    const one = world.member();
+    const other = world.member();
+    for (const { holdfast, clock } of [one, other])
+      holdfast.job<number>("study", { run: (ms) => clock.sleep(ms) });
+    await one.holdfast.start({ worker: { concurrency: 2 } });
+    const study = world.member().holdfast.job<number>("study", {});
+    for (const { id } of await study.enqueueMany(Array.from({ length: 300 }, () => 1)))
+      await world.ended(id);
+    await study.enqueueMany([3_600_000, 3_600_000, ...Array.from({ length: 100 }, () => 5)]);
+    await world.clock.advance(1_500);
+    await other.holdfast.start();
+    const { runs } = await one.holdfast.runs.list({ limit: 100 });
+    for (const { id } of runs)
+      expectEnded(await world.ended(id, { withinMs: 10_000 }), "completed", 1);
+  });
+
+  test("a claim never asks for more than there is room for", async ({ world }) => {
+    const { holdfast, faults, clock } = world.member();
+    const study = holdfast.job("study", { run: () => clock.sleep(50) });
+    await holdfast.start({ worker: { concurrency: 5 } });
+    const enqueued = await study.enqueueMany(Array.from({ length: 400 }, () => ({})));
+    for (const { id } of enqueued) await world.ended(id);
+    for (const { params, answer } of faults.of("exchange")) {
+      const claimed = (answer?.claims ?? []).reduce((sum, { runs }) => sum + runs.length, 0);
+      expect(claimed).toBeLessThanOrEqual(params.limit);
+      // Five at once and 200 ms of work in the buffer, at 50 ms each.
+      expect(params.limit).toBeLessThanOrEqual(25);
+    }
+  });
+
+  test("finished runs past their time are removed", async ({ world }) => {
+    const { holdfast } = world.member({ retention: "1h" });
+    const study = holdfast.job("study", { run: () => "done" });
+    await holdfast.start();
+    const { id } = await study.enqueue({});
+    await world.ended(id);
+    await world.clock.advance(30 * 60_000);
+    expect(await holdfast.runs.get(id)).not.toBeNull();
+  });
+}
