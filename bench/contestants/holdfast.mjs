@@ -2,8 +2,13 @@
 // Whatever a user would not write is not written here either.
 
 import { Holdfast } from "../../dist/index.js";
+import { FROM_THE_START } from "../../dist/store/postgres-bound.js";
+import { CLAIM } from "../../dist/store/sql/postgres.js";
+import { numbered } from "../../dist/store/sql/template.js";
 
 const JOB = "noop";
+const CLAIMED = 1000;
+const CLOCK = "(extract(epoch from clock_timestamp()) * 1000)::bigint";
 
 /** @param {{ url: string, synchronous?: "full" | "normal", lease?: number }} params */
 export async function open({ url, synchronous, lease }) {
@@ -33,8 +38,19 @@ export async function open({ url, synchronous, lease }) {
       await holdfast.stop();
     },
 
+    /** The claim as the store sends it when there is nothing to settle. */
     claimStatement() {
-      throw new Error("Holdfast does not hand out its claim statement yet.");
+      const { text, parameters } = numbered(CLAIM, { name: (plain) => `"holdfast".${plain}`, now: CLOCK });
+      const values = {
+        jobs: [JOB],
+        queues: null,
+        suspect: false,
+        limit: CLAIMED,
+        low: FROM_THE_START,
+        holder: 1,
+        token: "00000000-0000-4000-8000-000000000000",
+      };
+      return { text, values: parameters.map((name) => values[name]), count: CLAIMED };
     },
 
     async isDone() {

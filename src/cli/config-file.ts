@@ -30,7 +30,7 @@ export function findConfig(named: string | undefined, folder: string): string | 
 
 export async function importConfig(file: string): Promise<Holdfast> {
   const shown = path.relative(process.cwd(), file) || file;
-  if (/\.[cm]?ts$/.test(file)) prepareTypeScript(file);
+  if (/\.[cm]?ts$/.test(file)) await prepareTypeScript(file);
   const module = await import(pathToFileURL(file).href).catch((cause: unknown) => {
     const why =
       textProp(cause, "name") === "SyntaxError" ? syntaxError(cause, file) : reason(cause);
@@ -48,14 +48,10 @@ export async function importConfig(file: string): Promise<Holdfast> {
  * Node 22.18 and later strip types by themselves. `tsx` goes first where the project has it: it also
  * resolves `./jobs.js` to `jobs.ts`, which Node does not.
  */
-function prepareTypeScript(file: string): void {
-  const require = createRequire(file);
-  let program: string | undefined;
-  try {
-    program = require.resolve("tsx/esm/api");
-  } catch {}
-  if (program !== undefined) {
-    (require(program) as { register(): unknown }).register();
+async function prepareTypeScript(file: string): Promise<void> {
+  const program = findTsx(file);
+  if (program !== null) {
+    ((await import(pathToFileURL(program).href)) as { register(): unknown }).register();
     return;
   }
   const { typescript } = process.features as { typescript?: unknown };
@@ -66,6 +62,21 @@ function prepareTypeScript(file: string): void {
       "or rename it to holdfast.config.mjs and write plain JavaScript.",
   );
 }
+
+/** Where the file's own project has it. Node resolves for an importer only with an experimental flag. */
+function findTsx(file: string): string | null {
+  const require = createRequire(file);
+  try {
+    const manifest = require.resolve("tsx/package.json");
+    const { exports } = require(manifest) as { exports?: TsxExports };
+    const entry = exports?.["./esm/api"]?.import?.default;
+    return entry === undefined ? null : path.join(path.dirname(manifest), entry);
+  } catch {
+    return null;
+  }
+}
+
+type TsxExports = { readonly "./esm/api"?: { readonly import?: { readonly default?: string } } };
 
 /** By shape, since the file may import another copy of this package. */
 function isHoldfast(value: unknown): value is Holdfast {

@@ -20,7 +20,8 @@ export async function workUntilSignal(params: {
   const { holdfast, start, graceMs, shell } = params;
   const signal = firstSignal();
   const rest = stayAwake();
-  const starting = holdfast.start(start).then(() => void process.send?.(STARTED));
+  // The watching half may be gone by now, which is heard elsewhere.
+  const starting = holdfast.start(start).then(() => void process.send?.(STARTED, () => undefined));
   try {
     await Promise.race([starting, signal]);
     await signal;

@@ -2,6 +2,7 @@
 // next one. Each caller is answered after the commit of its own batch, and one bad run never fails
 // its neighbours. Nothing is delayed on purpose: a lone call goes out at once.
 
+import { OutcomeUnknownError, StoreUnavailableError } from "../core/errors.js";
 import type { Clock } from "../core/ports.js";
 import type { EnqueueAnswer, NewRun, Store } from "../store/store.js";
 
@@ -90,7 +91,8 @@ export class Enqueuer {
       });
       this.#tellStored(batch.map(({ run }) => run));
     } catch (error) {
-      if (batch.length === 1) batch[0]?.reject(error);
+      // A database that is away is away for all of them; anything else may be the fault of one.
+      if (batch.length === 1 || isAbsent(error)) for (const { reject } of batch) reject(error);
       else for (const asked of batch) await this.#storeBatch([asked]);
     }
   }
@@ -120,4 +122,8 @@ export class Enqueuer {
     });
     return false;
   }
+}
+
+function isAbsent(error: unknown): boolean {
+  return error instanceof StoreUnavailableError || error instanceof OutcomeUnknownError;
 }

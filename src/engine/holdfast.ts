@@ -79,7 +79,7 @@ export class Holdfast {
           ...this.#config,
           clock,
           chance,
-          mayCreate: internals.mayCreate ?? around.mayCreate ?? true,
+          mayCreate: internals.mayCreate ?? around.mayCreate ?? this.#config.migrate === "auto",
         });
     this.instanceId = `${hostname()}:${process.pid}:${ids.unique()}`;
     this.#logger =

@@ -1,8 +1,9 @@
 // The recurring passes of an instance, each done once: heartbeat, promoter, reaper, janitor.
 // When to repeat them is loop.ts's business.
 
+import { StoreUnavailableError } from "../core/errors.js";
 import { LEASE_DEFAULT_MS, renewTimeoutMs } from "../core/lease.js";
-import type { Clock } from "../core/ports.js";
+import { type Clock, delay } from "../core/ports.js";
 import { CANCEL_GRACE_MS } from "../core/run.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
@@ -28,8 +29,22 @@ export async function beatOnce(params: {
   // Taken before sending: the database may act at once while its answer takes long.
   const sentAt = { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() };
   const timeoutMs = renewTimeoutMs(worker.shortestLeaseMs() ?? LEASE_DEFAULT_MS);
-  const answer = await pulse.renew({ holder, fences: asked, timeoutMs });
+  const answer = await within(pulse.renew({ holder, fences: asked, timeoutMs }), clock, timeoutMs);
   worker.renewed({ sentAt, asked, ...answer });
+}
+
+/** An answer that takes too long is none, whatever keeps it: the next renewal must not wait for it. */
+async function within<T>(answer: Promise<T>, clock: Clock, timeoutMs: number): Promise<T> {
+  const done = new AbortController();
+  const tooLate = delay(clock, timeoutMs, done.signal).then(() => {
+    throw new StoreUnavailableError({ tried: `renew leases, no answer in ${timeoutMs} ms` });
+  });
+  for (const each of [answer, tooLate]) each.catch(() => undefined);
+  try {
+    return await Promise.race([answer, tooLate]);
+  } finally {
+    done.abort();
+  }
 }
 
 /** Moves due runs from waiting to ready. */

@@ -26,11 +26,12 @@ describe("on SQLite", () => {
     expect(existsSync(path.join(terminal.folder, "app.db"))).toBe(false);
   });
 
-  test("the deed is done once", async () => {
-    const steps = async () =>
-      JSON.parse((await terminal.holdfast(["migrate", "--json", ...place])).stdout).steps;
-    expect(await steps()).toEqual(["create the database file", "create the tables"]);
-    expect(await steps()).toEqual([]);
+  test("the deed leaves nothing to do, and may be repeated", async () => {
+    const file = path.join(terminal.folder, "app.db");
+    const done = await terminal.holdfast(["migrate", "--json", ...place]);
+    expect(JSON.parse(done.stdout)).toEqual({ database: `sqlite:${file}`, steps: [] });
+    const again = await terminal.holdfast(["migrate", ...place]);
+    expect(again).toMatchObject({ code: 0, stdout: `Up to date: sqlite:${file}\n` });
     const plan = await terminal.holdfast(["migrate", "--plan", ...place]);
     expect(plan.stdout).toMatch(/^Nothing to do/);
   });
@@ -40,7 +41,10 @@ describe("on SQLite", () => {
     terminal.write({ "holdfast.config.mjs": configText(ECHO_JOB, options) });
     const refused = await terminal.holdfast(["start"]);
     expect(refused).toMatchObject({ code: 3 });
-    expect(refused.stderr).toMatch(/no Holdfast tables; run `holdfast migrate`/);
+    expect(refused.stderr).toMatch(/a SQLite file that does not exist/);
+    terminal.write({ "app.db": "" });
+    const empty = await terminal.holdfast(["start"]);
+    expect(empty.stderr).toMatch(/no Holdfast tables; run `holdfast migrate`/);
     expect(await terminal.holdfast(["migrate"])).toMatchObject({ code: 0 });
     const session = terminal.begin(["start"]);
     await session.line(/instance started/);
@@ -69,8 +73,8 @@ describe.runIf(POSTGRES_URL)("on PostgreSQL", () => {
       JSON.parse((await terminal.holdfast(["migrate", "--json", ...flags, ...place])).stdout).steps;
     expect(await steps("--plan")).toEqual(["create the tables"]);
     expect(await steps("--plan")).toEqual(["create the tables"]);
-    expect(await steps()).toEqual(["create the tables"]);
     expect(await steps()).toEqual([]);
+    expect(await steps("--plan")).toEqual([]);
     terminal.write({ "holdfast.config.mjs": configText(ECHO_JOB) });
     const session = terminal.begin(["start", ...place]);
     await session.line(/instance started/);

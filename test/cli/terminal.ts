@@ -140,5 +140,8 @@ export function steady(text: string): string {
     .replace(/\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z/g, "<time>")
     .replace(/\b\d+(\.\d+)? (ms|s)\b/g, "<duration>")
     .replace(/^(holder +).*$/gm, "$1<holder>")
-    .replace(/[ \t]+$/gm, "");
+    .replace(/^(fence +)\d+$/gm, "$1<fence>")
+    .replace(/^(\d+ +)\d+( +(?:completed|failed) )/gm, "$1<fence>$2")
+    .replace(/ {2,}/g, "  ")
+    .replace(/ +$/gm, "");
 }

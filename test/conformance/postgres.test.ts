@@ -5,9 +5,19 @@ import pg from "pg";
 import { test as base, describe, expect } from "vitest";
 import { systemClock } from "../../src/adapters/clock.js";
 import { PostgresStore } from "../../src/store/postgres-store.js";
-import type { Store } from "../../src/store/store.js";
+import type { RunFilter, Store } from "../../src/store/store.js";
 import { POSTGRES_URL, postgresPlace } from "./places.js";
-import { completed, type Held, heldBy, idsOf, LEASE_MS, POLICY, retried, Scene } from "./scene.js";
+import {
+  completed,
+  failed,
+  type Held,
+  heldBy,
+  idsOf,
+  LEASE_MS,
+  POLICY,
+  retried,
+  Scene,
+} from "./scene.js";
 import { WatchedPool } from "./watched-pool.js";
 
 const DAY_MS = 86_400_000;
@@ -109,15 +119,7 @@ function plans(): void {
   test("a claim reads as much with history, backlog and future as without", async ({
     watched: { scene, pool, schema, sql },
   }) => {
-    const reads = async () => {
-      await pool.publishStatistics();
-      const { rows } = await sql(
-        `select sum(coalesce(heap_blks_hit, 0) + coalesce(heap_blks_read, 0) + coalesce(idx_blks_hit, 0)
-           + coalesce(idx_blks_read, 0) + coalesce(toast_blks_hit, 0))::int as blocks
-         from pg_statio_user_tables where schemaname = '${schema}'`,
-      );
-      return rows[0].blocks as number;
-    };
+    const reads = () => blocksRead({ pool, schema, sql });
     let held: Held[] = [];
     const crowd = async (count: number) => {
       await scene.enqueued(count, { job: "other" });
@@ -149,6 +151,59 @@ function plans(): void {
     for (let times = 0; times < 5; times += 1) await crowd(1_000);
     expect(await costOfTurn()).toBeLessThan(before * 1.5);
   });
+
+  test("a page of a list reads as much of a long history as of a short one", async ({
+    watched: { scene, pool, schema, sql },
+  }) => {
+    const grow = async (count: number) => {
+      await scene.enqueued(count);
+      const held = await scene.claim({ limit: count });
+      await scene.settle(
+        ...held.map((each, at) => (at % 2 === 0 ? completed(each) : failed(each))),
+      );
+    };
+    await grow(400);
+    const [middle] = await scene.store.runs({ limit: 1 });
+    await grow(100);
+    const pages: Omit<RunFilter, "limit">[] = [
+      {},
+      { status: "completed" },
+      { status: "failed" },
+      { status: "running" },
+      { status: "pending" },
+      { job: "study" },
+      { mode: "enqueued" },
+      { before: middle?.id as string },
+    ];
+    const costs = async () => {
+      const each: number[] = [];
+      for (const page of pages) {
+        const before = await blocksRead({ pool, schema, sql });
+        await scene.store.runs({ ...page, limit: 20 });
+        each.push((await blocksRead({ pool, schema, sql })) - before);
+      }
+      return each;
+    };
+    await costs();
+    const short = await costs();
+    for (let times = 0; times < 5; times += 1) await grow(1_000);
+    await sql("vacuum $schema.ready");
+    const long = await costs();
+    for (const [at, cost] of long.entries()) {
+      expect(cost, JSON.stringify(pages[at])).toBeLessThan(2 * Number(short[at]) + 100);
+    }
+  });
+}
+
+/** Blocks that the connections of this pool have read from our tables so far. */
+async function blocksRead({ pool, schema, sql }: Pick<Watched, "pool" | "schema" | "sql">) {
+  await pool.publishStatistics();
+  const { rows } = await sql(
+    `select sum(coalesce(heap_blks_hit, 0) + coalesce(heap_blks_read, 0) + coalesce(idx_blks_hit, 0)
+       + coalesce(idx_blks_read, 0) + coalesce(toast_blks_hit, 0))::int as blocks
+     from pg_statio_user_tables where schemaname = '${schema}'`,
+  );
+  return rows[0].blocks as number;
 }
 
 function statements(): void {

@@ -1,6 +1,8 @@
 // The engine on SQLite in memory.
 
-import { describeEngine } from "./engine-suite.js";
+import { describeLife, describeRhythm, describeTrouble } from "./engine-suite.js";
 import { memoryPlace } from "./places.js";
 
-describeEngine("SQLite in memory", memoryPlace);
+describeLife("SQLite in memory", memoryPlace);
+describeTrouble("SQLite in memory", memoryPlace);
+describeRhythm("SQLite in memory", memoryPlace);

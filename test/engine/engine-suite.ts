@@ -11,23 +11,40 @@ import { runSuite } from "./run-suite.js";
 import { stopSuite } from "./stop-suite.js";
 import { type EnginePlace, World, type WorldTest } from "./world.js";
 
-export function describeEngine(name: string, makePlace: () => Promise<EnginePlace>): void {
-  const test: WorldTest = base.extend<{ world: World }>({
-    // biome-ignore lint/correctness/noEmptyPattern: a fixture names what it needs, and this needs nothing.
-    world: async ({}, use) => {
+type MakePlace = () => Promise<EnginePlace>;
+
+/** The life of a run: from its enqueue to whatever ends it. */
+export function describeLife(name: string, makePlace: MakePlace): void {
+  const test = testIn(makePlace);
+  describe(`the life of a run on ${name}`, () => {
+    describe("a run", () => runSuite(test));
+    describe("a failure", () => retrySuite(test));
+    describe("an end", () => endSuite(test));
+    describe("a hostile value", () => hostileSuite(test));
+  });
+}
+
+/** What goes wrong around a run: silent holders, lost answers, an instance that stops. */
+export function describeTrouble(name: string, makePlace: MakePlace): void {
+  const test = testIn(makePlace);
+  describe(`trouble on ${name}`, () => {
+    describe("a lease", () => leaseSuite(test));
+    describe("a stop", () => stopSuite(test));
+    describe("a fault", () => faultSuite(test));
+  });
+}
+
+/** What takes hours of virtual time and is decided by the engine alone. */
+export function describeRhythm(name: string, makePlace: MakePlace): void {
+  describe(`the rhythm on ${name}`, () => rhythmSuite(testIn(makePlace)));
+}
+
+function testIn(makePlace: MakePlace): WorldTest {
+  return base.extend<{ world: World }>({
+    world: async ({ task: _ }, use) => {
       const world = new World(await makePlace());
       await use(world);
       await world.end();
     },
-  });
-  describe(name, () => {
-    describe("a run", () => runSuite(test));
-    describe("a failure", () => retrySuite(test));
-    describe("an end", () => endSuite(test));
-    describe("a lease", () => leaseSuite(test));
-    describe("a stop", () => stopSuite(test));
-    describe("a fault", () => faultSuite(test));
-    describe("a rhythm", () => rhythmSuite(test));
-    describe("a hostile value", () => hostileSuite(test));
-  });
+  }) as WorldTest;
 }

@@ -41,7 +41,9 @@ export function faultSuite(test: WorldTest): void {
       expect((await holdfast.runs.list()).runs).toHaveLength(1);
     });
 
-    test(`callers of an enqueue that ${when} hear of it at once, all of them`, async ({ world }) => {
+    test(`callers of an enqueue that ${when} hear of it at once, all of them`, async ({
+      world,
+    }) => {
       const { holdfast, faults, study } = recorder(world);
       await holdfast.runs.list();
       faults.fail("enqueue", fault, { times: 1_000 });
@@ -80,7 +82,10 @@ export function faultSuite(test: WorldTest): void {
       const { holdfast, faults, study, starts } = member;
       await holdfast.start();
       await world.clock.rest();
-      faults.fail("exchange", fault, { times: 3, fits: ({ settlements }) => settlements.length > 0 });
+      faults.fail("exchange", fault, {
+        times: 3,
+        fits: ({ settlements }) => settlements.length > 0,
+      });
       const { id } = await study.enqueue(0);
       const run = await world.ended(id);
       await world.clock.advance(60_000);

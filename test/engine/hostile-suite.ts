@@ -21,6 +21,8 @@ function circular(): object {
   return value;
 }
 
+const PREVIEW = `"${"x".repeat(1_023)}…`;
+
 const THROWN: readonly [what: string, make: () => unknown, code: string][] = [
   ["null", () => null, "NON_ERROR"],
   ["undefined", () => undefined, "NON_ERROR"],
@@ -61,70 +63,85 @@ const RETURNED: readonly [what: string, make: () => unknown, stored: unknown][] 
   ["half a character", () => "a\udc00b", "a\udc00b"],
   ["a Map", () => new Map([[1, 2]]), "[Map]"],
   ["a function", () => () => 1, "[function]"],
-  ["an object whose members throw", () => ({ get a() { return refuse(); } }), { a: "[unreadable]" }],
+  [
+    "an object whose members throw",
+    () => ({
+      get a() {
+        return refuse();
+      },
+    }),
+    { a: "[unreadable]" },
+  ],
   ["an object that cannot be listed", () => listless(), "[unreadable]"],
+  [
+    "10 MB",
+    () => "x".repeat(10_000_000),
+    { $truncated: true, bytes: 10_000_002, preview: PREVIEW },
+  ],
+  ["a promise of another library", () => foreign(), "from afar"],
 ];
+
+function foreign(): object {
+  // biome-ignore lint/suspicious/noThenProperty: a foreign promise is an object with a then.
+  return { then: (resolve: (value: string) => void) => resolve("from afar") };
+}
 
 function listless(): object {
   return new Proxy({}, { ownKeys: refuse });
 }
 
-async function twoTries(world: World, behave: () => unknown) {
+type Told = { readonly status: string; readonly attempt: number; readonly told: unknown };
+
+/** Lets one instance meet every one of these, one after the other, and says what became of each. */
+async function meet(
+  world: World,
+  values: readonly (readonly [what: string, behave: () => unknown, ...unknown[]])[],
+): Promise<Record<string, Told>> {
   const { holdfast } = world.member();
-  const odd = holdfast.job("odd", {
+  const odd = holdfast.job<string>("odd", {
     retry: { attempts: 2, delay: "1s", jitter: 0 },
-    run: () => behave(),
+    run: (name) => values.find(([what]) => what === name)?.[1](),
   });
   const plain = holdfast.job("plain", { run: () => "fine" });
   await holdfast.start({ worker: { concurrency: 1 } });
-  const { id } = await odd.enqueue({});
+  const enqueued = await odd.enqueueMany(values.map(([what]) => what));
   const neighbour = await plain.enqueue({});
-  const run = await world.ended(id);
+  const told: Record<string, Told> = {};
+  for (const [at, { id }] of enqueued.entries()) {
+    await world.ended(id);
+    const run = await holdfast.runs.get(id);
+    expect(JSON.stringify(run).length).toBeLessThan(64 * 1024);
+    told[values[at]?.[0] ?? ""] = {
+      status: run?.status ?? "gone",
+      attempt: run?.attempt ?? 0,
+      told: run?.error?.code ?? run?.result,
+    };
+  }
   expectEnded(await world.ended(neighbour.id), "completed", 1);
-  return { run, holdfast, id };
+  return told;
 }
 
 export function hostileSuite(test: WorldTest): void {
-  for (const [what, make, code] of THROWN) {
-    test(`a handler that throws ${what} has failed twice, with a code`, async ({ world }) => {
-      const { run, holdfast, id } = await twoTries(world, () => {
-        throw make();
-      });
-      expectEnded(run, "failed", 2);
-      const error = (await holdfast.runs.get(id))?.error;
-      expect(error).toMatchObject({ code });
-      expect(JSON.stringify(error).length).toBeLessThan(64 * 1024);
-    });
-  }
-
-  for (const [what, make, stored] of RETURNED) {
-    test(`a handler that returns ${what} has completed`, async ({ world }) => {
-      const { run, holdfast, id } = await twoTries(world, make);
-      expectEnded(run, "completed", 1);
-      expect((await holdfast.runs.get(id))?.result).toEqual(stored);
-    });
-  }
-
-  test("a result of 10 MB is cut, with a marker that says how large it was", async ({ world }) => {
-    const { run, holdfast, id } = await twoTries(world, () => "x".repeat(10_000_000));
-    expectEnded(run, "completed", 1);
-    const result = (await holdfast.runs.get(id))?.result;
-    expect(result).toMatchObject({ $truncated: true, bytes: 10_000_002 });
-    expect(JSON.stringify(result).length).toBeLessThan(4_000);
+  test("whatever a handler throws, it has failed with a code", async ({ world }) => {
+    const behaviours = THROWN.map(([what, make]) => [what, () => throwIt(make())] as const);
+    const failed = (code: string) => ({ status: "failed", attempt: 2, told: code });
+    expect(await meet(world, behaviours)).toEqual(
+      Object.fromEntries(THROWN.map(([what, , code]) => [what, failed(code)])),
+    );
   });
 
-  test("a promise that another library made counts as one", async ({ world }) => {
-    // biome-ignore lint/suspicious/noThenProperty: a foreign promise is an object with a then.
-    const foreign = { then: (resolve: (value: string) => void) => resolve("from afar") };
-    const { run } = await twoTries(world, () => foreign);
-    expect(run).toMatchObject({ status: "completed", result: '"from afar"' });
+  test("whatever a handler returns, it has completed", async ({ world }) => {
+    const completed = (result: unknown) => ({ status: "completed", attempt: 1, told: result });
+    expect(await meet(world, RETURNED)).toEqual(
+      Object.fromEntries(RETURNED.map(([what, , stored]) => [what, completed(stored)])),
+    );
   });
 
   test("a promise whose then throws is a failure like any other", async ({ world }) => {
     // biome-ignore lint/suspicious/noThenProperty: a foreign promise is an object with a then.
     const broken = Object.defineProperty({}, "then", { get: refuse });
-    const { run } = await twoTries(world, () => broken);
-    expectEnded(run, "failed", 2);
+    const { it } = await meet(world, [["it", () => broken]]);
+    expect(it).toEqual({ status: "failed", attempt: 2, told: "ERROR" });
   });
 
   test("a logger that throws disturbs nothing", async ({ world }) => {
@@ -140,4 +157,8 @@ export function hostileSuite(test: WorldTest): void {
     const ids = [await odd.enqueue(true), await odd.enqueue(false), await odd.enqueue(true)];
     for (const { id } of ids) await world.ended(id);
   });
+}
+
+function throwIt(value: unknown): never {
+  throw value;
 }

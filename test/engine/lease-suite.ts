@@ -3,7 +3,15 @@
 import { expect } from "vitest";
 import { LeaseLostError } from "../../src/core/errors.js";
 import type { RunRecord } from "../../src/store/store.js";
-import { aborted, Door, expectEnded, heard, type Member, type World, type WorldTest } from "./world.js";
+import {
+  aborted,
+  Door,
+  expectEnded,
+  heard,
+  type Member,
+  type World,
+  type WorldTest,
+} from "./world.js";
 
 const LEASE_MS = 30_000;
 
@@ -21,11 +29,11 @@ export function leaseSuite(test: WorldTest): void {
     const one = world.member();
     const other = world.member();
     for (const { holdfast, clock } of [one, other])
-      holdfast.job("study", { run: () => clock.sleep(20 * LEASE_MS) });
+      holdfast.job("study", { lease: "3s", run: () => clock.sleep(60_000) });
     await one.holdfast.start();
     await other.holdfast.start();
     const { id } = await one.holdfast.enqueue("study", {});
-    const run = await world.ended(id, { withinMs: 21 * LEASE_MS });
+    const run = await world.ended(id);
     expectEnded(run, "completed", 1);
     const beats = one.faults.of("renew").length + other.faults.of("renew").length;
     expect(beats).toBeGreaterThanOrEqual(58);
@@ -99,7 +107,9 @@ export function leaseSuite(test: WorldTest): void {
     one.clock.pause();
     expectEnded(await world.ended(id), "completed", 2);
     one.clock.resume();
-    expect(await world.clock.until(door.opened, { withinMs: 12_000 })).toBeInstanceOf(LeaseLostError);
+    expect(await world.clock.until(door.opened, { withinMs: 12_000 })).toBeInstanceOf(
+      LeaseLostError,
+    );
     finish.open();
     await world.clock.advance(60_000);
     const run = await world.record(id);
@@ -155,6 +165,35 @@ export function leaseSuite(test: WorldTest): void {
     const run = await world.ended(id);
     expectEnded(run, "completed", 1);
     expect(signals.map(({ aborted }) => aborted)).toEqual([false]);
+  });
+
+  test("an instance that gets its own lost run again stops the earlier execution first", async ({
+    world,
+  }) => {
+    const { holdfast, clock } = world.member();
+    const reaper = world.member();
+    const log: string[] = [];
+    const study = holdfast.job("study", {
+      run: async (_, { attempt, signal }) => {
+        log.push(`${attempt} starts`);
+        signal.addEventListener("abort", () => log.push(`${attempt} is told to stop`));
+        await clock.sleep(attempt === 1 ? 120_000 : 1_000);
+        return attempt;
+      },
+    });
+    reaper.holdfast.job("other", { run: () => undefined });
+    await holdfast.start();
+    await reaper.holdfast.start();
+    const { id } = await study.enqueue({});
+    await untilRunning(world, id);
+    clock.pause();
+    await world.reached(id, ({ status }) => status === "pending");
+    clock.resume();
+    const run = await world.ended(id);
+    expectEnded(run, "completed", 2);
+    expect(run.result).toBe("2");
+    await world.clock.advance(100_000);
+    expect(log).toEqual(["1 starts", "1 is told to stop", "2 starts"]);
   });
 
   test("a handler can ask whether its run is still its own", async ({ world }) => {

@@ -3,7 +3,6 @@
 import { expect } from "vitest";
 import { z } from "zod";
 import { PermanentError, RetryLater } from "../../src/core/errors.js";
-import { LATERS_MAX } from "../../src/core/run.js";
 import { expectEnded, heard, type WorldTest } from "./world.js";
 
 const TEN_TWENTY_FORTY = { attempts: 4, delay: "10s", factor: 2, max: "60s", jitter: 0 } as const;
@@ -85,7 +84,9 @@ export function retrySuite(test: WorldTest): void {
     });
   });
 
-  test("what a server answered decides whether and when a run is tried again", async ({ world }) => {
+  test("what a server answered decides whether and when a run is tried again", async ({
+    world,
+  }) => {
     const { holdfast } = world.member();
     const startedAt: number[] = [];
     const call = holdfast.job<number>("call", {
@@ -117,42 +118,23 @@ export function retrySuite(test: WorldTest): void {
       retry: { attempts: 1 },
       run: (_, { attempt }) => {
         started.push([world.clock.wallMs() - startAt, attempt]);
-        if (started.length === 1) throw new RetryLater({ delay: "5m" });
-        if (started.length === 2) throw new RetryLater(new Date(startAt + 3_600_000));
+        if (started.length === 1) throw new RetryLater({ delay: "30s" });
+        if (started.length === 2) throw new RetryLater(new Date(startAt + 100_000));
         if (started.length === 3) throw new RetryLater(new Date(startAt));
         return "done";
       },
     });
     await holdfast.start();
     const { id } = await study.enqueue({});
-    expectEnded(await world.ended(id, { withinMs: 4_000_000 }), "completed", 1);
+    expectEnded(await world.ended(id), "completed", 1);
     expect(started).toEqual([
       [0, 1],
-      [300_000, 1],
-      [3_600_000, 1],
-      [3_600_000, 1],
+      [30_000, 1],
+      [100_000, 1],
+      [100_000, 1],
     ]);
     const attempts = await holdfast.runs.attempts(id);
     expect(attempts.map(({ end }) => end)).toEqual(["later", "later", "later", "completed"]);
-  });
-
-  test("a handler that puts its run off for ever is stopped after a thousand times", async ({
-    world,
-  }) => {
-    const { holdfast } = world.member();
-    let startCount = 0;
-    const study = holdfast.job("study", {
-      run: () => {
-        startCount += 1;
-        throw new RetryLater({ delay: 0 });
-      },
-    });
-    await holdfast.start();
-    const { id } = await study.enqueue({});
-    const run = await world.ended(id);
-    expectEnded(run, "failed", 1);
-    expect(startCount).toBe(LATERS_MAX + 1);
-    expect(JSON.parse(run.error as string)).toMatchObject({ code: "RETRY_LATER" });
   });
 
   test("an input that no longer fits the schema fails for good", async ({ world }) => {
@@ -179,7 +161,10 @@ export function retrySuite(test: WorldTest): void {
   test("a handler gets what the schema makes of the stored input", async ({ world }) => {
     const { holdfast } = world.member();
     const study = holdfast.job("study", {
-      input: z.object({ day: z.string().transform((day) => new Date(day)), size: z.number().default(3) }),
+      input: z.object({
+        day: z.string().transform((day) => new Date(day)),
+        size: z.number().default(3),
+      }),
       run: ({ day, size }) => `${day.getUTCFullYear()} ${size}`,
     });
     await holdfast.start();

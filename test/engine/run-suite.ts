@@ -246,7 +246,9 @@ export function runSuite(test: WorldTest): void {
     const study = holdfast.job<{ n: number }>("study", {});
     await holdfast.runs.list();
     const answers = await Promise.all(
-      Array.from({ length: 100 }, (_, n) => study.enqueue({ n }, n % 10 === 0 ? { key: "k" + n } : {})),
+      Array.from({ length: 100 }, (_, n) =>
+        study.enqueue({ n }, n % 10 === 0 ? { key: `k${n}` } : {}),
+      ),
     );
     expect(faults.of("enqueue").length).toBeLessThanOrEqual(3);
     const runs = await Promise.all(answers.map(({ id }) => holdfast.runs.get(id)));
@@ -285,9 +287,9 @@ export function runSuite(test: WorldTest): void {
       heardAt = world.clock.wallMs();
     });
     const others: Promise<unknown>[] = [];
-    for (let times = 0; times < 400 && heardAt === null; times += 1) {
-      others.push(caller.runs.wait(never, { timeout: "1m" }).catch(() => undefined));
-      if (times === 200) door.open();
+    for (let times = 0; times < 100 && heardAt === null; times += 1) {
+      others.push(caller.runs.wait(never, { timeout: "5s" }).catch(() => undefined));
+      if (times === 50) door.open();
       await world.clock.advance(10);
     }
     const openedAt = world.clock.wallMs();

@@ -105,7 +105,9 @@ export class World {
       const run = await this.record(id);
       if (isReached(run)) return run;
       if (!(await this.clock.step(deadline))) {
-        throw new Error(`Run ${id} is ${run.status} at attempt ${run.attempt} after ${withinMs} ms.`);
+        throw new Error(
+          `Run ${id} is ${run.status} at attempt ${run.attempt} after ${withinMs} ms.`,
+        );
       }
     }
   }
@@ -115,7 +117,8 @@ export class World {
     for (const { clock, faults } of this.#members) {
       clock.resume();
       faults.comeUp();
-      for (const verb of ["renew", "exchange", "markStarted", "poll"] as const) faults.deliver(verb);
+      for (const verb of ["renew", "exchange", "markStarted", "poll"] as const)
+        faults.deliver(verb);
     }
     const stops = this.#members.map(({ holdfast }) => holdfast.stop({ grace: 0 }));
     await this.clock.until(Promise.all(stops));

@@ -38,7 +38,7 @@ export class StoreFaults {
   readonly calls: Call[] = [];
   readonly #now: () => number;
   readonly #rules = new Set<Rule>();
-  readonly #gates = new Map<Verb, (() => void)[]>();
+  readonly #gates = new Map<`${"before" | "after"} ${Verb}`, (() => void)[]>();
   #isDown = false;
 
   constructor(now: () => number) {
@@ -77,13 +77,20 @@ export class StoreFaults {
 
   /** Statements of this verb take effect at once, but their answers wait for `deliver`. */
   keepBack(verb: Verb): void {
-    this.#gates.set(verb, []);
+    this.#gates.set(`after ${verb}`, []);
+  }
+
+  /** Statements of this verb wait for `deliver` before they take effect, as behind a lock. */
+  holdUp(verb: Verb): void {
+    this.#gates.set(`before ${verb}`, []);
   }
 
   deliver(verb: Verb): void {
-    const waiting = this.#gates.get(verb) ?? [];
-    this.#gates.delete(verb);
-    for (const release of waiting) release();
+    for (const gate of [`before ${verb}`, `after ${verb}`] as const) {
+      const waiting = this.#gates.get(gate) ?? [];
+      this.#gates.delete(gate);
+      for (const release of waiting) release();
+    }
   }
 
   of<Name extends Verb>(verb: Name): Call<Name>[] {
@@ -103,12 +110,17 @@ export class StoreFaults {
     if (fault) call.fault = fault;
     if (fault === "before") throw rule?.error ?? new StoreUnavailableError({ tried: verb });
     if (fault === "swallowed") return new Promise(() => undefined);
+    await this.#pass(`before ${verb}`);
     const answer = await statement();
     call.answer = answer as never;
-    const gate = this.#gates.get(verb);
-    if (gate) await new Promise<void>((resolve) => gate.push(resolve));
+    await this.#pass(`after ${verb}`);
     if (fault === "after") throw rule?.error ?? new OutcomeUnknownError(verb);
     return answer;
+  }
+
+  async #pass(name: `${"before" | "after"} ${Verb}`): Promise<void> {
+    const gate = this.#gates.get(name);
+    if (gate) await new Promise<void>((resolve) => gate.push(resolve));
   }
 
   #take(verb: Verb, params: never): Rule | undefined {

@@ -47,11 +47,6 @@ export class VirtualClock implements Clock {
     });
   }
 
-  /** How many timers are set: none may be left once everything has stopped. */
-  get timerCount(): number {
-    return this.#timers.size;
-  }
-
   /** Time stands still until this has been answered. */
   async io<T>(statement: Promise<T>): Promise<T> {
     this.#io += 1;
@@ -68,7 +63,8 @@ export class VirtualClock implements Clock {
     for (let quiet = 0; quiet < QUIET_TURNS; ) {
       await new Promise<void>((resolve) => setImmediate(resolve));
       quiet = this.#soon === 0 && this.#io === 0 ? quiet + 1 : 0;
-      if (performance.now() > deadline) throw new Error("Nothing came to rest for 20 real seconds.");
+      if (performance.now() > deadline)
+        throw new Error("Nothing came to rest for 20 real seconds.");
     }
   }
 
@@ -114,6 +110,7 @@ export class VirtualClock implements Clock {
 /** The clock of one instance, which can be stopped as SIGSTOP stops a process. */
 export class InstanceClock implements Clock {
   readonly #base: VirtualClock;
+  readonly #set = new Set<Timer>();
   readonly #held: (() => void)[] = [];
   #isPaused = false;
 
@@ -130,14 +127,23 @@ export class InstanceClock implements Clock {
   }
 
   timer(delayMs: number, callback: () => void): Timer {
-    let isCancelled = false;
-    const timer = this.#base.timer(delayMs, () => this.#run(() => isCancelled || callback()));
-    return {
+    const fire = () => {
+      if (this.#set.delete(timer)) callback();
+    };
+    const inner = this.#base.timer(delayMs, () => this.#run(fire));
+    const timer: Timer = {
       cancel: () => {
-        isCancelled = true;
-        timer.cancel();
+        this.#set.delete(timer);
+        inner.cancel();
       },
     };
+    this.#set.add(timer);
+    return timer;
+  }
+
+  /** How many timers are set: none may be left once the instance has stopped. */
+  get timerCount(): number {
+    return this.#set.size;
   }
 
   soon(callback: () => void): void {

@@ -21,15 +21,15 @@ export function migrateCommand(call: Call): Command {
   }).option("--plan", "only say what would be done");
   return act<Flags>(withConfigOption(command), call, async (flags) => {
     const { shell } = call;
-    const steps = await planned(flags, shell);
-    if (flags.plan) return report(shell, steps, { verb: "To do", none: "Nothing to do" });
-    if (steps.steps.length > 0) {
-      await withInstance({ flags, purpose: "migrate", shell }, openDatabase);
-    }
-    return report(shell, steps, { verb: "Done", none: "Nothing to do" });
+    const { database, steps } = await (flags.plan ? planned : migrated)(flags, shell);
+    const said = steps.length === 0 ? "Nothing to do" : `To do: ${steps.join(", ")}`;
+    await shell.say(flags.plan ? `${said} (${database}).` : `Up to date: ${database}`);
+    await shell.answer({ database, steps });
+    return EXIT.done;
   });
 }
 
+/** What is left to do. */
 type Plan = { readonly database: string; readonly steps: readonly string[] };
 
 /** Looks without touching; a newer database than this version knows is an error, not a step. */
@@ -47,6 +47,13 @@ async function planned(flags: CommonFlags, shell: Shell): Promise<Plan> {
   });
 }
 
+function migrated(flags: CommonFlags, shell: Shell): Promise<Plan> {
+  return withInstance({ flags, purpose: "migrate", shell }, async (holdfast) => {
+    await openDatabase(holdfast);
+    return { database: holdfast.databaseLabel, steps: [] };
+  });
+}
+
 /** Any question opens the database, and opening brings it up to date. */
 async function openDatabase(holdfast: Holdfast): Promise<void> {
   await holdfast.runs.list({ limit: 1 });
@@ -60,15 +67,4 @@ function isMissingFile(database: string): boolean {
 function isWithoutTables(error: unknown): boolean {
   const { version } = (error ?? {}) as { version?: unknown };
   return textProp(error, "code") === "MIGRATION_REFUSED" && version === null;
-}
-
-async function report(
-  shell: Shell,
-  { database, steps }: Plan,
-  words: { readonly verb: string; readonly none: string },
-): Promise<number> {
-  const said = steps.length === 0 ? words.none : `${words.verb}: ${steps.join(", ")}`;
-  await shell.say(`${said} (${database}).`);
-  await shell.answer({ database, steps });
-  return EXIT.done;
 }

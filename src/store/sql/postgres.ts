@@ -501,14 +501,14 @@ const RUN_SOURCES = {
 
 const listRuns = (source: string) => /* sql */ `
 with page as materialized (
-  select s.id from (${source}) s join {run} r on r.id = s.id
+  select s.id from (${source}) s,
+    lateral (select x.mode, x.tags, x.input, x.key from {run} x where x.id = s.id offset 0) r
   where s.id < coalesce(:before::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
-    and r.id < coalesce(:before::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
     and (:job::text is null or s.lane = any(array(select l.id from {lane} l where l.job = :job::text)))
     and (:mode::smallint is null or r.mode = :mode::smallint)
     and (:tag::text is null or :tag::text = any(r.tags))
     and (:text::text is null or position(lower(:text::text) in lower(r.input)) > 0
-      or r.key = :text::text or r.id::text = :text::text)
+      or r.key = :text::text or s.id::text = :text::text)
   order by s.id desc limit :limit
 )
 select * from (

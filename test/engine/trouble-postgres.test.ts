@@ -1,9 +1,9 @@
-// The engine on PostgreSQL: every test in a schema of its own.
+// Trouble on PostgreSQL: every test in a schema of its own.
 
 import { describe } from "vitest";
-import { describeEngine } from "./engine-suite.js";
+import { describeTrouble } from "./engine-suite.js";
 import { POSTGRES_URL, postgresPlace } from "./places.js";
 
 describe.skipIf(POSTGRES_URL === undefined)("with a server", () => {
-  describeEngine("PostgreSQL", postgresPlace);
+  describeTrouble("PostgreSQL", postgresPlace);
 });
