@@ -54,7 +54,7 @@ export default defineConfig({
           name: "process",
           include: ["test/process/**/*.test.ts"],
           environment: "node",
-          globalSetup: postgres,
+          globalSetup: [postgres, build],
           pool: "forks",
           // These tests start, stop and kill processes of their own; side by side they would starve each other.
           fileParallelism: false,

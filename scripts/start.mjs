@@ -1,5 +1,6 @@
 // `npm start`: brings the clone up to date and runs the demo.
-// The demo runs in this very process, so that Ctrl-C and a supervisor's signals reach it without a relay.
+// The command line runs in this very process, so that Ctrl-C and a supervisor's signals reach it without a
+// relay of ours; it tells the process that works for it.
 
 import path from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";

@@ -27,6 +27,7 @@ const STAGES = [
   { name: "dead-code", command: ["knip"] },
   { name: "unit", command: vitest("unit"), isVitest: true },
   { name: "conformance", command: vitest("conformance"), isVitest: true, needsPostgres: true },
+  { name: "engine", command: vitest("engine"), isVitest: true, needsPostgres: true },
   { name: "cli", command: vitest("cli"), isVitest: true, needsPostgres: true },
   { name: "process", command: vitest("process"), isVitest: true, needsPostgres: true },
   { name: "examples", command: ["scripts/check-examples.mjs"] },

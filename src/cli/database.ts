@@ -2,12 +2,12 @@
 // by whether they lead beyond this machine.
 
 import { hostname } from "node:os";
-import { InvalidArgumentError } from "commander";
 import { systemChance } from "../adapters/chance.js";
 import { systemClock } from "../adapters/clock.js";
 import { ConfigurationError } from "../core/errors.js";
 import { absoluteDatabase } from "../engine/surroundings.js";
 import { storeFor } from "../store/open.js";
+import { UsageError } from "./usage.js";
 
 /** The value of --database, its path absolute: it was typed in this folder, wherever the code lies. */
 export function readDatabaseFlag(url: string): string {
@@ -24,7 +24,8 @@ export function readDatabaseFlag(url: string): string {
     });
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
-    throw new InvalidArgumentError(error.problems.map(({ message }) => message).join(" "));
+    // Not commander's own kind of error: it would repeat the value, password and all.
+    throw new UsageError(`--database: ${error.problems.map(({ message }) => message).join(" ")}`);
   }
   return absoluteDatabase(url, process.cwd());
 }

@@ -79,10 +79,15 @@ function loggerFor(shell: Shell): Logger {
   const out = process.stdout;
   if (shell.isJson) return lineLogger(level, (line) => process.stderr.write(`${line}\n`), now);
   const write = (line: string) => out.write(`${line}\n`);
-  const isJson = process.env.HOLDFAST_LOG_FORMAT === "json";
-  return isJson
+  return logFormat() === "json"
     ? lineLogger(level, write, now)
     : prettyLogger({ level, colours: shell.colours, write, now });
+}
+
+function logFormat(): string {
+  const asked = process.env.HOLDFAST_LOG_FORMAT || "pretty";
+  if (asked === "pretty" || asked === "json") return asked;
+  throw new ImpossibleError('HOLDFAST_LOG_FORMAT: must be "pretty" or "json".');
 }
 
 /** A wrong one is refused by the instance itself, together with everything else that is wrong. */

@@ -45,6 +45,10 @@ export function storeFor(params: OpenParams): Store {
     checkPostgresUrl(database);
     return new PostgresStore({ ...params, source: database });
   }
+  if (/^sqlite:\/\/[^/]/.test(database)) {
+    const path = database.slice("sqlite://".length);
+    throw wrong(`"${database}" could mean "sqlite:${path}" or "sqlite:/${path}"`);
+  }
   const [, file] = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(database) ?? [];
   if (file === undefined)
     throw wrong(`"${redactUrl(database)}" is neither a SQLite nor a PostgreSQL URL`);

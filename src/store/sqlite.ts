@@ -67,10 +67,11 @@ export class SqliteFile {
     const handle =
       "handle" in source ? source.handle : await openFile(source.file, this.#params.mayCreate);
     try {
-      checkVersion(handle);
       // A blocking timeout would freeze the event loop and with it every heartbeat: waiting is ours.
       handle.exec("pragma busy_timeout = 0");
       await this.#whileBusy("open", () => {
+        // In here too: reading anything meets the lock of another process that is just opening.
+        checkVersion(handle);
         if ("file" in source) handle.exec("pragma journal_mode = wal");
         handle.exec(`pragma synchronous = ${synchronous}`);
         handle.exec("pragma journal_size_limit = 67108864");
@@ -139,6 +140,8 @@ export class SqliteFile {
     if (!("file" in source) || source.file === ":memory:" || this.#watcher) return;
     const { watch } = await import("node:fs");
     const { dirname, basename } = await import("node:path");
+    // A short program may have closed the file by now.
+    if (!this.#handle || this.#watcher) return;
     const name = basename(source.file);
     let isPending = false;
     let seen = this.#dataVersion();

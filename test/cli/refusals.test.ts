@@ -88,6 +88,14 @@ test("every wrong variable is named at once", async () => {
   for (const name of Object.keys(env).slice(1)) expect(ended.stderr).toContain(`${name}: `);
 });
 
+test("a log format that does not exist is refused", async () => {
+  terminal.write({ "holdfast.config.mjs": configText(ECHO_JOB) });
+  expectRefusal(
+    await terminal.holdfast(["start"], { env: { HOLDFAST_LOG_FORMAT: "yaml" } }),
+    /HOLDFAST_LOG_FORMAT: must be "pretty" or "json"/,
+  );
+});
+
 test("a bad database URL in the environment is refused without its password", async () => {
   expectRefusal(
     await terminal.holdfast(["runs", "list"], {

@@ -47,6 +47,16 @@ const MISTAKES: readonly [name: string, args: string[], message: RegExp][] = [
     ["runs", "list", "--database", "mysql://db/app"],
     /neither a SQLite nor a PostgreSQL URL; right would be "sqlite:app.db"/,
   ],
+  [
+    "a database URL with two meanings",
+    ["runs", "list", "--database", "sqlite://app.db"],
+    /"sqlite:\/\/app\.db" could mean "sqlite:app\.db" or "sqlite:\/app\.db"/,
+  ],
+  [
+    "a database URL that cannot be read",
+    ["runs", "list", "--database", "postgres://app:hunter2 @db:99999/app"],
+    /--database: "postgres:\/\/app:\*\*\*@db:99999\/app" is not a PostgreSQL URL/,
+  ],
   ["an empty database URL", ["runs", "list", "--database", ""], /right would be "sqlite:app.db"/],
   [
     "a bad status",

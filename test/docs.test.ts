@@ -1,0 +1,72 @@
+// Keeps the documents true: codes, variables, options and links are compared with the code.
+
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { ERROR_CODES } from "../src/core/errors.js";
+
+const ROOT = path.resolve(import.meta.dirname, "..");
+const PAGES = [
+  ...["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"],
+  ...filesIn("docs", ".md"),
+];
+
+test("docs/reference/errors.md has every code, in the words of the code", () => {
+  const rows = [...read("docs/reference/errors.md").matchAll(/^\| `([A-Z_]+)` \| (.+?) \|/gm)];
+  expect(rows.map(([, code, description]) => ({ code, description }))).toEqual(ERROR_CODES);
+});
+
+test("every variable that the code reads is in .env.example and in the reference", () => {
+  const source = filesIn("src", ".ts").filter((name) => !name.endsWith(".test.ts"));
+  const used = variables(source.map(read).join("\n"));
+  expect(variables(read(".env.example"))).toEqual(used);
+  expect(variables(read("docs/reference/configuration.md"))).toEqual(used);
+});
+
+test("every command and option of the help pages is in docs/reference/cli.md", () => {
+  const help = read("test/cli/__snapshots__/help.test.ts.snap");
+  const page = read("docs/reference/cli.md");
+  const options = new Set(
+    [...help.matchAll(/^ {2}(?:-\w, )?(--[a-z-]+)/gm)].map(([, name]) => name),
+  );
+  const commands = [...help.matchAll(/^Usage: holdfast ([a-z ]+?)(?: \[| <|$)/gm)].map(
+    ([, name]) => name,
+  );
+  expect(options.size).toBeGreaterThan(15);
+  const missing = [...options, ...commands].filter(
+    (name) => name !== "runs" && !page.includes(`${name}`),
+  );
+  expect(missing).toEqual([]);
+});
+
+test("every link between the documents leads somewhere", () => {
+  const broken = PAGES.flatMap((page) =>
+    [...read(page).matchAll(/\]\((?!https?:|#)([^)#]+)/g)]
+      .map(([, target = ""]) => path.join(path.dirname(page), target))
+      .filter((target) => !existsSync(path.join(ROOT, target)))
+      .map((target) => `${page}: ${target}`),
+  );
+  expect(broken).toEqual([]);
+});
+
+test("every document that the code points to exists", () => {
+  const named = filesIn("src", ".ts").flatMap((name) =>
+    [...read(name).matchAll(/docs\/[\w/-]+\.md/g)].map(([target]) => target),
+  );
+  expect(named.filter((target) => !existsSync(path.join(ROOT, target)))).toEqual([]);
+});
+
+function read(name: string): string {
+  return readFileSync(path.join(ROOT, name), "utf8");
+}
+
+function filesIn(folder: string, ending: string): string[] {
+  return readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(ending))
+    .map((name) => path.posix.join(folder, name))
+    .sort();
+}
+
+function variables(text: string): string[] {
+  return [...new Set(text.match(/\bHOLDFAST_[A-Z_]+\b/g))].sort();
+}

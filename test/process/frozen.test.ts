@@ -1,0 +1,105 @@
+// A process that is stopped for longer than its lease, as by SIGSTOP, a swapping host or a frozen
+// virtual machine, and then goes on.
+
+import { expect } from "vitest";
+import type { Holdfast } from "../../src/engine/holdfast.js";
+import { until } from "../support/until.js";
+import { type Crew, ended, onBothDatabases, reached, type Worker } from "./crew.js";
+
+const ORDERS = { lease: "1s", poll: "200ms" };
+
+/** A run that this worker has begun, and then the worker is stopped in the middle of it. */
+async function frozen(crew: Crew, onAbort: "ignore" | "return" | "throw") {
+  const observer = crew.observer();
+  const first = await crew.start("first", ORDERS);
+  const { id } = await observer.enqueue("hold", onAbort);
+  const { fence } = await first.says("begun");
+  await freeze(first, observer);
+  return { observer, first, id, fence };
+}
+
+/**
+ * Stops the process between two of its statements. Inside a write transaction on SQLite it would keep
+ * everybody else from writing, and nobody but itself could end that: a limit that is documented.
+ */
+async function freeze(worker: Worker, observer: Holdfast): Promise<void> {
+  await until(`${worker.name} stands still without a lock`, async () => {
+    worker.signal("SIGSTOP");
+    let canWrite = false;
+    const writing = observer.runs.cancel(crypto.randomUUID()).then(() => {
+      canWrite = true;
+    });
+    await until("somebody else can write", () => canWrite, { withinMs: 300 }).catch(
+      () => undefined,
+    );
+    if (canWrite) return true;
+    worker.signal("SIGCONT");
+    await writing;
+    return false;
+  });
+}
+
+async function takenOver(crew: Crew): Promise<Worker> {
+  const second = await crew.start("second", ORDERS);
+  await second.says("begun");
+  second.tell("finish");
+  return second;
+}
+
+onBothDatabases((test) => {
+  test("a process that was stopped past its lease is told so, and its result is not stored", async ({
+    crew,
+  }) => {
+    const { observer, first, id, fence } = await frozen(crew, "return");
+    await takenOver(crew);
+    const before = await ended(observer, id);
+    first.signal("SIGCONT");
+    expect(await first.says("aborted")).toMatchObject({ run: id, code: "LEASE_LOST" });
+    expect(await first.says("run.lost")).toMatchObject({ run: id, fence });
+    // Its handler has returned a result by now; the process stops in good order with nothing in hand.
+    expect(await first.stops()).toBe(0);
+    expect(first.heard("stopped")).toMatchObject([{ finished: 0, handedBack: 0, abandoned: 0 }]);
+    const after = await observer.runs.get(id);
+    expect(after).toEqual(before);
+    expect(after).toMatchObject({ status: "completed", result: "second", attempt: 2 });
+    const attempts = await observer.runs.attempts(id);
+    expect(attempts.map(({ attempt, end }) => [attempt, end])).toEqual([
+      [1, "lost"],
+      [2, "completed"],
+    ]);
+  });
+
+  test("a process that finishes its run the moment it goes on is refused", async ({ crew }) => {
+    const { observer, first, id } = await frozen(crew, "return");
+    await takenOver(crew);
+    const before = await ended(observer, id);
+    first.tell("finish");
+    first.signal("SIGCONT");
+    await until("the first one hears of it", () => {
+      return first.heard("run.stale").length + first.heard("run.lost").length > 0;
+    });
+    expect(await first.stops()).toBe(0);
+    expect(await observer.runs.get(id)).toEqual(before);
+    expect(before).toMatchObject({ status: "completed", result: "second", attempt: 2 });
+  });
+
+  test("a process that was stopped past its lease goes on if nobody took its run", async ({
+    crew,
+  }) => {
+    const { observer, first, id } = await frozen(crew, "throw");
+    await reached(observer, id, ({ leaseUntil }) => Number(leaseUntil) < Date.now() - 500);
+    first.signal("SIGCONT");
+    // Renewed, and held for more than a lease from then on.
+    const { leaseUntil } = await reached(
+      observer,
+      id,
+      (run) => Number(run.leaseUntil) > Date.now(),
+    );
+    await reached(observer, id, (run) => Number(run.leaseUntil) > Number(leaseUntil) + 1_000);
+    first.tell("finish");
+    const run = await ended(observer, id);
+    expect(run).toMatchObject({ status: "completed", result: "first", attempt: 1 });
+    expect(first.heard("aborted")).toEqual([]);
+    expect(await first.stops()).toBe(0);
+  });
+});

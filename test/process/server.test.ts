@@ -1,0 +1,91 @@
+// A PostgreSQL server that is restarted under load, and whose sessions are cut: the workers go on by
+// themselves, nothing is lost and nothing is doubled.
+
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type PostgresServer, startPostgres } from "../../scripts/postgres.mjs";
+import { until } from "../support/until.js";
+import { allRuns, Crew, expectOneStartPerFence, newFolder, POSTGRES_URL } from "./crew.js";
+
+const TOTAL = 2_400;
+const BATCH = 10;
+
+describe.skipIf(POSTGRES_URL === undefined)("with a server of its own", () => {
+  let server: PostgresServer;
+  let crew: Crew;
+
+  beforeAll(async () => {
+    server = await startPostgres({ settings: { max_connections: 60 } });
+    crew = new Crew({ url: server.url }, newFolder());
+  });
+
+  afterAll(async () => {
+    await crew.end();
+    await server.stop();
+  });
+
+  const disasters: Record<string, () => Promise<unknown>> = {
+    "every session is cut": () => cutSessions(server.url),
+    "the server crashes and comes back": () => server.restart("immediate"),
+    "every session is cut again": () => cutSessions(server.url),
+    "the server crashes again": () => server.restart("immediate"),
+    "every session is cut a last time": () => cutSessions(server.url),
+    "the server is restarted in good order": () => server.restart("fast"),
+  };
+
+  test("workers and callers go on by themselves, nothing is lost and nothing doubled", async () => {
+    const orders = { lease: "2s", poll: "200ms", concurrency: 5, attempts: 20 };
+    const names = ["first", "second", "third"];
+    await Promise.all(names.map((name) => crew.start(name, orders)));
+    const observer = crew.observer();
+    const study = observer.job<number>("tiny", { lease: "2s", retry: { attempts: 20, delay: 0 } });
+    const acknowledged = new Set<string>();
+    const enqueueing = (async () => {
+      for (let count = 0; count < TOTAL; count += BATCH) {
+        const batch = Array.from({ length: BATCH }, () => study.enqueue(5));
+        for (const { id } of await Promise.all(batch)) acknowledged.add(id);
+      }
+    })();
+    const share = TOTAL / (Object.keys(disasters).length + 1);
+    let happened = 0;
+    for (const [what, happen] of Object.entries(disasters)) {
+      happened += 1;
+      await until(
+        `before ${what}, the work goes on`,
+        () => crew.starts().length >= happened * share,
+        {
+          withinMs: 60_000,
+          everyMs: 20,
+        },
+      );
+      await happen();
+    }
+    await enqueueing;
+    expect(acknowledged.size).toBe(TOTAL);
+    const isOver = async () => {
+      const { runs } = await observer.runs.list({ status: "completed", limit: 1_000 });
+      return runs.length > 0 && (await allRuns(observer)).every(({ finishedAt }) => finishedAt);
+    };
+    await until("every run has ended", isOver, { withinMs: 60_000, everyMs: 100 });
+
+    const runs = await allRuns(observer);
+    expect(new Set(runs.map(({ id }) => id))).toEqual(acknowledged);
+    expect(runs.filter(({ status }) => status !== "completed")).toEqual([]);
+    expectOneStartPerFence(crew);
+    const starts = new Set(crew.starts().map(({ run, fence }) => `${run} ${fence}`));
+    expect(runs.filter(({ id, fence }) => !starts.has(`${id} ${fence}`))).toEqual([]);
+    expect(crew.heard("store.failed").length).toBeGreaterThan(0);
+    expect(await Promise.all(crew.workers.map((worker) => worker.stops()))).toEqual([0, 0, 0]);
+    expect(crew.workers.map(({ errors }) => errors).join("")).toBe("");
+  });
+});
+
+async function cutSessions(url: string): Promise<void> {
+  const client = new pg.Client(url);
+  client.on("error", () => undefined);
+  await client.connect();
+  await client.query(
+    "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'holdfast'",
+  );
+  await client.end();
+}
