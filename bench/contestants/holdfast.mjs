@@ -40,7 +40,10 @@ export async function open({ url, synchronous, lease }) {
 
     /** The claim as the store sends it when there is nothing to settle. */
     claimStatement() {
-      const { text, parameters } = numbered(CLAIM, { name: (plain) => `"holdfast".${plain}`, now: CLOCK });
+      const { text, parameters } = numbered(CLAIM, {
+        name: (plain) => `"holdfast".${plain}`,
+        now: CLOCK,
+      });
       const values = {
         jobs: [JOB],
         queues: null,

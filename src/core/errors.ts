@@ -147,7 +147,7 @@ export class KeyConflictError extends HoldfastError {
   constructor({ job, key, runId }: { job: string; key: string; runId: string }) {
     super(
       `Key ${quoteShort(key)} of job ${quoteShort(job)} belongs to run ${runId}, which has another ` +
-        'input. Nothing was stored. Use another key, or onDuplicate: "replace".',
+        "input. Nothing was stored. Use another key for other work.",
     );
     this.job = job;
     this.key = key;

@@ -136,8 +136,7 @@ export type WorkerConfig = {
   readonly jobs: readonly string[] | null;
 };
 
-/** Null: this instance executes nothing. */
-export function readStart(options: StartOptions, config: Config): WorkerConfig | null {
+export function readStart(options: StartOptions, config: Config): WorkerConfig {
   const problems: Problem[] = [
     ...refuseUnknownMembers(options, ["worker", "scheduler"], "start()"),
   ];
@@ -161,12 +160,13 @@ export function readStart(options: StartOptions, config: Config): WorkerConfig |
         throw problem(field, 'must be a list of names, for example ["default"]');
       return values.map((each) => requireName(each, field));
     }, null);
-  const read_ = {
+  const chosen = {
     queues: names(queues, "start().worker.queues"),
     jobs: names(jobs, "start().worker.jobs"),
   };
   if (problems.length > 0) throw new ConfigurationError(problems);
-  return worker === false ? null : { concurrency, ...read_ };
+  // A worker that is off has nothing that it could run.
+  return worker === false ? { concurrency, queues: null, jobs: [] } : { concurrency, ...chosen };
 }
 
 function retentionMs(option: Duration | undefined, days: string | undefined): number {

@@ -3,7 +3,7 @@
 
 import type { Mode, RunId } from "../core/run.js";
 import type { Claim, ClaimedRun } from "../store/store.js";
-import type { Logger } from "../telemetry/log.js";
+import { type Logger, withFields } from "../telemetry/log.js";
 
 /** The attempt that a context belongs to. */
 export type Attempted = {
@@ -21,6 +21,7 @@ export type ContextServices = {
 export class RunContext {
   readonly #attempted: Attempted;
   readonly #services: ContextServices;
+  #log: Logger | null = null;
 
   constructor(attempted: Attempted, services: ContextServices) {
     this.#attempted = attempted;
@@ -62,8 +63,15 @@ export class RunContext {
     return this.#attempted.signal();
   }
 
+  /** The instance's logger; every line carries the run, its job and its attempt. */
   get log(): Logger {
-    return this.#services.log;
+    const { run, claim } = this.#attempted;
+    this.#log ??= withFields(this.#services.log, {
+      run: run.id,
+      job: claim.job,
+      attempt: claim.attempt,
+    });
+    return this.#log;
   }
 
   /** Renews the lease now and rejects with a `LeaseLostError` if it is no longer ours. */

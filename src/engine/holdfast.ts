@@ -65,7 +65,7 @@ export class Holdfast {
   readonly #definitions = new Map<string, JobDefinition>();
   readonly #runnable = new Map<string, RunnableJob>();
   #opening: Promise<Store> | null = null;
-  #starting: Promise<Started | null> | null = null;
+  #starting: Promise<Started> | null = null;
   #stopping: Promise<StopReport> | null = null;
 
   constructor(options: HoldfastOptions = {}, internals: Internals = {}) {
@@ -148,11 +148,11 @@ export class Holdfast {
     return this.#stopping;
   }
 
-  async #begin(settings: WorkerConfig | null): Promise<Started | null> {
+  /** An instance without jobs to run still polls: it promotes, reclaims and keeps itself known. */
+  async #begin(settings: WorkerConfig): Promise<Started> {
+    this.#refuseUnknownJobs(settings.jobs);
     const store = await this.#opened("start");
     const holder = await this.#announce(store);
-    if (settings === null) return null;
-    this.#refuseUnknownJobs(settings.jobs);
     const { concurrency, queues } = settings;
     const jobs = settings.jobs === null ? this.#runnable : only(this.#runnable, settings.jobs);
     const worker = new Worker({

@@ -247,7 +247,7 @@ export class Worker {
 
   #startBuffered(): void {
     // What a claim brought after the stop began.
-    if (!this.#isClaiming) return this.#handBackBuffer();
+    if (!this.#isClaiming) this.#handBackBuffer();
     while (this.#mayStart()) {
       const next = this.#buffer.first();
       // The heartbeat will renew what is no longer trusted, or take it away.

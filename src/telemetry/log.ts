@@ -108,3 +108,10 @@ export function lineLogger(
     isLevelEnabled: (each) => RANK[each as Level] >= RANK[level],
   };
 }
+
+/** A logger that adds these fields to every line. */
+export function withFields(logger: Logger, fields: object): Logger {
+  const at = (level: Level) => (own: object, message: string) =>
+    logger[level]({ ...fields, ...own }, message);
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+}
