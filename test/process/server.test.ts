@@ -75,8 +75,9 @@ describe.skipIf(POSTGRES_URL === undefined)("with a server of its own", () => {
     const starts = new Set(crew.starts().map(({ run, fence }) => `${run} ${fence}`));
     expect(runs.filter(({ id, fence }) => !starts.has(`${id} ${fence}`))).toEqual([]);
     expect(crew.heard("store.failed").length).toBeGreaterThan(0);
-    expect(await Promise.all(crew.workers.map((worker) => worker.stops()))).toEqual([0, 0, 0]);
+    const exits = await Promise.all(crew.workers.map((worker) => worker.stops()));
     expect(crew.workers.map(({ errors }) => errors).join("")).toBe("");
+    expect(exits).toEqual([0, 0, 0]);
   });
 });
 
