@@ -8,13 +8,21 @@ import type { Call } from "./command.js";
 import { devCommand } from "./commands/dev.js";
 import { enqueueCommand } from "./commands/enqueue.js";
 import { migrateCommand } from "./commands/migrate.js";
+import { nextCommand } from "./commands/next.js";
 import { runsCommand } from "./commands/runs.js";
 import { startCommand } from "./commands/start.js";
 import { readDatabaseFlag } from "./database.js";
 import { describeExit } from "./failure.js";
 import { EXIT, Shell } from "./shell.js";
 
-const COMMANDS = [devCommand, startCommand, migrateCommand, runsCommand, enqueueCommand];
+const COMMANDS = [
+  devCommand,
+  startCommand,
+  nextCommand,
+  migrateCommand,
+  runsCommand,
+  enqueueCommand,
+];
 
 const args = process.argv.slice(2);
 const call: Call = { shell: new Shell({ isJson: args.includes("--json") }), exit: EXIT.done };

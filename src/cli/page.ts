@@ -81,7 +81,8 @@ function attemptTable(attempts: readonly RunAttempt[], colours: Colours): string
   return table.toString();
 }
 
-function newTable(head: string[], colours: Colours) {
+/** A table without lines, its columns two spaces apart. */
+export function newTable(head: string[], colours: Colours) {
   const blank = ["top", "bottom", "mid", "left", "right"].flatMap((side) => [
     side,
     `${side}-mid`,

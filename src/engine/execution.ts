@@ -107,10 +107,9 @@ export class Execution {
         error: describeFailure(this.#stopReason),
       };
     }
-    if (isRetryLater(thrown)) {
-      const delayMs = thrown.at ? thrown.at.getTime() - wallMs() : (thrown.delayMs ?? 0);
-      return { ending: { kind: "later", delayMs: Math.max(0, delayMs) }, result: null, error };
-    }
+    const laterMs = askedDelayMs(thrown, wallMs);
+    if (laterMs !== null)
+      return { ending: { kind: "later", delayMs: laterMs }, result: null, error };
     const { class: failureClass, retryAfterMs } = classifyFailure(thrown);
     const isTransient = failureClass === "transient";
     return {
@@ -130,12 +129,17 @@ function isPromise(value: unknown): value is Promise<unknown> {
   return value instanceof Promise;
 }
 
-/** A Proxy may throw when it is asked for its class. */
-function isRetryLater(thrown: unknown): thrown is RetryLater {
+/**
+ * By how much the handler put its run off, or null if it did not. A Proxy may throw when it is asked
+ * for its class or a member, and a member may have been changed to what is no time.
+ */
+function askedDelayMs(thrown: unknown, wallMs: () => number): number | null {
   try {
-    return thrown instanceof RetryLater;
+    if (!(thrown instanceof RetryLater)) return null;
+    const delayMs = thrown.at ? thrown.at.getTime() - wallMs() : (thrown.delayMs ?? 0);
+    return Number.isFinite(delayMs) ? Math.max(0, delayMs) : null;
   } catch {
-    return false;
+    return null;
   }
 }
 

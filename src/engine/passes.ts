@@ -65,11 +65,17 @@ export async function reapOnce(params: {
   readonly emit: Emit;
 }): Promise<number> {
   const { store, chance, emit } = params;
-  const reclaimed = await store.reclaim({ limit: RECLAIM_BATCH, chance: chance() });
-  for (const { id, job, attempt, holder, end, to } of reclaimed) {
-    emit("run.reclaimed", { run: id, job, attempt, holder, end, to });
+  let total = 0;
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    const reclaimed = await store.reclaim({ limit: RECLAIM_BATCH, chance: chance() });
+    for (const { id, job, attempt, holder, end, to } of reclaimed) {
+      emit("run.reclaimed", { run: id, job, attempt, holder, end, to });
+    }
+    total += reclaimed.length;
+    // A lease has at least one run: fewer runs than leases asked for means that none is left.
+    if (reclaimed.length < RECLAIM_BATCH) break;
   }
-  return reclaimed.length;
+  return total;
 }
 
 /** Ends runs that were told to stop long ago and did not. */

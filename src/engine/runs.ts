@@ -180,6 +180,7 @@ export class Waiter {
   #timer: Timer | null = null;
   #lookAtMs = 0;
   #everyMs = WAIT_FIRST_MS;
+  #isClosed = false;
 
   constructor(params: { readonly store: () => Promise<Store>; readonly clock: Clock }) {
     this.#store = params.store;
@@ -192,6 +193,8 @@ export class Waiter {
     readonly signal: AbortSignal | undefined;
   }): Promise<void> {
     const { id, timeoutMs, signal } = params;
+    // The first look at the run may have been answered only after the stop.
+    if (this.#isClosed) return Promise.reject(new StoppedError("wait"));
     return new Promise((resolve, reject) => {
       const finish = (settle: () => void) => {
         timer?.cancel();
@@ -224,6 +227,7 @@ export class Waiter {
 
   /** Nobody will look any more: whoever still waits is told. */
   close(): void {
+    this.#isClosed = true;
     this.#timer?.cancel();
     for (const enders of [...this.#waiting.values()])
       for (const end of [...enders]) end(new StoppedError("wait"));

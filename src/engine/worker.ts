@@ -275,6 +275,7 @@ export class Worker {
   #wantsSuspect(): boolean {
     return (
       this.#isClaiming &&
+      this.#params.jobs.size > 0 &&
       this.#isSuspectsTurn() &&
       this.#buffer.length === 0 &&
       this.#asked === 0 &&
@@ -292,6 +293,7 @@ export class Worker {
   #wanted(): number {
     if (!this.#isClaiming || !this.#mayHaveWork || this.#isSuspectsTurn() || this.#quarantined)
       return 0;
+    if (this.#params.jobs.size === 0) return 0;
     const { concurrency } = this.#params;
     const perMs = Math.max(0, concurrency - this.#slowCount) / Math.max(this.#averageMs, 0.05);
     const depth =
@@ -384,6 +386,8 @@ export class Worker {
   ): void {
     const sinceMs = this.#clock.monotonicMs();
     for (const claim of claims) {
+      // Nothing to hold: its lease runs out by itself instead of being renewed for ever.
+      if (claim.runs.length === 0) continue;
       this.#leases.set(claim.fence, {
         sentAt,
         leaseMs: claim.leaseMs,
@@ -717,7 +721,8 @@ export class Worker {
   /** What has ended is settled before the instance goes, as far as the database can be reached. */
   async #untilSettled(): Promise<void> {
     const untilMs = this.#clock.monotonicMs() + SETTLE_PATIENCE_MS;
-    while (this.#unsettled.length + this.#exchanges + this.#asked > 0) {
+    // The buffer too: what was read back only now is handed back by the next turn of the pump.
+    while (this.#unsettled.length + this.#exchanges + this.#asked + this.#buffer.length > 0) {
       if (this.#failures > 3 || this.#clock.monotonicMs() >= untilMs) return;
       this.#schedule();
       await delay(this.#clock, 10);

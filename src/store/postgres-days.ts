@@ -2,6 +2,7 @@
 // transaction on one table that gives up rather than wait long for a lock, since claims would queue up
 // behind it. What was not done is done by a later pass: rows without a day lie in the rest partition.
 
+import type { Clock } from "../core/ports.js";
 import {
   LinkFailure,
   type PostgresSource,
@@ -25,6 +26,7 @@ type Row = Record<string, unknown>;
 
 type DaysParams = {
   readonly source: PostgresSource;
+  readonly clock: Clock;
   readonly schema: string;
   readonly dialect: Dialect;
   /** By the database's clock. */
@@ -61,12 +63,15 @@ export async function dropDays(params: DaysParams, keepMs: number): Promise<numb
     let dropped = 0;
     for (const number of new Set(old.sort((a, b) => a - b))) {
       const { from, to } = dayOf("run", number);
-      const [row] = await ask(params, sql.KEPT_OF_DAY, { from, to, since, limit: KEPT_MAX + 1 });
+      // On the link of its own: these read a whole day, and heartbeats must not wait behind them.
+      const [row] = await link.transaction((query) =>
+        ask({ ...params, query }, sql.KEPT_OF_DAY, { from, to, since, limit: KEPT_MAX + 1 }),
+      );
       if (Number(row?.kept) > KEPT_MAX) continue;
       for (const table of PARTITIONED) {
         const day = dayOf(table, number);
         if (!known.has(day.name)) continue;
-        if (table === "run") await pruneKeys(params, day);
+        if (table === "run") await pruneKeys(params, link, day);
         const answer = await change(
           { ...params, link, day, isToBeKnown: false },
           sql.dropDay(day, since),
@@ -79,9 +84,15 @@ export async function dropDays(params: DaysParams, keepMs: number): Promise<numb
   });
 }
 
-async function pruneKeys(params: DaysParams, { from, to }: sql.Day): Promise<void> {
+async function pruneKeys(
+  params: DaysParams,
+  link: TransactionLink,
+  { from, to }: sql.Day,
+): Promise<void> {
   for (;;) {
-    const rows = await ask(params, sql.PRUNE_KEYS_OF_DAY, { from, to, limit: KEYS_BATCH });
+    const rows = await link.transaction((query) =>
+      ask({ ...params, query }, sql.PRUNE_KEYS_OF_DAY, { from, to, limit: KEYS_BATCH }),
+    );
     if (rows.length < KEYS_BATCH) return;
   }
 }
@@ -112,10 +123,10 @@ async function change(
 }
 
 async function withLink<T>(
-  { source }: DaysParams,
+  { source, clock }: DaysParams,
   work: (link: TransactionLink) => Promise<T>,
 ): Promise<T> {
-  const link = await transactionLink(source);
+  const link = await transactionLink(source, clock);
   try {
     return await work(link);
   } finally {

@@ -84,8 +84,8 @@ export class PostgresStore implements store.Store {
     const onNotice = () => {
       for (const listener of this.#listeners) listener();
     };
-    this.#work = new PostgresLink({ source, listenTo: null, onNotice });
-    this.#beat = new PostgresLink({ source, listenTo: this.#channel, onNotice });
+    this.#work = new PostgresLink({ source, clock, listenTo: null, onNotice });
+    this.#beat = new PostgresLink({ source, clock, listenTo: this.#channel, onNotice });
   }
 
   get #channel(): string {
@@ -167,7 +167,9 @@ export class PostgresStore implements store.Store {
       ? this.#storeOnce(rows).then(() => runs.map(({ id }) => ({ id, deduplicated: false })))
       : this.#storeKeyed(runs, rows, params.isAtomic);
     // Right behind the enqueue on the same connection: it arrives after the commit, at no extra wait.
-    if (params.tellsOthers) this.wake();
+    // What takes several statements, or a transaction of its own, is not committed by then.
+    if (params.tellsOthers && isKeyless) this.wake();
+    else if (params.tellsOthers) answers.then(() => this.wake()).catch(() => undefined);
     return answers;
   }
 
@@ -411,7 +413,7 @@ export class PostgresStore implements store.Store {
     const keyed = rows.filter((row) => first.has(String(row.id)));
     const holders = await this.#patiently("enqueue", () =>
       isAtomic
-        ? inTransaction(this.#source, async (query) => {
+        ? inTransaction({ source: this.#source, clock: this.#clock }, async (query) => {
             const ask = (template: string, params: Row) => this.#ask(query, template, params);
             const found = await this.#takeKeys(keyed, ask);
             const isRefused = answersOf(runs, found).some((answer) => "conflict" in answer);
@@ -506,7 +508,7 @@ export class PostgresStore implements store.Store {
 
   async #createSchema(): Promise<void> {
     if (this.#migrate !== "auto") return;
-    await inTransaction(this.#source, async (query) => {
+    await inTransaction({ source: this.#source, clock: this.#clock }, async (query) => {
       await query("set local lock_timeout = '20s'");
       await query("select pg_advisory_xact_lock(hashtext($1))", [`holdfast:${this.#schema}`]);
       const [row] = await query(
@@ -526,6 +528,7 @@ export class PostgresStore implements store.Store {
   async #days() {
     return {
       source: this.#source,
+      clock: this.#clock,
       schema: this.#schema,
       dialect: this.#dialect,
       now: await this.#databaseNow(),

@@ -2,8 +2,10 @@
 // statement, and is replaced as a whole once it broke. The only file that knows the `pg` driver.
 // Whoever gets a `LinkFailure` with `isCertain: false` does not know whether its statement took effect.
 
+import type { Socket } from "node:net";
 import type { Client, ClientConfig, Pool, PoolClient } from "pg";
 import { ConfigurationError, StoreUnavailableError } from "../core/errors.js";
+import { type Clock, delay } from "../core/ports.js";
 import { redactUrl } from "../core/redact.js";
 
 /** A connection string, or the pool of the surrounding application. */
@@ -27,6 +29,8 @@ export class LinkFailure extends Error {
 const POOL_MIN = 3;
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 30_000;
+/** What a connection may still answer after it was given up; then it is cut. */
+const END_TIMEOUT_MS = 5_000;
 
 // Certain failures that a repeat may cure: serialization, deadlock, lock not available, cancelled by
 // a time limit, too many connections, a server that starts, stops or was demoted, or was not reached.
@@ -61,6 +65,7 @@ type Connection = {
 
 export class PostgresLink {
   readonly #source: PostgresSource;
+  readonly #clock: Clock;
   readonly #listenTo: string | null;
   readonly #onNotice: () => void;
   #connection: Promise<Connection> | null = null;
@@ -71,11 +76,13 @@ export class PostgresLink {
 
   constructor(params: {
     readonly source: PostgresSource;
+    readonly clock: Clock;
     /** Channel to listen to, or null. */
     readonly listenTo: string | null;
     readonly onNotice: () => void;
   }) {
     this.#source = params.source;
+    this.#clock = params.clock;
     this.#listenTo = params.listenTo;
     this.#onNotice = params.onNotice;
   }
@@ -124,14 +131,14 @@ export class PostgresLink {
       return Promise.reject(new LinkFailure(new Error("The store was closed."), "CLOSED", true));
     }
     if (this.#connection) return this.#connection;
-    const connecting = connect(this.#source).then(async (connection) => {
+    const connecting = connect(this.#source, this.#clock).then(async (connection) => {
       const { client, isOwnSession } = connection;
       // Without these listeners an error on an idle connection would end the process.
       client.on("error", () => this.#drop(connection));
       client.on("end", () => this.#drop(connection));
       if (this.#listenTo !== null && isOwnSession) {
         client.on("notification", () => this.#onNotice());
-        await client.query(`listen "${this.#listenTo}"`);
+        await prepare(connection, `listen "${this.#listenTo}"`);
       }
       this.#current = connection;
       return connection;
@@ -181,8 +188,9 @@ function failureOf(error: unknown): LinkFailure {
   return new LinkFailure(error, text, severity !== undefined && !ENDS_SESSION.test(text));
 }
 
-async function connect(source: PostgresSource): Promise<Connection> {
-  const client = typeof source === "string" ? await newClient(source) : await source.connect();
+async function connect(source: PostgresSource, clock: Clock): Promise<Connection> {
+  const client =
+    typeof source === "string" ? await newClient(source) : await fromPool(source, clock);
   client.on("error", () => undefined);
   const isPipelined = (client as { pipeline?: unknown }).pipeline === true;
   let last: Promise<unknown> = Promise.resolve();
@@ -194,17 +202,47 @@ async function connect(source: PostgresSource): Promise<Connection> {
   };
   let ending: Promise<void> | undefined;
   const end = () => {
-    ending ??= release(client);
+    ending ??= release(client, clock).catch(() => undefined);
     return ending;
   };
   try {
     const isOwnSession = await hasOwnSession(client);
-    if (isOwnSession) await client.query(SETTINGS);
+    if (isOwnSession) await first(client, SETTINGS);
     return { client, inTurn, isOwnSession, end };
   } catch (error) {
-    await end();
+    void end();
     throw error;
   }
+}
+
+/** What makes a connection ready has a time limit too, or all that waits for it would wait for ever. */
+function first(client: Client | PoolClient, text: string): Promise<{ rows: Row[] }> {
+  const config = { text, query_timeout: CONNECT_TIMEOUT_MS };
+  return client.query(config as never) as unknown as Promise<{ rows: Row[] }>;
+}
+
+async function prepare({ client, end }: Connection, text: string): Promise<void> {
+  try {
+    await first(client, text);
+  } catch (error) {
+    void end();
+    throw error;
+  }
+}
+
+/** A pool of which the application holds every connection is as good as a server that is away. */
+async function fromPool(pool: Pool, clock: Clock): Promise<PoolClient> {
+  const done = new AbortController();
+  const connecting = pool.connect();
+  const tooLate = delay(clock, CONNECT_TIMEOUT_MS, done.signal);
+  const client = await Promise.race([connecting, tooLate]).finally(() => done.abort());
+  if (client) return client;
+  connecting.then(
+    (late) => late.release(),
+    () => undefined,
+  );
+  const message = `The pool had no free connection for ${CONNECT_TIMEOUT_MS} ms.`;
+  throw Object.assign(new Error(message), { code: "ETIMEDOUT" });
 }
 
 async function newClient(url: string): Promise<Client> {
@@ -226,14 +264,21 @@ async function newClient(url: string): Promise<Client> {
  * told; behind one, the next statement may run in another session.
  */
 async function hasOwnSession(client: Client | PoolClient): Promise<boolean> {
-  const { rows } = await client.query("select pg_backend_pid() as pid");
+  const { rows } = await first(client, "select pg_backend_pid() as pid");
   return rows[0]?.pid === (client as { processID?: unknown }).processID;
 }
 
-/** Clients of a pool are ended as well: they carry our settings and listeners. */
-async function release(client: Client | PoolClient): Promise<void> {
-  if ("release" in client) client.release(true);
-  else await client.end().catch(() => undefined);
+/**
+ * Clients of a pool are ended as well: they carry our settings and listeners. A server that does not
+ * answer does not say goodbye either: its connection would stay open, and keep the process, for ever.
+ */
+async function release(client: Client | PoolClient, clock: Clock): Promise<void> {
+  if ("release" in client) return client.release(true);
+  const done = new AbortController();
+  const ended = client.end().catch(() => undefined);
+  await Promise.race([ended, delay(clock, END_TIMEOUT_MS, done.signal)]);
+  done.abort();
+  (client as unknown as { connection: { stream: Socket } }).connection.stream.destroy();
 }
 
 export type Query = (text: string, values?: readonly unknown[]) => Promise<Row[]>;
@@ -245,8 +290,11 @@ export type TransactionLink = {
   end(): Promise<void>;
 };
 
-export async function transactionLink(source: PostgresSource): Promise<TransactionLink> {
-  const connection = await connect(source).catch((error: unknown) => {
+export async function transactionLink(
+  source: PostgresSource,
+  clock: Clock,
+): Promise<TransactionLink> {
+  const connection = await connect(source, clock).catch((error: unknown) => {
     throw new LinkFailure(error, failureOf(error).code, true);
   });
   let isCommitting = false;
@@ -277,10 +325,10 @@ export async function transactionLink(source: PostgresSource): Promise<Transacti
 }
 
 export async function inTransaction<T>(
-  source: PostgresSource,
+  { source, clock }: { readonly source: PostgresSource; readonly clock: Clock },
   work: (query: Query) => Promise<T>,
 ): Promise<T> {
-  const link = await transactionLink(source);
+  const link = await transactionLink(source, clock);
   try {
     return await link.transaction(work);
   } finally {

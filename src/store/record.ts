@@ -93,7 +93,9 @@ type ClaimRow = Omit<Claim, "policy" | "runs"> & {
   readonly refunds: number;
   readonly laters: number;
   readonly extraAttempts: number;
-  readonly runs: readonly [string, string, number, number, number, number, number, number | null][];
+  readonly runs:
+    | readonly [string, string, number, number, number, number, number, number | null][]
+    | null;
 };
 
 export function toClaim(row: ClaimRow): Claim {
@@ -106,20 +108,30 @@ export function toClaim(row: ClaimRow): Claim {
     policy: toPolicy(row.policy),
     leaseMs: row.leaseMs,
     isSuspect: row.isSuspect,
-    runs: row.runs.map(([id, input, mode, version, priority, createdAt, dueAt, nominalAt]) => ({
-      id,
-      input,
-      mode: MODES[mode] as Mode,
-      version,
-      priority,
-      createdAt,
-      dueAt,
-      nominalAt,
-      refunds,
-      laters,
-      extraAttempts,
-    })),
+    runs: (row.runs ?? []).map(
+      ([id, input, mode, version, priority, createdAt, dueAt, nominalAt]) => ({
+        id,
+        input,
+        mode: MODES[mode] as Mode,
+        version,
+        priority,
+        createdAt,
+        dueAt,
+        nominalAt,
+        refunds,
+        laters,
+        extraAttempts,
+      }),
+    ),
   };
+}
+
+/** The longest wait that a table can hold without doubt: a hundred years. */
+const DELAY_MAX_MS = 36_525 * 86_400_000;
+
+/** A wait that is no number would leave the run in no table at all: it is none. */
+export function wholeDelayMs(delayMs: number): number {
+  return Number.isNaN(delayMs) ? 0 : Math.min(Math.max(0, Math.round(delayMs)), DELAY_MAX_MS);
 }
 
 /** A settlement as the statements take it: -1 is "pending again". */
@@ -139,7 +151,7 @@ export function toSettlementRow(settlement: Settlement): Row {
     ranMs,
     error: settlement.error,
     ended: ATTEMPT_ENDS.indexOf(settlement.end),
-    delayMs: Math.max(0, Math.round(settlement.delayMs)),
+    delayMs: wholeDelayMs(settlement.delayMs),
     refund: settlement.isRefund ? 1 : 0,
   };
 }

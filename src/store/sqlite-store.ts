@@ -4,24 +4,14 @@
 
 import { MigrationError } from "../core/errors.js";
 import type { Chance, Clock } from "../core/ports.js";
-import { retryDelayMs } from "../core/retry.js";
-import {
-  MODES,
-  ON_LOST,
-  type Policy,
-  PRIORITY_STEP_MS,
-  REFUNDS_MAX,
-  type RunId,
-} from "../core/run.js";
+import { MODES, ON_LOST, type Policy, PRIORITY_STEP_MS, type RunId } from "../core/run.js";
 import { answersOf, firstOfEachKey, type KeyHolder } from "./keys.js";
 import {
   CANCEL_ERROR,
   isSameEnd,
-  LOST_ERROR,
   modeCode,
   policyDigest,
   statusCode,
-  TIMEOUT_ERROR,
   toAttemptRecord,
   toClaim,
   toPolicy,
@@ -31,18 +21,20 @@ import * as sql from "./sql/sqlite.js";
 import { CREATE_SCHEMA, SCHEMA_VERSION } from "./sql/sqlite-schema.js";
 import { type Dialect, fillIn } from "./sql/template.js";
 import { type Row, SqliteFile, type SqliteSource, sqliteCode } from "./sqlite.js";
+import {
+  Books,
+  ENDED_CANCELLED,
+  ENDED_FAILED,
+  isOverItsTime,
+  judgeLoss,
+  type LeaseRow,
+  type Pending,
+} from "./sqlite-books.js";
 import type * as store from "./store.js";
 
 const DATABASE_CLOCK = "cast(unixepoch('subsec') * 1000 as integer)";
 /** SQLITE_CONSTRAINT. */
 const CONSTRAINT = 19;
-const ENDED_FAILED = 0;
-const ENDED_LOST = 1;
-const ENDED_TIMEOUT = 2;
-const ENDED_LATER = 3;
-const ENDED_HANDED_BACK = 4;
-const ENDED_CANCELLED = 5;
-
 export type SqliteStoreParams = {
   readonly source: SqliteSource;
   readonly clock: Clock;
@@ -53,27 +45,6 @@ export type SqliteStoreParams = {
   /** Tests and the simulator supply the database's time; production never does. */
   readonly now?: () => number;
 };
-
-type LeaseRow = {
-  readonly fence: number;
-  readonly until: number;
-  readonly deadline_at: number;
-  readonly claimed_at: number;
-  readonly holder: number;
-  readonly lane: number;
-  readonly attempt: number;
-  readonly losses: number;
-  readonly refunds: number;
-  readonly laters: number;
-  readonly extra: number;
-  readonly suspect: 0 | 1;
-  readonly ids: string;
-  readonly started: string;
-  readonly cancels: string | null;
-};
-
-/** A run that goes back to pending: id, delay, then its counters and whether it is a suspect. */
-type Pending = readonly [RunId, number, number, number, number, number, number, 0 | 1];
 
 export class SqliteStore implements store.Store {
   readonly engine = "sqlite";
@@ -700,162 +671,6 @@ class Refused extends Error {
   constructor(readonly answers: readonly store.EnqueueAnswer[]) {
     super("refused");
   }
-}
-
-/** Collects what the settlements of one transaction write, so that it is written in few statements. */
-class Books {
-  readonly #finished: (number | string | null)[][] = [];
-  readonly #counts = new Map<string, { key: number[]; runs: number; ranMs: number }>();
-  readonly #attempts: (number | string | null)[][] = [];
-  readonly #pending: Pending[] = [];
-
-  finish(
-    lease: LeaseRow,
-    run: {
-      id: RunId;
-      mode: number;
-      status: number;
-      ranMs: number;
-      result?: string | null;
-      error?: string | null;
-    },
-  ): void {
-    const { id, mode, status, ranMs } = run;
-    this.#finished.push([
-      id,
-      lease.fence,
-      ranMs,
-      lease.lane,
-      lease.holder,
-      lease.attempt,
-      lease.extra,
-      status,
-      run.result ?? null,
-      run.error ?? null,
-    ]);
-    const key = [lease.lane, mode, status];
-    const count = this.#counts.get(key.join()) ?? { key, runs: 0, ranMs: 0 };
-    this.#counts.set(key.join(), { key, runs: count.runs + 1, ranMs: count.ranMs + ranMs });
-  }
-
-  again(
-    lease: LeaseRow,
-    run: { ended: number; ranMs: number; error: string | null; pending: Pending },
-  ): void {
-    const { ended, ranMs, error, pending } = run;
-    this.#attempts.push([
-      pending[0],
-      lease.fence,
-      lease.attempt,
-      ended,
-      lease.holder,
-      ranMs,
-      error,
-    ]);
-    this.#pending.push(pending);
-  }
-
-  settle(lease: LeaseRow, settlement: store.Settlement, isCancelled: boolean): void {
-    const { id, error } = settlement;
-    const mode = modeCode(settlement.mode);
-    const ranMs = Math.max(0, Math.round(settlement.ranMs));
-    // Whoever asked for a cancel gets it, unless the run completed.
-    if (isCancelled && settlement.to !== "completed") {
-      this.finish(lease, { id, mode, ranMs, error, status: statusCode("cancelled") });
-      return;
-    }
-    if (settlement.to !== "pending") {
-      this.finish(lease, {
-        id,
-        mode,
-        ranMs,
-        error,
-        status: statusCode(settlement.to),
-        result: settlement.result,
-      });
-      return;
-    }
-    const refund = settlement.isRefund ? 1 : 0;
-    const ended = {
-      failed: ENDED_FAILED,
-      lost: ENDED_LOST,
-      timeout: ENDED_TIMEOUT,
-      later: ENDED_LATER,
-      handed_back: ENDED_HANDED_BACK,
-      cancelled: ENDED_CANCELLED,
-    }[settlement.end];
-    const refunds = lease.refunds + (settlement.end === "handed_back" ? refund : 0);
-    const laters = lease.laters + (settlement.end === "later" ? 1 : 0);
-    const delayMs = Math.max(0, Math.round(settlement.delayMs));
-    const attempt = lease.attempt - refund;
-    const suspect = settlement.end === "handed_back" ? lease.suspect : 0;
-    this.again(lease, {
-      ended,
-      ranMs,
-      error,
-      pending: [id, delayMs, attempt, lease.losses, refunds, laters, lease.extra, suspect],
-    });
-  }
-
-  rows() {
-    return {
-      finished: this.#finished,
-      counted: [...this.#counts.values()].map(({ key, runs, ranMs }) => [...key, runs, ranMs]),
-      attempts: this.#attempts,
-      pending: this.#pending,
-    };
-  }
-}
-
-/** A living holder renews beyond the deadline: a lease that ended before it was lost, whoever looks when. */
-function isOverItsTime(lease: LeaseRow): boolean {
-  return lease.deadline_at <= lease.until;
-}
-
-/** Where a run goes whose lease ran out: the same rules as in RECLAIM of sql/postgres.ts. */
-function judgeLoss(
-  params: { lease: LeaseRow & Row; id: RunId; mode: number; now: number; random: () => number },
-  books: Books,
-): store.Reclaimed["to"] {
-  const { lease, id, mode, now, random } = params;
-  const { attempt, losses, refunds, laters, extra } = lease;
-  const ranMs = now - lease.claimed_at;
-  const isOverTime = isOverItsTime(lease);
-  const error = isOverTime ? TIMEOUT_ERROR : LOST_ERROR;
-  const ended = isOverTime ? ENDED_TIMEOUT : ENDED_LOST;
-  const isFinal = attempt >= Number(lease.attempts) + extra || (lease.on_lost === 1 && !isOverTime);
-  const hasBegun = (JSON.parse(lease.started) as RunId[]).includes(id);
-  if (JSON.parse(lease.cancels ?? "{}")[id] !== undefined) {
-    books.finish(lease, { id, mode, ranMs, error, status: statusCode("cancelled") });
-    return "cancelled";
-  }
-  if (isFinal && !isOverTime && !hasBegun && refunds < REFUNDS_MAX) {
-    books.again(lease, {
-      ended,
-      ranMs,
-      error,
-      pending: [id, 0, attempt - 1, losses, refunds + 1, laters, extra, 0],
-    });
-    return "pending";
-  }
-  if (isFinal) {
-    books.finish(lease, { id, mode, ranMs, error, status: statusCode("failed") });
-    return "failed";
-  }
-  const retry = {
-    attempts: Number(lease.attempts),
-    delayMs: Number(lease.delay_ms),
-    factor: Number(lease.factor),
-    maxMs: Number(lease.max_ms),
-    jitter: Number(lease.jitter),
-  };
-  const isFirstLoss = !isOverTime && losses === 0;
-  const delayMs = isFirstLoss ? 0 : retryDelayMs(retry, attempt, random);
-  const pending: Pending = isOverTime
-    ? [id, delayMs, attempt, losses, refunds, laters, extra, 0]
-    : [id, delayMs, attempt, losses + 1, refunds, laters, extra, 1];
-  books.again(lease, { ended, ranMs, error, pending });
-  return "pending";
 }
 
 /** Rows of one lane by what a lease has in common, in the order in which they were ready. */

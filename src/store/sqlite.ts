@@ -144,14 +144,15 @@ export class SqliteFile {
     if (!this.#handle || this.#watcher) return;
     const name = basename(source.file);
     let isPending = false;
-    let seen = this.#dataVersion();
+    let seen: unknown;
     const look = () => {
       isPending = false;
       if (!this.#handle) return;
       const version = this.#dataVersion();
-      if (version !== seen) onChange();
+      if (version === undefined || version !== seen) onChange();
       seen = version;
     };
+    seen = this.#dataVersion();
     try {
       this.#watcher = watch(dirname(source.file), (_, changed) => {
         if (isPending || (changed !== null && !changed.startsWith(name))) return;
@@ -165,8 +166,13 @@ export class SqliteFile {
     }
   }
 
+  /** Undefined where it cannot be read now: nobody waits for this, so a failure has nowhere to go. */
   #dataVersion(): unknown {
-    return this.get("select * from pragma_data_version")?.data_version;
+    try {
+      return this.get("select * from pragma_data_version")?.data_version;
+    } catch {
+      return undefined;
+    }
   }
 
   #open(): SqliteHandle {

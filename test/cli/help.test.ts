@@ -13,6 +13,7 @@ const PAGES = [
   "",
   "dev",
   "start",
+  "next",
   "migrate",
   "runs",
   "runs list",

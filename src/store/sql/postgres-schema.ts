@@ -49,7 +49,7 @@ create table {lane} (
 create table {policy} (
   id int generated always as identity primary key,
   digest text collate "C" not null unique,
-  lease_ms int not null,
+  lease_ms bigint not null,
   timeout_ms bigint not null,
   attempts int not null,
   delay_ms bigint not null,

@@ -343,7 +343,7 @@ finished as (
 counted as (
   insert into {rollup} as t (hour_at, lane, mode, status, shard, runs, ran_ms)
   select now.at - now.at % 3600000, lane, mode, verdict, 0, count(*), sum(now.at - claimed_at)
-  from judged cross join now where verdict > 0 group by 1, 2, 3, 4
+  from judged cross join now where verdict > 0 group by 1, 2, 3, 4 order by 1, 2, 3, 4
   on conflict (hour_at, lane, mode, status, shard)
   do update set runs = t.runs + excluded.runs, ran_ms = t.ran_ms + excluded.ran_ms
 ),
@@ -397,7 +397,7 @@ finished as (
 counted as (
   insert into {rollup} as t (hour_at, lane, mode, status, shard, runs, ran_ms)
   select now.at - now.at % 3600000, lane, mode, 3, 0, count(*), sum(now.at - claimed_at)
-  from overdue cross join now group by 1, 2, 3
+  from overdue cross join now group by 1, 2, 3 order by 1, 2, 3
   on conflict (hour_at, lane, mode, status, shard)
   do update set runs = t.runs + excluded.runs, ran_ms = t.ran_ms + excluded.ran_ms
 )
@@ -540,7 +540,10 @@ select c.relname as name from pg_catalog.pg_class c
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where n.nspname = :schema and c.relispartition and c.relkind = 'r'`;
 
-/** What is removed row by row: expired keys, what is left of old days, silent instances, statistics. */
+/**
+ * What is removed row by row: expired keys, what is left of old days, silent instances, statistics.
+ * A run goes only with its outcome: an operator's retry may take that away while this waits for it.
+ */
 export const PRUNE = /* sql */ `
 with now as materialized (select {now} as at),
 keys as (
@@ -551,10 +554,10 @@ old as materialized (
   select o.id from {outcome_rest} o, now where o.finished_at < now.at - :keepMs::bigint
   order by o.finished_at limit :limit
 ),
-outcomes as (delete from {outcome_rest} where id = any(array(select id from old)) returning 1),
-runs as (delete from {run} where id = any(array(select id from old))),
-attempts as (delete from {attempt} where run = any(array(select id from old))),
-old_keys as (delete from {key} where run = any(array(select id from old))),
+outcomes as (delete from {outcome_rest} where id = any(array(select id from old)) returning id),
+runs as (delete from {run} where id = any(array(select id from outcomes))),
+attempts as (delete from {attempt} where run = any(array(select id from outcomes))),
+old_keys as (delete from {key} where run = any(array(select id from outcomes))),
 instances as (
   delete from {instance} where no = any(array(
     select i.no from {instance} i, now
