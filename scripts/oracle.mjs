@@ -8,7 +8,7 @@ import { parseArgs } from "node:util";
 import { tsImport } from "tsx/esm/api";
 
 /** @type {typeof import("../test/oracle/compare.js")} */
-const { compareAround } = await tsImport("../test/oracle/compare.ts", import.meta.url);
+const { comparer } = await tsImport("../test/oracle/compare.ts", import.meta.url);
 /** @type {typeof import("../test/oracle/cron-oracle.js")} */
 const { changesOf, wallClock } = await tsImport("../test/oracle/cron-oracle.ts", import.meta.url);
 /** @type {typeof import("../test/oracle/cron-cases.js")} */
@@ -42,10 +42,11 @@ for (const zone of zones) {
     break;
   }
   const clock = wallClock(zone);
+  const compareAround = comparer(zone, clock);
   const changes = changesOf(clock, FROM_MS, UNTIL_MS);
   // A zone that never changes is looked at once.
   for (const atMs of changes.length === 0 ? [Date.UTC(2026, 0, 1)] : changes) {
-    const compared = compareAround(zone, clock, atMs);
+    const compared = compareAround(atMs);
     comparedCount += compared.comparedCount;
     tickCount += compared.tickCount;
     stepsMax = Math.max(stepsMax, compared.stepsMax);

@@ -7,6 +7,8 @@ import type { Clock } from "../core/ports.js";
 import type { EnqueueAnswer, NewRun, Store } from "../store/store.js";
 
 const BATCH_MAX = 1_000;
+/** Larger batches would keep the event loop, or be refused by drivers and servers. */
+const BATCH_CHARS_MAX = 8 * 1024 * 1024;
 /** Two keep the database busy while an answer travels; more would only make smaller batches. */
 const IN_FLIGHT_MAX = 2;
 /** Other processes are told of new work at most this often. */
@@ -69,7 +71,7 @@ export class Enqueuer {
   }
 
   async #send(): Promise<void> {
-    const batch = this.#asked.splice(0, BATCH_MAX);
+    const batch = this.#asked.splice(0, this.#batchLength());
     this.#inFlight += 1;
     try {
       await this.#storeBatch(batch);
@@ -77,6 +79,17 @@ export class Enqueuer {
       this.#inFlight -= 1;
       if (this.#asked.length > 0) this.#schedule();
     }
+  }
+
+  #batchLength(): number {
+    let chars = 0;
+    let length = 0;
+    for (const { run } of this.#asked) {
+      if (length === BATCH_MAX || chars >= BATCH_CHARS_MAX) break;
+      chars += run.input.length;
+      length += 1;
+    }
+    return length;
   }
 
   async #storeBatch(batch: readonly Asked[]): Promise<void> {

@@ -116,7 +116,7 @@ export class Execution {
       ending: {
         kind: "failed",
         isTransient,
-        ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+        ...(Number.isFinite(retryAfterMs) ? { retryAfterMs: Number(retryAfterMs) } : {}),
       },
       result: null,
       error,

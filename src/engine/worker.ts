@@ -26,6 +26,8 @@ const EXCHANGES_MAX = 2;
 /** A second exchange beside the first one is worth it only for this much work. */
 const SECOND_EXCHANGE_MIN = 100;
 const BUFFER_MAX = 2_000;
+/** What the inputs in the buffer may weigh: large ones would fill the memory and stop the event loop. */
+const BUFFER_CHARS_MAX = 16 * 1024 * 1024;
 /** How long a claimed run may be expected to wait in the buffer. */
 const BUFFER_WAIT_MS = 200;
 /** A run that waited this long in the buffer is given back: others may have a free slot. */
@@ -88,6 +90,7 @@ export class Worker {
   #failures = 0;
   #isBackingOff = false;
   #averageMs = 0;
+  #averageChars = 0;
   /** Runs that have been in their slots for so long that no buffer will be served by these. */
   #slowCount = 0;
   #deadlineTimer: { atMs: number; timer: Timer } | null = null;
@@ -296,8 +299,9 @@ export class Worker {
     if (this.#params.jobs.size === 0) return 0;
     const { concurrency } = this.#params;
     const perMs = Math.max(0, concurrency - this.#slowCount) / Math.max(this.#averageMs, 0.05);
+    const depthMax = Math.min(BUFFER_MAX, BUFFER_CHARS_MAX / Math.max(this.#averageChars, 1));
     const depth =
-      this.#averageMs === 0 ? 0 : Math.min(BUFFER_MAX, Math.floor(perMs * BUFFER_WAIT_MS));
+      this.#averageMs === 0 ? 0 : Math.floor(Math.min(depthMax, perMs * BUFFER_WAIT_MS));
     const have = this.#running.size + this.#marking + this.#buffer.length + this.#asked;
     const missing = concurrency + depth - have;
     // A buffer that is still half full is left alone: small claims cost as much as large ones.
@@ -373,11 +377,20 @@ export class Worker {
     asked: { sentAt: Moment; limit: number; wantsSuspect: boolean; hints: number },
   ): void {
     const count = claims.reduce((sum, { runs }) => sum + runs.length, 0);
+    this.#weigh(claims, count);
     if (asked.wantsSuspect) this.#mayHaveSuspect = count > 0;
     else if (count < asked.limit && this.#hints === asked.hints) this.#mayHaveWork = false;
     this.#adopt(claims, { sentAt: asked.sentAt, claimedMs: asked.sentAt.monotonicMs });
     if (count > 0) this.#params.onClaimed();
     this.#startBuffered();
+  }
+
+  /** Notes how large inputs are; the last claim says as much as all before it. */
+  #weigh(claims: readonly Claim[], count: number): void {
+    if (count === 0) return;
+    let chars = 0;
+    for (const { runs } of claims) for (const { input } of runs) chars += input.length;
+    this.#averageChars = (this.#averageChars + chars / count) / 2;
   }
 
   #adopt(

@@ -56,6 +56,8 @@ export class SqliteFile {
     }
   >();
   #handle: SqliteHandle | null = null;
+  /** How long statements of the owner of a given handle wait for a lock; null for a handle of ours. */
+  #ownersTimeoutMs: number | null = null;
   #watcher: FSWatcher | null = null;
 
   constructor(params: SqliteParams) {
@@ -67,9 +69,9 @@ export class SqliteFile {
     const handle =
       "handle" in source ? source.handle : await openFile(source.file, this.#params.mayCreate);
     try {
-      // A blocking timeout would freeze the event loop and with it every heartbeat: waiting is ours.
-      handle.exec("pragma busy_timeout = 0");
-      await this.#whileBusy("open", () => {
+      if ("handle" in source) this.#ownersTimeoutMs = busyTimeoutMs(handle);
+      else handle.exec(NO_WAITING);
+      await this.#whileBusy("open", handle, () => {
         // In here too: reading anything meets the lock of another process that is just opening.
         checkVersion(handle);
         if ("file" in source) handle.exec("pragma journal_mode = wal");
@@ -97,7 +99,7 @@ export class SqliteFile {
    * between, and the file is held for a few milliseconds only.
    */
   async write<T>(what: string, work: () => T): Promise<T> {
-    return this.#whileBusy(what, () => {
+    return this.#whileBusy(what, this.#handle, () => {
       const handle = this.#open();
       handle.exec("begin immediate");
       try {
@@ -112,7 +114,7 @@ export class SqliteFile {
   }
 
   read<T>(work: () => T): Promise<T> {
-    return this.#whileBusy("read", work);
+    return this.#whileBusy("read", this.#handle, work);
   }
 
   all(template: string, params: Row = {}): Row[] {
@@ -199,13 +201,24 @@ export class SqliteFile {
     return { statement: prepared.statement, bound };
   }
 
+  /** What the owner of a given handle does between our statements waits as it did before. */
+  #withoutWaiting<T>(handle: SqliteHandle | null, work: () => T): T {
+    if (this.#ownersTimeoutMs === null || !handle) return work();
+    handle.exec(NO_WAITING);
+    try {
+      return work();
+    } finally {
+      handle.exec(`pragma busy_timeout = ${this.#ownersTimeoutMs}`);
+    }
+  }
+
   /** The wait is asynchronous and jittered: processes take turns, and the event loop stays free. */
-  async #whileBusy<T>(what: string, work: () => T): Promise<T> {
+  async #whileBusy<T>(what: string, handle: SqliteHandle | null, work: () => T): Promise<T> {
     const { clock, chance } = this.#params;
     const startedAt = clock.monotonicMs();
     for (;;) {
       try {
-        return work();
+        return this.#withoutWaiting(handle, work);
       } catch (error) {
         if (!isBusy(error)) throw error;
         if (clock.monotonicMs() - startedAt > PATIENCE_MS) {
@@ -218,6 +231,14 @@ export class SqliteFile {
       }
     }
   }
+}
+
+// A blocking timeout would freeze the event loop and with it every heartbeat: waiting is ours.
+const NO_WAITING = "pragma busy_timeout = 0";
+
+function busyTimeoutMs(handle: SqliteHandle): number {
+  const row = handle.prepare("select timeout from pragma_busy_timeout").get({});
+  return Number((row as { timeout: unknown }).timeout);
 }
 
 /** SQLite's own result code, whichever library reports it. */

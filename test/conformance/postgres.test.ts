@@ -1,11 +1,13 @@
 // What is true of PostgreSQL alone: plans that stay right when statistics are wrong, how many
 // statements a verb costs, lost answers, broken connections, pools, locks and days of history.
 
+import net from "node:net";
 import pg from "pg";
 import { test as base, describe, expect } from "vitest";
 import { systemClock } from "../../src/adapters/clock.js";
 import { PostgresStore } from "../../src/store/postgres-store.js";
 import type { RunFilter, Store } from "../../src/store/store.js";
+import { until } from "../support/until.js";
 import { POSTGRES_URL, postgresPlace } from "./places.js";
 import {
   completed,
@@ -255,6 +257,12 @@ function statements(): void {
     expect(counts).toEqual(Object.fromEntries(Object.keys(verbs).map((verb) => [verb, 1])));
   });
 
+  test("a lease may be as long as a duration can be", async ({ watched: { scene } }) => {
+    const leaseMs = 3_650 * DAY_MS;
+    await scene.enqueued(1, { policy: { ...POLICY, leaseMs, timeoutMs: leaseMs } });
+    expect((await scene.claimOne()).claim.leaseMs).toBe(leaseMs);
+  });
+
   test("equal policies are one, whatever objects they come in", async ({
     watched: { scene, pool },
   }) => {
@@ -443,6 +451,27 @@ function connections(): void {
     await store.close();
   });
 
+  test("a server that freezes keeps neither a connection from failing nor a store from closing", async () => {
+    const cable = await Cable.lay();
+    const store = new PostgresStore({
+      source: cable.url,
+      schema: "frozen",
+      clock: systemClock,
+      migrate: "off",
+    });
+    // The server lets us in and then falls silent, before it was asked anything.
+    cable.cutAt = "pg_backend_pid";
+    const opening = await store.open().catch((error: { code: string }) => error.code);
+    expect(opening).toBe("STORE_UNAVAILABLE");
+    cable.cutAt = null;
+    expect(await store.open().catch((error: { code: string }) => error.code)).toBe(
+      "MIGRATION_REFUSED",
+    );
+    cable.cutAt = "";
+    await store.close();
+    await cable.remove();
+  });
+
   test("tables of a newer release that this one cannot use are refused", async ({
     watched: { scene, sql },
   }) => {
@@ -464,6 +493,30 @@ function locks(): void {
       expect(await scene.store.reclaim({ limit: 10, chance: 0 })).toEqual([]);
     });
     expect((await renew()).held).toHaveLength(1);
+  });
+
+  test("an old run that an operator retries while it is being pruned goes on whole", async ({
+    watched: { scene, schema, sql },
+  }) => {
+    // Outside of all days, so that it is removed row by row.
+    const id = "01900000-0000-7000-8000-000000000001";
+    await scene.enqueue(scene.run({ id }));
+    await scene.settle(failed(await scene.claimOne()));
+    scene.advance(KEEP_MS + DAY_MS);
+    const operator = new pg.Client(POSTGRES_URL);
+    await operator.connect();
+    await operator.query(`begin; delete from "${schema}".outcome`);
+    await operator.query(
+      `insert into "${schema}".ready select id, 0, lane, policy, 1, 0, 0, 0, 1, false from "${schema}".run`,
+    );
+    const pruning = scene.store.prune({ keepMs: KEEP_MS, limit: 10 });
+    const waiting = `select from pg_locks l join pg_stat_activity a using (pid)
+      where not l.granted and a.query like '%"${schema}".outcome_rest%'`;
+    await until("prune waits for the operator", async () => (await sql(waiting)).rowCount);
+    await operator.query("commit");
+    await operator.end();
+    await pruning;
+    expect(idsOf(await scene.claim())).toEqual([id]);
   });
 
   test("a claim passes over what somebody has locked and does not wait for it", async ({
@@ -596,6 +649,45 @@ async function whileLocked(text: string, work: () => Promise<void>): Promise<voi
     await work();
   } finally {
     await client.end();
+  }
+}
+
+/** A way to the server on which it can fall silent without hanging up. */
+class Cable {
+  /** Nothing gets through any more once this was sent. */
+  cutAt: string | null = null;
+  readonly #sockets = new Set<net.Socket>();
+  readonly #entry = net.createServer({ allowHalfOpen: true }, (near) => this.#join(near));
+
+  static async lay(): Promise<Cable> {
+    const cable = new Cable();
+    await new Promise<void>((resolve) => cable.#entry.listen(0, "127.0.0.1", resolve));
+    return cable;
+  }
+
+  get url(): string {
+    const url = new URL(POSTGRES_URL as string);
+    url.host = `127.0.0.1:${(this.#entry.address() as net.AddressInfo).port}`;
+    return url.href;
+  }
+
+  async remove(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    await new Promise((resolve) => this.#entry.close(resolve));
+  }
+
+  #join(near: net.Socket): void {
+    const { hostname, port } = new URL(POSTGRES_URL as string);
+    const far = net.connect(Number(port), hostname);
+    for (const socket of [near, far]) this.#sockets.add(socket.on("error", () => undefined));
+    let isCut = false;
+    near.on("data", (data) => {
+      isCut ||= this.cutAt !== null && data.includes(this.cutAt);
+      if (!isCut) far.write(data);
+    });
+    far.on("data", (data) => {
+      if (!isCut) near.write(data);
+    });
   }
 }
 

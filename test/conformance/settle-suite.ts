@@ -100,6 +100,17 @@ export function settleSuite(test: SceneTest): void {
     expect((await scene.claimOne()).attempt).toBe(2);
   });
 
+  for (const delayMs of [Number.NaN, Number.POSITIVE_INFINITY, -5, 0.4, 1e300]) {
+    test(`a run that is to wait for ${delayMs} ms is pending afterwards, not lost`, async ({
+      scene,
+    }) => {
+      const [id] = (await scene.enqueued(1)) as [string];
+      await scene.settle(retried(await scene.claimOne(), delayMs));
+      expect(await scene.status(id)).toBe("pending");
+      expect(idsOf(await scene.store.runs({ status: "pending", limit: 10 }))).toEqual([id]);
+    });
+  }
+
   test("a run that is handed back burns no attempt, and the next holder knows how often it was", async ({
     scene,
   }) => {

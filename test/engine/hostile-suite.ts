@@ -2,7 +2,7 @@
 // are executed as if nothing had happened.
 
 import { expect } from "vitest";
-import { PermanentError } from "../../src/core/errors.js";
+import { PermanentError, RetryLater } from "../../src/core/errors.js";
 import { expectEnded, type World, type WorldTest } from "./world.js";
 
 const refuse = () => {
@@ -38,7 +38,22 @@ const THROWN: readonly [what: string, make: () => unknown, code: string][] = [
   ["an error that is its own cause", () => ownCause(), "ERROR"],
   ["an error with hostile members", () => hostileError(), "ERROR"],
   ["an object that throws at every question", untouchable, "NON_ERROR"],
+  [
+    "a wish for a later time that is none",
+    () => later({ at: new Date(Number.NaN) }),
+    "RETRY_LATER",
+  ],
+  ["a wish for a delay without end", () => later({ delayMs: Infinity }), "RETRY_LATER"],
+  ["a wish that cannot be read", () => unreadableLater(), "RETRY_LATER"],
 ];
+
+function later(changes: object): RetryLater {
+  return Object.assign(new RetryLater({ delay: "1s" }), changes);
+}
+
+function unreadableLater(): RetryLater {
+  return Object.defineProperty(later({}), "at", { get: refuse });
+}
 
 function ownCause(): Error {
   const error = new Error("me again");

@@ -85,6 +85,39 @@ export function leaseSuite(test: WorldTest): void {
     ]);
   });
 
+  test("all that a dead holder held is taken over by one poll, however many leases it had", async ({
+    world,
+  }) => {
+    const store = await world.store();
+    const { holdfast, faults } = world.member();
+    const study = holdfast.job("study", { retry: { attempts: 2 }, run: () => "taken over" });
+    const count = 350;
+    const runs = await study.enqueueMany(Array.from({ length: count }, () => ({})));
+    const holder = await store.announce({
+      instanceId: "dead",
+      app: null,
+      release: null,
+      jobs: [],
+    });
+    for (const { id } of runs) {
+      await store.exchange({
+        holder,
+        token: id,
+        settlements: [],
+        limit: 1,
+        wantsSuspect: false,
+        jobs: ["study"],
+        queues: null,
+      });
+    }
+    await world.clock.advance(30_000);
+    await holdfast.start();
+    await world.clock.rest();
+    const reclaimed = faults.of("reclaim").flatMap(({ answer }) => answer ?? []);
+    expect(reclaimed).toHaveLength(count);
+    expect(faults.of("poll")).toHaveLength(1);
+  });
+
   test("a holder that wakes up after a takeover is told, and what it says is not stored", async ({
     world,
   }) => {

@@ -91,6 +91,32 @@ export function rhythmSuite(test: WorldTest): void {
     }
   });
 
+  test("large inputs are not gathered by the thousand, neither to be stored nor to be run", async ({
+    world,
+  }) => {
+    const { holdfast, faults } = world.member();
+    const input = "x".repeat(200_000);
+    const study = holdfast.job("study", { run: () => "done" });
+    const enqueued = await Promise.all(Array.from({ length: 300 }, () => study.enqueue(input)));
+    await holdfast.start();
+    for (const { id } of enqueued) expectEnded(await world.ended(id), "completed", 1);
+    for (const { params } of faults.of("enqueue"))
+      expect(params.runs.length * input.length).toBeLessThanOrEqual(10_000_000);
+    for (const { params } of faults.of("exchange"))
+      expect(params.limit * input.length).toBeLessThanOrEqual(40_000_000);
+  });
+
+  test("an instance that runs nothing claims nothing, whatever it is told of", async ({
+    world,
+  }) => {
+    const { holdfast, faults } = world.member();
+    const study = holdfast.job("study", { run: () => "done" });
+    await holdfast.start({ worker: false });
+    for (let count = 0; count < 20; count += 1) await study.enqueue({});
+    await world.clock.advance(5_000);
+    expect(faults.of("exchange")).toEqual([]);
+  });
+
   test("large results travel in statements of a bounded size", async ({ world }) => {
     const { holdfast, faults } = world.member();
     const study = holdfast.job("study", { run: () => "x".repeat(1_000_000) });

@@ -266,6 +266,22 @@ export function stopSuite(test: WorldTest): void {
     await expect(waiting).rejects.toThrow(StoppedError);
   });
 
+  test("a wait whose first look is answered only after the stop is told as well", async ({
+    world,
+  }) => {
+    const { holdfast, faults, clock } = world.member();
+    const study = holdfast.job("study", {});
+    const { id } = await study.enqueue({});
+    faults.keepBack("run");
+    const waiting = holdfast.runs.wait(id);
+    waiting.catch(() => undefined);
+    await world.clock.rest();
+    await world.clock.until(holdfast.stop());
+    faults.deliver("run");
+    await expect(waiting).rejects.toThrow(StoppedError);
+    expect(clock.timerCount).toBe(0);
+  });
+
   test("nothing is left that could keep the process from ending", async ({ world }) => {
     const dead = world.member();
     dead.holdfast.job("study", { run: () => new Promise(() => undefined) });

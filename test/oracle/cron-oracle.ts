@@ -44,15 +44,15 @@ export function wallClock(zone: string): WallClock {
 export function changesOf(clock: WallClock, fromMs: number, toMs: number): number[] {
   const changes: number[] = [];
   const distance = (atMs: number) => clock(atMs) - atMs;
-  const step = 24 * HOUR;
   let before = distance(fromMs);
-  for (let atMs = fromMs; atMs < toMs; atMs += step) {
-    if (distance(atMs + step) === before) continue;
-    for (let each = atMs + MINUTE; each <= atMs + step; each += MINUTE) {
-      if (distance(each) === before) continue;
-      changes.push(each);
-      before = distance(each);
-    }
+  // No zone changes twice within a week, so it is enough to look by days, then hours, then minutes.
+  for (let dayMs = fromMs; dayMs < toMs; dayMs += 24 * HOUR) {
+    if (distance(dayMs + 24 * HOUR) === before) continue;
+    let atMs = dayMs;
+    while (distance(atMs + HOUR) === before) atMs += HOUR;
+    while (distance(atMs) === before) atMs += MINUTE;
+    changes.push(atMs);
+    before = distance(atMs);
   }
   return changes;
 }
@@ -83,21 +83,38 @@ export function walk(clock: WallClock, fromMs: number, toMs: number): Walk {
   return { atMs, wallMs, wasShownBefore, isShownAgain, missing };
 }
 
-/** The ticks inside the walk. */
-export function oracleTicks(cron: OracleCron, { gap, overlap }: OracleDst, walked: Walk): number[] {
-  const ticks = new Set<number>();
-  walked.atMs.forEach((at, index) => {
-    const jumped = walked.missing.get(index);
-    if (jumped && !cron.isWildcard && gap === "after" && jumped.length <= 180) {
-      if (jumped.some((wall) => cron.fits(wall))) ticks.add(at);
-    }
-    if (!cron.fits(walked.wallMs[index] ?? 0)) return;
-    if (!cron.isWildcard) {
-      if (overlap === "first" && walked.wasShownBefore[index]) return;
-      if (overlap === "second" && walked.isShownAgain[index]) return;
-    }
-    for (const second of cron.seconds) ticks.add(at + second * 1_000);
+/** The minutes of a walk that an expression fits, and the jumps that leave out one that it fits. */
+export type Fits = { readonly shown: readonly number[]; readonly jumpedOver: readonly number[] };
+
+export function fitsOf(cron: OracleCron, { wallMs, missing }: Walk): Fits {
+  const shown: number[] = [];
+  wallMs.forEach((wall, index) => {
+    if (cron.fits(wall)) shown.push(index);
   });
+  const jumpedOver = [...missing]
+    .filter(([, jumped]) => jumped.length <= 180 && jumped.some((wall) => cron.fits(wall)))
+    .map(([index]) => index);
+  return { shown, jumpedOver };
+}
+
+/** The ticks inside the walk. */
+export function oracleTicks(
+  cron: OracleCron,
+  { gap, overlap }: OracleDst,
+  walked: Walk,
+  { shown, jumpedOver }: Fits,
+): number[] {
+  const ticks = new Set<number>();
+  if (!cron.isWildcard && gap === "after") {
+    for (const index of jumpedOver) ticks.add(walked.atMs[index] ?? 0);
+  }
+  for (const index of shown) {
+    if (!cron.isWildcard) {
+      if (overlap === "first" && walked.wasShownBefore[index]) continue;
+      if (overlap === "second" && walked.isShownAgain[index]) continue;
+    }
+    for (const second of cron.seconds) ticks.add((walked.atMs[index] ?? 0) + second * 1_000);
+  }
   return [...ticks].sort((a, b) => a - b);
 }
 
@@ -125,8 +142,8 @@ export function oracleCron(text: string): OracleCron {
   const fields = (WORDS[text] ?? text).split(" ");
   if (fields.length === 5) fields.unshift("0");
   const [second = "", minute = "", hour = "", day = "", month = "", weekday = ""] = fields;
-  const minutes = numbers(60).filter((value) => inList(minute, value, 0, 59));
-  const hours = numbers(24).filter((value) => inList(hour, value, 0, 23));
+  const minutes = numbers(60).map((value) => inList(minute, value, 0, 59));
+  const hours = numbers(24).map((value) => inList(hour, value, 0, 23));
   const dates = new Map<number, boolean>();
   const fitsDate = (wallMs: number) => {
     const dateMs = Math.floor(wallMs / (24 * HOUR)) * 24 * HOUR;
@@ -138,8 +155,8 @@ export function oracleCron(text: string): OracleCron {
     isWildcard: minute.startsWith("*") || hour.startsWith("*"),
     seconds: numbers(60).filter((value) => inList(second, value, 0, 59)),
     fits: (wallMs) =>
-      minutes.includes((wallMs / MINUTE) % 60) &&
-      hours.includes(Math.floor(wallMs / HOUR) % 24) &&
+      minutes[(wallMs / MINUTE) % 60] === true &&
+      hours[Math.floor(wallMs / HOUR) % 24] === true &&
       fitsDate(wallMs),
     fitsDate,
   };

@@ -1,0 +1,77 @@
+// From how an attempt ended to what is stored and what is told of it. Pure but for the telling.
+
+import { CancelledError } from "../core/errors.js";
+import { settle, type Transition } from "../core/run.js";
+import type { Settlement } from "../store/store.js";
+import type { Emit, EventName } from "../telemetry/log.js";
+import type { Execution, Report } from "./execution.js";
+
+export function transitionOf(execution: Execution, report: Report, random: () => number): Transition {
+  const { run, claim } = execution;
+  return settle(
+    {
+      attempt: claim.attempt,
+      attemptsMax: claim.policy.retry.attempts + run.extraAttempts,
+      refunds: run.refunds,
+      laters: run.laters,
+      retry: claim.policy.retry,
+      isCancelRequested: execution.stopReason instanceof CancelledError,
+    },
+    report.ending,
+    random,
+  );
+}
+
+export function settlementOf(params: {
+  readonly execution: Execution;
+  readonly report: Report;
+  readonly transition: Transition;
+  readonly ranMs: number;
+}): Settlement {
+  const { report, transition, ranMs } = params;
+  const { id, mode } = params.execution.run;
+  const { fence } = params.execution.claim;
+  const error = report.error === null ? null : JSON.stringify(report.error);
+  if (transition.to === "pending") {
+    const { to, end, delayMs, isRefund } = transition;
+    return { id, fence, mode, ranMs, error, to, end, delayMs, isRefund };
+  }
+  return { id, fence, mode, ranMs, error, to: transition.to, result: report.result };
+}
+
+export function isHandBack(transition: Transition): boolean {
+  return transition.to === "pending" && transition.end === "handed_back";
+}
+
+/** Facts of completed runs, the most by far, are gathered only if somebody listens. */
+export function tellEnding(params: {
+  readonly execution: Execution;
+  readonly report: Report;
+  readonly transition: Transition;
+  readonly ranMs: number;
+  readonly emit: Emit;
+  readonly listens: (name: EventName) => boolean;
+}): void {
+  const { execution, report, transition, emit } = params;
+  const ranMs = Math.round(params.ranMs);
+  if (transition.to === "completed") {
+    if (params.listens("run.completed")) emit("run.completed", { ...factsOf(execution), ranMs });
+    return;
+  }
+  const facts = factsOf(execution);
+  const error = report.error ?? { code: "UNKNOWN", name: "Error", message: "unknown" };
+  if (transition.to === "cancelled") emit("run.cancelled", facts);
+  else if (transition.to === "failed") {
+    const isPermanent = report.ending.kind === "failed" && !report.ending.isTransient;
+    emit("run.failed", { ...facts, ranMs, error, isPermanent });
+  } else if (transition.to === "pending") {
+    const { end, delayMs } = transition;
+    if (end === "handed_back") emit("run.handed_back", facts);
+    else if (end === "later") emit("run.postponed", { ...facts, delayMs });
+    else emit("run.retrying", { ...facts, delayMs, error });
+  }
+}
+
+export function factsOf({ run, claim }: Execution) {
+  return { run: run.id, job: claim.job, attempt: claim.attempt };
+}

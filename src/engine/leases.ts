@@ -1,0 +1,60 @@
+// The leases in an instance's hands: which fences to renew, how long each may be trusted, and when the
+// last run of one is gone. What it believes only ever shortens what the database granted.
+
+import { isTrusted, type Moment } from "../core/lease.js";
+import type { Claim } from "../store/store.js";
+
+/** `open` counts the runs of a lease that are still in our hands. */
+type Lease = { sentAt: Moment; leaseMs: number; open: number; readonly fullMs: number };
+
+export class Leases {
+  readonly #leases = new Map<number, Lease>();
+
+  has(fence: number): boolean {
+    return this.#leases.has(fence);
+  }
+
+  /** The fences that have to be renewed. */
+  fences(): number[] {
+    return [...this.#leases.keys()];
+  }
+
+  /** The shortest lease held, which sets the pace of the heartbeat. */
+  shortestMs(): number | null {
+    let shortest: number | null = null;
+    for (const { fullMs } of this.#leases.values()) {
+      if (shortest === null || fullMs < shortest) shortest = fullMs;
+    }
+    return shortest;
+  }
+
+  granted({ fence, leaseMs, runs, policy }: Claim, sentAt: Moment): void {
+    this.#leases.set(fence, { sentAt, leaseMs, open: runs.length, fullMs: policy.leaseMs });
+  }
+
+  renewed({ fence, leaseMs }: { readonly fence: number; readonly leaseMs: number }, sentAt: Moment): void {
+    const lease = this.#leases.get(fence);
+    if (lease) this.#leases.set(fence, { ...lease, sentAt, leaseMs });
+  }
+
+  isTrusted(fence: number, now: Moment): boolean {
+    const lease = this.#leases.get(fence);
+    return lease !== undefined && isTrusted(lease.sentAt, now, lease.leaseMs);
+  }
+
+  /** One run of it is settled or lost; a lease is renewed for as long as one is left. */
+  letGo(fence: number): void {
+    const lease = this.#leases.get(fence);
+    if (!lease) return;
+    lease.open -= 1;
+    if (lease.open === 0) this.#leases.delete(fence);
+  }
+
+  lost(fence: number): void {
+    this.#leases.delete(fence);
+  }
+
+  clear(): void {
+    this.#leases.clear();
+  }
+}

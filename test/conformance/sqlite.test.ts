@@ -1,0 +1,59 @@
+// What is true of SQLite alone: what becomes of a handle that belongs to the surrounding application.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { DatabaseSync } from "@photostructure/sqlite";
+import { test as base, describe, expect } from "vitest";
+import { systemClock } from "../../src/adapters/clock.js";
+import { Holdfast } from "../../src/engine/holdfast.js";
+import type { SqliteHandle } from "../../src/store/sqlite.js";
+
+const test = base.extend<{ file: string }>({
+  file: async ({ task: _ }, use) => {
+    const folder = mkdtempSync(path.join(tmpdir(), "holdfast-sqlite-"));
+    await use(path.join(folder, "app.db"));
+    rmSync(folder, { recursive: true, force: true });
+  },
+});
+
+describe("SQLite alone", () => {
+  test("a given handle waits for locks as its owner told it to, before and after our statements", async ({
+    file,
+  }) => {
+    const theirs = new DatabaseSync(file, { timeout: 1_234 });
+    theirs.exec("pragma journal_mode = wal");
+    const waits = () => theirs.prepare("pragma busy_timeout").get();
+    const holdfast = new Holdfast({ database: theirs as unknown as SqliteHandle });
+    const study = holdfast.job("study", { run: () => "done" });
+    const { id } = await study.enqueue({});
+    expect(waits()).toEqual({ timeout: 1_234 });
+    await holdfast.start();
+    await holdfast.runs.wait(id);
+    expect(waits()).toEqual({ timeout: 1_234 });
+    await holdfast.stop();
+    expect(waits()).toEqual({ timeout: 1_234 });
+    theirs.close();
+  });
+
+  test("while another connection writes, a store on a given handle waits without stopping the event loop", async ({
+    file,
+  }) => {
+    const theirs = new DatabaseSync(file, { timeout: 5_000 });
+    theirs.exec("pragma journal_mode = wal");
+    const holdfast = new Holdfast({ database: theirs as unknown as SqliteHandle });
+    const study = holdfast.job("study", {});
+    await study.enqueue({});
+    const other = new DatabaseSync(file);
+    other.exec("begin immediate");
+    const startedAt = performance.now();
+    const storing = study.enqueue({});
+    await new Promise<void>((resolve) => systemClock.soon(resolve));
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+    other.exec("commit");
+    await storing;
+    await holdfast.stop();
+    other.close();
+    theirs.close();
+  });
+});
