@@ -47,6 +47,14 @@ test.each<[CronOptions, string[]]>([
       "02:15:20 does not exist on 2026-10-04, when the clocks go forward from 02:00 to 02:30: no tick",
     ],
   ],
+  // All hours, but no wildcard: a fixed-time schedule.
+  [
+    { cron: "30 0-23 * * *", timezone: NEW_YORK, dst: { overlap: "second" } },
+    [
+      `02:30 does not exist ${FORWARD}: one tick at 03:00`,
+      `01:30 comes twice ${BACK}: one tick, at the second pass`,
+    ],
+  ],
   // Those that keep their distance, or run at other times, are not touched.
   [{ cron: "*/15 * * * *", timezone: NEW_YORK }, []],
   [{ cron: "*/15 * * * *", timezone: "Australia/Lord_Howe" }, []],

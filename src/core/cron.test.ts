@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { type CronOptions, cronSchedule, type DstOptions } from "./cron.js";
 import { nextTick } from "./cron-next.js";
 import { ConfigurationError } from "./errors.js";
+import { Zone } from "./zone.js";
 
 const DAY = 86_400_000;
 const at = (iso: string) => Date.parse(`${iso}Z`);
@@ -411,6 +412,43 @@ test("ticks grow, fit their fields or make up for a gap, leave none out, and cos
     }),
     { numRuns: 400 },
   );
+});
+
+test("a table that grows on the way gives the ticks of one that was complete", () => {
+  const offsetOf = (ms: number) => {
+    const month = new Date(ms).getUTCMonth();
+    return (month >= 3 && month <= 9 ? -4 : -5) * 3_600_000;
+  };
+  const complete = new Zone("test", offsetOf);
+  complete.cover(0);
+  complete.cover(at("2130-01-01T00:00:00"));
+  const yearly = cronSchedule({ cron: "0 0 29 2 */7", timezone: "America/Toronto" });
+  expect(nextTick(yearly, at("2026-01-01T00:00:00"))).toBe(at("2032-02-29T05:00:00"));
+  // Here the clocks never change, so nothing but the search itself makes the table grow.
+  const steady = cronSchedule({ cron: "0 0 29 2 */7", timezone: "Asia/Kolkata" });
+  expect(nextTick(steady, at("2032-03-01T00:00:00"))).toBe(at("2060-02-28T18:30:00"));
+  const from = fc.integer({ min: 0, max: at("2025-01-01T00:00:00") });
+  fc.assert(
+    fc.property(anySchedule, from, fc.boolean(), (options, anyMs, isAtEdge) => {
+      const schedule = read(options);
+      if (!schedule) return;
+      // Tables grow by 1460 days; where one ends is where a mistake would be.
+      const fromMs = isAtEdge ? Math.round(anyMs / (1_460 * DAY)) * 1_460 * DAY - DAY : anyMs;
+      const grown = nextTick({ ...schedule, zone: new Zone("test", offsetOf) }, fromMs);
+      expect(grown).toBe(nextTick({ ...schedule, zone: complete }, fromMs));
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test("a change just before the place where a table begins is seen", () => {
+  const edge = 14 * 1_460 * DAY;
+  const changeMs = edge - 1_800_000;
+  // Midnight to 00:30 comes twice; its second pass is the table's very beginning.
+  const zone = new Zone("test", (ms) => (ms < changeMs ? 3_600_000 : 0));
+  const schedule = { ...cronSchedule({ cron: "15 0 * * *" }), zone };
+  expect(nextTick(schedule, edge)).toBe(edge + DAY + 900_000);
+  expect(nextTick(schedule, edge - DAY / 2)).toBe(edge - 2_700_000);
 });
 
 test("any text is an expression or refused in one short message", () => {

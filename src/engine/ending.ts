@@ -6,7 +6,11 @@ import type { Settlement } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Execution, Report } from "./execution.js";
 
-export function transitionOf(execution: Execution, report: Report, random: () => number): Transition {
+export function transitionOf(
+  execution: Execution,
+  report: Report,
+  random: () => number,
+): Transition {
   const { run, claim } = execution;
   return settle(
     {

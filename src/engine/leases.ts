@@ -32,7 +32,10 @@ export class Leases {
     this.#leases.set(fence, { sentAt, leaseMs, open: runs.length, fullMs: policy.leaseMs });
   }
 
-  renewed({ fence, leaseMs }: { readonly fence: number; readonly leaseMs: number }, sentAt: Moment): void {
+  renewed(
+    { fence, leaseMs }: { readonly fence: number; readonly leaseMs: number },
+    sentAt: Moment,
+  ): void {
     const lease = this.#leases.get(fence);
     if (lease) this.#leases.set(fence, { ...lease, sentAt, leaseMs });
   }

@@ -144,7 +144,7 @@ export class Loop {
 
   /** There is something to renew: the next heartbeat is due a third of the shortest lease from now. */
   claimed(): void {
-    const leaseMs = this.#params.worker.shortestLeaseMs();
+    const leaseMs = this.#params.worker.leases.shortestMs();
     if (leaseMs === null || this.#isBeating) return;
     this.#beatWithin(renewEveryMs(leaseMs));
   }
@@ -171,7 +171,7 @@ export class Loop {
     } finally {
       this.#isBeating = false;
     }
-    const leaseMs = worker.shortestLeaseMs();
+    const leaseMs = worker.leases.shortestMs();
     if (leaseMs !== null) this.#beatWithin(Math.min(renewEveryMs(leaseMs), retryInMs));
   }
 

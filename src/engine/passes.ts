@@ -24,11 +24,11 @@ export async function beatOnce(params: {
   readonly clock: Clock;
 }): Promise<void> {
   const { worker, pulse, holder, clock } = params;
-  const asked = worker.fences();
+  const asked = worker.leases.fences();
   if (asked.length === 0) return;
   // Taken before sending: the database may act at once while its answer takes long.
   const sentAt = { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() };
-  const timeoutMs = renewTimeoutMs(worker.shortestLeaseMs() ?? LEASE_DEFAULT_MS);
+  const timeoutMs = renewTimeoutMs(worker.leases.shortestMs() ?? LEASE_DEFAULT_MS);
   const answer = await within(pulse.renew({ holder, fences: asked, timeoutMs }), clock, timeoutMs);
   worker.renewed({ sentAt, asked, ...answer });
 }

@@ -3,46 +3,33 @@
 // the database does, and every write of a held run carries its fence.
 // When it acts is loop.ts's business, but for one thing: it goes on by itself while there is work.
 
-import { CancelledError, LeaseLostError, ShutdownError, TimeoutError } from "../core/errors.js";
+import { CancelledError, LeaseLostError, ShutdownError } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
-import { isTrusted, type Moment, renewTimeoutMs } from "../core/lease.js";
-import { type Clock, delay, type Ports, type Timer } from "../core/ports.js";
-import {
-  ABORT_GRACE_MS,
-  CANCEL_GRACE_MS,
-  type RunId,
-  settle,
-  type Transition,
-} from "../core/run.js";
+import { type Moment, renewTimeoutMs } from "../core/lease.js";
+import { type Clock, delay, type Ports } from "../core/ports.js";
+import { ABORT_GRACE_MS, CANCEL_GRACE_MS, type RunId } from "../core/run.js";
 import type { Claim, ExchangeAnswer, Grant, Renewal, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName, Logger } from "../telemetry/log.js";
 import type { Attempted, ContextServices } from "./context.js";
+import { Deadlines } from "./deadlines.js";
+import { factsOf, isHandBack, settlementOf, tellEnding, transitionOf } from "./ending.js";
 import { Execution, overTime, type Report, type RunnableJob } from "./execution.js";
 import { Fifo } from "./fifo.js";
+import { Leases } from "./leases.js";
+import { Outbox } from "./outbox.js";
+import { Pace } from "./pace.js";
+import { Quarantine } from "./quarantine.js";
 
-const CLAIM_MAX = 1_000;
 /** Two exchanges at a time: one is on its way while the runs of the other are executed. */
 const EXCHANGES_MAX = 2;
 /** A second exchange beside the first one is worth it only for this much work. */
 const SECOND_EXCHANGE_MIN = 100;
-const BUFFER_MAX = 2_000;
-/** What the inputs in the buffer may weigh: large ones would fill the memory and stop the event loop. */
-const BUFFER_CHARS_MAX = 16 * 1024 * 1024;
-/** How long a claimed run may be expected to wait in the buffer. */
-const BUFFER_WAIT_MS = 200;
 /** A run that waited this long in the buffer is given back: others may have a free slot. */
 const BUFFER_STALE_MS = 2_000;
-/** Nothing else starts beside a suspect until it has settled or run for this long. */
-const QUARANTINE_MS = 5_000;
 const BACKOFF_MAX_MS = 5_000;
-/** What one exchange carries at most: larger statements are refused by drivers and servers. */
-const SETTLEMENTS_MAX = 2_000;
-const SETTLEMENT_CHARS_MAX = 8 * 1024 * 1024;
 /** How long a stopping instance waits for a slow database to take what has ended. */
 const SETTLE_PATIENCE_MS = 10_000;
 
-/** What we know of a lease; `open` counts its runs that are still in our hands. */
-type Lease = { sentAt: Moment; leaseMs: number; open: number; readonly fullMs: number };
 type Buffered = { readonly execution: Execution; readonly sinceMs: number };
 
 export type StopReport = { finished: number; handedBack: number; abandoned: number };
@@ -72,30 +59,26 @@ export class Worker {
   readonly #clock: Clock;
   readonly #services: ContextServices;
   readonly #wallMs: () => number;
-  readonly #leases = new Map<number, Lease>();
+  readonly #leases = new Leases();
+  readonly #outbox = new Outbox();
+  readonly #pace: Pace;
+  readonly #deadlines: Deadlines;
+  readonly #quarantine: Quarantine;
   readonly #running = new Map<RunId, Execution>();
   readonly #cancelSeenMs = new Map<RunId, number>();
   readonly #buffer = new Fifo<Buffered>();
-  #unsettled: Settlement[] = [];
-  #quarantined: Execution | null = null;
   #asked = 0;
   #exchanges = 0;
   #marking = 0;
   #hints = 0;
   #mayHaveWork = false;
   #mayHaveSuspect = false;
-  #suspectsFromMs = 0;
   #isPumpScheduled = false;
   #isClaiming = false;
   #failures = 0;
   #isBackingOff = false;
-  #averageMs = 0;
-  #averageChars = 0;
   /** Runs that have been in their slots for so long that no buffer will be served by these. */
   #slowCount = 0;
-  #deadlineTimer: { atMs: number; timer: Timer } | null = null;
-  #quarantineTimer: Timer | null = null;
-  readonly #graceTimers = new Set<Timer>();
   /** Aborts when this worker is no more: nothing is sent and nothing waits after it. */
   readonly #over = new AbortController();
   #finishedCount = 0;
@@ -106,6 +89,14 @@ export class Worker {
     this.#params = params;
     this.#clock = params.ports.clock;
     this.#wallMs = () => this.#clock.wallMs();
+    this.#pace = new Pace(params.concurrency);
+    this.#deadlines = new Deadlines({
+      clock: this.#clock,
+      running: () => this.#running.values(),
+      onDisobeyed: (execution) =>
+        this.#ended(execution, overTime(execution.claim.policy.timeoutMs)),
+    });
+    this.#quarantine = new Quarantine({ clock: this.#clock, onOver: () => this.#schedule() });
     this.#services = { log: params.logger, heartbeat: (attempted) => this.#beatNow(attempted) };
   }
 
@@ -127,18 +118,9 @@ export class Worker {
     this.#schedule();
   }
 
-  /** The fences that have to be renewed. */
-  fences(): number[] {
-    return [...this.#leases.keys()];
-  }
-
-  /** The shortest lease held, which sets the pace of the heartbeat. */
-  shortestLeaseMs(): number | null {
-    let shortest: number | null = null;
-    for (const { fullMs } of this.#leases.values()) {
-      if (shortest === null || fullMs < shortest) shortest = fullMs;
-    }
-    return shortest;
+  /** What the heartbeat has to renew. */
+  get leases(): Pick<Leases, "fences" | "shortestMs"> {
+    return this.#leases;
   }
 
   get runningCount(): number {
@@ -152,21 +134,15 @@ export class Worker {
     readonly held: readonly Renewal[];
     readonly unknown: readonly number[];
   }): void {
-    const held = new Map(params.held.map((renewal) => [renewal.fence, renewal]));
     const unknown = new Set(params.unknown);
     const members = new Map(params.held.map(({ fence, ids }) => [fence, new Set(ids)]));
-    for (const [fence, { leaseMs }] of held) {
-      const lease = this.#leases.get(fence);
-      if (lease) this.#leases.set(fence, { ...lease, sentAt: params.sentAt, leaseMs });
-    }
-    const asked = new Set(params.asked);
+    for (const renewal of params.held) this.#leases.renewed(renewal, params.sentAt);
+    const asked = new Set(params.asked.filter((fence) => !unknown.has(fence)));
     for (const execution of [...this.#held()]) {
       const { fence } = execution.claim;
-      if (!asked.has(fence) || unknown.has(fence)) continue;
-      if (!members.get(fence)?.has(execution.run.id)) this.#lose(execution);
+      if (asked.has(fence) && !members.get(fence)?.has(execution.run.id)) this.#lose(execution);
     }
-    for (const fence of asked)
-      if (!held.has(fence) && !unknown.has(fence)) this.#leases.delete(fence);
+    for (const fence of asked) if (!members.has(fence)) this.#leases.lost(fence);
     this.#schedule();
   }
 
@@ -225,9 +201,8 @@ export class Worker {
     this.#over.abort();
     this.#running.clear();
     this.#leases.clear();
-    this.#deadlineTimer?.timer.cancel();
-    this.#quarantineTimer?.cancel();
-    for (const timer of this.#graceTimers) timer.cancel();
+    this.#deadlines.close();
+    this.#quarantine.close();
   }
 
   // ── the pump ───────────────────────────────────────────────────────────────────────────────────
@@ -256,23 +231,22 @@ export class Worker {
       // The heartbeat will renew what is no longer trusted, or take it away.
       if (!next || !this.#isTrusted(next.execution)) return;
       this.#buffer.shift();
-      if (next.execution.claim.isSuspect) this.#quarantined = next.execution;
+      if (next.execution.claim.isSuspect) this.#quarantine.enter(next.execution);
       if (isLossFinal(next.execution)) this.#markAndStart(next.execution);
       else this.#start(next.execution);
     }
   }
 
   #mayStart(): boolean {
-    return !this.#quarantined && this.#running.size + this.#marking < this.#params.concurrency;
+    return !this.#quarantine.isOn && this.#running.size + this.#marking < this.#params.concurrency;
   }
 
   #wantsExchange(): boolean {
     if (this.#isBackingOff || this.#exchanges >= EXCHANGES_MAX) return false;
     if (this.#over.signal.aborted) return false;
     const wanted = this.#wanted();
-    if (this.#exchanges === 0)
-      return this.#unsettled.length > 0 || wanted > 0 || this.#wantsSuspect();
-    return this.#unsettled.length >= SECOND_EXCHANGE_MIN || wanted >= SECOND_EXCHANGE_MIN;
+    if (this.#exchanges === 0) return this.#outbox.length > 0 || wanted > 0 || this.#wantsSuspect();
+    return this.#outbox.length >= SECOND_EXCHANGE_MIN || wanted >= SECOND_EXCHANGE_MIN;
   }
 
   #wantsSuspect(): boolean {
@@ -286,27 +260,15 @@ export class Worker {
     );
   }
 
-  /** After a suspect everything else has as long a turn as it took, so neither stops the other. */
   #isSuspectsTurn(): boolean {
-    if (!this.#mayHaveSuspect) return false;
-    return !this.#mayHaveWork || this.#clock.monotonicMs() >= this.#suspectsFromMs;
+    return this.#mayHaveSuspect && (!this.#mayHaveWork || this.#quarantine.isSuspectsTurn);
   }
 
-  /** How many more runs to claim: free slots, and a buffer as deep as the average run is short. */
   #wanted(): number {
-    if (!this.#isClaiming || !this.#mayHaveWork || this.#isSuspectsTurn() || this.#quarantined)
-      return 0;
-    if (this.#params.jobs.size === 0) return 0;
-    const { concurrency } = this.#params;
-    const perMs = Math.max(0, concurrency - this.#slowCount) / Math.max(this.#averageMs, 0.05);
-    const depthMax = Math.min(BUFFER_MAX, BUFFER_CHARS_MAX / Math.max(this.#averageChars, 1));
-    const depth =
-      this.#averageMs === 0 ? 0 : Math.floor(Math.min(depthMax, perMs * BUFFER_WAIT_MS));
+    const mayClaim = this.#isClaiming && this.#mayHaveWork && this.#params.jobs.size > 0;
+    if (!mayClaim || this.#isSuspectsTurn() || this.#quarantine.isOn) return 0;
     const have = this.#running.size + this.#marking + this.#buffer.length + this.#asked;
-    const missing = concurrency + depth - have;
-    // A buffer that is still half full is left alone: small claims cost as much as large ones.
-    const isWorthIt = missing >= Math.min(CLAIM_MAX, Math.ceil(depth / 2)) || have < concurrency;
-    return isWorthIt ? Math.max(0, Math.min(CLAIM_MAX, missing)) : 0;
+    return this.#pace.wanted({ have, slow: this.#slowCount });
   }
 
   // ── exchange ───────────────────────────────────────────────────────────────────────────────────
@@ -314,7 +276,7 @@ export class Worker {
   async #exchange(): Promise<void> {
     const wantsSuspect = this.#wantsSuspect();
     const limit = wantsSuspect ? 1 : this.#wanted();
-    const settlements = this.#takeUnsettled();
+    const settlements = this.#outbox.take();
     const sentAt = this.#moment();
     const hints = this.#hints;
     const token = this.#params.ports.ids.unique();
@@ -338,7 +300,7 @@ export class Worker {
     } catch (error) {
       // Whether it took effect is unknown: settlements are repeated under the same fence, which is
       // harmless if they did, and the claim is read back by its token.
-      this.#unsettled = [...settlements, ...this.#unsettled];
+      this.#outbox.putBack(settlements);
       await this.#backOff("exchange", error);
       if (limit > 0) void this.#readBack({ token, limit, claimedMs: sentAt.monotonicMs });
     } finally {
@@ -347,25 +309,13 @@ export class Worker {
     }
   }
 
-  #takeUnsettled(): Settlement[] {
-    const all = this.#unsettled;
-    let count = 0;
-    let chars = 0;
-    while (count < all.length && count < SETTLEMENTS_MAX && chars < SETTLEMENT_CHARS_MAX) {
-      const settlement = all[count] as Settlement;
-      if (settlement.to !== "pending") chars += settlement.result?.length ?? 0;
-      chars += settlement.error?.length ?? 0;
-      count += 1;
-    }
-    this.#unsettled = count === all.length ? [] : all.slice(count);
-    return count === all.length ? all : all.slice(0, count);
-  }
-
   #settled(settlements: readonly Settlement[], { stale }: ExchangeAnswer): void {
     for (const { id, fence } of stale) this.#params.emit("run.stale", { run: id, fence });
     if (settlements.length === 0) return;
     this.#params.onSettled(settlements.map(({ id }) => id));
     for (const settlement of settlements) {
+      // Renewed until now: while its settlement travelled, the run was still ours.
+      this.#leases.letGo(settlement.fence);
       if (settlement.to !== "pending") continue;
       if (settlement.delayMs === 0) this.wake();
       else this.#params.onPostponed(settlement.delayMs);
@@ -377,20 +327,12 @@ export class Worker {
     asked: { sentAt: Moment; limit: number; wantsSuspect: boolean; hints: number },
   ): void {
     const count = claims.reduce((sum, { runs }) => sum + runs.length, 0);
-    this.#weigh(claims, count);
+    this.#pace.claimed(claims);
     if (asked.wantsSuspect) this.#mayHaveSuspect = count > 0;
     else if (count < asked.limit && this.#hints === asked.hints) this.#mayHaveWork = false;
     this.#adopt(claims, { sentAt: asked.sentAt, claimedMs: asked.sentAt.monotonicMs });
     if (count > 0) this.#params.onClaimed();
     this.#startBuffered();
-  }
-
-  /** Notes how large inputs are; the last claim says as much as all before it. */
-  #weigh(claims: readonly Claim[], count: number): void {
-    if (count === 0) return;
-    let chars = 0;
-    for (const { runs } of claims) for (const { input } of runs) chars += input.length;
-    this.#averageChars = (this.#averageChars + chars / count) / 2;
   }
 
   #adopt(
@@ -401,12 +343,7 @@ export class Worker {
     for (const claim of claims) {
       // Nothing to hold: its lease runs out by itself instead of being renewed for ever.
       if (claim.runs.length === 0) continue;
-      this.#leases.set(claim.fence, {
-        sentAt,
-        leaseMs: claim.leaseMs,
-        open: claim.runs.length,
-        fullMs: claim.policy.leaseMs,
-      });
+      this.#leases.granted(claim, sentAt);
       const job = this.#params.jobs.get(claim.job);
       for (const run of claim.runs) {
         if (job)
@@ -495,7 +432,7 @@ export class Worker {
     else if (!this.#isClaiming) this.#handBack(execution);
     else if (this.#isTrusted(execution)) this.#start(execution);
     else {
-      this.#release(execution);
+      this.#quarantine.leave(execution);
       this.#buffer.push({ execution, sinceMs: this.#clock.monotonicMs() });
     }
   }
@@ -507,27 +444,12 @@ export class Worker {
     if (earlier) this.#lose(earlier);
     execution.startedMs = this.#clock.monotonicMs();
     this.#running.set(run.id, execution);
-    this.#watchDeadline(execution);
-    if (claim.isSuspect) this.#quarantine(execution);
+    this.#deadlines.watch(execution);
+    if (claim.isSuspect) this.#quarantine.begun(execution);
     if (this.#params.listens("run.started")) this.#params.emit("run.started", factsOf(execution));
     void execution
       .perform(this.#services, this.#wallMs)
       .then((report) => this.#ended(execution, report));
-  }
-
-  #quarantine(execution: Execution): void {
-    this.#quarantined = execution;
-    this.#quarantineTimer = this.#clock.timer(QUARANTINE_MS, () => this.#release(execution));
-  }
-
-  #release(execution: Execution): void {
-    if (this.#quarantined !== execution) return;
-    this.#quarantined = null;
-    this.#quarantineTimer?.cancel();
-    const nowMs = this.#clock.monotonicMs();
-    const tookMs = execution.startedMs === 0 ? 0 : nowMs - execution.startedMs;
-    this.#suspectsFromMs = nowMs + tookMs;
-    this.#schedule();
   }
 
   #ended(execution: Execution, report: Report): void {
@@ -535,96 +457,23 @@ export class Worker {
     // Lost or given up meanwhile: what the handler says no longer counts.
     if (this.#running.get(run.id) !== execution) return;
     const ranMs = this.#clock.monotonicMs() - execution.startedMs;
-    this.#averageMs =
-      this.#averageMs === 0 ? Math.max(ranMs, 0.01) : this.#averageMs * 0.9 + ranMs * 0.1;
+    this.#pace.ran(ranMs);
     this.#running.delete(run.id);
     this.#cancelSeenMs.delete(run.id);
-    this.#release(execution);
+    this.#quarantine.leave(execution);
     this.#settle(execution, report);
     this.#startBuffered();
   }
 
   #settle(execution: Execution, report: Report): void {
-    const { run, claim } = execution;
-    const transition = this.#transition(execution, report);
+    const { emit, listens, ports } = this.#params;
+    const transition = transitionOf(execution, report, () => ports.chance.next());
     const ranMs = execution.startedMs === 0 ? 0 : this.#clock.monotonicMs() - execution.startedMs;
-    if (transition.to === "pending" && transition.end === "handed_back") this.#handedBackCount += 1;
+    if (isHandBack(transition)) this.#handedBackCount += 1;
     else this.#finishedCount += 1;
-    this.#tell(execution, report, transition, ranMs);
-    const { id, mode } = run;
-    const error = report.error === null ? null : JSON.stringify(report.error);
-    if (transition.to === "pending") {
-      const { to, end, delayMs, isRefund } = transition;
-      this.#unsettled.push({
-        id,
-        fence: claim.fence,
-        mode,
-        ranMs,
-        error,
-        to,
-        end,
-        delayMs,
-        isRefund,
-      });
-    } else {
-      const { to } = transition;
-      this.#unsettled.push({
-        id,
-        fence: claim.fence,
-        mode,
-        ranMs,
-        error,
-        to,
-        result: report.result,
-      });
-    }
-    this.#letGo(claim.fence);
+    tellEnding({ execution, report, transition, ranMs, emit, listens });
+    this.#outbox.push(settlementOf({ execution, report, transition, ranMs }));
     this.#schedule();
-  }
-
-  #transition(execution: Execution, report: Report): Transition {
-    const { run, claim } = execution;
-    return settle(
-      {
-        attempt: claim.attempt,
-        attemptsMax: claim.policy.retry.attempts + run.extraAttempts,
-        refunds: run.refunds,
-        laters: run.laters,
-        retry: claim.policy.retry,
-        isCancelRequested: execution.stopReason instanceof CancelledError,
-      },
-      report.ending,
-      () => this.#params.ports.chance.next(),
-    );
-  }
-
-  #tell(execution: Execution, report: Report, transition: Transition, ranMs: number): void {
-    const { emit, listens } = this.#params;
-    if (transition.to === "completed") {
-      if (listens("run.completed"))
-        emit("run.completed", { ...factsOf(execution), ranMs: Math.round(ranMs) });
-      return;
-    }
-    const facts = factsOf(execution);
-    const error = report.error ?? { code: "UNKNOWN", name: "Error", message: "unknown" };
-    if (transition.to === "cancelled") emit("run.cancelled", facts);
-    else if (transition.to === "failed") {
-      const isPermanent = report.ending.kind === "failed" && !report.ending.isTransient;
-      emit("run.failed", { ...facts, ranMs: Math.round(ranMs), error, isPermanent });
-    } else if (transition.to === "pending") {
-      const { end, delayMs } = transition;
-      if (end === "handed_back") emit("run.handed_back", facts);
-      else if (end === "later") emit("run.postponed", { ...facts, delayMs });
-      else emit("run.retrying", { ...facts, delayMs, error });
-    }
-  }
-
-  /** A lease is renewed for as long as one of its runs is in our hands. */
-  #letGo(fence: number): void {
-    const lease = this.#leases.get(fence);
-    if (!lease) return;
-    lease.open -= 1;
-    if (lease.open === 0) this.#leases.delete(fence);
   }
 
   *#held(): Generator<Execution> {
@@ -639,14 +488,9 @@ export class Worker {
     if (this.#running.get(run.id) === execution) this.#running.delete(run.id);
     this.#cancelSeenMs.delete(run.id);
     this.#buffer.remove((buffered) => buffered.execution === execution);
-    this.#letGo(claim.fence);
-    this.#release(execution);
-    this.#params.emit("run.lost", {
-      run: run.id,
-      job: claim.job,
-      attempt: claim.attempt,
-      fence: claim.fence,
-    });
+    this.#leases.letGo(claim.fence);
+    this.#quarantine.leave(execution);
+    this.#params.emit("run.lost", { ...factsOf(execution), fence: claim.fence });
   }
 
   #handBackBuffer(): void {
@@ -655,7 +499,7 @@ export class Worker {
   }
 
   #handBack(execution: Execution): void {
-    this.#release(execution);
+    this.#quarantine.leave(execution);
     this.#settle(execution, { ending: { kind: "handed_back" }, result: null, error: null });
   }
 
@@ -676,38 +520,8 @@ export class Worker {
 
   // ── time ───────────────────────────────────────────────────────────────────────────────────────
 
-  /** One timer for the earliest deadline; a timer for every run would cost more than short runs do. */
-  #watchDeadline(execution: Execution): void {
-    const atMs = execution.claimedMs + execution.claim.policy.timeoutMs;
-    if (this.#deadlineTimer && this.#deadlineTimer.atMs <= atMs) return;
-    this.#deadlineTimer?.timer.cancel();
-    const timer = this.#clock.timer(atMs - this.#clock.monotonicMs(), () =>
-      this.#enforceDeadlines(),
-    );
-    this.#deadlineTimer = { atMs, timer };
-  }
-
-  #enforceDeadlines(): void {
-    this.#deadlineTimer = null;
-    const nowMs = this.#clock.monotonicMs();
-    for (const execution of this.#running.values()) {
-      const { timeoutMs } = execution.claim.policy;
-      const overMs = nowMs - execution.claimedMs - timeoutMs;
-      if (overMs < 0) this.#watchDeadline(execution);
-      else if (!execution.stopReason) {
-        execution.abort(new TimeoutError(timeoutMs));
-        const timer = this.#clock.timer(ABORT_GRACE_MS, () => {
-          this.#graceTimers.delete(timer);
-          this.#ended(execution, overTime(timeoutMs));
-        });
-        this.#graceTimers.add(timer);
-      }
-    }
-  }
-
   #isTrusted(execution: Execution): boolean {
-    const lease = this.#leases.get(execution.claim.fence);
-    return lease !== undefined && isTrusted(lease.sentAt, this.#moment(), lease.leaseMs);
+    return this.#leases.isTrusted(execution.claim.fence, this.#moment());
   }
 
   #moment(): Moment {
@@ -735,16 +549,12 @@ export class Worker {
   async #untilSettled(): Promise<void> {
     const untilMs = this.#clock.monotonicMs() + SETTLE_PATIENCE_MS;
     // The buffer too: what was read back only now is handed back by the next turn of the pump.
-    while (this.#unsettled.length + this.#exchanges + this.#asked + this.#buffer.length > 0) {
+    while (this.#outbox.length + this.#exchanges + this.#asked + this.#buffer.length > 0) {
       if (this.#failures > 3 || this.#clock.monotonicMs() >= untilMs) return;
       this.#schedule();
       await delay(this.#clock, 10);
     }
   }
-}
-
-function factsOf({ run, claim }: Execution) {
-  return { run: run.id, job: claim.job, attempt: claim.attempt };
 }
 
 /** An attempt whose loss would end the run: its start must be known to the reaper. */
