@@ -251,10 +251,15 @@ async function newClient(url: string): Promise<Client> {
     connectionString: url,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
+    // For what is asked while connecting: a server that hangs there must not be waited for for ever.
+    query_timeout: CONNECT_TIMEOUT_MS,
     application_name: "holdfast",
     pipeline: true,
   } as ClientConfig;
   const client = new pg.Client(config);
+  // Before it connects: a session that is cut the moment it begins reports that as an event as well,
+  // and an error event that nobody listens to ends the process.
+  client.on("error", () => undefined);
   await client.connect();
   return client;
 }

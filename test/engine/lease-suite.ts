@@ -40,6 +40,27 @@ export function leaseSuite(test: WorldTest): void {
     expect(beats).toBeLessThanOrEqual(62);
   });
 
+  test("a run that has ended is renewed until its result is stored, so nobody starts it again", async ({
+    world,
+  }) => {
+    const one = world.member();
+    const other = world.member();
+    const run = () => one.clock.sleep(2_000).then(() => "first");
+    one.holdfast.job("study", { lease: "3s", run });
+    const study = other.holdfast.job("study", { lease: "3s", run: () => "second" });
+    await one.holdfast.start();
+    const { id } = await study.enqueue({});
+    await untilRunning(world, id);
+    one.faults.holdUp("exchange");
+    await other.holdfast.start();
+    await world.clock.advance(20_000);
+    one.faults.deliver("exchange");
+    const ended = await world.ended(id);
+    expectEnded(ended, "completed", 1);
+    expect(ended.result).toBe('"first"');
+    expect(heard(other, "run.reclaimed")).toEqual([]);
+  });
+
   test("one statement renews everything that an instance holds", async ({ world }) => {
     const { holdfast, faults, clock } = world.member();
     const study = holdfast.job("study", { run: () => clock.sleep(60_000) });
