@@ -34,13 +34,14 @@ export function nextTick(
   let found = Number.NEGATIVE_INFINITY;
   while (fromMs < untilMs) {
     work.steps++;
-    if (stretch.startMs === fromMs && isMadeUp(schedule, stretch, work)) return fromMs;
     const lowMs = lowestLocal(schedule, stretch, fromMs);
     // Where the clocks go back, times that were passed already are sought again.
     if (lowMs < soughtMs || found < lowMs) {
       found = nextLocal(expression, lowMs, work);
       soughtMs = lowMs;
     }
+    // A time that the clocks have just jumped over.
+    if (found < fromMs + stretch.offsetMs) return fromMs;
     // At the edge of the table the stretch may end sooner or later than it seems.
     if (stretch.next === null) zone.cover(Math.min(found - stretch.offsetMs, untilMs));
     if (found < highestLocal(schedule, stretch)) {
@@ -54,27 +55,22 @@ export function nextTick(
   return null;
 }
 
-/** Whether the stretch begins with a gap that holds a time of a schedule which makes up for it. */
-function isMadeUp(
-  { expression, dst }: CronSchedule,
-  { startMs, offsetMs, previous }: Stretch,
-  work: Work,
-): boolean {
-  if (expression.isWildcard || dst.gap === "skip" || previous === null) return false;
-  const gapMs = offsetMs - previous.offsetMs;
-  if (gapMs <= 0 || gapMs > GAP_MAX_MS) return false;
-  return nextLocal(expression, startMs + previous.offsetMs, work) < startMs + offsetMs;
-}
-
-/** Where to begin in a stretch: a schedule of the first pass leaves out what comes again. */
+/**
+ * Where to begin in a stretch. At the end of a gap that is made up for: where the gap begins. After
+ * an overlap, for schedules of the first pass: where the second pass has ended.
+ */
 function lowestLocal(
   { expression, dst }: CronSchedule,
   { startMs, offsetMs, previous }: Stretch,
   fromMs: number,
 ): number {
   const lowMs = fromMs + offsetMs;
-  if (previous === null || expression.isWildcard || dst.overlap !== "first") return lowMs;
-  return Math.max(lowMs, startMs + Math.max(offsetMs, previous.offsetMs));
+  if (previous === null || expression.isWildcard) return lowMs;
+  const shiftMs = offsetMs - previous.offsetMs;
+  if (shiftMs < 0)
+    return dst.overlap === "first" ? Math.max(lowMs, startMs - shiftMs + offsetMs) : lowMs;
+  const isMadeUp = fromMs === startMs && dst.gap === "after" && shiftMs <= GAP_MAX_MS;
+  return isMadeUp ? lowMs - shiftMs : lowMs;
 }
 
 /** Where to end in a stretch: a schedule of the second pass leaves out what will come again. */

@@ -2,7 +2,7 @@
 // as the same rows as one JSON text, and the driver's own array encoding costs more than a join.
 
 /** Whole numbers, uuids and nulls, which need no quotes. */
-export function plainArray(values: readonly (number | string | null)[]): string {
+function plainArray(values: readonly (number | string | null)[]): string {
   return `{${values.map((value) => value ?? "NULL").join(",")}}`;
 }
 
@@ -12,4 +12,13 @@ export function textArray(values: readonly (string | null)[]): string {
 
 function quoted(text: string): string {
   return /["\\]/.test(text) ? `"${text.replace(/["\\]/g, "\\$&")}"` : `"${text}"`;
+}
+
+/** One array for each member of the rows. */
+export function columnsOf(rows: readonly Record<string, unknown>[]) {
+  return {
+    plain: (member: string) =>
+      plainArray(rows.map((row) => (row[member] ?? null) as number | string | null)),
+    texts: (member: string) => textArray(rows.map((row) => (row[member] ?? null) as string | null)),
+  };
 }

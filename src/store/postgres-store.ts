@@ -2,28 +2,18 @@
 // enqueues and exchanges, `beat` renewals, polls and the reaper, and listens; a second exchange at
 // the same time goes to whichever is less busy (docs/decisions/0002-two-connections.md).
 
-import { MigrationError, OutcomeUnknownError, StoreUnavailableError } from "../core/errors.js";
+import { MigrationError, OutcomeUnknownError } from "../core/errors.js";
 import { type Clock, delay } from "../core/ports.js";
-import { ATTEMPT_ENDS, MODES, ON_LOST, type Policy, type RunId } from "../core/run.js";
-import { answersOf, firstOfEachKey, type KeyHolder } from "./keys.js";
-import {
-  checkPool,
-  inTransaction,
-  isWorthRepeating,
-  LinkFailure,
-  PostgresLink,
-  type PostgresSource,
-  type Query,
-  type Row,
-  unavailable,
-} from "./postgres.js";
-import { plainArray, textArray } from "./postgres-array.js";
+import { ATTEMPT_ENDS, MODES, type RunId } from "../core/run.js";
+import { checkPool, LinkFailure, type PostgresSource, type Row, unavailable } from "./postgres.js";
+import { columnsOf } from "./postgres-array.js";
+import { PostgresAsker } from "./postgres-asker.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
-import { dropDays, firstDays, makeDays } from "./postgres-days.js";
+import { dropDays, makeDays } from "./postgres-days.js";
+import { PostgresEnqueue } from "./postgres-enqueue.js";
+import { createSchema, schemaVersion } from "./postgres-migrate.js";
 import {
   isSameEnd,
-  modeCode,
-  policyDigest,
   statusOf,
   toAttemptRecord,
   toClaim,
@@ -32,15 +22,10 @@ import {
   toSettlementRow,
 } from "./record.js";
 import * as sql from "./sql/postgres.js";
-import { CREATE_SCHEMA, SCHEMA_VERSION } from "./sql/postgres-schema.js";
-import { type Dialect, fillIn, numbered, type Statement } from "./sql/template.js";
+import { SCHEMA_VERSION } from "./sql/postgres-schema.js";
 import type * as store from "./store.js";
 
-const DATABASE_CLOCK = "(extract(epoch from clock_timestamp()) * 1000)::bigint";
-const UNIQUE_VIOLATION = "23505";
 const COMPLETED = 1;
-/** How long a verb that may be repeated is repeated before its caller hears of it. */
-const PATIENCE_MS = 30_000;
 
 export type PostgresStoreParams = {
   readonly source: PostgresSource;
@@ -57,18 +42,10 @@ export class PostgresStore implements store.Store {
   readonly #schema: string;
   readonly #clock: Clock;
   readonly #migrate: "auto" | "check" | "off";
-  readonly #now: (() => number) | undefined;
-  readonly #dialect: Dialect;
-  readonly #statements = new Map<string, Statement & { readonly name: string }>();
-  readonly #lanes = new Map<string, number>();
-  /** By identity first, which is fast: a policy is usually made once with its job. */
-  readonly #policies = new WeakMap<Policy, number>();
-  readonly #policiesByDigest = new Map<string, number>();
-  readonly #listeners = new Set<store.WakeListener>();
-  readonly #work: PostgresLink;
-  readonly #beat: PostgresLink;
+  readonly #asker: PostgresAsker;
+  readonly #enqueue: PostgresEnqueue;
   readonly #bound: ClaimBound;
-  #isClosed = false;
+  readonly #listeners = new Set<store.WakeListener>();
 
   constructor({ source, schema, clock, migrate, now }: PostgresStoreParams) {
     this.#source = source;
@@ -76,16 +53,13 @@ export class PostgresStore implements store.Store {
     this.#clock = clock;
     this.#bound = new ClaimBound(clock);
     this.#migrate = migrate;
-    this.#now = now;
-    this.#dialect = {
-      name: (plain) => `"${schema}".${plain}`,
-      now: now ? ":now::bigint" : DATABASE_CLOCK,
-    };
     const onNotice = () => {
       for (const listener of this.#listeners) listener();
     };
-    this.#work = new PostgresLink({ source, clock, listenTo: null, onNotice });
-    this.#beat = new PostgresLink({ source, clock, listenTo: this.#channel, onNotice });
+    const channel = this.#channel;
+    this.#asker = new PostgresAsker({ source, schema, clock, channel, onNotice, now });
+    const wake = () => this.wake();
+    this.#enqueue = new PostgresEnqueue({ asker: this.#asker, source, clock, wake });
   }
 
   get #channel(): string {
@@ -95,8 +69,14 @@ export class PostgresStore implements store.Store {
   async open(): Promise<void> {
     checkPool(this.#source);
     try {
-      if ((await this.#version()) === null) await this.#createSchema();
-      const version = await this.#version();
+      if (this.#migrate === "auto" && (await schemaVersion(this.#asker)) === null)
+        await createSchema({
+          asker: this.#asker,
+          source: this.#source,
+          clock: this.#clock,
+          schema: this.#schema,
+        });
+      const version = await schemaVersion(this.#asker);
       if (version === null || version.minCompatible > SCHEMA_VERSION) {
         throw new MigrationError(
           version === null
@@ -112,16 +92,18 @@ export class PostgresStore implements store.Store {
     }
   }
 
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    await Promise.all([this.#work.close(), this.#beat.close()]);
+  close(): Promise<void> {
+    return this.#asker.close();
   }
 
   async announce(params: store.InstanceAnnouncement): Promise<number> {
     await Promise.all(
       params.jobs.map(async ({ name, queue, priority, version, policy }) => {
-        const [id] = await Promise.all([this.#policyId(policy), this.#lane(queue, name)]);
-        await this.#repeat("announce", sql.ANNOUNCE_JOB, {
+        const [id] = await Promise.all([
+          this.#enqueue.policy(policy),
+          this.#enqueue.lane(queue, name),
+        ]);
+        await this.#asker.repeat("announce", sql.ANNOUNCE_JOB, {
           name,
           queue,
           priority,
@@ -130,7 +112,7 @@ export class PostgresStore implements store.Store {
         });
       }),
     );
-    const [row] = await this.#repeat("announce", sql.ANNOUNCE_INSTANCE, {
+    const [row] = await this.#asker.repeat("announce", sql.ANNOUNCE_INSTANCE, {
       instanceId: params.instanceId,
       app: params.app,
       release: params.release,
@@ -144,7 +126,7 @@ export class PostgresStore implements store.Store {
   }
 
   async announcedJobs(): Promise<readonly store.JobAnnouncement[]> {
-    const rows = await this.#repeat("announcedJobs", sql.ANNOUNCED_JOBS, {});
+    const rows = await this.#asker.repeat("announcedJobs", sql.ANNOUNCED_JOBS, {});
     return rows.map((row) => ({
       name: String(row.name),
       queue: String(row.queue),
@@ -155,31 +137,21 @@ export class PostgresStore implements store.Store {
   }
 
   async retire({ holder }: { readonly holder: number }): Promise<void> {
-    await this.#try("retire", this.#beat, sql.RETIRE_INSTANCE, { holder });
+    await this.#asker.attempt("retire", this.#asker.beat, sql.RETIRE_INSTANCE, { holder });
   }
 
-  async enqueue(params: store.EnqueueParams): Promise<readonly store.EnqueueAnswer[]> {
-    const { runs } = params;
-    await this.#rememberAll(runs);
-    const rows = runs.map((run) => this.#enqueueRow(run));
-    const isKeyless = runs.every((run) => run.key === null);
-    const answers = isKeyless
-      ? this.#storeOnce(rows).then(() => runs.map(({ id }) => ({ id, deduplicated: false })))
-      : this.#storeKeyed(runs, rows, params.isAtomic);
-    // Right behind the enqueue on the same connection: it arrives after the commit, at no extra wait.
-    // What takes several statements, or a transaction of its own, is not committed by then.
-    if (params.tellsOthers && isKeyless) this.wake();
-    else if (params.tellsOthers) answers.then(() => this.wake()).catch(() => undefined);
-    return answers;
+  enqueue(params: store.EnqueueParams): Promise<readonly store.EnqueueAnswer[]> {
+    return this.#enqueue.enqueue(params);
   }
 
   async exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
-    const link = this.#beat.inFlight < this.#work.inFlight ? this.#beat : this.#work;
+    const link =
+      this.#asker.beat.inFlight < this.#asker.work.inFlight ? this.#asker.beat : this.#asker.work;
     const { holder, token, jobs, queues, wantsSuspect } = params;
     const limit = wantsSuspect ? Math.min(params.limit, 1) : params.limit;
     const appetite = `${wantsSuspect} ${queues} ${jobs}`;
     const low = this.#bound.low(appetite);
-    const [row] = await this.#try("exchange", link, exchangeText(params.settlements), {
+    const [row] = await this.#asker.attempt("exchange", link, exchangeText(params.settlements), {
       ...settlementArrays(onceEach(params.settlements)),
       holder,
       token,
@@ -187,7 +159,7 @@ export class PostgresStore implements store.Store {
       queues,
       limit,
       low,
-      shard: holder * 2 + (link === this.#beat ? 1 : 0),
+      shard: holder * 2 + (link === this.#asker.beat ? 1 : 0),
       suspect: wantsSuspect,
     });
     const unapplied = ((row?.unapplied ?? []) as [string, number][]).map(([id, fence]) => ({
@@ -210,7 +182,9 @@ export class PostgresStore implements store.Store {
     settlements: readonly store.Settlement[],
   ): Promise<readonly store.Grant[]> {
     if (unapplied.length === 0) return [];
-    const rows = await this.#repeat("exchange", sql.ENDINGS, { grants: JSON.stringify(unapplied) });
+    const rows = await this.#asker.repeat("exchange", sql.ENDINGS, {
+      grants: JSON.stringify(unapplied),
+    });
     const endings = new Map(rows.map((row) => [`${row.id} ${row.fence}`, row]));
     const sent = new Map(settlements.map((each) => [`${each.id} ${each.fence}`, each]));
     return unapplied.filter(({ id, fence }) => {
@@ -229,12 +203,18 @@ export class PostgresStore implements store.Store {
     readonly holder: number;
     readonly token: string;
   }): Promise<readonly store.Claim[]> {
-    const [row] = await this.#repeat("claimsByToken", sql.CLAIMS_BY_TOKEN, params);
+    const [row] = await this.#asker.repeat("claimsByToken", sql.CLAIMS_BY_TOKEN, params);
     return claimsOf(row);
   }
 
   async renew({ holder, fences, timeoutMs }: store.RenewParams): Promise<store.RenewAnswer> {
-    const [row] = await this.#try("renew", this.#beat, sql.RENEW, { holder, fences }, timeoutMs);
+    const [row] = await this.#asker.attempt(
+      "renew",
+      this.#asker.beat,
+      sql.RENEW,
+      { holder, fences },
+      timeoutMs,
+    );
     const held = (row?.held ?? []) as [number, number, string[]][];
     return {
       held: held.map(([fence, leaseMs, ids]) => ({ fence, leaseMs, ids })),
@@ -243,14 +223,14 @@ export class PostgresStore implements store.Store {
   }
 
   async markStarted(grants: readonly store.Grant[]): Promise<readonly store.Grant[]> {
-    const rows = await this.#repeat("markStarted", sql.MARK_STARTED, {
+    const rows = await this.#asker.repeat("markStarted", sql.MARK_STARTED, {
       grants: JSON.stringify(grants),
     });
     return rows.map((row) => ({ id: String(row.id), fence: Number(row.fence) }));
   }
 
   async poll(params: store.Appetite & { readonly holder: number }): Promise<store.PollAnswer> {
-    const [row = {}] = await this.#try("poll", this.#beat, sql.POLL, params);
+    const [row = {}] = await this.#asker.attempt("poll", this.#asker.beat, sql.POLL, params);
     return {
       now: Number(row.now),
       hasReady: row.hasReady === true,
@@ -263,7 +243,7 @@ export class PostgresStore implements store.Store {
   }
 
   async promote({ limit }: { readonly limit: number }): Promise<number> {
-    const [row] = await this.#try("promote", this.#beat, sql.PROMOTE, { limit });
+    const [row] = await this.#asker.attempt("promote", this.#asker.beat, sql.PROMOTE, { limit });
     return Number(row?.promoted);
   }
 
@@ -271,7 +251,7 @@ export class PostgresStore implements store.Store {
     readonly limit: number;
     readonly chance: number;
   }): Promise<readonly store.Reclaimed[]> {
-    const rows = await this.#try("reclaim", this.#beat, sql.RECLAIM, params);
+    const rows = await this.#asker.attempt("reclaim", this.#asker.beat, sql.RECLAIM, params);
     return rows.map((row) => ({
       id: String(row.id),
       fence: Number(row.fence),
@@ -284,13 +264,18 @@ export class PostgresStore implements store.Store {
   }
 
   async enforceCancels(params: { readonly graceMs: number }): Promise<readonly store.Grant[]> {
-    const rows = await this.#try("enforceCancels", this.#beat, sql.ENFORCE_CANCELS, params);
+    const rows = await this.#asker.attempt(
+      "enforceCancels",
+      this.#asker.beat,
+      sql.ENFORCE_CANCELS,
+      params,
+    );
     return rows.map((row) => ({ id: String(row.id), fence: Number(row.fence) }));
   }
 
   async cancel({ id }: { readonly id: RunId }): Promise<store.CancelAnswer> {
     return this.#untilSettled(async () => {
-      const [row = {}] = await this.#repeat("cancel", sql.CANCEL, { id });
+      const [row = {}] = await this.#asker.repeat("cancel", sql.CANCEL, { id });
       if (row.cancelled) return "cancelled";
       if (row.requested) return "requested";
       if (row.terminal) return "already_terminal";
@@ -299,25 +284,25 @@ export class PostgresStore implements store.Store {
   }
 
   async retry({ id }: { readonly id: RunId }): Promise<store.RetryAnswer> {
-    const [row = {}] = await this.#repeat("retry", sql.RETRY, { id });
+    const [row = {}] = await this.#asker.repeat("retry", sql.RETRY, { id });
     if (row.reopened) return "pending";
     if (!row.known) return "not_found";
     return row.status === COMPLETED ? "completed" : "not_terminal";
   }
 
   async remove({ id }: { readonly id: RunId }): Promise<"removed" | "not_terminal" | "not_found"> {
-    const [row = {}] = await this.#repeat("remove", sql.REMOVE, { id });
+    const [row = {}] = await this.#asker.repeat("remove", sql.REMOVE, { id });
     if (row.removed) return "removed";
     return row.known ? "not_terminal" : "not_found";
   }
 
   async run(id: RunId): Promise<store.RunRecord | null> {
-    const [row] = await this.#repeat("run", sql.GET_RUN, { id });
+    const [row] = await this.#asker.repeat("run", sql.GET_RUN, { id });
     return row ? toRunRecord(row) : null;
   }
 
   async runs(filter: store.RunFilter): Promise<readonly store.RunRecord[]> {
-    const rows = await this.#repeat("runs", sql.LIST_RUNS[filter.status ?? "any"], {
+    const rows = await this.#asker.repeat("runs", sql.LIST_RUNS[filter.status ?? "any"], {
       before: filter.before ?? null,
       job: filter.job ?? null,
       mode: filter.mode === undefined ? null : MODES.indexOf(filter.mode),
@@ -329,15 +314,17 @@ export class PostgresStore implements store.Store {
   }
 
   async attempts(id: RunId): Promise<readonly store.AttemptRecord[]> {
-    return (await this.#repeat("attempts", sql.ATTEMPTS, { id })).map(toAttemptRecord);
+    return (await this.#asker.repeat("attempts", sql.ATTEMPTS, { id })).map(toAttemptRecord);
   }
 
   async terminal(ids: readonly RunId[]): Promise<readonly RunId[]> {
-    return (await this.#repeat("terminal", sql.TERMINAL, { ids })).map((row) => String(row.id));
+    return (await this.#asker.repeat("terminal", sql.TERMINAL, { ids })).map((row) =>
+      String(row.id),
+    );
   }
 
   async pauseQueue(params: { readonly queue: string; readonly isPaused: boolean }): Promise<void> {
-    await this.#repeat("pauseQueue", sql.PAUSE_QUEUE, params);
+    await this.#asker.repeat("pauseQueue", sql.PAUSE_QUEUE, params);
   }
 
   /** History goes by whole days, so `limit` bounds only what is removed row by row. */
@@ -348,12 +335,12 @@ export class PostgresStore implements store.Store {
     readonly keepMs: number;
     readonly limit: number;
   }): Promise<number> {
-    const dropped = await this.#patiently("prune", async () => {
+    const dropped = await this.#asker.patiently("prune", async () => {
       const days = await this.#days();
       await makeDays(days);
       return dropDays(days, keepMs);
     });
-    const [row] = await this.#repeat("prune", sql.PRUNE, { keepMs, limit });
+    const [row] = await this.#asker.repeat("prune", sql.PRUNE, { keepMs, limit });
     return dropped + Number(row?.pruned ?? 0);
   }
 
@@ -363,166 +350,7 @@ export class PostgresStore implements store.Store {
   }
 
   wake(): void {
-    this.#work.query({ text: `notify "${this.#channel}"` }).catch(() => undefined);
-  }
-
-  // ── enqueue ────────────────────────────────────────────────────────────────────────────────────
-
-  #enqueueRow(run: store.NewRun): Row {
-    return {
-      id: run.id,
-      lane: this.#lanes.get(laneKey(run)),
-      policy: this.#policies.get(run.policy),
-      version: run.version,
-      priority: run.priority,
-      mode: modeCode(run.mode),
-      dueAt: run.dueAt,
-      delayMs: run.delayMs,
-      tags: run.tags.length === 0 ? null : run.tags,
-      input: run.input,
-      job: run.job,
-      key: run.key?.key,
-      inputHash: run.key?.inputHash,
-    };
-  }
-
-  /** A duplicate id means that some of these were committed before and the answer was lost. */
-  async #storeOnce(rows: readonly Row[]): Promise<void> {
-    const runs = runArrays(rows);
-    await this.#patiently("enqueue", async () => {
-      try {
-        await this.#once(this.#work, sql.ENQUEUE, runs);
-      } catch (error) {
-        if (!(error instanceof LinkFailure && error.code === UNIQUE_VIOLATION)) throw error;
-        await this.#once(this.#work, sql.ENQUEUE_MISSING, runs);
-      }
-    });
-  }
-
-  /**
-   * Stores runs of which some have keys. If they are to be all or none, a key that is taken by
-   * another input undoes the rest; so they are then written in a transaction of their own.
-   */
-  async #storeKeyed(
-    runs: readonly store.NewRun[],
-    rows: readonly Row[],
-    isAtomic: boolean,
-  ): Promise<readonly store.EnqueueAnswer[]> {
-    const first = new Set([...firstOfEachKey(runs).values()].map(({ id }) => id));
-    const keyless = rows.filter((row) => row.key === undefined);
-    const keyed = rows.filter((row) => first.has(String(row.id)));
-    const holders = await this.#patiently("enqueue", () =>
-      isAtomic
-        ? inTransaction({ source: this.#source, clock: this.#clock }, async (query) => {
-            const ask = (template: string, params: Row) => this.#ask(query, template, params);
-            const found = await this.#takeKeys(keyed, ask);
-            const isRefused = answersOf(runs, found).some((answer) => "conflict" in answer);
-            if (isRefused) await query("rollback");
-            else if (keyless.length > 0) await ask(sql.ENQUEUE_MISSING, runArrays(keyless));
-            return found;
-          })
-        : this.#takeKeys(keyed, (template, params) => this.#once(this.#work, template, params)),
-    );
-    if (!isAtomic && keyless.length > 0) await this.#storeOnce(keyless);
-    return answersOf(runs, holders);
-  }
-
-  /** Whose the keys are afterwards. A key may vanish between the two statements: then once more. */
-  async #takeKeys(
-    keyed: readonly Row[],
-    ask: (template: string, params: Row) => Promise<Row[]>,
-  ): Promise<readonly KeyHolder[]> {
-    const holders: KeyHolder[] = [];
-    for (let open = keyed; open.length > 0; ) {
-      const stored = await ask(sql.ENQUEUE_KEYED, { runs: JSON.stringify(open) });
-      const isStored = new Set(stored.map((row) => String(row.id)));
-      for (const { id, inputHash } of open.filter((row) => isStored.has(String(row.id)))) {
-        holders.push({ id: String(id), run: String(id), inputHash: String(inputHash) });
-      }
-      const taken = open.filter((row) => !isStored.has(String(row.id)));
-      if (taken.length === 0) return holders;
-      const keys = JSON.stringify(taken.map((row, at) => ({ at, job: row.job, key: row.key })));
-      const found = await ask(sql.KEY_HOLDERS, { keys });
-      for (const { at, run, input_hash } of found) {
-        const id = String(taken[Number(at)]?.id);
-        holders.push({ id, run: String(run), inputHash: String(input_hash) });
-      }
-      const isFound = new Set(found.map((row) => Number(row.at)));
-      open = taken.filter((_, at) => !isFound.has(at));
-    }
-    return holders;
-  }
-
-  #ask(query: Query, template: string, params: Row): Promise<Row[]> {
-    const statement = this.#statement(template);
-    return query(statement.text, this.#values(statement, params));
-  }
-
-  /** Numbers of lanes and policies never change, so each is asked for once in a process. */
-  async #rememberAll(
-    runs: readonly { queue: string; job: string; policy: Policy }[],
-  ): Promise<void> {
-    for (const run of runs) {
-      if (!this.#lanes.has(laneKey(run))) await this.#lane(run.queue, run.job);
-      if (!this.#policies.has(run.policy)) await this.#policyId(run.policy);
-    }
-  }
-
-  async #lane(queue: string, job: string): Promise<number> {
-    const [row] = await this.#repeat("enqueue", sql.ENSURE_LANE, { queue, job });
-    this.#lanes.set(laneKey({ queue, job }), Number(row?.id));
-    return Number(row?.id);
-  }
-
-  async #policyId(policy: Policy): Promise<number> {
-    const { leaseMs, timeoutMs, retry } = policy;
-    const digest = policyDigest(policy);
-    let id = this.#policiesByDigest.get(digest);
-    if (id === undefined) {
-      const [row] = await this.#repeat("enqueue", sql.ENSURE_POLICY, {
-        digest,
-        leaseMs,
-        timeoutMs,
-        ...retry,
-        onLost: ON_LOST.indexOf(policy.onLost),
-      });
-      id = Number(row?.id);
-      this.#policiesByDigest.set(digest, id);
-    }
-    this.#policies.set(policy, id);
-    return id;
-  }
-
-  // ── schema ─────────────────────────────────────────────────────────────────────────────────────
-
-  async #version(): Promise<{ version: number; minCompatible: number } | null> {
-    const table = `${this.#dialect.name("schema_version")}`;
-    const { rows } = await this.#work.query({
-      text: `select to_regclass('${table}') is not null as known`,
-    });
-    if (rows[0]?.known !== true) return null;
-    const found = await this.#work.query({ text: `select version, min_compatible from ${table}` });
-    const row = found.rows[0];
-    return row ? { version: Number(row.version), minCompatible: Number(row.min_compatible) } : null;
-  }
-
-  async #createSchema(): Promise<void> {
-    if (this.#migrate !== "auto") return;
-    await inTransaction({ source: this.#source, clock: this.#clock }, async (query) => {
-      await query("set local lock_timeout = '20s'");
-      await query("select pg_advisory_xact_lock(hashtext($1))", [`holdfast:${this.#schema}`]);
-      const [row] = await query(
-        `select to_regclass('${this.#dialect.name("schema_version")}') is not null as known`,
-      );
-      if (row?.known === true) return;
-      await query(`create schema if not exists "${this.#schema}"`);
-      const now = await this.#databaseNow();
-      const days = firstDays({ now, dialect: this.#dialect });
-      await query([fillIn(CREATE_SCHEMA, this.#dialect), ...days].join(";\n"));
-      await query(
-        `insert into ${this.#dialect.name("schema_version")} values (${SCHEMA_VERSION}, ${SCHEMA_VERSION}, ${DATABASE_CLOCK})`,
-      );
-    });
+    this.#asker.work.query({ text: `notify "${this.#channel}"` }).catch(() => undefined);
   }
 
   async #days() {
@@ -530,82 +358,11 @@ export class PostgresStore implements store.Store {
       source: this.#source,
       clock: this.#clock,
       schema: this.#schema,
-      dialect: this.#dialect,
-      now: await this.#databaseNow(),
+      dialect: this.#asker.dialect,
+      now: await this.#asker.databaseNow(),
       query: async (text: string, values: readonly unknown[] = []) =>
-        (await this.#beat.query({ text, values })).rows,
+        (await this.#asker.beat.query({ text, values })).rows,
     };
-  }
-
-  async #databaseNow(): Promise<number> {
-    if (this.#now) return this.#now();
-    const { rows } = await this.#beat.query({ text: `select ${DATABASE_CLOCK} as now` });
-    return Number(rows[0]?.now);
-  }
-
-  // ── asking ─────────────────────────────────────────────────────────────────────────────────────
-
-  #statement(template: string): Statement & { readonly name: string } {
-    let statement = this.#statements.get(template);
-    if (!statement) {
-      const filled = numbered(template, this.#dialect);
-      statement = { ...filled, name: `holdfast_${digest(filled.text)}` };
-      this.#statements.set(template, statement);
-    }
-    return statement;
-  }
-
-  #values(statement: Statement, params: Row): unknown[] {
-    return statement.parameters.map((name) => (name === "now" ? this.#now?.() : params[name]));
-  }
-
-  /** One try: the caller decides what a lost answer means. */
-  async #once(
-    link: PostgresLink,
-    template: string,
-    params: Row,
-    timeoutMs?: number,
-  ): Promise<Row[]> {
-    const statement = this.#statement(template);
-    const { name, text } = statement;
-    const values = this.#values(statement, params);
-    const limit = timeoutMs === undefined ? {} : { timeoutMs };
-    return (await link.query({ name, text, values, ...limit })).rows;
-  }
-
-  /** One try, its failure in the words of the store. */
-  async #try(
-    what: string,
-    link: PostgresLink,
-    template: string,
-    params: object,
-    timeoutMs?: number,
-  ): Promise<Row[]> {
-    try {
-      return await this.#once(link, template, params as Row, timeoutMs);
-    } catch (error) {
-      throw describe(what, error, { wasUnknown: false });
-    }
-  }
-
-  /** For reads and for statements that change nothing more when they are repeated. */
-  #repeat(what: string, template: string, params: object): Promise<Row[]> {
-    return this.#patiently(what, () => this.#once(this.#work, template, params as Row));
-  }
-
-  async #patiently<T>(what: string, ask: () => Promise<T>): Promise<T> {
-    const startedAt = this.#clock.monotonicMs();
-    let wasUnknown = false;
-    for (let tries = 1; ; tries += 1) {
-      try {
-        return await ask();
-      } catch (error) {
-        wasUnknown ||= error instanceof LinkFailure && !error.isCertain;
-        const isOver = this.#isClosed || this.#clock.monotonicMs() - startedAt > PATIENCE_MS;
-        if (isOver || !isWorthRepeating(error)) throw describe(what, error, { wasUnknown });
-        await delay(this.#clock, Math.min(1_000, 20 * 2 ** Math.min(tries, 6)));
-      }
-    }
   }
 
   /** A run that is moving from one table to the next is looked at again. */
@@ -630,27 +387,6 @@ function claimsOf(row: Row | undefined): readonly store.Claim[] {
   return ((row?.claims ?? []) as Parameters<typeof toClaim>[0][]).map(toClaim);
 }
 
-/** What a caller hears: a lost answer is neither success nor failure. */
-function describe(what: string, error: unknown, { wasUnknown }: { wasUnknown: boolean }): unknown {
-  if (!(error instanceof LinkFailure)) return error;
-  if (wasUnknown || !error.isCertain) return new OutcomeUnknownError(what, { cause: error.cause });
-  return isWorthRepeating(error) || error.code === "CLOSED"
-    ? new StoreUnavailableError({ tried: what, cause: error.cause })
-    : error.cause;
-}
-
-function laneKey({ queue, job }: { readonly queue: string; readonly job: string }): string {
-  return `${queue}\n${job}`;
-}
-
-function digest(text: string): string {
-  let hash = 0xcbf29ce484222325n;
-  for (let at = 0; at < text.length; at += 1) {
-    hash = BigInt.asUintN(64, (hash ^ BigInt(text.charCodeAt(at))) * 0x100000001b3n);
-  }
-  return hash.toString(36);
-}
-
 function exchangeText(settlements: readonly store.Settlement[]): string {
   if (settlements.length === 0) return sql.CLAIM;
   return settlements.every(({ to }) => to !== "pending")
@@ -671,29 +407,5 @@ function settlementArrays(settlements: readonly store.Settlement[]): Row {
     refunds: plain("refund"),
     results: texts("result"),
     errors: texts("error"),
-  };
-}
-
-function runArrays(rows: readonly Row[]): Row {
-  const { plain, texts } = columnsOf(rows);
-  return {
-    ids: plain("id"),
-    lanes: plain("lane"),
-    policies: plain("policy"),
-    versions: plain("version"),
-    priorities: plain("priority"),
-    modes: plain("mode"),
-    dueAt: plain("dueAt"),
-    delayMs: plain("delayMs"),
-    tags: textArray(rows.map(({ tags }) => (tags === null ? null : textArray(tags as string[])))),
-    inputs: texts("input"),
-  };
-}
-
-function columnsOf(rows: readonly Row[]) {
-  return {
-    plain: (member: string) =>
-      plainArray(rows.map((row) => (row[member] ?? null) as number | string | null)),
-    texts: (member: string) => textArray(rows.map((row) => (row[member] ?? null) as string | null)),
   };
 }

@@ -8,7 +8,7 @@ import { fitsOf, oracleCron, oracleTicks, type WallClock, walk } from "./cron-or
 const HOUR = 3_600_000;
 const MINUTE = 60_000;
 /** No step may take more work than this; the hundred-year searches of never-ending gaps included. */
-const STEPS_MAX = 2_000;
+const STEPS_MAX = 500;
 
 const CORPUS = EXPRESSIONS.map((text) => {
   const oracle = oracleCron(text);

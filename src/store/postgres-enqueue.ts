@@ -1,0 +1,194 @@
+// Storing new runs on PostgreSQL: one statement for runs without keys, and what keys need beyond it.
+
+import type { Clock } from "../core/ports.js";
+import { ON_LOST, type Policy } from "../core/run.js";
+import { answersOf, firstOfEachKey, type KeyHolder } from "./keys.js";
+import { inTransaction, LinkFailure, type PostgresSource, type Row } from "./postgres.js";
+import { columnsOf, textArray } from "./postgres-array.js";
+import type { PostgresAsker } from "./postgres-asker.js";
+import { modeCode, policyDigest } from "./record.js";
+import * as sql from "./sql/postgres.js";
+import type * as store from "./store.js";
+
+const UNIQUE_VIOLATION = "23505";
+
+export class PostgresEnqueue {
+  readonly #asker: PostgresAsker;
+  readonly #source: PostgresSource;
+  readonly #clock: Clock;
+  readonly #wake: () => void;
+  readonly #lanes = new Map<string, number>();
+  /** By identity first, which is fast: a policy is usually made once with its job. */
+  readonly #policies = new WeakMap<Policy, number>();
+  readonly #policiesByDigest = new Map<string, number>();
+
+  constructor(params: {
+    readonly asker: PostgresAsker;
+    readonly source: PostgresSource;
+    readonly clock: Clock;
+    readonly wake: () => void;
+  }) {
+    this.#asker = params.asker;
+    this.#source = params.source;
+    this.#clock = params.clock;
+    this.#wake = params.wake;
+  }
+
+  async enqueue(params: store.EnqueueParams): Promise<readonly store.EnqueueAnswer[]> {
+    const { runs } = params;
+    await this.#rememberAll(runs);
+    const rows = runs.map((run) => this.#enqueueRow(run));
+    const isKeyless = runs.every((run) => run.key === null);
+    const answers = isKeyless
+      ? this.#storeOnce(rows).then(() => runs.map(({ id }) => ({ id, deduplicated: false })))
+      : this.#storeKeyed(runs, rows, params.isAtomic);
+    // Right behind the enqueue on the same connection: it arrives after the commit, at no extra wait.
+    // What takes several statements, or a transaction of its own, is not committed by then.
+    if (params.tellsOthers && isKeyless) this.#wake();
+    else if (params.tellsOthers) answers.then(() => this.#wake()).catch(() => undefined);
+    return answers;
+  }
+
+  #enqueueRow(run: store.NewRun): Row {
+    return {
+      id: run.id,
+      lane: this.#lanes.get(laneKey(run)),
+      policy: this.#policies.get(run.policy),
+      version: run.version,
+      priority: run.priority,
+      mode: modeCode(run.mode),
+      dueAt: run.dueAt,
+      delayMs: run.delayMs,
+      tags: run.tags.length === 0 ? null : run.tags,
+      input: run.input,
+      job: run.job,
+      key: run.key?.key,
+      inputHash: run.key?.inputHash,
+    };
+  }
+
+  /** A duplicate id means that some of these were committed before and the answer was lost. */
+  async #storeOnce(rows: readonly Row[]): Promise<void> {
+    const runs = runArrays(rows);
+    await this.#asker.patiently("enqueue", async () => {
+      try {
+        await this.#asker.once(this.#asker.work, sql.ENQUEUE, runs);
+      } catch (error) {
+        if (!(error instanceof LinkFailure && error.code === UNIQUE_VIOLATION)) throw error;
+        await this.#asker.once(this.#asker.work, sql.ENQUEUE_MISSING, runs);
+      }
+    });
+  }
+
+  /**
+   * Stores runs of which some have keys. If they are to be all or none, a key that is taken by
+   * another input undoes the rest; so they are then written in a transaction of their own.
+   */
+  async #storeKeyed(
+    runs: readonly store.NewRun[],
+    rows: readonly Row[],
+    isAtomic: boolean,
+  ): Promise<readonly store.EnqueueAnswer[]> {
+    const first = new Set([...firstOfEachKey(runs).values()].map(({ id }) => id));
+    const keyless = rows.filter((row) => row.key === undefined);
+    const keyed = rows.filter((row) => first.has(String(row.id)));
+    const holders = await this.#asker.patiently("enqueue", () =>
+      isAtomic
+        ? inTransaction({ source: this.#source, clock: this.#clock }, async (query) => {
+            const ask = (template: string, params: Row) =>
+              this.#asker.within(query, template, params);
+            const found = await this.#takeKeys(keyed, ask);
+            const isRefused = answersOf(runs, found).some((answer) => "conflict" in answer);
+            if (isRefused) await query("rollback");
+            else if (keyless.length > 0) await ask(sql.ENQUEUE_MISSING, runArrays(keyless));
+            return found;
+          })
+        : this.#takeKeys(keyed, (template, params) =>
+            this.#asker.once(this.#asker.work, template, params),
+          ),
+    );
+    if (!isAtomic && keyless.length > 0) await this.#storeOnce(keyless);
+    return answersOf(runs, holders);
+  }
+
+  /** Whose the keys are afterwards. A key may vanish between the two statements: then once more. */
+  async #takeKeys(
+    keyed: readonly Row[],
+    ask: (template: string, params: Row) => Promise<Row[]>,
+  ): Promise<readonly KeyHolder[]> {
+    const holders: KeyHolder[] = [];
+    for (let open = keyed; open.length > 0; ) {
+      const stored = await ask(sql.ENQUEUE_KEYED, { runs: JSON.stringify(open) });
+      const isStored = new Set(stored.map((row) => String(row.id)));
+      for (const { id, inputHash } of open.filter((row) => isStored.has(String(row.id)))) {
+        holders.push({ id: String(id), run: String(id), inputHash: String(inputHash) });
+      }
+      const taken = open.filter((row) => !isStored.has(String(row.id)));
+      if (taken.length === 0) return holders;
+      const keys = JSON.stringify(taken.map((row, at) => ({ at, job: row.job, key: row.key })));
+      const found = await ask(sql.KEY_HOLDERS, { keys });
+      for (const { at, run, input_hash } of found) {
+        const id = String(taken[Number(at)]?.id);
+        holders.push({ id, run: String(run), inputHash: String(input_hash) });
+      }
+      const isFound = new Set(found.map((row) => Number(row.at)));
+      open = taken.filter((_, at) => !isFound.has(at));
+    }
+    return holders;
+  }
+
+  /** Numbers of lanes and policies never change, so each is asked for once in a process. */
+  async #rememberAll(
+    runs: readonly { queue: string; job: string; policy: Policy }[],
+  ): Promise<void> {
+    for (const run of runs) {
+      if (!this.#lanes.has(laneKey(run))) await this.lane(run.queue, run.job);
+      if (!this.#policies.has(run.policy)) await this.policy(run.policy);
+    }
+  }
+
+  async lane(queue: string, job: string): Promise<number> {
+    const [row] = await this.#asker.repeat("enqueue", sql.ENSURE_LANE, { queue, job });
+    this.#lanes.set(laneKey({ queue, job }), Number(row?.id));
+    return Number(row?.id);
+  }
+
+  async policy(policy: Policy): Promise<number> {
+    const { leaseMs, timeoutMs, retry } = policy;
+    const digest = policyDigest(policy);
+    let id = this.#policiesByDigest.get(digest);
+    if (id === undefined) {
+      const [row] = await this.#asker.repeat("enqueue", sql.ENSURE_POLICY, {
+        digest,
+        leaseMs,
+        timeoutMs,
+        ...retry,
+        onLost: ON_LOST.indexOf(policy.onLost),
+      });
+      id = Number(row?.id);
+      this.#policiesByDigest.set(digest, id);
+    }
+    this.#policies.set(policy, id);
+    return id;
+  }
+}
+
+function laneKey({ queue, job }: { readonly queue: string; readonly job: string }): string {
+  return `${queue}\n${job}`;
+}
+
+function runArrays(rows: readonly Row[]): Row {
+  const { plain, texts } = columnsOf(rows);
+  return {
+    ids: plain("id"),
+    lanes: plain("lane"),
+    policies: plain("policy"),
+    versions: plain("version"),
+    priorities: plain("priority"),
+    modes: plain("mode"),
+    dueAt: plain("dueAt"),
+    delayMs: plain("delayMs"),
+    tags: textArray(rows.map(({ tags }) => (tags === null ? null : textArray(tags as string[])))),
+    inputs: texts("input"),
+  };
+}

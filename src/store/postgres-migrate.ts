@@ -1,0 +1,47 @@
+// The schema on PostgreSQL: which version there is, and making it, once, however many start at once.
+
+import type { Clock } from "../core/ports.js";
+import { inTransaction, type PostgresSource } from "./postgres.js";
+import { DATABASE_CLOCK, type PostgresAsker } from "./postgres-asker.js";
+import { firstDays } from "./postgres-days.js";
+import { CREATE_SCHEMA, SCHEMA_VERSION } from "./sql/postgres-schema.js";
+import { fillIn } from "./sql/template.js";
+
+export type SchemaVersion = { readonly version: number; readonly minCompatible: number };
+
+export async function schemaVersion({
+  work,
+  dialect,
+}: PostgresAsker): Promise<SchemaVersion | null> {
+  const table = dialect.name("schema_version");
+  const { rows } = await work.query({
+    text: `select to_regclass('${table}') is not null as known`,
+  });
+  if (rows[0]?.known !== true) return null;
+  const found = await work.query({ text: `select version, min_compatible from ${table}` });
+  const row = found.rows[0];
+  return row ? { version: Number(row.version), minCompatible: Number(row.min_compatible) } : null;
+}
+
+export async function createSchema(params: {
+  readonly asker: PostgresAsker;
+  readonly source: PostgresSource;
+  readonly clock: Clock;
+  readonly schema: string;
+}): Promise<void> {
+  const { asker, source, clock, schema } = params;
+  const { dialect } = asker;
+  await inTransaction({ source, clock }, async (query) => {
+    await query("set local lock_timeout = '20s'");
+    await query("select pg_advisory_xact_lock(hashtext($1))", [`holdfast:${schema}`]);
+    const table = dialect.name("schema_version");
+    const [row] = await query(`select to_regclass('${table}') is not null as known`);
+    if (row?.known === true) return;
+    await query(`create schema if not exists "${schema}"`);
+    const days = firstDays({ now: await asker.databaseNow(), dialect });
+    await query([fillIn(CREATE_SCHEMA, dialect), ...days].join(";\n"));
+    await query(
+      `insert into ${table} values (${SCHEMA_VERSION}, ${SCHEMA_VERSION}, ${DATABASE_CLOCK})`,
+    );
+  });
+}

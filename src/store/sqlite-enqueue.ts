@@ -1,0 +1,139 @@
+// Storing new runs on SQLite, inside of a write transaction, and the numbers of lanes and policies.
+
+import { ON_LOST, type Policy, PRIORITY_STEP_MS, type RunId } from "../core/run.js";
+import { answersOf, firstOfEachKey, type KeyHolder } from "./keys.js";
+import { modeCode, policyDigest } from "./record.js";
+import * as sql from "./sql/sqlite.js";
+import { type Row, type SqliteFile, sqliteCode } from "./sqlite.js";
+import type * as store from "./store.js";
+
+/** SQLITE_CONSTRAINT. */
+const CONSTRAINT = 19;
+
+type Cache<Key> = { set(key: Key, id: number): unknown };
+
+/** Rolls a batch back that is to be stored whole or not at all. */
+export class Refused extends Error {
+  constructor(readonly answers: readonly store.EnqueueAnswer[]) {
+    super("refused");
+  }
+}
+
+export class SqliteEnqueue {
+  readonly #file: SqliteFile;
+  readonly #lanes = new Map<string, number>();
+  /** By identity: a policy is made once with its job. */
+  readonly #policies = new WeakMap<Policy, number>();
+  #learnt: (() => void)[] = [];
+
+  constructor(file: SqliteFile) {
+    this.#file = file;
+  }
+
+  /** What the transaction that begins now will have learnt, to be kept once it is committed. */
+  beginLearning(): (() => void)[] {
+    this.#learnt = [];
+    return this.#learnt;
+  }
+
+  /** Throws `Refused` where all or none are to be stored and a key is taken by another input. */
+  store(
+    { runs, isAtomic }: Pick<store.EnqueueParams, "runs" | "isAtomic">,
+    now: number,
+  ): readonly store.EnqueueAnswer[] {
+    const first = firstOfEachKey(runs);
+    const holders: KeyHolder[] = [];
+    const fresh: store.NewRun[] = [];
+    const chosen = new Set(first.values());
+    for (const run of runs) {
+      if (run.key === null) fresh.push(run);
+      else if (chosen.has(run)) {
+        const holder = this.#takeKey(run, run.key, now);
+        holders.push(holder);
+        if (holder.run === run.id) fresh.push(run);
+      }
+    }
+    const answers = answersOf(runs, holders);
+    if (isAtomic && answers.some((answer) => "conflict" in answer)) throw new Refused(answers);
+    this.#insert(fresh, now);
+    return answers;
+  }
+
+  #takeKey(run: store.NewRun, key: store.NewKey, now: number): KeyHolder {
+    const { job } = run;
+    this.#file.run(sql.TAKE_KEY, { job, key: key.key, run: run.id, inputHash: key.inputHash, now });
+    const holder = this.#file.get(sql.KEY_HOLDER, { job, key: key.key }) as Row;
+    return { id: run.id, run: String(holder.run), inputHash: String(holder.input_hash) };
+  }
+
+  #insert(runs: readonly store.NewRun[], now: number): void {
+    const rows = runs.map((run) => [
+      run.id,
+      run.dueAt ?? now + run.delayMs,
+      this.lane(run.queue, run.job),
+      this.policy(run.policy),
+      run.version,
+      run.priority,
+      modeCode(run.mode),
+      run.key?.key ?? null,
+      run.tags.length === 0 ? null : JSON.stringify(run.tags),
+      run.input,
+    ]);
+    const isStored = this.#insertRows(rows, now);
+    const ready: unknown[] = [];
+    const delayed: unknown[] = [];
+    for (const [id, dueAt, lane, policy, , priority] of rows as [
+      RunId,
+      number,
+      number,
+      number,
+      number,
+      number,
+    ][]) {
+      if (!isStored(id)) continue;
+      if (dueAt <= now) ready.push([id, dueAt - priority * PRIORITY_STEP_MS, lane, policy]);
+      else delayed.push([id, dueAt, lane, policy, priority]);
+    }
+    if (ready.length > 0) this.#file.run(sql.READY_NEW_RUNS, { rows: JSON.stringify(ready) });
+    if (delayed.length > 0) this.#file.run(sql.DELAY_NEW_RUNS, { rows: JSON.stringify(delayed) });
+  }
+
+  /** Answers which of the rows are new; as ids are made once, that is nearly always all of them. */
+  #insertRows(rows: readonly unknown[], now: number): (id: RunId) => boolean {
+    const params = { rows: JSON.stringify(rows), now };
+    try {
+      this.#file.run(sql.INSERT_RUNS, params);
+      return () => true;
+    } catch (error) {
+      if (sqliteCode(error) !== CONSTRAINT) throw error;
+      const stored = new Set(this.#file.all(sql.INSERT_MISSING_RUNS, params).map((row) => row.id));
+      return (id) => stored.has(id);
+    }
+  }
+
+  lane(queue: string, job: string): number {
+    const key = `${queue}\n${job}`;
+    const known = this.#lanes.get(key);
+    return known ?? this.#remembered(this.#lanes, key, sql.ENSURE_LANE, { queue, job });
+  }
+
+  policy(policy: Policy): number {
+    const known = this.#policies.get(policy);
+    if (known !== undefined) return known;
+    const { leaseMs, timeoutMs, retry, onLost } = policy;
+    return this.#remembered(this.#policies, policy, sql.ENSURE_POLICY, {
+      digest: policyDigest(policy),
+      leaseMs,
+      timeoutMs,
+      ...retry,
+      onLost: ON_LOST.indexOf(onLost),
+    });
+  }
+
+  /** Remembered only once committed: an id from a transaction that was rolled back is nobody's. */
+  #remembered<Key>(known: Cache<Key>, key: Key, template: string, params: Row): number {
+    const id = Number(this.#file.get(template, params)?.id);
+    this.#learnt.push(() => known.set(key, id));
+    return id;
+  }
+}

@@ -1,0 +1,167 @@
+// Leases on SQLite, inside of a write transaction: claiming, settling, and what is left of a lease.
+
+import type { RunId } from "../core/run.js";
+import { isSameEnd, toClaim } from "./record.js";
+import * as sql from "./sql/sqlite.js";
+import type { SqliteFile } from "./sqlite.js";
+import { Books, type LeaseRow } from "./sqlite-books.js";
+import type * as store from "./store.js";
+
+export class SqliteLeases {
+  readonly #file: SqliteFile;
+
+  constructor(file: SqliteFile) {
+    this.#file = file;
+  }
+
+  settle(settlements: readonly store.Settlement[], now: number): store.Grant[] {
+    const leases = this.leases(settlements.map(({ fence }) => fence));
+    const books = new Books();
+    const stale: store.Grant[] = [];
+    const settled = new Map<number, Set<RunId>>();
+    for (const settlement of settlements) {
+      const { id, fence } = settlement;
+      const lease = leases.get(fence);
+      if (settled.get(fence)?.has(id)) continue;
+      if (!lease?.members.has(id)) {
+        if (!this.#wasApplied(settlement)) stale.push({ id, fence });
+        continue;
+      }
+      settled.set(fence, (settled.get(fence) ?? new Set()).add(id));
+      books.settle(lease.row, settlement, lease.cancels.has(id));
+    }
+    for (const [fence, ids] of settled) {
+      this.shrink(fence, [...(leases.get(fence)?.members ?? [])], ids);
+    }
+    this.enter(books, now);
+    return stale;
+  }
+
+  /** What was applied before, its answer lost, is not stale; only history can tell. */
+  #wasApplied(settlement: store.Settlement): boolean {
+    const { id, fence } = settlement;
+    const ending = this.#file.get(sql.ENDING, { id, fence });
+    const error = (ending?.error ?? null) as string | null;
+    return ending !== undefined && isSameEnd(settlement, { ended: Number(ending.ended), error });
+  }
+
+  leases(fences: readonly number[]) {
+    const rows = this.#file.all(sql.LEASES, { fences: JSON.stringify([...new Set(fences)]) });
+    return new Map(
+      rows.map((each) => {
+        const row = each as unknown as LeaseRow;
+        const members = new Set(JSON.parse(row.ids) as RunId[]);
+        const cancels = new Set(Object.keys(JSON.parse(row.cancels ?? "{}") as object));
+        return [row.fence, { row, members, cancels }];
+      }),
+    );
+  }
+
+  shrink(fence: number, ids: readonly RunId[], gone: ReadonlySet<RunId>): void {
+    if (gone.size === 0) return;
+    const left = ids.filter((id) => !gone.has(id));
+    if (left.length === 0) this.#file.run(sql.DELETE_LEASE, { fence });
+    else this.#file.run(sql.SHRINK_LEASE, { fence, ids: JSON.stringify(left) });
+  }
+
+  claim(
+    { holder, token, jobs, queues, limit, wantsSuspect }: store.ExchangeParams,
+    now: number,
+  ): void {
+    const suspect = wantsSuspect ? 1 : 0;
+    let left = wantsSuspect ? Math.min(limit, 1) : limit;
+    const heads = this.#file.all(sql.HEADS, {
+      suspect,
+      jobs: JSON.stringify(jobs),
+      queues: queues && JSON.stringify(queues),
+    });
+    for (const { lane } of heads) {
+      if (left === 0) return;
+      const taken = this.#file.get(sql.READY_ROWS, { lane, suspect, limit: left })?.rows;
+      const rows = JSON.parse(String(taken)) as [RunId, ...number[]][];
+      const last = rows.at(-1);
+      if (!last) continue;
+      this.#file.run(sql.DELETE_READY, { lane, suspect, sortAt: last[1], id: last[0] });
+      left -= rows.length;
+      for (const { ids, policy, attempt, losses, refunds, laters, extra } of groupsOf(rows)) {
+        this.#file.get(sql.INSERT_LEASE, {
+          holder,
+          token,
+          lane,
+          policy,
+          losses,
+          refunds,
+          laters,
+          extra,
+          suspect,
+          now,
+          attempt: attempt + 1,
+          ids: JSON.stringify(ids),
+        });
+      }
+    }
+  }
+
+  claimsByToken(
+    { holder, token }: { readonly holder: number; readonly token: string },
+    now: number,
+  ): store.Claim[] {
+    return this.#file
+      .all(sql.CLAIMED, { holder, token, now })
+      .map((row) => toClaim(JSON.parse(String(row.claim)) as Parameters<typeof toClaim>[0]));
+  }
+
+  modesOf(ids: string): Map<RunId, number> {
+    return new Map(
+      this.#file.all(sql.MODES_OF, { ids }).map((row) => [String(row.id), Number(row.mode)]),
+    );
+  }
+
+  enter(books: Books, now: number): void {
+    const { finished, counted, attempts, pending } = books.rows();
+    if (finished.length > 0) {
+      this.#file.run(sql.INSERT_OUTCOMES, { rows: JSON.stringify(finished), now });
+      this.#file.run(sql.COUNT_OUTCOMES, { rows: JSON.stringify(counted), now });
+    }
+    if (attempts.length > 0)
+      this.#file.run(sql.INSERT_ATTEMPTS, { rows: JSON.stringify(attempts), now });
+    if (pending.length > 0) {
+      const rows = JSON.stringify(pending);
+      this.#file.run(sql.INSERT_WAITING, { rows, now });
+      this.#file.run(sql.INSERT_READY, { rows, now });
+    }
+  }
+}
+
+/** Rows of one lane by what a lease has in common, in the order in which they were ready. */
+function groupsOf(rows: readonly [RunId, ...number[]][]) {
+  const groups = new Map<
+    string,
+    {
+      ids: RunId[];
+      policy: number;
+      attempt: number;
+      losses: number;
+      refunds: number;
+      laters: number;
+      extra: number;
+    }
+  >();
+  for (const [id, , ...common] of rows) {
+    const key = common.join();
+    const group = groups.get(key);
+    if (group) group.ids.push(id);
+    else {
+      const [policy, attempt, losses, refunds, laters, extra] = common as [
+        number,
+        number,
+        number,
+        number,
+        number,
+        number,
+      ];
+      groups.set(key, { ids: [id], policy, attempt, losses, refunds, laters, extra });
+    }
+  }
+  return groups.values();
+}
