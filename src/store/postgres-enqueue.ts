@@ -16,6 +16,7 @@ export class PostgresEnqueue {
   readonly #asker: PostgresAsker;
   readonly #source: PostgresSource;
   readonly #clock: Clock;
+  readonly #channel: string;
   readonly #wake: () => void;
   readonly #lanes = new Map<string, number>();
   /** By identity first, which is fast: a policy is usually made once with its job. */
@@ -26,11 +27,14 @@ export class PostgresEnqueue {
     readonly asker: PostgresAsker;
     readonly source: PostgresSource;
     readonly clock: Clock;
+    /** What waiting workers listen to. */
+    readonly channel: string;
     readonly wake: () => void;
   }) {
     this.#asker = params.asker;
     this.#source = params.source;
     this.#clock = params.clock;
+    this.#channel = params.channel;
     this.#wake = params.wake;
   }
 
@@ -39,13 +43,12 @@ export class PostgresEnqueue {
     await this.#rememberAll(runs);
     const rows = runs.map((run) => this.#enqueueRow(run));
     const isKeyless = runs.every((run) => run.key === null);
-    const answers = isKeyless
-      ? this.#storeOnce(rows).then(() => runs.map(({ id }) => ({ id, deduplicated: false })))
-      : this.#storeKeyed(runs, rows, params.isAtomic);
-    // Right behind the enqueue on the same connection: it arrives after the commit, at no extra wait.
-    // What takes several statements, or a transaction of its own, is not committed by then.
-    if (params.tellsOthers && isKeyless) this.#wake();
-    else if (params.tellsOthers) answers.then(() => this.#wake()).catch(() => undefined);
+    if (isKeyless) {
+      await this.#storeOnce(rows, params.tellsOthers);
+      return runs.map(({ id }) => ({ id, deduplicated: false }));
+    }
+    const answers = await this.#storeKeyed(runs, rows, params.isAtomic);
+    if (params.tellsOthers) this.#wake();
     return answers;
   }
 
@@ -68,8 +71,8 @@ export class PostgresEnqueue {
   }
 
   /** A duplicate id means that some of these were committed before and the answer was lost. */
-  async #storeOnce(rows: readonly Row[]): Promise<void> {
-    const runs = runArrays(rows);
+  async #storeOnce(rows: readonly Row[], tellsOthers: boolean): Promise<void> {
+    const runs = { ...runArrays(rows), channel: tellsOthers ? this.#channel : null };
     await this.#asker.patiently("enqueue", async () => {
       try {
         await this.#asker.once(this.#asker.work, sql.ENQUEUE, runs);
@@ -100,14 +103,15 @@ export class PostgresEnqueue {
             const found = await this.#takeKeys(keyed, ask);
             const isRefused = answersOf(runs, found).some((answer) => "conflict" in answer);
             if (isRefused) await query("rollback");
-            else if (keyless.length > 0) await ask(sql.ENQUEUE_MISSING, runArrays(keyless));
+            else if (keyless.length > 0)
+              await ask(sql.ENQUEUE_MISSING, { ...runArrays(keyless), channel: null });
             return found;
           })
         : this.#takeKeys(keyed, (template, params) =>
             this.#asker.once(this.#asker.work, template, params),
           ),
     );
-    if (!isAtomic && keyless.length > 0) await this.#storeOnce(keyless);
+    if (!isAtomic && keyless.length > 0) await this.#storeOnce(keyless, false);
     return answersOf(runs, holders);
   }
 

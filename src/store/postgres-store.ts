@@ -59,7 +59,7 @@ export class PostgresStore implements store.Store {
     const channel = this.#channel;
     this.#asker = new PostgresAsker({ source, schema, clock, channel, onNotice, now });
     const wake = () => this.wake();
-    this.#enqueue = new PostgresEnqueue({ asker: this.#asker, source, clock, wake });
+    this.#enqueue = new PostgresEnqueue({ asker: this.#asker, source, clock, channel, wake });
   }
 
   get #channel(): string {

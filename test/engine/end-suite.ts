@@ -178,6 +178,25 @@ export function endSuite(test: WorldTest): void {
     expect(run.result).toBe('"done"');
   });
 
+  test("a handler that finishes although it heard of the cancel has completed", async ({
+    world,
+  }) => {
+    const { holdfast } = world.member();
+    const study = holdfast.job("study", {
+      run: async (_, { signal }) => {
+        await aborted(signal);
+        return "nearly done anyway";
+      },
+    });
+    await holdfast.start();
+    const { id } = await study.enqueue({});
+    await world.clock.advance(1_000);
+    await holdfast.runs.cancel(id);
+    const run = await world.ended(id);
+    expectEnded(run, "completed", 1);
+    expect(run.result).toBe('"nearly done anyway"');
+  });
+
   test("a cancel that the handler ignores is enforced after 30 s", async ({ world }) => {
     const member = world.member();
     const { holdfast, clock } = member;

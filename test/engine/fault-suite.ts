@@ -138,6 +138,9 @@ export function faultSuite(test: WorldTest): void {
       const enqueued = await study.enqueueMany([0, 0, 0]);
       for (const { id } of enqueued) expectEnded(await world.ended(id), "completed", 1);
       expect(starts).toHaveLength(3);
+      const answered = faults.of("markStarted").filter((call) => call.fault === undefined);
+      const marked = answered.flatMap(({ answer }) => answer ?? []);
+      expect(starts.sort()).toEqual(marked.map(({ id, fence }) => `${id} ${fence}`).sort());
     });
   }
 

@@ -170,6 +170,7 @@ export function leaseSuite(test: WorldTest): void {
     expectEnded(run, "completed", 2);
     expect(run.result).toBe('"in time"');
     expect(run.holder).toBe(other.holdfast.instanceId);
+    expect(heard(one, "run.completed")).toEqual([]);
     expect(heard(one, "run.lost")).toMatchObject([{ run: id, attempt: 1 }]);
   });
 
@@ -224,7 +225,7 @@ export function leaseSuite(test: WorldTest): void {
   test("an instance that gets its own lost run again stops the earlier execution first", async ({
     world,
   }) => {
-    const { holdfast, clock } = world.member();
+    const { holdfast, clock, faults } = world.member();
     const reaper = world.member();
     const log: string[] = [];
     const study = holdfast.job("study", {
@@ -242,6 +243,8 @@ export function leaseSuite(test: WorldTest): void {
     await untilRunning(world, id);
     clock.pause();
     await world.reached(id, ({ status }) => status === "pending");
+    // It hears of the work before it hears of its loss.
+    faults.fail("renew", "before", { times: 8 });
     clock.resume();
     const run = await world.ended(id);
     expectEnded(run, "completed", 2);
@@ -345,6 +348,48 @@ export function leaseSuite(test: WorldTest): void {
     expect(startedAt).toHaveLength(1);
   });
 
+  test("trust in a renewal counts from its sending, not from its answer", async ({ world }) => {
+    const { holdfast, clock, faults } = world.member();
+    const started: number[] = [];
+    const study = holdfast.job<number>("study", {
+      lease: "4s",
+      run: async (ms) => {
+        started.push(ms);
+        await clock.sleep(ms);
+      },
+    });
+    await holdfast.start({ worker: { concurrency: 1 } });
+    for (const { id } of await study.enqueueMany(Array.from({ length: 50 }, () => 1)))
+      await world.ended(id);
+    started.length = 0;
+    faults.keepBack("poll");
+    faults.keepBack("renew");
+    const enqueued = await study.enqueueMany([4_800, 2]);
+    // The first renewal is sent after a third of the lease and answered 0.9 s later; then silence.
+    await world.clock.advance(2_230);
+    faults.deliver("renew");
+    await world.clock.rest();
+    faults.keepBack("renew");
+    await world.clock.advance(5_000);
+    expect(started).toEqual([4_800]);
+    faults.deliver("poll");
+    faults.deliver("renew");
+    for (const { id } of enqueued) await world.ended(id);
+  });
+
+  test("an instance that cannot renew its own leases takes nothing over, not even from itself", async ({
+    world,
+  }) => {
+    const { holdfast, clock, faults } = world.member();
+    const study = holdfast.job("study", { lease: "3s", run: () => clock.sleep(20_000) });
+    await holdfast.start();
+    const { id } = await study.enqueue({});
+    await untilRunning(world, id);
+    faults.fail("renew", "before", { times: 40 });
+    expectEnded(await world.ended(id), "completed", 1);
+    expect(faults.of("reclaim").every(({ answer }) => answer?.length === 0)).toBe(true);
+  });
+
   test("a run whose loss is not to be repeated fails when its holder falls silent", async ({
     world,
   }) => {
@@ -410,6 +455,11 @@ export function leaseSuite(test: WorldTest): void {
     one.faults.deliver("markStarted");
     await world.clock.advance(LEASE_MS);
     expect(started).toEqual([]);
+    // And it is none the worse for it.
+    await world.clock.until(other.holdfast.stop());
+    const { id: next } = await one.holdfast.enqueue("once", {});
+    expectEnded(await world.ended(next, { withinMs: 5_000 }), "completed", 1);
+    expect(started).toEqual(["one"]);
   });
 
   test("a run that was claimed for its last attempt and never begun is not burnt", async ({

@@ -33,6 +33,24 @@ export function retrySuite(test: WorldTest): void {
     ]);
   });
 
+  test("a wait that is shorter than a poll is kept as well", async ({ world }) => {
+    const { holdfast } = world.member();
+    const startedAt: number[] = [];
+    const study = holdfast.job("study", {
+      retry: { attempts: 3, delay: 100, factor: 2, jitter: 0 },
+      run: () => {
+        startedAt.push(world.clock.wallMs());
+        throw new Error("again");
+      },
+    });
+    await holdfast.start();
+    await world.clock.advance(10_000);
+    const { id } = await study.enqueue({});
+    await world.ended(id);
+    const waits = startedAt.map((at, index) => at - (startedAt[index - 1] ?? at));
+    expect(waits.slice(1)).toEqual([100, 200]);
+  });
+
   test("a run that succeeds in the end is completed and shows no error", async ({ world }) => {
     const { holdfast } = world.member();
     const study = holdfast.job("study", {

@@ -211,7 +211,7 @@ export function stopSuite(test: WorldTest): void {
   });
 
   test("a stop does not wait for ever for a database that is gone", async ({ world }) => {
-    const { holdfast, faults } = world.member();
+    const { holdfast, faults, clock } = world.member();
     const study = holdfast.job("study", { run: (_, { signal }) => obedient(signal) });
     await holdfast.start();
     await study.enqueue({});
@@ -220,6 +220,7 @@ export function stopSuite(test: WorldTest): void {
     const stopAt = world.clock.wallMs();
     await world.clock.until(holdfast.stop({ grace: "5s" }));
     expect(world.clock.wallMs() - stopAt).toBeLessThanOrEqual(21_000);
+    expect(clock.timerCount).toBe(0);
     faults.clear();
     await world.clock.advance(120_000);
     expect(faults.calls).toEqual([]);
@@ -279,6 +280,21 @@ export function stopSuite(test: WorldTest): void {
     await world.clock.until(holdfast.stop());
     faults.deliver("run");
     await expect(waiting).rejects.toThrow(StoppedError);
+    expect(clock.timerCount).toBe(0);
+  });
+
+  test("a run that was just told that its time is over leaves no timer behind", async ({
+    world,
+  }) => {
+    const { holdfast, clock } = world.member();
+    const hasty = holdfast.job("hasty", {
+      timeout: "2s",
+      run: (_, { signal }) => obedient(signal),
+    });
+    await holdfast.start();
+    const { id } = await hasty.enqueue({});
+    await world.reached(id, ({ status, attempt }) => status === "pending" && attempt === 1);
+    await world.clock.until(holdfast.stop(), { withinMs: 500 });
     expect(clock.timerCount).toBe(0);
   });
 

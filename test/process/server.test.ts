@@ -1,14 +1,46 @@
 // A PostgreSQL server that is restarted under load, and whose sessions are cut: the workers go on by
 // themselves, nothing is lost and nothing is doubled.
 
+import net from "node:net";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type PostgresServer, startPostgres } from "../../scripts/postgres.mjs";
+import { StoreUnavailableError } from "../../src/core/errors.js";
+import { Holdfast } from "../../src/engine/holdfast.js";
 import { until } from "../support/until.js";
 import { allRuns, Crew, expectOneStartPerFence, newFolder, POSTGRES_URL } from "./crew.js";
 
 const TOTAL = 2_400;
 const BATCH = 10;
+
+test("a session that is cut the moment it begins is an error to its caller and nothing more", async () => {
+  const server = net.createServer((socket) => {
+    socket.on("error", () => undefined);
+    // Welcome and farewell in one packet, as it arrives when a server stops while somebody connects.
+    socket.once("data", () => socket.end(Buffer.concat([WELCOME, FAREWELL])));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as net.AddressInfo;
+  const logger = { debug() {}, info() {}, warn() {}, error() {} };
+  const holdfast = new Holdfast({ database: `postgres://x@127.0.0.1:${port}/x`, logger });
+  await expect(holdfast.runs.list()).rejects.toThrow(StoreUnavailableError);
+  await holdfast.stop();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+/** One message of the protocol: its kind, its length, its content. */
+function message(kind: string, content: Buffer): Buffer {
+  const length = Buffer.alloc(4);
+  length.writeInt32BE(content.length + 4);
+  return Buffer.concat([Buffer.from(kind), length, content]);
+}
+
+const WELCOME = Buffer.concat([
+  message("R", Buffer.alloc(4)),
+  message("K", Buffer.alloc(8, 1)),
+  message("Z", Buffer.from("I")),
+]);
+const FAREWELL = message("E", Buffer.from("SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0"));
 
 describe.skipIf(POSTGRES_URL === undefined)("with a server of its own", () => {
   let server: PostgresServer;

@@ -177,11 +177,15 @@ delayed as (
   insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect)
   select s.id, s.due_at, s.lane, s.policy, s.priority, 0, 0, 0, 0, 0, false
   from stored s cross join now where s.due_at > now.at
+),
+readied as (
+  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
+  select s.id, s.due_at - s.priority * 60000, s.lane, s.policy, 0, 0, 0, 0, 0, false
+  from stored s cross join now where s.due_at <= now.at
 )
-insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
-select s.id, s.due_at - s.priority * 60000, s.lane, s.policy, 0, 0, 0, 0, 0, false
-from stored s cross join now where s.due_at <= now.at`;
+select pg_notify(:channel::text, '') where :channel::text is not null`;
 
+// Others are told by the commit itself: a worker that waits hears of the run when its caller does.
 // No conflict clause: an id is made once, so a duplicate means that a statement was committed before
 // and its answer was lost; then the second form finds out what is missing. Without the clause it is
 // a fifth faster.
