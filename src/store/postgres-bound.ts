@@ -5,8 +5,10 @@
 
 import type { Clock } from "../core/ports.js";
 
-/** Runs that became ready with an earlier place wait for at most this long. */
+/** Runs that became ready with an earlier place wait for about this long. */
 const LOOK_BACK_EVERY_MS = 500;
+/** Looking back may take no more than a tenth of the time, however much lies behind. */
+const LOOK_BACK_SHARE = 10;
 /** Small claims look at everything: an urgent run is then never passed by. */
 const CLAIM_MIN = 100;
 
@@ -33,15 +35,17 @@ export class ClaimBound {
     readonly limit: number;
     readonly count: number;
     readonly head: string | null;
+    readonly tookMs: number;
   }): void {
-    const { appetite, low, limit, count, head } = params;
+    const { appetite, low, limit, count, head, tookMs } = params;
     if (head === null || count < limit || limit < CLAIM_MIN) {
       this.#bounds.delete(appetite);
       return;
     }
     const earlier = this.#bounds.get(appetite);
     const isContinued = earlier && low !== FROM_THE_START;
-    const untilMs = isContinued ? earlier.untilMs : this.#clock.monotonicMs() + LOOK_BACK_EVERY_MS;
+    const restMs = Math.max(LOOK_BACK_EVERY_MS, tookMs * LOOK_BACK_SHARE);
+    const untilMs = isContinued ? earlier.untilMs : this.#clock.monotonicMs() + restMs;
     this.#bounds.set(appetite, { low: head, untilMs });
   }
 }

@@ -151,6 +151,7 @@ export class PostgresStore implements store.Store {
     const limit = wantsSuspect ? Math.min(params.limit, 1) : params.limit;
     const appetite = `${wantsSuspect} ${queues} ${jobs}`;
     const low = this.#bound.low(appetite);
+    const sentMs = this.#clock.monotonicMs();
     const [row] = await this.#asker.attempt("exchange", link, exchangeText(params.settlements), {
       ...settlementArrays(onceEach(params.settlements)),
       holder,
@@ -170,7 +171,8 @@ export class PostgresStore implements store.Store {
     const claims = claimsOf(row);
     const count = claims.reduce((sum, { runs }) => sum + runs.length, 0);
     const head = row?.head === null || row?.head === undefined ? null : String(row.head);
-    if (limit > 0) this.#bound.saw({ appetite, low, limit, count, head });
+    const tookMs = this.#clock.monotonicMs() - sentMs;
+    if (limit > 0) this.#bound.saw({ appetite, low, limit, count, head, tookMs });
     if (count === limit || low === FROM_THE_START) return { claims, stale };
     const rest = await this.exchange({ ...params, settlements: [], limit: limit - count });
     return { claims: [...claims, ...rest.claims], stale };

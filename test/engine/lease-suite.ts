@@ -476,10 +476,12 @@ export function leaseSuite(test: WorldTest): void {
     const { id } = await once.enqueue({});
     await world.clock.advance(2_000);
     one.clock.pause();
+    const { leaseUntil } = await world.record(id);
     await other.holdfast.start();
     const run = await world.ended(id);
     expectEnded(run, "completed", 1);
     expect(run.result).toBe('"other"');
+    expect(pollsSince(other, leaseUntil as number)).toHaveLength(1);
   });
 
   test("a suspect runs alone: nothing starts beside it until it has settled", async ({ world }) => {

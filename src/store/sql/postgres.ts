@@ -109,10 +109,10 @@ head as materialized (
     and (:queues::text[] is null or l.queue = any(:queues::text[])) and q.paused_at is null
 ),
 taken as materialized (
-  select x.* from (select lane from head order by sort_at) l,
+  select x.* from (select lane, sort_at from head order by sort_at) l,
     lateral (
       select r.ctid as tid, r.* from {ready} r
-      where r.lane = l.lane and r.suspect = :suspect and r.sort_at >= :low::bigint
+      where r.lane = l.lane and r.suspect = :suspect and r.sort_at >= l.sort_at
       order by r.sort_at, r.id limit :limit for update skip locked) x
   limit :limit
 ),
