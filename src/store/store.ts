@@ -283,6 +283,6 @@ export interface Store {
 
   /** Calls back when another process may have made work. Answers with how to stop. */
   onWake(listener: WakeListener): () => void;
-  /** Tells other processes that there may be work; debounced, after commit. */
+  /** Tells other processes that there may be work; the caller sees to it that it is not too often. */
   wake(): void;
 }
