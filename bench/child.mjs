@@ -7,6 +7,7 @@ import { contestantNamed } from "./contestants.mjs";
 const MARK_EVERY = 500;
 const REPORT_MS = 5;
 const BATCH = 5000;
+const TICKS = 100;
 
 const stamp = () => Number(process.hrtime.bigint()) / 1e6;
 const inputsOf = (count, from = 0) =>
@@ -59,6 +60,23 @@ async function seed({ count, delayMs = 0 }) {
   for (let done = 0; done < count; done += BATCH) {
     await place.enqueueMany(inputsOf(Math.min(BATCH, count - done), done), delayMs);
   }
+}
+
+/** Ticks a second of a walk that begins anew whenever it leaves its span. */
+function rateOf({ walk, untilMs, ms }) {
+  const begin = stamp();
+  let count = 0;
+  while (stamp() - begin < ms) {
+    for (let index = 0; index < TICKS; index++) if (walk.next() >= untilMs) walk.restart();
+    count += TICKS;
+  }
+  return (count / (stamp() - begin)) * 1000;
+}
+
+function firstTickMs(params) {
+  const begin = stamp();
+  place.walk(params).next();
+  return stamp() - begin;
 }
 
 const actions = {
@@ -159,6 +177,22 @@ const actions = {
   /** The text, the values and the size of a claim, for EXPLAIN. */
   async claimStatement() {
     return place.claimStatement();
+  },
+
+  /** All cases run uncounted before the first one counts, so that no code is compiled for one case alone. */
+  async walkFor({ cases, warmMs, ms }) {
+    const walks = cases.map((one) => ({ walk: place.walk(one), untilMs: one.untilMs }));
+    for (const one of walks) rateOf({ ...one, ms: warmMs });
+    return walks.map((one) => rateOf({ ...one, ms }));
+  },
+
+  /** The first tick of all, then, with the code compiled, the first one in each zone. */
+  async firstTicks({ coldZone, warmZones, zones, warmMs, ...params }) {
+    const coldMs = firstTickMs({ ...params, timezone: coldZone });
+    const untilMs = Number.POSITIVE_INFINITY;
+    for (const timezone of warmZones)
+      rateOf({ walk: place.walk({ ...params, timezone }), untilMs, ms: warmMs });
+    return { coldMs, ms: zones.map((timezone) => firstTickMs({ ...params, timezone })) };
   },
 
   async notes() {

@@ -4,7 +4,7 @@
 /**
  * @typedef {object} Contestant
  * @property {string} name
- * @property {"postgres" | "redis" | "sqlite"} engine
+ * @property {"postgres" | "redis" | "sqlite" | "none"} engine
  * @property {string} file relative to this folder
  * @property {string} packageName whose version is reported
  * @property {string} settings what a reader has to know to judge the figure
@@ -67,6 +67,27 @@ export const contestants = [
     file: "contestants/raw-sqlite.mjs",
     packageName: "@photostructure/sqlite",
     settings: "hand-written SQL: the limit, not a product",
+  },
+  {
+    name: "holdfast-cron",
+    engine: "none",
+    file: "contestants/cron-holdfast.mjs",
+    packageName: "holdfast",
+    settings: "defaults",
+  },
+  {
+    name: "croner",
+    engine: "none",
+    file: "contestants/cron-croner.mjs",
+    packageName: "croner",
+    settings: "its best: see the file",
+  },
+  {
+    name: "cron-parser",
+    engine: "none",
+    file: "contestants/cron-parser.mjs",
+    packageName: "cron-parser",
+    settings: "its best: see the file",
   },
 ];
 

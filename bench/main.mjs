@@ -32,6 +32,7 @@ const FULL = {
   sqliteDrain: 50_000,
   pickups: 300,
   warm: 5000,
+  tickMs: 400,
 };
 const QUICK = {
   rounds: 3,
@@ -44,6 +45,7 @@ const QUICK = {
   sqliteDrain: 5_000,
   pickups: 60,
   warm: 2000,
+  tickMs: 100,
 };
 
 const options = readOptions();
@@ -64,7 +66,9 @@ async function main() {
   const wanted = pick(scenarios, options.only, "scenario").filter(
     (one) => options.only || !(options.quick && one.isHeavy),
   );
-  const present = pick(contestants, options.contestants, "contestant").filter(isPresent);
+  const present = pick(contestants, options.contestants, "contestant")
+    .filter((one) => wanted.some(({ engines }) => engines.includes(one.engine)))
+    .filter(isPresent);
 
   const begin = performance.now();
   const { engines, versions, stop } = await startEngines(present);
@@ -154,7 +158,7 @@ async function startEngines(present) {
   const { startPostgresServer, startRedisServer } = await import("./servers.mjs");
   const { postgresPlaces, redisPlaces, sqlitePlaces } = await import("./places.mjs");
   const { killAll } = await import("./processes.mjs");
-  const engines = {};
+  const engines = { none: {} };
   const versions = {};
   const closers = [];
   const needs = (engine) => present.some((one) => one.engine === engine);
@@ -306,7 +310,7 @@ function describe({ node, cpus, memoryGiB, postgres, redis, packages, sizes, sec
     .filter(Boolean)
     .join(" · ");
   return [
-    `${cpus}, ${memoryGiB} GiB · Node ${node} · ${servers}`,
+    [`${cpus}, ${memoryGiB} GiB`, `Node ${node}`, servers].filter(Boolean).join(" · "),
     Object.entries(packages)
       .map(([name, version]) => `${name} ${version}`)
       .join(" · "),

@@ -27,7 +27,7 @@ const SQL_START =
 /** Test helpers that may wait for real time. Each needs a reason beside it. */
 const MAY_WAIT: string[] = [
   // Gives promises and statements their turn between two steps of virtual time; waits for no time.
-  "test/support/virtual-clock.ts",
+  "src/testing/virtual-clock.ts",
   // Looks again and again at what other processes do, which nobody here can be told of.
   "test/support/until.ts",
 ];

@@ -3,6 +3,7 @@
 import { claimCost } from "./claim-cost.mjs";
 import { drainScenarios, sqliteDrainScenarios } from "./drain.mjs";
 import { enqueueScenarios, sqliteEnqueueScenarios } from "./enqueue.mjs";
+import { nextTickScenarios } from "./next-ticks.mjs";
 import { pickup } from "./pickup.mjs";
 import { takeover } from "./takeover.mjs";
 
@@ -14,4 +15,5 @@ export const scenarios = [
   takeover,
   ...sqliteEnqueueScenarios,
   ...sqliteDrainScenarios,
+  ...nextTickScenarios,
 ];

@@ -48,13 +48,16 @@ export async function withInstance<T>(
 export async function loadInstance(params: {
   readonly flags: CommonFlags;
   readonly shell: Shell;
+  /** False: schedules that vanished from the code are not paused. */
+  readonly mayPause?: boolean;
 }): Promise<Holdfast> {
-  const { flags, shell } = params;
+  const { flags, shell, mayPause = true } = params;
   const file = requireConfig(flags.config);
   setSurroundings({
     ...databaseOf(flags),
     folder: path.dirname(file),
     logger: loggerFor(shell),
+    mayPause,
   });
   return importConfig(file);
 }

@@ -80,3 +80,16 @@ function twoUnits({ value, per, large, small }: TwoUnits): string {
   const first = `${(value - rest) / per} ${large}`;
   return rest === 0 ? first : `${first} ${rest} ${small}`;
 }
+
+const UNITS: readonly (readonly [string, number])[] = [
+  ["d", 86_400_000],
+  ["h", 3_600_000],
+  ["m", 60_000],
+  ["s", 1_000],
+];
+
+/** The duration as one would write it in an option: "90s", "10m", "1500ms". */
+export function writeDuration(ms: number): string {
+  const [unit, unitMs] = UNITS.find(([, each]) => ms > 0 && ms % each === 0) ?? ["ms", 1];
+  return `${ms / unitMs}${unit}`;
+}

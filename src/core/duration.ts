@@ -4,7 +4,12 @@
 import { type DurationLimits, readDuration } from "./duration-text.js";
 import { ConfigurationError } from "./errors.js";
 
-export { type Duration, type DurationLimits, formatDuration } from "./duration-text.js";
+export {
+  type Duration,
+  type DurationLimits,
+  formatDuration,
+  writeDuration,
+} from "./duration-text.js";
 
 /** Whole milliseconds, or a `ConfigurationError` that names the field and shows a right value. */
 export function durationMs(value: unknown, field: string, limits?: DurationLimits): number {

@@ -166,6 +166,86 @@ export class RunNotFoundError extends HoldfastError {
   }
 }
 
+/** There is no schedule of that name: it never existed, or it was deleted. */
+export class ScheduleNotFoundError extends HoldfastError {
+  static {
+    named(ScheduleNotFoundError, "ScheduleNotFoundError");
+  }
+  readonly code = "SCHEDULE_NOT_FOUND";
+  constructor(
+    readonly schedule: string,
+    known: readonly string[] = [],
+  ) {
+    const meant = suggest(schedule, known);
+    const hint = meant === undefined ? "" : ` Did you mean ${quoteShort(meant)}?`;
+    super(`There is no schedule ${quoteShort(schedule)}.${hint}`);
+  }
+}
+
+/** A schedule of that name is already declared in this instance. */
+export class DuplicateScheduleError extends HoldfastError {
+  static {
+    named(DuplicateScheduleError, "DuplicateScheduleError");
+  }
+  readonly code = "SCHEDULE_DUPLICATE";
+  constructor(readonly schedule: string) {
+    super(
+      `A schedule named ${quoteShort(schedule)} is already declared; give this one another name.`,
+    );
+  }
+}
+
+/** The delivery already made a run with another input. */
+export class DeliveryConflictError extends HoldfastError {
+  static {
+    named(DeliveryConflictError, "DeliveryConflictError");
+  }
+  readonly code = "DELIVERY_CONFLICT";
+  constructor(
+    readonly deliveryId: string,
+    readonly runId: string,
+  ) {
+    super(
+      `Delivery ${quoteShort(deliveryId)} already made run ${runId} with another input. ` +
+        "Nothing was stored. Use another deliveryId for other work.",
+    );
+  }
+}
+
+/** A schedule has one backfill at a time. */
+export class BackfillRunningError extends HoldfastError {
+  static {
+    named(BackfillRunningError, "BackfillRunningError");
+  }
+  readonly code = "BACKFILL_RUNNING";
+  constructor(
+    readonly schedule: string,
+    readonly backfillId: string,
+  ) {
+    super(
+      `Schedule ${quoteShort(schedule)} is being backfilled (${backfillId}). Wait for it, or end it ` +
+        "with schedules.cancelBackfill().",
+    );
+  }
+}
+
+/** Schedules leave times out by this calendar. */
+export class CalendarInUseError extends HoldfastError {
+  static {
+    named(CalendarInUseError, "CalendarInUseError");
+  }
+  readonly code = "CALENDAR_IN_USE";
+  constructor(
+    readonly calendar: string,
+    readonly schedules: readonly string[],
+  ) {
+    super(
+      `Calendar ${quoteShort(calendar)} is used by ${listShort(schedules)}. Nothing was removed. ` +
+        "Take it out of these schedules first.",
+    );
+  }
+}
+
 /** The run had not ended when the caller's patience did; the run itself goes on. */
 export class WaitTimeoutError extends HoldfastError {
   static {
@@ -403,6 +483,11 @@ export const ERROR_CODES = [
   { code: "JOB_DUPLICATE", description: "A job of that name is already registered." },
   { code: "KEY_CONFLICT", description: "The key belongs to a run with another input." },
   { code: "RUN_NOT_FOUND", description: "There is no run of that id." },
+  { code: "SCHEDULE_NOT_FOUND", description: "There is no schedule of that name." },
+  { code: "SCHEDULE_DUPLICATE", description: "A schedule of that name is already declared." },
+  { code: "DELIVERY_CONFLICT", description: "The delivery made a run with another input." },
+  { code: "BACKFILL_RUNNING", description: "The schedule is being backfilled already." },
+  { code: "CALENDAR_IN_USE", description: "Schedules use the calendar; it was not removed." },
   { code: "WAIT_TIMEOUT", description: "The run had not ended when the caller stopped waiting." },
   { code: "STOPPED", description: "A verb was called after stop()." },
   { code: "STORE_UNAVAILABLE", description: "The database could not be reached." },

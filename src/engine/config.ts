@@ -24,6 +24,8 @@ export type HoldfastOptions = {
   readonly poll?: Duration;
   /** How long finished runs are kept. @default "30d" */
   readonly retention?: Duration;
+  /** How long the ledger of ticks is kept. @default "7d" */
+  readonly ledgerRetention?: Duration;
   /** Whether tables are made and brought up to date, only checked, or neither. @default "auto" */
   readonly migrate?: "auto" | "check" | "off";
   /** SQLite only: NORMAL is faster and may lose the last commits when the machine loses power. @default "FULL" */
@@ -55,6 +57,7 @@ export type Config = {
   readonly release: string | null;
   readonly pollMs: number;
   readonly keepMs: number;
+  readonly keepTicksMs: number;
   readonly migrate: "auto" | "check" | "off";
   readonly synchronous: "FULL" | "NORMAL";
   readonly logLevel: LogLevel;
@@ -72,6 +75,7 @@ const OPTIONS = [
   "release",
   "poll",
   "retention",
+  "ledgerRetention",
   "migrate",
   "synchronous",
   "logger",
@@ -111,6 +115,10 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
       () => retentionMs(options.retention, fromEnv("HOLDFAST_HISTORY_RETENTION_DAYS")),
       0,
     ),
+    keepTicksMs: read(
+      () => durationMs(options.ledgerRetention ?? "7d", "ledgerRetention", { min: 3_600_000 }),
+      0,
+    ),
     migrate: read(
       () => choice(options.migrate ?? "auto", ["auto", "check", "off"], "migrate"),
       "auto",
@@ -130,13 +138,15 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
   return config;
 }
 
+export type StartConfig = WorkerConfig & { readonly isScheduler: boolean };
+
 export type WorkerConfig = {
   readonly concurrency: number;
   readonly queues: readonly string[] | null;
   readonly jobs: readonly string[] | null;
 };
 
-export function readStart(options: StartOptions, config: Config): WorkerConfig {
+export function readStart(options: StartOptions, config: Config): StartConfig {
   const problems: Problem[] = [
     ...refuseUnknownMembers(options, ["worker", "scheduler"], "start()"),
   ];
@@ -164,9 +174,14 @@ export function readStart(options: StartOptions, config: Config): WorkerConfig {
     queues: names(queues, "start().worker.queues"),
     jobs: names(jobs, "start().worker.jobs"),
   };
+  const isScheduler = options.scheduler ?? config.isSchedulerEnabled;
+  if (typeof isScheduler !== "boolean")
+    problems.push({ field: "start().scheduler", message: "must be true or false" });
   if (problems.length > 0) throw new ConfigurationError(problems);
   // A worker that is off has nothing that it could run.
-  return worker === false ? { concurrency, queues: null, jobs: [] } : { concurrency, ...chosen };
+  return worker === false
+    ? { isScheduler, concurrency, queues: null, jobs: [] }
+    : { isScheduler, concurrency, ...chosen };
 }
 
 function retentionMs(option: Duration | undefined, days: string | undefined): number {

@@ -53,6 +53,12 @@ export class RunContext {
     return nominalAt === null ? null : new Date(nominalAt);
   }
 
+  /** How long after its tick the run was made; null where no schedule made it for a tick. */
+  get lateMs(): number | null {
+    const { nominalAt, createdAt } = this.#attempted.run;
+    return nominalAt === null ? null : Math.max(0, createdAt - nominalAt);
+  }
+
   /** The same for every attempt of this run: give it to receivers that can recognise a repeat. */
   get idempotencyKey(): string {
     return this.#attempted.run.id;

@@ -33,14 +33,15 @@ export function settlementOf(params: {
   readonly ranMs: number;
 }): Settlement {
   const { report, transition, ranMs } = params;
-  const { id, mode } = params.execution.run;
+  const { id, mode, schedule } = params.execution.run;
   const { fence } = params.execution.claim;
   const error = report.error === null ? null : JSON.stringify(report.error);
   if (transition.to === "pending") {
     const { to, end, delayMs, isRefund } = transition;
-    return { id, fence, mode, ranMs, error, to, end, delayMs, isRefund };
+    return { id, fence, mode, schedule, ranMs, error, to, end, delayMs, isRefund };
   }
-  return { id, fence, mode, ranMs, error, to: transition.to, result: report.result };
+  const { to } = transition;
+  return { id, fence, mode, schedule, ranMs, error, to, result: report.result };
 }
 
 export function isHandBack(transition: Transition): boolean {

@@ -7,20 +7,27 @@ import { systemChance, systemIds } from "../adapters/chance.js";
 import { systemClock } from "../adapters/clock.js";
 import { type Duration, durationMs } from "../core/duration.js";
 import { DuplicateJobError, StoppedError, UnknownJobError } from "../core/errors.js";
+import { describeFailure } from "../core/failure.js";
 import { defineJob, type JobDefinition, type JobOptions } from "../core/job.js";
+import { encodeInput } from "../core/json.js";
 import type { Ports } from "../core/ports.js";
 import { redactUrl } from "../core/redact.js";
-import type { StandardSchema } from "../core/schema.js";
+import type { ScheduleOptions } from "../core/schedule.js";
+import { type StandardSchema, validateInput } from "../core/schema.js";
 import { storeFor } from "../store/open.js";
 import type { Store } from "../store/store.js";
 import { type Emit, type Logger, lineLogger, logEvents, logs } from "../telemetry/log.js";
+import { Calendars } from "./calendars.js";
+import { CompiledSchedules } from "./compiled.js";
 import {
   type Config,
   type HoldfastOptions,
   readStart,
+  type StartConfig,
   type StartOptions,
-  type WorkerConfig,
 } from "./config.js";
+import { Declarations } from "./declarations.js";
+import type { PlannedChange } from "./declared.js";
 import { Enqueuer } from "./enqueuer.js";
 import type { Handler, RunnableJob } from "./execution.js";
 import {
@@ -36,7 +43,9 @@ import {
 import { Loop } from "./loop.js";
 import { mainThreadPulse } from "./pulse.js";
 import { Runs, Waiter } from "./runs.js";
+import { Schedules } from "./schedules.js";
 import { readConfigWithin, surroundings } from "./surroundings.js";
+import { tickOnce } from "./ticker.js";
 import { type StopReport, Worker } from "./worker.js";
 
 const STOP_GRACE = "25s";
@@ -55,6 +64,8 @@ export class Holdfast {
   /** `host:pid:boot-uuid`: names this object in leases, logs and history. */
   readonly instanceId: string;
   readonly runs: Runs;
+  readonly schedules: Schedules;
+  readonly calendars: Calendars;
   readonly #config: Config;
   readonly #ports: Ports;
   readonly #store: Store;
@@ -64,8 +75,14 @@ export class Holdfast {
   readonly #waiter: Waiter;
   readonly #definitions = new Map<string, JobDefinition>();
   readonly #runnable = new Map<string, RunnableJob>();
+  readonly #compiled = new CompiledSchedules();
+  readonly #declarations: Declarations;
+  /** Jobs that the database knows from this instance. */
+  readonly #announcedJobs = new Set<string>();
   #opening: Promise<Store> | null = null;
   #starting: Promise<Started> | null = null;
+  #isScheduler = false;
+  #reconciling: Promise<void> | null = null;
   #stopping: Promise<StopReport> | null = null;
 
   constructor(options: HoldfastOptions = {}, internals: Internals = {}) {
@@ -98,7 +115,36 @@ export class Holdfast {
     });
     const store = () => this.#opened("runs");
     this.#waiter = new Waiter({ store, clock });
-    this.runs = new Runs({ store, waiter: this.#waiter });
+    const onChanged = () => void this.#pollSoon();
+    this.runs = new Runs({ store, waiter: this.#waiter, ports: this.#ports, onChanged });
+    const { app, release } = this.#config;
+    const encode = (job: string, input: unknown) => this.#encode(job, input);
+    const ensureJob = (name: string) => this.#ensureJob(name);
+    this.#declarations = new Declarations({
+      ports: this.#ports,
+      app,
+      release,
+      mayPause: around.mayPause ?? true,
+      emit: this.#emit,
+      encode,
+      ensureJob,
+    });
+    this.schedules = new Schedules({
+      store: (verb) => this.#opened(verb),
+      ports: this.#ports,
+      compiled: this.#compiled,
+      encode,
+      ensureJob,
+      app,
+      reconcileOnce: () => this.#reconcileOnce(),
+      plan: async () => this.#declarations.plan(await this.#opened("schedules.plan")),
+      apply: () => this.#apply(),
+      onChanged,
+    });
+    this.calendars = new Calendars({
+      store: () => this.#opened("calendars"),
+      applyTo: (schedule, calendar) => this.schedules.applyCalendar(schedule, calendar),
+    });
   }
 
   /** Declares a job; its handler runs in every instance that starts a worker. */
@@ -117,6 +163,16 @@ export class Holdfast {
     if (options.run) this.#runnable.set(name, { ...definition, run: options.run });
     if (this.#starting) void this.#announceLate();
     return new Job<never, never>(definition, this.#sender());
+  }
+
+  /** Declares a schedule; a start with the scheduler on brings the database up to it. */
+  schedule<Input>(
+    name: string,
+    job: Job<Input, unknown>,
+    options: ScheduleOptions & { readonly input?: Input },
+  ): void {
+    this.#declarations.add(name, job.name, options);
+    if (this.#starting) void this.#declareLate(name);
   }
 
   /** Enqueues a job by name; one that this process did not declare is taken as it was announced. */
@@ -149,10 +205,13 @@ export class Holdfast {
   }
 
   /** An instance without jobs to run still polls: it promotes, reclaims and keeps itself known. */
-  async #begin(settings: WorkerConfig): Promise<Started> {
+  async #begin(settings: StartConfig): Promise<Started> {
     this.#refuseUnknownJobs(settings.jobs);
     const store = await this.#opened("start");
+    const { isScheduler } = settings;
+    this.#isScheduler = isScheduler;
     const holder = await this.#announce(store);
+    if (isScheduler) await this.#reconcileOnce();
     const { concurrency, queues } = settings;
     const jobs = settings.jobs === null ? this.#runnable : only(this.#runnable, settings.jobs);
     const worker = new Worker({
@@ -165,7 +224,10 @@ export class Holdfast {
       emit: this.#emit,
       listens: logs(this.#logger),
       logger: this.#logger,
-      onSettled: (ids) => this.#waiter.settled(ids),
+      onSettled: (settlements) => {
+        this.#waiter.settled(settlements.map(({ id }) => id));
+        loop.settled(settlements);
+      },
       onClaimed: () => loop.claimed(),
       onPostponed: (delayMs) => loop.pollWithin(delayMs),
     });
@@ -178,8 +240,19 @@ export class Holdfast {
       appetite: () => ({ jobs: [...jobs.keys()], queues }),
       pollMs: this.#config.pollMs,
       keepMs: this.#config.keepMs,
+      keepTicksMs: this.#config.keepTicksMs,
       emit: this.#emit,
+      tick: isScheduler ? (lastPolledAt) => tickOnce(ticker, lastPolledAt) : null,
+      lookAgain: () => this.#declarations.lookAgain(store),
     });
+    const ticker = {
+      store,
+      holder,
+      ports: this.#ports,
+      compiled: this.#compiled,
+      emit: this.#emit,
+      listens: logs(this.#logger),
+    };
     this.#emit("instance.started", {
       instance: this.instanceId,
       database: this.databaseLabel,
@@ -235,7 +308,72 @@ export class Holdfast {
       app,
       release,
       jobs: [...this.#definitions.values()],
+      schedules: this.#declarations.names,
+      isScheduler: this.#isScheduler,
+      pollMs: this.#config.pollMs,
     });
+  }
+
+  /** A schedule is stored with its job's name alone, so the database has to know the job. */
+  async #ensureJob(name: string): Promise<void> {
+    if (this.#announcedJobs.has(name)) return;
+    const definition = this.#definitions.get(name);
+    if (definition) await (await this.#opened("schedules")).announceJobs([definition]);
+    else await this.#announced(name);
+    this.#announcedJobs.add(name);
+  }
+
+  /** The caller's value as an enqueue would store it. */
+  async #encode(job: string, input: unknown): Promise<string> {
+    const schema = this.#definitions.get(job)?.schema;
+    if (schema) await validateInput(schema, input);
+    return encodeInput(input);
+  }
+
+  /** Once in a process; a failure is tried again by the next call. */
+  async #reconcileOnce(): Promise<void> {
+    if (this.#starting && !this.#isScheduler) return;
+    this.#reconciling ??= this.#reconcile();
+    this.#reconciling.catch(() => {
+      this.#reconciling = null;
+    });
+    await this.#reconciling;
+  }
+
+  async #reconcile(): Promise<void> {
+    if (this.#declarations.names.length === 0 && !this.#isScheduler) return;
+    const store = await this.#opened("schedules");
+    await this.#declarations.reconcileAll(store, { isForced: false });
+    if (this.#isScheduler) await this.#declarations.reportVanished(store);
+  }
+
+  async #apply(): Promise<readonly PlannedChange[]> {
+    const store = await this.#opened("schedules.apply");
+    const planned = await this.#declarations.plan(store);
+    await this.#declarations.reconcileAll(store, { isForced: true });
+    await this.#declarations.reportVanished(store);
+    void this.#pollSoon();
+    return planned;
+  }
+
+  /** A schedule that was declared after the start is reconciled at once. */
+  async #declareLate(name: string): Promise<void> {
+    const started = await this.#starting?.catch(() => null);
+    if (!started || this.#stopping) return;
+    try {
+      await this.#announce(this.#store);
+      if (!this.#isScheduler) return;
+      await this.#declarations.reconcileAll(this.#store, { isForced: false, only: name });
+      started.loop.pollWithin(1);
+    } catch (error) {
+      this.#emit("schedule.refused", { schedule: name, why: describeFailure(error).message });
+    }
+  }
+
+  async #pollSoon(): Promise<void> {
+    const started = await this.#starting?.catch(() => null);
+    started?.worker.wake();
+    started?.loop.pollWithin(1);
   }
 
   /** A job that was declared after the start is claimed from the next poll on. */

@@ -165,7 +165,7 @@ function uncheckedRun({ definition, input, options, id }: NewRunParams): NewRun 
     tags,
     queue: queue ?? definition.queue,
     priority: priority ?? definition.priority,
-    key: key === null ? null : { key, inputHash: hashOf(json) },
+    key: key === null ? null : { key, inputHash: inputHash(json) },
   };
 }
 
@@ -223,6 +223,6 @@ function instantMs(value: Date | string): number {
 }
 
 /** Equal inputs have equal hashes, whatever the order of their members. */
-function hashOf(inputJson: string): string {
+export function inputHash(inputJson: string): string {
   return createHash("sha256").update(canonicalJson(inputJson)).digest("base64url");
 }

@@ -5,10 +5,11 @@
 import { describeFailure } from "../core/failure.js";
 import { renewEveryMs } from "../core/lease.js";
 import type { Ports, Timer } from "../core/ports.js";
-import type { Appetite, PollAnswer, Store } from "../store/store.js";
+import type { Appetite, PollAnswer, Settlement, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import { beatOnce, enforceCancelsOnce, promoteOnce, reapOnce, tidyOnce } from "./passes.js";
 import type { Pulse } from "./pulse.js";
+import type { TickReport } from "./ticker.js";
 import type { Worker } from "./worker.js";
 
 const POLL_JITTER = 0.2;
@@ -16,6 +17,8 @@ const BACKOFF_MAX_MS = 10_000;
 const TIDY_EVERY_MS = 60 * 60_000;
 /** The first tidying waits until a fresh instance has settled in. */
 const TIDY_FIRST_MS = 60_000;
+/** How often declared schedules are compared with what live instances declare. */
+const LOOK_EVERY_MS = 60_000;
 /** After a renewal that failed; trust runs out meanwhile. */
 const BEAT_RETRY_MS = 250;
 
@@ -28,7 +31,12 @@ export type LoopParams = {
   readonly appetite: () => Appetite;
   readonly pollMs: number;
   readonly keepMs: number;
+  readonly keepTicksMs: number;
   readonly emit: Emit;
+  /** Fires what is due; null where the scheduler is off. */
+  readonly tick: ((lastPolledAt: number | null) => Promise<TickReport>) | null;
+  /** What is looked at once a minute where the scheduler is on. */
+  readonly lookAgain: () => Promise<void>;
 };
 
 export class Loop {
@@ -37,6 +45,7 @@ export class Loop {
   #isStopped = false;
   #pollFailures = 0;
   #isPolling = false;
+  #hasGated = false;
   #pollAtMs: number | null = null;
   #soonestMs = Number.POSITIVE_INFINITY;
   #isBeating = false;
@@ -51,13 +60,14 @@ export class Loop {
     const { store, worker } = this.#params;
     this.#stopListening = store.onWake(() => worker.wake());
     this.#set("tidy", TIDY_FIRST_MS, () => this.#tidy());
+    if (this.#params.tick) this.#set("look", LOOK_EVERY_MS, () => this.#look());
     void this.#poll();
   }
 
   /** No more polls; heartbeats go on, as runs may still be ending. */
   stopPolling(): void {
     this.#stopListening?.();
-    for (const name of ["poll", "tidy"]) this.#timers.get(name)?.cancel();
+    for (const name of ["poll", "tidy", "look"]) this.#timers.get(name)?.cancel();
     this.#isStopped = true;
   }
 
@@ -77,11 +87,12 @@ export class Loop {
       const answer = await this.#params.store.poll({
         ...this.#params.appetite(),
         holder: this.#params.holder,
+        isScheduler: this.#params.tick !== null,
       });
       if (this.#pollFailures > 0) this.#params.emit("store.recovered", { what: "poll" });
       this.#pollFailures = 0;
-      await this.#act(answer);
-      nextMs = this.#untilNextPoll(answer);
+      const hasMore = await this.#act(answer);
+      nextMs = hasMore ? 1 : this.#untilNextPoll(answer);
     } catch (error) {
       this.#pollFailures += 1;
       nextMs = Math.min(
@@ -116,10 +127,16 @@ export class Loop {
     this.#set("poll", waitMs, () => this.#poll());
   }
 
-  async #act(answer: PollAnswer): Promise<void> {
+  /** Whether something was left that the next poll should see to at once. */
+  async #act(answer: PollAnswer): Promise<boolean> {
     const { store, worker, ports, emit, pulse, holder } = this.#params;
     const isDisobeyed = worker.cancelRequested(answer.cancelRequested);
     worker.relieve();
+    this.#hasGated = answer.hasGated;
+    const report = answer.hasDueSchedule
+      ? await this.#params.tick?.(answer.lastPolledAt)
+      : undefined;
+    if (report) this.#hasGated ||= report.hasGated;
     if (answer.hasDue && (await promoteOnce(store)) > 0) worker.wake();
     if (answer.hasExpired) {
       // Our own leases first: one that expired but that nobody took may be renewed.
@@ -130,9 +147,17 @@ export class Loop {
         worker.wake();
       }
     }
-    if (isDisobeyed) await enforceCancelsOnce(store);
-    if (answer.hasReady) worker.wake();
+    if (isDisobeyed) await enforceCancelsOnce(store, ports.chance.next());
+    if (answer.hasReady || report?.hasReadied) worker.wake();
     if (answer.hasSuspect) worker.wakeForSuspect();
+    return report?.hasMore ?? false;
+  }
+
+  /** Runs have ended. One that waits for them, gated by its schedule, should not wait for a poll. */
+  settled(settlements: readonly Settlement[]): void {
+    if (!this.#hasGated) return;
+    const isAwaited = settlements.some(({ schedule, to }) => schedule !== null && to !== "pending");
+    if (isAwaited) this.pollWithin(1);
   }
 
   /** Jittered, so that instances that started together do not poll together for ever. */
@@ -176,9 +201,9 @@ export class Loop {
   }
 
   async #tidy(): Promise<void> {
-    const { store, keepMs, emit } = this.#params;
+    const { store, keepMs, keepTicksMs, emit } = this.#params;
     try {
-      await tidyOnce({ store, keepMs });
+      await tidyOnce({ store, keepMs, keepTicksMs });
     } catch (error) {
       emit("store.failed", {
         what: "tidy",
@@ -187,6 +212,17 @@ export class Loop {
       });
     }
     this.#set("tidy", TIDY_EVERY_MS, () => this.#tidy());
+  }
+
+  async #look(): Promise<void> {
+    const { lookAgain, emit } = this.#params;
+    try {
+      await lookAgain();
+    } catch (error) {
+      const retryInMs = LOOK_EVERY_MS;
+      emit("store.failed", { what: "schedules", error: describeFailure(error), retryInMs });
+    }
+    this.#set("look", LOOK_EVERY_MS, () => this.#look());
   }
 
   #set(name: string, delayMs: number, callback: () => unknown): void {

@@ -79,17 +79,19 @@ export async function reapOnce(params: {
 }
 
 /** Ends runs that were told to stop long ago and did not. */
-export async function enforceCancelsOnce(store: Store): Promise<number> {
-  return (await store.enforceCancels({ graceMs: CANCEL_GRACE_MS })).length;
+export async function enforceCancelsOnce(store: Store, chance: number): Promise<number> {
+  return (await store.enforceCancels({ graceMs: CANCEL_GRACE_MS, chance })).length;
 }
 
 /** Removes what is past its time. */
 export async function tidyOnce(params: {
   readonly store: Store;
   readonly keepMs: number;
+  readonly keepTicksMs: number;
 }): Promise<void> {
+  const { store, keepMs, keepTicksMs } = params;
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    const count = await params.store.prune({ keepMs: params.keepMs, limit: PRUNE_BATCH });
+    const count = await store.prune({ keepMs, keepTicksMs, limit: PRUNE_BATCH });
     if (count < PRUNE_BATCH) return;
   }
 }

@@ -9,10 +9,11 @@ import {
 } from "../core/errors.js";
 import type { StoredError } from "../core/failure.js";
 import { isUuid } from "../core/id.js";
-import type { Clock, Timer } from "../core/ports.js";
+import type { Clock, Ports, Timer } from "../core/ports.js";
 import { MODES, type Mode, RUN_STATUSES, type RunId, type RunStatus } from "../core/run.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { AttemptRecord, CancelAnswer, RetryAnswer, RunRecord, Store } from "../store/store.js";
+import { reviveUnderSchedule } from "./revive.js";
 
 export type Run = {
   readonly id: RunId;
@@ -55,6 +56,8 @@ export type RunAttempt = {
 export type RunListOptions = {
   readonly status?: RunStatus;
   readonly job?: string;
+  /** The name of the schedule that made them. */
+  readonly schedule?: string;
   readonly mode?: Mode;
   readonly tag?: string;
   /** Part of the input, or a whole key or id. */
@@ -69,15 +72,25 @@ export type RunPage = { readonly runs: readonly Run[]; readonly nextCursor: stri
 
 const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 1_000;
-const LIST_MEMBERS = ["status", "job", "mode", "tag", "text", "limit", "cursor"];
+const LIST_MEMBERS = ["status", "job", "schedule", "mode", "tag", "text", "limit", "cursor"];
 
 export class Runs {
   readonly #store: () => Promise<Store>;
   readonly #waiter: Waiter;
+  readonly #ports: Ports;
+  readonly #onChanged: () => void;
 
-  constructor(params: { readonly store: () => Promise<Store>; readonly waiter: Waiter }) {
+  constructor(params: {
+    readonly store: () => Promise<Store>;
+    readonly waiter: Waiter;
+    readonly ports: Ports;
+    /** A run that was cancelled or revived may free another one, or be due itself. */
+    readonly onChanged: () => void;
+  }) {
     this.#store = params.store;
     this.#waiter = params.waiter;
+    this.#ports = params.ports;
+    this.#onChanged = params.onChanged;
   }
 
   async get(id: RunId): Promise<Run | null> {
@@ -104,12 +117,13 @@ export class Runs {
     if (mode !== undefined && !MODES.includes(mode))
       problems.push({ field: "mode", message: `must be one of ${MODES.join(", ")}` });
     if (problems.length > 0) throw new ConfigurationError(problems);
-    const { job, tag, text } = options;
+    const { job, schedule, tag, text } = options;
     const records = await (await this.#store()).runs({
       limit: limit + 1,
       ...(status === undefined ? {} : { status }),
       ...(mode === undefined ? {} : { mode }),
       ...(job === undefined ? {} : { job }),
+      ...(schedule === undefined ? {} : { schedule }),
       ...(tag === undefined ? {} : { tag }),
       ...(text === undefined ? {} : { text }),
       ...(cursor === undefined ? {} : { before: cursor.toLowerCase() }),
@@ -135,15 +149,26 @@ export class Runs {
 
   /** A pending run at once; a running one is told to stop and is cancelled when it does. */
   async cancel(id: RunId): Promise<CancelAnswer> {
-    return isUuid(id) ? (await this.#store()).cancel({ id: id.toLowerCase() }) : "not_found";
+    if (!isUuid(id)) return "not_found";
+    const store = await this.#store();
+    const answer = await store.cancel({ id: id.toLowerCase(), chance: this.#ports.chance.next() });
+    this.#onChanged();
+    return answer;
   }
 
   /** One attempt more for a failed or cancelled run. */
   async retry(id: RunId): Promise<RetryAnswer> {
     if (!isUuid(id)) return "not_found";
     const store = await this.#store();
-    const answer = await store.retry({ id: id.toLowerCase() });
-    if (answer === "pending") store.wake();
+    const run = await store.run(id.toLowerCase());
+    const answer =
+      run?.schedule == null
+        ? await store.retry({ id: id.toLowerCase() })
+        : await reviveUnderSchedule({ store, run, schedule: run.schedule, ports: this.#ports });
+    if (answer === "pending") {
+      store.wake();
+      this.#onChanged();
+    }
     return answer;
   }
 

@@ -17,6 +17,8 @@ export type Surroundings = {
   readonly migrate?: "auto" | "check";
   /** False: commands that only look never make a database. */
   readonly mayCreate?: boolean;
+  /** False: schedules that vanished from the code are not paused, as in development. */
+  readonly mayPause?: boolean;
 };
 
 const KEY = Symbol.for("holdfast.surroundings");

@@ -47,7 +47,7 @@ export type WorkerParams = {
   readonly listens: (name: EventName) => boolean;
   readonly logger: Logger;
   /** Called when a run that this instance held has reached the database. */
-  readonly onSettled: (ids: readonly RunId[]) => void;
+  readonly onSettled: (settlements: readonly Settlement[]) => void;
   /** Called when there is something to renew that was not there before. */
   readonly onClaimed: () => void;
   /** Called when a run was put off by this much and has reached the database. */
@@ -292,6 +292,7 @@ export class Worker {
         wantsSuspect,
         queues,
         jobs: [...jobs.keys()],
+        chance: this.#params.ports.chance.next(),
       });
       this.#asked -= limit;
       this.#recovered();
@@ -312,7 +313,7 @@ export class Worker {
   #settled(settlements: readonly Settlement[], { stale }: ExchangeAnswer): void {
     for (const { id, fence } of stale) this.#params.emit("run.stale", { run: id, fence });
     if (settlements.length === 0) return;
-    this.#params.onSettled(settlements.map(({ id }) => id));
+    this.#params.onSettled(settlements);
     for (const settlement of settlements) {
       // Renewed until now: while its settlement travelled, the run was still ours.
       this.#leases.letGo(settlement.fence);

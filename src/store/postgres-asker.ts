@@ -107,6 +107,15 @@ export class PostgresAsker {
     }
   }
 
+  /** One try of a transaction, its failure in the words of the store. */
+  async described<T>(what: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw describe(what, error, { wasUnknown: false });
+    }
+  }
+
   /** For reads and for statements that change nothing more when they are repeated. */
   repeat(what: string, template: string, params: object): Promise<Row[]> {
     return this.patiently(what, () => this.once(this.work, template, params as Row));

@@ -34,6 +34,26 @@ type DaysParams = {
   readonly query: Query;
 };
 
+/** Drops the days of the ledger that are older than `keepMs`; answers how many. */
+export async function dropTickDays(params: DaysParams, keepMs: number): Promise<number> {
+  const since = params.now - keepMs;
+  const today = Math.floor(since / DAY_MS);
+  const known = [...(await knownDays(params))].filter((name) => name.startsWith("tick_day_"));
+  const old = known.map((name) => Number(name.slice("tick_day_".length))).filter((n) => n < today);
+  if (old.length === 0) return 0;
+  return withLink(params, async (link) => {
+    let dropped = 0;
+    for (const number of old.sort((a, b) => a - b)) {
+      const day = dayOf("tick", number);
+      const statements = sql.dropTickDay(day, since);
+      const answer = await change({ ...params, link, day, isToBeKnown: false }, statements);
+      if (answer === "locked") return dropped;
+      if (answer === "done") dropped += 1;
+    }
+    return dropped;
+  });
+}
+
 /** Makes today and the days after it, where they are missing. */
 export async function makeDays(params: DaysParams): Promise<void> {
   const known = await knownDays(params);
@@ -56,7 +76,8 @@ export function firstDays({ now, dialect }: Pick<DaysParams, "now" | "dialect">)
 export async function dropDays(params: DaysParams, keepMs: number): Promise<number> {
   const since = params.now - keepMs;
   const known = await knownDays(params);
-  const numbers = [...known].map((name) => Number(/_day_(\d+)$/.exec(name)?.[1] ?? Number.NaN));
+  const runDays = [...known].filter((name) => !name.startsWith("tick_"));
+  const numbers = runDays.map((name) => Number(/_day_(\d+)$/.exec(name)?.[1] ?? Number.NaN));
   const old = numbers.filter((number) => number < Math.floor(since / DAY_MS));
   if (old.length === 0) return 0;
   return withLink(params, async (link) => {
@@ -149,18 +170,14 @@ function ask({ dialect, query }: DaysParams, template: string, values: Row): Pro
 
 function daysAhead(now: number): sql.Day[] {
   const today = Math.floor(now / DAY_MS);
-  return PARTITIONED.flatMap((table) =>
+  return ([...PARTITIONED, "tick"] as const).flatMap((table) =>
     Array.from({ length: DAYS_AHEAD }, (_, ahead) => dayOf(table, today + ahead)),
   );
 }
 
 function dayOf(table: sql.Day["table"], number: number): sql.Day {
-  return {
-    table,
-    name: `${table}_day_${number}`,
-    from: firstIdOf(number),
-    to: firstIdOf(number + 1),
-  };
+  const edge = table === "tick" ? (day: number) => String(day * DAY_MS) : firstIdOf;
+  return { table, name: `${table}_day_${number}`, from: edge(number), to: edge(number + 1) };
 }
 
 /** The smallest UUIDv7 of a day. */

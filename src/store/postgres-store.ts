@@ -9,9 +9,10 @@ import { checkPool, LinkFailure, type PostgresSource, type Row, unavailable } fr
 import { columnsOf } from "./postgres-array.js";
 import { PostgresAsker } from "./postgres-asker.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
-import { dropDays, makeDays } from "./postgres-days.js";
+import { dropDays, dropTickDays, makeDays } from "./postgres-days.js";
 import { PostgresEnqueue } from "./postgres-enqueue.js";
 import { createSchema, schemaVersion } from "./postgres-migrate.js";
+import { PostgresSchedules } from "./postgres-schedules.js";
 import {
   isSameEnd,
   statusOf,
@@ -22,6 +23,7 @@ import {
   toSettlementRow,
 } from "./record.js";
 import * as sql from "./sql/postgres.js";
+import { PRUNE_SCHEDULES } from "./sql/postgres-schedules.js";
 import { SCHEMA_VERSION } from "./sql/postgres-schema.js";
 import type * as store from "./store.js";
 
@@ -44,6 +46,7 @@ export class PostgresStore implements store.Store {
   readonly #migrate: "auto" | "check" | "off";
   readonly #asker: PostgresAsker;
   readonly #enqueue: PostgresEnqueue;
+  readonly #schedules: PostgresSchedules;
   readonly #bound: ClaimBound;
   readonly #listeners = new Set<store.WakeListener>();
 
@@ -59,7 +62,10 @@ export class PostgresStore implements store.Store {
     const channel = this.#channel;
     this.#asker = new PostgresAsker({ source, schema, clock, channel, onNotice, now });
     const wake = () => this.wake();
-    this.#enqueue = new PostgresEnqueue({ asker: this.#asker, source, clock, channel, wake });
+    const asker = this.#asker;
+    const enqueue = new PostgresEnqueue({ asker, source, clock, channel, wake });
+    this.#enqueue = enqueue;
+    this.#schedules = new PostgresSchedules({ asker, source, clock, channel, enqueue });
   }
 
   get #channel(): string {
@@ -96,9 +102,9 @@ export class PostgresStore implements store.Store {
     return this.#asker.close();
   }
 
-  async announce(params: store.InstanceAnnouncement): Promise<number> {
+  async announceJobs(jobs: readonly store.JobAnnouncement[]): Promise<void> {
     await Promise.all(
-      params.jobs.map(async ({ name, queue, priority, version, policy }) => {
+      jobs.map(async ({ name, queue, priority, version, policy }) => {
         const [id] = await Promise.all([
           this.#enqueue.policy(policy),
           this.#enqueue.lane(queue, name),
@@ -112,17 +118,20 @@ export class PostgresStore implements store.Store {
         });
       }),
     );
+  }
+
+  async announce(params: store.InstanceAnnouncement): Promise<number> {
+    await this.announceJobs(params.jobs);
     const [row] = await this.#asker.repeat("announce", sql.ANNOUNCE_INSTANCE, {
       instanceId: params.instanceId,
       app: params.app,
       release: params.release,
       jobs: JSON.stringify(params.jobs.map((job) => job.name)),
+      schedules: JSON.stringify(params.schedules),
+      isScheduler: params.isScheduler,
+      pollMs: params.pollMs,
     });
     return Number(row?.no);
-  }
-
-  async announcedJob(name: string): Promise<store.JobAnnouncement | null> {
-    return (await this.announcedJobs()).find((job) => job.name === name) ?? null;
   }
 
   async announcedJobs(): Promise<readonly store.JobAnnouncement[]> {
@@ -162,6 +171,7 @@ export class PostgresStore implements store.Store {
       low,
       shard: holder * 2 + (link === this.#asker.beat ? 1 : 0),
       suspect: wantsSuspect,
+      chance: params.chance,
     });
     const unapplied = ((row?.unapplied ?? []) as [string, number][]).map(([id, fence]) => ({
       id,
@@ -231,7 +241,7 @@ export class PostgresStore implements store.Store {
     return rows.map((row) => ({ id: String(row.id), fence: Number(row.fence) }));
   }
 
-  async poll(params: store.Appetite & { readonly holder: number }): Promise<store.PollAnswer> {
+  async poll(params: store.PollParams): Promise<store.PollAnswer> {
     const [row = {}] = await this.#asker.attempt("poll", this.#asker.beat, sql.POLL, params);
     return {
       now: Number(row.now),
@@ -239,6 +249,9 @@ export class PostgresStore implements store.Store {
       hasSuspect: row.hasSuspect === true,
       hasDue: row.hasDue === true,
       hasExpired: row.hasExpired === true,
+      hasDueSchedule: row.hasDueSchedule === true,
+      hasGated: row.hasGated === true,
+      lastPolledAt: row.lastPolledAt === null ? null : Number(row.lastPolledAt),
       cancelRequested: (row.cancelRequested ?? []) as RunId[],
       nextWakeAt: row.nextWakeAt === null ? null : Number(row.nextWakeAt),
     };
@@ -265,7 +278,10 @@ export class PostgresStore implements store.Store {
     }));
   }
 
-  async enforceCancels(params: { readonly graceMs: number }): Promise<readonly store.Grant[]> {
+  async enforceCancels(params: {
+    readonly graceMs: number;
+    readonly chance: number;
+  }): Promise<readonly store.Grant[]> {
     const rows = await this.#asker.attempt(
       "enforceCancels",
       this.#asker.beat,
@@ -275,9 +291,12 @@ export class PostgresStore implements store.Store {
     return rows.map((row) => ({ id: String(row.id), fence: Number(row.fence) }));
   }
 
-  async cancel({ id }: { readonly id: RunId }): Promise<store.CancelAnswer> {
+  async cancel(params: {
+    readonly id: RunId;
+    readonly chance: number;
+  }): Promise<store.CancelAnswer> {
     return this.#untilSettled(async () => {
-      const [row = {}] = await this.#asker.repeat("cancel", sql.CANCEL, { id });
+      const [row = {}] = await this.#asker.repeat("cancel", sql.CANCEL, params);
       if (row.cancelled) return "cancelled";
       if (row.requested) return "requested";
       if (row.terminal) return "already_terminal";
@@ -307,6 +326,7 @@ export class PostgresStore implements store.Store {
     const rows = await this.#asker.repeat("runs", sql.LIST_RUNS[filter.status ?? "any"], {
       before: filter.before ?? null,
       job: filter.job ?? null,
+      schedule: filter.schedule ?? null,
       mode: filter.mode === undefined ? null : MODES.indexOf(filter.mode),
       tag: filter.tag ?? null,
       text: filter.text ?? null,
@@ -330,21 +350,47 @@ export class PostgresStore implements store.Store {
   }
 
   /** History goes by whole days, so `limit` bounds only what is removed row by row. */
-  async prune({
-    keepMs,
-    limit,
-  }: {
+  async prune(params: {
     readonly keepMs: number;
+    readonly keepTicksMs: number;
     readonly limit: number;
   }): Promise<number> {
+    const { keepMs, keepTicksMs, limit } = params;
     const dropped = await this.#asker.patiently("prune", async () => {
       const days = await this.#days();
       await makeDays(days);
-      return dropDays(days, keepMs);
+      return (await dropDays(days, keepMs)) + (await dropTickDays(days, keepTicksMs));
     });
     const [row] = await this.#asker.repeat("prune", sql.PRUNE, { keepMs, limit });
-    return dropped + Number(row?.pruned ?? 0);
+    const [more] = await this.#asker.repeat("prune", PRUNE_SCHEDULES, params);
+    return dropped + Number(row?.pruned ?? 0) + Number(more?.pruned ?? 0);
   }
+
+  // What schedules need is in a file of its own.
+  dueSchedules: store.Store["dueSchedules"] = (params) => this.#schedules.dueSchedules(params);
+  scheduleStates: store.Store["scheduleStates"] = (params) =>
+    this.#schedules.scheduleStates(params);
+  writeSchedules: store.Store["writeSchedules"] = (params) =>
+    this.#schedules.writeSchedules(params);
+  createSchedule: store.Store["createSchedule"] = (params) =>
+    this.#schedules.createSchedule(params);
+  schedules: store.Store["schedules"] = (params) => this.#schedules.schedules(params);
+  ticks: store.Store["ticks"] = (params) => this.#schedules.ticks(params);
+  scheduleVersions: store.Store["scheduleVersions"] = (params) =>
+    this.#schedules.scheduleVersions(params);
+  delivery: store.Store["delivery"] = (params) => this.#schedules.delivery(params);
+  completedTicks: store.Store["completedTicks"] = (params) =>
+    this.#schedules.completedTicks(params);
+  backfills: store.Store["backfills"] = (params) => this.#schedules.backfills(params);
+  seenDefinitions: store.Store["seenDefinitions"] = (params) =>
+    this.#schedules.seenDefinitions(params);
+  declaredNames: store.Store["declaredNames"] = (params) => this.#schedules.declaredNames(params);
+  schedulesByTzdata: store.Store["schedulesByTzdata"] = (params) =>
+    this.#schedules.schedulesByTzdata(params);
+  putCalendar: store.Store["putCalendar"] = (params) => this.#schedules.putCalendar(params);
+  removeCalendar: store.Store["removeCalendar"] = (params) =>
+    this.#schedules.removeCalendar(params);
+  calendars: store.Store["calendars"] = () => this.#schedules.calendars();
 
   onWake(listener: store.WakeListener): () => void {
     this.#listeners.add(listener);
@@ -391,6 +437,7 @@ function claimsOf(row: Row | undefined): readonly store.Claim[] {
 
 function exchangeText(settlements: readonly store.Settlement[]): string {
   if (settlements.length === 0) return sql.CLAIM;
+  if (settlements.some(({ schedule }) => schedule !== null)) return sql.SETTLE_SCHEDULED_AND_CLAIM;
   return settlements.every(({ to }) => to !== "pending")
     ? sql.FINISH_AND_CLAIM
     : sql.SETTLE_AND_CLAIM;
@@ -409,5 +456,6 @@ function settlementArrays(settlements: readonly store.Settlement[]): Row {
     refunds: plain("refund"),
     results: texts("result"),
     errors: texts("error"),
+    schedules: plain("schedule"),
   };
 }

@@ -94,7 +94,17 @@ type ClaimRow = Omit<Claim, "policy" | "runs"> & {
   readonly laters: number;
   readonly extraAttempts: number;
   readonly runs:
-    | readonly [string, string, number, number, number, number, number, number | null][]
+    | readonly [
+        string,
+        string,
+        number,
+        number,
+        number,
+        number,
+        number,
+        number | null,
+        number | null,
+      ][]
     | null;
 };
 
@@ -109,7 +119,7 @@ export function toClaim(row: ClaimRow): Claim {
     leaseMs: row.leaseMs,
     isSuspect: row.isSuspect,
     runs: (row.runs ?? []).map(
-      ([id, input, mode, version, priority, createdAt, dueAt, nominalAt]) => ({
+      ([id, input, mode, version, priority, createdAt, dueAt, nominalAt, schedule]) => ({
         id,
         input,
         mode: MODES[mode] as Mode,
@@ -118,6 +128,7 @@ export function toClaim(row: ClaimRow): Claim {
         createdAt,
         dueAt,
         nominalAt,
+        schedule,
         refunds,
         laters,
         extraAttempts,
@@ -136,16 +147,17 @@ export function wholeDelayMs(delayMs: number): number {
 
 /** A settlement as the statements take it: -1 is "pending again". */
 export function toSettlementRow(settlement: Settlement): Row {
-  const { id, fence } = settlement;
+  const { id, fence, schedule } = settlement;
   const mode = modeCode(settlement.mode);
   const ranMs = Math.max(0, Math.round(settlement.ranMs));
   if (settlement.to !== "pending") {
     const { result, error } = settlement;
-    return { id, fence, status: statusCode(settlement.to), mode, ranMs, result, error };
+    return { id, fence, schedule, status: statusCode(settlement.to), mode, ranMs, result, error };
   }
   return {
     id,
     fence,
+    schedule,
     status: -1,
     mode,
     ranMs,

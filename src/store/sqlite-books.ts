@@ -35,18 +35,21 @@ export type LeaseRow = {
 /** A run that goes back to pending: id, delay, then its counters and whether it is a suspect. */
 export type Pending = readonly [RunId, number, number, number, number, number, number, 0 | 1];
 
+/** What a run brings along that its lease does not know. */
+export type Origin = { readonly mode: number; readonly schedule: number | null };
+
 /** Collects what the settlements of one transaction write, so that it is written in few statements. */
 export class Books {
   readonly #finished: (number | string | null)[][] = [];
   readonly #counts = new Map<string, { key: number[]; runs: number; ranMs: number }>();
   readonly #attempts: (number | string | null)[][] = [];
   readonly #pending: Pending[] = [];
+  readonly #ends: [number, RunId, 0 | 1][] = [];
 
   finish(
     lease: LeaseRow,
-    run: {
+    run: Origin & {
       id: RunId;
-      mode: number;
       status: number;
       ranMs: number;
       result?: string | null;
@@ -69,6 +72,12 @@ export class Books {
     const key = [lease.lane, mode, status];
     const count = this.#counts.get(key.join()) ?? { key, runs: 0, ranMs: 0 };
     this.#counts.set(key.join(), { key, runs: count.runs + 1, ranMs: count.ranMs + ranMs });
+    this.end(run);
+  }
+
+  /** The end of a schedule's run may set its next tick. */
+  end({ id, schedule, status }: { id: RunId; schedule: number | null; status: number }): void {
+    if (schedule !== null) this.#ends.push([schedule, id, status === statusCode("failed") ? 1 : 0]);
   }
 
   again(
@@ -89,18 +98,19 @@ export class Books {
   }
 
   settle(lease: LeaseRow, settlement: store.Settlement, isCancelled: boolean): void {
-    const { id, error } = settlement;
+    const { id, error, schedule } = settlement;
     const mode = modeCode(settlement.mode);
     const ranMs = Math.max(0, Math.round(settlement.ranMs));
     // Whoever asked for a cancel gets it, unless the run completed.
     if (isCancelled && settlement.to !== "completed") {
-      this.finish(lease, { id, mode, ranMs, error, status: statusCode("cancelled") });
+      this.finish(lease, { id, mode, schedule, ranMs, error, status: statusCode("cancelled") });
       return;
     }
     if (settlement.to !== "pending") {
       this.finish(lease, {
         id,
         mode,
+        schedule,
         ranMs,
         error,
         status: statusCode(settlement.to),
@@ -136,6 +146,7 @@ export class Books {
       counted: [...this.#counts.values()].map(({ key, runs, ranMs }) => [...key, runs, ranMs]),
       attempts: this.#attempts,
       pending: this.#pending,
+      ends: this.#ends,
     };
   }
 }
@@ -147,10 +158,10 @@ export function isOverItsTime(lease: LeaseRow): boolean {
 
 /** Where a run goes whose lease ran out: the same rules as in RECLAIM of sql/postgres.ts. */
 export function judgeLoss(
-  params: { lease: LeaseRow & Row; id: RunId; mode: number; now: number; random: () => number },
+  params: { lease: LeaseRow & Row; id: RunId; origin: Origin; now: number; random: () => number },
   books: Books,
 ): store.Reclaimed["to"] {
-  const { lease, id, mode, now, random } = params;
+  const { lease, id, origin, now, random } = params;
   const { attempt, losses, refunds, laters, extra } = lease;
   const ranMs = now - lease.claimed_at;
   const isOverTime = isOverItsTime(lease);
@@ -159,7 +170,7 @@ export function judgeLoss(
   const isFinal = attempt >= Number(lease.attempts) + extra || (lease.on_lost === 1 && !isOverTime);
   const hasBegun = (JSON.parse(lease.started) as RunId[]).includes(id);
   if (JSON.parse(lease.cancels ?? "{}")[id] !== undefined) {
-    books.finish(lease, { id, mode, ranMs, error, status: statusCode("cancelled") });
+    books.finish(lease, { id, ...origin, ranMs, error, status: statusCode("cancelled") });
     return "cancelled";
   }
   if (isFinal && !isOverTime && !hasBegun && refunds < REFUNDS_MAX) {
@@ -172,7 +183,7 @@ export function judgeLoss(
     return "pending";
   }
   if (isFinal) {
-    books.finish(lease, { id, mode, ranMs, error, status: statusCode("failed") });
+    books.finish(lease, { id, ...origin, ranMs, error, status: statusCode("failed") });
     return "failed";
   }
   const retry = {

@@ -1,11 +1,22 @@
 // Leases on SQLite, inside of a write transaction: claiming, settling, and what is left of a lease.
 
 import type { RunId } from "../core/run.js";
-import { isSameEnd, toClaim } from "./record.js";
+import { isSameEnd, statusCode, toClaim } from "./record.js";
 import * as sql from "./sql/sqlite.js";
-import type { SqliteFile } from "./sqlite.js";
-import { Books, type LeaseRow } from "./sqlite-books.js";
+import { END_SCHEDULE_RUNS, GATE_REVIVED } from "./sql/sqlite-schedule-changes.js";
+import type { Row, SqliteFile } from "./sqlite.js";
+import {
+  Books,
+  ENDED_CANCELLED,
+  ENDED_FAILED,
+  type LeaseRow,
+  type Origin,
+  type Pending,
+} from "./sqlite-books.js";
 import type * as store from "./store.js";
+
+/** Spreads one draw over a batch: multiples of the golden ratio lie as far apart as can be. */
+export const CHANCE_STEP = 0.618034;
 
 export class SqliteLeases {
   readonly #file: SqliteFile;
@@ -14,7 +25,10 @@ export class SqliteLeases {
     this.#file = file;
   }
 
-  settle(settlements: readonly store.Settlement[], now: number): store.Grant[] {
+  settle(
+    { settlements, chance }: Pick<store.ExchangeParams, "settlements" | "chance">,
+    now: number,
+  ): store.Grant[] {
     const leases = this.leases(settlements.map(({ fence }) => fence));
     const books = new Books();
     const stale: store.Grant[] = [];
@@ -33,7 +47,7 @@ export class SqliteLeases {
     for (const [fence, ids] of settled) {
       this.shrink(fence, [...(leases.get(fence)?.members ?? [])], ids);
     }
-    this.enter(books, now);
+    this.enter(books, { now, chance });
     return stale;
   }
 
@@ -111,14 +125,15 @@ export class SqliteLeases {
       .map((row) => toClaim(JSON.parse(String(row.claim)) as Parameters<typeof toClaim>[0]));
   }
 
-  modesOf(ids: string): Map<RunId, number> {
-    return new Map(
-      this.#file.all(sql.MODES_OF, { ids }).map((row) => [String(row.id), Number(row.mode)]),
-    );
+  /** `ids` is JSON. */
+  originsOf(ids: string): (id: RunId) => Origin {
+    const rows = this.#file.all(sql.ORIGINS_OF, { ids }) as (Origin & Row)[];
+    const origins = new Map(rows.map(({ id, mode, schedule }) => [id, { mode, schedule }]));
+    return (id) => origins.get(id) ?? { mode: 0, schedule: null };
   }
 
-  enter(books: Books, now: number): void {
-    const { finished, counted, attempts, pending } = books.rows();
+  enter(books: Books, { now, chance }: { readonly now: number; readonly chance: number }): void {
+    const { finished, counted, attempts, pending, ends } = books.rows();
     if (finished.length > 0) {
       this.#file.run(sql.INSERT_OUTCOMES, { rows: JSON.stringify(finished), now });
       this.#file.run(sql.COUNT_OUTCOMES, { rows: JSON.stringify(counted), now });
@@ -130,6 +145,31 @@ export class SqliteLeases {
       this.#file.run(sql.INSERT_WAITING, { rows, now });
       this.#file.run(sql.INSERT_READY, { rows, now });
     }
+    if (ends.length > 0) {
+      const rows = ends.map((end, at) => [...end, (chance + at * CHANCE_STEP) % 1]);
+      this.#file.run(END_SCHEDULE_RUNS, { rows: JSON.stringify(rows), now });
+    }
+  }
+
+  /** A failed or cancelled run goes on; false if it is none. */
+  revive({ id, isGated }: { readonly id: RunId; readonly isGated: boolean }, now: number): boolean {
+    const outcome = this.#file.get(sql.OUTCOME, { id });
+    if (!outcome || outcome.status === statusCode("completed")) return false;
+    this.#file.run(sql.DELETE_OUTCOME, { id });
+    if (outcome.fence !== null) {
+      this.#file.run(sql.KEEP_ATTEMPT, {
+        ...outcome,
+        ended: outcome.status === statusCode("cancelled") ? ENDED_CANCELLED : ENDED_FAILED,
+        startedAt: outcome.started_at,
+        endedAt: outcome.finished_at,
+      });
+    }
+    const attempt = Number(outcome.attempt);
+    const extra = Number(outcome.extra) + 1;
+    const again: Pending = [id, 0, attempt, 0, 0, 0, extra, 0];
+    if (isGated) this.#file.run(GATE_REVIVED, { id, attempt, extra, now });
+    else this.#file.run(sql.INSERT_READY, { rows: JSON.stringify([again]), now });
+    return true;
   }
 }
 

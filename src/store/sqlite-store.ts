@@ -2,25 +2,23 @@
 // cannot be interleaved with another's. Where PostgreSQL decides inside a statement, this file
 // decides in between, with the same pure functions that the engine uses.
 
-import { MigrationError } from "../core/errors.js";
 import type { Chance, Clock } from "../core/ports.js";
 import { MODES, type RunId } from "../core/run.js";
-import { CANCEL_ERROR, statusCode, toAttemptRecord, toPolicy, toRunRecord } from "./record.js";
+import { toAttemptRecord, toPolicy, toRunRecord } from "./record.js";
+import type * as schedules from "./schedule-store.js";
 import * as sql from "./sql/sqlite.js";
-import { CREATE_SCHEMA, SCHEMA_VERSION } from "./sql/sqlite-schema.js";
-import { type Dialect, fillIn } from "./sql/template.js";
-import { type Row, SqliteFile, type SqliteSource } from "./sqlite.js";
 import {
-  Books,
-  ENDED_CANCELLED,
-  ENDED_FAILED,
-  isOverItsTime,
-  judgeLoss,
-  type LeaseRow,
-  type Pending,
-} from "./sqlite-books.js";
+  PRUNE_BACKFILLS,
+  PRUNE_RUNS_OF_SCHEDULES,
+  PRUNE_TICKS,
+} from "./sql/sqlite-schedule-changes.js";
+import type { Dialect } from "./sql/template.js";
+import { type Row, SqliteFile, type SqliteSource } from "./sqlite.js";
+import { SqliteEndings } from "./sqlite-endings.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
 import { SqliteLeases } from "./sqlite-leases.js";
+import { migrateSqlite } from "./sqlite-migrate.js";
+import { SqliteSchedules } from "./sqlite-schedules.js";
 import type * as store from "./store.js";
 
 const DATABASE_CLOCK = "cast(unixepoch('subsec') * 1000 as integer)";
@@ -43,6 +41,8 @@ export class SqliteStore implements store.Store {
   readonly #dialect: Dialect;
   readonly #enqueue: SqliteEnqueue;
   readonly #leases: SqliteLeases;
+  readonly #endings: SqliteEndings;
+  readonly #schedules: SqliteSchedules;
   readonly #listeners = new Set<store.WakeListener>();
 
   constructor(params: SqliteStoreParams) {
@@ -52,21 +52,24 @@ export class SqliteStore implements store.Store {
     this.#file = new SqliteFile({ ...params, dialect: this.#dialect });
     this.#enqueue = new SqliteEnqueue(this.#file);
     this.#leases = new SqliteLeases(this.#file);
+    this.#endings = new SqliteEndings(this.#file, this.#leases);
+    this.#schedules = new SqliteSchedules({
+      file: this.#file,
+      enqueue: this.#enqueue,
+      leases: this.#leases,
+      now: () => this.#databaseNow(),
+      write: (what, work) => this.#write(what, work),
+    });
   }
 
   async open(): Promise<void> {
     await this.#file.open();
-    const isKnown = await this.#file.read(() => this.#isMigrated());
-    if (!isKnown) await this.#createSchema();
-    const version = await this.#file.read(() => this.#file.get("select * from {schema_version}"));
-    if (!version || Number(version.min_compatible) > SCHEMA_VERSION) {
-      throw new MigrationError(
-        version
-          ? `The tables are of version ${version.version} and need a newer Holdfast; this one knows version ${SCHEMA_VERSION}.`
-          : 'The file has no Holdfast tables; run `holdfast migrate` or set migrate: "auto".',
-        version ? Number(version.version) : null,
-      );
-    }
+    await migrateSqlite({
+      file: this.#file,
+      dialect: this.#dialect,
+      migrate: this.#migrate,
+      now: () => this.#databaseNow(),
+    });
   }
 
   async close(): Promise<void> {
@@ -75,30 +78,31 @@ export class SqliteStore implements store.Store {
 
   async announce(params: store.InstanceAnnouncement): Promise<number> {
     return this.#write("announce", (now) => {
-      for (const { name, queue, priority, version, policy } of params.jobs) {
-        this.#enqueue.lane(queue, name);
-        this.#file.run(sql.ANNOUNCE_JOB, {
-          name,
-          queue,
-          priority,
-          version,
-          policy: this.#enqueue.policy(policy),
-          now,
-        });
-      }
+      this.#announceJobs(params.jobs, now);
       const row = this.#file.get(sql.ANNOUNCE_INSTANCE, {
         instanceId: params.instanceId,
         app: params.app,
         release: params.release,
         jobs: JSON.stringify(params.jobs.map((job) => job.name)),
+        schedules: JSON.stringify(params.schedules),
+        isScheduler: params.isScheduler,
+        pollMs: params.pollMs,
         now,
       });
       return Number(row?.no);
     });
   }
 
-  async announcedJob(name: string): Promise<store.JobAnnouncement | null> {
-    return (await this.announcedJobs()).find((job) => job.name === name) ?? null;
+  async announceJobs(jobs: readonly store.JobAnnouncement[]): Promise<void> {
+    await this.#write("announceJobs", (now) => this.#announceJobs(jobs, now));
+  }
+
+  #announceJobs(jobs: readonly store.JobAnnouncement[], now: number): void {
+    for (const { name, queue, priority, version, policy } of jobs) {
+      this.#enqueue.lane(queue, name);
+      const id = this.#enqueue.policy(policy);
+      this.#file.run(sql.ANNOUNCE_JOB, { name, queue, priority, version, policy: id, now });
+    }
   }
 
   async announcedJobs(): Promise<readonly store.JobAnnouncement[]> {
@@ -126,8 +130,7 @@ export class SqliteStore implements store.Store {
 
   async exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
     return this.#write("exchange", (now) => {
-      const stale =
-        params.settlements.length === 0 ? [] : this.#leases.settle(params.settlements, now);
+      const stale = params.settlements.length === 0 ? [] : this.#leases.settle(params, now);
       if (params.limit > 0) this.#leases.claim(params, now);
       const claims = params.limit > 0 ? this.#leases.claimsByToken(params, now) : [];
       return { claims, stale };
@@ -170,27 +173,27 @@ export class SqliteStore implements store.Store {
     });
   }
 
-  async poll({
-    holder,
-    jobs,
-    queues,
-  }: store.Appetite & { readonly holder: number }): Promise<store.PollAnswer> {
+  async poll({ holder, jobs, queues, isScheduler }: store.PollParams): Promise<store.PollAnswer> {
     return this.#write("poll", (now) => {
-      this.#file.run(sql.SEE_INSTANCE, { holder, now });
       const row = this.#file.get(sql.POLL, {
         holder,
         now,
         jobs: JSON.stringify(jobs),
         queues: queues && JSON.stringify(queues),
       }) as Row;
+      const { nextTickAt, ...ofSchedules } = this.#schedules.poll(isScheduler, now);
+      // Last: who had polled before is part of the answer.
+      this.#file.run(sql.SEE_INSTANCE, { holder, isScheduler, now });
+      const wakeAt = Math.min(Number(row.nextWakeAt ?? Infinity), nextTickAt ?? Infinity);
       return {
         now,
         hasReady: row.hasReady === 1,
         hasSuspect: row.hasSuspect === 1,
         hasDue: row.hasDue === 1,
         hasExpired: row.hasExpired === 1,
+        ...ofSchedules,
         cancelRequested: JSON.parse(String(row.cancelRequested)) as RunId[],
-        nextWakeAt: row.nextWakeAt === null ? null : Number(row.nextWakeAt),
+        nextWakeAt: wakeAt === Infinity ? null : wakeAt,
       };
     });
   }
@@ -202,133 +205,33 @@ export class SqliteStore implements store.Store {
     });
   }
 
-  async reclaim({
-    limit,
-    chance,
-  }: {
+  async reclaim(params: {
     readonly limit: number;
     readonly chance: number;
   }): Promise<readonly store.Reclaimed[]> {
-    return this.#write("reclaim", (now) => {
-      const reclaimed: store.Reclaimed[] = [];
-      const books = new Books();
-      for (const row of this.#file.all(sql.EXPIRED, { limit, now })) {
-        const lease = row as LeaseRow & { job: string; holder_id: string | null } & Row;
-        const modes = this.#leases.modesOf(lease.ids);
-        for (const id of JSON.parse(lease.ids) as RunId[]) {
-          const place = (chance + reclaimed.length * 0.618034) % 1;
-          const to = judgeLoss(
-            { lease, id, mode: modes.get(id) ?? 0, now, random: () => place },
-            books,
-          );
-          const end = isOverItsTime(lease) ? "timeout" : "lost";
-          reclaimed.push({
-            id,
-            fence: lease.fence,
-            job: lease.job,
-            attempt: lease.attempt,
-            holder: lease.holder_id ?? "unknown",
-            end,
-            to,
-          });
-        }
-        this.#file.run(sql.DELETE_LEASE, { fence: lease.fence });
-      }
-      this.#leases.enter(books, now);
-      return reclaimed;
-    });
+    return this.#write("reclaim", (now) => this.#endings.reclaim(params, now));
   }
 
-  async enforceCancels({ graceMs }: { readonly graceMs: number }): Promise<readonly store.Grant[]> {
-    return this.#write("enforceCancels", (now) => {
-      const ended: store.Grant[] = [];
-      const books = new Books();
-      for (const row of this.#file.all(sql.CANCELLING)) {
-        const lease = row as unknown as LeaseRow;
-        const cancels = JSON.parse(String(lease.cancels)) as Record<RunId, number>;
-        const modes = this.#leases.modesOf(lease.ids);
-        const ids = JSON.parse(lease.ids) as RunId[];
-        const overdue = ids.filter(
-          (id) => cancels[id] !== undefined && cancels[id] + graceMs <= now,
-        );
-        for (const id of overdue) {
-          books.finish(lease, {
-            id,
-            mode: modes.get(id) ?? 0,
-            status: statusCode("cancelled"),
-            ranMs: now - lease.claimed_at,
-            error: CANCEL_ERROR,
-          });
-          ended.push({ id, fence: lease.fence });
-        }
-        this.#leases.shrink(lease.fence, ids, new Set(overdue));
-      }
-      this.#leases.enter(books, now);
-      return ended;
-    });
+  async enforceCancels(params: {
+    readonly graceMs: number;
+    readonly chance: number;
+  }): Promise<readonly store.Grant[]> {
+    return this.#write("enforceCancels", (now) => this.#endings.enforceCancels(params, now));
   }
 
-  async cancel({ id }: { readonly id: RunId }): Promise<store.CancelAnswer> {
-    return this.#write("cancel", (now) => {
-      const pending =
-        this.#file.get(sql.DELETE_PENDING_READY, { id }) ??
-        this.#file.get(sql.DELETE_PENDING_WAITING, { id });
-      if (pending) {
-        this.#file.run(sql.INSERT_CANCELLED, { ...pending, now });
-        return "cancelled";
-      }
-      const lease = this.#file.get(sql.HOLDING, { id }) as LeaseRow | undefined;
-      if (lease) {
-        const cancels = {
-          [id]: now,
-          ...(JSON.parse(lease.cancels ?? "{}") as Record<RunId, number>),
-        };
-        this.#file.run(sql.SET_CANCELS, { fence: lease.fence, cancels: JSON.stringify(cancels) });
-        return "requested";
-      }
-      return this.#file.get(sql.OUTCOME, { id }) ? "already_terminal" : "not_found";
-    });
+  async cancel(params: {
+    readonly id: RunId;
+    readonly chance: number;
+  }): Promise<store.CancelAnswer> {
+    return this.#write("cancel", (now) => this.#endings.cancel(params, now));
   }
 
-  async retry({ id }: { readonly id: RunId }): Promise<store.RetryAnswer> {
-    return this.#write("retry", (now) => {
-      const outcome = this.#file.get(sql.OUTCOME, { id });
-      if (!outcome) return this.#file.get(sql.RUN, { id }) ? "not_terminal" : "not_found";
-      if (outcome.status === statusCode("completed")) return "completed";
-      this.#file.run(sql.DELETE_OUTCOME, { id });
-      if (outcome.fence !== null) {
-        this.#file.run(sql.KEEP_ATTEMPT, {
-          ...outcome,
-          ended: outcome.status === statusCode("cancelled") ? ENDED_CANCELLED : ENDED_FAILED,
-          startedAt: outcome.started_at,
-          endedAt: outcome.finished_at,
-        });
-      }
-      const again: Pending = [
-        id,
-        0,
-        Number(outcome.attempt),
-        0,
-        0,
-        0,
-        Number(outcome.extra) + 1,
-        0,
-      ];
-      this.#file.run(sql.INSERT_READY, { rows: JSON.stringify([again]), now });
-      return "pending";
-    });
+  async retry(params: { readonly id: RunId }): Promise<store.RetryAnswer> {
+    return this.#write("retry", (now) => this.#endings.retry(params, now));
   }
 
-  async remove({ id }: { readonly id: RunId }): Promise<"removed" | "not_terminal" | "not_found"> {
-    return this.#write("remove", () => {
-      if (this.#file.run(sql.DELETE_OUTCOME, { id }) === 0) {
-        return this.#file.get(sql.RUN, { id }) ? "not_terminal" : "not_found";
-      }
-      for (const statement of [sql.DELETE_RUN, sql.DELETE_ATTEMPTS, sql.DELETE_KEYS]) {
-        this.#file.run(statement, { id });
-      }
-      return "removed";
-    });
+  async remove(params: { readonly id: RunId }): Promise<"removed" | "not_terminal" | "not_found"> {
+    return this.#write("remove", () => this.#endings.remove(params));
   }
 
   async run(id: RunId): Promise<store.RunRecord | null> {
@@ -363,18 +266,28 @@ export class SqliteStore implements store.Store {
 
   async prune({
     keepMs,
+    keepTicksMs,
     limit,
   }: {
     readonly keepMs: number;
+    readonly keepTicksMs: number;
     readonly limit: number;
   }): Promise<number> {
     return this.#write("prune", (now) => {
       const before = firstIdAt(now - keepMs);
       const old = this.#file.all(sql.OLD_RUNS, { keepMs, limit, now, before }).map((row) => row.id);
-      for (const statement of sql.PRUNE) this.#file.run(statement, { ids: JSON.stringify(old) });
-      const keys = this.#file.run(sql.PRUNE_KEYS, { limit, now });
-      const instances = this.#file.run(sql.PRUNE_INSTANCES, { keepMs, now });
-      return old.length + keys + instances + this.#file.run(sql.PRUNE_ROLLUPS, { keepMs, now });
+      const ids = JSON.stringify(old);
+      for (const statement of [...PRUNE_RUNS_OF_SCHEDULES, ...sql.PRUNE]) {
+        this.#file.run(statement, { ids });
+      }
+      const rest = [
+        this.#file.run(sql.PRUNE_KEYS, { limit, now }),
+        this.#file.run(sql.PRUNE_INSTANCES, { keepMs, now }),
+        this.#file.run(sql.PRUNE_ROLLUPS, { keepMs, now }),
+        this.#file.run(PRUNE_TICKS, { keepTicksMs, limit, now }),
+        this.#file.run(PRUNE_BACKFILLS, { keepMs, now }),
+      ];
+      return rest.reduce((sum, removed) => sum + removed, old.length);
     });
   }
 
@@ -389,29 +302,40 @@ export class SqliteStore implements store.Store {
   /** The write itself is what other processes notice. */
   wake(): void {}
 
-  // ── schema and clock ───────────────────────────────────────────────────────────────────────────
+  // ── schedules ──────────────────────────────────────────────────────────────────────────────────
 
-  #isMigrated(): boolean {
-    const name = this.#dialect.name("schema_version");
-    return this.#file.get("select 1 from sqlite_master where name = :name", { name }) !== undefined;
-  }
+  readonly dueSchedules: schedules.ScheduleStore["dueSchedules"] = (params) =>
+    this.#schedules.dueSchedules(params);
+  readonly scheduleStates: schedules.ScheduleStore["scheduleStates"] = (params) =>
+    this.#schedules.scheduleStates(params);
+  readonly writeSchedules: schedules.ScheduleStore["writeSchedules"] = (params) =>
+    this.#schedules.writeSchedules(params);
+  readonly createSchedule: schedules.ScheduleStore["createSchedule"] = (params) =>
+    this.#schedules.createSchedule(params);
+  readonly schedules: schedules.ScheduleStore["schedules"] = (params) =>
+    this.#schedules.schedules(params);
+  readonly ticks: schedules.ScheduleStore["ticks"] = (params) => this.#schedules.ticks(params);
+  readonly scheduleVersions: schedules.ScheduleStore["scheduleVersions"] = (params) =>
+    this.#schedules.scheduleVersions(params);
+  readonly delivery: schedules.ScheduleStore["delivery"] = (params) =>
+    this.#schedules.delivery(params);
+  readonly completedTicks: schedules.ScheduleStore["completedTicks"] = (params) =>
+    this.#schedules.completedTicks(params);
+  readonly backfills: schedules.ScheduleStore["backfills"] = (params) =>
+    this.#schedules.backfills(params);
+  readonly seenDefinitions: schedules.ScheduleStore["seenDefinitions"] = (params) =>
+    this.#schedules.seenDefinitions(params);
+  readonly declaredNames: schedules.ScheduleStore["declaredNames"] = (params) =>
+    this.#schedules.declaredNames(params);
+  readonly schedulesByTzdata: schedules.ScheduleStore["schedulesByTzdata"] = (params) =>
+    this.#schedules.schedulesByTzdata(params);
+  readonly calendars: schedules.ScheduleStore["calendars"] = () => this.#schedules.calendars();
+  readonly putCalendar: schedules.ScheduleStore["putCalendar"] = (params) =>
+    this.#schedules.putCalendar(params);
+  readonly removeCalendar: schedules.ScheduleStore["removeCalendar"] = (params) =>
+    this.#schedules.removeCalendar(params);
 
-  async #createSchema(): Promise<void> {
-    if (this.#migrate !== "auto") {
-      throw new MigrationError(
-        'The file has no Holdfast tables; run `holdfast migrate` or set migrate: "auto".',
-      );
-    }
-    await this.#file.write("migrate", () => {
-      if (this.#isMigrated()) return;
-      this.#file.exec(fillIn(CREATE_SCHEMA, this.#dialect));
-      const now = this.#databaseNow();
-      this.#file.run("insert into {schema_version} values (:version, :version, :now)", {
-        version: SCHEMA_VERSION,
-        now,
-      });
-    });
-  }
+  // ── clock and transactions ─────────────────────────────────────────────────────────────────────
 
   #databaseNow(): number {
     return this.#now ? this.#now() : Number(this.#file.get(sql.NOW)?.now);

@@ -3,6 +3,7 @@
 // values. Every time in here that decides something is the database's, never the caller's.
 
 import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from "../core/run.js";
+import type { ScheduleStore } from "./schedule-store.js";
 
 /** One lease: some runs of one lane and policy, at one attempt, granted to one holder under one fence. */
 export type Claim = {
@@ -28,6 +29,8 @@ export type ClaimedRun = {
   readonly createdAt: number;
   readonly dueAt: number;
   readonly nominalAt: number | null;
+  /** The number of the schedule that made it. */
+  readonly schedule: number | null;
   readonly refunds: number;
   readonly laters: number;
   readonly extraAttempts: number;
@@ -39,6 +42,8 @@ export type Grant = { readonly id: RunId; readonly fence: number };
 /** What became of one held run. `ranMs`: how long ago its handler began, on the holder's clock. */
 export type Settlement = Grant & {
   readonly mode: Mode;
+  /** Of a run that a schedule made: its end may set the schedule's next tick. */
+  readonly schedule: number | null;
   readonly ranMs: number;
   readonly error: string | null;
 } & (
@@ -95,6 +100,11 @@ export type InstanceAnnouncement = {
   readonly app: string | null;
   readonly release: string | null;
   readonly jobs: readonly JobAnnouncement[];
+  /** Names of the schedules that its code declares. */
+  readonly schedules: readonly string[];
+  readonly isScheduler: boolean;
+  /** It counts as gone when it was not seen for several of these. */
+  readonly pollMs: number;
 };
 
 /** What this instance may claim: its jobs, in these queues (all where null). */
@@ -112,6 +122,8 @@ export type ExchangeParams = Appetite & {
   readonly limit: number;
   /** Take one suspect instead, by itself. */
   readonly wantsSuspect: boolean;
+  /** For what the end of a run draws. */
+  readonly chance: number;
 };
 
 export type ExchangeAnswer = {
@@ -140,15 +152,27 @@ export type RenewAnswer = {
   readonly unknown: readonly number[];
 };
 
+export type PollParams = Appetite & {
+  readonly holder: number;
+  /** Whether this instance fires schedules. */
+  readonly isScheduler: boolean;
+};
+
 export type PollAnswer = {
   readonly now: number;
   readonly hasReady: boolean;
   readonly hasSuspect: boolean;
   readonly hasDue: boolean;
   readonly hasExpired: boolean;
+  /** A tick is due, or a schedule waits for a look. Always false where the scheduler is off. */
+  readonly hasDueSchedule: boolean;
+  /** Runs are gated: whoever ends a run of a schedule should look again. */
+  readonly hasGated: boolean;
+  /** When any instance with the scheduler on had polled before this poll. */
+  readonly lastPolledAt: number | null;
   /** Held runs that somebody asked to cancel. */
   readonly cancelRequested: readonly RunId[];
-  /** When the next waiting run becomes due, by the database's clock. */
+  /** When the next waiting run or tick becomes due, by the database's clock. */
   readonly nextWakeAt: number | null;
 };
 
@@ -201,6 +225,7 @@ export type AttemptRecord = {
 export type RunFilter = {
   readonly status?: RunStatus;
   readonly job?: string;
+  readonly schedule?: string;
   readonly mode?: Mode;
   readonly tag?: string;
   readonly text?: string;
@@ -215,7 +240,7 @@ export type RetryAnswer = "pending" | "not_terminal" | "completed" | "not_found"
 /** Tells that something may have changed; only a hint, never needed for correctness. */
 export type WakeListener = () => void;
 
-export interface Store {
+export interface Store extends ScheduleStore {
   /** "sqlite" or "postgres"; for messages. */
   readonly engine: "sqlite" | "postgres";
 
@@ -225,8 +250,9 @@ export interface Store {
 
   /** Writes this instance and its jobs down; answers with the number that names it as a holder. */
   announce(params: InstanceAnnouncement): Promise<number>;
-  /** The job as the newest instance announced it. */
-  announcedJob(name: string): Promise<JobAnnouncement | null>;
+  /** Writes jobs down without an instance: for schedules that are made where nothing was started. */
+  announceJobs(jobs: readonly JobAnnouncement[]): Promise<void>;
+  /** Jobs as the newest instance announced them. */
   announcedJobs(): Promise<readonly JobAnnouncement[]>;
   /** The instance is gone in good order. */
   retire(params: { readonly holder: number }): Promise<void>;
@@ -255,7 +281,7 @@ export interface Store {
   markStarted(grants: readonly Grant[]): Promise<readonly Grant[]>;
 
   /** One statement: what is there to do, and that this instance lives. */
-  poll(params: Appetite & { readonly holder: number }): Promise<PollAnswer>;
+  poll(params: PollParams): Promise<PollAnswer>;
   /** Moves due runs from waiting to ready; answers how many. */
   promote(params: { readonly limit: number }): Promise<number>;
   /** Takes runs from holders that fell silent or over time, by the policy stored with each. */
@@ -264,9 +290,13 @@ export interface Store {
     readonly chance: number;
   }): Promise<readonly Reclaimed[]>;
   /** Ends running runs whose cancel was not obeyed in time. */
-  enforceCancels(params: { readonly graceMs: number }): Promise<readonly Grant[]>;
+  enforceCancels(params: {
+    readonly graceMs: number;
+    readonly chance: number;
+  }): Promise<readonly Grant[]>;
 
-  cancel(params: { readonly id: RunId }): Promise<CancelAnswer>;
+  cancel(params: { readonly id: RunId; readonly chance: number }): Promise<CancelAnswer>;
+  /** For runs that no schedule made; the others are revived under their schedule's row. */
   retry(params: { readonly id: RunId }): Promise<RetryAnswer>;
   /** Removes a terminal run and all that belongs to it. */
   remove(params: { readonly id: RunId }): Promise<"removed" | "not_terminal" | "not_found">;
@@ -279,7 +309,11 @@ export interface Store {
 
   pauseQueue(params: { readonly queue: string; readonly isPaused: boolean }): Promise<void>;
   /** Removes what is past its time, a bounded amount; answers how much. */
-  prune(params: { readonly keepMs: number; readonly limit: number }): Promise<number>;
+  prune(params: {
+    readonly keepMs: number;
+    readonly keepTicksMs: number;
+    readonly limit: number;
+  }): Promise<number>;
 
   /** Calls back when another process may have made work. Answers with how to stop. */
   onWake(listener: WakeListener): () => void;

@@ -3,6 +3,7 @@
 
 import type { StoredError } from "../core/failure.js";
 import type { RunId, RunStatus } from "../core/run.js";
+import type { Reason } from "../core/tick.js";
 
 /** What the library calls on a logger; pino fits, and so does console. */
 export type Logger = {
@@ -15,6 +16,15 @@ export type Logger = {
 };
 
 type RunFields = { readonly run: RunId; readonly job: string; readonly attempt: number };
+
+type TickFields = {
+  readonly schedule: string;
+  readonly tick: string;
+  /** Of a stretch: how many, and the last of them. */
+  readonly count: number;
+  readonly lastTick: string;
+  readonly reason: Reason;
+};
 
 /** What happens in an instance, as plain facts. */
 export type Events = {
@@ -35,6 +45,14 @@ export type Events = {
   "run.lost": RunFields & { fence: number };
   "run.stale": { run: RunId; fence: number };
   "run.reclaimed": RunFields & { holder: string; end: "lost" | "timeout"; to: RunStatus };
+  "schedule.fired": { schedule: string; tick: string; reason: Reason; run: RunId; lateMs: number };
+  "schedule.skipped": TickFields;
+  "schedule.missed": TickFields;
+  "schedule.stuck": { schedule: string; nextAt: string | null; cursorAt: string | null };
+  "schedule.broken": { schedule: string; error: string };
+  "schedule.declared": { schedule: string; change: string };
+  "schedule.refused": { schedule: string; why: string };
+  "schedule.vanished": { schedule: string; isPaused: boolean };
   "store.failed": { what: string; error: StoredError; retryInMs: number };
   "store.recovered": { what: string };
   "loop.blocked": { blockedMs: number };
@@ -58,6 +76,14 @@ const LINES: { readonly [Name in EventName]: readonly [Level, string] } = {
   "run.lost": ["warn", "lease lost, the run's signal was aborted"],
   "run.stale": ["warn", "a result came too late and was refused"],
   "run.reclaimed": ["warn", "run taken from a silent holder"],
+  "schedule.fired": ["info", "tick fired"],
+  "schedule.skipped": ["info", "tick skipped"],
+  "schedule.missed": ["warn", "tick missed"],
+  "schedule.stuck": ["warn", "schedule was stuck and is evaluated by itself"],
+  "schedule.broken": ["error", "schedule cannot be evaluated and fires no more until it is mended"],
+  "schedule.declared": ["info", "schedule brought up to its declaration in code"],
+  "schedule.refused": ["warn", "declaration in code left aside"],
+  "schedule.vanished": ["warn", "schedule is no longer declared in code"],
   "store.failed": ["error", "the database did not answer, trying again"],
   "store.recovered": ["info", "the database answers again"],
   "loop.blocked": ["warn", "the event loop was blocked; heartbeats were late"],

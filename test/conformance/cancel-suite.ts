@@ -20,7 +20,7 @@ export function cancelSuite(test: SceneTest): void {
     await scene.enqueue(ready, waiting);
     scene.advance(500);
     for (const { id } of [ready, waiting]) {
-      expect(await scene.store.cancel({ id })).toBe("cancelled");
+      expect(await scene.store.cancel({ id, chance: 0 })).toBe("cancelled");
       expect(await scene.record(id)).toMatchObject({
         status: "cancelled",
         attempt: 0,
@@ -41,7 +41,7 @@ export function cancelSuite(test: SceneTest): void {
     await scene.enqueued(1);
     const held = await scene.claimOne();
     await scene.settle(retried(held));
-    expect(await scene.store.cancel({ id: held.id })).toBe("cancelled");
+    expect(await scene.store.cancel({ id: held.id, chance: 0 })).toBe("cancelled");
     expect(await scene.record(held.id)).toMatchObject({ status: "cancelled", attempt: 1 });
     expect(await scene.store.attempts(held.id)).toHaveLength(1);
   });
@@ -53,23 +53,23 @@ export function cancelSuite(test: SceneTest): void {
     const [held] = (await scene.claim()) as [Held, Held];
     const other = await scene.announce("second");
     expect((await scene.poll()).cancelRequested).toEqual([]);
-    expect(await scene.store.cancel({ id: held.id })).toBe("requested");
+    expect(await scene.store.cancel({ id: held.id, chance: 0 })).toBe("requested");
     expect(await scene.record(held.id)).toMatchObject({
       status: "running",
       cancelRequestedAt: scene.now,
     });
     expect((await scene.poll()).cancelRequested).toEqual([held.id]);
-    const elsewhere = await scene.store.poll({ holder: other, jobs: ["study"], queues: null });
+    const elsewhere = await scene.poll({ holder: other });
     expect(elsewhere.cancelRequested).toEqual([]);
   });
 
   test("asking twice keeps the time of the first request", async ({ scene }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne();
-    await scene.store.cancel({ id: held.id });
+    await scene.store.cancel({ id: held.id, chance: 0 });
     const askedAt = scene.now;
     scene.advance(1_000);
-    expect(await scene.store.cancel({ id: held.id })).toBe("requested");
+    expect(await scene.store.cancel({ id: held.id, chance: 0 })).toBe("requested");
     expect((await scene.record(held.id)).cancelRequestedAt).toBe(askedAt);
   });
 
@@ -83,7 +83,7 @@ export function cancelSuite(test: SceneTest): void {
     test(`a run that was asked to stop is cancelled when it ${name}`, async ({ scene }) => {
       await scene.enqueued(1);
       const held = await scene.claimOne();
-      await scene.store.cancel({ id: held.id });
+      await scene.store.cancel({ id: held.id, chance: 0 });
       expect(await scene.settle(end(held))).toEqual([]);
       expect(await scene.record(held.id)).toMatchObject({
         status: "cancelled",
@@ -101,10 +101,10 @@ export function cancelSuite(test: SceneTest): void {
   test("a result that arrives first wins", async ({ scene }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne();
-    await scene.store.cancel({ id: held.id });
+    await scene.store.cancel({ id: held.id, chance: 0 });
     expect(await scene.settle(completed(held))).toEqual([]);
     expect(await scene.status(held.id)).toBe("completed");
-    expect(await scene.store.enforceCancels({ graceMs: 0 })).toEqual([]);
+    expect(await scene.store.enforceCancels({ graceMs: 0, chance: 0 })).toEqual([]);
   });
 
   test("a run that was asked to stop and whose holder died is cancelled, not tried again", async ({
@@ -112,7 +112,7 @@ export function cancelSuite(test: SceneTest): void {
   }) => {
     await scene.enqueued(1);
     const held = await scene.claimOne();
-    await scene.store.cancel({ id: held.id });
+    await scene.store.cancel({ id: held.id, chance: 0 });
     scene.advance(LEASE_MS);
     expect(await scene.store.reclaim({ limit: 1, chance: 0 })).toMatchObject([
       { id: held.id, to: "cancelled" },
@@ -125,13 +125,13 @@ export function cancelSuite(test: SceneTest): void {
   }) => {
     await scene.enqueued(3);
     const [one, two, three] = (await scene.claim()) as [Held, Held, Held];
-    await scene.store.cancel({ id: one.id });
+    await scene.store.cancel({ id: one.id, chance: 0 });
     scene.advance(10_000);
-    await scene.store.cancel({ id: two.id });
+    await scene.store.cancel({ id: two.id, chance: 0 });
     scene.advance(9_999);
-    expect(await scene.store.enforceCancels({ graceMs: 20_000 })).toEqual([]);
+    expect(await scene.store.enforceCancels({ graceMs: 20_000, chance: 0 })).toEqual([]);
     scene.advance(1);
-    expect(await scene.store.enforceCancels({ graceMs: 20_000 })).toEqual([
+    expect(await scene.store.enforceCancels({ graceMs: 20_000, chance: 0 })).toEqual([
       { id: one.id, fence: one.fence },
     ]);
     expect(await scene.record(one.id)).toMatchObject({
@@ -143,7 +143,7 @@ export function cancelSuite(test: SceneTest): void {
     expect((await scene.poll()).cancelRequested).toEqual([two.id]);
     expect(await scene.settle(completed(three))).toEqual([]);
     scene.advance(10_000);
-    expect(await scene.store.enforceCancels({ graceMs: 20_000 })).toEqual([
+    expect(await scene.store.enforceCancels({ graceMs: 20_000, chance: 0 })).toEqual([
       { id: two.id, fence: two.fence },
     ]);
     expect(await scene.store.runs({ status: "running", limit: 10 })).toEqual([]);
@@ -152,7 +152,7 @@ export function cancelSuite(test: SceneTest): void {
   test("a cancelled neighbour leaves the rest of its claim untouched", async ({ scene }) => {
     await scene.enqueued(2);
     const [one, two] = (await scene.claim()) as [Held, Held];
-    await scene.store.cancel({ id: one.id });
+    await scene.store.cancel({ id: one.id, chance: 0 });
     expect(await scene.settle(retried(one), retried(two, 0))).toEqual([]);
     expect(await scene.status(one.id)).toBe("cancelled");
     expect(await scene.status(two.id)).toBe("pending");
@@ -165,11 +165,11 @@ export function cancelSuite(test: SceneTest): void {
     const held = await scene.claimOne();
     await scene.settle(completed(held));
     const before = await scene.portrait(held.id);
-    expect(await scene.store.cancel({ id: held.id })).toBe("already_terminal");
+    expect(await scene.store.cancel({ id: held.id, chance: 0 })).toBe("already_terminal");
     expect(await scene.portrait(held.id)).toEqual(before);
     const [pending] = await scene.enqueued(1);
-    await scene.store.cancel({ id: pending as string });
-    expect(await scene.store.cancel({ id: pending as string })).toBe("already_terminal");
-    expect(await scene.store.cancel({ id: scene.id() })).toBe("not_found");
+    await scene.store.cancel({ id: pending as string, chance: 0 });
+    expect(await scene.store.cancel({ id: pending as string, chance: 0 })).toBe("already_terminal");
+    expect(await scene.store.cancel({ id: scene.id(), chance: 0 })).toBe("not_found");
   });
 }

@@ -31,7 +31,7 @@ export function concurrencySuite(test: SceneTest): void {
     const stop = listener.onWake(() => {
       isWoken = true;
     });
-    await listener.poll({ holder: scene.holder, jobs: [], queues: null });
+    await scene.poll({ jobs: [] }, listener);
     while (!isWoken) {
       await scene.store.enqueue({ runs: [scene.run()], isAtomic: false, tellsOthers: true });
       await new Promise<void>((resolve) => systemClock.soon(resolve));
@@ -127,6 +127,7 @@ export function concurrencySuite(test: SceneTest): void {
           wantsSuspect: false,
           jobs: [],
           queues: null,
+          chance: 0,
         }),
         reaper.store.reclaim({ limit: 10, chance: 0 }),
       ]);
@@ -134,7 +135,7 @@ export function concurrencySuite(test: SceneTest): void {
       for (const { id } of held) {
         const isLost = reclaimed.some((lost) => lost.id === id);
         expect(await scene.status(id)).toBe(isLost ? "pending" : "completed");
-        if (isLost) await scene.store.cancel({ id });
+        if (isLost) await scene.store.cancel({ id, chance: 0 });
       }
     }
   });
@@ -169,7 +170,7 @@ export function concurrencySuite(test: SceneTest): void {
       expect(kept.held).toHaveLength(reclaimed.length === 0 ? 1 : 0);
       if (renewal.held.length > 0) expect(reclaimed).toEqual([]);
       if (reclaimed.length === 0) await scene.settle(completed(held));
-      else await scene.store.cancel({ id: held.id });
+      else await scene.store.cancel({ id: held.id, chance: 0 });
     }
   });
 
@@ -181,7 +182,7 @@ export function concurrencySuite(test: SceneTest): void {
       const [id] = (await scene.enqueued(1)) as [RunId];
       const [held, answer] = await Promise.all([
         scene.claim({ ...claimer, limit: 1 }),
-        operator.store.cancel({ id }),
+        operator.store.cancel({ id, chance: 0 }),
       ]);
       expect(answer).toBe(held.length === 0 ? "cancelled" : "requested");
       if (held[0]) await scene.settle(retried(held[0]));
@@ -227,6 +228,7 @@ export function concurrencySuite(test: SceneTest): void {
           wantsSuspect: dice() < 0.5,
           jobs: ["study"],
           queues: null,
+          chance: 0,
         });
         for (const { id, fence, to } of settlements) {
           const isStale = stale.some((each) => each.id === id && each.fence === fence);

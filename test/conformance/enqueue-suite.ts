@@ -62,6 +62,7 @@ export function enqueueSuite(test: SceneTest): void {
         createdAt: scene.now,
         dueAt: scene.now,
         nominalAt: null,
+        schedule: null,
         refunds: 0,
         laters: 0,
         extraAttempts: 0,

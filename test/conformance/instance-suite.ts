@@ -12,6 +12,8 @@ const STUDY: JobAnnouncement = {
   policy: POLICY,
 };
 
+const QUIET = { schedules: [], isScheduler: false, pollMs: 1_000 };
+
 export function instanceSuite(test: SceneTest): void {
   test("each instance gets a number of its own, and the same instance the same one", async ({
     scene,
@@ -30,6 +32,7 @@ export function instanceSuite(test: SceneTest): void {
       app: "shop",
       release: "1.2.3",
       jobs: [STUDY, mail],
+      ...QUIET,
     });
     expect(await scene.store.announcedJob("mail")).toEqual(mail);
     expect(await scene.store.announcedJobs()).toEqual([mail, STUDY]);
@@ -39,7 +42,7 @@ export function instanceSuite(test: SceneTest): void {
   test("a job is what the newest instance announced", async ({ scene }) => {
     const newer = { ...STUDY, priority: -5, version: 3, policy: policyWith({ attempts: 1 }) };
     const announce = (instanceId: string, job: JobAnnouncement) =>
-      scene.store.announce({ instanceId, app: null, release: null, jobs: [job] });
+      scene.store.announce({ instanceId, app: null, release: null, jobs: [job], ...QUIET });
     await announce("old", STUDY);
     await announce("new", newer);
     expect(await scene.store.announcedJobs()).toEqual([newer]);
@@ -56,6 +59,7 @@ export function instanceSuite(test: SceneTest): void {
           app: null,
           release: null,
           jobs: at % 2 === 0 ? jobs : jobs.toReversed(),
+          ...QUIET,
         }),
       ),
     );
@@ -66,7 +70,13 @@ export function instanceSuite(test: SceneTest): void {
   test("a retired instance keeps its jobs known and may come back under its number", async ({
     scene,
   }) => {
-    const announcement = { instanceId: "host:1:a", app: null, release: null, jobs: [STUDY] };
+    const announcement = {
+      instanceId: "host:1:a",
+      app: null,
+      release: null,
+      jobs: [STUDY],
+      ...QUIET,
+    };
     const holder = await scene.store.announce(announcement);
     await scene.store.retire({ holder });
     expect(await scene.store.announcedJobs()).toEqual([STUDY]);

@@ -154,12 +154,16 @@ class Player {
       }
       case "cancel": {
         const id = pick(this.#given, first)?.id;
-        if (id) expect([verb, await store.cancel({ id })]).toEqual([verb, model.cancel(id, now)]);
+        if (id)
+          expect([verb, await store.cancel({ id, chance: 0 })]).toEqual([
+            verb,
+            model.cancel(id, now),
+          ]);
         return;
       }
       case "enforce cancels": {
         const graceMs = first * 1_000;
-        const ended = idsOf(await store.enforceCancels({ graceMs }));
+        const ended = idsOf(await store.enforceCancels({ graceMs, chance: 0 }));
         expect([verb, ended.toSorted()]).toEqual([verb, model.enforceCancels(graceMs, now).sort()]);
         return;
       }
@@ -239,8 +243,8 @@ class Player {
   async tidyUp(): Promise<void> {
     const { store } = this.#scene;
     const rows = await store.runs({ limit: 1_000 });
-    await Promise.all(rows.map(({ id }) => store.cancel({ id })));
-    await store.enforceCancels({ graceMs: 0 });
+    await Promise.all(rows.map(({ id }) => store.cancel({ id, chance: 0 })));
+    await store.enforceCancels({ graceMs: 0, chance: 0 });
     await Promise.all(rows.map(({ id }) => store.remove({ id })));
     expect(await store.runs({ limit: 1 })).toEqual([]);
   }

@@ -224,6 +224,9 @@ export class Model {
       hasSuspect: this.claimable(1, true).length > 0,
       hasDue: wakes.some((at) => at <= now),
       hasExpired: this.#in("running").some(({ lease }) => lease && lease.until <= now),
+      hasDueSchedule: false,
+      hasGated: false,
+      lastPolledAt: null,
       cancelRequested: this.#in("running")
         .filter(({ lease, given }) => lease?.cancels.has(given.id))
         .map((run) => run.given.id)

@@ -8,6 +8,9 @@ const NOTHING = {
   hasSuspect: false,
   hasDue: false,
   hasExpired: false,
+  hasDueSchedule: false,
+  hasGated: false,
+  lastPolledAt: null,
   cancelRequested: [],
   nextWakeAt: null,
 };

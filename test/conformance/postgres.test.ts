@@ -142,6 +142,7 @@ function plans(): void {
         wantsSuspect: false,
         jobs: ["study"],
         queues: null,
+        chance: 0,
       });
       held = heldBy(claims);
       expect(held).toHaveLength(50);
@@ -231,15 +232,16 @@ function statements(): void {
           wantsSuspect: false,
           jobs: ["study"],
           queues: null,
+          chance: 0,
         }),
       renew: () => store.renew({ holder, fences: [three.fence] }),
       markStarted: () => store.markStarted(grants),
       poll: () => scene.poll(),
       promote: () => store.promote({ limit: 100 }),
       reclaim: () => store.reclaim({ limit: 100, chance: 0 }),
-      enforceCancels: () => store.enforceCancels({ graceMs: 0 }),
-      "cancel a running run": () => store.cancel({ id: three.id }),
-      "cancel a waiting run": () => store.cancel({ id: two.id }),
+      enforceCancels: () => store.enforceCancels({ graceMs: 0, chance: 0 }),
+      "cancel a running run": () => store.cancel({ id: three.id, chance: 0 }),
+      "cancel a waiting run": () => store.cancel({ id: two.id, chance: 0 }),
       retry: () => store.retry({ id: two.id }),
       remove: () => store.remove({ id: one.id }),
       run: () => store.run(one.id),
@@ -311,7 +313,7 @@ function lostAnswers(): void {
     const held = await scene.claim({ limit: 3 });
     const settlements = held.map((each, at) => (at === 0 ? retried(each) : completed(each)));
     const token = crypto.randomUUID();
-    const params = { holder, token, settlements, wantsSuspect: false, queues: null };
+    const params = { holder, token, settlements, wantsSuspect: false, queues: null, chance: 0 };
     pool.loseAnswerTo(/insert into .*lease /);
     await expect(store.exchange({ ...params, limit: 10, jobs: ["study"] })).rejects.toMatchObject({
       code: "OUTCOME_UNKNOWN",
@@ -340,7 +342,7 @@ function lostAnswers(): void {
   }) => {
     const [id] = (await scene.enqueued(1)) as [string];
     pool.loseAnswerTo(/delete from .*ready where id/);
-    expect(await scene.store.cancel({ id })).toBe("already_terminal");
+    expect(await scene.store.cancel({ id, chance: 0 })).toBe("already_terminal");
     pool.loseAnswerTo(/delete from .*outcome where id/);
     expect(await scene.store.retry({ id })).toBe("not_terminal");
     expect(await scene.status(id)).toBe("pending");
@@ -361,12 +363,24 @@ function connections(): void {
       migrate: "auto",
     });
     await store.open();
-    const holder = await store.announce({ instanceId: "a", app: null, release: null, jobs: [] });
+    const holder = await store.announce({
+      instanceId: "a",
+      app: null,
+      release: null,
+      jobs: [],
+      schedules: [],
+      isScheduler: false,
+      pollMs: 1_000,
+    });
     for (let times = 0; times < 3; times += 1) {
       await place.sql(`${terminate} in ('${name}', 'holdfast') and query like '%${place.schema}%'`);
       expect(await store.runs({ limit: 1 })).toEqual([]);
-      await store.poll({ holder, jobs: [], queues: null }).catch(() => undefined);
-      expect(await store.poll({ holder, jobs: [], queues: null })).toMatchObject({
+      await store
+        .poll({ holder, jobs: [], queues: null, isScheduler: false })
+        .catch(() => undefined);
+      expect(
+        await store.poll({ holder, jobs: [], queues: null, isScheduler: false }),
+      ).toMatchObject({
         hasReady: false,
       });
     }
@@ -509,7 +523,7 @@ function locks(): void {
     await operator.query(
       `insert into "${schema}".ready select id, 0, lane, policy, 1, 0, 0, 0, 1, false from "${schema}".run`,
     );
-    const pruning = scene.store.prune({ keepMs: KEEP_MS, limit: 10 });
+    const pruning = scene.store.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 10 });
     const waiting = `select from pg_locks l join pg_stat_activity a using (pid)
       where not l.granted and a.query like '%"${schema}".outcome_rest%'`;
     await until("prune waits for the operator", async () => (await sql(waiting)).rowCount);
@@ -569,7 +583,7 @@ function locks(): void {
     await scene.enqueued(2);
     await scene.settle(completed(await scene.claimOne()));
     scene.advance(KEEP_MS + 5 * DAY_MS);
-    const prune = () => scene.store.prune({ keepMs: KEEP_MS, limit: 100 });
+    const prune = () => scene.store.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 100 });
     const other = await scene.open("off");
     await whileLocked(`select count(*) from "${schema}".run_state`, async () => {
       const pruning = prune();
@@ -598,13 +612,13 @@ function days(): void {
   }) => {
     const today = () => Math.floor(scene.now / DAY_MS);
     const expected = (numbers: number[]) =>
-      ["attempt", "outcome", "run"].flatMap((table) =>
+      ["attempt", "outcome", "run", "tick"].flatMap((table) =>
         numbers.map((number) => `${table}_day_${number}`),
       );
     const first = today();
     expect(await dayNames(sql, schema)).toEqual(expected([first, first + 1, first + 2]));
     scene.advance(KEEP_MS + 2 * DAY_MS);
-    await scene.store.prune({ keepMs: KEEP_MS, limit: 100 });
+    await scene.store.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 100 });
     const now = today();
     expect(await dayNames(sql, schema)).toEqual(expected([first + 2, now, now + 1, now + 2]));
   });
@@ -618,7 +632,7 @@ function days(): void {
     scene.advance(-ahead);
     await scene.enqueue(early, scene.run());
     scene.advance(ahead);
-    expect(await scene.store.prune({ keepMs: KEEP_MS, limit: 100 })).toBe(0);
+    expect(await scene.store.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 100 })).toBe(0);
     const { rows } = await sql("select count(*)::int as rows from $schema.run_rest");
     expect(rows).toEqual([{ rows: 0 }]);
     expect((await dayNames(sql, schema)).length).toBeGreaterThan(9);
@@ -632,7 +646,7 @@ function days(): void {
       await scene.enqueued(2_000, { delayMs: 90 * DAY_MS });
     }
     scene.advance(KEEP_MS + 5 * DAY_MS);
-    await scene.store.prune({ keepMs: KEEP_MS, limit: 100 });
+    await scene.store.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 100 });
     const kept = (await dayNames(sql, schema)).filter((name) => before.includes(name));
     expect(kept).toHaveLength(3);
     expect(await scene.store.runs({ status: "pending", limit: 1 })).toHaveLength(1);

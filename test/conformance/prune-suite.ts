@@ -9,14 +9,15 @@ const KEEP_MS = 30 * DAY_MS;
 /** Until nothing is left to remove. */
 async function pruneAll(scene: Scene): Promise<void> {
   for (let times = 0; times < 20; times += 1) {
-    if ((await scene.store.prune({ keepMs: KEEP_MS, limit: 100 })) === 0) return;
+    if ((await scene.store.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 100 })) === 0)
+      return;
   }
   throw new Error("There was always more to remove.");
 }
 
 export function pruneSuite(test: SceneTest): void {
   test("a fresh database has nothing to prune, and what is young stays", async ({ scene }) => {
-    expect(await scene.store.prune({ keepMs: KEEP_MS, limit: 100 })).toBe(0);
+    expect(await scene.store.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 100 })).toBe(0);
     await scene.enqueued(1);
     await scene.settle(completed(await scene.claimOne()));
     scene.advance(KEEP_MS - DAY_MS);
@@ -68,7 +69,7 @@ export function pruneSuite(test: SceneTest): void {
     await scene.enqueued(30);
     await scene.settle(...(await scene.claim({ limit: 30 })).map((each) => completed(each)));
     scene.advance(KEEP_MS + 3 * DAY_MS);
-    await scene.store.prune({ keepMs: KEEP_MS, limit: 10 });
+    await scene.store.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 10 });
     const left = await scene.store.runs({ limit: 100 });
     expect(left).toHaveLength(scene.store.engine === "sqlite" ? 20 : 0);
   });
@@ -110,7 +111,7 @@ export function pruneSuite(test: SceneTest): void {
       await scene.enqueued(2);
       await scene.settle(completed(await scene.claimOne()), completed(await scene.claimOne()));
       scene.advance(7 * DAY_MS);
-      await scene.store.prune({ keepMs: KEEP_MS, limit: 100 });
+      await scene.store.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 100 });
     }
     await pruneAll(scene);
     const left = await scene.store.runs({ limit: 100 });

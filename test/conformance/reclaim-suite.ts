@@ -155,7 +155,8 @@ export function reclaimSuite(test: SceneTest): void {
       const transition = settle(facts, { kind: "handed_back" }, () => 0);
       const isLast = times === REFUNDS_MAX + 1;
       expect(transition.to).toBe(isLast ? "failed" : "pending");
-      const common = { id: held.id, fence: held.fence, mode: held.mode, ranMs: 0, error: null };
+      const { id, fence, mode, schedule } = held;
+      const common = { id, fence, mode, schedule, ranMs: 0, error: null };
       await scene.settle(
         transition.to === "pending"
           ? { ...common, ...transition }

@@ -60,7 +60,7 @@ export function retrySuite(test: SceneTest): void {
     scene,
   }) => {
     const [pending, running] = await scene.enqueued(2);
-    await scene.store.cancel({ id: pending as string });
+    await scene.store.cancel({ id: pending as string, chance: 0 });
     await scene.settle(cancelled(await scene.claimOne()));
     for (const id of [pending, running] as string[]) {
       expect(await scene.store.retry({ id })).toBe("pending");

@@ -3,17 +3,33 @@
 
 import type { TestAPI } from "vitest";
 import { UuidV7Source } from "../../src/core/id.js";
-import type { Mode, Policy, RunId, RunStatus } from "../../src/core/run.js";
+import type { Mode, RunId, RunStatus } from "../../src/core/run.js";
 import type {
   Claim,
   EnqueueAnswer,
   ExchangeParams,
   Grant,
+  InstanceAnnouncement,
   NewRun,
+  PollAnswer,
+  PollParams,
   RunRecord,
   Settlement,
   Store,
 } from "../../src/store/store.js";
+import { LEASE_MS, POLICY } from "./policy.js";
+import { ScheduleWords } from "./schedule-words.js";
+
+export {
+  cancelled,
+  completed,
+  failed,
+  handedBack,
+  postponed,
+  retried,
+  timedOut,
+} from "./endings.js";
+export { LEASE_MS, POLICY, policyWith, TIMEOUT_MS } from "./policy.js";
 
 /** A fresh database. */
 export type Place = {
@@ -35,30 +51,11 @@ export type SceneTest = TestAPI<{ scene: Scene }>;
 
 const START_AT = Date.UTC(2026, 0, 15, 12);
 
-export const LEASE_MS = 30_000;
-export const TIMEOUT_MS = 7_200_000;
-/** No jitter, so that every delay can be stated. */
-export const POLICY: Policy = {
-  leaseMs: LEASE_MS,
-  timeoutMs: TIMEOUT_MS,
-  retry: { attempts: 3, delayMs: 1_000, factor: 2, maxMs: 60_000, jitter: 0 },
-  onLost: "retry",
-};
-
-export function policyWith(changes: {
-  readonly leaseMs?: number;
-  readonly timeoutMs?: number;
-  readonly attempts?: number;
-  readonly onLost?: Policy["onLost"];
-}): Policy {
-  const { attempts = POLICY.retry.attempts, ...rest } = changes;
-  return { ...POLICY, ...rest, retry: { ...POLICY.retry, attempts } };
-}
-
 /** A claimed run, with what its claim says about it. */
 export type Held = Grant & {
   readonly job: string;
   readonly mode: Mode;
+  readonly schedule: number | null;
   readonly attempt: number;
   readonly isSuspect: boolean;
   readonly claim: Claim;
@@ -68,6 +65,9 @@ type ClaimChanges = Partial<Omit<ExchangeParams, "settlements">> & { readonly st
 
 export class Scene {
   readonly place: Place;
+  readonly schedules: ScheduleWords;
+  /** For what the end of a run draws. */
+  chance = 0;
   readonly #stores: Store[] = [];
   readonly #ids: UuidV7Source;
   #now = START_AT;
@@ -76,6 +76,7 @@ export class Scene {
 
   constructor(place: Place) {
     this.place = place;
+    this.schedules = new ScheduleWords(this);
     this.#ids = new UuidV7Source(
       () => this.#now,
       (bytes) => crypto.getRandomValues(bytes),
@@ -118,8 +119,21 @@ export class Scene {
     return store;
   }
 
-  announce(instanceId: string, store = this.store): Promise<number> {
-    return store.announce({ instanceId, app: null, release: null, jobs: [] });
+  announce(
+    instanceId: string,
+    store = this.store,
+    changes: Partial<InstanceAnnouncement> = {},
+  ): Promise<number> {
+    return store.announce({
+      instanceId,
+      app: null,
+      release: null,
+      jobs: [],
+      schedules: [],
+      isScheduler: false,
+      pollMs: 1_000,
+      ...changes,
+    });
   }
 
   id(): RunId {
@@ -165,6 +179,7 @@ export class Scene {
       wantsSuspect: false,
       jobs: ["study"],
       queues: null,
+      chance: 0,
       ...rest,
     });
     return claims;
@@ -191,6 +206,7 @@ export class Scene {
       wantsSuspect: false,
       jobs: [],
       queues: null,
+      chance: this.chance,
     });
     if (claims.length > 0) throw new Error("A claim of 0 returned something.");
     return stale;
@@ -199,7 +215,7 @@ export class Scene {
   /** Takes the lease of everything that is held, without anybody's doing. */
   async loseAll(leaseMs = LEASE_MS): Promise<void> {
     this.advance(leaseMs);
-    await this.store.reclaim({ limit: 100, chance: 0 });
+    await this.store.reclaim({ limit: 100, chance: this.chance });
   }
 
   async record(id: RunId): Promise<RunRecord> {
@@ -217,18 +233,25 @@ export class Scene {
     return [await this.store.run(id), await this.store.attempts(id)];
   }
 
-  poll(changes: { readonly jobs?: readonly string[]; readonly queues?: readonly string[] } = {}) {
-    return this.store.poll({ holder: this.holder, jobs: ["study"], queues: null, ...changes });
+  poll(changes: Partial<PollParams> = {}, store = this.store): Promise<PollAnswer> {
+    return store.poll({
+      holder: this.holder,
+      jobs: ["study"],
+      queues: null,
+      isScheduler: false,
+      ...changes,
+    });
   }
 }
 
 export function heldBy(claims: readonly Claim[]): Held[] {
   return claims.flatMap((claim) =>
-    claim.runs.map(({ id, mode }) => ({
+    claim.runs.map(({ id, mode, schedule }) => ({
       id,
       fence: claim.fence,
       job: claim.job,
       mode,
+      schedule,
       attempt: claim.attempt,
       isSuspect: claim.isSuspect,
       claim,
@@ -238,51 +261,4 @@ export function heldBy(claims: readonly Claim[]): Held[] {
 
 export function idsOf(grants: readonly { readonly id: RunId }[]): RunId[] {
   return grants.map(({ id }) => id);
-}
-
-type Ended = Grant & { readonly mode?: Mode };
-
-const common = ({ id, fence, mode = "enqueued" }: Ended) => ({ id, fence, mode, ranMs: 5 });
-
-export function completed(grant: Ended, result: string | null = '"done"'): Settlement {
-  return { ...common(grant), to: "completed", result, error: null };
-}
-
-export function failed(grant: Ended, error = '{"code":"BROKEN"}'): Settlement {
-  return { ...common(grant), to: "failed", result: null, error };
-}
-
-export function cancelled(grant: Ended): Settlement {
-  return { ...common(grant), to: "cancelled", result: null, error: null };
-}
-
-export function retried(grant: Ended, delayMs = 1_000, error = '{"code":"AGAIN"}'): Settlement {
-  return { ...common(grant), to: "pending", end: "failed", delayMs, isRefund: false, error };
-}
-
-export function timedOut(grant: Ended, delayMs = 1_000): Settlement {
-  const error = '{"code":"TIMEOUT","message":"as its own instance saw it"}';
-  return { ...common(grant), to: "pending", end: "timeout", delayMs, isRefund: false, error };
-}
-
-export function postponed(grant: Ended, delayMs = 1_000): Settlement {
-  return {
-    ...common(grant),
-    to: "pending",
-    end: "later",
-    delayMs,
-    isRefund: true,
-    error: null,
-  };
-}
-
-export function handedBack(grant: Ended, isRefund = true): Settlement {
-  return {
-    ...common(grant),
-    to: "pending",
-    end: "handed_back",
-    delayMs: 0,
-    isRefund,
-    error: null,
-  };
 }

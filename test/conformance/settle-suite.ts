@@ -191,6 +191,7 @@ export function settleSuite(test: SceneTest): void {
       wantsSuspect: false,
       jobs: ["study"],
       queues: null,
+      chance: 0,
     });
     expect(stale).toEqual([]);
     expect(claims.flatMap(({ runs }) => idsOf(runs))).toEqual([second]);

@@ -88,9 +88,9 @@ const LOSSES: readonly Loss[] = [
     lose: async (scene) => {
       await scene.enqueued(1);
       const held = await scene.claimOne();
-      await scene.store.cancel({ id: held.id });
+      await scene.store.cancel({ id: held.id, chance: 0 });
       scene.advance(1);
-      await scene.store.enforceCancels({ graceMs: 0 });
+      await scene.store.enforceCancels({ graceMs: 0, chance: 0 });
       return held;
     },
   },
@@ -99,7 +99,7 @@ const LOSSES: readonly Loss[] = [
     lose: async (scene) => {
       await scene.enqueued(1);
       const held = await scene.claimOne();
-      await scene.store.cancel({ id: held.id });
+      await scene.store.cancel({ id: held.id, chance: 0 });
       await scene.loseAll();
       return held;
     },

@@ -1,4 +1,4 @@
-// The store on PostgreSQL, half of the suite: what happens to a run while somebody holds it.
+// The store on PostgreSQL, part of the suite: what happens to a run while somebody holds it.
 
 import { describe } from "vitest";
 import { POSTGRES_URL, postgresPlace } from "./places.js";

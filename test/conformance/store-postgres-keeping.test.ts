@@ -1,4 +1,4 @@
-// The store on PostgreSQL, half of the suite: everything but what happens to a run while it is held.
+// The store on PostgreSQL, part of the suite: runs, but for what happens to one while it is held.
 
 import { describe } from "vitest";
 import { POSTGRES_URL, postgresPlace } from "./places.js";

@@ -2,6 +2,8 @@
 // this passes on it. One file per noun; the promises' numbers (S1…) are those of the design.
 
 import { test as base, describe } from "vitest";
+import { backfillSuite } from "./backfill-suite.js";
+import { calendarSuite } from "./calendar-suite.js";
 import { cancelSuite } from "./cancel-suite.js";
 import { claimSuite } from "./claim-suite.js";
 import { concurrencySuite } from "./concurrency-suite.js";
@@ -17,6 +19,15 @@ import { reclaimSuite } from "./reclaim-suite.js";
 import { renewSuite } from "./renew-suite.js";
 import { retrySuite } from "./retry-suite.js";
 import { type MakePlace, Scene, type SceneTest } from "./scene.js";
+import { scheduleCodeSuite } from "./schedule-code-suite.js";
+import { scheduleConcurrencySuite } from "./schedule-concurrency-suite.js";
+import { scheduleDueSuite } from "./schedule-due-suite.js";
+import { scheduleEditSuite } from "./schedule-edit-suite.js";
+import { scheduleEndSuite } from "./schedule-end-suite.js";
+import { scheduleListSuite } from "./schedule-list-suite.js";
+import { schedulePruneSuite } from "./schedule-prune-suite.js";
+import { scheduleRunSuite } from "./schedule-run-suite.js";
+import { scheduleWriteSuite } from "./schedule-write-suite.js";
 import { settleSuite } from "./settle-suite.js";
 import { staleSuite } from "./stale-suite.js";
 import { textSuite } from "./text-suite.js";
@@ -48,23 +59,48 @@ const NOUNS = {
   texts: textSuite,
   "random histories": modelSuite,
   "several stores at once": concurrencySuite,
+  "schedules made and edited": scheduleEditSuite,
+  "changes of schedules": scheduleWriteSuite,
+  "runs of schedules": scheduleRunSuite,
+  "schedules that are due": scheduleDueSuite,
+  "ends of schedules' runs": scheduleEndSuite,
+  "backfills of schedules": backfillSuite,
+  "lists of schedules": scheduleListSuite,
+  "prune of schedules": schedulePruneSuite,
+  "schedules from code": scheduleCodeSuite,
+  "calendars of schedules": calendarSuite,
+  "schedules in several stores at once": scheduleConcurrencySuite,
 } satisfies Record<string, (test: SceneTest, options: StoreSuiteOptions) => void>;
 
 export type Noun = keyof typeof NOUNS;
 /** What needs a place that several stores can share. */
-const SHARED = "several stores at once" satisfies Noun;
-/** What happens to a run while somebody holds it; the other half is everything else. */
-export const HOLDING = [
+const SHARED: readonly Noun[] = ["several stores at once", "schedules in several stores at once"];
+/** What happens to a run while somebody holds it. */
+export const HOLDING: readonly Noun[] = [
   "claim",
   "settle",
   "stale fences",
   "renew",
   "reclaim",
   "cancel",
-  SHARED,
-] as const satisfies readonly Noun[];
+  "several stores at once",
+];
+export const SCHEDULING: readonly Noun[] = [
+  "schedules made and edited",
+  "changes of schedules",
+  "runs of schedules",
+  "schedules that are due",
+  "ends of schedules' runs",
+  "backfills of schedules",
+  "lists of schedules",
+  "prune of schedules",
+  "schedules from code",
+  "calendars of schedules",
+  "schedules in several stores at once",
+];
+/** Everything else. */
 export const KEEPING = (Object.keys(NOUNS) as Noun[]).filter(
-  (noun) => !(HOLDING as readonly Noun[]).includes(noun),
+  (noun) => !HOLDING.includes(noun) && !SCHEDULING.includes(noun),
 );
 
 /** Defines every test of the suite; each gets a fresh place. */
@@ -76,7 +112,7 @@ export function describeStore(
   const test = sceneTest(makePlace);
   const chosen = options.nouns ?? (Object.keys(NOUNS) as Noun[]);
   describe.concurrent(name, () => {
-    for (const noun of options.isShared ? chosen : chosen.filter((each) => each !== SHARED))
+    for (const noun of options.isShared ? chosen : chosen.filter((each) => !SHARED.includes(each)))
       describe(noun, () => NOUNS[noun](test, options));
   });
 }

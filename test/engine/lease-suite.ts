@@ -119,6 +119,9 @@ export function leaseSuite(test: WorldTest): void {
       app: null,
       release: null,
       jobs: [],
+      schedules: [],
+      isScheduler: false,
+      pollMs: 1_000,
     });
     for (const { id } of runs) {
       await store.exchange({
@@ -129,6 +132,7 @@ export function leaseSuite(test: WorldTest): void {
         wantsSuspect: false,
         jobs: ["study"],
         queues: null,
+        chance: 0,
       });
     }
     await world.clock.advance(30_000);

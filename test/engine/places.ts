@@ -6,7 +6,7 @@ import { systemClock } from "../../src/adapters/clock.js";
 import { PostgresStore } from "../../src/store/postgres-store.js";
 import type { SqliteHandle } from "../../src/store/sqlite.js";
 import { SqliteStore } from "../../src/store/sqlite-store.js";
-import { SeededChance } from "../support/virtual-clock.js";
+import { SeededChance } from "../../src/testing/virtual-clock.js";
 import type { EnginePlace } from "./world.js";
 
 /** Set by test/setup/postgres.ts where there is a server. */

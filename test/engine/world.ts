@@ -9,7 +9,7 @@ import type { Run } from "../../src/engine/runs.js";
 import type { RunRecord, Store } from "../../src/store/store.js";
 import type { EventName, Events, Logger } from "../../src/telemetry/log.js";
 import { faultyStore, StoreFaults } from "../support/faulty-store.js";
-import { InstanceClock, SeededChance, seededIds, VirtualClock } from "../support/virtual-clock.js";
+import { InstanceClock, SeededChance, seededIds, VirtualClock } from "../../src/testing/virtual-clock.js";
 
 /** A fresh database; every store on it takes its time from `now`. */
 export type EnginePlace = {

@@ -42,7 +42,11 @@ export function devCommand(call: Call): Command {
       return superviseReloading({ args, folder, shell });
     }
     ignoreFarEnvironment(shell);
-    const holdfast = await loadInstance({ flags: withConfig(flags, config), shell });
+    const holdfast = await loadInstance({
+      flags: withConfig(flags, config),
+      shell,
+      mayPause: false,
+    });
     refuseFarCode(holdfast.databaseLabel, flags);
     return workUntilSignal({ holdfast, start, graceMs: GRACE_MS, shell });
   });

@@ -18,8 +18,12 @@ create table {instance} (
   app text,
   release text,
   jobs json not null,
+  schedules json not null,
+  is_scheduler boolean not null,
+  poll_ms bigint not null,
   started_at bigint not null,
   seen_at bigint not null,
+  polled_at bigint,
   retired_at bigint
 );
 
@@ -189,8 +193,140 @@ create table {rollup} (
   primary key (hour_at, lane, mode, status, shard)
 ) with (fillfactor = 50);
 
+-- A schedule with where it stands. The revision grows with every change: whoever decides something
+-- writes it only at the revision that it was decided from. A schedule without a next tick (paused,
+-- ended, broken, deleted) is in no index that a poll looks at. The bounds are what the end of a run
+-- draws from, without any code of the schedule.
+create table {schedule} (
+  id int generated always as identity primary key,
+  name text collate "C" not null unique,
+  revision bigint not null,
+  version int not null,
+  job text collate "C" not null,
+  queue text collate "C",
+  priority smallint,
+  tags text[],
+  input text not null,
+  definition text not null,
+  anchor_at bigint not null,
+  cursor_at bigint not null,
+  next_at bigint,
+  is_ended boolean not null,
+  hold_until bigint,
+  hold_run uuid,
+  last_run uuid,
+  last_tick_at bigint,
+  live uuid[] not null,
+  is_gated boolean not null,
+  is_replacing boolean not null,
+  backfill uuid,
+  range_min bigint,
+  range_max bigint,
+  fail_min bigint,
+  fail_max bigint,
+  tzdata text,
+  paused_at bigint,
+  paused_by text,
+  pause_note text,
+  broken_at bigint,
+  broken_error text,
+  deleted_at bigint,
+  app text collate "C",
+  source smallint not null,
+  release text,
+  code_hash text,
+  created_at bigint not null,
+  updated_at bigint not null
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+create index schedule_next on {schedule} (next_at) where next_at is not null;
+create index schedule_look on {schedule} (id) where is_gated or is_replacing or backfill is not null;
+create index schedule_lost on {schedule} (id) where next_at is null and not is_ended
+  and paused_at is null and broken_at is null and deleted_at is null;
+
+-- The ledger: one row for a tick, or for a stretch of equal ones, by its first.
+create table {tick} (
+  schedule int not null,
+  at bigint not null,
+  last_at bigint not null,
+  count int not null,
+  outcome smallint not null,
+  reason smallint not null,
+  recorded_at bigint not null,
+  holder int,
+  version int not null,
+  run uuid,
+  evidence text,
+  primary key (schedule, at)
+) partition by range (at);
+create table {tick_rest} partition of {tick} default;
+create index on {tick_rest} (last_at);
+
+create table {schedule_version} (
+  schedule int not null,
+  version int not null,
+  kind smallint not null,
+  at bigint not null,
+  by text,
+  job text not null,
+  definition text not null,
+  input text not null,
+  anchor_at bigint not null,
+  primary key (schedule, version)
+);
+
+-- Definitions in code: of two the one that was first seen later is the newer one.
+create table {declared} (
+  schedule int not null,
+  hash text collate "C" not null,
+  release text,
+  first_seen_at bigint not null,
+  primary key (schedule, hash)
+);
+
+create table {delivery} (
+  schedule int not null,
+  id text collate "C" not null,
+  run uuid not null,
+  input_hash text not null,
+  primary key (schedule, id)
+);
+create index delivery_run on {delivery} (run);
+
+create table {backfill} (
+  id uuid primary key,
+  schedule int not null,
+  from_at bigint not null,
+  to_at bigint not null,
+  cursor_at bigint not null,
+  total int not null,
+  made int not null,
+  passed int not null,
+  is_all boolean not null,
+  created_at bigint not null,
+  created_by text,
+  ended_at bigint,
+  is_cancelled boolean not null
+);
+create index backfill_schedule on {backfill} (schedule);
+
+create table {backfill_run} (
+  schedule int not null,
+  at bigint not null,
+  backfill uuid not null,
+  run uuid not null,
+  primary key (schedule, at, backfill)
+);
+
+create table {calendar} (
+  name text collate "C" primary key,
+  rules text not null,
+  version int not null,
+  updated_at bigint not null,
+  updated_by text
+);
+
 create view {run_state} as
-select r.id, l.job, l.queue, r.mode, r.priority, r.created_at, r.nominal_at, r.schedule, r.key, r.version,
+select r.id, l.job, l.queue, r.mode, r.priority, r.created_at, r.nominal_at, s.name as schedule, r.key, r.version,
   case when o.id is not null then o.status when h.fence is not null then 0 else -1 end as status,
   coalesce(o.attempt, h.attempt, y.attempt, w.attempt, 0) as attempt,
   p.attempts + coalesce(o.extra, h.extra, y.extra, w.extra, 0) as attempts_max,
@@ -210,6 +346,7 @@ select r.id, l.job, l.queue, r.mode, r.priority, r.created_at, r.nominal_at, r.s
 from {run} r
 join {lane} l on l.id = r.lane
 join {policy} p on p.id = r.policy
+left join {schedule} s on s.id = r.schedule
 left join {outcome} o on o.id = r.id
 left join {ready} y on y.id = r.id
 left join {waiting} w on w.id = r.id

@@ -6,6 +6,7 @@
 // half of a client's work was the row protocol.
 
 import { CANCEL_ERROR, LOST_ERROR, TIMEOUT_ERROR } from "../record.js";
+import { AFTER_END, HAS_DUE_SCHEDULE, HAS_GATED } from "./postgres-schedules.js";
 
 const CLAIMS_JSON = /* sql */ `
   select json_agg(json_build_object(
@@ -15,7 +16,7 @@ const CLAIMS_JSON = /* sql */ `
     'policy', json_build_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost),
     'runs', (
       select json_agg(json_build_array(
-        r.id, r.input, r.mode, r.version, r.priority, r.created_at, r.due_at, r.nominal_at))
+        r.id, r.input, r.mode, r.version, r.priority, r.created_at, r.due_at, r.nominal_at, r.schedule))
       from unnest(c.ids) u (id), lateral (select * from {run} x where x.id = u.id offset 0) r)
   ))
   from granted c join {lane} l on l.id = c.lane join {policy} p on p.id = c.policy cross join now`;
@@ -29,15 +30,16 @@ const CLAIMS_JSON = /* sql */ `
 const SETTLING = /* sql */ `
 sent as materialized (
   select * from unnest(:ids::uuid[], :fences::bigint[], :statuses::smallint[], :ends::smallint[], :modes::smallint[],
-    :ranMs::bigint[], :delayMs::bigint[], :refunds::smallint[], :results::text[], :errors::text[])
-    as s (id, fence, status, ended, mode, "ranMs", "delayMs", refund, result, error)
+    :ranMs::bigint[], :delayMs::bigint[], :refunds::smallint[], :results::text[], :errors::text[],
+    :schedules::int[])
+    as s (id, fence, status, ended, mode, "ranMs", "delayMs", refund, result, error, schedule)
 ),
 locked as materialized (
   select * from {lease} where fence = any(array(select distinct fence from sent)) for update
 ),
 member as materialized (select k.fence, u.id from locked k, unnest(k.ids) u (id)),
 valid as materialized (
-  select s.id, s.fence, s.ended, s.mode, s."ranMs", s."delayMs", s.refund, s.result, s.error,
+  select s.id, s.fence, s.ended, s.mode, s."ranMs", s."delayMs", s.refund, s.result, s.error, s.schedule,
     case when s.status <> 1 and k.cancels ? s.id::text then 3 else s.status end as status,
     k.lane, k.policy, k.attempt, k.losses, k.refunds, k.laters, k.extra, k.holder,
     k.suspect and s.ended = 4 as suspect
@@ -95,6 +97,14 @@ returned as (
   from again v cross join now where v."delayMs" = 0
 )`;
 
+/** For settlements among which are runs of schedules. */
+const RESCHEDULING = /* sql */ `
+ended_runs as materialized (
+  select v.schedule, v.id, v.status, row_number() over () as place
+  from valid v where v.status >= 0 and v.schedule is not null
+),
+${AFTER_END}`;
+
 /** Lanes are drained in the order of their oldest run. */
 const CLAIMING = /* sql */ `
 head as materialized (
@@ -143,6 +153,8 @@ const CLAIMS = /* sql */ `(select min(sort_at)::text from head) as head, (${CLAI
 export const CLAIM = `${NOW}, ${CLAIMING} select ${CLAIMS}`;
 export const FINISH_AND_CLAIM = `${NOW}, ${SETTLING}, ${CLAIMING} select ${UNAPPLIED}, ${CLAIMS}`;
 export const SETTLE_AND_CLAIM = `${NOW}, ${SETTLING}, ${RETURNING}, ${CLAIMING} select ${UNAPPLIED}, ${CLAIMS}`;
+export const SETTLE_SCHEDULED_AND_CLAIM = `${NOW}, ${SETTLING}, ${RETURNING}, ${RESCHEDULING}, ${CLAIMING}
+select ${UNAPPLIED}, ${CLAIMS}`;
 
 /** What history knows of the end of these grants. */
 export const ENDINGS = /* sql */ `
@@ -268,7 +280,11 @@ select id, fence from valid`;
 
 export const POLL = /* sql */ `
 with now as materialized (select {now} as at),
-seen as (update {instance} set seen_at = now.at from now where no = :holder::int),
+seen as (
+  update {instance} set seen_at = now.at,
+    polled_at = case when :isScheduler::boolean then now.at else polled_at end
+  from now where no = :holder::int
+),
 lanes as materialized (
   select l.id from {lane} l left join {queue} q on q.name = l.queue
   where l.job = any(:jobs::text[]) and (:queues::text[] is null or l.queue = any(:queues::text[]))
@@ -281,9 +297,14 @@ select now.at as now,
     select 1 from {ready} r where r.lane = l.id and r.suspect = true limit 1) x) as "hasSuspect",
   exists (select from {waiting} w where w.gate is null and w.wake_at <= now.at) as "hasDue",
   exists (select from {lease} k where k.until <= now.at) as "hasExpired",
+  :isScheduler::boolean and ${HAS_DUE_SCHEDULE} as "hasDueSchedule",
+  ${HAS_GATED} as "hasGated",
+  (select max(i.polled_at) from {instance} i) as "lastPolledAt",
   (select json_agg(c.id) from {lease} k, jsonb_object_keys(k.cancels) c (id)
     where k.holder = :holder::int and k.cancels is not null and c.id::uuid = any(k.ids)) as "cancelRequested",
-  (select min(w.wake_at) from {waiting} w where w.gate is null and w.wake_at > now.at) as "nextWakeAt"
+  least(
+    (select min(w.wake_at) from {waiting} w where w.gate is null and w.wake_at > now.at),
+    (select min(s.next_at) from {schedule} s where s.next_at > now.at and :isScheduler::boolean)) as "nextWakeAt"
 from now`;
 
 export const PROMOTE = /* sql */ `
@@ -314,7 +335,7 @@ expired as materialized (
 gone as (delete from {lease} where fence = any(array(select fence from expired))),
 lost as materialized (
   select x.fence, u.id, x.lane, x.policy, x.attempt, x.losses, x.refunds, x.laters, x.extra, x.holder,
-    x.claimed_at, r.priority, r.mode, p.delay_ms, p.factor, p.max_ms, p.jitter,
+    x.claimed_at, r.priority, r.mode, r.schedule, p.delay_ms, p.factor, p.max_ms, p.jitter,
     x.deadline_at <= x.until as over_time,
     coalesce(x.cancels ? u.id::text, false) as cancelled,
     x.attempt >= p.attempts + x.extra or (p.on_lost = 1 and x.deadline_at > x.until) as is_final,
@@ -323,7 +344,7 @@ lost as materialized (
   from expired x cross join now
   join {policy} p on p.id = x.policy
   cross join unnest(x.ids) u (id),
-  lateral (select y.priority, y.mode from {run} y where y.id = u.id offset 0) r
+  lateral (select y.priority, y.mode, y.schedule from {run} y where y.id = u.id offset 0) r
 ),
 judged as materialized (
   select l.*,
@@ -368,7 +389,11 @@ postponed as (
   select id, now.at + backoff_ms, lane, policy, priority, attempt,
     case when over_time then losses else losses + 1 end, refunds, laters, extra, not over_time
   from judged cross join now where verdict = -1 and (over_time or losses > 0)
-)
+),
+ended_runs as materialized (
+  select schedule, id, verdict as status, place from judged where verdict > 0 and schedule is not null
+),
+${AFTER_END}
 select j.id, j.fence::text, l.job, j.attempt, i.id as holder, j.ended, j.verdict
 from judged j join {lane} l on l.id = j.lane left join {instance} i on i.no = j.holder order by j.place`;
 
@@ -379,9 +404,9 @@ locked as materialized (
   select k.* from {lease} k where k.cancels is not null for update skip locked
 ),
 overdue as materialized (
-  select k.fence, u.id, k.claimed_at, k.lane, k.holder, k.attempt, k.extra, r.mode
+  select k.fence, u.id, k.claimed_at, k.lane, k.holder, k.attempt, k.extra, r.mode, r.schedule
   from locked k cross join now cross join unnest(k.ids) u (id),
-    lateral (select x.mode from {run} x where x.id = u.id offset 0) r
+    lateral (select x.mode, x.schedule from {run} x where x.id = u.id offset 0) r
   where (k.cancels ->> u.id::text)::bigint + :graceMs::bigint <= now.at
 ),
 emptied as (
@@ -404,7 +429,11 @@ counted as (
   from overdue cross join now group by 1, 2, 3 order by 1, 2, 3
   on conflict (hour_at, lane, mode, status, shard)
   do update set runs = t.runs + excluded.runs, ran_ms = t.ran_ms + excluded.ran_ms
-)
+),
+ended_runs as materialized (
+  select schedule, id, 3 as status, row_number() over () as place from overdue where schedule is not null
+),
+${AFTER_END}
 select id, fence::text from overdue`;
 
 /** Whichever of the three a pending or running run is in, its row is locked and changed here. */
@@ -421,7 +450,12 @@ requested as (
   update {lease} k
   set cancels = jsonb_build_object(:id::text, now.at) || coalesce(k.cancels, '{}')
   from now where k.ids @> array[:id::uuid] returning k.fence
-)
+),
+ended_runs as materialized (
+  select r.schedule, p.id, 3 as status, 0 as place
+  from pending p, lateral (select x.schedule from {run} x where x.id = p.id offset 0) r where r.schedule is not null
+),
+${AFTER_END}
 select
   exists (select from pending) as cancelled,
   exists (select from requested) as requested,
@@ -457,9 +491,11 @@ keys as (delete from {key} where run = any(array(select id from ended)))
 select exists (select from ended) as removed, exists (select from {run} where id = :id::uuid) as known`;
 
 export const ANNOUNCE_INSTANCE = /* sql */ `
-insert into {instance} as i (id, app, release, jobs, started_at, seen_at)
-select :instanceId, :app, :release, :jobs::json, n.at, n.at from (select {now} as at) n
-on conflict (id) do update set jobs = excluded.jobs, seen_at = excluded.seen_at, retired_at = null
+insert into {instance} as i (id, app, release, jobs, schedules, is_scheduler, poll_ms, started_at, seen_at)
+select :instanceId, :app, :release, :jobs::json, :schedules::json, :isScheduler::boolean, :pollMs::bigint, n.at, n.at
+from (select {now} as at) n
+on conflict (id) do update set jobs = excluded.jobs, schedules = excluded.schedules,
+  is_scheduler = excluded.is_scheduler, seen_at = excluded.seen_at, retired_at = null
 returning no`;
 
 export const RETIRE_INSTANCE = /* sql */ `
@@ -506,9 +542,10 @@ const RUN_SOURCES = {
 const listRuns = (source: string) => /* sql */ `
 with page as materialized (
   select s.id from (${source}) s,
-    lateral (select x.mode, x.tags, x.input, x.key from {run} x where x.id = s.id offset 0) r
+    lateral (select x.mode, x.schedule, x.tags, x.input, x.key from {run} x where x.id = s.id offset 0) r
   where s.id < coalesce(:before::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
     and (:job::text is null or s.lane = any(array(select l.id from {lane} l where l.job = :job::text)))
+    and (:schedule::text is null or r.schedule = (select c.id from {schedule} c where c.name = :schedule::text))
     and (:mode::smallint is null or r.mode = :mode::smallint)
     and (:tag::text is null or :tag::text = any(r.tags))
     and (:text::text is null or position(lower(:text::text) in lower(r.input)) > 0
@@ -577,13 +614,14 @@ select (select count(*) from keys) + (select count(*) from outcomes) + (select c
 
 /** A day of one of the partitioned tables; the id of a run tells its day. */
 export type Day = {
-  readonly table: "run" | "outcome" | "attempt";
+  readonly table: "run" | "outcome" | "attempt" | "tick";
   readonly name: string;
   readonly from: string;
   readonly to: string;
 };
 
-const idOf = ({ table }: Day) => (table === "attempt" ? "run" : "id");
+const ID_OF = { run: "id", outcome: "id", attempt: "run", tick: "at" } as const;
+const idOf = ({ table }: Day) => ID_OF[table];
 
 /**
  * Attaching locks only the rest partition, and only for as long as it takes to look through it;
@@ -624,6 +662,13 @@ delete from {key} where ctid = any(array(
     and k.run <> all(array(${LIVE}))
     and not exists (select from {outcome} o where o.id = k.run)
   limit :limit)) returning 1`;
+
+/** A day of the ledger: a stretch that began on it may have ended lately. */
+export const dropTickDay = (day: Day, since: number) => [
+  `alter table {tick} detach partition {${day.name}}`,
+  `insert into {tick} select d.* from {${day.name}} d where d.last_at >= ${since}`,
+  `drop table {${day.name}}`,
+];
 
 /** A day goes as a whole. What has to stay of it moves to the rest partition first. */
 export const dropDay = (day: Day, since: number) => [

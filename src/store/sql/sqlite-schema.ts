@@ -13,8 +13,12 @@ create table {instance} (
   app text,
   release text,
   jobs text not null,
+  schedules text not null,
+  is_scheduler integer not null,
+  poll_ms integer not null,
   started_at integer not null,
   seen_at integer not null,
+  polled_at integer,
   retired_at integer
 );
 
@@ -91,6 +95,7 @@ create table {waiting} (
   gate text
 ) without rowid;
 create index {waiting_wake} on {waiting} (wake_at) where gate is null;
+create index {waiting_gate} on {waiting} (id) where gate is not null;
 
 -- Autoincrement: a fence is never reused, also after the row with the largest one is gone.
 create table {lease} (
@@ -165,8 +170,133 @@ create table {rollup} (
   primary key (hour_at, lane, mode, status, shard)
 ) without rowid;
 
+create table {schedule} (
+  id integer primary key autoincrement,
+  name text not null unique,
+  revision integer not null,
+  version integer not null,
+  job text not null,
+  queue text,
+  priority integer,
+  tags text,
+  input text not null,
+  definition text not null,
+  anchor_at integer not null,
+  cursor_at integer not null,
+  next_at integer,
+  is_ended integer not null,
+  hold_until integer,
+  hold_run text,
+  last_run text,
+  last_tick_at integer,
+  live text not null,
+  is_gated integer not null,
+  is_replacing integer not null,
+  backfill text,
+  range_min integer,
+  range_max integer,
+  fail_min integer,
+  fail_max integer,
+  tzdata text,
+  paused_at integer,
+  paused_by text,
+  pause_note text,
+  broken_at integer,
+  broken_error text,
+  deleted_at integer,
+  app text,
+  source integer not null,
+  release text,
+  code_hash text,
+  created_at integer not null,
+  updated_at integer not null
+);
+create index {schedule_next} on {schedule} (next_at) where next_at is not null;
+create index {schedule_look} on {schedule} (id) where is_gated or is_replacing or backfill is not null;
+create index {schedule_lost} on {schedule} (id) where next_at is null and not is_ended
+  and paused_at is null and broken_at is null and deleted_at is null;
+
+create table {tick} (
+  schedule integer not null,
+  at integer not null,
+  last_at integer not null,
+  count integer not null,
+  outcome integer not null,
+  reason integer not null,
+  recorded_at integer not null,
+  holder integer,
+  version integer not null,
+  run text,
+  evidence text,
+  primary key (schedule, at)
+) without rowid;
+create index {tick_at} on {tick} (at);
+
+create table {schedule_version} (
+  schedule integer not null,
+  version integer not null,
+  kind integer not null,
+  at integer not null,
+  by text,
+  job text not null,
+  definition text not null,
+  input text not null,
+  anchor_at integer not null,
+  primary key (schedule, version)
+) without rowid;
+
+create table {declared} (
+  schedule integer not null,
+  hash text not null,
+  release text,
+  first_seen_at integer not null,
+  primary key (schedule, hash)
+) without rowid;
+
+create table {delivery} (
+  schedule integer not null,
+  id text not null,
+  run text not null,
+  input_hash text not null,
+  primary key (schedule, id)
+) without rowid;
+create index {delivery_run} on {delivery} (run);
+
+create table {backfill} (
+  id text primary key,
+  schedule integer not null,
+  from_at integer not null,
+  to_at integer not null,
+  cursor_at integer not null,
+  total integer not null,
+  made integer not null,
+  passed integer not null,
+  is_all integer not null,
+  created_at integer not null,
+  created_by text,
+  ended_at integer,
+  is_cancelled integer not null
+);
+create index {backfill_schedule} on {backfill} (schedule);
+
+create table {backfill_run} (
+  schedule integer not null,
+  at integer not null,
+  backfill text not null,
+  run text not null,
+  primary key (schedule, at, backfill)
+) without rowid;
+
+create table {calendar} (
+  name text primary key,
+  rules text not null,
+  version integer not null,
+  updated_at integer not null,
+  updated_by text
+) without rowid;
+
 create view {run_state} as
-select r.id, l.job, l.queue, r.mode, r.priority, r.created_at, r.nominal_at, r.schedule, r.key, r.version,
+select r.id, l.job, l.queue, r.mode, r.priority, r.created_at, r.nominal_at, s.name as schedule, r.key, r.version,
   case when o.id is not null then o.status when h.fence is not null then 0 else -1 end as status,
   coalesce(o.attempt, h.attempt, y.attempt, w.attempt, 0) as attempt,
   p.attempts + coalesce(o.extra, h.extra, y.extra, w.extra, 0) as attempts_max,
@@ -187,6 +317,7 @@ select r.id, l.job, l.queue, r.mode, r.priority, r.created_at, r.nominal_at, r.s
 from {run} r
 join {lane} l on l.id = r.lane
 join {policy} p on p.id = r.policy
+left join {schedule} s on s.id = r.schedule
 left join {outcome} o on o.id = r.id
 left join {ready} y on y.id = r.id
 left join {waiting} w on w.id = r.id

@@ -82,7 +82,7 @@ select json_object(
   'policy', json_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost),
   'runs', (
     select json_group_array(json_array(
-      r.id, r.input, r.mode, r.version, r.priority, r.created_at, r.due_at, r.nominal_at))
+      r.id, r.input, r.mode, r.version, r.priority, r.created_at, r.due_at, r.nominal_at, r.schedule))
     from json_each(c.ids) m cross join {run} r on r.id = m.value)
 ) as claim
 from {lease} c join {lane} l on l.id = c.lane join {policy} p on p.id = c.policy
@@ -122,7 +122,8 @@ returning fence, max(until - :now, 0) as lease_ms, ids`;
 
 export const MARK_STARTED = /* sql */ `update {lease} set started = :started where fence = :fence`;
 
-export const SEE_INSTANCE = /* sql */ `update {instance} set seen_at = :now where no = :holder`;
+export const SEE_INSTANCE = /* sql */ `
+update {instance} set seen_at = :now, polled_at = iif(:isScheduler, :now, polled_at) where no = :holder`;
 
 export const POLL = /* sql */ `
 with lanes as materialized (
@@ -156,13 +157,18 @@ select k.*, l.job, i.id as holder_id, p.attempts, p.delay_ms, p.factor, p.max_ms
 from {lease} k join {lane} l on l.id = k.lane join {policy} p on p.id = k.policy left join {instance} i on i.no = k.holder
 where k.until <= :now order by k.until limit :limit`;
 
-export const MODES_OF = /* sql */ `
-select r.id, r.mode from json_each(:ids) m cross join {run} r on r.id = m.value`;
+/** What a run brings to the books that its lease does not know. */
+export const ORIGINS_OF = /* sql */ `
+select r.id, r.mode, r.schedule from json_each(:ids) m cross join {run} r on r.id = m.value`;
 
 export const CANCELLING = /* sql */ `select * from {lease} where cancels is not null`;
 
-export const DELETE_PENDING_READY = /* sql */ `delete from {ready} where id = :id returning id, lane, attempt, extra`;
-export const DELETE_PENDING_WAITING = /* sql */ `delete from {waiting} where id = :id returning id, lane, attempt, extra`;
+export const DELETE_PENDING_READY = /* sql */ `
+delete from {ready} where id = :id
+returning id, lane, attempt, extra, (select r.schedule from {run} r where r.id = :id) as schedule`;
+export const DELETE_PENDING_WAITING = /* sql */ `
+delete from {waiting} where id = :id
+returning id, lane, attempt, extra, (select r.schedule from {run} r where r.id = :id) as schedule`;
 export const INSERT_CANCELLED = /* sql */ `
 insert into {outcome} (id, finished_at, lane, attempt, extra, status) values (:id, :now, :lane, :attempt, :extra, 3)`;
 export const HOLDING = /* sql */ `
@@ -179,9 +185,10 @@ insert into {attempt} (run, fence, attempt, ended, holder, started_at, ended_at,
 values (:id, :fence, :attempt, :ended, :holder, :startedAt, :endedAt, :error)`;
 
 export const ANNOUNCE_INSTANCE = /* sql */ `
-insert into {instance} (id, app, release, jobs, started_at, seen_at)
-values (:instanceId, :app, :release, :jobs, :now, :now)
-on conflict (id) do update set jobs = excluded.jobs, seen_at = excluded.seen_at, retired_at = null
+insert into {instance} (id, app, release, jobs, schedules, is_scheduler, poll_ms, started_at, seen_at)
+values (:instanceId, :app, :release, :jobs, :schedules, :isScheduler, :pollMs, :now, :now)
+on conflict (id) do update set jobs = excluded.jobs, schedules = excluded.schedules,
+  is_scheduler = excluded.is_scheduler, poll_ms = excluded.poll_ms, seen_at = excluded.seen_at, retired_at = null
 returning no`;
 export const RETIRE_INSTANCE = /* sql */ `update {instance} set retired_at = :now, seen_at = :now where no = :holder`;
 export const ANNOUNCE_JOB = /* sql */ `
@@ -227,6 +234,7 @@ with page as materialized (
   select s.id from (${source}) s join {run} r on r.id = s.id
   where s.id < coalesce(:before, 'g')
     and (:job is null or s.lane in (select l.id from {lane} l where l.job = :job))
+    and (:schedule is null or r.schedule = (select x.id from {schedule} x where x.name = :schedule))
     and (:mode is null or r.mode = :mode)
     and (:tag is null or exists (select 1 from json_each(r.tags) t where t.value = :tag))
     and (:text is null or instr(lower(r.input), lower(:text)) > 0 or r.key = :text or r.id = :text)

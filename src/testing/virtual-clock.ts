@@ -3,8 +3,8 @@
 // for "soon", and statements that a real database is still answering. Chance and ids follow a seed,
 // so the same test is the same sequence of events every time.
 
-import { UuidV7Source } from "../../src/core/id.js";
-import type { Chance, Clock, Ids, Timer } from "../../src/core/ports.js";
+import { UuidV7Source } from "../core/id.js";
+import type { Chance, Clock, Ids, Timer } from "../core/ports.js";
 
 const START_AT = Date.UTC(2026, 0, 15, 12);
 /** The two clocks of a real machine never agree either. */

@@ -1,0 +1,18 @@
+// Holdfast's own cron engine, from the built files and not through the public interface, which does not show it.
+
+import { cronSchedule } from "../../dist/core/cron.js";
+import { nextTick } from "../../dist/core/cron-next.js";
+
+export async function open() {
+  return {
+    /** @param {{ cron: string, timezone: string, fromMs: number }} params */
+    walk({ cron, timezone, fromMs }) {
+      const schedule = cronSchedule({ cron, timezone });
+      let lastMs = fromMs;
+      return {
+        next: () => (lastMs = nextTick(schedule, lastMs)),
+        restart: () => (lastMs = fromMs),
+      };
+    },
+  };
+}

@@ -1,0 +1,157 @@
+// A schedule's definition: when, and what to do about missed ticks, overlaps and failures. What users
+// write is checked here whole and becomes plain data that any instance can evaluate. Pure.
+
+import { type Duration, durationMs } from "./duration.js";
+import { ConfigurationError, type Problem } from "./errors.js";
+import { requireName, requirePriority, requireTags } from "./names.js";
+import { OVERLAPS, type Overlap } from "./overlap.js";
+import { listShort, quoteShort, refuseUnknownMembers, suggest } from "./suggest.js";
+import {
+  type ReadWhenParams,
+  readRange,
+  readWhen,
+  WHEN_MEMBERS,
+  type WhenDefinition,
+  type WhenOptions,
+} from "./when-options.js";
+
+export const MISSED_RUNS = ["latest", "all", "skip"] as const;
+type MissedRun = (typeof MISSED_RUNS)[number];
+
+/** What to do about ticks that nobody fired in time. */
+export type MissedOptions = {
+  /** Fire the newest of them, all of them in sequence, or none. @default "latest" */
+  readonly run?: MissedRun;
+  /** Older ones are not made up for. @default unlimited */
+  readonly within?: Duration;
+  /** For "all": at most so many, the newest ones. @default 100 */
+  readonly limit?: number;
+};
+
+export type ScheduleOptions = WhenOptions & {
+  /** Given to every run, byte for byte. @default null */
+  readonly input?: unknown;
+  /** What a tick does while a run of this schedule is live. @default "skip" */
+  readonly overlap?: Overlap;
+  /** @default "latest" */
+  readonly missed?: MissedRun | MissedOptions;
+  /** How long ticks are held back after a run failed: "30m", or drawn from "20m..40m". */
+  readonly afterFailure?: Duration;
+  /** A tick that is fired within this time counts as on time. @default "30s" */
+  readonly grace?: Duration;
+  /** Instead of the job's own. */
+  readonly priority?: number;
+  readonly queue?: string;
+  readonly tags?: readonly string[];
+};
+
+/** Checked and complete, as it is stored. Equal definitions are equal JSON. */
+export type ScheduleDefinition = {
+  readonly when: WhenDefinition;
+  readonly overlap: Overlap;
+  readonly missed: {
+    readonly run: MissedRun;
+    readonly withinMs: number | null;
+    readonly limit: number;
+  };
+  readonly afterFailure: { readonly minMs: number; readonly maxMs: number } | null;
+  readonly graceMs: number;
+  readonly priority: number | null;
+  readonly queue: string | null;
+  readonly tags: readonly string[];
+};
+
+export const SCHEDULE_MEMBERS: readonly string[] = [
+  ...WHEN_MEMBERS,
+  "input",
+  "overlap",
+  "missed",
+  "afterFailure",
+  "grace",
+  "priority",
+  "queue",
+  "tags",
+];
+const GRACE_DEFAULT = "30s";
+const MISSED_LIMIT_DEFAULT = 100;
+/** Each of them is a run that waits for the one before it. */
+export const MISSED_LIMIT_MAX = 1_000;
+
+/** The definition, or one `ConfigurationError` with everything that is wrong with it. */
+export function readSchedule(options: ScheduleOptions, params: ReadWhenParams): ScheduleDefinition {
+  const problems: Problem[] = [];
+  const { field } = params;
+  const name = (member: string) => (field === "" ? member : `${field}.${member}`);
+  const read = <T>(take: () => T, fallback: T): T => {
+    try {
+      return take();
+    } catch (error) {
+      if (!(error instanceof ConfigurationError)) throw error;
+      problems.push(...error.problems);
+      return fallback;
+    }
+  };
+  const when = read(() => readWhen(options, params), null);
+  const definition = {
+    overlap: read(
+      () => oneOf(OVERLAPS, options.overlap ?? "skip", name("overlap")),
+      "skip" as const,
+    ),
+    missed: read(() => readMissed(options.missed, name("missed")), null),
+    afterFailure:
+      options.afterFailure === undefined
+        ? null
+        : read(() => readRange(options.afterFailure, name("afterFailure")), null),
+    graceMs: read(
+      () => durationMs(options.grace ?? GRACE_DEFAULT, name("grace"), { min: 1_000, max: DAY_MS }),
+      0,
+    ),
+    priority:
+      options.priority === undefined
+        ? null
+        : read(() => requirePriority(options.priority, name("priority")), null),
+    queue:
+      options.queue === undefined
+        ? null
+        : read(() => requireName(options.queue, name("queue")), null),
+    tags: options.tags === undefined ? [] : read(() => requireTags(options.tags, name("tags")), []),
+  };
+  if (problems.length > 0 || !when || !definition.missed) throw new ConfigurationError(problems);
+  return { when, ...definition, missed: definition.missed };
+}
+
+const DAY_MS = 86_400_000;
+
+function readMissed(value: unknown, field: string): ScheduleDefinition["missed"] {
+  if (value === undefined) return { run: "latest", withinMs: null, limit: MISSED_LIMIT_DEFAULT };
+  if (typeof value === "string") {
+    const run = oneOf(MISSED_RUNS, value, field);
+    return { run, withinMs: null, limit: MISSED_LIMIT_DEFAULT };
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    refuse(field, 'must be "latest", "all", "skip" or an object such as { run: "all", limit: 10 }');
+  }
+  const problems = refuseUnknownMembers(value, ["run", "within", "limit"], field);
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  const { run = "latest", within, limit = MISSED_LIMIT_DEFAULT } = value as MissedOptions;
+  const checked = oneOf(MISSED_RUNS, run, `${field}.run`);
+  if (!Number.isInteger(limit) || limit < 1 || limit > MISSED_LIMIT_MAX) {
+    refuse(`${field}.limit`, `must be a whole number from 1 to ${MISSED_LIMIT_MAX}, such as 10`);
+  }
+  const withinMs =
+    within === undefined ? null : durationMs(within, `${field}.within`, { min: 1_000 });
+  return { run: checked, withinMs, limit };
+}
+
+function oneOf<T extends string>(allowed: readonly T[], value: unknown, field: string): T {
+  const found = allowed.find((each) => each === value);
+  if (found !== undefined) return found;
+  const shown = typeof value === "string" ? quoteShort(value) : typeof value;
+  const meant = typeof value === "string" ? suggest(value, allowed) : undefined;
+  const hint = meant === undefined ? "" : ` Did you mean "${meant}"?`;
+  return refuse(field, `must be one of ${listShort(allowed)}, but is ${shown}.${hint}`);
+}
+
+function refuse(field: string, message: string): never {
+  throw new ConfigurationError([{ field, message }]);
+}

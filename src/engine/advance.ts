@@ -1,0 +1,178 @@
+// From what a schedule is to what becomes of it: its ticks by `evaluate`, the gate that opens, the
+// runs that a newer one replaces. Pure but for new ids; nothing is written here.
+
+import { evaluate } from "../core/evaluate.js";
+import { gateToOpen, type LiveRun } from "../core/overlap.js";
+import type { RunId } from "../core/run.js";
+import { oneTick, type TickEntry } from "../core/tick.js";
+import type {
+  ScheduleChange,
+  ScheduleProgress,
+  ScheduleRun,
+  ScheduleState,
+} from "../store/schedule-store.js";
+import { type Compiled, tzdataOf } from "./compiled.js";
+
+/** A tick that is this much overdue, while somebody was there to see it, was stuck. */
+export const STUCK_MS = 300_000;
+/** Somebody was there if an instance with the scheduler on has polled this lately. */
+const POLLED_WITHIN_MS = 60_000;
+
+export type Surroundings = {
+  readonly now: number;
+  /** When an instance with the scheduler on had last polled, before this one did now. */
+  readonly lastPolledAt: number | null;
+  readonly newId: () => RunId;
+};
+
+export type Advance = {
+  readonly change: ScheduleChange;
+  /** False: more is due than one pass records. */
+  readonly isComplete: boolean;
+  readonly isStuck: boolean;
+  /** Nothing would be different: not worth a write. */
+  readonly isIdle: boolean;
+};
+
+/** Closes the books of a schedule up to now, and opens the gate that is free. */
+export function advance(
+  state: ScheduleState,
+  { definition, when }: Compiled,
+  { now, lastPolledAt, newId }: Surroundings,
+): Advance {
+  const isStuck = isStuckAt(state, now, lastPolledAt);
+  const hold = state.holdUntil === null ? null : { until: state.holdUntil, run: state.holdRun };
+  const isDue = isActive(state) && (state.nextAt === null || state.nextAt <= now);
+  const evaluation = isDue
+    ? evaluate({
+        now,
+        definition,
+        when,
+        hold,
+        isStuck,
+        lastPolledAt,
+        newId,
+        cursorAt: state.cursorAt,
+        nextAt: state.nextAt ?? (definition.when.kind === "range" ? now : null),
+        live: state.live,
+      })
+    : null;
+  const live = evaluation?.live ?? state.live;
+  const opens = gateToOpen(definition.overlap, live.filter(isStored(state)));
+  const after = live.map((run) => (run.id === opens ? { ...run, isGated: false } : run));
+  const newest = evaluation?.runs.at(-1);
+  const isReplacing = (evaluation?.cancels.length ?? 0) > 0;
+  const change: ScheduleChange = {
+    id: state.id,
+    revision: state.revision,
+    ticks: evaluation?.ticks ?? [],
+    runs: (evaluation?.runs ?? []).map((run) => ({ ...run, mode: "scheduled", input: null })),
+    ...(opens === null ? {} : { opens }),
+    progress: {
+      ...progressOf(state),
+      ...(evaluation
+        ? {
+            cursorAt: evaluation.cursorAt,
+            nextAt: evaluation.nextAt,
+            isEnded: evaluation.isEnded,
+            tzdata: tzdataOf(definition),
+          }
+        : {}),
+      ...(newest ? { lastRun: newest.id, lastTickAt: newest.nominalAt } : {}),
+      ...liveOf(after),
+      isReplacing,
+    },
+  };
+  const isIdle =
+    !evaluation &&
+    opens === null &&
+    !state.isReplacing &&
+    state.isGated === change.progress.isGated;
+  return { change, isComplete: evaluation?.isComplete ?? true, isStuck, isIdle };
+}
+
+/** A schedule that this instance cannot evaluate: its next tick is missed, and it fires no more. */
+export function breakUp(state: ScheduleState, now: number, error: string): ScheduleChange {
+  const { nextAt, cursorAt } = state;
+  const isKnown = nextAt !== null && nextAt > cursorAt;
+  const ticks: TickEntry[] = isKnown ? [oneTick(nextAt, "broken", { evidence: { error } })] : [];
+  const { pausedAt, pausedBy, pauseNote } = state;
+  return {
+    id: state.id,
+    revision: state.revision,
+    ticks,
+    runs: [],
+    progress: {
+      ...progressOf(state),
+      nextAt: null,
+      cursorAt: isKnown ? nextAt : cursorAt,
+    },
+    standing: { pausedAt, pausedBy, pauseNote, brokenAt: now, brokenError: error },
+  };
+}
+
+export function isActive(state: ScheduleState): boolean {
+  const { pausedAt, brokenAt, deletedAt, isEnded } = state;
+  return pausedAt === null && brokenAt === null && deletedAt === null && !isEnded;
+}
+
+function isStuckAt(state: ScheduleState, now: number, lastPolledAt: number | null): boolean {
+  if (!isActive(state)) return false;
+  if (state.nextAt === null) return true;
+  const wasThere = lastPolledAt !== null && lastPolledAt >= now - POLLED_WITHIN_MS;
+  return wasThere && state.nextAt <= now - STUCK_MS;
+}
+
+/** The runs that the newest waiting one replaces: scheduled ones, and manual ones if it is manual. */
+export function replacedBy(live: readonly LiveRun[]): readonly RunId[] {
+  const at = live.findLastIndex(
+    ({ isGated, mode }) => isGated && (mode === "scheduled" || mode === "manual"),
+  );
+  const newest = live[at];
+  if (!newest) return [];
+  return live
+    .slice(0, at)
+    .filter(({ mode }) => mode === "scheduled" || (mode === "manual" && newest.mode === "manual"))
+    .map(({ id }) => id);
+}
+
+/** What is stored of a schedule's progress now, its ended runs left out. */
+export function progressOf(state: ScheduleState): ScheduleProgress {
+  return {
+    cursorAt: state.cursorAt,
+    nextAt: state.nextAt,
+    isEnded: state.isEnded,
+    holdUntil: state.holdUntil,
+    holdRun: state.holdRun,
+    lastRun: state.lastRun,
+    lastTickAt: state.lastTickAt,
+    isReplacing: state.isReplacing,
+    tzdata: state.tzdata,
+    ...liveOf(state.live),
+  };
+}
+
+export function liveOf(live: readonly LiveRun[]): Pick<ScheduleProgress, "live" | "isGated"> {
+  return { live: live.map(({ id }) => id), isGated: live.some(({ isGated }) => isGated) };
+}
+
+/** A run of this very pass is stored as it is: only earlier ones can be opened. */
+function isStored(state: ScheduleState) {
+  const known = new Set(state.live.map(({ id }) => id));
+  return ({ id }: LiveRun) => known.has(id);
+}
+
+/** A run that somebody asks for, beside the cadence. */
+export function askedRun(params: {
+  readonly id: RunId;
+  readonly mode: ScheduleRun["mode"];
+  readonly isGated: boolean;
+  readonly nominalAt?: number | null;
+  readonly input?: string | null;
+}): { readonly run: ScheduleRun; readonly live: LiveRun } {
+  const { id, mode, isGated, nominalAt = null, input = null } = params;
+  return {
+    run: { id, mode, isGated, nominalAt, input },
+    live: { id, mode, isGated, nominalAt },
+  };
+}

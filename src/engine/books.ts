@@ -1,0 +1,88 @@
+// Closing the books of a schedule before something about it changes: every tick up to now is fired or
+// recorded by the definition that stood until now. Pure but for new ids.
+
+import type { ScheduleDefinition } from "../core/schedule.js";
+import type { Reason, TickEntry } from "../core/tick.js";
+import type { ScheduleChange, ScheduleState } from "../store/schedule-store.js";
+import { advance, progressOf, type Surroundings } from "./advance.js";
+import { type Compiled, compile } from "./compiled.js";
+
+export type Books = {
+  readonly change: ScheduleChange;
+  /** False: write this change, and close the books again. */
+  readonly isClosed: boolean;
+};
+
+export function closeBooks(state: ScheduleState, around: Surroundings): Books {
+  const nothing: ScheduleChange = {
+    id: state.id,
+    revision: state.revision,
+    ticks: [],
+    runs: [],
+    progress: progressOf(state),
+  };
+  const compiled = compiledOrNull(state);
+  if (state.deletedAt !== null || !compiled) return { change: nothing, isClosed: true };
+  if (state.pausedAt === null && state.brokenAt === null && state.isJobKnown) {
+    const { change, isComplete } = advance(state, compiled, around);
+    return { change, isClosed: isComplete };
+  }
+  const ticks = stretchSince(state, compiled, around.now);
+  const cursorAt = ticks.at(-1)?.lastAt ?? state.cursorAt;
+  return {
+    change: { ...nothing, ticks, progress: { ...nothing.progress, cursorAt } },
+    isClosed: true,
+  };
+}
+
+/** The first tick after now; an interval that is drawn begins anew. */
+export function nextAfter(
+  { definition, when }: Compiled,
+  { cursorAt, now, chance }: { readonly cursorAt: number; readonly now: number; chance: number },
+): { readonly nextAt: number | null; readonly isEnded: boolean } {
+  const nextAt =
+    definition.when.kind === "range"
+      ? when.firstAllowed(now + draw(definition, chance))
+      : when.next(Math.max(cursorAt, now));
+  return { nextAt, isEnded: nextAt === null };
+}
+
+function draw({ when: { everyMs, everyMaxMs } }: ScheduleDefinition, chance: number): number {
+  const minMs = everyMs ?? 0;
+  return minMs + Math.floor(chance * ((everyMaxMs ?? minMs) - minMs + 1));
+}
+
+/** What a pause left out, or what could not be evaluated, as one row. */
+function stretchSince(
+  state: ScheduleState,
+  { definition, when }: Compiled,
+  now: number,
+): TickEntry[] {
+  if (definition.when.kind === "range" || state.isEnded) return [];
+  const budget = Number.POSITIVE_INFINITY;
+  const found = when.survey({ afterMs: state.cursorAt, untilMs: now, newest: 0, budget });
+  if (found.firstMs === null || found.lastMs === null) return [];
+  const isPaused = state.pausedAt !== null;
+  const reason: Reason = isPaused ? "paused" : "broken";
+  const evidence = isPaused
+    ? { since: state.pausedAt, until: now, by: state.pausedBy, note: state.pauseNote }
+    : { error: state.brokenError ?? `no instance has announced the job "${state.job}"` };
+  return [
+    {
+      firstAt: found.firstMs,
+      lastAt: found.lastMs,
+      count: found.count,
+      reason,
+      run: null,
+      evidence: evidence as TickEntry["evidence"],
+    },
+  ];
+}
+
+function compiledOrNull(state: ScheduleState): Compiled | null {
+  try {
+    return compile(state);
+  } catch {
+    return null; // What cannot be evaluated has no ticks that could be recorded.
+  }
+}

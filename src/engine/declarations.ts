@@ -1,0 +1,198 @@
+// What this instance's code declares, and the passes over it: at the start, each minute, and when
+// somebody asks for a plan or applies it.
+
+import { ConfigurationError, DuplicateScheduleError } from "../core/errors.js";
+import { requireName } from "../core/names.js";
+import type { Ports } from "../core/ports.js";
+import { readSchedule, SCHEDULE_MEMBERS, type ScheduleOptions } from "../core/schedule.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import { isNewerTzdata } from "../core/zone.js";
+import type { Store } from "../store/store.js";
+import type { Emit } from "../telemetry/log.js";
+import { closeBooks } from "./books.js";
+import { compile, tzdataOf } from "./compiled.js";
+import {
+  type Declaration,
+  findVanished,
+  judge,
+  type PlannedChange,
+  pauseVanished,
+  reconcile,
+  tellVerdict,
+  wantedOf,
+} from "./declared.js";
+import { Desk } from "./desk.js";
+import type { Asker } from "./schedule-edit.js";
+import { calendarsOf, previewOf } from "./schedules.js";
+
+export type DeclarationsParams = {
+  readonly ports: Ports;
+  readonly app: string | null;
+  readonly release: string | null;
+  /** False: what vanished is only reported, as in development. */
+  readonly mayPause: boolean;
+  readonly emit: Emit;
+  readonly encode: (job: string, input: unknown) => Promise<string>;
+  readonly ensureJob: (name: string) => Promise<void>;
+};
+
+type Declared = { readonly name: string; readonly job: string; readonly options: ScheduleOptions };
+
+const PREVIEWED = 5;
+const TZDATA_BATCH = 500;
+
+export class Declarations {
+  readonly #params: DeclarationsParams;
+  readonly #declared = new Map<string, Declared>();
+  readonly #reported = new Set<string>();
+  readonly #desk: Desk;
+
+  constructor(params: DeclarationsParams) {
+    this.#params = params;
+    this.#desk = new Desk(params.ports);
+  }
+
+  get names(): readonly string[] {
+    return [...this.#declared.keys()];
+  }
+
+  /** Everything that can be checked without the database is checked at once. */
+  add(name: string, job: string, options: ScheduleOptions): void {
+    const checked = requireName(name, "schedule(name)");
+    if (this.#declared.has(checked)) throw new DuplicateScheduleError(checked);
+    const field = `schedule("${checked}")`;
+    const problems = refuseUnknownMembers(options, SCHEDULE_MEMBERS, field);
+    if (problems.length > 0) throw new ConfigurationError(problems);
+    const { calendars: _, ...rest } = options;
+    readSchedule(rest, { field, nowMs: null, calendar: () => undefined, calendarNames: [] });
+    this.#declared.set(checked, { name: checked, job, options });
+  }
+
+  /** Brings the database up to the code. */
+  async reconcileAll(
+    store: Store,
+    { isForced, only }: { readonly isForced: boolean; readonly only?: string },
+  ): Promise<readonly PlannedChange[]> {
+    const changes: PlannedChange[] = [];
+    for (const declared of this.#declared.values()) {
+      if (only !== undefined && declared.name !== only) continue;
+      await this.#params.ensureJob(declared.job);
+      const declaration = await this.#declarationOf(declared);
+      const calendars = await calendarsOf(store, declared.options);
+      const verdict = await reconcile(declaration, {
+        ...this.#context(store),
+        calendars,
+        isForced,
+      });
+      tellVerdict(this.#params.emit, declared.name, verdict);
+      const { name: schedule } = declared;
+      changes.push({ schedule, change: verdict, ticksBefore: [], ticksAfter: [] });
+    }
+    return changes;
+  }
+
+  /** What `reconcileAll` with force would do, and which upcoming ticks it would move. */
+  async plan(store: Store): Promise<readonly PlannedChange[]> {
+    const planned: PlannedChange[] = [];
+    const context = this.#context(store);
+    for (const declared of this.#declared.values()) {
+      const calendars = await calendarsOf(store, declared.options);
+      const { schedules, now } = await store.scheduleStates({ names: [declared.name] });
+      const state = schedules[0] ?? null;
+      const declaration = await this.#declarationOf(declared);
+      const wanted = wantedOf(declaration, {
+        ...context,
+        calendars,
+        now: state ? null : now,
+        isForced: true,
+      });
+      const change = await judge({ state, now }, wanted, context);
+      const isThere = state !== null && state.deletedAt === null;
+      const before = isThere ? ticksOf(state, now) : [];
+      const isKept = change === "unchanged" || change === "foreign";
+      const definition = JSON.stringify(wanted.definition);
+      const after = isKept ? before : ticksOf({ definition, anchorAt: now }, now);
+      planned.push({ schedule: declared.name, change, ticksBefore: before, ticksAfter: after });
+    }
+    for (const { name } of await this.#vanished(store)) {
+      planned.push({ schedule: name, change: "vanished", ticksBefore: [], ticksAfter: [] });
+    }
+    return planned;
+  }
+
+  /** Each minute: what vanished, and ticks that newer rules of time zones have moved. */
+  async lookAgain(store: Store): Promise<void> {
+    await this.reportVanished(store);
+    await this.#recompute(store);
+  }
+
+  async reportVanished(store: Store): Promise<void> {
+    const { app, mayPause, emit } = this.#params;
+    const vanished = await this.#vanished(store);
+    const paused = mayPause
+      ? await pauseVanished({ ...this.#context(store), declared: new Set(this.names) })
+      : [];
+    for (const { name } of vanished) {
+      const isPaused = paused.includes(name);
+      if (this.#reported.has(name) && !isPaused) continue;
+      this.#reported.add(name);
+      emit("schedule.vanished", { schedule: name, isPaused: isPaused && app !== null });
+    }
+  }
+
+  #vanished(store: Store) {
+    return findVanished({ store, app: this.#params.app, declared: new Set(this.names) });
+  }
+
+  /** Only newer rules recompute; the past stays as it was recorded. */
+  async #recompute(store: Store): Promise<void> {
+    const runtime = process.versions.tz;
+    if (runtime === undefined) return;
+    const names = await store.schedulesByTzdata({ not: runtime, limit: TZDATA_BATCH });
+    for (const name of names) {
+      await this.#desk.change(store, name, ({ state, now }) => {
+        const stored = state?.tzdata ?? undefined;
+        if (!state || state.nextAt === null || !isNewerTzdata({ runtime, stored }))
+          return { answer: undefined };
+        const around = { now, lastPolledAt: null, newId: this.#asker().newId };
+        const books = closeBooks(state, around);
+        if (!books.isClosed) return { first: books.change };
+        const { progress } = books.change;
+        const { definition, when } = compile(state);
+        const nextAt = when.next(Math.max(progress.cursorAt, now));
+        const moved = { nextAt, isEnded: nextAt === null, tzdata: tzdataOf(definition) };
+        return {
+          answer: undefined,
+          change: { ...books.change, progress: { ...progress, ...moved } },
+        };
+      });
+    }
+  }
+
+  async #declarationOf({ name, job, options }: Declared): Promise<Declaration> {
+    const input = await this.#params.encode(job, options.input ?? null);
+    return { name, job, options, input };
+  }
+
+  #context(store: Store) {
+    const { app, release } = this.#params;
+    return { store, desk: this.#desk, app, release, asker: this.#asker() };
+  }
+
+  #asker(): Asker {
+    const { chance, ids } = this.#params.ports;
+    const by = this.#params.app === null ? "code" : `code of ${this.#params.app}`;
+    return { by, chance: chance.next(), newId: () => ids.run() };
+  }
+}
+
+function ticksOf(
+  stored: { readonly definition: string; readonly anchorAt: number },
+  now: number,
+): readonly Date[] {
+  try {
+    return previewOf(compile(stored), now, PREVIEWED).ticks;
+  } catch {
+    return []; // What cannot be evaluated has no ticks to show.
+  }
+}

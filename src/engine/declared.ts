@@ -1,0 +1,181 @@
+// Schedules declared in code, and how the database is brought up to them. Only rows of the same app
+// that came from code are touched; an older definition never overwrites a newer one, so that during a
+// rolling deploy nothing flaps. What vanished from the code of all live instances is paused.
+
+import { createHash } from "node:crypto";
+import type { CalendarRules } from "../core/calendar.js";
+import { canonicalJson } from "../core/json.js";
+import { isNewerDefinition } from "../core/release.js";
+import { readSchedule, type ScheduleOptions } from "../core/schedule.js";
+import type { ScheduleState } from "../store/schedule-store.js";
+import type { Store } from "../store/store.js";
+import type { Emit } from "../telemetry/log.js";
+import type { Decision, Desk, Read } from "./desk.js";
+import {
+  type Asker,
+  pauseDecision,
+  resumeDecision,
+  upsertDecision,
+  type Wanted,
+} from "./schedule-edit.js";
+
+/** Who pauses what vanished; such a pause ends when somebody declares the schedule again. */
+export const VANISHED_BY = "holdfast";
+
+export type Declaration = {
+  readonly name: string;
+  readonly job: string;
+  readonly options: ScheduleOptions;
+  /** JSON. */
+  readonly input: string;
+};
+
+export type DeclaredParams = {
+  readonly store: Store;
+  readonly desk: Desk;
+  readonly app: string | null;
+  readonly release: string | null;
+  readonly asker: Asker;
+};
+
+export type Verdict =
+  | "created"
+  | "edited"
+  | "unchanged"
+  /** A newer definition is in force; `apply` would put this one in its place. */
+  | "older"
+  /** Another app, or a call, made a schedule of this name. */
+  | "foreign";
+
+/** What `apply` would do about one schedule. */
+export type PlannedChange = {
+  readonly schedule: string;
+  readonly change: Verdict | "vanished";
+  /** Upcoming ticks now and afterwards; equal where nothing moves. */
+  readonly ticksBefore: readonly Date[];
+  readonly ticksAfter: readonly Date[];
+};
+
+/** Brings one schedule up to its declaration; forced, also over a newer one. */
+export async function reconcile(
+  declaration: Declaration,
+  params: DeclaredParams & {
+    readonly calendars: ReadonlyMap<string, CalendarRules>;
+    readonly isForced: boolean;
+  },
+): Promise<Verdict> {
+  const { store, desk, asker, isForced } = params;
+  const { name } = declaration;
+  return desk.change<Verdict>(store, name, async (read) => {
+    const { state } = read;
+    const wanted = wantedOf(declaration, { ...params, now: state ? null : read.now });
+    const verdict = await judge(read, wanted, params);
+    if (verdict === "foreign") return { answer: verdict };
+    if (verdict === "older" && !isForced) return { answer: verdict };
+    if (verdict === "unchanged")
+      return state?.pausedBy === VANISHED_BY && state.pausedAt !== null
+        ? ({ ...resumeDecision(read, { name, asker }), answer: "edited" } as Decision<Verdict>)
+        : { answer: verdict };
+    return upsertDecision(read, wanted, asker);
+  });
+}
+
+/** What would become of a declaration. */
+export async function judge(
+  { state }: Read,
+  wanted: Wanted,
+  { store, app, release }: Pick<DeclaredParams, "store" | "app" | "release">,
+): Promise<Verdict> {
+  if (!state) return "created";
+  const isOurs = state.source === "code" && state.app === app;
+  if (!isOurs) return state.deletedAt === null ? "foreign" : "created";
+  if (state.deletedAt !== null) return "created";
+  if (state.codeHash === wanted.codeHash) return "unchanged";
+  const seen = await store.seenDefinitions({ schedule: state.id });
+  const isNewer = isNewerDefinition({
+    candidate: { hash: wanted.codeHash ?? "", release },
+    current: { hash: state.codeHash ?? "", release: state.release },
+    seen,
+  });
+  return isNewer ? "edited" : "older";
+}
+
+export function wantedOf(
+  { name, job, options, input }: Declaration,
+  params: Pick<DeclaredParams, "app" | "release"> & {
+    readonly calendars: ReadonlyMap<string, CalendarRules>;
+    /** Null: a time that has passed is accepted, as it was when it was declared first. */
+    readonly now: number | null;
+    readonly isForced: boolean;
+  },
+): Wanted {
+  const { app, release, calendars, now, isForced } = params;
+  const definition = readSchedule(options, {
+    field: `schedule("${name}")`,
+    nowMs: now,
+    calendar: (each) => calendars.get(each),
+    calendarNames: [...calendars.keys()],
+  });
+  // The rules of a calendar are not the schedule's own: editing them makes no other definition.
+  const own = { ...definition, when: { ...definition.when, calendars: options.calendars ?? [] } };
+  const codeHash = createHash("sha256")
+    .update(canonicalJson(JSON.stringify([job, own, input])))
+    .digest("base64url")
+    .slice(0, 22);
+  return { name, job, definition, input, app, source: "code", release, codeHash, isForced };
+}
+
+export function tellVerdict(emit: Emit, schedule: string, verdict: Verdict): void {
+  switch (verdict) {
+    case "created":
+    case "edited":
+      return emit("schedule.declared", { schedule, change: verdict });
+    case "older":
+      return emit("schedule.refused", {
+        schedule,
+        why: "a newer definition is in force; `holdfast schedules apply` makes this one effective",
+      });
+    case "foreign":
+      return emit("schedule.refused", {
+        schedule,
+        why: "a schedule of this name was made by another app or by a call",
+      });
+    case "unchanged":
+      return;
+  }
+}
+
+/** Schedules of this app that no live instance declares any more. */
+export async function findVanished(params: {
+  readonly store: Store;
+  readonly app: string | null;
+  readonly declared: ReadonlySet<string>;
+}): Promise<readonly { readonly name: string; readonly isPaused: boolean }[]> {
+  const { store, app, declared } = params;
+  const { announced, stored } = await store.declaredNames({ app });
+  const isKnown = new Set(announced);
+  return stored.filter(({ name }) => !declared.has(name) && !isKnown.has(name));
+}
+
+/** Pauses what vanished; only an app that has a name may speak for its schedules. */
+export async function pauseVanished(
+  params: DeclaredParams & { readonly declared: ReadonlySet<string> },
+): Promise<readonly string[]> {
+  const { store, desk, app, asker } = params;
+  if (app === null) return [];
+  const paused: string[] = [];
+  for (const { name, isPaused } of await findVanished(params)) {
+    if (isPaused) continue;
+    const note = `no live instance of the app "${app}" declares it any more`;
+    const by = { ...asker, by: VANISHED_BY };
+    await desk.change(store, name, (read) =>
+      isGone(read.state) ? { answer: undefined } : pauseDecision(read, { name, note, asker: by }),
+    );
+    paused.push(name);
+  }
+  return paused;
+}
+
+function isGone(state: ScheduleState | null): boolean {
+  return !state || state.deletedAt !== null || state.pausedAt !== null;
+}

@@ -1,0 +1,59 @@
+// The desk at which one schedule is changed: it is read, a decision is made, and the decision is
+// written if nobody changed the schedule meanwhile; else all of it is done again.
+
+import { OutcomeUnknownError, StoreUnavailableError } from "../core/errors.js";
+import { delay, type Ports } from "../core/ports.js";
+import type { NewSchedule, ScheduleChange, ScheduleState } from "../store/schedule-store.js";
+import type { Store } from "../store/store.js";
+
+/** What a decision wants written, and what its caller hears once it is. */
+export type Decision<T> =
+  | { readonly answer: T; readonly change?: ScheduleChange; readonly create?: NewSchedule }
+  /** Write this, then decide again. */
+  | { readonly first: ScheduleChange };
+
+export type Read = { readonly state: ScheduleState | null; readonly now: number };
+
+/** Somebody else is at the same schedule so often only if something is wrong. */
+const TRIES_MAX = 200;
+
+export class Desk {
+  readonly #ports: Ports;
+
+  constructor(ports: Ports) {
+    this.#ports = ports;
+  }
+
+  async change<T>(
+    store: Store,
+    name: string,
+    decide: (read: Read) => Decision<T> | Promise<Decision<T>>,
+  ): Promise<T> {
+    for (let tries = 0; tries < TRIES_MAX; tries += 1) {
+      const { now, schedules } = await store.scheduleStates({ names: [name] });
+      const decision = await decide({ state: schedules[0] ?? null, now });
+      if ("first" in decision) {
+        await this.#write(store, decision.first);
+        continue;
+      }
+      const { answer, change, create } = decision;
+      if (create) {
+        if ((await store.createSchedule(create)) !== null) return answer;
+      } else if (!change || (await this.#write(store, change))) return answer;
+      const { clock, chance } = this.#ports;
+      await delay(clock, chance.next() * Math.min(50, 2 ** tries));
+    }
+    throw new StoreUnavailableError({ tried: `change schedule "${name}", which others change` });
+  }
+
+  /** If the answer is lost, the run of the change tells whether it was written. */
+  async #write(store: Store, change: ScheduleChange): Promise<boolean> {
+    try {
+      return (await store.writeSchedules({ holder: null, changes: [change] })).length > 0;
+    } catch (error) {
+      const [run] = change.runs;
+      if (!(error instanceof OutcomeUnknownError)) throw error;
+      return run !== undefined && (await store.run(run.id)) !== null;
+    }
+  }
+}

@@ -1,0 +1,249 @@
+// Making, changing, pausing, resuming and deleting one schedule, as decisions over what was read.
+// Each first closes the books by the definition that stood until now.
+
+import { cronSchedule } from "../core/cron.js";
+import { describeTouch, dstTouches } from "../core/cron-dst.js";
+import { ScheduleNotFoundError } from "../core/errors.js";
+import type { ScheduleDefinition } from "../core/schedule.js";
+import type {
+  EditKind,
+  ScheduleEdit,
+  ScheduleProgress,
+  ScheduleSource,
+  ScheduleStanding,
+  ScheduleState,
+} from "../store/schedule-store.js";
+import type { Surroundings } from "./advance.js";
+import { closeBooks, nextAfter } from "./books.js";
+import { compile, tzdataOf } from "./compiled.js";
+import type { Decision, Read } from "./desk.js";
+
+/** What a schedule is to be. */
+export type Wanted = {
+  readonly name: string;
+  readonly job: string;
+  readonly definition: ScheduleDefinition;
+  readonly input: string;
+  readonly app: string | null;
+  readonly source: ScheduleSource;
+  readonly release: string | null;
+  readonly codeHash: string | null;
+  /** Makes a definition the newest, whatever was seen before. */
+  readonly isForced: boolean;
+};
+
+export type Asker = { readonly by: string | null; readonly chance: number } & Omit<
+  Surroundings,
+  "now" | "lastPolledAt"
+>;
+
+export type Edited = "created" | "edited" | "unchanged";
+
+const UNTROUBLED: ScheduleStanding = {
+  pausedAt: null,
+  pausedBy: null,
+  pauseNote: null,
+  brokenAt: null,
+  brokenError: null,
+};
+
+const NO_PROGRESS: ScheduleProgress = {
+  cursorAt: 0,
+  nextAt: null,
+  isEnded: false,
+  holdUntil: null,
+  holdRun: null,
+  lastRun: null,
+  lastTickAt: null,
+  live: [],
+  isGated: false,
+  isReplacing: false,
+  tzdata: null,
+};
+
+/** Makes the schedule, or edits it if it is not that already. */
+export function upsertDecision(
+  { state, now }: Read,
+  wanted: Wanted,
+  asker: Asker,
+): Decision<Edited> {
+  if (!state) return creation(wanted, now, asker);
+  const isSame =
+    state.deletedAt === null &&
+    state.brokenAt === null &&
+    state.job === wanted.job &&
+    state.input === wanted.input &&
+    state.definition === JSON.stringify(wanted.definition);
+  const isSameOrigin = wanted.codeHash === null || wanted.codeHash === state.codeHash;
+  if (isSame && isSameOrigin && !wanted.isForced) return { answer: "unchanged" };
+  const books = closeBooks(state, { ...asker, now, lastPolledAt: null });
+  if (!books.isClosed) return { first: books.change };
+  const { change } = books;
+  // A new rhythm begins now; otherwise the grid stays where it was.
+  const isSameWhen = isSame || sameWhen(state.definition, wanted.definition);
+  const anchorAt = isSameWhen && state.deletedAt === null ? state.anchorAt : now;
+  const edit = editOf(wanted, {
+    kind: state.deletedAt === null ? "edited" : "recreated",
+    anchorAt,
+    asker,
+  });
+  const compiled = compile(edit);
+  const next = isSame
+    ? { nextAt: change.progress.nextAt, isEnded: change.progress.isEnded }
+    : nextAfter(compiled, { cursorAt: change.progress.cursorAt, now, chance: asker.chance });
+  const isPaused = state.pausedAt !== null && state.deletedAt === null;
+  const { pausedAt, pausedBy, pauseNote } = state;
+  return {
+    answer: state.deletedAt === null ? "edited" : "created",
+    change: {
+      ...change,
+      edit,
+      standing: isPaused ? { ...UNTROUBLED, pausedAt, pausedBy, pauseNote } : UNTROUBLED,
+      progress: {
+        ...change.progress,
+        ...next,
+        nextAt: isPaused ? null : next.nextAt,
+        tzdata: tzdataOf(wanted.definition),
+      },
+    },
+  };
+}
+
+function creation(wanted: Wanted, now: number, asker: Asker): Decision<Edited> {
+  const edit = editOf(wanted, { kind: "created", anchorAt: now, asker });
+  const { when } = compile(edit);
+  const { fromMs, kind } = wanted.definition.when;
+  // An interval that is drawn begins at once, so its first tick is not before the cursor.
+  const isRange = kind === "range";
+  const nextAt = isRange ? when.firstAllowed(Math.max(now, fromMs ?? now)) : when.next(now);
+  const progress = {
+    ...NO_PROGRESS,
+    cursorAt: isRange ? now - 1 : now,
+    nextAt,
+    isEnded: nextAt === null,
+    tzdata: tzdataOf(wanted.definition),
+  };
+  return { answer: "created", create: { name: wanted.name, edit, progress } };
+}
+
+export function pauseDecision(
+  read: Read,
+  params: { readonly name: string; readonly note: string | null; readonly asker: Asker },
+): Decision<void> {
+  const state = existing(read, params.name);
+  const { note, asker } = params;
+  const { now } = read;
+  const isSame = state.pausedAt !== null && (note === null || note === state.pauseNote);
+  if (isSame) return { answer: undefined };
+  const books = closeBooks(state, { ...asker, now, lastPolledAt: null });
+  if (!books.isClosed) return { first: books.change };
+  const { brokenAt, brokenError } = state;
+  return {
+    answer: undefined,
+    change: {
+      ...books.change,
+      progress: { ...books.change.progress, nextAt: null },
+      standing: { pausedAt: now, pausedBy: asker.by, pauseNote: note, brokenAt, brokenError },
+    },
+  };
+}
+
+/** Also for a broken schedule: it is evaluated again. */
+export function resumeDecision(
+  read: Read,
+  params: { readonly name: string; readonly asker: Asker },
+): Decision<void> {
+  const state = existing(read, params.name);
+  const { now } = read;
+  if (state.pausedAt === null && state.brokenAt === null) return { answer: undefined };
+  const books = closeBooks(state, { ...params.asker, now, lastPolledAt: null });
+  if (!books.isClosed) return { first: books.change };
+  const { progress } = books.change;
+  const { chance } = params.asker;
+  const next = state.isEnded
+    ? { nextAt: null, isEnded: true }
+    : nextAfter(compile(state), { cursorAt: progress.cursorAt, now, chance });
+  return {
+    answer: undefined,
+    change: { ...books.change, standing: UNTROUBLED, progress: { ...progress, ...next } },
+  };
+}
+
+/** Soft: id and cursor stay, so that a recreated one never fires a tick again. */
+export function deleteDecision(
+  read: Read,
+  params: { readonly name: string; readonly asker: Asker },
+): Decision<void> {
+  const state = existing(read, params.name);
+  const books = closeBooks(state, { ...params.asker, now: read.now, lastPolledAt: null });
+  if (!books.isClosed) return { first: books.change };
+  const definition = JSON.parse(state.definition) as ScheduleDefinition;
+  const edit = editOf(
+    { ...state, definition, isForced: false },
+    { kind: "deleted", anchorAt: state.anchorAt, asker: params.asker },
+  );
+  return {
+    answer: undefined,
+    change: {
+      ...books.change,
+      edit: { ...edit, isDeleted: true },
+      progress: { ...books.change.progress, nextAt: null },
+    },
+  };
+}
+
+/** A deleted schedule is there no more for anybody who asks. */
+export function existing({ state }: Read, name: string): ScheduleState {
+  if (!state || state.deletedAt !== null) throw new ScheduleNotFoundError(name);
+  return state;
+}
+
+function editOf(
+  wanted: Wanted,
+  params: { readonly kind: EditKind; readonly anchorAt: number; readonly asker: Asker },
+): ScheduleEdit {
+  const { definition } = wanted;
+  const { kind, everyMs, everyMaxMs } = definition.when;
+  return {
+    kind: params.kind,
+    by: params.asker.by,
+    job: wanted.job,
+    definition: JSON.stringify(definition),
+    input: wanted.input,
+    anchorAt: params.anchorAt,
+    range:
+      kind === "range" && everyMs !== null
+        ? { minMs: everyMs, maxMs: everyMaxMs ?? everyMs }
+        : null,
+    afterFailure: definition.afterFailure,
+    priority: definition.priority,
+    queue: definition.queue,
+    tags: definition.tags,
+    app: wanted.app,
+    source: wanted.source,
+    release: wanted.release,
+    codeHash: wanted.codeHash,
+    isForced: wanted.isForced,
+    isDeleted: false,
+  };
+}
+
+function sameWhen(stored: string, wanted: ScheduleDefinition): boolean {
+  try {
+    const before = (JSON.parse(stored) as ScheduleDefinition).when;
+    return JSON.stringify(before) === JSON.stringify(wanted.when);
+  } catch {
+    return false;
+  }
+}
+
+const WARNED_AHEAD_MS = 400 * 86_400_000;
+
+/** What whoever makes a schedule should know: changes of the clocks that touch it. */
+export function warningsFor({ when }: ScheduleDefinition, now: number): string[] {
+  if (when.kind !== "cron" || when.cron === null) return [];
+  const { cron, timezone, dst } = when;
+  const schedule = cronSchedule({ cron, timezone, ...(dst ? { dst } : {}) });
+  const range = { fromMs: now, untilMs: now + WARNED_AHEAD_MS, limit: 2 };
+  return dstTouches(schedule, range).map((touch) => `${describeTouch(touch)}.`);
+}

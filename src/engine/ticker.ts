@@ -1,0 +1,197 @@
+// The ticker: one pass over the schedules that are due. Any instance does it, none leads: a decision
+// is written only at the revision that it was made from, so of two that decide the same tick one
+// writes. What fails is tried again one by one, so that one schedule never stops the others.
+
+import { OutcomeUnknownError, StoreUnavailableError } from "../core/errors.js";
+import { describeFailure } from "../core/failure.js";
+import type { Ports } from "../core/ports.js";
+import { OUTCOME_OF } from "../core/tick.js";
+import type { ScheduleChange, ScheduleState } from "../store/schedule-store.js";
+import type { Store } from "../store/store.js";
+import type { Emit, EventName } from "../telemetry/log.js";
+import { type Advance, advance, breakUp, replacedBy } from "./advance.js";
+import { backfillStep } from "./backfill-step.js";
+import type { CompiledSchedules } from "./compiled.js";
+
+const BATCH = 1_000;
+/** A pass is bounded; what is left is found by the next poll, which follows at once. */
+const ROUNDS_MAX = 20;
+
+export type TickerParams = {
+  readonly store: Store;
+  readonly ports: Ports;
+  readonly holder: number | null;
+  readonly compiled: CompiledSchedules;
+  readonly emit: Emit;
+  readonly listens: (name: EventName) => boolean;
+};
+
+export type TickReport = {
+  readonly fired: readonly { schedule: string; tick: number; runId: string }[];
+  readonly skipped: readonly { schedule: string; tick: number; reason: string }[];
+  /** Work was left for the next pass. */
+  readonly hasMore: boolean;
+  /** Runs became ready to be claimed. */
+  readonly hasReadied: boolean;
+  /** Runs were made that wait for others to end. */
+  readonly hasGated: boolean;
+};
+
+type Decided = { readonly state: ScheduleState } & Partial<Advance> & {
+    readonly change: ScheduleChange;
+    readonly broken?: string;
+  };
+
+/** Records and fires what is due. */
+export async function tickOnce(
+  params: TickerParams,
+  lastPolledAt: number | null,
+): Promise<TickReport> {
+  const fired: TickReport["fired"][number][] = [];
+  const skipped: TickReport["skipped"][number][] = [];
+  let hasMore = false;
+  let hasGated = false;
+  let hasReadied = false;
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    const due = await params.store.dueSchedules({ limit: BATCH });
+    const decided = await decideAll(params, due, lastPolledAt);
+    const applied = await writeAll(params, decided);
+    for (const each of applied) {
+      tell(params, each, due.now);
+      hasReadied ||= each.change.runs.length > 0 || each.change.opens !== undefined;
+      hasGated ||= each.change.progress.isGated || each.change.backfill !== undefined;
+      const { name: schedule } = each.state;
+      for (const { firstAt: tick, reason, run } of each.change.ticks) {
+        if (run !== null) fired.push({ schedule, tick, runId: run });
+        else skipped.push({ schedule, tick, reason });
+      }
+    }
+    // A schedule that a newer run replaces, or that has more to record, is looked at again at once.
+    const isUnfinished = applied.some(
+      ({ change, isComplete }) =>
+        isComplete === false || change.progress.isReplacing || isBackfillGoingOn(change),
+    );
+    hasMore = due.hasMore || isUnfinished;
+    // If nothing was applied, somebody else is at it.
+    if (!hasMore || applied.length === 0) break;
+  }
+  return { fired, skipped, hasMore, hasReadied, hasGated };
+}
+
+async function decideAll(
+  params: TickerParams,
+  due: { readonly now: number; readonly schedules: readonly ScheduleState[] },
+  lastPolledAt: number | null,
+): Promise<readonly Decided[]> {
+  const { ports, store } = params;
+  const { now } = due;
+  const decided: Decided[] = [];
+  for (const state of due.schedules) {
+    if (state.isReplacing) {
+      for (const id of replacedBy(state.live))
+        await store.cancel({ id, chance: ports.chance.next() });
+    }
+    const made = decide(params, state, { now, lastPolledAt });
+    if (made && !made.isIdle) decided.push(made);
+    else if (state.backfill) {
+      const change = await backfillStep({
+        store,
+        state,
+        compiled: params.compiled,
+        ids: ports.ids,
+      });
+      if (change) decided.push({ state, change });
+    }
+  }
+  return decided;
+}
+
+function decide(
+  { ports, compiled }: TickerParams,
+  state: ScheduleState,
+  { now, lastPolledAt }: { readonly now: number; readonly lastPolledAt: number | null },
+): Decided | null {
+  try {
+    if (!state.isJobKnown && state.nextAt !== null)
+      throw new Error(`no instance has announced the job "${state.job}"`);
+    const made = advance(state, compiled.of(state), {
+      now,
+      lastPolledAt,
+      newId: () => ports.ids.run(),
+    });
+    return { state, ...made };
+  } catch (error) {
+    if (state.brokenAt !== null) return null;
+    const broken = describeFailure(error).message;
+    return { state, change: breakUp(state, now, broken), broken };
+  }
+}
+
+/** Those that were written; a batch that is refused is written one by one. */
+async function writeAll(
+  params: TickerParams,
+  decided: readonly Decided[],
+): Promise<readonly Decided[]> {
+  const { store, holder } = params;
+  if (decided.length === 0) return [];
+  try {
+    const ids = new Set(
+      await store.writeSchedules({ holder, changes: decided.map(({ change }) => change) }),
+    );
+    return decided.filter(({ change }) => ids.has(change.id));
+  } catch (error) {
+    if (isAbsent(error)) throw error;
+    const [only, ...others] = decided;
+    if (only && others.length === 0) return writeBroken(params, only, error);
+    const applied: Decided[] = [];
+    for (const each of decided) applied.push(...(await writeAll(params, [each])));
+    return applied;
+  }
+}
+
+/** What cannot be written makes its schedule broken, and says why. */
+async function writeBroken(
+  { store, holder }: TickerParams,
+  { state, broken: isBroken }: Decided,
+  error: unknown,
+): Promise<readonly Decided[]> {
+  if (isBroken !== undefined) return [];
+  const broken = describeFailure(error).message;
+  const { now } = await store.scheduleStates({ names: [] });
+  const change = { ...breakUp(state, now, broken), ticks: [] };
+  const applied = await store.writeSchedules({ holder, changes: [change] });
+  return applied.length > 0 ? [{ state, change, broken }] : [];
+}
+
+function tell({ emit, listens }: TickerParams, decided: Decided, now: number): void {
+  const { state, change, broken, isStuck } = decided;
+  const schedule = state.name;
+  if (broken !== undefined) emit("schedule.broken", { schedule, error: broken });
+  if (isStuck === true) {
+    const { nextAt, cursorAt } = state;
+    emit("schedule.stuck", { schedule, nextAt: isoOrNull(nextAt), cursorAt: isoOrNull(cursorAt) });
+  }
+  for (const { firstAt, lastAt, count, reason, run } of change.ticks) {
+    const outcome = OUTCOME_OF[reason];
+    const name = `schedule.${outcome}` as const;
+    if (!listens(name)) continue;
+    const tick = new Date(firstAt).toISOString();
+    if (run !== null)
+      emit("schedule.fired", { schedule, tick, reason, run, lateMs: now - firstAt });
+    else if (outcome !== "fired")
+      emit(name, { schedule, tick, reason, count, lastTick: new Date(lastAt).toISOString() });
+  }
+}
+
+/** It passed over ticks that have a completed run, and found none yet that has not. */
+function isBackfillGoingOn({ backfill, runs }: ScheduleChange): boolean {
+  return backfill !== undefined && !backfill.isEnded && runs.length === 0;
+}
+
+function isoOrNull(at: number | null): string | null {
+  return at === null ? null : new Date(at).toISOString();
+}
+
+function isAbsent(error: unknown): boolean {
+  return error instanceof StoreUnavailableError || error instanceof OutcomeUnknownError;
+}

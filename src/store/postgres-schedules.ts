@@ -1,0 +1,351 @@
+// Schedules, their ledger and calendars on PostgreSQL. The advance of many schedules is one
+// statement; what else a change may carry (an edit, a backfill, a delivery) goes with it in a
+// transaction of its own, which is rare.
+
+import type { Clock } from "../core/ports.js";
+import type { RunId } from "../core/run.js";
+import { OUTCOME_OF, OUTCOMES, REASONS } from "../core/tick.js";
+import { inTransaction, type PostgresSource, type Row } from "./postgres.js";
+import { columnsOf, textArray } from "./postgres-array.js";
+import type { PostgresAsker } from "./postgres-asker.js";
+import type { PostgresEnqueue } from "./postgres-enqueue.js";
+import { modeCode } from "./record.js";
+import {
+  toBackfillRecord,
+  toCalendarRecord,
+  toScheduleRecord,
+  toScheduleState,
+  toScheduleVersion,
+  toSeenDefinition,
+  toTickRecord,
+} from "./schedule-record.js";
+import type * as store from "./schedule-store.js";
+import { EDIT_KINDS, SOURCES } from "./schedule-store.js";
+import * as sql from "./sql/postgres-schedules.js";
+
+type Ask = (template: string, params: Row) => Promise<Row[]>;
+
+/** Undoes a change of which some other part than its revision did not hold. */
+class NotApplied extends Error {}
+
+export class PostgresSchedules implements store.ScheduleStore {
+  readonly #asker: PostgresAsker;
+  readonly #source: PostgresSource;
+  readonly #clock: Clock;
+  readonly #channel: string;
+  readonly #enqueue: PostgresEnqueue;
+
+  constructor(params: {
+    readonly asker: PostgresAsker;
+    readonly source: PostgresSource;
+    readonly clock: Clock;
+    /** What waiting workers listen to. */
+    readonly channel: string;
+    readonly enqueue: PostgresEnqueue;
+  }) {
+    this.#asker = params.asker;
+    this.#source = params.source;
+    this.#clock = params.clock;
+    this.#channel = params.channel;
+    this.#enqueue = params.enqueue;
+  }
+
+  async dueSchedules({ limit }: { readonly limit: number }) {
+    const [row] = await this.#asker.attempt("dueSchedules", this.#asker.work, sql.DUE_SCHEDULES, {
+      limit,
+    });
+    const { now, schedules } = statesOf(row);
+    return { now, schedules, hasMore: schedules.length === limit };
+  }
+
+  async scheduleStates({ names }: { readonly names: readonly string[] }) {
+    const [row] = await this.#repeat("scheduleStates", sql.SCHEDULE_STATES, { names });
+    return statesOf(row);
+  }
+
+  async writeSchedules({
+    holder,
+    changes,
+  }: {
+    readonly holder: number | null;
+    readonly changes: readonly store.ScheduleChange[];
+  }): Promise<readonly number[]> {
+    const plain = changes.filter((change) => !hasMore(change));
+    const applied: number[] = [];
+    if (plain.length > 0) {
+      const [row] = await this.#asker.attempt(
+        "writeSchedules",
+        this.#asker.work,
+        sql.ADVANCE_SCHEDULES,
+        advanceParams(plain, holder, this.#channel),
+      );
+      applied.push(...((row?.won ?? []) as number[]));
+    }
+    for (const change of changes.filter(hasMore)) {
+      if (await this.#writeWhole(change, holder)) applied.push(change.id);
+    }
+    return applied;
+  }
+
+  async #writeWhole(change: store.ScheduleChange, holder: number | null): Promise<boolean> {
+    if (change.edit) await this.#ensureLane(change.edit);
+    try {
+      await this.#transaction("writeSchedules", async (ask) => {
+        const [row] = await ask(sql.ADVANCE_SCHEDULES, advanceParams([change], holder, null));
+        if (!row?.won) throw new NotApplied();
+        await this.#writeRest(change, ask);
+      });
+    } catch (error) {
+      if (error instanceof NotApplied) return false;
+      throw error;
+    }
+    return true;
+  }
+
+  async #writeRest(change: store.ScheduleChange, ask: Ask): Promise<void> {
+    const { id, standing, edit, revives, delivery, backfill } = change;
+    if (standing) await ask(sql.SET_STANDING, { id, ...standing });
+    if (edit) {
+      const [row] = await ask(sql.EDIT_SCHEDULE, { id, ...editParams(edit) });
+      await addVersion(ask, { id, version: Number(row?.version), edit });
+    }
+    if (revives && (await ask(sql.REVIVE, { ...revives })).length === 0) throw new NotApplied();
+    if (delivery) await ask(sql.ADD_DELIVERY, { ...delivery, schedule: id });
+    if (backfill) {
+      const { state, by, isEnded, isCancelled, run } = backfill;
+      await ask(sql.PUT_BACKFILL, { ...state, schedule: id, by, isEnded, isCancelled });
+      await ask(sql.SET_BACKFILL, { id, backfill: state.id, isEnded });
+      if (run)
+        await ask(sql.ADD_BACKFILL_RUN, {
+          schedule: id,
+          at: run.at,
+          backfill: state.id,
+          run: run.id,
+        });
+    }
+  }
+
+  async createSchedule({ name, edit, progress }: store.NewSchedule): Promise<number | null> {
+    await this.#ensureLane(edit);
+    return this.#transaction("createSchedule", async (ask) => {
+      const { cursorAt, nextAt, isEnded, tzdata } = progress;
+      const [row] = await ask(sql.CREATE_SCHEDULE, {
+        name,
+        ...editParams(edit),
+        cursorAt,
+        nextAt,
+        isEnded,
+        tzdata,
+      });
+      if (!row) return null;
+      const id = Number(row.id);
+      await addVersion(ask, { id, version: 1, edit });
+      return id;
+    });
+  }
+
+  /** A schedule may send its runs to a queue that its job never used. */
+  async #ensureLane({ queue, job }: store.ScheduleEdit): Promise<void> {
+    if (queue !== null) await this.#enqueue.lane(queue, job);
+  }
+
+  async schedules(filter: store.ScheduleFilter): Promise<readonly store.ScheduleRecord[]> {
+    const { name = null, after = null, job = null, app = null, state = null, limit } = filter;
+    const params = { name, after, job, app, state, limit };
+    return (await this.#repeat("schedules", sql.LIST_SCHEDULES, params)).map(toScheduleRecord);
+  }
+
+  async ticks(filter: store.TickFilter): Promise<readonly store.TickRecord[]> {
+    const template = filter.schedule === undefined ? sql.LIST_TICKS : sql.SCHEDULE_TICKS;
+    const rows = await this.#repeat("ticks", template, {
+      schedule: filter.schedule ?? null,
+      fromAt: filter.fromAt ?? null,
+      toAt: filter.toAt ?? null,
+      outcome: filter.outcome === undefined ? null : OUTCOMES.indexOf(filter.outcome),
+      beforeAt: filter.before?.at ?? null,
+      beforeSchedule: filter.before?.schedule ?? null,
+      limit: filter.limit,
+    });
+    return rows.map(toTickRecord);
+  }
+
+  async scheduleVersions(params: { readonly name: string }) {
+    const rows = await this.#repeat("scheduleVersions", sql.SCHEDULE_VERSIONS, params);
+    return rows.map(toScheduleVersion);
+  }
+
+  async delivery(params: { readonly schedule: number; readonly id: string }) {
+    const [row] = await this.#repeat("delivery", sql.DELIVERY, params);
+    return row ? { run: String(row.run), inputHash: String(row.input_hash) } : null;
+  }
+
+  async completedTicks(params: {
+    readonly schedule: number;
+    readonly ticks: readonly number[];
+  }): Promise<readonly number[]> {
+    const rows = await this.#repeat("completedTicks", sql.COMPLETED_TICKS, params);
+    return rows.map((row) => Number(row.at));
+  }
+
+  async backfills(params: { readonly name: string }) {
+    return (await this.#repeat("backfills", sql.BACKFILLS, params)).map(toBackfillRecord);
+  }
+
+  async seenDefinitions(params: { readonly schedule: number }) {
+    const rows = await this.#repeat("seenDefinitions", sql.SEEN_DEFINITIONS, params);
+    return rows.map(toSeenDefinition);
+  }
+
+  async declaredNames(params: { readonly app: string | null }) {
+    type Stored = { name: string; pausedBy: string | null; isPaused: boolean };
+    const [row] = await this.#repeat("declaredNames", sql.DECLARED_NAMES, params);
+    return {
+      announced: (row?.announced ?? []) as string[],
+      stored: (row?.stored ?? []) as Stored[],
+    };
+  }
+
+  async schedulesByTzdata(params: { readonly not: string; readonly limit: number }) {
+    const rows = await this.#repeat("schedulesByTzdata", sql.SCHEDULES_BY_TZDATA, params);
+    return rows.map((row) => String(row.name));
+  }
+
+  async calendars() {
+    return (await this.#repeat("calendars", sql.CALENDARS, {})).map(toCalendarRecord);
+  }
+
+  async putCalendar({
+    name,
+    rules,
+    by,
+  }: Parameters<store.ScheduleStore["putCalendar"]>[0]): Promise<void> {
+    await this.#repeat("putCalendar", sql.PUT_CALENDAR, { name, rules: JSON.stringify(rules), by });
+  }
+
+  async removeCalendar(params: { readonly name: string }): Promise<boolean> {
+    return (await this.#repeat("removeCalendar", sql.REMOVE_CALENDAR, params)).length > 0;
+  }
+
+  #repeat(what: string, template: string, params: Row): Promise<Row[]> {
+    return this.#asker.repeat(what, template, params);
+  }
+
+  #transaction<T>(what: string, work: (ask: Ask) => Promise<T>): Promise<T> {
+    return this.#asker.described(what, () =>
+      inTransaction({ source: this.#source, clock: this.#clock }, (query) =>
+        work((template, params) => this.#asker.within(query, template, params)),
+      ),
+    );
+  }
+}
+
+/** Whether a change carries more than the ticker's own. */
+function hasMore({ standing, edit, revives, delivery, backfill }: store.ScheduleChange): boolean {
+  return [standing, edit, revives, delivery, backfill].some((each) => each !== undefined);
+}
+
+function statesOf(row: Row | undefined) {
+  const { now, rows } = row?.states as { readonly now: number; readonly rows: Row[] | null };
+  return { now: Number(now), schedules: (rows ?? []).map(toScheduleState) };
+}
+
+async function addVersion(
+  ask: Ask,
+  params: { readonly id: number; readonly version: number; readonly edit: store.ScheduleEdit },
+): Promise<void> {
+  const { id, version, edit } = params;
+  const { job, definition, input, anchorAt, by, codeHash, release, isForced } = edit;
+  const kind = EDIT_KINDS.indexOf(edit.kind);
+  await ask(sql.ADD_VERSION, { id, version, kind, by, job, definition, input, anchorAt });
+  if (codeHash !== null) await ask(sql.SEE_DEFINITION, { id, codeHash, release, isForced });
+}
+
+function editParams(edit: store.ScheduleEdit): Row {
+  return {
+    job: edit.job,
+    queue: edit.queue,
+    priority: edit.priority,
+    tags: edit.tags.length === 0 ? null : textArray(edit.tags),
+    input: edit.input,
+    definition: edit.definition,
+    anchorAt: edit.anchorAt,
+    rangeMin: edit.range?.minMs ?? null,
+    rangeMax: edit.range?.maxMs ?? null,
+    failMin: edit.afterFailure?.minMs ?? null,
+    failMax: edit.afterFailure?.maxMs ?? null,
+    app: edit.app,
+    source: SOURCES.indexOf(edit.source),
+    release: edit.release,
+    codeHash: edit.codeHash,
+    isDeleted: edit.isDeleted,
+  };
+}
+
+function advanceParams(
+  changes: readonly store.ScheduleChange[],
+  holder: number | null,
+  channel: string | null,
+): Row {
+  const progress = columnsOf(
+    changes.map(({ id, revision, progress }) => ({
+      id,
+      revision,
+      ...progress,
+      live: `{${progress.live.join(",")}}`,
+    })),
+  );
+  const ticks = columnsOf(
+    changes.flatMap(({ id, ticks }) =>
+      ticks.map((tick) => ({
+        ...tick,
+        schedule: id,
+        outcome: OUTCOMES.indexOf(OUTCOME_OF[tick.reason]),
+        reason: REASONS.indexOf(tick.reason),
+        evidence: tick.evidence === null ? null : JSON.stringify(tick.evidence),
+      })),
+    ),
+  );
+  const runs = columnsOf(
+    changes.flatMap(({ id, runs }) =>
+      runs.map((run) => ({ ...run, schedule: id, mode: modeCode(run.mode) })),
+    ),
+  );
+  const opens = changes.flatMap(({ id, opens }): { schedule: number; run: RunId }[] =>
+    opens === undefined ? [] : [{ schedule: id, run: opens }],
+  );
+  const opened = columnsOf(opens);
+  const hasWork = opens.length > 0 || changes.some((change) => change.runs.length > 0);
+  return {
+    holder,
+    channel: hasWork ? channel : null,
+    ids: progress.plain("id"),
+    revisions: progress.plain("revision"),
+    cursors: progress.plain("cursorAt"),
+    nexts: progress.plain("nextAt"),
+    ends: progress.plain("isEnded"),
+    holds: progress.plain("holdUntil"),
+    holdRuns: progress.plain("holdRun"),
+    lastRuns: progress.plain("lastRun"),
+    lastTicks: progress.plain("lastTickAt"),
+    lives: progress.texts("live"),
+    gates: progress.plain("isGated"),
+    replacings: progress.plain("isReplacing"),
+    tzdatas: progress.texts("tzdata"),
+    tickSchedules: ticks.plain("schedule"),
+    tickFirsts: ticks.plain("firstAt"),
+    tickLasts: ticks.plain("lastAt"),
+    tickCounts: ticks.plain("count"),
+    tickOutcomes: ticks.plain("outcome"),
+    tickReasons: ticks.plain("reason"),
+    tickRuns: ticks.plain("run"),
+    tickEvidence: ticks.texts("evidence"),
+    runSchedules: runs.plain("schedule"),
+    runIds: runs.plain("id"),
+    runModes: runs.plain("mode"),
+    runNominals: runs.plain("nominalAt"),
+    runGates: runs.plain("isGated"),
+    runInputs: runs.texts("input"),
+    openSchedules: opened.plain("schedule"),
+    openRuns: opened.plain("run"),
+  };
+}

@@ -1,0 +1,342 @@
+// The statements about schedules on PostgreSQL. What the ticker writes for many schedules, ledger and
+// runs included, is one statement: one round trip and one commit. Everything is written only at the
+// revision that it was decided from; rows that somebody holds locked are left to them.
+
+/** The first live run is gated, or none is left: then there is something to decide. */
+const NEEDS_LOOK = /* sql */ `(s.is_replacing or s.backfill is not null or coalesce((
+  select exists (select from {waiting} w where w.id = l.id and w.gate is not null)
+  from unnest(s.live) with ordinality l (id, place)
+  where not exists (select from {outcome} o where o.id = l.id) and exists (select from {run} r where r.id = l.id)
+  order by l.place limit 1), true))`;
+const LOOKS = "(s.is_gated or s.is_replacing or s.backfill is not null)";
+/** Active, and yet without a next tick: nobody should have made such a row. */
+const LOST = /* sql */ `s.next_at is null and not s.is_ended
+  and s.paused_at is null and s.broken_at is null and s.deleted_at is null`;
+
+/** For the poll: whether the ticker has anything to do. */
+export const HAS_DUE_SCHEDULE = /* sql */ `(
+  exists (select from {schedule} s where s.next_at <= now.at)
+  or exists (select from {schedule} s where ${LOOKS} and ${NEEDS_LOOK})
+  or exists (select from {schedule} s where ${LOST}))`;
+export const HAS_GATED = /* sql */ `exists (select from {schedule} s where ${LOOKS})`;
+
+const COLUMNS = /* sql */ `
+  s.id, s.name, s.revision, s.version, s.job, s.input, s.definition, s.anchor_at, s.cursor_at, s.next_at, s.is_ended,
+  s.hold_until, s.hold_run, s.last_run, s.last_tick_at, s.is_gated, s.is_replacing, s.tzdata,
+  s.paused_at, s.paused_by, s.pause_note, s.broken_at, s.broken_error, s.deleted_at,
+  s.app, s.source, s.release, s.code_hash, s.created_at, s.updated_at`;
+
+const STATE = /* sql */ `
+select json_build_object('now', now.at, 'rows', (
+  select json_agg(to_json(y)) from (
+    select ${COLUMNS},
+      exists (select from {job} j where j.name = s.job) as is_job_known,
+      case when cardinality(s.live) > 0 then (
+        select json_agg(json_build_array(l.id, r.mode, r.nominal_at,
+          exists (select from {waiting} w where w.id = l.id and w.gate is not null)) order by l.place)
+        from unnest(s.live) with ordinality l (id, place),
+          lateral (select x.mode, x.nominal_at from {run} x where x.id = l.id offset 0) r
+        where not exists (select from {outcome} o where o.id = l.id)) end as live_runs,
+      case when s.backfill is not null then (
+        select to_json(b) from {backfill} b where b.id = s.backfill) end as backfill_state
+    from chosen c, lateral (select * from {schedule} x where x.id = c.id offset 0) s
+    order by c.place) y)) as states
+from now`;
+
+export const DUE_SCHEDULES = /* sql */ `
+with now as materialized (select {now} as at),
+chosen as materialized (
+  select id, min(place) as place from (
+    (select s.id, row_number() over () as place from (
+      select x.id from {schedule} x, now where x.next_at <= now.at order by x.next_at limit :limit) s)
+    union all
+    (select s.id, 1000000 + s.id from {schedule} s where ${LOOKS} and ${NEEDS_LOOK} limit :limit)
+    union all
+    (select s.id, 2000000000::bigint + s.id from {schedule} s where ${LOST} limit :limit)
+  ) x group by id order by 2 limit :limit
+)
+${STATE}`;
+
+export const SCHEDULE_STATES = /* sql */ `
+with now as materialized (select {now} as at),
+chosen as materialized (
+  select s.id, row_number() over () as place from {schedule} s where s.name = any(:names::text[])
+)
+${STATE}`;
+
+/**
+ * The advance of many schedules with their ledger rows, their runs and the gates that open.
+ * A ledger row that exists already fails the statement: nothing of it is written then.
+ */
+export const ADVANCE_SCHEDULES = /* sql */ `
+with now as materialized (select {now} as at),
+sent as materialized (
+  select * from unnest(:ids::int[], :revisions::bigint[], :cursors::bigint[], :nexts::bigint[], :ends::boolean[],
+    :holds::bigint[], :holdRuns::uuid[], :lastRuns::uuid[], :lastTicks::bigint[], :lives::text[], :gates::boolean[],
+    :replacings::boolean[], :tzdatas::text[])
+    as x (id, revision, cursor_at, next_at, is_ended, hold_until, hold_run, last_run, last_tick_at, live, is_gated,
+      is_replacing, tzdata)
+),
+locked as materialized (
+  select k.tid, x.* from sent x, lateral (
+    select s.ctid as tid from {schedule} s where s.id = x.id and s.revision = x.revision
+    for update skip locked) k
+),
+won as (
+  update {schedule} s set revision = s.revision + 1, cursor_at = k.cursor_at, next_at = k.next_at,
+    is_ended = k.is_ended, hold_until = k.hold_until, hold_run = k.hold_run, last_run = k.last_run,
+    last_tick_at = k.last_tick_at, live = k.live::uuid[], is_gated = k.is_gated, is_replacing = k.is_replacing,
+    tzdata = k.tzdata
+  from locked k where s.ctid = k.tid
+  returning s.id, s.version, s.job, s.queue, s.priority, s.tags, s.input
+),
+ledger as (
+  insert into {tick} (schedule, at, last_at, count, outcome, reason, recorded_at, holder, version, run, evidence)
+  select w.id, t.at, t.last_at, t.count, t.outcome, t.reason, now.at, :holder::int, w.version, t.run, t.evidence
+  from unnest(:tickSchedules::int[], :tickFirsts::bigint[], :tickLasts::bigint[], :tickCounts::int[],
+    :tickOutcomes::smallint[], :tickReasons::smallint[], :tickRuns::uuid[], :tickEvidence::text[])
+    as t (schedule, at, last_at, count, outcome, reason, run, evidence)
+  join won w on w.id = t.schedule cross join now
+),
+made as materialized (
+  select r.id, r.mode, r.nominal_at, r.gated, coalesce(r.input, w.input) as input, w.id as schedule, w.tags,
+    l.id as lane, j.policy, j.version, coalesce(w.priority, j.priority) as priority
+  from unnest(:runSchedules::int[], :runIds::uuid[], :runModes::smallint[], :runNominals::bigint[], :runGates::boolean[],
+    :runInputs::text[]) as r (schedule, id, mode, nominal_at, gated, input)
+  join won w on w.id = r.schedule,
+  lateral (select x.queue, x.policy, x.version, x.priority from {job} x where x.name = w.job offset 0) j,
+  lateral (select x.id from {lane} x where x.job = w.job and x.queue = coalesce(w.queue, j.queue) offset 0) l
+),
+stored as (
+  insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, schedule, nominal_at, tags, input)
+  select m.id, now.at, now.at, m.lane, m.policy, m.version, m.priority, m.mode, m.schedule, m.nominal_at, m.tags, m.input
+  from made m cross join now
+),
+held as (
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, gate)
+  select m.id, now.at, m.lane, m.policy, m.priority, 0, 0, 0, 0, 0, false, 'schedule'
+  from made m cross join now where m.gated
+),
+opened as (
+  delete from {waiting} where gate is not null and id = any(array(
+    select o.run from unnest(:openSchedules::int[], :openRuns::uuid[]) as o (schedule, run)
+    join won w on w.id = o.schedule))
+  returning *
+),
+readied as (
+  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
+  select m.id, now.at - m.priority * 60000, m.lane, m.policy, 0, 0, 0, 0, 0, false
+  from made m cross join now where not m.gated
+  union all
+  select o.id, now.at - o.priority * 60000, o.lane, o.policy, o.attempt, o.losses, o.refunds, o.laters, o.extra, o.suspect
+  from opened o cross join now
+)
+select (select json_agg(w.id) from won w) as won,
+  case when :channel::text is not null then pg_notify(:channel::text, '') end as told`;
+
+export const SET_STANDING = /* sql */ `
+update {schedule} set paused_at = :pausedAt::bigint, paused_by = :pausedBy, pause_note = :pauseNote,
+  broken_at = :brokenAt::bigint, broken_error = :brokenError, updated_at = {now}
+where id = :id`;
+
+const EDITED = /* sql */ `
+job = :job, queue = :queue, priority = :priority::smallint, tags = :tags::text[], input = :input,
+  definition = :definition, anchor_at = :anchorAt::bigint, range_min = :rangeMin::bigint, range_max = :rangeMax::bigint,
+  fail_min = :failMin::bigint, fail_max = :failMax::bigint, app = :app, source = :source::smallint, release = :release,
+  code_hash = :codeHash, deleted_at = case when :isDeleted::boolean then {now} end, updated_at = {now}`;
+
+export const EDIT_SCHEDULE = /* sql */ `
+update {schedule} set version = version + 1, ${EDITED} where id = :id returning version`;
+
+export const CREATE_SCHEDULE = /* sql */ `
+insert into {schedule} (name, revision, version, job, queue, priority, tags, input, definition, anchor_at,
+  cursor_at, next_at, is_ended, hold_until, hold_run, last_run, last_tick_at, live, is_gated, is_replacing,
+  range_min, range_max, fail_min, fail_max, tzdata, app, source, release, code_hash, created_at, updated_at)
+select :name, 1, 1, :job, :queue, :priority::smallint, :tags::text[], :input, :definition, :anchorAt::bigint,
+  :cursorAt::bigint, :nextAt::bigint, :isEnded::boolean, null, null, null, null, '{}', false, false,
+  :rangeMin::bigint, :rangeMax::bigint, :failMin::bigint, :failMax::bigint, :tzdata, :app, :source::smallint,
+  :release, :codeHash, n.at, n.at
+from (select {now} as at) n
+on conflict (name) do nothing returning id`;
+
+export const ADD_VERSION = /* sql */ `
+insert into {schedule_version} (schedule, version, kind, at, by, job, definition, input, anchor_at)
+values (:id, :version, :kind::smallint, {now}, :by, :job, :definition, :input, :anchorAt::bigint)`;
+
+export const SEE_DEFINITION = /* sql */ `
+insert into {declared} as d (schedule, hash, release, first_seen_at) values (:id, :codeHash, :release, {now})
+on conflict (schedule, hash) do update set
+  first_seen_at = case when :isForced::boolean then excluded.first_seen_at else d.first_seen_at end,
+  release = coalesce(excluded.release, d.release)`;
+
+/** An operator's retry of a run that a schedule made; under that schedule's row, in its transaction. */
+export const REVIVE = /* sql */ `
+with now as materialized (select {now} as at),
+reopened as (
+  delete from {outcome} where id = :id::uuid and status in (2, 3)
+  returning id, fence, started_at, finished_at, holder, attempt, extra, status, error
+),
+noted as (
+  insert into {attempt} (run, fence, attempt, ended, holder, started_at, ended_at, error)
+  select id, fence, attempt, case when status = 3 then 5 else 0 end, holder, started_at, finished_at, error
+  from reopened where fence is not null
+),
+returned as (
+  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
+  select o.id, now.at - r.priority * 60000, r.lane, r.policy, o.attempt, 0, 0, 0, o.extra + 1, false
+  from reopened o join {run} r on r.id = o.id cross join now where not :isGated::boolean
+),
+held as (
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, gate)
+  select o.id, now.at, r.lane, r.policy, r.priority, o.attempt, 0, 0, 0, o.extra + 1, false, 'schedule'
+  from reopened o join {run} r on r.id = o.id cross join now where :isGated::boolean
+)
+select id from reopened`;
+
+export const ADD_DELIVERY = /* sql */ `
+insert into {delivery} (schedule, id, run, input_hash) values (:schedule, :id, :run::uuid, :inputHash)`;
+
+export const DELIVERY = /* sql */ `
+select run, input_hash from {delivery} where schedule = :schedule and id = :id`;
+
+export const PUT_BACKFILL = /* sql */ `
+insert into {backfill} as b (id, schedule, from_at, to_at, cursor_at, total, made, passed, is_all, created_at, created_by,
+  ended_at, is_cancelled)
+select :id::uuid, :schedule, :fromAt::bigint, :toAt::bigint, :cursorAt::bigint, :total::int, :made::int, :passed::int,
+  :isAll::boolean, n.at, :by, case when :isEnded::boolean then n.at end, :isCancelled::boolean
+from (select {now} as at) n
+on conflict (id) do update set cursor_at = excluded.cursor_at, made = excluded.made, passed = excluded.passed,
+  ended_at = excluded.ended_at, is_cancelled = excluded.is_cancelled`;
+
+export const SET_BACKFILL = /* sql */ `
+update {schedule} set backfill = case when :isEnded::boolean then null else :backfill::uuid end where id = :id`;
+
+export const ADD_BACKFILL_RUN = /* sql */ `
+insert into {backfill_run} (schedule, at, backfill, run) values (:schedule, :at::bigint, :backfill::uuid, :run::uuid)`;
+
+export const BACKFILLS = /* sql */ `
+select b.* from {backfill} b join {schedule} s on s.id = b.schedule where s.name = :name
+order by b.created_at desc, b.id limit 100`;
+
+export const COMPLETED_TICKS = /* sql */ `
+select a.at from unnest(:ticks::bigint[]) a (at)
+where exists (
+    select from {tick} t where t.schedule = :schedule and t.at = a.at and t.run is not null
+      and exists (select from {outcome} o where o.id = t.run and o.status = 1))
+  or exists (
+    select from {backfill_run} b where b.schedule = :schedule and b.at = a.at
+      and exists (select from {outcome} o where o.id = b.run and o.status = 1))`;
+
+export const LIST_SCHEDULES = /* sql */ `
+select ${COLUMNS}, exists (select from {job} j where j.name = s.job) as is_job_known, to_json(s.live) as live,
+  r.status as last_status, coalesce(r.started_at, r.created_at) as last_run_at
+from {schedule} s
+left join lateral (select x.status, x.started_at, x.created_at from {run_state} x where x.id = s.last_run offset 0) r on true
+where s.deleted_at is null
+  and (:name::text is null or s.name = :name::text)
+  and (:after::text is null or s.name > :after::text collate "C")
+  and (:job::text is null or s.job = :job::text)
+  and (:app::text is null or s.app = :app::text)
+  and (:state::text is null or :state::text = case
+    when s.broken_at is not null then 'broken' when s.paused_at is not null then 'paused'
+    when s.is_ended then 'ended' else 'active' end)
+order by s.name limit :limit`;
+
+const TICK_COLUMNS = /* sql */ `
+t.at, t.last_at, t.count, t.reason, t.recorded_at, t.version, t.run, t.evidence, s.name as schedule, i.id as recorded_by`;
+
+export const LIST_TICKS = /* sql */ `
+select ${TICK_COLUMNS}
+from {tick} t join {schedule} s on s.id = t.schedule left join {instance} i on i.no = t.holder
+where (:schedule::text is null or s.name = :schedule::text)
+  and (:fromAt::bigint is null or t.last_at >= :fromAt::bigint)
+  and (:toAt::bigint is null or t.at <= :toAt::bigint)
+  and (:outcome::smallint is null or t.outcome = :outcome::smallint)
+  and (:beforeAt::bigint is null or (t.at, s.name) < (:beforeAt::bigint, :beforeSchedule::text collate "C"))
+order by t.at desc, s.name desc limit :limit`;
+
+export const SCHEDULE_TICKS = /* sql */ `
+select ${TICK_COLUMNS}
+from (select x.id, x.name from {schedule} x where x.name = :schedule::text) s,
+  lateral (
+    select x.* from {tick} x
+    where x.schedule = s.id
+      and (:fromAt::bigint is null or x.last_at >= :fromAt::bigint)
+      and (:toAt::bigint is null or x.at <= :toAt::bigint)
+      and (:outcome::smallint is null or x.outcome = :outcome::smallint)
+      and (:beforeAt::bigint is null or x.at < :beforeAt::bigint)
+    order by x.at desc limit :limit) t
+  left join {instance} i on i.no = t.holder
+order by t.at desc`;
+
+export const SCHEDULE_VERSIONS = /* sql */ `
+select v.version, v.kind, v.at, v.by, v.job, v.definition, v.input, v.anchor_at
+from {schedule_version} v join {schedule} s on s.id = v.schedule where s.name = :name order by v.version`;
+
+export const SEEN_DEFINITIONS = /* sql */ `
+select hash, release, first_seen_at from {declared} where schedule = :schedule order by first_seen_at`;
+
+export const DECLARED_NAMES = /* sql */ `
+with now as materialized (select {now} as at)
+select
+  (select json_agg(distinct n.name) from {instance} i cross join now, json_array_elements_text(i.schedules) n (name)
+    where i.app is not distinct from :app::text and i.retired_at is null
+      and i.seen_at > now.at - greatest(60000, 3 * i.poll_ms)) as announced,
+  (select json_agg(json_build_object('name', s.name, 'pausedBy', s.paused_by, 'isPaused', s.paused_at is not null)
+      order by s.name)
+    from {schedule} s where s.app is not distinct from :app::text and s.source = 1 and s.deleted_at is null) as stored`;
+
+export const SCHEDULES_BY_TZDATA = /* sql */ `
+select s.name from {schedule} s
+where s.next_at is not null and s.tzdata is not null and s.tzdata <> :not order by s.id limit :limit`;
+
+export const CALENDARS = /* sql */ `
+select name, rules, version, updated_at, updated_by from {calendar} order by name`;
+
+export const PUT_CALENDAR = /* sql */ `
+insert into {calendar} as c (name, rules, version, updated_at, updated_by)
+values (:name, :rules, 1, {now}, :by)
+on conflict (name) do update set rules = excluded.rules, version = c.version + 1,
+  updated_at = excluded.updated_at, updated_by = excluded.updated_by`;
+
+export const REMOVE_CALENDAR = /* sql */ `delete from {calendar} where name = :name returning name`;
+
+/** The share of a draw that belongs to one of several runs that end together. */
+const SHARE = /* sql */ `((:chance::float8 + e.place * 0.618034) - floor(:chance::float8 + e.place * 0.618034))`;
+
+/**
+ * What the end of a run does to its schedule, for the ends in `ended_runs` (schedule, id, status,
+ * place): only the run of the newest fired tick, and only where bounds to draw from are stored.
+ */
+export const AFTER_END = /* sql */ `
+rescheduled as (
+  update {schedule} s set revision = s.revision + 1,
+    next_at = case
+      when s.next_at is null or s.range_min is null then s.next_at
+      when e.status = 2 and s.fail_min is not null
+        then now.at + s.fail_min + floor(${SHARE} * (s.fail_max - s.fail_min + 1))::bigint
+      else now.at + s.range_min + floor(${SHARE} * (s.range_max - s.range_min + 1))::bigint end,
+    hold_until = case when s.range_min is null
+      then now.at + s.fail_min + floor(${SHARE} * (s.fail_max - s.fail_min + 1))::bigint else s.hold_until end,
+    hold_run = case when s.range_min is null then e.id else s.hold_run end
+  from ended_runs e, now
+  where s.id = any(array(select schedule from ended_runs)) and s.id = e.schedule and s.last_run = e.id
+    and (s.range_min is not null or (e.status = 2 and s.fail_min is not null))
+)`;
+
+export const PRUNE_SCHEDULES = /* sql */ `
+with now as materialized (select {now} as at),
+ticks as (
+  delete from {tick_rest} where ctid = any(array(
+    select t.ctid from {tick_rest} t, now where t.last_at < now.at - :keepTicksMs::bigint limit :limit)) returning 1
+),
+old as materialized (
+  select b.id from {backfill} b, now where b.ended_at < now.at - :keepMs::bigint limit :limit
+),
+runs as (delete from {backfill_run} where backfill = any(array(select id from old))),
+backfills as (delete from {backfill} where id = any(array(select id from old)) returning 1),
+deliveries as (
+  delete from {delivery} where ctid = any(array(
+    select d.ctid from {delivery} d where not exists (select from {run} r where r.id = d.run) limit :limit)) returning 1
+)
+select (select count(*) from ticks) + (select count(*) from backfills) + (select count(*) from deliveries) as pruned`;

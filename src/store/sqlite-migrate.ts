@@ -1,0 +1,47 @@
+// The schema on SQLite: which version there is, and making it, once, however many start at once.
+
+import { MigrationError } from "../core/errors.js";
+import { CREATE_SCHEMA, SCHEMA_VERSION } from "./sql/sqlite-schema.js";
+import { type Dialect, fillIn } from "./sql/template.js";
+import type { SqliteFile } from "./sqlite.js";
+
+const NO_TABLES = 'The file has no Holdfast tables; run `holdfast migrate` or set migrate: "auto".';
+
+export type SqliteMigration = {
+  readonly file: SqliteFile;
+  readonly dialect: Dialect;
+  readonly migrate: "auto" | "check" | "off";
+  readonly now: () => number;
+};
+
+/** Makes the tables where that is wanted; throws if there are none, or too new ones. */
+export async function migrateSqlite(migration: SqliteMigration): Promise<void> {
+  const { file } = migration;
+  if (!(await file.read(() => isMigrated(migration)))) await createSchema(migration);
+  const found = await file.read(() => file.get("select * from {schema_version}"));
+  if (!found) throw new MigrationError(NO_TABLES, null);
+  if (Number(found.min_compatible) > SCHEMA_VERSION) {
+    throw new MigrationError(
+      `The tables are of version ${found.version} and need a newer Holdfast; this one knows version ${SCHEMA_VERSION}.`,
+      Number(found.version),
+    );
+  }
+}
+
+function isMigrated({ file, dialect }: SqliteMigration): boolean {
+  const name = dialect.name("schema_version");
+  return file.get("select 1 from sqlite_master where name = :name", { name }) !== undefined;
+}
+
+async function createSchema(migration: SqliteMigration): Promise<void> {
+  const { file, dialect, migrate, now } = migration;
+  if (migrate !== "auto") throw new MigrationError(NO_TABLES);
+  await file.write("migrate", () => {
+    if (isMigrated(migration)) return;
+    file.exec(fillIn(CREATE_SCHEMA, dialect));
+    file.run("insert into {schema_version} values (:version, :version, :now)", {
+      version: SCHEMA_VERSION,
+      now: now(),
+    });
+  });
+}

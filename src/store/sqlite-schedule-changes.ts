@@ -1,0 +1,190 @@
+// Changes of schedules on SQLite, inside of a write transaction. What every pass of the ticker writes
+// (ledger rows, runs, progress) goes in one statement each for the whole batch; the rest is rare.
+
+import type { RunId } from "../core/run.js";
+import { OUTCOME_OF, OUTCOMES, REASONS } from "../core/tick.js";
+import { modeCode, statusCode } from "./record.js";
+import * as schedules from "./schedule-store.js";
+import * as runs from "./sql/sqlite.js";
+import * as sql from "./sql/sqlite-schedule-changes.js";
+import type { Row, SqliteFile } from "./sqlite.js";
+import type { SqliteEnqueue } from "./sqlite-enqueue.js";
+import type { SqliteLeases } from "./sqlite-leases.js";
+
+type Change = schedules.ScheduleChange;
+
+export class SqliteScheduleChanges {
+  readonly #file: SqliteFile;
+  readonly #enqueue: SqliteEnqueue;
+  readonly #leases: SqliteLeases;
+
+  constructor(params: {
+    readonly file: SqliteFile;
+    readonly enqueue: SqliteEnqueue;
+    readonly leases: SqliteLeases;
+  }) {
+    this.#file = params.file;
+    this.#enqueue = params.enqueue;
+    this.#leases = params.leases;
+  }
+
+  apply(
+    { holder, changes }: { readonly holder: number | null; readonly changes: readonly Change[] },
+    now: number,
+  ): number[] {
+    const applied = this.#applicable(changes);
+    if (applied.length === 0) return [];
+    // The books are closed by the definition that was valid until now: before any edit.
+    this.#insertTicks(applied, holder, now);
+    this.#insertRuns(applied, now);
+    this.#file.run(sql.SET_PROGRESS, {
+      rows: JSON.stringify(applied.map(({ id, progress }) => progressRow(id, progress))),
+    });
+    this.#openGates(applied);
+    for (const change of applied) this.#applyRare(change, now);
+    return applied.map(({ id }) => id);
+  }
+
+  create({ name, edit, progress }: schedules.NewSchedule, now: number): number | null {
+    const created = this.#file.get(sql.CREATE_SCHEDULE, {
+      ...progress,
+      ...definitionRow(edit),
+      live: JSON.stringify(progress.live),
+      name,
+      now,
+    });
+    if (!created) return null;
+    const id = Number(created.id);
+    this.#keepEdit(id, edit, now);
+    return id;
+  }
+
+  /** Those that are still at their revision. Of two changes of one schedule the first counts. */
+  #applicable(changes: readonly Change[]): Change[] {
+    const rows = JSON.stringify(changes.map(({ id, revision }) => [id, revision]));
+    const found = this.#file.get(sql.UNCHANGED, { rows })?.ids;
+    const unchanged = new Set(JSON.parse(String(found)) as number[]);
+    return changes.filter((change) => unchanged.delete(change.id) && this.#isRevivable(change));
+  }
+
+  #isRevivable({ revives }: Change): boolean {
+    if (!revives) return true;
+    const status = this.#file.get(runs.OUTCOME, { id: revives.id })?.status;
+    return status === statusCode("failed") || status === statusCode("cancelled");
+  }
+
+  #insertTicks(changes: readonly Change[], holder: number | null, now: number): void {
+    const rows = changes.flatMap(({ id, ticks }) =>
+      ticks.map(({ firstAt, lastAt, count, reason, run, evidence }) => [
+        id,
+        firstAt,
+        lastAt,
+        count,
+        OUTCOMES.indexOf(OUTCOME_OF[reason]),
+        REASONS.indexOf(reason),
+        run,
+        evidence && JSON.stringify(evidence),
+      ]),
+    );
+    if (rows.length > 0)
+      this.#file.run(sql.INSERT_TICKS, { rows: JSON.stringify(rows), holder, now });
+  }
+
+  #insertRuns(changes: readonly Change[], now: number): void {
+    const rows: unknown[] = [];
+    const ready: RunId[] = [];
+    const gated: RunId[] = [];
+    for (const change of changes) {
+      for (const { id, mode, nominalAt, isGated, input } of change.runs) {
+        rows.push([change.id, id, modeCode(mode), nominalAt, input]);
+        (isGated ? gated : ready).push(id);
+      }
+    }
+    if (rows.length === 0) return;
+    this.#file.run(sql.INSERT_SCHEDULE_RUNS, { rows: JSON.stringify(rows), now });
+    if (ready.length > 0)
+      this.#file.run(sql.READY_SCHEDULE_RUNS, { ids: JSON.stringify(ready), now });
+    if (gated.length > 0)
+      this.#file.run(sql.GATE_SCHEDULE_RUNS, { ids: JSON.stringify(gated), now });
+  }
+
+  #openGates(changes: readonly Change[]): void {
+    const opened = changes.flatMap(({ opens }) => (opens === undefined ? [] : [opens]));
+    if (opened.length === 0) return;
+    const ids = JSON.stringify(opened);
+    this.#file.run(sql.OPEN_GATES, { ids });
+    this.#file.run(sql.DELETE_OPENED, { ids });
+  }
+
+  #applyRare({ id, standing, edit, revives, delivery, backfill }: Change, now: number): void {
+    if (standing) this.#file.run(sql.SET_STANDING, { ...standing, schedule: id, now });
+    if (edit) {
+      this.#file.run(sql.EDIT_SCHEDULE, { ...definitionRow(edit), schedule: id, now });
+      this.#keepEdit(id, edit, now);
+    }
+    if (revives) this.#leases.revive(revives, now);
+    if (delivery) this.#file.run(sql.KEEP_DELIVERY, { ...delivery, schedule: id });
+    if (backfill) this.#keepBackfill(id, backfill, now);
+  }
+
+  #keepEdit(schedule: number, edit: schedules.ScheduleEdit, now: number): void {
+    const { job, by, release, codeHash, isForced } = edit;
+    const kind = schedules.EDIT_KINDS.indexOf(edit.kind);
+    this.#file.run(sql.KEEP_VERSION, { schedule, kind, by, now });
+    if (codeHash !== null)
+      this.#file.run(sql.SEE_DEFINITION, { schedule, codeHash, release, isForced, now });
+    // A job that nobody announced yet brings its own lane along when somebody does.
+    const queue = edit.queue ?? this.#file.get(sql.QUEUE_OF_JOB, { job })?.queue;
+    if (queue !== undefined) this.#enqueue.lane(String(queue), job);
+  }
+
+  #keepBackfill(schedule: number, change: schedules.BackfillChange, now: number): void {
+    const { state, isNew, by, isEnded, isCancelled, run } = change;
+    const statement = isNew ? sql.INSERT_BACKFILL : sql.UPDATE_BACKFILL;
+    this.#file.run(statement, { ...state, schedule, by, isEnded, isCancelled, now });
+    this.#file.run(sql.SET_BACKFILL, { id: state.id, schedule, isEnded });
+    if (run) {
+      this.#file.run(sql.KEEP_BACKFILL_RUN, { id: state.id, schedule, at: run.at, run: run.id });
+    }
+  }
+}
+
+function progressRow(id: number, progress: schedules.ScheduleProgress): unknown[] {
+  return [
+    id,
+    progress.cursorAt,
+    progress.nextAt,
+    progress.isEnded ? 1 : 0,
+    progress.holdUntil,
+    progress.holdRun,
+    progress.lastRun,
+    progress.lastTickAt,
+    progress.live,
+    progress.isGated ? 1 : 0,
+    progress.isReplacing ? 1 : 0,
+    progress.tzdata,
+  ];
+}
+
+/** The columns that an edit sets. */
+function definitionRow(edit: schedules.ScheduleEdit): Row {
+  const { job, queue, priority, tags, input, definition, anchorAt, app, release, codeHash } = edit;
+  return {
+    job,
+    queue,
+    priority,
+    tags: tags.length === 0 ? null : JSON.stringify(tags),
+    input,
+    definition,
+    anchorAt,
+    rangeMin: edit.range?.minMs,
+    rangeMax: edit.range?.maxMs,
+    failMin: edit.afterFailure?.minMs,
+    failMax: edit.afterFailure?.maxMs,
+    app,
+    source: schedules.SOURCES.indexOf(edit.source),
+    release,
+    codeHash,
+    isDeleted: edit.isDeleted,
+  };
+}

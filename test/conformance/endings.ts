@@ -1,0 +1,57 @@
+// What becomes of a held run, in one word each.
+
+import type { Mode } from "../../src/core/run.js";
+import type { Grant, Settlement } from "../../src/store/store.js";
+
+type Ended = Grant & { readonly mode?: Mode; readonly schedule?: number | null };
+
+const common = ({ id, fence, mode = "enqueued", schedule = null }: Ended) => ({
+  id,
+  fence,
+  mode,
+  schedule,
+  ranMs: 5,
+});
+
+export function completed(grant: Ended, result: string | null = '"done"'): Settlement {
+  return { ...common(grant), to: "completed", result, error: null };
+}
+
+export function failed(grant: Ended, error = '{"code":"BROKEN"}'): Settlement {
+  return { ...common(grant), to: "failed", result: null, error };
+}
+
+export function cancelled(grant: Ended): Settlement {
+  return { ...common(grant), to: "cancelled", result: null, error: null };
+}
+
+export function retried(grant: Ended, delayMs = 1_000, error = '{"code":"AGAIN"}'): Settlement {
+  return { ...common(grant), to: "pending", end: "failed", delayMs, isRefund: false, error };
+}
+
+export function timedOut(grant: Ended, delayMs = 1_000): Settlement {
+  const error = '{"code":"TIMEOUT","message":"as its own instance saw it"}';
+  return { ...common(grant), to: "pending", end: "timeout", delayMs, isRefund: false, error };
+}
+
+export function postponed(grant: Ended, delayMs = 1_000): Settlement {
+  return {
+    ...common(grant),
+    to: "pending",
+    end: "later",
+    delayMs,
+    isRefund: true,
+    error: null,
+  };
+}
+
+export function handedBack(grant: Ended, isRefund = true): Settlement {
+  return {
+    ...common(grant),
+    to: "pending",
+    end: "handed_back",
+    delayMs: 0,
+    isRefund,
+    error: null,
+  };
+}
