@@ -20,6 +20,7 @@ const awaited = [
   /· write-report +page 5 of 5/,
   /↷ call-courier +run postponed by its handler/,
   /✓ call-courier +run completed/,
+  /✓ count-the-till +run completed/,
   /✗ charge-card +run failed.*the card was refused/,
 ];
 let said = "";

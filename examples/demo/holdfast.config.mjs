@@ -2,7 +2,15 @@
 // `npm start` runs it. Stop it with Ctrl-C and start it again: it goes on where it was.
 
 import { Holdfast } from "holdfast";
-import { callCourier, chargeCard, resizePhoto, writeReport } from "./shop.mjs";
+import {
+  callCourier,
+  chargeCard,
+  closeTheShop,
+  countTheTill,
+  resizePhoto,
+  waterThePlants,
+  writeReport,
+} from "./shop.mjs";
 
 const holdfast = new Holdfast({ retention: "1d" });
 
@@ -29,6 +37,18 @@ const customers = holdfast.job("customer", {
     const next = number + 1;
     await customers.enqueue({ number: next }, { key: `customer-${next}`, delay: "1s" });
   },
+});
+
+// Schedules: each tick of theirs is in the ledger; `npx holdfast schedules show count-the-till` reads it.
+const till = holdfast.job("count-the-till", { run: countTheTill });
+holdfast.schedule("count-the-till", till, { cron: "*/10 * * * * *" });
+holdfast.schedule("water-the-plants", holdfast.job("water-the-plants", { run: waterThePlants }), {
+  every: "15s..25s",
+});
+holdfast.schedule("close-the-shop", holdfast.job("close-the-shop", { run: closeTheShop }), {
+  cron: "0 18 * * mon-sat",
+  timezone: "Europe/Paris",
+  missed: { run: "latest", within: "6h" },
 });
 
 // The first customer. The key makes loading this file again, from whatever command, harmless; and a

@@ -49,3 +49,18 @@ export async function writeReport({ upTo }, ctx) {
   }
   return { upTo, pages };
 }
+
+/** Made by a schedule: it knows which tick it is for. @param {unknown} _ @param {RunContext} ctx */
+export async function countTheTill(_, ctx) {
+  ctx.log.info({ job: "count-the-till" }, `counted for ${ctx.nominalAt?.toISOString()}`);
+  return { late: ctx.lateMs };
+}
+
+/** The next time is drawn when this one has ended. @param {unknown} _ @param {RunContext} ctx */
+export async function waterThePlants(_, ctx) {
+  await pause(2_000, null, { signal: ctx.signal });
+}
+
+export async function closeTheShop() {
+  return { closed: true };
+}

@@ -22,6 +22,17 @@ export class ImpossibleError extends Error {
   }
 }
 
+/** There is no such thing, or there is one already: the answer is no. */
+export class DeclinedError extends Error {
+  override readonly name = "DeclinedError";
+  constructor(
+    message: string,
+    readonly code: string,
+  ) {
+    super(message);
+  }
+}
+
 const EXIT_OF_CODE: ReadonlyMap<string, number> = new Map([
   ["JOB_UNKNOWN", EXIT.usage],
   ["INPUT_INVALID", EXIT.usage],
@@ -30,6 +41,12 @@ const EXIT_OF_CODE: ReadonlyMap<string, number> = new Map([
   ["KEY_CONFLICT", EXIT.no],
   ["RUN_NOT_FOUND", EXIT.no],
   ["WAIT_TIMEOUT", EXIT.no],
+  ["SCHEDULE_NOT_FOUND", EXIT.no],
+  ["SCHEDULE_EXISTS", EXIT.no],
+  ["DELIVERY_CONFLICT", EXIT.no],
+  ["BACKFILL_RUNNING", EXIT.no],
+  ["CALENDAR_NOT_FOUND", EXIT.no],
+  ["CALENDAR_IN_USE", EXIT.no],
   ["CONFIGURATION_INVALID", EXIT.impossible],
   ["STORE_UNAVAILABLE", EXIT.impossible],
   ["STORE_UNSUPPORTED", EXIT.impossible],
@@ -41,6 +58,9 @@ const EXIT_OF_CODE: ReadonlyMap<string, number> = new Map([
 
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ["STORE_UNAVAILABLE", "Check --database, HOLDFAST_DATABASE_URL and whether the server runs."],
+  ["SCHEDULE_NOT_FOUND", "`holdfast schedules list` shows them."],
+  ["CALENDAR_NOT_FOUND", "`holdfast calendars list` shows them."],
+  ["BACKFILL_RUNNING", "On the command line: holdfast schedules backfill <name> --cancel"],
   ["JOB_UNKNOWN", "A job is known once an instance that declares it has started."],
 ]);
 

@@ -33,7 +33,8 @@ export async function withInstance<T>(
     ...databaseOf(flags),
     ...(file === null ? {} : { folder: path.dirname(file) }),
     ...(isLooking ? { migrate: "check" } : purpose === "migrate" ? { migrate: "auto" } : {}),
-    logger: loggerFor(shell),
+    // Standard output belongs to the answer.
+    logger: loggerFor(shell, { level: "warn", out: process.stderr }),
     mayCreate: !isLooking,
   });
   const holdfast = file === null ? new Holdfast() : await importConfig(file);
@@ -56,7 +57,7 @@ export async function loadInstance(params: {
   setSurroundings({
     ...databaseOf(flags),
     folder: path.dirname(file),
-    logger: loggerFor(shell),
+    logger: loggerFor(shell, { level: "info", out: process.stdout }),
     mayPause,
   });
   return importConfig(file);
@@ -75,11 +76,13 @@ function databaseOf({ database }: CommonFlags): { database?: string } {
   return database === undefined ? {} : { database };
 }
 
-/** Lines for people on standard output; JSON lines where programs read. */
-function loggerFor(shell: Shell): Logger {
-  const level = logLevel();
+/** Lines for people; JSON lines where programs read. */
+function loggerFor(
+  shell: Shell,
+  { level: usual, out }: { readonly level: LogLevel; readonly out: NodeJS.WriteStream },
+): Logger {
+  const level = logLevel(usual);
   const now = () => new Date(systemClock.wallMs());
-  const out = process.stdout;
   if (shell.isJson) return lineLogger(level, (line) => process.stderr.write(`${line}\n`), now);
   const write = (line: string) => out.write(`${line}\n`);
   return logFormat() === "json"
@@ -94,7 +97,7 @@ function logFormat(): string {
 }
 
 /** A wrong one is refused by the instance itself, together with everything else that is wrong. */
-function logLevel(): LogLevel {
+function logLevel(usual: LogLevel): LogLevel {
   const asked = process.env.HOLDFAST_LOG_LEVEL;
-  return LOG_LEVELS.find((level) => level === asked) ?? "info";
+  return LOG_LEVELS.find((level) => level === asked) ?? usual;
 }

@@ -5,11 +5,13 @@
 import { createRequire } from "node:module";
 import { Command } from "commander";
 import type { Call } from "./command.js";
+import { calendarsCommand } from "./commands/calendars.js";
 import { devCommand } from "./commands/dev.js";
 import { enqueueCommand } from "./commands/enqueue.js";
 import { migrateCommand } from "./commands/migrate.js";
 import { nextCommand } from "./commands/next.js";
 import { runsCommand } from "./commands/runs.js";
+import { schedulesCommand } from "./commands/schedules.js";
 import { startCommand } from "./commands/start.js";
 import { readDatabaseFlag } from "./database.js";
 import { describeExit } from "./failure.js";
@@ -20,6 +22,8 @@ const COMMANDS = [
   startCommand,
   nextCommand,
   migrateCommand,
+  schedulesCommand,
+  calendarsCommand,
   runsCommand,
   enqueueCommand,
 ];

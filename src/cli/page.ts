@@ -5,11 +5,18 @@ import { formatDuration } from "../core/duration-text.js";
 import type { RunStatus } from "../core/run.js";
 import type { Run, RunAttempt, RunPage } from "../engine/runs.js";
 import { type Colours, cut, plain } from "./shell.js";
+import { shortTime } from "./times.js";
 
 const NOTE_LENGTH_MAX = 40;
 const VALUE_LENGTH_MAX = 4_000;
+const FACT_WIDTH = 13;
 
-const COLOUR_OF_STATUS: Readonly<Record<RunStatus, "green" | "red" | "yellow" | "cyan" | "dim">> = {
+/** A name and what is to be said of it; null: nothing. */
+export type Fact = readonly [name: string, value: string | null];
+
+export const COLOUR_OF_RUN: Readonly<
+  Record<RunStatus, "green" | "red" | "yellow" | "cyan" | "dim">
+> = {
   pending: "cyan",
   running: "yellow",
   completed: "green",
@@ -24,7 +31,7 @@ export function runListPage({ runs, nextCursor }: RunPage, colours: Colours): st
     table.push([
       run.id,
       plain(run.job),
-      colours[COLOUR_OF_STATUS[run.status]](run.status),
+      colours[COLOUR_OF_RUN[run.status]](run.status),
       String(run.attempt),
       shortTime(run.createdAt),
       run.durationMs === null ? "" : formatDuration(run.durationMs),
@@ -36,11 +43,13 @@ export function runListPage({ runs, nextCursor }: RunPage, colours: Colours): st
 }
 
 export function runPage(run: Run, attempts: readonly RunAttempt[], colours: Colours): string {
-  const facts: [string, string | null][] = [
+  const facts: Fact[] = [
     ["run", run.id],
     ["job", plain(run.job)],
-    ["status", colours[COLOUR_OF_STATUS[run.status]](run.status)],
+    ["status", colours[COLOUR_OF_RUN[run.status]](run.status)],
     ["mode", run.mode],
+    ["schedule", run.schedule === null ? null : plain(run.schedule)],
+    ["tick", tickText(run)],
     ["queue", `${plain(run.queue)}, priority ${run.priority}`],
     ["attempt", String(run.attempt)],
     ["key", run.key === null ? null : plain(run.key)],
@@ -58,12 +67,26 @@ export function runPage(run: Run, attempts: readonly RunAttempt[], colours: Colo
     ["result", run.status === "completed" ? valueText(run.result) : null],
     ["error", run.error === null ? null : plain(`${run.error.code} ${run.error.message}`)],
   ];
-  const lines = facts
-    .filter(([, value]) => value !== null)
-    .map(([name, value]) => `${colours.dim(name.padEnd(13))}${value}`);
+  const lines = factLines(facts, colours);
   if (run.error?.stack) lines.push(...stackLines(run.error.stack).map(colours.dim));
   if (attempts.length > 0) lines.push("", attemptTable(attempts, colours));
   return lines.join("\n");
+}
+
+/** One fact a line, its name first; without those that are not there. */
+export function factLines(facts: readonly Fact[], colours: Colours): string[] {
+  return facts
+    .filter(([, value]) => value !== null)
+    .map(([name, value]) => `${colours.dim(name.padEnd(FACT_WIDTH))}${value}`);
+}
+
+/** The tick that the run was made for, and how long after it. */
+function tickText({ nominalAt, createdAt, mode }: Run): string | null {
+  if (nominalAt === null) return null;
+  const at = nominalAt.toISOString();
+  if (mode !== "scheduled") return at;
+  const lateMs = Math.max(0, createdAt.getTime() - nominalAt.getTime());
+  return `${at}, ${formatDuration(lateMs)} late`;
 }
 
 function attemptTable(attempts: readonly RunAttempt[], colours: Colours): string {
@@ -109,11 +132,6 @@ function stackLines(stack: string): string[] {
     .map((line) => `    ${plain(line).trim()}`);
 }
 
-function valueText(value: unknown): string {
+export function valueText(value: unknown): string {
   return cut(plain(JSON.stringify(value) ?? "undefined"), VALUE_LENGTH_MAX);
-}
-
-/** To the second, in UTC, as the times of the database are. */
-function shortTime(date: Date): string {
-  return `${date.toISOString().slice(0, 19).replace("T", " ")}Z`;
 }

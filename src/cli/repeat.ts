@@ -1,15 +1,32 @@
 // `--watch`: shows an answer again and again until Ctrl-C, or until there is nothing left to wait for.
 
+import type { Command } from "commander";
 import { systemClock } from "../adapters/clock.js";
 import { delay } from "../core/ports.js";
 import { describeExit } from "./failure.js";
 import { EXIT, type Shell } from "./shell.js";
 import { firstSignal } from "./signals.js";
+import { readDurationFlag, UsageError } from "./usage.js";
 
 const CLEAR = "\u001b[2J\u001b[H";
 
 /** One page of text; `isLast`: it will not change any more. */
 export type Page = { readonly text: string; readonly isLast?: boolean };
+
+export type WatchFlags = { readonly watch?: number };
+
+export function withWatchOption(command: Command): Command {
+  return command.option(
+    "--watch <interval>",
+    "show it again and again, for example 5s",
+    readDurationFlag,
+  );
+}
+
+export function refuseWatchedJson(isJson: boolean, watch: number | undefined): void {
+  if (!isJson || watch === undefined) return;
+  throw new UsageError("--watch and --json exclude each other: --json is one document.");
+}
 
 export async function repeat(params: {
   readonly shell: Shell;

@@ -1,5 +1,6 @@
-// Schedules as the ticker evaluates them: the stored definition read once and kept for as long as
-// its version stands. What cannot be read makes that one schedule broken, never the others.
+// Schedules as the ticker evaluates them: the stored definition read once and kept. Many schedules
+// have the same definition and differ in their input alone; they share what was read. What cannot be
+// read makes that one schedule broken, never the others.
 
 import type { ScheduleDefinition } from "../core/schedule.js";
 import { makeWhen, type When } from "../core/when.js";
@@ -7,29 +8,44 @@ import type { ScheduleState } from "../store/schedule-store.js";
 
 export type Compiled = { readonly definition: ScheduleDefinition; readonly when: When };
 
-/** Beyond this the ones that were not asked for longest are read again. */
-const KEPT_MAX = 200_000;
+type Stored = { readonly definition: string; readonly anchorAt: number };
+
+/** Beyond this all are read again. */
+const KEPT_MAX = 100_000;
 
 export class CompiledSchedules {
-  readonly #kept = new Map<number, { readonly version: number; readonly compiled: Compiled }>();
+  readonly #byText = new Map<string, Compiled>();
+  readonly #byId = new Map<number, { readonly version: number; readonly compiled: Compiled }>();
 
   /** Throws what is wrong with a definition that this instance cannot evaluate. */
-  of(state: Pick<ScheduleState, "id" | "version" | "definition" | "anchorAt">): Compiled {
-    const kept = this.#kept.get(state.id);
+  of(state: Stored & Pick<ScheduleState, "id" | "version">): Compiled {
+    const kept = this.#byId.get(state.id);
     if (kept?.version === state.version) return kept.compiled;
-    const compiled = compile(state);
-    if (this.#kept.size >= KEPT_MAX) this.#kept.clear();
-    this.#kept.set(state.id, { version: state.version, compiled });
+    const compiled = this.#ofText(state);
+    if (this.#byId.size >= KEPT_MAX) this.#byId.clear();
+    this.#byId.set(state.id, { version: state.version, compiled });
+    return compiled;
+  }
+
+  #ofText(stored: Stored): Compiled {
+    const kept = this.#byText.get(stored.definition);
+    if (kept) return kept;
+    const compiled = compile(stored);
+    if (isAnchored(compiled.definition)) return compiled;
+    if (this.#byText.size >= KEPT_MAX) this.#byText.clear();
+    this.#byText.set(stored.definition, compiled);
     return compiled;
   }
 }
 
-export function compile(stored: {
-  readonly definition: string;
-  readonly anchorAt: number;
-}): Compiled {
+export function compile(stored: Stored): Compiled {
   const definition = JSON.parse(stored.definition) as ScheduleDefinition;
   return { definition, when: makeWhen(definition.when, stored.anchorAt) };
+}
+
+/** A grid that begins when its schedule was made: equal definitions tick at other times. */
+function isAnchored({ when }: ScheduleDefinition): boolean {
+  return when.kind === "grid" && when.fromMs === null;
 }
 
 /** The rules of time zones that the ticks of a schedule depend on; null where they do not. */

@@ -14,6 +14,7 @@ import { compile, tzdataOf } from "./compiled.js";
 import {
   type Declaration,
   findVanished,
+  isUpToDate,
   judge,
   type PlannedChange,
   pauseVanished,
@@ -74,16 +75,18 @@ export class Declarations {
     { isForced, only }: { readonly isForced: boolean; readonly only?: string },
   ): Promise<readonly PlannedChange[]> {
     const changes: PlannedChange[] = [];
-    for (const declared of this.#declared.values()) {
-      if (only !== undefined && declared.name !== only) continue;
+    const chosen = [...this.#declared.values()].filter(({ name }) => (only ?? name) === name);
+    const { schedules } = await store.scheduleStates({ names: chosen.map(({ name }) => name) });
+    const states = new Map(schedules.map((state) => [state.name, state]));
+    for (const declared of chosen) {
       await this.#params.ensureJob(declared.job);
       const declaration = await this.#declarationOf(declared);
       const calendars = await calendarsOf(store, declared.options);
-      const verdict = await reconcile(declaration, {
-        ...this.#context(store),
-        calendars,
-        isForced,
-      });
+      const params = { ...this.#context(store), calendars, isForced };
+      // Most are as they were: they need not be read once more, one by one.
+      const verdict = isUpToDate(declaration, states.get(declared.name), params)
+        ? "unchanged"
+        : await reconcile(declaration, params);
       tellVerdict(this.#params.emit, declared.name, verdict);
       const { name: schedule } = declared;
       changes.push({ schedule, change: verdict, ticksBefore: [], ticksAfter: [] });

@@ -10,7 +10,7 @@ import { readSchedule, type ScheduleOptions } from "../core/schedule.js";
 import type { ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
-import type { Decision, Desk, Read } from "./desk.js";
+import type { Desk, Read } from "./desk.js";
 import {
   type Asker,
   pauseDecision,
@@ -72,12 +72,27 @@ export async function reconcile(
     const verdict = await judge(read, wanted, params);
     if (verdict === "foreign") return { answer: verdict };
     if (verdict === "older" && !isForced) return { answer: verdict };
-    if (verdict === "unchanged")
-      return state?.pausedBy === VANISHED_BY && state.pausedAt !== null
-        ? ({ ...resumeDecision(read, { name, asker }), answer: "edited" } as Decision<Verdict>)
-        : { answer: verdict };
-    return upsertDecision(read, wanted, asker);
+    if (verdict !== "unchanged") return upsertDecision(read, wanted, asker);
+    if (!state || !isVanished(state)) return { answer: verdict };
+    const resumed = resumeDecision(read, { name, asker });
+    return "first" in resumed ? resumed : { ...resumed, answer: "edited" };
   });
+}
+
+/** Whether nothing is to be done about a declaration, as the schedule was a moment ago. */
+export function isUpToDate(
+  declaration: Declaration,
+  state: ScheduleState | undefined,
+  params: Parameters<typeof reconcile>[1],
+): boolean {
+  if (!state || state.deletedAt !== null || params.isForced) return false;
+  const isOurs = state.source === "code" && state.app === params.app;
+  if (!isOurs || isVanished(state)) return false;
+  return wantedOf(declaration, { ...params, now: null }).codeHash === state.codeHash;
+}
+
+function isVanished({ pausedAt, pausedBy }: ScheduleState): boolean {
+  return pausedAt !== null && pausedBy === VANISHED_BY;
 }
 
 /** What would become of a declaration. */

@@ -13,7 +13,9 @@ import { type Advance, advance, breakUp, replacedBy } from "./advance.js";
 import { backfillStep } from "./backfill-step.js";
 import type { CompiledSchedules } from "./compiled.js";
 
-const BATCH = 1_000;
+const READ_MAX = 2_000;
+/** Decided and written together; while one is written, the next is decided. */
+const CHUNK = 500;
 /** A pass is bounded; what is left is found by the next poll, which follows at once. */
 const ROUNDS_MAX = 20;
 
@@ -53,9 +55,8 @@ export async function tickOnce(
   let hasGated = false;
   let hasReadied = false;
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    const due = await params.store.dueSchedules({ limit: BATCH });
-    const decided = await decideAll(params, due, lastPolledAt);
-    const applied = await writeAll(params, decided);
+    const due = await params.store.dueSchedules({ limit: READ_MAX });
+    const applied = await decideAndWrite(params, due, lastPolledAt);
     for (const each of applied) {
       tell(params, each, due.now);
       hasReadied ||= each.change.runs.length > 0 || each.change.opens !== undefined;
@@ -78,9 +79,28 @@ export async function tickOnce(
   return { fired, skipped, hasMore, hasReadied, hasGated };
 }
 
+type Due = { readonly now: number; readonly schedules: readonly ScheduleState[] };
+
+/** Those that were written. Writing one chunk and deciding the next one go on at the same time. */
+async function decideAndWrite(
+  params: TickerParams,
+  { now, schedules }: Due,
+  lastPolledAt: number | null,
+): Promise<readonly Decided[]> {
+  const written: Promise<readonly Decided[]>[] = [];
+  for (let from = 0; from < schedules.length; from += CHUNK) {
+    const chunk = { now, schedules: schedules.slice(from, from + CHUNK) };
+    const decided = await decideAll(params, chunk, lastPolledAt);
+    written.push(writeAll(params, decided));
+    written.at(-1)?.catch(() => undefined);
+    await written.at(-2);
+  }
+  return (await Promise.all(written)).flat();
+}
+
 async function decideAll(
   params: TickerParams,
-  due: { readonly now: number; readonly schedules: readonly ScheduleState[] },
+  due: Due,
   lastPolledAt: number | null,
 ): Promise<readonly Decided[]> {
   const { ports, store } = params;

@@ -51,16 +51,14 @@ export class PostgresSchedules implements store.ScheduleStore {
   }
 
   async dueSchedules({ limit }: { readonly limit: number }) {
-    const [row] = await this.#asker.attempt("dueSchedules", this.#asker.work, sql.DUE_SCHEDULES, {
-      limit,
-    });
-    const { now, schedules } = statesOf(row);
+    const { work } = this.#asker;
+    const rows = await this.#asker.attempt("dueSchedules", work, sql.DUE_SCHEDULES, { limit });
+    const { now, schedules } = statesOf(rows);
     return { now, schedules, hasMore: schedules.length === limit };
   }
 
   async scheduleStates({ names }: { readonly names: readonly string[] }) {
-    const [row] = await this.#repeat("scheduleStates", sql.SCHEDULE_STATES, { names });
-    return statesOf(row);
+    return statesOf(await this.#repeat("scheduleStates", sql.SCHEDULE_STATES, { names }));
   }
 
   async writeSchedules({
@@ -70,7 +68,9 @@ export class PostgresSchedules implements store.ScheduleStore {
     readonly holder: number | null;
     readonly changes: readonly store.ScheduleChange[];
   }): Promise<readonly number[]> {
-    const plain = changes.filter((change) => !hasMore(change));
+    // Of two changes of one schedule only the first is made at its revision.
+    const once = [...new Map(changes.toReversed().map((each) => [each.id, each])).values()];
+    const plain = once.filter((change) => !hasMore(change));
     const applied: number[] = [];
     if (plain.length > 0) {
       const [row] = await this.#asker.attempt(
@@ -81,7 +81,7 @@ export class PostgresSchedules implements store.ScheduleStore {
       );
       applied.push(...((row?.won ?? []) as number[]));
     }
-    for (const change of changes.filter(hasMore)) {
+    for (const change of once.filter(hasMore)) {
       if (await this.#writeWhole(change, holder)) applied.push(change.id);
     }
     return applied;
@@ -128,14 +128,11 @@ export class PostgresSchedules implements store.ScheduleStore {
   async createSchedule({ name, edit, progress }: store.NewSchedule): Promise<number | null> {
     await this.#ensureLane(edit);
     return this.#transaction("createSchedule", async (ask) => {
-      const { cursorAt, nextAt, isEnded, tzdata } = progress;
       const [row] = await ask(sql.CREATE_SCHEDULE, {
         name,
         ...editParams(edit),
-        cursorAt,
-        nextAt,
-        isEnded,
-        tzdata,
+        ...progress,
+        live: `{${progress.live.join(",")}}`,
       });
       if (!row) return null;
       const id = Number(row.id);
@@ -244,9 +241,9 @@ function hasMore({ standing, edit, revives, delivery, backfill }: store.Schedule
   return [standing, edit, revives, delivery, backfill].some((each) => each !== undefined);
 }
 
-function statesOf(row: Row | undefined) {
-  const { now, rows } = row?.states as { readonly now: number; readonly rows: Row[] | null };
-  return { now: Number(now), schedules: (rows ?? []).map(toScheduleState) };
+function statesOf(rows: readonly Row[]) {
+  const found = rows.filter((row) => row.id !== null);
+  return { now: Number(rows[0]?.now), schedules: found.map(toScheduleState) };
 }
 
 async function addVersion(

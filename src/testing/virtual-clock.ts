@@ -1,28 +1,48 @@
 // A clock that stands still until a test moves it. Timers fire in the order of their times, one by
 // one; between two of them everything that is under way comes to rest first: promises, callbacks set
-// for "soon", and statements that a real database is still answering. Chance and ids follow a seed,
-// so the same test is the same sequence of events every time.
+// for "soon", and whatever real work somebody holds the time for. Chance and ids follow a seed, so
+// the same test is the same sequence of events every time.
 
+import { afterRealMs, nextTurn } from "../adapters/event-loop.js";
 import { UuidV7Source } from "../core/id.js";
 import type { Chance, Clock, Ids, Timer } from "../core/ports.js";
+import { TimerHeap } from "./timer-heap.js";
 
 const START_AT = Date.UTC(2026, 0, 15, 12);
 /** The two clocks of a real machine never agree either. */
-const BOOTED_AT = START_AT - 12_345;
-/** Turns of the event loop without anything new before all is taken to be at rest. */
-const QUIET_TURNS = 3;
+const BOOTED_BEFORE_MS = 12_345;
+/** Promises have all run after one turn of the event loop; what a socket brings may take some more. */
+const QUIET_TURNS = 1;
+const QUIET_TURNS_AFTER_IO = 3;
 /** How long a database may take in real time before a test gives up on it. */
 const REST_TIMEOUT_MS = 20_000;
 
-type Scheduled = { readonly at: number; readonly order: number; readonly callback: () => void };
+export type VirtualClockParams = {
+  /** Where time begins. @default 2026-01-15T12:00:00Z */
+  readonly startAt?: number;
+  /** How long real work may take, in real time, before a test gives up on it. @default 20 s */
+  readonly patienceMs?: number;
+  /** Told of every new time before anything happens at it. */
+  readonly onTime?: (nowMs: number) => void;
+};
 
 export class VirtualClock implements Clock {
-  readonly #timers = new Set<Scheduled>();
-  #now = START_AT;
-  #order = 0;
+  readonly #timers = new TimerHeap();
+  readonly #bootedAt: number;
+  readonly #patienceMs: number;
+  readonly #onTime: ((nowMs: number) => void) | undefined;
+  #now: number;
   #soon = 0;
-  #io = 0;
-  readonly #onAnswered: (() => void)[] = [];
+  /** Real work that time waits for, by what it is. */
+  readonly #held = new Map<symbol, () => string>();
+  readonly #onReleased: (() => void)[] = [];
+
+  constructor({ startAt = START_AT, patienceMs = REST_TIMEOUT_MS, onTime }: VirtualClockParams = {}) {
+    this.#now = startAt;
+    this.#bootedAt = startAt - BOOTED_BEFORE_MS;
+    this.#patienceMs = patienceMs;
+    this.#onTime = onTime;
+  }
 
   /** Whole milliseconds, as of a real clock; timers fire in between as well. */
   wallMs(): number {
@@ -30,19 +50,16 @@ export class VirtualClock implements Clock {
   }
 
   monotonicMs(): number {
-    return this.#now - BOOTED_AT;
+    return this.#now - this.#bootedAt;
   }
 
   timer(delayMs: number, callback: () => void): Timer {
-    this.#order += 1;
-    const scheduled = { at: this.#now + Math.max(0, delayMs), order: this.#order, callback };
-    this.#timers.add(scheduled);
-    return { cancel: () => this.#timers.delete(scheduled) };
+    return this.#timers.add(this.#now + Math.max(0, delayMs), callback);
   }
 
   soon(callback: () => void): void {
     this.#soon += 1;
-    setImmediate(() => {
+    nextTurn(() => {
       this.#soon -= 1;
       callback();
     });
@@ -50,33 +67,47 @@ export class VirtualClock implements Clock {
 
   /** Time stands still until this has been answered. */
   async io<T>(statement: Promise<T>): Promise<T> {
-    this.#io += 1;
+    const release = this.hold(A_STATEMENT);
     try {
       return await statement;
     } finally {
-      this.#io -= 1;
-      if (this.#io === 0) for (const resolve of this.#onAnswered.splice(0)) resolve();
+      release();
     }
+  }
+
+  /** Time stands still until what this returns is called; `what` says so if that never happens. */
+  hold(what: () => string): () => void {
+    const key = Symbol("held");
+    this.#held.set(key, what);
+    return () => {
+      if (!this.#held.delete(key) || this.#held.size > 0) return;
+      for (const resolve of this.#onReleased.splice(0)) resolve();
+    };
   }
 
   /** Lets everything happen that needs no time. */
   async rest(): Promise<void> {
-    for (let quiet = 0; quiet < QUIET_TURNS; ) {
-      if (this.#io > 0) await this.#answered();
-      await new Promise<void>((resolve) => setImmediate(resolve));
-      quiet = this.#soon === 0 && this.#io === 0 ? quiet + 1 : 0;
+    let needed = QUIET_TURNS;
+    for (let quiet = 0; quiet < needed; ) {
+      if (this.#held.size > 0) {
+        needed = QUIET_TURNS_AFTER_IO;
+        await this.#released();
+      }
+      await new Promise<void>(nextTurn);
+      quiet = this.#soon === 0 && this.#held.size === 0 ? quiet + 1 : 0;
     }
   }
 
   /** Asleep, not in a circle: the database needs the processor more. */
-  #answered(): Promise<void> {
+  #released(): Promise<void> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(
-        () => reject(new Error(`No answer from the database in ${REST_TIMEOUT_MS} real ms.`)),
-        REST_TIMEOUT_MS,
-      );
-      this.#onAnswered.push(() => {
-        clearTimeout(timer);
+      const giveUp = () => {
+        const what = [...this.#held.values()].map((name) => name());
+        reject(new HeldTooLongError([...new Set(what)], this.#patienceMs));
+      };
+      const cancel = afterRealMs(this.#patienceMs, giveUp);
+      this.#onReleased.push(() => {
+        cancel();
         resolve();
       });
     });
@@ -86,7 +117,7 @@ export class VirtualClock implements Clock {
     const until = this.#now + ms;
     await this.rest();
     while (await this.step(until));
-    this.#now = until;
+    this.#moveTo(until);
   }
 
   /** Moves time until the promise settles; one that never does fails the test. */
@@ -106,18 +137,30 @@ export class VirtualClock implements Clock {
 
   /** Moves to the next timer that fires by then; false if there is none. */
   async step(until: number): Promise<boolean> {
-    let next: Scheduled | undefined;
-    for (const each of this.#timers) {
-      if (each.at > until) continue;
-      if (!next || each.at < next.at || (each.at === next.at && each.order < next.order))
-        next = each;
-    }
+    const next = this.#timers.take(until);
     if (!next) return false;
-    this.#timers.delete(next);
-    this.#now = Math.max(this.#now, next.at);
+    this.#moveTo(next.at);
     next.callback();
     await this.rest();
     return true;
+  }
+
+  #moveTo(at: number): void {
+    if (at <= this.#now) return;
+    this.#now = at;
+    this.#onTime?.(Math.floor(at));
+  }
+}
+
+const A_STATEMENT = () => "a statement of the database";
+
+/** Real work that time was held for did not end. */
+export class HeldTooLongError extends Error {
+  constructor(
+    readonly held: readonly string[],
+    readonly patienceMs: number,
+  ) {
+    super(`No end of ${held.join(", ")} in ${patienceMs} real ms; time stands still meanwhile.`);
   }
 }
 

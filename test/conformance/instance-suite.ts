@@ -34,9 +34,7 @@ export function instanceSuite(test: SceneTest): void {
       jobs: [STUDY, mail],
       ...QUIET,
     });
-    expect(await scene.store.announcedJob("mail")).toEqual(mail);
     expect(await scene.store.announcedJobs()).toEqual([mail, STUDY]);
-    expect(await scene.store.announcedJob("nobody")).toBeNull();
   });
 
   test("a job is what the newest instance announced", async ({ scene }) => {

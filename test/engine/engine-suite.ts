@@ -2,6 +2,7 @@
 
 import { test as base, describe } from "vitest";
 import { endSuite } from "./end-suite.js";
+import { explainSuite } from "./explain-suite.js";
 import { faultSuite } from "./fault-suite.js";
 import { hostileSuite } from "./hostile-suite.js";
 import { leaseSuite } from "./lease-suite.js";
@@ -37,6 +38,11 @@ export function describeTrouble(name: string, makePlace: MakePlace): void {
 /** What takes hours of virtual time and is decided by the engine alone. */
 export function describeRhythm(name: string, makePlace: MakePlace): void {
   describe(`the rhythm on ${name}`, () => rhythmSuite(testIn(makePlace)));
+}
+
+/** Why a schedule did what it did, in words. */
+export function describeExplain(name: string, makePlace: MakePlace): void {
+  describe(`explain on ${name}`, () => explainSuite(testIn(makePlace)));
 }
 
 function testIn(makePlace: MakePlace): WorldTest {

@@ -16,7 +16,7 @@ export const POSTGRES_URL = process.env.HOLDFAST_TEST_POSTGRES_URL;
 export async function memoryPlace(): Promise<EnginePlace> {
   const handle = new DatabaseSync(":memory:");
   return {
-    newStore: ({ clock }) =>
+    newStore: ({ clock, now }) =>
       new SqliteStore({
         source: { handle: handle as unknown as SqliteHandle },
         clock,
@@ -24,8 +24,9 @@ export async function memoryPlace(): Promise<EnginePlace> {
         synchronous: "FULL",
         migrate: "auto",
         mayCreate: true,
-        now: () => clock.wallMs(),
+        now,
       }),
+    execute: async (sql) => handle.exec(sql.replace(/\{([a-z_]+)\}/g, "holdfast_$1")),
     clear: async () => handle.close(),
   };
 }
@@ -33,20 +34,22 @@ export async function memoryPlace(): Promise<EnginePlace> {
 /** A schema of its own on the test server; waiting for the server itself takes real time. */
 export async function postgresPlace(): Promise<EnginePlace> {
   const schema = `engine_${crypto.randomUUID().replaceAll("-", "_")}`;
+  const query = async (sql: string) => {
+    const client = new pg.Client(POSTGRES_URL);
+    await client.connect();
+    await client.query(sql);
+    await client.end();
+  };
   return {
-    newStore: ({ clock }) =>
+    newStore: ({ now }) =>
       new PostgresStore({
         source: POSTGRES_URL as string,
         schema,
         clock: systemClock,
         migrate: "auto",
-        now: () => clock.wallMs(),
+        now,
       }),
-    clear: async () => {
-      const client = new pg.Client(POSTGRES_URL);
-      await client.connect();
-      await client.query(`drop schema if exists "${schema}" cascade`);
-      await client.end();
-    },
+    execute: (sql) => query(sql.replace(/\{([a-z_]+)\}/g, `"${schema}".$1`)),
+    clear: () => query(`drop schema if exists "${schema}" cascade`),
   };
 }

@@ -8,12 +8,19 @@ import { Holdfast } from "../../src/engine/holdfast.js";
 import type { Run } from "../../src/engine/runs.js";
 import type { RunRecord, Store } from "../../src/store/store.js";
 import type { EventName, Events, Logger } from "../../src/telemetry/log.js";
+import {
+  InstanceClock,
+  SeededChance,
+  seededIds,
+  VirtualClock,
+} from "../../src/testing/virtual-clock.js";
 import { faultyStore, StoreFaults } from "../support/faulty-store.js";
-import { InstanceClock, SeededChance, seededIds, VirtualClock } from "../../src/testing/virtual-clock.js";
 
 /** A fresh database; every store on it takes its time from `now`. */
 export type EnginePlace = {
-  newStore(params: { readonly clock: VirtualClock }): Store;
+  newStore(params: { readonly clock: VirtualClock; readonly now: () => number }): Store;
+  /** A statement past every store; tables are written `{schedule}`. */
+  execute(sql: string): Promise<void>;
   clear(): Promise<void>;
 };
 
@@ -40,14 +47,16 @@ export class World {
   readonly #chance = new SeededChance(7);
   readonly #ids = seededIds(this.clock, this.#chance);
   #observer: Store | undefined;
+  /** How far the database's clock is ahead of the machines'. */
+  databaseAheadMs = 0;
 
   constructor(place: EnginePlace) {
     this.#place = place;
   }
 
   /** Makes an instance; nothing is started. */
-  member(options: HoldfastOptions = {}): Member {
-    const clock = new InstanceClock(this.clock);
+  member(options: HoldfastOptions = {}, { skewMs = 0 } = {}): Member {
+    const clock = new SkewedClock(this.clock, skewMs);
     const faults = new StoreFaults(() => this.clock.wallMs());
     const said: Said[] = [];
     const hear = (fields: object) => void said.push(fields as Said);
@@ -58,7 +67,7 @@ export class World {
         ports: { clock, chance: this.#chance, ids: this.#ids },
         store: () =>
           faultyStore({
-            store: this.#place.newStore({ clock: this.clock }),
+            store: this.#newStore(),
             faults,
             track: (statement) => this.clock.io(statement),
           }),
@@ -72,10 +81,24 @@ export class World {
   /** Looks at the database without any instance. */
   async store(): Promise<Store> {
     if (!this.#observer) {
-      this.#observer = this.#place.newStore({ clock: this.clock });
+      this.#observer = this.#newStore();
       await this.#observer.open();
     }
     return this.#observer;
+  }
+
+  /** The database's now. */
+  now(): number {
+    return this.clock.wallMs() + this.databaseAheadMs;
+  }
+
+  #newStore(): Store {
+    return this.#place.newStore({ clock: this.clock, now: () => this.now() });
+  }
+
+  /** Changes the database behind the back of everybody. */
+  execute(sql: string): Promise<void> {
+    return this.#place.execute(sql);
   }
 
   async record(id: RunId): Promise<RunRecord> {
@@ -117,13 +140,27 @@ export class World {
     for (const { clock, faults } of this.#members) {
       clock.resume();
       faults.comeUp();
-      for (const verb of ["renew", "exchange", "markStarted", "poll"] as const)
+      for (const verb of ["renew", "exchange", "markStarted", "poll", "writeSchedules"] as const)
         faults.deliver(verb);
     }
     const stops = this.#members.map(({ holdfast }) => holdfast.stop({ grace: 0 }));
     await this.clock.until(Promise.all(stops));
     await this.#observer?.close();
     await this.#place.clear();
+  }
+}
+
+/** The clock of a machine that is wrong about the time of day. */
+class SkewedClock extends InstanceClock {
+  readonly #skewMs: number;
+
+  constructor(base: VirtualClock, skewMs: number) {
+    super(base);
+    this.#skewMs = skewMs;
+  }
+
+  override wallMs(): number {
+    return super.wallMs() + this.#skewMs;
   }
 }
 

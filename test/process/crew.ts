@@ -8,8 +8,10 @@ import path from "node:path";
 import readline from "node:readline";
 import pg from "pg";
 import { test as base, describe, expect, type TestAPI } from "vitest";
+import type { ScheduleOptions } from "../../src/core/schedule.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
 import type { Run } from "../../src/engine/runs.js";
+import type { Tick } from "../../src/engine/schedule-view.js";
 import { until } from "../support/until.js";
 
 /** Set by test/setup/postgres.ts where there is a server. */
@@ -27,6 +29,17 @@ export type Orders = {
   readonly concurrency?: number;
   readonly attempts?: number;
   readonly tellsPolls?: boolean;
+  /** How far its clock is off. */
+  readonly skewMs?: number;
+  /** At most so many schedules in one write of its ticker, instead of as many as are due. */
+  readonly batch?: number;
+  /** Its ticker waits with every write until it is released; it says "holding" and then "written". */
+  readonly holdsWrites?: boolean;
+  /** False: it fires no schedules. */
+  readonly scheduler?: boolean;
+  /** Schedules that its code declares, all of the job "tiny". */
+  readonly declares?: Readonly<Record<string, ScheduleOptions>>;
+  readonly env?: Readonly<Record<string, string>>;
 };
 
 type Database = { readonly url: string; readonly schema?: string };
@@ -39,10 +52,11 @@ export class Worker {
   #errors = "";
   #hasExited = false;
 
-  constructor(name: string, orders: object) {
+  constructor(name: string, orders: Orders & Record<string, unknown>) {
     this.name = name;
     this.#child = spawn(process.execPath, [WORKER, JSON.stringify(orders)], {
       stdio: ["pipe", "pipe", "pipe"],
+      env: { ...process.env, ...orders.env },
     });
     this.exit = new Promise((resolve) => {
       this.#child.once("exit", (code, signal) => {
@@ -73,7 +87,7 @@ export class Worker {
   }
 
   /** Waits for the first line of this event, or for as many as asked for. */
-  async says(event: string, { count = 1, withinMs = 30_000 } = {}): Promise<Line> {
+  async says(event: string, { count = 1, withinMs = 30_000, everyMs = 10 } = {}): Promise<Line> {
     await until(
       `${this.name} says "${event}"`,
       () => {
@@ -82,7 +96,7 @@ export class Worker {
           throw new Error(`${this.name} ended before "${event}": ${this.#errors}`);
         return false;
       },
-      { withinMs },
+      { withinMs, everyMs },
     );
     return this.heard(event)[count - 1] as Line;
   }
@@ -255,6 +269,20 @@ export async function allRuns(holdfast: Holdfast): Promise<Run[]> {
     cursor = page.nextCursor;
   }
   return runs;
+}
+
+/** The whole ledger, however many pages it is, the oldest tick first. */
+export async function allTicks(holdfast: Holdfast): Promise<Tick[]> {
+  const ticks: Tick[] = [];
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const page = await holdfast.schedules.ticks(null, {
+      limit: 100,
+      ...(cursor ? { cursor } : {}),
+    });
+    ticks.push(...page.ticks);
+    cursor = page.nextCursor;
+  }
+  return ticks.reverse();
 }
 
 /** No two starts of one run carry the same fence, and later ones carry larger ones. */

@@ -2,13 +2,13 @@
 
 import type { Command } from "commander";
 import { requireKey, requireName, requirePriority, requireTags } from "../../core/names.js";
-import type { Holdfast } from "../../engine/holdfast.js";
 import type { EnqueueOptions } from "../../engine/job.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { readInput } from "../input.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { runPage } from "../page.js";
-import { EXIT, type Shell } from "../shell.js";
+import { EXIT } from "../shell.js";
 import { readDurationFlag, readInstantFlag, refusing, UsageError, wholeNumber } from "../usage.js";
+import { waitForRun } from "../wait.js";
 
 type Flags = CommonFlags & {
   readonly key?: string;
@@ -56,29 +56,17 @@ export function enqueueCommand(call: Call): Command {
   return act<Flags>(withConfigOption(command), call, async (flags, job = "", json = "") => {
     const { shell } = call;
     refuseContradictions(flags);
-    const input = readJson(json === "-" ? await standardInput() : json);
+    const input = await readInput(json);
     return withInstance({ flags, purpose: "add", shell }, async (holdfast) => {
       const enqueued = await holdfast.enqueue(job, input, enqueueOptions(flags));
       const { id, deduplicated } = enqueued;
       await shell.say(deduplicated ? `Run ${id} stands for this key.` : `Run ${id} stored.`);
-      if (flags.wait) return waited(holdfast, enqueued, flags, shell);
+      if (flags.wait)
+        return waitForRun({ holdfast, id, answer: enqueued, timeout: flags.timeout, shell });
       await shell.answer(enqueued);
       return EXIT.done;
     });
   });
-}
-
-async function waited(
-  holdfast: Holdfast,
-  enqueued: { readonly id: string; readonly deduplicated: boolean },
-  { timeout }: Flags,
-  shell: Shell,
-): Promise<number> {
-  const run = await holdfast.runs.wait(enqueued.id, timeout === undefined ? {} : { timeout });
-  const attempts = await holdfast.runs.attempts(run.id);
-  await shell.say(runPage(run, attempts, shell.colours));
-  await shell.answer({ ...enqueued, run: { ...run, attempts } });
-  return run.status === "completed" ? EXIT.done : EXIT.no;
 }
 
 function refuseContradictions({ at, delay, wait, timeout }: Flags): void {
@@ -99,22 +87,4 @@ function enqueueOptions({ key, at, delay, priority, queue, tag }: Flags): Enqueu
     ...(queue === undefined ? {} : { queue }),
     ...(tag === undefined ? {} : { tags: tag }),
   };
-}
-
-function readJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new UsageError(
-      `The input is not JSON: ${why}. Quote it for the shell, for example '{"market":"eu"}'.`,
-    );
-  }
-}
-
-async function standardInput(): Promise<string> {
-  let text = "";
-  process.stdin.setEncoding("utf8");
-  for await (const chunk of process.stdin) text += chunk;
-  return text;
 }

@@ -9,16 +9,19 @@ import { nextTick } from "../../core/cron-next.js";
 import { describeCron } from "../../core/cron-words.js";
 import { ConfigurationError } from "../../core/errors.js";
 import { act, type Call, newCommand } from "../command.js";
+import { type DstFlags, dstOptions, withDstOptions } from "../dst-flags.js";
 import type { CommonFlags } from "../instance.js";
 import { newTable } from "../page.js";
 import { type Colours, EXIT } from "../shell.js";
+import { localTime } from "../times.js";
 import { readInstantFlag, UsageError, wholeNumber } from "../usage.js";
 
-type Flags = CommonFlags & {
-  readonly tz?: string;
-  readonly from?: Date;
-  readonly count: number;
-};
+type Flags = CommonFlags &
+  DstFlags & {
+    readonly tz?: string;
+    readonly from?: Date;
+    readonly count: number;
+  };
 
 type Coming = { readonly ticks: readonly number[]; readonly touches: readonly DstTouch[] };
 
@@ -26,7 +29,6 @@ const COUNT_DEFAULT = 10;
 const COUNT_MAX = 1_000;
 const TOUCHES_MAX = 100;
 const DAY_MS = 86_400_000;
-const WEEKDAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 
 export function nextCommand(call: Call): Command {
   const command = newCommand({
@@ -41,9 +43,10 @@ export function nextCommand(call: Call): Command {
     .option("--tz <zone>", "IANA time zone, for example Europe/Paris (default: UTC)")
     .option("--from <time>", "the ticks after this time (default: now)", readInstantFlag)
     .option("--count <count>", "how many", wholeNumber({ min: 1, max: COUNT_MAX }), COUNT_DEFAULT);
-  return act<Flags>(command, call, async ({ tz, from, count }, cron = "") => {
+  return act<Flags>(withDstOptions(command), call, async (flags, cron = "") => {
     const { shell } = call;
-    const schedule = readSchedule(cron, tz);
+    const { from, count } = flags;
+    const schedule = readSchedule(cron, flags);
     const fromMs = from?.getTime() ?? systemClock.wallMs();
     const coming = lookAhead(schedule, { fromMs, count });
     await shell.say(page(schedule, coming, shell.colours));
@@ -60,9 +63,15 @@ export function nextCommand(call: Call): Command {
 }
 
 /** Not while parsing: the refusal of an option repeats its value, and this one may be long. */
-function readSchedule(cron: string, timezone: string | undefined): CronSchedule {
+function readSchedule(cron: string, flags: Flags): CronSchedule {
+  const { tz: timezone } = flags;
+  const dst = dstOptions(flags);
   try {
-    return cronSchedule({ cron, ...(timezone === undefined ? {} : { timezone }) });
+    return cronSchedule({
+      cron,
+      ...(timezone === undefined ? {} : { timezone }),
+      ...(dst === undefined ? {} : { dst }),
+    });
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
     const named = error.problems.map(
@@ -101,7 +110,7 @@ function page(schedule: CronSchedule, { ticks, touches }: Coming, colours: Colou
     const touch = touches.find(({ tickMs }) => tickMs === tick);
     table.push([
       iso(tick),
-      localText(tick, zone.offsetAt(tick)),
+      localTime(tick, zone),
       touch ? colours.yellow(describeTouch(touch)) : "",
     ]);
   }
@@ -112,14 +121,4 @@ function page(schedule: CronSchedule, { ticks, touches }: Coming, colours: Colou
 
 function iso(ms: number): string {
   return new Date(ms).toISOString();
-}
-
-/** Sun 2026-03-08 03:00:00 -04:00 */
-function localText(tickMs: number, offsetMs: number): string {
-  const local = new Date(tickMs + offsetMs);
-  const [date, time = ""] = local.toISOString().split("T");
-  const minutes = Math.abs(offsetMs) / 60_000;
-  const two = (value: number) => String(Math.floor(value)).padStart(2, "0");
-  const offset = `${offsetMs < 0 ? "-" : "+"}${two(minutes / 60)}:${two(minutes % 60)}`;
-  return `${WEEKDAYS[local.getUTCDay()]} ${date} ${time.slice(0, 8)} ${offset}`;
 }

@@ -6,29 +6,33 @@ import type { RunListOptions } from "../../engine/runs.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { runListPage } from "../page.js";
-import { repeat } from "../repeat.js";
+import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../repeat.js";
 import { EXIT } from "../shell.js";
-import { oneOf, readDurationFlag, readRunId, UsageError, wholeNumber } from "../usage.js";
+import { oneOf, readRunId, wholeNumber } from "../usage.js";
 
-type Flags = CommonFlags & RunListOptions & { readonly watch?: number };
+type Flags = CommonFlags & RunListOptions & WatchFlags;
 
-const FILTERS = ["status", "job", "mode", "tag", "text", "limit", "cursor"] as const;
+const FILTERS = ["status", "job", "schedule", "mode", "tag", "text", "limit", "cursor"] as const;
 
 export function runsListCommand(call: Call): Command {
   const command = newCommand({
     name: "list",
     summary: "List runs, the newest first.",
-    examples: ["runs list --status failed --job send-mail", "runs list --limit 20 --watch 5s"],
+    examples: [
+      "runs list --status failed --job send-mail",
+      "runs list --schedule nightly-report --mode scheduled",
+      "runs list --limit 20 --watch 5s",
+    ],
   })
     .option("--status <status>", RUN_STATUSES.join(", "), oneOf(RUN_STATUSES))
     .option("--job <name>", "runs of this job")
+    .option("--schedule <name>", "runs that this schedule made")
     .option("--mode <mode>", MODES.join(", "), oneOf(MODES))
     .option("--tag <tag>", "runs with this tag")
     .option("--text <text>", "part of the input, or a whole key or id")
     .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
-    .option("--cursor <id>", "go on where an earlier list ended", readRunId)
-    .option("--watch <interval>", "show it again and again, for example 5s", readDurationFlag);
-  return act<Flags>(withConfigOption(command), call, async (flags) => {
+    .option("--cursor <id>", "go on where an earlier list ended", readRunId);
+  return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
     const { shell } = call;
     const { watch } = flags;
     refuseWatchedJson(shell.isJson, watch);
@@ -46,9 +50,4 @@ export function runsListCommand(call: Call): Command {
       return EXIT.done;
     });
   });
-}
-
-export function refuseWatchedJson(isJson: boolean, watch: number | undefined): void {
-  if (!isJson || watch === undefined) return;
-  throw new UsageError("--watch and --json exclude each other: --json is one document.");
 }

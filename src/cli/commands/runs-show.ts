@@ -6,12 +6,11 @@ import type { Run, RunAttempt } from "../../engine/runs.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { runPage } from "../page.js";
-import { repeat } from "../repeat.js";
+import { refuseWatchedJson, repeat, type WatchFlags } from "../repeat.js";
 import { EXIT } from "../shell.js";
 import { readDurationFlag, readRunId } from "../usage.js";
-import { refuseWatchedJson } from "./runs-list.js";
 
-type Flags = CommonFlags & { readonly watch?: number };
+type Flags = CommonFlags & WatchFlags;
 type Shown = { readonly run: Run; readonly attempts: readonly RunAttempt[] };
 
 export function runsShowCommand(call: Call): Command {

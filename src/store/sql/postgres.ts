@@ -100,7 +100,7 @@ returned as (
 /** For settlements among which are runs of schedules. */
 const RESCHEDULING = /* sql */ `
 ended_runs as materialized (
-  select v.schedule, v.id, v.status, row_number() over () as place
+  select v.schedule, v.id, v.status, row_number() over () - 1 as place
   from valid v where v.status >= 0 and v.schedule is not null
 ),
 ${AFTER_END}`;
@@ -391,7 +391,8 @@ postponed as (
   from judged cross join now where verdict = -1 and (over_time or losses > 0)
 ),
 ended_runs as materialized (
-  select schedule, id, verdict as status, place from judged where verdict > 0 and schedule is not null
+  select schedule, id, verdict as status, row_number() over (order by place) - 1 as place
+  from judged where verdict > 0 and schedule is not null
 ),
 ${AFTER_END}
 select j.id, j.fence::text, l.job, j.attempt, i.id as holder, j.ended, j.verdict
@@ -431,7 +432,7 @@ counted as (
   do update set runs = t.runs + excluded.runs, ran_ms = t.ran_ms + excluded.ran_ms
 ),
 ended_runs as materialized (
-  select schedule, id, 3 as status, row_number() over () as place from overdue where schedule is not null
+  select schedule, id, 3 as status, row_number() over () - 1 as place from overdue where schedule is not null
 ),
 ${AFTER_END}
 select id, fence::text from overdue`;

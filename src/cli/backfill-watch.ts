@@ -1,0 +1,121 @@
+// Watches a backfill until it is done: a bar on a terminal, a line a step elsewhere, nothing but the
+// last document for programs. Leaving it does not end the backfill.
+
+import { systemClock } from "../adapters/clock.js";
+import { delay } from "../core/ports.js";
+import type { Holdfast } from "../engine/holdfast.js";
+import type { Backfill } from "../engine/schedule-view.js";
+import { describeExit } from "./failure.js";
+import { backfillText } from "./schedule-page.js";
+import { EXIT, type Shell } from "./shell.js";
+import { firstSignal } from "./signals.js";
+
+const LOOK_MS = 300;
+const SILENT_MS = 10_000;
+const BAR_WIDTH = 30;
+const CLEAR_LINE = "\r\u001b[K";
+
+export async function watchBackfill(params: {
+  readonly holdfast: Holdfast;
+  readonly name: string;
+  readonly begun: Backfill;
+  readonly shell: Shell;
+}): Promise<number> {
+  const { holdfast, name, begun, shell } = params;
+  const stopped = new AbortController();
+  void firstSignal().then(() => stopped.abort());
+  const display = new Display(shell);
+  let latest = begun;
+  let movedAtMs = systemClock.monotonicMs();
+  let isWarned = false;
+  let isLost = false;
+  await display.show(latest);
+  while (latest.status === "running" && !stopped.signal.aborted) {
+    await delay(systemClock, LOOK_MS, stopped.signal);
+    try {
+      const found = await look(holdfast, name, latest);
+      if (found.made + found.passed > latest.made + latest.passed) {
+        movedAtMs = systemClock.monotonicMs();
+      }
+      latest = found;
+      isLost = false;
+      await display.show(latest);
+      const isSilent = systemClock.monotonicMs() - movedAtMs >= SILENT_MS;
+      if (isSilent && !isWarned && latest.status === "running") {
+        const why = await silence(holdfast, name);
+        isWarned = why !== null;
+        if (why !== null) display.complain(why);
+      }
+    } catch (error) {
+      // The database may come back, and the backfill is in it.
+      if (!isLost) display.complain(describeExit(error)?.message ?? "");
+      isLost = true;
+    }
+  }
+  display.end();
+  await shell.say(lastWords(latest));
+  await shell.answer(latest);
+  return latest.status === "done" ? EXIT.done : EXIT.no;
+}
+
+async function look(holdfast: Holdfast, name: string, last: Backfill): Promise<Backfill> {
+  const backfills = await holdfast.schedules.backfills(name);
+  return backfills.find(({ id }) => id === last.id) ?? last;
+}
+
+/** Why nothing happens; null while a run is being executed, which may take as long as it takes. */
+async function silence(holdfast: Holdfast, schedule: string): Promise<string | null> {
+  const running = await holdfast.runs.list({ schedule, status: "running", limit: 1 });
+  if (running.runs.length > 0) return null;
+  const { runs } = await holdfast.runs.list({ schedule, status: "pending", limit: 1 });
+  const [waiting] = runs;
+  return waiting
+    ? `No progress for 10 s: run ${waiting.id} waits. Is an instance up that executes the job ${waiting.job}?`
+    : "No progress for 10 s: no instance with the scheduler on seems to run. Start one: holdfast start";
+}
+
+function lastWords(backfill: Backfill): string {
+  const far = backfillText(backfill);
+  switch (backfill.status) {
+    case "done":
+      return `Done: ${far}.`;
+    case "cancelled":
+      return `Cancelled: ${far}.`;
+    case "running":
+      return `Left at ${far}. It goes on in the background where an instance runs with the scheduler on; --cancel ends it.`;
+  }
+}
+
+class Display {
+  readonly #shell: Shell;
+  readonly #isBar = process.stdout.isTTY === true;
+  #last = "";
+
+  constructor(shell: Shell) {
+    this.#shell = shell;
+  }
+
+  async show(backfill: Backfill): Promise<void> {
+    const text = backfillText(backfill);
+    if (this.#shell.isJson || text === this.#last) return;
+    this.#last = text;
+    if (this.#isBar) process.stdout.write(`${CLEAR_LINE}${bar(backfill)} ${text}`);
+    else await this.#shell.say(text);
+  }
+
+  complain(text: string): void {
+    this.end();
+    this.#last = "";
+    this.#shell.complain(text);
+  }
+
+  /** Whatever comes next begins on a line of its own. */
+  end(): void {
+    if (this.#isBar && this.#last !== "") process.stdout.write(CLEAR_LINE);
+  }
+}
+
+function bar({ made, passed, total }: Backfill): string {
+  const full = total === 0 ? BAR_WIDTH : Math.floor(((made + passed) / total) * BAR_WIDTH);
+  return `[${"#".repeat(full)}${"-".repeat(BAR_WIDTH - full)}]`;
+}

@@ -1,0 +1,43 @@
+// `holdfast calendars list`: every calendar, with what it excludes and who uses it.
+
+import type { Command } from "commander";
+import type { Calendar } from "../../engine/calendars.js";
+import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { type CommonFlags, withInstance } from "../instance.js";
+import { newTable } from "../page.js";
+import { type Colours, cut, EXIT, plain } from "../shell.js";
+import { shortTime } from "../times.js";
+
+const DESCRIPTION_LENGTH_MAX = 60;
+const USERS_LENGTH_MAX = 40;
+
+export function calendarsListCommand(call: Call): Command {
+  const command = newCommand({
+    name: "list",
+    summary: "List calendars by name.",
+    examples: ["calendars list"],
+  });
+  return act<CommonFlags>(withConfigOption(command), call, async (flags) => {
+    const { shell } = call;
+    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+      const calendars = await holdfast.calendars.list();
+      await shell.say(listPage(calendars, shell.colours));
+      await shell.answer({ calendars });
+      return EXIT.done;
+    });
+  });
+}
+
+function listPage(calendars: readonly Calendar[], colours: Colours): string {
+  if (calendars.length === 0) return "No calendars.";
+  const table = newTable(["name", "rule", "used by", "changed"], colours);
+  for (const { name, description, schedules, updatedAt } of calendars) {
+    table.push([
+      plain(name),
+      cut(plain(description), DESCRIPTION_LENGTH_MAX),
+      cut(plain(schedules.join(", ")), USERS_LENGTH_MAX),
+      shortTime(updatedAt),
+    ]);
+  }
+  return table.toString();
+}

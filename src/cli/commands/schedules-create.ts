@@ -1,0 +1,62 @@
+// `holdfast schedules create`: makes a schedule. One that is there already is left alone.
+
+import type { Command } from "commander";
+import { requireName } from "../../core/names.js";
+import { quoteShort } from "../../core/suggest.js";
+import type { UpsertOptions } from "../../engine/schedules.js";
+import { type AskerFlags, askedBy, withByOption } from "../asker.js";
+import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { DeclinedError } from "../failure.js";
+import { type CommonFlags, withInstance } from "../instance.js";
+import { readName } from "../names.js";
+import { underFlagNames } from "../refused-flags.js";
+import {
+  optionsOf,
+  requirePattern,
+  type ScheduleFlags,
+  withScheduleOptions,
+} from "../schedule-flags.js";
+import { sayUpserted } from "../schedule-said.js";
+import { EXIT } from "../shell.js";
+import { refusing } from "../usage.js";
+
+type Flags = CommonFlags & ScheduleFlags & AskerFlags & { readonly job: string };
+
+export function schedulesCreateCommand(call: Call): Command {
+  const command = newCommand({
+    name: "create",
+    summary: "Make a schedule. One of that name that exists is left alone; use update for it.",
+    examples: [
+      'schedules create nightly-report --job report --cron "0 2 * * *" --tz Europe/Paris',
+      `schedules create poll-eu --job poll --every 10m --input '{"market":"eu"}' --overlap queue`,
+      "schedules create crawl --job crawl --every 10m..15m --after-failure 30m",
+      "schedules create goodbye --job send-mail --at 2030-01-31T09:00:00Z",
+    ],
+  })
+    .argument("<name>", "name of the schedule", readName)
+    .requiredOption("--job <name>", "the job that it runs", (text) =>
+      refusing(() => requireName(text, "--job")),
+    );
+  withByOption(withScheduleOptions(command));
+  return act<Flags>(withConfigOption(command), call, async (flags, name = "") => {
+    const { shell } = call;
+    requirePattern(flags);
+    const options = { ...(await optionsOf(flags)), job: flags.job } as UpsertOptions;
+    return withInstance({ flags, purpose: "add", shell }, async ({ schedules }) => {
+      if (await schedules.get(name)) throw new DeclinedError(existsText(name), "SCHEDULE_EXISTS");
+      const upserted = await underFlagNames("schedules.upsert()", () =>
+        schedules.upsert(name, options, { by: askedBy(flags) }),
+      );
+      await sayUpserted({ upserted, said: "created", shell });
+      return EXIT.done;
+    });
+  });
+}
+
+function existsText(name: string): string {
+  const shown = quoteShort(name);
+  return (
+    `There is a schedule ${shown} already; nothing was changed. ` +
+    `To change it: holdfast schedules update ${shown} …`
+  );
+}

@@ -1,0 +1,50 @@
+// `holdfast schedules list`: schedules by name, with their next tick and how the last one ended.
+
+import type { Command } from "commander";
+import { systemClock } from "../../adapters/clock.js";
+import type { ScheduleStatus } from "../../engine/schedule-view.js";
+import type { ScheduleListOptions } from "../../engine/schedules.js";
+import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { type CommonFlags, withInstance } from "../instance.js";
+import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../repeat.js";
+import { scheduleListPage } from "../schedule-page.js";
+import { EXIT } from "../shell.js";
+import { oneOf, wholeNumber } from "../usage.js";
+
+type Flags = CommonFlags & ScheduleListOptions & WatchFlags;
+
+const FILTERS = ["job", "app", "status", "limit", "cursor"] as const;
+const STATUSES: readonly ScheduleStatus[] = ["active", "paused", "ended", "broken"];
+
+export function schedulesListCommand(call: Call): Command {
+  const command = newCommand({
+    name: "list",
+    summary: "List schedules by name.",
+    examples: ["schedules list --status paused", "schedules list --job report --watch 5s"],
+  })
+    .option("--job <name>", "schedules of this job")
+    .option("--app <name>", "schedules of this app")
+    .option("--status <status>", STATUSES.join(", "), oneOf(STATUSES))
+    .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
+    .option("--cursor <name>", "go on where an earlier list ended");
+  return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
+    const { shell } = call;
+    const { watch } = flags;
+    refuseWatchedJson(shell.isJson, watch);
+    const filter = Object.fromEntries(
+      FILTERS.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]]),
+    ) as ScheduleListOptions;
+    return withInstance({ flags, purpose: "look", shell }, async ({ schedules }) => {
+      const look = async () => {
+        const page = await schedules.list(filter);
+        const { colours } = shell;
+        return { page, text: scheduleListPage(page, { colours, nowMs: systemClock.wallMs() }) };
+      };
+      if (watch !== undefined) return repeat({ shell, everyMs: watch, show: look });
+      const { page, text } = await look();
+      await shell.say(text);
+      await shell.answer(page);
+      return EXIT.done;
+    });
+  });
+}

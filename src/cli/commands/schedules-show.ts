@@ -1,0 +1,67 @@
+// `holdfast schedules show`: everything about one schedule.
+
+import type { Command } from "commander";
+import { systemClock } from "../../adapters/clock.js";
+import type { Holdfast } from "../../engine/holdfast.js";
+import type { Schedule } from "../../engine/schedule-view.js";
+import type { Preview } from "../../engine/schedules.js";
+import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { type CommonFlags, withInstance } from "../instance.js";
+import { readName, requireSchedule } from "../names.js";
+import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../repeat.js";
+import { type ScheduleDetails, schedulePage } from "../schedule-page.js";
+import { EXIT } from "../shell.js";
+
+type Flags = CommonFlags & WatchFlags;
+
+const NEXT_SHOWN = 5;
+const LAST_SHOWN = 10;
+
+export function schedulesShowCommand(call: Call): Command {
+  const command = newCommand({
+    name: "show",
+    summary: "Show one schedule: its rules, its next ticks, and what became of the last ones.",
+    examples: ["schedules show nightly-report", "schedules show nightly-report --watch 5s"],
+  }).argument("<name>", "name of the schedule", readName);
+  return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags, name = "") => {
+    const { shell } = call;
+    const { watch } = flags;
+    refuseWatchedJson(shell.isJson, watch);
+    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+      const show = async () => {
+        const details = await look(holdfast, name);
+        const { colours } = shell;
+        return { details, text: schedulePage(details, { colours, nowMs: systemClock.wallMs() }) };
+      };
+      if (watch !== undefined) return repeat({ shell, everyMs: watch, show });
+      const { details, text } = await show();
+      const { schedule, ...rest } = details;
+      await shell.say(text);
+      await shell.answer({ ...schedule, ...rest });
+      return EXIT.done;
+    });
+  });
+}
+
+async function look(holdfast: Holdfast, name: string): Promise<ScheduleDetails> {
+  const schedule = await requireSchedule(holdfast, name);
+  const { schedules } = holdfast;
+  const [preview, { ticks }, versions, backfills] = await Promise.all([
+    previewOf(holdfast, schedule),
+    schedules.ticks(name, { limit: LAST_SHOWN }),
+    schedules.versions(name),
+    schedules.backfills(name),
+  ]);
+  const backfill = backfills.find(({ status }) => status === "running") ?? null;
+  return { schedule, preview, ticks, versionCount: versions.length, backfill };
+}
+
+/** A broken schedule may have no ticks that anybody can compute; everything else of it is shown. */
+async function previewOf(holdfast: Holdfast, schedule: Schedule): Promise<Preview | null> {
+  try {
+    return await holdfast.schedules.preview(schedule.name, NEXT_SHOWN);
+  } catch (error) {
+    if (schedule.brokenAt === null) throw error;
+    return null;
+  }
+}

@@ -1,0 +1,58 @@
+// `holdfast schedules ticks`: the ledger, newest first; of one schedule or of all.
+
+import type { Command } from "commander";
+import { OUTCOMES } from "../../core/tick.js";
+import type { TickListOptions } from "../../engine/schedules.js";
+import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { type CommonFlags, withInstance } from "../instance.js";
+import { readName, unknownSchedule } from "../names.js";
+import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../repeat.js";
+import { EXIT } from "../shell.js";
+import { tickListPage } from "../tick-page.js";
+import { oneOf, readInstantFlag, wholeNumber } from "../usage.js";
+
+type Flags = CommonFlags & TickListOptions & WatchFlags;
+
+const FILTERS = ["outcome", "from", "to", "limit", "cursor"] as const;
+
+export function schedulesTicksCommand(call: Call): Command {
+  const command = newCommand({
+    name: "ticks",
+    summary: "List ticks with their outcome and reason, the newest first.",
+    examples: [
+      "schedules ticks nightly-report --limit 20",
+      "schedules ticks --outcome missed --from 2026-03-01T00:00:00Z",
+    ],
+  })
+    .argument("[name]", "name of the schedule (default: all of them)", readName)
+    .option("--outcome <outcome>", OUTCOMES.join(", "), oneOf(OUTCOMES))
+    .option("--from <time>", "ticks at or after this time", readInstantFlag)
+    .option("--to <time>", "ticks at or before this time", readInstantFlag)
+    .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
+    .option("--cursor <cursor>", "go on where an earlier list ended");
+  return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags, name) => {
+    const { shell } = call;
+    const { watch } = flags;
+    refuseWatchedJson(shell.isJson, watch);
+    const filter = Object.fromEntries(
+      FILTERS.filter((each) => flags[each] !== undefined).map((each) => [each, flags[each]]),
+    ) as TickListOptions;
+    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+      const { schedules } = holdfast;
+      const look = async () => {
+        const page = await schedules.ticks(name ?? null, filter);
+        const params = { colours: shell.colours, isOfOne: name !== undefined };
+        return { page, text: tickListPage(page, params) };
+      };
+      const { page, text } = await look();
+      // A deleted schedule keeps its ledger; only a name without history is a mistake.
+      const isUnknown = name !== undefined && page.ticks.length === 0;
+      if (isUnknown && (await schedules.versions(name)).length === 0)
+        throw await unknownSchedule({ holdfast, name });
+      if (watch !== undefined) return repeat({ shell, everyMs: watch, show: look });
+      await shell.say(text);
+      await shell.answer(page);
+      return EXIT.done;
+    });
+  });
+}

@@ -1,0 +1,77 @@
+// `holdfast schedules update`: changes the given members of a schedule; the others stay as they are.
+
+import type { Command } from "commander";
+import { requireName } from "../../core/names.js";
+import { type AskerFlags, askedBy, withByOption } from "../asker.js";
+import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { type CommonFlags, withInstance } from "../instance.js";
+import { readName, requireSchedule } from "../names.js";
+import { underFlagNames } from "../refused-flags.js";
+import {
+  changedOptions,
+  readUnset,
+  refuseSeveralPatterns,
+  type ScheduleFlags,
+  UNSETTABLE,
+  type Unsettable,
+  withScheduleOptions,
+} from "../schedule-flags.js";
+import { codeNote, sayUpserted } from "../schedule-said.js";
+import { EXIT } from "../shell.js";
+import { refusing, UsageError } from "../usage.js";
+
+type Flags = CommonFlags & ScheduleFlags & AskerFlags & { readonly unset?: readonly Unsettable[] };
+
+/** Flags that say how it is done, not what the schedule is to be. */
+const NO_MEMBERS = ["database", "json", "config", "by"];
+
+export function schedulesUpdateCommand(call: Call): Command {
+  const command = newCommand({
+    name: "update",
+    summary: "Change a schedule. What is not given stays; lists that are given are replaced.",
+    examples: [
+      'schedules update nightly-report --cron "30 3 * * *"',
+      "schedules update nightly-report --missed all --missed-limit 10",
+      "schedules update nightly-report --unset until,exclude",
+    ],
+  })
+    .argument("<name>", "name of the schedule", readName)
+    .option("--job <name>", "another job", (text) => refusing(() => requireName(text, "--job")));
+  withScheduleOptions(command).option(
+    "--unset <names>",
+    `do without these, separated by commas: ${UNSETTABLE.join(", ")}`,
+    readUnset,
+  );
+  return act<Flags>(withConfigOption(withByOption(command)), call, async (flags, name = "") => {
+    const { shell } = call;
+    refuseMistakes(flags);
+    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+      const before = await requireSchedule(holdfast, name);
+      const options = await changedOptions(before, { flags, unset: flags.unset ?? [] });
+      const upserted = await underFlagNames("schedules.upsert()", () =>
+        holdfast.schedules.upsert(name, options, { by: askedBy(flags) }),
+      );
+      const isChanged = upserted.schedule.version !== before.version;
+      await sayUpserted({ upserted, said: isChanged ? "changed" : "was that already", shell });
+      const note = isChanged ? codeNote(before, "changed") : null;
+      if (note !== null) await shell.say(note);
+      return EXIT.done;
+    });
+  });
+}
+
+function refuseMistakes(flags: Flags): void {
+  refuseSeveralPatterns(flags);
+  const given = Object.keys(flags).filter((name) => !NO_MEMBERS.includes(name));
+  if (given.length === 0) {
+    throw new UsageError(
+      'Say what to change, for example --cron "30 3 * * *"; --help shows what there is.',
+    );
+  }
+  for (const name of flags.unset ?? []) {
+    const member = name.replace(/-[a-z]/g, ([, letter = ""]) => letter.toUpperCase());
+    if (given.includes(member)) {
+      throw new UsageError(`--${name} and --unset ${name} contradict each other.`);
+    }
+  }
+}

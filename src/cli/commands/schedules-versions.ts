@@ -1,0 +1,57 @@
+// `holdfast schedules versions`: every definition that a schedule had, who made it and what changed.
+
+import type { Command } from "commander";
+import type { ScheduleVersion } from "../../engine/schedule-view.js";
+import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { type CommonFlags, withInstance } from "../instance.js";
+import { readName, unknownSchedule } from "../names.js";
+import { newTable } from "../page.js";
+import { type Colours, cut, EXIT, plain } from "../shell.js";
+import { shortTime } from "../times.js";
+
+const WHEN_LENGTH_MAX = 50;
+/** What every version has of its own. */
+const OWN = ["version", "kind", "at", "by", "description"];
+
+export function schedulesVersionsCommand(call: Call): Command {
+  const command = newCommand({
+    name: "versions",
+    summary:
+      "List the definitions that a schedule had, with who changed what; also of a deleted one.",
+    examples: ["schedules versions nightly-report"],
+  }).argument("<name>", "name of the schedule", readName);
+  return act<CommonFlags>(withConfigOption(command), call, async (flags, name = "") => {
+    const { shell } = call;
+    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+      const versions = await holdfast.schedules.versions(name);
+      if (versions.length === 0) throw await unknownSchedule({ holdfast, name });
+      await shell.say(versionsPage(versions, shell.colours));
+      await shell.answer({ versions });
+      return EXIT.done;
+    });
+  });
+}
+
+function versionsPage(versions: readonly ScheduleVersion[], colours: Colours): string {
+  const table = newTable(["version", "kind", "at", "by", "when", "changed"], colours);
+  for (const [index, each] of versions.entries()) {
+    table.push([
+      String(each.version),
+      each.kind,
+      shortTime(each.at),
+      plain(each.by ?? ""),
+      cut(plain(each.description), WHEN_LENGTH_MAX),
+      changedMembers(versions[index - 1], each).join(", "),
+    ]);
+  }
+  return table.toString().replace(/ +$/gm, "");
+}
+
+function changedMembers(before: ScheduleVersion | undefined, after: ScheduleVersion): string[] {
+  if (!before) return [];
+  const members = Object.keys(after) as (keyof ScheduleVersion)[];
+  return members.filter(
+    (member) =>
+      !OWN.includes(member) && JSON.stringify(before[member]) !== JSON.stringify(after[member]),
+  );
+}

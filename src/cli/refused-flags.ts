@@ -1,0 +1,40 @@
+// Refusals of the library in the words of the command line: the members of its options under the
+// names of the flags that gave them. A wrong value is a wrong call, whoever found it.
+
+import type { Problem } from "../core/errors.js";
+import { prop, textProp } from "../core/thrown.js";
+import { UsageError } from "./usage.js";
+
+const FLAG_OF_MEMBER: ReadonlyMap<string, string> = new Map([
+  ["calendars", "--calendar"],
+  ["tags", "--tag"],
+  ["windows", "--window"],
+  ["missed.run", "--missed"],
+]);
+
+/** `verb`: how the library names the options in its problems, such as "schedules.upsert()". */
+export async function underFlagNames<T>(verb: string, ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    // By its code: the configuration file may bring its own copy of the library.
+    const isRefusal = textProp(error, "code") === "CONFIGURATION_INVALID";
+    const problems = isRefusal ? (prop(error, "problems") as readonly Problem[]) : [];
+    const isOurs = problems.length > 0 && problems.every(({ field }) => field.startsWith(verb));
+    if (!isOurs) throw error;
+    throw new UsageError(problems.map((problem) => refusal(problem, verb)).join("\n"));
+  }
+}
+
+function refusal({ field, message }: Problem, verb: string): string {
+  const member = field.slice(verb.length).replace(/^\./, "");
+  if (member === "") return `It ${message}`;
+  const path = member.replace(/\[\d+\]/g, "");
+  const [first = ""] = path.split(".");
+  const flag = FLAG_OF_MEMBER.get(path) ?? FLAG_OF_MEMBER.get(first) ?? `--${kebab(path)}`;
+  return `${flag}: ${message}`;
+}
+
+function kebab(path: string): string {
+  return path.replace(/\./g, "-").replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}

@@ -1,0 +1,95 @@
+// One SQLite database in memory for all processes of a simulation, each with a connection of its own
+// over the one handle. What a transaction did is told when it commits and forgotten when it does not.
+
+import { DatabaseSync } from "@photostructure/sqlite";
+import { CREATE_SCHEMA, SCHEMA_VERSION } from "../../store/sql/sqlite-schema.js";
+import type { SqliteHandle } from "../../store/sqlite.js";
+import { NOTE_FUNCTION, type Note, noteTriggers } from "./notes.js";
+
+type Prepared = ReturnType<SqliteHandle["prepare"]>;
+
+/** What goes wrong inside SQLite itself. */
+export type Trouble = { readonly at: "begin" | "commit"; readonly code: number; left: number };
+
+export type Connection = {
+  readonly handle: SqliteHandle;
+  readonly troubles: Trouble[];
+};
+
+export class SimulatedDatabase {
+  readonly #handle = new DatabaseSync(":memory:");
+  readonly #prepared = new Map<string, Prepared>();
+  #notes: Note[] = [];
+
+  constructor() {
+    this.#handle.exec("pragma synchronous = off");
+    this.#handle.exec(CREATE_SCHEMA.replaceAll(/\{(\w+)\}/g, "holdfast_$1"));
+    this.#handle.exec(
+      `insert into holdfast_schema_version values (${SCHEMA_VERSION}, ${SCHEMA_VERSION}, 0)`,
+    );
+    this.#handle.function(NOTE_FUNCTION, { varargs: true }, (...values: unknown[]) => {
+      this.#notes.push(values as unknown as Note);
+      return 0;
+    });
+    this.#handle.exec(noteTriggers());
+  }
+
+  /** `onCommit` sees every transaction of this connection that is committed, right after it was. */
+  connect(params: {
+    readonly onCommit: (notes: readonly Note[]) => void;
+    /** Does something else inside of the transaction, for tests of the checkers. */
+    readonly beforeCommit?: ((sql: (text: string) => void) => void) | undefined;
+  }): Connection {
+    const troubles: Trouble[] = [];
+    let isInTransaction = false;
+    const exec = (text: string) => {
+      // Nobody else waits on this handle; the time it would take is all that these change.
+      if (text.startsWith("pragma")) return;
+      if (text === "begin immediate") trouble(troubles, "begin");
+      if (text === "commit") {
+        trouble(troubles, "commit");
+        params.beforeCommit?.((sql) => this.#handle.exec(sql));
+      }
+      this.#statement(text).run({});
+      isInTransaction = text === "begin immediate";
+      const notes = this.#notes;
+      this.#notes = [];
+      if (text === "commit") params.onCommit(notes);
+    };
+    const handle = {
+      exec,
+      prepare: (text: string) => this.#statement(text),
+      close: () => undefined,
+      get isTransaction() {
+        return isInTransaction;
+      },
+    };
+    return { handle, troubles };
+  }
+
+  all(text: string): Record<string, unknown>[] {
+    return this.#statement(text).all({}) as Record<string, unknown>[];
+  }
+
+  close(): void {
+    this.#prepared.clear();
+    this.#handle.close();
+  }
+
+  #statement(text: string): Prepared {
+    let statement = this.#prepared.get(text);
+    if (!statement) {
+      statement = this.#handle.prepare(text) as unknown as Prepared;
+      this.#prepared.set(text, statement);
+    }
+    return statement;
+  }
+}
+
+function trouble(troubles: Trouble[], at: Trouble["at"]): void {
+  const [first] = troubles;
+  if (first?.at !== at) return;
+  first.left -= 1;
+  if (first.left <= 0) troubles.shift();
+  throw Object.assign(new Error(`SQLite said ${first.code}`), { errcode: first.code });
+}

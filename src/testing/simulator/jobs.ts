@@ -1,0 +1,117 @@
+// The jobs of a simulation: what can go right and wrong in a handler. Each begins by writing down that
+// it has begun, and answers with the fence under which it ran, so that effects and outcomes can be
+// laid side by side.
+
+import { PermanentError, RetryLater } from "../../core/errors.js";
+import type { Clock } from "../../core/ports.js";
+import type { RunContext } from "../../engine/context.js";
+import type { PlainJobOptions } from "../../engine/job.js";
+import { type Draw, mix } from "./draw.js";
+
+export const BEHAVIOURS = [
+  "quick",
+  "slow",
+  "flaky",
+  "wrong",
+  "poison",
+  "postponing",
+  "deaf",
+  "once",
+  "rare",
+] as const;
+export type Behaviour = (typeof BEHAVIOURS)[number];
+
+export type JobPlan = {
+  readonly name: Behaviour;
+  readonly queue: string;
+  readonly leaseMs: number;
+  readonly timeoutMs: number;
+  readonly attempts: number;
+  readonly retryMs: number;
+  readonly onLost: "retry" | "fail";
+  readonly longestMs: number;
+};
+
+/** What a handler needs of the process that it runs in. */
+export type HandlerHost = {
+  readonly clock: Clock;
+  readonly seed: number;
+  begun(ctx: RunContext): void;
+  ended(ctx: RunContext): void;
+  crash(): void;
+};
+
+export function drawJobs(draw: Draw): JobPlan[] {
+  return BEHAVIOURS.map((name) => {
+    const isOnce = name === "once";
+    return {
+      name,
+      queue: name === "slow" || name === "rare" ? "side" : "default",
+      leaseMs: name === "quick" ? 30_000 : draw.logarithmic(2_000, 20_000),
+      timeoutMs: name === "deaf" ? draw.whole(8_000, 30_000) : draw.whole(40_000, 180_000),
+      attempts: isOnce ? 1 : draw.whole(2, 4),
+      retryMs: draw.logarithmic(500, 10_000),
+      onLost: isOnce || draw.isTrue(0.1) ? "fail" : "retry",
+      longestMs: name === "slow" ? draw.logarithmic(5_000, 90_000) : draw.logarithmic(20, 8_000),
+    };
+  });
+}
+
+export function jobOptions(plan: JobPlan, host: HandlerHost): PlainJobOptions<unknown, unknown> {
+  return {
+    queue: plan.queue,
+    lease: plan.leaseMs,
+    timeout: plan.timeoutMs,
+    retry: { attempts: plan.attempts, delay: plan.retryMs, max: 30_000 },
+    onLost: plan.onLost,
+    run: async (input, ctx) => {
+      host.begun(ctx);
+      const n = (input as { n?: number } | null)?.n ?? 0;
+      const fate = mix(host.seed, n, Number(ctx.nominalAt));
+      await behave(plan, { host, ctx, fate, luck: mix(fate, ctx.fence) });
+      host.ended(ctx);
+      return { fence: ctx.fence, attempt: ctx.attempt };
+    },
+  };
+}
+
+type Attempt = {
+  readonly host: HandlerHost;
+  readonly ctx: RunContext;
+  /** The same for all attempts of a run. */
+  readonly fate: number;
+  /** Of this attempt. */
+  readonly luck: number;
+};
+
+async function behave(plan: JobPlan, { host, ctx, fate, luck }: Attempt): Promise<void> {
+  const part = (of: number, from: number) => (Math.floor(luck / from) % of) / of;
+  const workMs = Math.floor(part(1_000, 7) * plan.longestMs);
+  if (plan.name === "deaf") await new Promise(() => undefined);
+  if (plan.name === "quick" && luck % 2 === 0) return;
+  if (plan.name === "poison" && fate % 3 === 0) {
+    host.crash();
+    await new Promise(() => undefined);
+  }
+  await work(host.clock, workMs, ctx.signal);
+  if (plan.name === "flaky" && luck % 5 < 3) throw new Error("The service answered 503.");
+  if (plan.name === "wrong" && luck % 2 === 0) throw new PermanentError("The account is closed.");
+  if (plan.name === "postponing" && luck % 3 > 0)
+    throw new RetryLater({ delay: 500 + (luck % 20_000) });
+}
+
+/** Takes a while, and stops when told. */
+function work(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    const timer = clock.timer(ms, () => {
+      signal.removeEventListener("abort", onAbort);
+      resolve();
+    });
+    function onAbort() {
+      timer.cancel();
+      reject(signal.reason);
+    }
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+}

@@ -1,0 +1,61 @@
+// What a transaction did, row by row: triggers on the tables tell it, whatever the verbs answer. So
+// the checkers judge what was committed, not what was said about it.
+
+/** One row that came, went or changed: what, then its columns as below. */
+export type Note = readonly [kind: NoteKind, ...values: (string | number | null)[]];
+
+/** The columns of each note. `old.` and `new.` are what the row was and is. */
+const COLUMNS = {
+  "run+": "new.id, new.lane, new.policy, new.mode, new.schedule, new.nominal_at, new.key",
+  "run-": "old.id",
+  "ready+": "new.id, new.attempt, new.losses, new.refunds, new.laters, new.extra, new.suspect",
+  "ready-": "old.id",
+  "waiting+":
+    "new.id, new.attempt, new.losses, new.refunds, new.laters, new.extra, new.suspect, new.gate, new.wake_at",
+  "waiting-": "old.id",
+  "lease+":
+    "new.fence, new.holder, new.lane, new.policy, new.attempt, new.refunds, new.extra, new.until, new.ids, new.suspect",
+  "lease~":
+    "new.fence, old.holder, new.holder, old.until, new.until, old.ids, new.ids, new.started, new.cancels",
+  "lease-": "old.fence, old.ids",
+  "outcome+": "new.id, new.fence, new.status, new.attempt, new.holder, new.result",
+  "outcome-": "old.id, old.fence, old.status",
+  "attempt+": "new.run, new.fence, new.attempt, new.ended",
+  "tick+":
+    "new.schedule, new.at, new.last_at, new.count, new.outcome, new.reason, new.run, new.version",
+  "tick-": "old.schedule, old.at",
+  "tick~": "new.schedule, new.at, new.outcome, old.outcome, new.reason",
+  "schedule+":
+    "new.id, new.name, new.version, new.definition, new.anchor_at, new.cursor_at, new.next_at, new.paused_at, new.broken_at, new.deleted_at, new.is_ended, new.revision, new.last_run",
+  "schedule~":
+    "new.id, new.name, new.version, new.definition, new.anchor_at, new.cursor_at, new.next_at, new.paused_at, new.broken_at, new.deleted_at, new.is_ended, new.revision, new.last_run",
+  "queue+": "new.name, new.paused_at",
+  "queue~": "new.name, new.paused_at",
+  "key+": "new.job, new.key, new.run, new.input_hash",
+  "key~": "new.job, new.key, new.run, new.input_hash",
+  "key-": "old.job, old.key, old.run",
+  "backfill_run+": "new.schedule, new.at, new.backfill, new.run",
+  "delivery+": "new.schedule, new.id, new.run",
+  "instance+": "new.no, new.id",
+  "lane+": "new.id, new.queue, new.job",
+  "policy+":
+    "new.id, new.lease_ms, new.timeout_ms, new.attempts, new.on_lost",
+} as const;
+
+export type NoteKind = keyof typeof COLUMNS;
+
+const WHEN = { "+": "insert", "-": "delete", "~": "update" } as const;
+
+/** The function that triggers call. */
+export const NOTE_FUNCTION = "holdfast_note";
+
+/** Temporary triggers: they belong to the connection, and the schema is what it is in production. */
+export function noteTriggers(): string {
+  return Object.entries(COLUMNS)
+    .map(([kind, columns], at) => {
+      const table = `holdfast_${kind.slice(0, -1)}`;
+      const when = WHEN[kind.at(-1) as keyof typeof WHEN];
+      return `create temp trigger note_${at} after ${when} on main.${table} begin select ${NOTE_FUNCTION}('${kind}', ${columns}); end;`;
+    })
+    .join("\n");
+}

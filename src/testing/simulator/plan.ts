@@ -1,0 +1,171 @@
+// Everything that a seed decides before anything happens: who takes part, what is asked for when, and
+// what goes wrong. A shrunk seed is the same plan with faults and operations left out.
+
+import { Draw } from "./draw.js";
+import { drawFault, drawMix, type Fault } from "./faults.js";
+import { type Behaviour, drawJobs, type JobPlan } from "./jobs.js";
+import { drawSchedule, drawSetting, type SchedulePlan, type Setting } from "./schedule-plan.js";
+
+export type OperationKind =
+  | "enqueue"
+  | "enqueueMany"
+  | "trigger"
+  | "cancel"
+  | "retry"
+  | "remove"
+  | "upsert"
+  | "pause"
+  | "resume"
+  | "delete"
+  | "backfill"
+  | "cancelBackfill"
+  | "pauseQueue"
+  | "resumeQueue"
+  | "look"
+  | "stop"
+  | "crash";
+
+export type Operation = {
+  readonly id: number;
+  readonly afterMs: number;
+  readonly kind: OperationKind;
+  readonly place: number;
+  /** Chooses among what is there when it happens. */
+  readonly luck: number;
+  readonly job: Behaviour;
+  readonly schedule: string;
+  readonly options: SchedulePlan;
+};
+
+export type Plan = {
+  readonly seed: number;
+  readonly setting: Setting;
+  readonly placeCount: number;
+  readonly pollMs: number;
+  readonly concurrency: number;
+  readonly chaosMs: number;
+  /** How often a call takes time, and how much at most. */
+  readonly latency: { readonly chance: number; readonly maxMs: number };
+  /** How long a place stays empty after its process is gone. */
+  readonly restartMs: number;
+  readonly jobs: readonly JobPlan[];
+  /** The place whose process does not know the job "rare". */
+  readonly oldPlace: number;
+  readonly operations: readonly Operation[];
+  readonly faults: readonly Fault[];
+};
+
+const HOUR_MS = 3_600_000;
+const OPERATIONS: readonly (readonly [number, OperationKind])[] = [
+  [42, "enqueue"],
+  [4, "enqueueMany"],
+  [11, "trigger"],
+  [8, "cancel"],
+  [8, "retry"],
+  [1, "remove"],
+  [6, "upsert"],
+  [4, "pause"],
+  [5, "resume"],
+  [2, "delete"],
+  [2, "backfill"],
+  [0.5, "cancelBackfill"],
+  [1.5, "pauseQueue"],
+  [2.5, "resumeQueue"],
+  [3, "look"],
+  [2, "stop"],
+  [1, "crash"],
+];
+
+/** Jobs that people ask for; poison is rare, since each one takes several processes with it. */
+const ASKED: readonly (readonly [number, Behaviour])[] = [
+  [8, "quick"],
+  [4, "slow"],
+  [5, "flaky"],
+  [2, "wrong"],
+  [1, "poison"],
+  [2, "postponing"],
+  [1, "deaf"],
+  [3, "once"],
+  [2, "rare"],
+];
+
+export function makePlan(seed: number): Plan {
+  const draw = new Draw(seed, "plan");
+  const setting = drawSetting(draw);
+  const placeCount = draw.whole(3, 5);
+  const chaosMs = HOUR_MS + draw.whole(0, 600_000);
+  const jobs = drawJobs(draw);
+  const scheduleCount = draw.whole(3, 6);
+  return {
+    seed,
+    setting,
+    placeCount,
+    pollMs: draw.logarithmic(1_000, 60_000),
+    concurrency: draw.whole(2, 10),
+    chaosMs,
+    latency: { chance: draw.pick([0, 0.02, 0.1, 0.25]), maxMs: draw.logarithmic(2, 200) },
+    restartMs: draw.logarithmic(1_000, 60_000),
+    jobs,
+    oldPlace: draw.whole(0, placeCount - 1),
+    operations: drawOperations(seed, { setting, placeCount, chaosMs, scheduleCount }),
+    faults: drawFaults(seed, { placeCount, chaosMs, jobs }),
+  };
+}
+
+function drawOperations(
+  seed: number,
+  params: {
+    readonly setting: Setting;
+    readonly placeCount: number;
+    readonly chaosMs: number;
+    readonly scheduleCount: number;
+  },
+): Operation[] {
+  const { setting, placeCount, chaosMs, scheduleCount } = params;
+  const draw = new Draw(seed, "operations");
+  const count = draw.whole(210, 250);
+  const times = Array.from({ length: count }, () => draw.whole(2_000, chaosMs)).sort(
+    (a, b) => a - b,
+  );
+  return times.map((time, id) => {
+    // The schedules are made first, soon after the start; later upserts edit them.
+    const isFirst = id < scheduleCount;
+    const afterMs = isFirst ? 500 + id * 300 : time;
+    const kind = isFirst ? "upsert" : draw.weighted(OPERATIONS);
+    return {
+      id,
+      afterMs,
+      kind,
+      place: draw.whole(0, placeCount - 1),
+      luck: draw.whole(0, 2 ** 31),
+      job: draw.weighted(ASKED),
+      schedule: `schedule-${isFirst ? id : draw.whole(0, scheduleCount - 1)}`,
+      options: drawSchedule(draw, setting, afterMs),
+    };
+  });
+}
+
+function drawFaults(
+  seed: number,
+  params: {
+    readonly placeCount: number;
+    readonly chaosMs: number;
+    readonly jobs: readonly JobPlan[];
+  },
+): Fault[] {
+  const { placeCount, chaosMs, jobs } = params;
+  const draw = new Draw(seed, "faults");
+  const mix = drawMix(draw);
+  const leaseMs = Math.max(...jobs.filter(({ name }) => name !== "quick").map((job) => job.leaseMs));
+  const count = draw.whole(28, 48);
+  const times = Array.from({ length: count }, () => draw.whole(5_000, chaosMs - 60_000)).sort(
+    (a, b) => a - b,
+  );
+  return times.map((afterMs, id) => drawFault(draw, { id, mix, afterMs, placeCount, leaseMs }));
+}
+
+/** Every job but those that this place does not know. */
+export function jobsAt({ jobs, oldPlace }: Plan, place: number): readonly JobPlan[] {
+  return place === oldPlace ? jobs.filter(({ name }) => name !== "rare") : jobs;
+}
+

@@ -1,0 +1,219 @@
+// Eight processes and the same ticks: released at one tick again and again, left to themselves, with
+// clocks that are off, and killed in the middle. Every tick is in the ledger once and has one run.
+
+import { expect } from "vitest";
+import type { Holdfast } from "../../src/engine/holdfast.js";
+import { until } from "../support/until.js";
+import {
+  allRuns,
+  allTicks,
+  type Crew,
+  expectOneStartPerFence,
+  onBothDatabases,
+  type Worker,
+} from "./crew.js";
+
+const PROCESSES = 8;
+/** Far enough ahead for a schedule to be made before its tick, however busy the machine is. */
+const AHEAD_MS = 5_000;
+
+onBothDatabases((test) => {
+  test("eight instances that have all decided the same tick and write at once, 200 times: one run each", async ({
+    crew,
+  }) => {
+    const rounds = 200;
+    await startAll(crew, () => ({ holdsWrites: true, batch: 1 }));
+    const expected = await upsertDistinct(crew, rounds);
+    for (let round = 1; round <= rounds; round += 1) {
+      await allHold(crew, round);
+      for (const worker of crew.workers) worker.tell("release");
+    }
+    for (const worker of crew.workers) worker.tell("free");
+    await stopOnceStarted(crew, rounds);
+    if (process.env.DBG) {
+      const full = Array.from({ length: rounds }, (_, r) => new Set(crew.workers.map((w) => String(w.heard("written")[r]?.schedules))).size);
+      console.log("FULL ROUNDS", full.filter((n) => n === 1).length, "max", Math.max(...full), crew.workers.map((w) => w.heard("written").flatMap((l) => l.won).length), crew.workers.map((w)=>w.heard("holding").length));
+    }
+    const won = crew.heard("written").flatMap((line) => line.won as number[]);
+    expect(won).toHaveLength(rounds);
+    expect(new Set(won).size).toBe(rounds);
+    await expectOneRunEach(crew, expected);
+  });
+
+  test("eight instances fire 15 ticks of every second and 50 schedules at each of 4 instants: one run each", async ({
+    crew,
+  }) => {
+    await startAll(crew, () => ({}));
+    const expected = await upsertForAll(crew, 15);
+    await stopOnceStarted(crew, expected.length);
+    await expectOneRunEach(crew, expected);
+  });
+
+  test("instances whose clocks are 90 s ahead and behind fire every tick once, and none early", async ({
+    crew,
+  }) => {
+    await startAll(crew, (at) => ({ skewMs: ((at % 3) - 1) * 90_000 }));
+    const expected = await upsertForAll(crew, 8);
+    await stopOnceStarted(crew, expected.length);
+    await expectOneRunEach(crew, expected);
+  });
+
+  test("instances killed in the middle of 300 due schedules leave each tick fired once, each with its run", async ({
+    crew,
+  }) => {
+    const count = 300;
+    const orders = { holdsWrites: true, batch: 10, lease: "2s", attempts: 6 };
+    const names = ["first", "second", "third", "last"];
+    await Promise.all(names.map((name) => crew.start(name, orders)));
+    const expected = await upsertDistinct(crew, count);
+    const lastAt = Math.max(...expected.map(({ at }) => at));
+    if (process.env.DBG) console.log("UPSERTED", Date.now());
+    await until("all are due", () => Date.now() > lastAt);
+    const [last, ...victims] = [...crew.workers].reverse();
+    for (const victim of victims) await killWhileWriting(crew, victim);
+    last?.tell("free");
+    const observer = crew.observer();
+    await until("every tick has been recorded", async () => {
+      const { ticks } = await observer.schedules.ticks(null, { limit: 1_000 });
+      return ticks.length >= count;
+    });
+    if (process.env.DBG)
+      console.log(
+        "RECORDED",
+        Date.now(),
+        crew.workers.map((w) => [
+          w.heard("writing").length,
+          w.heard("written").length,
+          w.heard("written").flatMap((l) => l.won).length,
+        ]),
+      );
+    const isEnded = async () => (await allRuns(observer)).every(({ finishedAt }) => finishedAt);
+    await until("every run has ended", isEnded, { withinMs: 60_000, everyMs: 100 });
+    if (process.env.DBG) console.log("ENDED", Date.now(), crew.workers.at(-1)?.lines.filter((l) => /reclaimed/.test(l.event)).length, crew.starts().length);
+    await expectOneFiredEach(observer, expected);
+    expectOneStartPerFence(crew);
+    expect(await last?.stops()).toBe(0);
+  });
+});
+
+/** After some more writes of all, one dies while a write of its own is under way, or has just been made. */
+async function killWhileWriting(crew: Crew, victim: Worker): Promise<void> {
+  const writesBefore = victim.heard("writing").length;
+  for (let write = writesBefore + 1; write <= writesBefore + 5; write += 1) {
+    await allHold(crew, write);
+    for (const worker of crew.workers) worker.tell("release");
+    await victim.says("writing", { count: write, everyMs: 1 });
+  }
+  victim.signal("SIGKILL");
+  expect(await victim.exit).toBe("SIGKILL");
+}
+
+/** Every process that is alive has decided what to write for that time, and waits. */
+async function allHold(crew: Crew, time: number): Promise<void> {
+  await until(
+    `all hold write ${time}`,
+    () => crew.workers.every((each) => each.hasExited || each.heard("holding").length >= time),
+    { everyMs: 2, withinMs: 60_000 },
+  );
+}
+
+type Expected = { readonly schedule: string; readonly at: number };
+
+async function startAll(crew: Crew, ordersOf: (at: number) => object): Promise<void> {
+  const numbers = Array.from({ length: PROCESSES }, (_, at) => at);
+  await Promise.all(numbers.map((at) => crew.start(`worker-${at}`, ordersOf(at))));
+}
+
+/** Schedules of one tick each, every one at an instant of its own. */
+async function upsertDistinct(crew: Crew, count: number): Promise<Expected[]> {
+  const observer = crew.observer();
+  const expected: Expected[] = [];
+  for (let number = 0; number < count; number += 1) {
+    const at = Math.max(Date.now() + 2_000, (expected.at(-1)?.at ?? 0) + 1);
+    const schedule = `once-${number}`;
+    await observer.schedules.upsert(schedule, { job: "tiny", input: 0, at: new Date(at) });
+    expected.push({ schedule, at });
+  }
+  return expected;
+}
+
+/** One schedule of every second, and 50 at each of 4 instants; all workers make their share. */
+async function upsertForAll(crew: Crew, seconds: number): Promise<Expected[]> {
+  const from = Date.now() + AHEAD_MS;
+  const lastAt = from + (seconds - 1) * 1_000;
+  const [first] = crew.workers;
+  first?.tell("upsert", {
+    names: ["secondly"],
+    every: "1s",
+    from: new Date(from),
+    until: new Date(lastAt),
+    overlap: "allow",
+  });
+  await first?.says("upserted");
+  const expected = Array.from({ length: seconds }, (_, second) => ({
+    schedule: "secondly",
+    at: from + second * 1_000,
+  }));
+  for (let instant = 0; instant < 4; instant += 1) {
+    const at = Date.now() + AHEAD_MS;
+    const names = Array.from({ length: 50 }, (_, number) => `at-${instant}-${number}`);
+    expected.push(...names.map((schedule) => ({ schedule, at })));
+    const counts = crew.workers.map((worker) => worker.heard("upserted").length);
+    for (const [number, worker] of crew.workers.entries()) {
+      const share = names.filter((_, each) => each % PROCESSES === number);
+      worker.tell("upsert", { names: share, at: new Date(at) });
+    }
+    for (const [number, worker] of crew.workers.entries())
+      await worker.says("upserted", { count: Number(counts[number]) + 1 });
+  }
+  return expected;
+}
+
+async function stopOnceStarted(crew: Crew, total: number): Promise<void> {
+  await until("every run has begun", () => crew.starts().length >= total, {
+    withinMs: 60_000,
+    everyMs: 50,
+  });
+  const exits = await Promise.all(crew.workers.map((worker) => worker.stops()));
+  expect(exits).toEqual(crew.workers.map(() => 0));
+  expect(crew.workers.map(({ errors }) => errors).join("")).toBe("");
+}
+
+/** Every tick has one row and one run, as expected; that run was executed once, and nothing early. */
+async function expectOneRunEach(crew: Crew, expected: readonly Expected[]): Promise<void> {
+  const runs = await expectOneFiredEach(crew.observer(), expected);
+  expect(runs.filter(({ attempt }) => attempt !== 1)).toEqual([]);
+  expect(crew.starts().map(({ run }) => run)).toHaveLength(runs.length);
+  expect(new Set(crew.starts().map(({ run }) => run)).size).toBe(runs.length);
+  for (const event of ["refused", "store.failed", "run.lost", "run.stale", "run.reclaimed"])
+    expect(crew.heard(event)).toEqual([]);
+  for (const event of ["schedule.missed", "schedule.skipped", "schedule.stuck", "schedule.broken"])
+    expect(crew.heard(event)).toEqual([]);
+}
+
+async function expectOneFiredEach(observer: Holdfast, expected: readonly Expected[]) {
+  const wanted = expected.map(({ schedule, at }) => nameOf(schedule, at)).sort();
+  const ticks = await allTicks(observer);
+  const unfit = ({ outcome, count, runId, at, recordedAt }: (typeof ticks)[number]) =>
+    outcome !== "fired" || count !== 1 || runId === null || recordedAt < at;
+  expect(ticks.filter(unfit)).toEqual([]);
+  expect(ticks.map(({ schedule, at }) => nameOf(schedule, Number(at))).sort()).toEqual(wanted);
+
+  const runs = await allRuns(observer);
+  const made = runs.map(({ schedule, nominalAt }) => nameOf(schedule, Number(nominalAt)));
+  expect(made.sort()).toEqual(wanted);
+  expect(runs.map(({ id }) => id).sort()).toEqual(ticks.map(({ runId }) => runId).sort());
+  const early = runs.filter(
+    ({ nominalAt, createdAt, startedAt }) =>
+      Number(createdAt) < Number(nominalAt) || Number(startedAt) < Number(nominalAt),
+  );
+  expect(early).toEqual([]);
+  const isDone = ({ mode, status }: (typeof runs)[number]) =>
+    mode === "scheduled" && status === "completed";
+  expect(runs.filter((run) => !isDone(run))).toEqual([]);
+  return runs;
+}
+
+function nameOf(schedule: string | null, at: number): string {
+  return `${schedule} ${new Date(at).toISOString()}`;
+}
