@@ -53,9 +53,30 @@ export async function watchBackfill(params: {
     }
   }
   display.end();
-  await shell.say(lastWords(latest));
-  await shell.answer(latest);
-  return latest.status === "done" ? EXIT.done : EXIT.no;
+  const notCompleted =
+    latest.status === "done" ? await countNotCompleted(holdfast, name, begun) : 0;
+  await shell.say(lastWords(latest, notCompleted));
+  await shell.answer({ ...latest, notCompleted });
+  return latest.status === "done" && notCompleted === 0 ? EXIT.done : EXIT.no;
+}
+
+/** Its runs that failed or were cancelled: there is one backfill of a schedule at a time. */
+async function countNotCompleted(
+  { runs }: Holdfast,
+  schedule: string,
+  { createdAt }: Backfill,
+): Promise<number> {
+  let count = 0;
+  for (const status of ["failed", "cancelled"] as const) {
+    for (let cursor: string | null = ""; cursor !== null; ) {
+      const after: { readonly cursor?: string } = cursor === "" ? {} : { cursor };
+      const page = await runs.list({ schedule, mode: "backfill", status, limit: 1_000, ...after });
+      const own = page.runs.filter((run) => run.createdAt >= createdAt);
+      count += own.length;
+      cursor = own.length < page.runs.length ? null : page.nextCursor;
+    }
+  }
+  return count;
 }
 
 async function look(holdfast: Holdfast, name: string, last: Backfill): Promise<Backfill> {
@@ -74,11 +95,11 @@ async function silence(holdfast: Holdfast, schedule: string): Promise<string | n
     : "No progress for 10 s: no instance with the scheduler on seems to run. Start one: holdfast start";
 }
 
-function lastWords(backfill: Backfill): string {
+function lastWords(backfill: Backfill, notCompleted: number): string {
   const far = backfillText(backfill);
   switch (backfill.status) {
     case "done":
-      return `Done: ${far}.`;
+      return `Done: ${far}${notCompleted === 0 ? "" : `, ${notCompleted} did not complete`}.`;
     case "cancelled":
       return `Cancelled: ${far}.`;
     case "running":
@@ -105,7 +126,8 @@ class Display {
 
   complain(text: string): void {
     this.end();
-    this.#last = "";
+    // The bar is drawn again below the complaint; lines stay where they are.
+    if (this.#isBar) this.#last = "";
     this.#shell.complain(text);
   }
 

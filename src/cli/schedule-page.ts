@@ -93,7 +93,7 @@ export function previewText(
     table.push([tick.toISOString(), localTime(tick.getTime(), zone), fromNow(tick, nowMs)]);
   }
   const lines = notes.map((note) => colours.yellow(`Note: ${note}`));
-  return [table.toString(), ...lines].join("\n");
+  return [table.toString().replace(/ +$/gm, ""), ...lines].join("\n");
 }
 
 export function statusText({ status }: Pick<Schedule, "status">, colours: Colours): string {

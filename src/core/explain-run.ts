@@ -63,7 +63,7 @@ export function runOutcome(run: RunFacts | null): string {
       return `its run is running${after(run)}`;
     case "pending":
       return run.attempt > 0
-        ? `its run waits to be tried again${after(run)}${why(run.error)}`
+        ? `its run waits to be tried again after attempt ${run.attempt} of ${run.attemptsMax}${why(run.error)}`
         : "its run has not begun yet";
   }
 }
@@ -75,21 +75,31 @@ export function runLines(run: RunFacts, time: WriteTime): string[] {
 
 /** A run that kept a tick from becoming one, as it stood at that instant. */
 export function obstacleLines(run: RunFacts, momentMs: number, time: WriteTime): string[] {
-  const whose =
-    run.nominalAt === null ? run.mode : `${run.mode}, of the tick at ${time(run.nominalAt)}`;
-  const end =
-    run.finishedAt === null
-      ? "and is so still"
-      : `until ${time(run.finishedAt)}, when it ${terminal(run.status)}`;
-  const live = `In the way: run ${run.id} (${whose}) was live from ${time(run.createdAt)} ${end}.`;
-  return [live, `At the time: ${holding(run, momentMs, time)}.`, ...attemptLines(run, time)];
+  const name = `run ${run.id} (${whose(run, time)})`;
+  const { createdAt, finishedAt } = run;
+  if (finishedAt === null)
+    return [
+      `In the way: ${name}, live since ${time(createdAt)}.`,
+      `At the time: ${holding(run, momentMs, time)}.`,
+      ...attemptLines(run, time),
+    ];
+  // A failure holds ticks back after its run has ended; any other obstacle was live.
+  if (finishedAt <= momentMs)
+    return [`Held back by: ${name}, ${standing(run, time)}.`, ...attemptLines(run, time)];
+  return [
+    `In the way: ${name}, live from ${time(createdAt)} to ${time(finishedAt)}, when it ${terminal(run.status)}.`,
+    `At the time: ${holding(run, momentMs, time)}.`,
+    ...attemptLines(run, time),
+  ];
 }
 
 /** A run that is live now: who has it, and for how long. */
 export function liveLine(run: RunFacts, time: WriteTime): string {
-  const whose =
-    run.nominalAt === null ? run.mode : `${run.mode}, of the tick at ${time(run.nominalAt)}`;
-  return `Live now: run ${run.id} (${whose}), ${standing(run, time)}.`;
+  return `Live now: run ${run.id} (${whose(run, time)}), ${standing(run, time)}.`;
+}
+
+function whose({ mode, nominalAt }: RunFacts, time: WriteTime): string {
+  return nominalAt === null ? mode : `${mode}, of the tick at ${time(nominalAt)}`;
 }
 
 function standing(run: RunFacts, time: WriteTime): string {

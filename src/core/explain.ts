@@ -2,13 +2,27 @@
 // before (engine/explain.ts); here they become one sentence and the lines that it rests on. Pure, and
 // it decides nothing: what became of a tick was decided when it was judged.
 
-import { type CronSchedule, cronSchedule } from "./cron.js";
-import { type DstTouch, describeTouch, dstTouches } from "./cron-dst.js";
+import { describeTouch } from "./cron-dst.js";
 import { formatDuration } from "./duration-text.js";
+import { computedLines, instantLines, ruleLine, touchNear } from "./explain-computed.js";
+import {
+  byWords,
+  type LedgerFacts,
+  type NoTickFacts,
+  noteWords,
+  type RecordedFacts,
+  type RuleFacts,
+  type StandingFacts,
+  type TickFacts,
+  timesOf,
+  type UnrecordedFacts,
+  versionWords,
+  zoneOf,
+} from "./explain-facts.js";
+import { missedWords, REASON_WORDS } from "./explain-reasons.js";
 import {
   liveLine,
   obstacleLines,
-  type RunFacts,
   runLines,
   runOutcome,
   shortText,
@@ -17,107 +31,8 @@ import {
 import type { Overlap } from "./overlap.js";
 import type { RunId } from "./run.js";
 import type { ScheduleDefinition } from "./schedule.js";
-import { OUTCOME_OF, type Outcome, type Reason, type TickEntry } from "./tick.js";
-import type { WhenDefinition } from "./when-definition.js";
-import { durationWords, instantText } from "./when-text.js";
+import { OUTCOME_OF, type Outcome, type Reason } from "./tick.js";
 import { describeWhen } from "./when-words.js";
-import { requireZone, UTC, type Zone } from "./zone.js";
-
-/** What the ledger has: a tick, or the stretch that it belongs to. */
-export type LedgerFacts = TickEntry & {
-  readonly recordedAt: number;
-  readonly recordedBy: string | null;
-};
-
-export type VersionFacts = {
-  readonly version: number;
-  readonly kind: "created" | "edited" | "deleted" | "recreated";
-  readonly at: number;
-  readonly by: string | null;
-};
-
-/** The definition in force at the instant. */
-export type RuleFacts = {
-  readonly version: VersionFacts;
-  /** Null: this version of the library cannot read it. */
-  readonly definition: ScheduleDefinition | null;
-  /** Where a grid without `from` begins. */
-  readonly anchorAt: number;
-};
-
-/** The run of the tick before, whose end draws the next interval. */
-export type DrawnFacts = {
-  readonly run: RunId;
-  readonly finishedAt: number | null;
-  readonly hasFailed: boolean;
-};
-
-/** How the schedule stands now. */
-export type StandingFacts = {
-  readonly paused: {
-    readonly at: number;
-    readonly by: string | null;
-    readonly note: string | null;
-  } | null;
-  readonly broken: { readonly at: number; readonly error: string | null } | null;
-  readonly hold: { readonly until: number; readonly run: RunId | null } | null;
-  readonly isEnded: boolean;
-  readonly isJobKnown: boolean;
-  readonly live: readonly RunFacts[];
-};
-
-export type AskedFacts = {
-  readonly schedule: string;
-  readonly job: string;
-  readonly at: number;
-  readonly now: number;
-};
-
-export type TickFacts = AskedFacts & {
-  readonly rule: RuleFacts;
-  /** Set for intervals that are drawn, where the tick before is known. */
-  readonly drawn: DrawnFacts | null;
-  readonly standing: StandingFacts;
-  /** Backfills whose range has this tick. */
-  readonly backfills: readonly BackfillFacts[];
-};
-
-export type BackfillFacts = {
-  readonly by: string | null;
-  readonly createdAt: number;
-  readonly isPast: boolean;
-};
-
-export type RecordedFacts = TickFacts & {
-  readonly ledger: LedgerFacts;
-  /** The run that it became; null if there is none, or if it is no longer kept. */
-  readonly run: RunFacts | null;
-  /** The run that stood in the way, or whose failure held the tick back. */
-  readonly obstacle: RunFacts | null;
-};
-
-export type UnrecordedFacts = TickFacts & {
-  /** The newest row of the ledger. */
-  readonly newest: (LedgerFacts & { readonly at: number }) | null;
-};
-
-export type NoTickFacts = AskedFacts & {
-  /** Null: the schedule did not exist then. */
-  readonly rule: RuleFacts | null;
-  /** Whether the bare pattern has a tick there. */
-  readonly isInPattern: boolean;
-  /** The bound, date or calendar that covers the instant, in words. */
-  readonly excludedBy: string | null;
-  /** How the ticks beside it fared, each in one sentence. */
-  readonly before: string | null;
-  readonly after: string | null;
-  /** Other definitions that have a tick at this instant, but were not in force. */
-  readonly others: readonly VersionFacts[];
-  /** What ended the time in which it did not exist, and what began it; null where nothing did. */
-  readonly created: VersionFacts | null;
-  readonly deleted: VersionFacts | null;
-  readonly standing: StandingFacts;
-};
 
 export type Words = {
   readonly outcome: Outcome | "planned" | "due" | "no_tick" | "unknown";
@@ -128,7 +43,7 @@ export type Words = {
 
 /** A tick that the ledger has. */
 export function explainRecorded(facts: RecordedFacts): Words {
-  const { ledger, run, obstacle } = facts;
+  const { ledger, run, obstacle, replacedBy } = facts;
   const time = timesOf(facts.rule);
   const { reason, evidence } = ledger;
   const outcome = OUTCOME_OF[reason];
@@ -142,6 +57,8 @@ export function explainRecorded(facts: RecordedFacts): Words {
     ...(obstacle ? obstacleLines(obstacle, ledger.recordedAt, time) : lostObstacle(evidence?.run)),
     ...(evidence?.replaced ?? []).map((id) => `Replaced: run ${id} was cancelled for this tick.`),
     ...(run ? runLines(run, time) : lostRun(ledger.run)),
+    ...(replacedBy === null ? [] : [`Replaced: by the tick at ${time(replacedBy)}.`]),
+    ...aheadLines(facts, time),
     ...backfillLines(facts, time),
   ];
   const stretch = stretchWords(ledger, time);
@@ -183,7 +100,7 @@ export function explainDue(facts: UnrecordedFacts): Words {
   return {
     outcome: "due",
     reason: null,
-    text: `${tickName(facts)} is due since ${formatDuration(lateMs)} and not recorded yet: ${hint}.`,
+    text: `${tickName(facts)} has been due for ${formatDuration(lateMs)} and is not recorded yet: ${hint}.`,
     evidence: [
       ...computedLines(facts),
       `Ledger: nothing about this tick; ${last}.`,
@@ -199,19 +116,35 @@ export function explainDue(facts: UnrecordedFacts): Words {
 export function explainPlanned(facts: TickFacts): Words {
   const { at, now, standing } = facts;
   const time = timesOf(facts.rule);
-  const isTroubled = standing.paused !== null || standing.broken !== null;
-  const isHeld = standing.hold !== null && at < standing.hold.until;
-  const text = isTroubled
-    ? `${tickName(facts)}, in ${formatDuration(at - now)}, will be ${standing.paused ? "skipped" : "missed"} unless that changes: ${trouble(facts, time)}.`
-    : isHeld
-      ? `${tickName(facts)}, in ${formatDuration(at - now)}, will be skipped: ${heldWords(standing, time)}.`
-      : `${tickName(facts)} is planned: it is due in ${formatDuration(at - now)}.`;
+  const stop = stopOf(standing, at);
+  const soon = `${tickName(facts)}, in ${formatDuration(at - now)}, will be`;
+  const text =
+    stop === null
+      ? `${tickName(facts)} is planned: it is due in ${formatDuration(at - now)}.`
+      : stop === "after_failure"
+        ? `${soon} skipped: ${heldWords(standing, time)}.`
+        : `${soon} ${OUTCOME_OF[stop]} unless that changes: ${trouble(facts, time)}.`;
   return {
     outcome: "planned",
     reason: null,
     text,
-    evidence: [...computedLines(facts), ...overlapLines(facts, time), ...jobLine(facts)],
+    evidence: [
+      ...computedLines(facts),
+      ...(stop === null ? [] : [`Policy: ${REASON_WORDS[stop].policy(facts)}.`]),
+      ...overlapLines(facts, time),
+      ...jobLine(facts),
+    ],
   };
+}
+
+/** What would keep a tick from being fired, as things stand now. */
+function stopOf(
+  { paused, broken, hold }: StandingFacts,
+  at: number,
+): "paused" | "broken" | "after_failure" | null {
+  if (paused) return "paused";
+  if (broken) return "broken";
+  return hold && at < hold.until ? "after_failure" : null;
 }
 
 /** A tick that should have a row and has none. */
@@ -258,13 +191,9 @@ export function explainNoTick(facts: NoTickFacts): Words {
   const time = timesOf(rule ?? { definition: null });
   const name = JSON.stringify(schedule);
   const touch = rule?.definition ? touchNear(rule.definition.when, at) : null;
-  const text = !rule
-    ? absence(facts, time)
-    : isInPattern && excludedBy !== null
-      ? `${time(at)} is no tick of ${name}: its pattern has one there, but a rule leaves it out: ${excludedBy}.`
-      : touch?.isHere
-        ? `${time(at)} is no tick of ${name}: ${describeTouch(touch.touch)}.`
-        : `${time(at)} is no tick of ${name}${rule.definition ? `, which runs ${describeWhen(rule.definition.when)}` : ""}.`;
+  const text = rule
+    ? `${time(at)} is no tick of ${name}${whyNone(facts, rule, touch)}.`
+    : absence(facts, time);
   return {
     outcome: "no_tick",
     reason: null,
@@ -288,111 +217,21 @@ export function explainNoTick(facts: NoTickFacts): Words {
   };
 }
 
-type ReasonWords = {
-  /** Goes on after "was fired", "was skipped" or "was missed". */
-  readonly verdict: (facts: RecordedFacts, time: WriteTime) => string;
-  /** The rule that was applied, without a full stop. */
-  readonly policy: (
-    facts: Pick<RecordedFacts, "rule"> & { readonly ledger?: LedgerFacts },
-  ) => string;
-};
-
-/** Each reason has its words: a new one does not compile without. */
-export const REASON_WORDS: { readonly [R in Reason]: ReasonWords } = {
-  on_time: {
-    verdict: () => " on time",
-    policy: ({ rule }) =>
-      `a tick that is fired within the grace${ofMs(rule.definition?.graceMs)} is on time`,
-  },
-  late: {
-    verdict: (facts) =>
-      ` ${lateness(facts)} late, as the newest of those that nobody had fired in time`,
-    policy: ({ rule }) => missedWords(rule.definition),
-  },
-  catch_up: {
-    verdict: (facts) =>
-      ` ${lateness(facts)} late, in its turn of those that nobody had fired in time`,
-    policy: ({ rule }) => missedWords(rule.definition),
-  },
-  stuck_reset: {
-    verdict: (facts, time) => {
-      const stored = facts.ledger.evidence?.nextAt;
-      const what =
-        typeof stored === "number"
-          ? `its next tick stood at ${time(stored)}`
-          : "it had no next tick stored";
-      return ` ${lateness(facts)} late, since the schedule was stuck: ${what}, and nobody judged it`;
-    },
-    policy: ({ rule }) =>
-      `a schedule whose next tick is lost, or five minutes overdue while instances poll, is set right: ${missedWords(rule.definition)}`,
-  },
-  overlap: {
-    verdict: (facts, time) => `: ${obstacleName(facts, time)} was still live`,
-    policy: () => 'overlap "skip": a tick that meets a live run of an earlier tick is skipped',
-  },
-  queue_full: {
-    verdict: (facts, time) => `: ${obstacleName(facts, time)} was waiting already`,
-    policy: () => 'overlap "queue": one run waits for the live one, and further ticks are skipped',
-  },
-  after_failure: {
-    verdict: (facts, time) => {
-      const { until } = facts.ledger.evidence ?? {};
-      const held = until === undefined ? "" : ` until ${time(until)}`;
-      return `: ${obstacleName(facts, time)} had failed, and ticks were held back${held}`;
-    },
-    policy: ({ rule }) => {
-      const { minMs, maxMs } = rule.definition?.afterFailure ?? {};
-      return `afterFailure${ofRange(minMs, maxMs)}: so long after a failed run no tick is fired`;
-    },
-  },
-  paused: {
-    verdict: ({ ledger: { evidence } }, time) => {
-      const since = evidence?.since === undefined ? "" : ` from ${time(evidence.since)}`;
-      const until = evidence?.until === undefined ? "" : ` to ${time(evidence.until)}`;
-      return `: the schedule was paused${byWords(evidence?.by)}${since}${until}${noteWords(evidence?.note)}`;
-    },
-    policy: () => "a paused schedule does not fire, and its ticks are not made up for",
-  },
-  nobody: {
-    verdict: ({ ledger }, time) =>
-      `: nobody judged it in time, and when it was looked at, at ${time(ledger.recordedAt)}, it was not to be made up for`,
-    policy: ({ rule }) => missedWords(rule.definition),
-  },
-  too_old: {
-    verdict: (facts) =>
-      `: nobody judged it in time, and it was ${lateness(facts)} old when it was looked at, more than \`within\`${ofMs(facts.ledger.evidence?.withinMs)} allows`,
-    policy: ({ rule }) => missedWords(rule.definition),
-  },
-  over_limit: {
-    verdict: ({ ledger: { evidence } }) =>
-      `: nobody judged it in time, and only the newest${evidence?.limit === undefined ? "" : ` ${evidence.limit}`} are made up for`,
-    policy: ({ rule }) => missedWords(rule.definition),
-  },
-  broken: {
-    verdict: ({ ledger: { evidence } }) =>
-      `: the schedule could not be evaluated: ${shortText(evidence?.error ?? "no reason was kept")}`,
-    policy: () =>
-      "a schedule that cannot be evaluated fires nothing until it is resumed or edited; the others go on",
-  },
-  no_ping: {
-    verdict: () => ": no ping came in time from whoever should have run it",
-    policy: () =>
-      "a tick that an outside runner has to report is missed when its ping does not come",
-  },
-};
-
-function missedWords(definition: ScheduleDefinition | null): string {
-  if (!definition) return "the definition of that time cannot be read";
-  const { run, withinMs, limit } = definition.missed;
-  const within = withinMs === null ? "" : `, if not older than ${durationWords(withinMs)}`;
-  switch (run) {
-    case "skip":
-      return 'missed "skip": a tick that nobody fired in time is not fired late';
-    case "latest":
-      return `missed "latest": of the ticks that nobody fired in time only the newest is fired late${within}, and none if one is on time`;
-    case "all":
-      return `missed "all": the newest ${limit} of the ticks that nobody fired in time are fired late, one after the other${within}`;
-  }
+/** The rest of the sentence, from the strongest reason to the weakest. */
+function whyNone(
+  { at, isInPattern, excludedBy, standing }: NoTickFacts,
+  { definition, isCurrent, version }: RuleFacts,
+  touch: ReturnType<typeof touchNear>,
+): string {
+  if (!definition) return "";
+  if (isInPattern && excludedBy !== null)
+    return `: its pattern has one there, but a rule leaves it out: ${excludedBy}`;
+  if (touch?.isHere) return `: ${describeTouch(touch.touch)}`;
+  const stoppedAt = standing.paused?.at ?? standing.broken?.at;
+  const isStopped = isCurrent && stoppedAt !== undefined && at >= Math.max(stoppedAt, version.at);
+  if (definition.when.kind === "range" && isStopped)
+    return `: ${trouble({ standing }, timesOf({ definition }))}`;
+  return `, which ${isCurrent ? "runs" : "then ran"} ${describeWhen(definition.when)}`;
 }
 
 function missedLine(definition: ScheduleDefinition | null): string[] {
@@ -415,62 +254,6 @@ function overlapLines({ rule, standing }: TickFacts, time: WriteTime): string[] 
     ...(overlap ? [`Policy: overlap "${overlap}": ${OVERLAP_WORDS[overlap]}.`] : []),
     ...standing.live.map((run) => liveLine(run, time)),
   ];
-}
-
-function computedLines(facts: TickFacts): string[] {
-  const { at, rule, drawn } = facts;
-  const touch = rule.definition ? touchNear(rule.definition.when, at) : null;
-  const isTouched = touch !== null && isTickOf(touch.touch, at, zoneOf(rule));
-  return [
-    ...instantLines(at, zoneOf(rule), "Tick"),
-    ruleLine(rule, { at, drawn }),
-    ...(isTouched ? [`Clocks: ${describeTouch(touch.touch)}.`] : []),
-  ];
-}
-
-function instantLines(at: number, zone: Zone, label: string): string[] {
-  const local =
-    zone === UTC ? "" : `, which is ${instantText(at, zone)}, ${offsetText(zone.offsetAt(at))}`;
-  return [`${label}: ${new Date(at).toISOString()}${local}.`];
-}
-
-function ruleLine(
-  rule: RuleFacts,
-  tick: { readonly at: number; readonly drawn: DrawnFacts | null } | null,
-): string {
-  const time = timesOf(rule);
-  const { definition } = rule;
-  if (!definition) return `Definition: ${versionWords(rule.version, time)}, which cannot be read.`;
-  const { when } = definition;
-  const cron = when.cron === null ? "" : `"${when.cron}", `;
-  const how = tick ? computation(rule, when, tick) : "";
-  return `Definition: ${cron}${describeWhen(when)}${how}; ${versionWords(rule.version, time)}.`;
-}
-
-/** How exactly this tick follows from an interval; a cron expression says it by itself. */
-function computation(
-  { anchorAt, version }: RuleFacts,
-  when: WhenDefinition,
-  { at, drawn }: { readonly at: number; readonly drawn: DrawnFacts | null },
-): string {
-  const time = timesOf({ definition: { when } });
-  if (when.kind === "grid") {
-    const startMs = when.fromMs ?? anchorAt;
-    const count = Math.round((at - startMs) / (when.everyMs ?? 1));
-    const start = when.fromMs === null ? "its beginning" : "`from`";
-    return `: ${count} ${count === 1 ? "interval" : "intervals"} after ${start} at ${time(startMs)}`;
-  }
-  if (when.kind !== "range") return "";
-  if (!drawn) {
-    const isFirst = at === when.fromMs || Math.abs(at - version.at) <= 1_000;
-    return isFirst
-      ? ": the first tick, which needs no run before it"
-      : ": the run before it is not known";
-  }
-  const { run, finishedAt } = drawn;
-  if (finishedAt === null || finishedAt > at)
-    return `: the upper bound after the tick before it was recorded, as run ${run} had not ended by then`;
-  return `: drawn ${formatDuration(at - finishedAt)} after the end of run ${run} at ${time(finishedAt)}${drawn.hasFailed ? ", which failed" : ""}`;
 }
 
 function ledgerLine({ ledger, at }: RecordedFacts, time: WriteTime): string {
@@ -510,6 +293,12 @@ function lostObstacle(id: RunId | undefined): string[] {
 
 function lostRun(id: RunId | null): string[] {
   return id === null ? [] : [`Run ${id}: no longer kept.`];
+}
+
+/** Whom a waiting run waits for, and who holds that one until when. */
+function aheadLines({ run, obstacle, standing }: RecordedFacts, time: WriteTime): string[] {
+  const ahead = new Set([...(run?.waitsFor ?? []), ...(obstacle?.waitsFor ?? [])]);
+  return standing.live.filter(({ id }) => ahead.has(id)).map((each) => liveLine(each, time));
 }
 
 function backfillLines({ backfills }: TickFacts, time: WriteTime): string[] {
@@ -572,13 +361,6 @@ function heldWords({ hold }: StandingFacts, time: WriteTime): string {
   return `${who} failed, and ticks are held back until ${time(hold.until)}`;
 }
 
-function obstacleName({ obstacle, ledger }: RecordedFacts, time: WriteTime): string {
-  const id = ledger.evidence?.run;
-  if (id === undefined) return "an earlier run";
-  const of = obstacle?.nominalAt == null ? "" : ` of the tick at ${time(obstacle.nominalAt)}`;
-  return `run ${id}${of}`;
-}
-
 function stretchWords({ count, firstAt, lastAt }: LedgerFacts, time: WriteTime): string {
   return count === 1 ? "" : `, one of ${count} ticks from ${time(firstAt)} to ${time(lastAt)}`;
 }
@@ -589,92 +371,4 @@ function tickName({ schedule, at, rule }: TickFacts): string {
 
 function uncapital(text: string): string {
   return `${text.slice(0, 1).toLowerCase()}${text.slice(1)}`;
-}
-
-function lateness({ ledger, at }: RecordedFacts): string {
-  return formatDuration(Math.max(0, ledger.recordedAt - at));
-}
-
-function versionWords({ version, kind, at, by }: VersionFacts, time: WriteTime): string {
-  return `version ${version}, ${kind} ${time(at)}${byWords(by)}`;
-}
-
-function byWords(by: string | null | undefined): string {
-  return by === null || by === undefined ? "" : ` by ${by}`;
-}
-
-function noteWords(note: string | null | undefined): string {
-  return note === null || note === undefined ? "" : ` (${JSON.stringify(shortText(note))})`;
-}
-
-function ofMs(ms: number | undefined): string {
-  return ms === undefined ? "" : ` of ${durationWords(ms)}`;
-}
-
-function ofRange(minMs: number | undefined, maxMs: number | undefined): string {
-  if (minMs === undefined || maxMs === undefined) return "";
-  return minMs === maxMs
-    ? ` ${durationWords(minMs)}`
-    : ` ${durationWords(minMs)} to ${durationWords(maxMs)}`;
-}
-
-/** UTC+01:00 for an hour ahead of it. */
-function offsetText(offsetMs: number): string {
-  const minutes = Math.round(Math.abs(offsetMs) / 60_000);
-  const two = (value: number) => String(value).padStart(2, "0");
-  return `UTC${offsetMs < 0 ? "-" : "+"}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
-}
-
-function timesOf(
-  rule: { readonly definition: { readonly when: WhenDefinition } | null } | null,
-): WriteTime {
-  const zone = zoneOf(rule);
-  return (atMs) => instantText(atMs, zone);
-}
-
-function zoneOf(
-  rule: { readonly definition: { readonly when: WhenDefinition } | null } | null,
-): Zone {
-  return rule?.definition ? requireZone(rule.definition.when.timezone, "timezone") : UTC;
-}
-
-const DAY_MS = 86_400_000;
-
-/** A change of the clocks that touches the schedule on that day, and whether it does so right there. */
-function touchNear(
-  when: WhenDefinition,
-  at: number,
-): { readonly touch: DstTouch; readonly isHere: boolean } | null {
-  const schedule = cronOf(when);
-  if (!schedule) return null;
-  const range = { fromMs: at - 2 * DAY_MS, untilMs: at + 2 * DAY_MS, limit: 4 };
-  const dateOf = (localMs: number) => Math.floor(localMs / DAY_MS);
-  const local = at + schedule.zone.offsetAt(at);
-  for (const touch of dstTouches(schedule, range)) {
-    const isHere = isAt(touch, at);
-    if (isHere || dateOf(touch.localMs[0] ?? touch.atMs) === dateOf(local))
-      return { touch, isHere };
-  }
-  return null;
-}
-
-/** Whether the instant is one of the skipped or repeated times, by the clock before or after. */
-function isAt(touch: DstTouch, at: number): boolean {
-  const { kind, atMs, offsetBeforeMs, offsetAfterMs, localMs } = touch;
-  if (kind === "gap") return at === atMs || localMs.includes(at + offsetBeforeMs);
-  const local = at + (at < atMs ? offsetBeforeMs : offsetAfterMs);
-  return localMs.includes(local);
-}
-
-/** Whether a tick is where it is because of the change. */
-function isTickOf(touch: DstTouch, at: number, zone: Zone): boolean {
-  const { kind, atMs, offsetBeforeMs, offsetAfterMs } = touch;
-  if (kind === "gap") return at === atMs;
-  const fromMs = atMs + Math.min(offsetBeforeMs, offsetAfterMs);
-  const local = at + zone.offsetAt(at);
-  return local >= fromMs && local < fromMs + Math.abs(offsetAfterMs - offsetBeforeMs);
-}
-
-function cronOf({ cron, timezone, dst }: WhenDefinition): CronSchedule | null {
-  return cron === null ? null : cronSchedule({ cron, timezone, ...(dst ? { dst } : {}) });
 }

@@ -2,8 +2,6 @@
 // database knows (ledger, versions, runs, attempts) and lets core/explain.ts say it. Reads only.
 
 import {
-  type BackfillFacts,
-  type DrawnFacts,
   explainDue,
   explainForgotten,
   explainNoTick,
@@ -11,12 +9,16 @@ import {
   explainPlanned,
   explainRecorded,
   explainUnknowable,
-  type NoTickFacts,
-  type RuleFacts,
-  type StandingFacts,
-  type TickFacts,
   type Words,
 } from "../core/explain.js";
+import type {
+  BackfillFacts,
+  DrawnFacts,
+  NoTickFacts,
+  RuleFacts,
+  StandingFacts,
+  TickFacts,
+} from "../core/explain-facts.js";
 import type { RunFacts } from "../core/explain-run.js";
 import type { RunId } from "../core/run.js";
 import type { Outcome, Reason } from "../core/tick.js";
@@ -119,7 +121,8 @@ class Inquiry {
     const run = row.run === null ? null : await this.#run(row.run);
     const inTheWay = row.evidence?.run;
     const obstacle = inTheWay === undefined ? null : await this.#run(inTheWay);
-    const words = explainRecorded({ ...facts, ledger: row, run, obstacle });
+    const replacedBy = run ? await this.#replacedBy(at, run) : null;
+    const words = explainRecorded({ ...facts, ledger: row, run, obstacle, replacedBy });
     return this.#answer(at, words, { tick: at, runId: row.run });
   }
 
@@ -204,7 +207,7 @@ class Inquiry {
   /** For a row whose version is not kept: nothing prunes versions, but nothing should fail either. */
   #unknownRule(at: number): RuleFacts {
     const version = { version: 0, kind: "edited", at, by: null } as const;
-    return { version, definition: null, anchorAt: at };
+    return { version, definition: null, anchorAt: at, isCurrent: false };
   }
 
   async #stands(): Promise<StandingFacts> {
@@ -253,6 +256,13 @@ class Inquiry {
     const run = id === undefined || id === null ? null : await this.#store.run(id);
     if (!run) return null;
     return { run: run.id, finishedAt: run.finishedAt, hasFailed: run.status === "failed" };
+  }
+
+  /** The later tick whose run took the place of this cancelled one. */
+  async #replacedBy(at: number, { id, status, finishedAt }: RunFacts): Promise<number | null> {
+    if (status !== "cancelled" || finishedAt === null) return null;
+    const rows = await this.#ticks({ fromAt: at + 1, toAt: finishedAt, limit: PAGE });
+    return rows.find(({ evidence }) => evidence?.replaced?.includes(id))?.firstAt ?? null;
   }
 
   async #backfills(at: number): Promise<BackfillFacts[]> {
@@ -361,8 +371,9 @@ function eraOf(version: ScheduleVersion, next: ScheduleVersion | undefined): Era
   };
 }
 
-function ruleOf({ version, compiled }: Era): RuleFacts {
-  return { version, definition: compiled?.definition ?? null, anchorAt: version.anchorAt };
+function ruleOf({ version, compiled, isCurrent }: Era): RuleFacts {
+  const definition = compiled?.definition ?? null;
+  return { version, definition, anchorAt: version.anchorAt, isCurrent };
 }
 
 function isTickOf(when: When | null, at: number): boolean {

@@ -61,7 +61,7 @@ export class PostgresAsker {
   /** The same statement inside of a transaction. */
   within(query: Query, template: string, params: Row): Promise<Row[]> {
     const statement = this.#statement(template);
-    return query(statement.text, this.#values(statement, params));
+    return query(statement.text, this.#values(statement, params), statement.name);
   }
 
   #statement(template: string): Statement & { readonly name: string } {

@@ -1,11 +1,11 @@
 // Storing new runs on PostgreSQL: one statement for runs without keys, and what keys need beyond it.
 
-import type { Clock } from "../core/ports.js";
 import { ON_LOST, type Policy } from "../core/run.js";
 import { answersOf, firstOfEachKey, type KeyHolder } from "./keys.js";
-import { inTransaction, LinkFailure, type PostgresSource, type Row } from "./postgres.js";
+import { LinkFailure, type Row } from "./postgres.js";
 import { columnsOf, textArray } from "./postgres-array.js";
 import type { PostgresAsker } from "./postgres-asker.js";
+import type { PostgresTransactions } from "./postgres-transactions.js";
 import { modeCode, policyDigest } from "./record.js";
 import * as sql from "./sql/postgres.js";
 import type * as store from "./store.js";
@@ -14,8 +14,7 @@ const UNIQUE_VIOLATION = "23505";
 
 export class PostgresEnqueue {
   readonly #asker: PostgresAsker;
-  readonly #source: PostgresSource;
-  readonly #clock: Clock;
+  readonly #transactions: PostgresTransactions;
   readonly #channel: string;
   readonly #wake: () => void;
   readonly #lanes = new Map<string, number>();
@@ -25,15 +24,13 @@ export class PostgresEnqueue {
 
   constructor(params: {
     readonly asker: PostgresAsker;
-    readonly source: PostgresSource;
-    readonly clock: Clock;
+    readonly transactions: PostgresTransactions;
     /** What waiting workers listen to. */
     readonly channel: string;
     readonly wake: () => void;
   }) {
     this.#asker = params.asker;
-    this.#source = params.source;
-    this.#clock = params.clock;
+    this.#transactions = params.transactions;
     this.#channel = params.channel;
     this.#wake = params.wake;
   }
@@ -97,7 +94,7 @@ export class PostgresEnqueue {
     const keyed = rows.filter((row) => first.has(String(row.id)));
     const holders = await this.#asker.patiently("enqueue", () =>
       isAtomic
-        ? inTransaction({ source: this.#source, clock: this.#clock }, async (query) => {
+        ? this.#transactions.run(async (query) => {
             const ask = (template: string, params: Row) =>
               this.#asker.within(query, template, params);
             const found = await this.#takeKeys(keyed, ask);

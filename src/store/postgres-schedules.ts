@@ -2,13 +2,13 @@
 // statement; what else a change may carry (an edit, a backfill, a delivery) goes with it in a
 // transaction of its own, which is rare.
 
-import type { Clock } from "../core/ports.js";
 import type { RunId } from "../core/run.js";
 import { OUTCOME_OF, OUTCOMES, REASONS } from "../core/tick.js";
-import { inTransaction, type PostgresSource, type Row } from "./postgres.js";
+import type { Row } from "./postgres.js";
 import { columnsOf, textArray } from "./postgres-array.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import type { PostgresEnqueue } from "./postgres-enqueue.js";
+import type { PostgresTransactions } from "./postgres-transactions.js";
 import { modeCode } from "./record.js";
 import {
   toBackfillRecord,
@@ -30,22 +30,19 @@ class NotApplied extends Error {}
 
 export class PostgresSchedules implements store.ScheduleStore {
   readonly #asker: PostgresAsker;
-  readonly #source: PostgresSource;
-  readonly #clock: Clock;
+  readonly #transactions: PostgresTransactions;
   readonly #channel: string;
   readonly #enqueue: PostgresEnqueue;
 
   constructor(params: {
     readonly asker: PostgresAsker;
-    readonly source: PostgresSource;
-    readonly clock: Clock;
+    readonly transactions: PostgresTransactions;
     /** What waiting workers listen to. */
     readonly channel: string;
     readonly enqueue: PostgresEnqueue;
   }) {
     this.#asker = params.asker;
-    this.#source = params.source;
-    this.#clock = params.clock;
+    this.#transactions = params.transactions;
     this.#channel = params.channel;
     this.#enqueue = params.enqueue;
   }
@@ -229,7 +226,7 @@ export class PostgresSchedules implements store.ScheduleStore {
 
   #transaction<T>(what: string, work: (ask: Ask) => Promise<T>): Promise<T> {
     return this.#asker.described(what, () =>
-      inTransaction({ source: this.#source, clock: this.#clock }, (query) =>
+      this.#transactions.run((query) =>
         work((template, params) => this.#asker.within(query, template, params)),
       ),
     );

@@ -13,6 +13,7 @@ import { dropDays, dropTickDays, makeDays } from "./postgres-days.js";
 import { PostgresEnqueue } from "./postgres-enqueue.js";
 import { createSchema, schemaVersion } from "./postgres-migrate.js";
 import { PostgresSchedules } from "./postgres-schedules.js";
+import { PostgresTransactions } from "./postgres-transactions.js";
 import {
   isSameEnd,
   statusOf,
@@ -45,6 +46,7 @@ export class PostgresStore implements store.Store {
   readonly #clock: Clock;
   readonly #migrate: "auto" | "check" | "off";
   readonly #asker: PostgresAsker;
+  readonly #transactions: PostgresTransactions;
   readonly #enqueue: PostgresEnqueue;
   readonly #schedules: PostgresSchedules;
   readonly #bound: ClaimBound;
@@ -63,9 +65,11 @@ export class PostgresStore implements store.Store {
     this.#asker = new PostgresAsker({ source, schema, clock, channel, onNotice, now });
     const wake = () => this.wake();
     const asker = this.#asker;
-    const enqueue = new PostgresEnqueue({ asker, source, clock, channel, wake });
+    const transactions = new PostgresTransactions({ source, clock });
+    const enqueue = new PostgresEnqueue({ asker, transactions, channel, wake });
+    this.#transactions = transactions;
     this.#enqueue = enqueue;
-    this.#schedules = new PostgresSchedules({ asker, source, clock, channel, enqueue });
+    this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue });
   }
 
   get #channel(): string {
@@ -98,8 +102,8 @@ export class PostgresStore implements store.Store {
     }
   }
 
-  close(): Promise<void> {
-    return this.#asker.close();
+  async close(): Promise<void> {
+    await Promise.all([this.#asker.close(), this.#transactions.close()]);
   }
 
   async announceJobs(jobs: readonly store.JobAnnouncement[]): Promise<void> {

@@ -286,7 +286,8 @@ async function release(client: Client | PoolClient, clock: Clock): Promise<void>
   (client as unknown as { connection: { stream: Socket } }).connection.stream.destroy();
 }
 
-export type Query = (text: string, values?: readonly unknown[]) => Promise<Row[]>;
+/** A name makes the server keep the plan for as long as the connection lives. */
+export type Query = (text: string, values?: readonly unknown[], name?: string) => Promise<Row[]>;
 
 /** A connection of its own for transactions: pipelined ones must not be mixed with one. */
 export type TransactionLink = {
@@ -303,8 +304,8 @@ export async function transactionLink(
     throw new LinkFailure(error, failureOf(error).code, true);
   });
   let isCommitting = false;
-  const query: Query = (text, values = []) =>
-    ask(connection, { text, values }).then(
+  const query: Query = (text, values = [], name) =>
+    ask(connection, { text, values, ...(name === undefined ? {} : { name }) }).then(
       ({ rows }) => rows,
       (error: unknown) => {
         const { cause, code, isCertain } = failureOf(error);

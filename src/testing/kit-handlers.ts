@@ -46,6 +46,10 @@ export class KitHandlers {
     return [...this.#declared].sort();
   }
 
+  get isAnyAtWork(): boolean {
+    return this.#working.size > 0;
+  }
+
   replace(job: string, handler: AnyHandler): void {
     this.#replaced.set(job, handler);
   }

@@ -1,18 +1,22 @@
 // The instances of a test: `Holdfast` itself, on one database in memory that outlives each of them,
 // with the test's clock, chance and ids. One can be cut off as a killed process would be.
 
+import { durationMs } from "../core/duration.js";
 import type { Ports } from "../core/ports.js";
 import type { HoldfastOptions } from "../engine/config.js";
 import { Holdfast } from "../engine/holdfast.js";
 import type { JobOf } from "../engine/job.js";
 import { SqliteStore } from "../store/sqlite-store.js";
-import type { Store } from "../store/store.js";
+import type { PollAnswer, Store } from "../store/store.js";
 import type { Logger } from "../telemetry/log.js";
 import type { AnyHandler, KitHandlers } from "./kit-handlers.js";
 import { InstanceClock, SeededChance, seededIds, type VirtualClock } from "./virtual-clock.js";
 
 /** What a test keeps is kept, unless it asks for less. */
 const KEEP = "3650d";
+const POLL = "1s";
+/** How often an instance polls that has nothing to poll for. */
+const IDLE_POLL = "1h";
 const MEMORY = "sqlite::memory:";
 
 /** One instance and the way to end it without a goodbye. */
@@ -38,6 +42,8 @@ export class KitDatabase {
   readonly #chance: SeededChance;
   readonly #ports: Omit<Ports, "clock">;
   readonly #opened: Promise<void>;
+  /** Runs of killed instances may still be leased to them. */
+  #hasOrphans = false;
 
   constructor(world: World) {
     this.#world = world;
@@ -68,28 +74,31 @@ export class KitDatabase {
   reader(): Holdfast {
     const { clock, logger } = this.#world;
     const ports = { clock, ...this.#ports };
-    return new Holdfast({ database: MEMORY, logger }, { ports, store: () => this.#view().store });
+    return new Holdfast({ database: MEMORY, logger }, { ports, store: () => this.#view(0).store });
   }
 
   /** A class whose instances live in this test; `onMade` hears of each. */
   holdfastClass(onMade: (member: Member) => void): new (options?: HoldfastOptions) => Holdfast {
     const { clock: base, handlers, logger, options: general } = this.#world;
     const ports = this.#ports;
-    const newView = () => this.#view();
+    const orphaned = () => {
+      this.#hasOrphans = true;
+    };
+    const newView = (pollMs: number) => this.#view(pollMs);
     return class TestHoldfast extends Holdfast {
       constructor(options: HoldfastOptions = {}) {
         const clock = new InstanceClock(base);
-        const view = newView();
+        const view = newView(durationMs(general.poll ?? options.poll ?? POLL, "poll"));
         // An application's own file or server is the one thing that a test must not touch.
         const { database: _, schema: __, ...own } = options;
         super(
           {
-            poll: "1m",
             retention: KEEP,
             ledgerRetention: KEEP,
             logger,
             ...own,
             ...general,
+            poll: IDLE_POLL,
             database: MEMORY,
           },
           { ports: { ...ports, clock }, store: () => view.store },
@@ -103,6 +112,7 @@ export class KitDatabase {
         const kill = () => {
           clock.pause();
           view.cut();
+          orphaned();
         };
         onMade({ holdfast: this, kill });
       }
@@ -110,22 +120,23 @@ export class KitDatabase {
   }
 
   /** The one store as an instance sees it: its own to open and to close, and to lose. */
-  #view(): { readonly store: Store; cut(): void } {
-    const target = this.#store;
+  #view(pollMs: number): { readonly store: Store; cut(): void } {
+    const target: Store = this.#store;
     const methods = new Map<PropertyKey, unknown>();
     let isCut = false;
-    const own: Readonly<Record<string, unknown>> = {
+    const own: Partial<Store> = {
       open: () => this.#opened,
       close: () => Promise.resolve(),
+      announce: (params) => target.announce({ ...params, pollMs }),
+      poll: async (params) => this.#wakeful(await target.poll(params), pollMs),
     };
     const wrap = (name: PropertyKey): unknown => {
-      if (typeof name === "string" && name in own) return own[name];
-      const member: unknown = Reflect.get(target, name, target);
+      const member: unknown = Reflect.get(name in own ? own : target, name);
       if (typeof member !== "function") return member;
       return (...args: unknown[]) =>
         isCut ? new Promise(() => undefined) : Reflect.apply(member, target, args);
     };
-    const store = new Proxy(target as Store, {
+    const store = new Proxy(target, {
       get(_, name) {
         if (!methods.has(name)) methods.set(name, wrap(name));
         return methods.get(name);
@@ -135,5 +146,27 @@ export class KitDatabase {
       isCut = true;
     };
     return { store, cut };
+  }
+
+  /**
+   * Leaves out the polls that cannot find anything, which are most of a year: one follows at once
+   * where something was due, as more may be due soon; every `pollMs` while anything runs; else when
+   * something becomes due.
+   */
+  async #wakeful(answer: PollAnswer, pollMs: number): Promise<PollAnswer> {
+    const { now, nextWakeAt } = answer;
+    const isActive =
+      answer.hasDueSchedule || answer.hasDue || answer.hasReady || answer.hasSuspect || answer.hasExpired;
+    const delayMs = isActive ? 1 : (await this.#isBusy()) || answer.hasGated ? pollMs : Infinity;
+    const wakeAt = Math.min(nextWakeAt ?? Infinity, now + delayMs);
+    return { ...answer, nextWakeAt: wakeAt === Infinity ? null : wakeAt };
+  }
+
+  /** Whether a handler is at work, or was when its instance was killed. */
+  async #isBusy(): Promise<boolean> {
+    if (this.#world.handlers.isAnyAtWork) return true;
+    if (!this.#hasOrphans) return false;
+    this.#hasOrphans = (await this.#store.runs({ status: "running", limit: 1 })).length > 0;
+    return this.#hasOrphans;
   }
 }

@@ -26,7 +26,7 @@ export type TestOptions<App = undefined> = {
   readonly now?: Date | string;
   /** Declares jobs and schedules, as the application does; called again after a restart. */
   readonly setup?: (holdfast: Holdfast, kit: TestKit<unknown>) => App | Promise<App>;
-  /** Options of `new Holdfast(…)`. Runs and ticks are kept, and it polls once a minute, unless told otherwise. */
+  /** Options of `new Holdfast(…)`. Runs and ticks are kept unless told otherwise. */
   readonly options?: TestHoldfastOptions;
   /** Jitter and ids follow from it: the same seed is the same test. @default 7 */
   readonly seed?: number;
@@ -94,6 +94,7 @@ export class TestKit<App = undefined> {
     this.#clock = new VirtualClock({
       ...(options.now === undefined ? {} : { startAt: instantMs(options.now, "now") }),
       ...(onTime ? { onTime: (nowMs) => onTime(new Date(nowMs)) } : {}),
+      isWhole: true,
       patienceMs: durationMs(patience, "patience", { min: 1 }),
     });
     this.#setup = options.setup;

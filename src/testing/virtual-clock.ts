@@ -22,6 +22,8 @@ export type VirtualClockParams = {
   readonly startAt?: number;
   /** How long real work may take, in real time, before a test gives up on it. @default 20 s */
   readonly patienceMs?: number;
+  /** Timers take whole milliseconds, at least one, as in Node. @default false */
+  readonly isWhole?: boolean;
   /** Told of every new time before anything happens at it. */
   readonly onTime?: (nowMs: number) => void;
 };
@@ -31,16 +33,19 @@ export class VirtualClock implements Clock {
   readonly #bootedAt: number;
   readonly #patienceMs: number;
   readonly #onTime: ((nowMs: number) => void) | undefined;
+  readonly #isWhole: boolean;
   #now: number;
   #soon = 0;
   /** Real work that time waits for, by what it is. */
   readonly #held = new Map<symbol, () => string>();
   readonly #onReleased: (() => void)[] = [];
 
-  constructor({ startAt = START_AT, patienceMs = REST_TIMEOUT_MS, onTime }: VirtualClockParams = {}) {
+  constructor(params: VirtualClockParams = {}) {
+    const { startAt = START_AT, patienceMs = REST_TIMEOUT_MS, isWhole = false, onTime } = params;
     this.#now = startAt;
     this.#bootedAt = startAt - BOOTED_BEFORE_MS;
     this.#patienceMs = patienceMs;
+    this.#isWhole = isWhole;
     this.#onTime = onTime;
   }
 
@@ -54,7 +59,8 @@ export class VirtualClock implements Clock {
   }
 
   timer(delayMs: number, callback: () => void): Timer {
-    return this.#timers.add(this.#now + Math.max(0, delayMs), callback);
+    const waitMs = this.#isWhole ? Math.max(1, Math.ceil(delayMs)) : Math.max(0, delayMs);
+    return this.#timers.add(this.#now + waitMs, callback);
   }
 
   soon(callback: () => void): void {

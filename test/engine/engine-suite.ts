@@ -9,6 +9,8 @@ import { leaseSuite } from "./lease-suite.js";
 import { retrySuite } from "./retry-suite.js";
 import { rhythmSuite } from "./rhythm-suite.js";
 import { runSuite } from "./run-suite.js";
+import { scheduleRangeSuite } from "./schedule-range-suite.js";
+import { scheduleTickSuite } from "./schedule-tick-suite.js";
 import { stopSuite } from "./stop-suite.js";
 import { type EnginePlace, World, type WorldTest } from "./world.js";
 
@@ -32,6 +34,15 @@ export function describeTrouble(name: string, makePlace: MakePlace): void {
     describe("a lease", () => leaseSuite(test));
     describe("a stop", () => stopSuite(test));
     describe("a fault", () => faultSuite(test));
+  });
+}
+
+/** When runs are made: on time, late, by hand, never twice. */
+export function describeSchedules(name: string, makePlace: MakePlace): void {
+  const test = testIn(makePlace);
+  describe(`schedules on ${name}`, () => {
+    describe("a tick", () => scheduleTickSuite(test));
+    describe("a drawn interval", () => scheduleRangeSuite(test));
   });
 }
 

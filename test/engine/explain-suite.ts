@@ -57,15 +57,15 @@ export function explainSuite(test: WorldTest): void {
           attempt === 1 ? refused() : member.clock.sleep(10 * MINUTE),
       },
     );
-    await world.clock.advance(60 * MINUTE + 1_000);
+    await world.clock.advance(60 * MINUTE + 500);
     expect(await explained(holdfast, "2026-01-15T13:00:00Z")).toMatchInlineSnapshot(`
       "fired on_time
-      The tick of "nightly" at 2026-01-15 13:00 UTC was fired on time; its run is running at attempt 2 of 3.
+      The tick of "nightly" at 2026-01-15 13:00 UTC was fired on time; its run waits to be tried again at attempt 1 of 3: connect ECONNREFUSED 10.0.0.7:5432.
       - Tick: 2026-01-15T13:00:00.000Z.
       - Definition: every hour: 1 interval after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: fired (on_time), recorded 2026-01-15 13:00 UTC, at once, by instance-1.
       - Policy: a tick that is fired within the grace of 30 seconds is on time.
-      - Run run-1: running at attempt 2 of 3, held since 2026-01-15 13:00:00.899 UTC by instance-1, whose lease lasts until 2026-01-15 13:00:30.899 UTC.
+      - Run run-1: waits for attempt 2 of 3, due 2026-01-15 13:00:00.899 UTC.
       - Attempt 1 of run run-1: failed at 2026-01-15 13:00 UTC after 0 ms, held by instance-1: connect ECONNREFUSED 10.0.0.7:5432."
     `);
     await world.clock.advance(2 * MINUTE);
@@ -118,7 +118,7 @@ export function explainSuite(test: WorldTest): void {
     `);
     expect(await explained(holdfast, "2026-01-15T13:20:00Z")).toMatchInlineSnapshot(`
       "missed nobody
-      The tick of "nightly" at 2026-01-15 14:20 Europe/Paris was missed, one of 17 ticks from 2026-01-15 13:10 Europe/Paris to 2026-01-15 15:50 Europe/Paris: nobody judged it in time, and when it was looked at, at 2026-01-15 16:05 Europe/Paris, it was not to be made up for.
+      The tick of "nightly" at 2026-01-15 14:20 Europe/Paris was missed, one of 17 ticks from 2026-01-15 13:10 Europe/Paris to 2026-01-15 15:50 Europe/Paris: no instance judged it until 2026-01-15 16:05 Europe/Paris, and it was not among those that are made up for.
       - Tick: 2026-01-15T13:20:00.000Z, which is 2026-01-15 14:20 Europe/Paris, UTC+01:00.
       - Definition: every 10 minutes: 8 intervals after its beginning at 2026-01-15 13:00 Europe/Paris; version 1, created 2026-01-15 13:00 Europe/Paris by deploy.
       - Ledger: missed (nobody), one row for 17 ticks from 2026-01-15 13:10 Europe/Paris to 2026-01-15 15:50 Europe/Paris, recorded 2026-01-15 16:05 Europe/Paris, 1 h 45 min after the tick, by instance-1.
@@ -130,8 +130,8 @@ export function explainSuite(test: WorldTest): void {
       2026-01-15 14:25 Europe/Paris is no tick of "nightly", which runs every 10 minutes.
       - Instant: 2026-01-15T13:25:00.000Z, which is 2026-01-15 14:25 Europe/Paris, UTC+01:00.
       - Definition: every 10 minutes; version 1, created 2026-01-15 13:00 Europe/Paris by deploy.
-      - Before: The tick of "nightly" at 2026-01-15 14:20 Europe/Paris was missed, one of 17 ticks from 2026-01-15 13:10 Europe/Paris to 2026-01-15 15:50 Europe/Paris: nobody judged it in time, and when it was looked at, at 2026-01-15 16:05 Europe/Paris, it was not to be made up for.
-      - After: The tick of "nightly" at 2026-01-15 14:30 Europe/Paris was missed, one of 17 ticks from 2026-01-15 13:10 Europe/Paris to 2026-01-15 15:50 Europe/Paris: nobody judged it in time, and when it was looked at, at 2026-01-15 16:05 Europe/Paris, it was not to be made up for."
+      - Before: The tick of "nightly" at 2026-01-15 14:20 Europe/Paris was missed, one of 17 ticks from 2026-01-15 13:10 Europe/Paris to 2026-01-15 15:50 Europe/Paris: no instance judged it until 2026-01-15 16:05 Europe/Paris, and it was not among those that are made up for.
+      - After: The tick of "nightly" at 2026-01-15 14:30 Europe/Paris was missed, one of 17 ticks from 2026-01-15 13:10 Europe/Paris to 2026-01-15 15:50 Europe/Paris: no instance judged it until 2026-01-15 16:05 Europe/Paris, and it was not among those that are made up for."
     `);
   });
 
@@ -155,7 +155,7 @@ export function explainSuite(test: WorldTest): void {
     `);
     expect(await explained(holdfast, "2026-01-15T12:10:00Z")).toMatchInlineSnapshot(`
       "missed over_limit
-      The tick of "nightly" at 2026-01-15 12:10 UTC was missed, one of 4 ticks from 2026-01-15 12:10 UTC to 2026-01-15 12:40 UTC: nobody judged it in time, and only the newest 2 are made up for.
+      The tick of "nightly" at 2026-01-15 12:10 UTC was missed, one of 4 ticks from 2026-01-15 12:10 UTC to 2026-01-15 12:40 UTC: no instance judged it in time, and only the newest 2 are made up for.
       - Tick: 2026-01-15T12:10:00.000Z.
       - Definition: every 10 minutes: 1 interval after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: missed (over_limit), one row for 4 ticks from 2026-01-15 12:10 UTC to 2026-01-15 12:40 UTC, recorded 2026-01-15 13:05 UTC, 55 min after the tick, by instance-1.
@@ -171,7 +171,7 @@ export function explainSuite(test: WorldTest): void {
     await world.clock.advance(MINUTE);
     expect(await explained(holdfast, "2026-01-15T13:00:00Z")).toMatchInlineSnapshot(`
       "missed too_old
-      The tick of "nightly" at 2026-01-15 13:00 UTC was missed: nobody judged it in time, and it was 50 min old when it was looked at, more than \`within\` of 20 minutes allows.
+      The tick of "nightly" at 2026-01-15 13:00 UTC was missed: no instance judged it until it was 50 min old, more than \`within\` of 20 minutes allows.
       - Tick: 2026-01-15T13:00:00.000Z.
       - Definition: every hour: 1 interval after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: missed (too_old), recorded 2026-01-15 13:50 UTC, 50 min after the tick, by instance-1.
@@ -195,7 +195,7 @@ export function explainSuite(test: WorldTest): void {
       - Definition: every hour: 2 intervals after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: skipped (overlap), recorded 2026-01-15 14:00 UTC, at once, by instance-1.
       - Policy: overlap "skip": a tick that meets a live run of an earlier tick is skipped.
-      - In the way: run run-1 (scheduled, of the tick at 2026-01-15 13:00 UTC) was live from 2026-01-15 13:00 UTC and is so still.
+      - In the way: run run-1 (scheduled, of the tick at 2026-01-15 13:00 UTC), live since 2026-01-15 13:00 UTC.
       - At the time: running at attempt 1 of 3, held since 2026-01-15 13:00 UTC by instance-1, whose lease lasts until 2026-01-15 14:01:20 UTC."
     `);
     await world.clock.advance(40 * MINUTE);
@@ -206,7 +206,7 @@ export function explainSuite(test: WorldTest): void {
       - Definition: every hour: 2 intervals after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: skipped (overlap), recorded 2026-01-15 14:00 UTC, at once, by instance-1.
       - Policy: overlap "skip": a tick that meets a live run of an earlier tick is skipped.
-      - In the way: run run-1 (scheduled, of the tick at 2026-01-15 13:00 UTC) was live from 2026-01-15 13:00 UTC until 2026-01-15 14:30 UTC, when it completed.
+      - In the way: run run-1 (scheduled, of the tick at 2026-01-15 13:00 UTC), live from 2026-01-15 13:00 UTC to 2026-01-15 14:30 UTC, when it completed.
       - At the time: attempt 1 held by instance-1 from 2026-01-15 13:00 UTC to 2026-01-15 14:30 UTC."
     `);
   });
@@ -225,7 +225,7 @@ export function explainSuite(test: WorldTest): void {
       - Definition: every 10 minutes: 2 intervals after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: skipped (overlap), recorded 2026-01-15 12:20 UTC, at once, by instance-1.
       - Policy: overlap "skip": a tick that meets a live run of an earlier tick is skipped.
-      - In the way: run run-1 (scheduled, of the tick at 2026-01-15 12:10 UTC) was live from 2026-01-15 12:10 UTC and is so still.
+      - In the way: run run-1 (scheduled, of the tick at 2026-01-15 12:10 UTC), live since 2026-01-15 12:10 UTC.
       - At the time: between two attempts: attempt 1 failed at 2026-01-15 12:10 UTC, and it waited to be tried again.
       - Attempt 1 of run run-1: failed at 2026-01-15 12:10 UTC after 0 ms, held by instance-1: connect ECONNREFUSED 10.0.0.7:5432."
     `);
@@ -245,8 +245,9 @@ export function explainSuite(test: WorldTest): void {
       - Definition: every hour: 3 intervals after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: skipped (queue_full), recorded 2026-01-15 15:00 UTC, at once, by instance-1.
       - Policy: overlap "queue": one run waits for the live one, and further ticks are skipped.
-      - In the way: run run-1 (scheduled, of the tick at 2026-01-15 14:00 UTC) was live from 2026-01-15 14:00 UTC and is so still.
-      - At the time: it had not begun yet."
+      - In the way: run run-1 (scheduled, of the tick at 2026-01-15 14:00 UTC), live since 2026-01-15 14:00 UTC.
+      - At the time: it had not begun yet.
+      - Live now: run run-2 (scheduled, of the tick at 2026-01-15 13:00 UTC), running at attempt 1 of 3, held since 2026-01-15 13:00 UTC by instance-1, whose lease lasts until 2026-01-15 15:01:20 UTC."
     `);
     expect(await explained(holdfast, "2026-01-15T14:00:00Z")).toMatchInlineSnapshot(`
       "fired on_time
@@ -255,7 +256,8 @@ export function explainSuite(test: WorldTest): void {
       - Definition: every hour: 2 intervals after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: fired (on_time), recorded 2026-01-15 14:00 UTC, at once, by instance-1.
       - Policy: a tick that is fired within the grace of 30 seconds is on time.
-      - Run run-1: waits for the end of run run-2."
+      - Run run-1: waits for the end of run run-2.
+      - Live now: run run-2 (scheduled, of the tick at 2026-01-15 13:00 UTC), running at attempt 1 of 3, held since 2026-01-15 13:00 UTC by instance-1, whose lease lasts until 2026-01-15 15:01:20 UTC."
     `);
   });
 
@@ -283,7 +285,8 @@ export function explainSuite(test: WorldTest): void {
       - Definition: every hour: 1 interval after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: fired (on_time), recorded 2026-01-15 13:00 UTC, at once, by instance-1.
       - Policy: a tick that is fired within the grace of 30 seconds is on time.
-      - Run run-1: cancelled at attempt 1 of 3 at 2026-01-15 14:01:44.066 UTC after 1 h 2 min, held by instance-1."
+      - Run run-1: cancelled at attempt 1 of 3 at 2026-01-15 14:01:44.066 UTC after 1 h 2 min, held by instance-1.
+      - Replaced: by the tick at 2026-01-15 14:00 UTC."
     `);
   });
 
@@ -301,14 +304,14 @@ export function explainSuite(test: WorldTest): void {
       - Definition: "0 * * * *", at minute 0 of every hour, UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: skipped (after_failure), recorded 2026-01-15 14:00 UTC, at once, by instance-1.
       - Policy: afterFailure 2 hours 30 minutes: so long after a failed run no tick is fired.
-      - In the way: run run-1 (scheduled, of the tick at 2026-01-15 13:00 UTC) was live from 2026-01-15 13:00 UTC until 2026-01-15 13:00 UTC, when it failed.
-      - At the time: between two attempts: attempt 1 failed at 2026-01-15 13:00 UTC, and it waited to be tried again."
+      - Held back by: run run-1 (scheduled, of the tick at 2026-01-15 13:00 UTC), failed at attempt 1 of 1 at 2026-01-15 13:00 UTC after 0 ms, held by instance-1: connect ECONNREFUSED 10.0.0.7:5432."
     `);
     expect(await explained(holdfast, "2026-01-15T15:00:00Z")).toMatchInlineSnapshot(`
       "planned
       The tick of "nightly" at 2026-01-15 15:00 UTC, in 59 min, will be skipped: run run-1 failed, and ticks are held back until 2026-01-15 15:30 UTC.
       - Tick: 2026-01-15T15:00:00.000Z.
       - Definition: "0 * * * *", at minute 0 of every hour, UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
+      - Policy: afterFailure 2 hours 30 minutes: so long after a failed run no tick is fired.
       - Policy: overlap "skip": if a run of an earlier tick is still live then, this tick is skipped."
     `);
   });
@@ -330,6 +333,7 @@ export function explainSuite(test: WorldTest): void {
       The tick of "nightly" at 2026-01-15 12:40 UTC, in 5 min, will be skipped unless that changes: the schedule has been paused by ann since 2026-01-15 12:00 UTC ("The disk is full").
       - Tick: 2026-01-15T12:40:00.000Z.
       - Definition: every 10 minutes: 4 intervals after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
+      - Policy: a paused schedule does not fire, and its ticks are not made up for.
       - Policy: overlap "skip": if a run of an earlier tick is still live then, this tick is skipped."
     `);
     await holdfast.schedules.resume("nightly");
@@ -368,6 +372,7 @@ export function explainSuite(test: WorldTest): void {
       The tick of "nightly" at 2026-01-15 12:30 UTC, in 5 min, will be missed unless that changes: the schedule has been broken since 2026-01-15 12:10 UTC: no instance has announced the job "removed".
       - Tick: 2026-01-15T12:30:00.000Z.
       - Definition: every 10 minutes: 3 intervals after its beginning at 2026-01-15 12:00 UTC; version 2, edited 2026-01-15 12:00 UTC.
+      - Policy: a schedule that cannot be evaluated fires nothing until it is resumed or edited; the others go on.
       - Policy: overlap "skip": if a run of an earlier tick is still live then, this tick is skipped.
       - Job: no instance has announced "removed", so the tick cannot become a run."
     `);
@@ -441,7 +446,7 @@ export function explainSuite(test: WorldTest): void {
     await world.clock.advance(5 * MINUTE + 2_000);
     expect(await explained(looker, "2026-01-15T12:20:00Z")).toMatchInlineSnapshot(`
       "due
-      The tick of "nightly" at 2026-01-15 12:20 UTC is due since 2 s and not recorded yet: an instance with the scheduler on records it with its next poll.
+      The tick of "nightly" at 2026-01-15 12:20 UTC has been due for 2 s and is not recorded yet: an instance with the scheduler on records it with its next poll.
       - Tick: 2026-01-15T12:20:00.000Z.
       - Definition: every 10 minutes: 2 intervals after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: nothing about this tick; the newest row is for the tick at 2026-01-15 12:10 UTC, recorded 2026-01-15 12:10 UTC by instance-1.
@@ -450,7 +455,7 @@ export function explainSuite(test: WorldTest): void {
     await world.clock.advance(HOUR);
     expect(await explained(looker, "2026-01-15T12:20:00Z")).toMatchInlineSnapshot(`
       "due
-      The tick of "nightly" at 2026-01-15 12:20 UTC is due since 1 h and not recorded yet: no instance with the scheduler on seems to be running, or none reaches the database.
+      The tick of "nightly" at 2026-01-15 12:20 UTC has been due for 1 h and is not recorded yet: no instance with the scheduler on seems to be running, or none reaches the database.
       - Tick: 2026-01-15T12:20:00.000Z.
       - Definition: every 10 minutes: 2 intervals after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: nothing about this tick; the newest row is for the tick at 2026-01-15 12:10 UTC, recorded 2026-01-15 12:10 UTC by instance-1.
@@ -516,10 +521,14 @@ export function explainSuite(test: WorldTest): void {
     `);
     expect(
       (await holdfast.schedules.explain("nightly", "2026-12-25T01:00:00Z")).text,
-    ).toMatchInlineSnapshot(`"2026-12-25 02:00 Europe/Paris is no tick of "nightly": its pattern has one there, but a rule leaves it out: the calendar "freeze": blackout 2026-12-20 18:00 to 2027-01-02 06:00."`);
+    ).toMatchInlineSnapshot(
+      `"2026-12-25 02:00 Europe/Paris is no tick of "nightly": its pattern has one there, but a rule leaves it out: the calendar "freeze": blackout 2026-12-20 18:00 to 2027-01-02 06:00."`,
+    );
     expect(
       (await holdfast.schedules.explain("nightly", "2026-01-20T01:00:00Z")).text,
-    ).toMatchInlineSnapshot(`"2026-01-20 02:00 Europe/Paris is no tick of "nightly": its pattern has one there, but a rule leaves it out: before \`from\` 2026-02-01 01:00 Europe/Paris."`);
+    ).toMatchInlineSnapshot(
+      `"2026-01-20 02:00 Europe/Paris is no tick of "nightly": its pattern has one there, but a rule leaves it out: before \`from\` 2026-02-01 01:00 Europe/Paris."`,
+    );
     expect(await explained(holdfast, "2027-04-01T00:00:00Z")).toMatchInlineSnapshot(`
       "no_tick
       2027-04-01 02:00 Europe/Paris is no tick of "nightly": its pattern has one there, but a rule leaves it out: after \`until\` 2027-03-31 02:00 Europe/Paris.
@@ -626,7 +635,7 @@ export function explainSuite(test: WorldTest): void {
     await world.clock.advance(30 * MINUTE);
     expect(await explained(holdfast, "2026-01-15T13:00:00Z")).toMatchInlineSnapshot(`
       "no_tick
-      2026-01-15 13:00 UTC is no tick of "nightly", which runs at minute 30 of every hour, UTC.
+      2026-01-15 13:00 UTC is no tick of "nightly", which then ran at minute 30 of every hour, UTC.
       - Instant: 2026-01-15T13:00:00.000Z.
       - Definition: "30 * * * *", at minute 30 of every hour, UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Other definition: version 2, edited 2026-01-15 13:05 UTC by deploy, has a tick at this instant, but was not in force then.
@@ -742,7 +751,7 @@ export function explainSuite(test: WorldTest): void {
     await world.clock.advance(MINUTE);
     expect(await explained(holdfast, "2026-01-15T12:10:00Z")).toMatchInlineSnapshot(`
       "missed nobody
-      The tick of "nightly" at 2026-01-15 12:10 UTC was missed, one of 2 ticks from 2026-01-15 12:10 UTC to 2026-01-15 12:20 UTC: nobody judged it in time, and when it was looked at, at 2026-01-15 12:25 UTC, it was not to be made up for.
+      The tick of "nightly" at 2026-01-15 12:10 UTC was missed, one of 2 ticks from 2026-01-15 12:10 UTC to 2026-01-15 12:20 UTC: no instance judged it until 2026-01-15 12:25 UTC, and it was not among those that are made up for.
       - Tick: 2026-01-15T12:10:00.000Z.
       - Definition: every 10 minutes: 1 interval after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
       - Ledger: missed (nobody), one row for 2 ticks from 2026-01-15 12:10 UTC to 2026-01-15 12:20 UTC, recorded 2026-01-15 12:25 UTC, 15 min after the tick, by instance-1.

@@ -1,0 +1,137 @@
+// Each reason of the ledger in words: what happened, and which rule was applied.
+
+import { formatDuration } from "./duration-text.js";
+import { byWords, type LedgerFacts, noteWords, type RecordedFacts } from "./explain-facts.js";
+import { shortText, type WriteTime } from "./explain-run.js";
+import type { ScheduleDefinition } from "./schedule.js";
+import type { Reason } from "./tick.js";
+import { durationWords } from "./when-text.js";
+
+type ReasonWords = {
+  /** Goes on after "was fired", "was skipped" or "was missed". */
+  readonly verdict: (facts: RecordedFacts, time: WriteTime) => string;
+  /** The rule that was applied, without a full stop. */
+  readonly policy: (
+    facts: Pick<RecordedFacts, "rule"> & { readonly ledger?: LedgerFacts },
+  ) => string;
+};
+
+/** Each reason has its words: a new one does not compile without. */
+export const REASON_WORDS: { readonly [R in Reason]: ReasonWords } = {
+  on_time: {
+    verdict: () => " on time",
+    policy: ({ rule }) =>
+      `a tick that is fired within the grace${ofMs(rule.definition?.graceMs)} is on time`,
+  },
+  late: {
+    verdict: (facts) =>
+      ` ${lateness(facts)} late, as the newest of those that nobody had fired in time`,
+    policy: ({ rule }) => missedWords(rule.definition),
+  },
+  catch_up: {
+    verdict: (facts) =>
+      ` ${lateness(facts)} late, in its turn of those that nobody had fired in time`,
+    policy: ({ rule }) => missedWords(rule.definition),
+  },
+  stuck_reset: {
+    verdict: (facts, time) => {
+      const stored = facts.ledger.evidence?.nextAt;
+      const what =
+        typeof stored === "number"
+          ? `its next tick stood at ${time(stored)}`
+          : "it had no next tick stored";
+      return ` ${lateness(facts)} late, since the schedule was stuck: ${what}, and nobody judged it`;
+    },
+    policy: ({ rule }) =>
+      `a schedule whose next tick is lost, or five minutes overdue while instances poll, is set right: ${missedWords(rule.definition)}`,
+  },
+  overlap: {
+    verdict: (facts, time) => `: ${obstacleName(facts, time)} was still live`,
+    policy: () => 'overlap "skip": a tick that meets a live run of an earlier tick is skipped',
+  },
+  queue_full: {
+    verdict: (facts, time) => `: ${obstacleName(facts, time)} was waiting already`,
+    policy: () => 'overlap "queue": one run waits for the live one, and further ticks are skipped',
+  },
+  after_failure: {
+    verdict: (facts, time) => {
+      const { until } = facts.ledger.evidence ?? {};
+      const held = until === undefined ? "" : ` until ${time(until)}`;
+      return `: ${obstacleName(facts, time)} had failed, and ticks were held back${held}`;
+    },
+    policy: ({ rule }) => {
+      const { minMs, maxMs } = rule.definition?.afterFailure ?? {};
+      return `afterFailure${ofRange(minMs, maxMs)}: so long after a failed run no tick is fired`;
+    },
+  },
+  paused: {
+    verdict: ({ ledger: { evidence } }, time) => {
+      const since = evidence?.since === undefined ? "" : ` from ${time(evidence.since)}`;
+      const until = evidence?.until === undefined ? "" : ` to ${time(evidence.until)}`;
+      return `: the schedule was paused${byWords(evidence?.by)}${since}${until}${noteWords(evidence?.note)}`;
+    },
+    policy: () => "a paused schedule does not fire, and its ticks are not made up for",
+  },
+  nobody: {
+    verdict: ({ ledger }, time) =>
+      `: no instance judged it until ${time(ledger.recordedAt)}, and it was not among those that are made up for`,
+    policy: ({ rule }) => missedWords(rule.definition),
+  },
+  too_old: {
+    verdict: (facts) =>
+      `: no instance judged it until it was ${lateness(facts)} old, more than \`within\`${ofMs(facts.ledger.evidence?.withinMs)} allows`,
+    policy: ({ rule }) => missedWords(rule.definition),
+  },
+  over_limit: {
+    verdict: ({ ledger: { evidence } }) =>
+      `: no instance judged it in time, and only the newest${evidence?.limit === undefined ? "" : ` ${evidence.limit}`} are made up for`,
+    policy: ({ rule }) => missedWords(rule.definition),
+  },
+  broken: {
+    verdict: ({ ledger: { evidence } }) =>
+      `: the schedule could not be evaluated: ${shortText(evidence?.error ?? "no reason was kept")}`,
+    policy: () =>
+      "a schedule that cannot be evaluated fires nothing until it is resumed or edited; the others go on",
+  },
+  no_ping: {
+    verdict: () => ": no ping came in time from whoever should have run it",
+    policy: () =>
+      "a tick that an outside runner has to report is missed when its ping does not come",
+  },
+};
+
+export function missedWords(definition: ScheduleDefinition | null): string {
+  if (!definition) return "the definition of that time cannot be read";
+  const { run, withinMs, limit } = definition.missed;
+  const within = withinMs === null ? "" : `, if not older than ${durationWords(withinMs)}`;
+  switch (run) {
+    case "skip":
+      return 'missed "skip": a tick that nobody fired in time is not fired late';
+    case "latest":
+      return `missed "latest": of the ticks that nobody fired in time only the newest is fired late${within}, and none if one is on time`;
+    case "all":
+      return `missed "all": the newest ${limit} of the ticks that nobody fired in time are fired late, one after the other${within}`;
+  }
+}
+
+function lateness({ ledger, at }: RecordedFacts): string {
+  return formatDuration(Math.max(0, ledger.recordedAt - at));
+}
+
+function obstacleName({ obstacle, ledger }: RecordedFacts, time: WriteTime): string {
+  const id = ledger.evidence?.run;
+  if (id === undefined) return "an earlier run";
+  const of = obstacle?.nominalAt == null ? "" : ` of the tick at ${time(obstacle.nominalAt)}`;
+  return `run ${id}${of}`;
+}
+
+function ofMs(ms: number | undefined): string {
+  return ms === undefined ? "" : ` of ${durationWords(ms)}`;
+}
+
+function ofRange(minMs: number | undefined, maxMs: number | undefined): string {
+  if (minMs === undefined || maxMs === undefined) return "";
+  return minMs === maxMs
+    ? ` ${durationWords(minMs)}`
+    : ` ${durationWords(minMs)} to ${durationWords(maxMs)}`;
+}
