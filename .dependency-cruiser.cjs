@@ -42,6 +42,14 @@ module.exports = {
     only("locks", ["core", "store", "adapters", "telemetry"]),
     only("engine", ["core", "store", "adapters", "locks", "telemetry"]),
     only("http", ["core", "store", "engine", "adapters", "locks", "telemetry"]),
+    only("testing", ["core", "store", "engine", "adapters", "telemetry", "http", "locks"]),
+    {
+      name: "testing-stays-outside",
+      comment: "What runs in production does not carry the test kit along.",
+      severity: "error",
+      from: { path: "^src/", pathNot: "\\.test\\.ts$|^src/testing/|^src/cli/" },
+      to: { path: "^src/testing/" },
+    },
     {
       name: "drivers-only-in-store",
       comment:

@@ -81,7 +81,9 @@ function evaluateDrawn(situation: Situation, pass: Pass): Evaluation {
   else pass.fire(tick, run === "all" ? "catch_up" : "late");
   // A fallback, until the end of the run draws the next one: from an old tick it would be due at once.
   const fallbackAt = Math.max(now, tick) + (definition.when.everyMaxMs ?? 0);
-  return pass.end({ cursorAt: tick, nextAt: when.firstAllowed(fallbackAt), isComplete: true });
+  // Past the last allowed time it still stands: a draw before that time may take its place.
+  const nextTick = when.firstAllowed(fallbackAt) ?? fallbackAt;
+  return pass.end({ cursorAt: tick, nextAt: nextTick, isComplete: true });
 }
 
 /** Records the ticks that are past the grace, and fires those that the policy makes up for. */

@@ -12,6 +12,13 @@ const CREATED_AT = Date.UTC(2026, 0, 1);
 const AT = Date.UTC(2026, 0, 15, 1);
 const MINUTE_MS = 60_000;
 
+const READING = {
+  field: "",
+  nowMs: CREATED_AT,
+  calendar: () => undefined,
+  calendarNames: [],
+};
+
 const STANDING: StandingFacts = {
   paused: null,
   broken: null,
@@ -23,7 +30,7 @@ const STANDING: StandingFacts = {
 
 function recorded(reason: Reason, more: Partial<RecordedFacts> = {}): RecordedFacts {
   const options = { cron: "0 2 * * *", timezone: "Europe/Paris", afterFailure: "20m..40m" };
-  const definition = readSchedule(options, { field: "", nowMs: CREATED_AT });
+  const definition = readSchedule(options, READING);
   return {
     schedule: "nightly",
     job: "backup",
@@ -184,7 +191,7 @@ test("an error of many lines becomes one that is not too long, and many attempts
 
 test("a drawn tick names the run whose end drew it, or says that it was not drawn", () => {
   const options = { every: "10m..15m" };
-  const definition = readSchedule(options, { field: "", nowMs: CREATED_AT });
+  const definition = readSchedule(options, READING);
   const rule = { ...recorded("on_time").rule, definition };
   const line = (finishedAt: number | null) =>
     explainRecorded(
@@ -203,7 +210,7 @@ test("a drawn tick names the run whose end drew it, or says that it was not draw
 });
 
 test("an interval that is drawn has no ticks while its schedule is paused", () => {
-  const definition = readSchedule({ every: "10m..15m" }, { field: "", nowMs: CREATED_AT });
+  const definition = readSchedule({ every: "10m..15m" }, READING);
   const facts: NoTickFacts = {
     ...recorded("on_time"),
     rule: { ...recorded("on_time").rule, definition },
@@ -216,6 +223,10 @@ test("an interval that is drawn has no ticks while its schedule is paused", () =
     deleted: null,
     standing: { ...STANDING, paused: { at: AT - MINUTE_MS, by: "ann", note: null } },
   };
-  expect(explainNoTick(facts).text).toMatchInlineSnapshot(`"2026-01-15 01:00 UTC is no tick of "nightly": the schedule has been paused by ann since 2026-01-15 00:59 UTC."`);
-  expect(explainUnknowable({ ...facts, standing: STANDING }).text).toMatchInlineSnapshot(`"Whether "nightly" has a tick at 2026-01-15 01:00 UTC cannot be known: its ticks are drawn one by one, each when the run before it has ended."`);
+  expect(explainNoTick(facts).text).toMatchInlineSnapshot(
+    `"2026-01-15 01:00 UTC is no tick of "nightly": the schedule has been paused by ann since 2026-01-15 00:59 UTC."`,
+  );
+  expect(explainUnknowable({ ...facts, standing: STANDING }).text).toMatchInlineSnapshot(
+    `"Whether "nightly" has a tick at 2026-01-15 01:00 UTC cannot be known: its ticks are drawn one by one, each when the run before it has ended."`,
+  );
 });

@@ -23,6 +23,8 @@ export type Surroundings = {
   /** When an instance with the scheduler on had last polled, before this one did now. */
   readonly lastPolledAt: number | null;
   readonly newId: () => RunId;
+  /** The runs that a newer one replaces have been told to stop. */
+  readonly hasCancelled?: boolean;
 };
 
 export type Advance = {
@@ -38,7 +40,7 @@ export type Advance = {
 export function advance(
   state: ScheduleState,
   { definition, when }: Compiled,
-  { now, lastPolledAt, newId }: Surroundings,
+  { now, lastPolledAt, newId, hasCancelled = false }: Surroundings,
 ): Advance {
   const isStuck = isStuckAt(state, now, lastPolledAt);
   const hold = state.holdUntil === null ? null : { until: state.holdUntil, run: state.holdRun };
@@ -61,7 +63,8 @@ export function advance(
   const opens = gateToOpen(definition.overlap, live.filter(isStored(state)));
   const after = live.map((run) => (run.id === opens ? { ...run, isGated: false } : run));
   const newest = evaluation?.runs.at(-1);
-  const isReplacing = (evaluation?.cancels.length ?? 0) > 0;
+  const isReplacing =
+    (state.isReplacing && !hasCancelled) || (evaluation?.cancels.length ?? 0) > 0;
   const change: ScheduleChange = {
     id: state.id,
     revision: state.revision,

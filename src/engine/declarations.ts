@@ -163,7 +163,8 @@ export class Declarations {
         const { progress } = books.change;
         const { definition, when } = compile(state);
         const nextAt = when.next(Math.max(progress.cursorAt, now));
-        const moved = { nextAt, isEnded: nextAt === null, tzdata: tzdataOf(definition) };
+        const cursorAt = Math.max(progress.cursorAt, now);
+        const moved = { cursorAt, nextAt, isEnded: nextAt === null, tzdata: tzdataOf(definition) };
         return {
           answer: undefined,
           change: { ...books.change, progress: { ...progress, ...moved } },

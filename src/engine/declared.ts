@@ -72,9 +72,12 @@ export async function reconcile(
     const verdict = await judge(read, wanted, params);
     if (verdict === "foreign") return { answer: verdict };
     if (verdict === "older" && !isForced) return { answer: verdict };
-    if (verdict !== "unchanged") return upsertDecision(read, wanted, asker);
-    if (!state || !isVanished(state)) return { answer: verdict };
+    if (!state || state.deletedAt !== null || !isVanished(state))
+      return verdict === "unchanged" ? { answer: verdict } : upsertDecision(read, wanted, asker);
+    // It is declared again: it goes on, and then becomes what it is to be.
     const resumed = resumeDecision(read, { name, asker });
+    if (verdict !== "unchanged" && "change" in resumed && resumed.change)
+      return { first: resumed.change };
     return "first" in resumed ? resumed : { ...resumed, answer: "edited" };
   });
 }

@@ -102,6 +102,8 @@ export function upsertDecision(
       progress: {
         ...change.progress,
         ...next,
+        // Ticks that the new definition would have had before it are none.
+        cursorAt: isSame ? change.progress.cursorAt : Math.max(change.progress.cursorAt, now),
         nextAt: isPaused ? null : next.nextAt,
         tzdata: tzdataOf(wanted.definition),
       },

@@ -113,7 +113,7 @@ async function decideAll(
     }
     const made = decide(params, state, { now, lastPolledAt });
     if (made && !made.isIdle) decided.push(made);
-    else if (state.backfill) {
+    else if (state.backfill && state.brokenAt === null) {
       const change = await backfillStep({
         store,
         state,
@@ -138,6 +138,7 @@ function decide(
       now,
       lastPolledAt,
       newId: () => ports.ids.run(),
+      hasCancelled: true,
     });
     return { state, ...made };
   } catch (error) {

@@ -19,6 +19,10 @@ const POLL = "1s";
 const IDLE_POLL = "1h";
 const MEMORY = "sqlite::memory:";
 
+/** After these, the answers to questions about schedules and instances may be others. */
+const FORGETTING = ["announce", "retire", "createSchedule", "writeSchedules"];
+const REMEMBERED_MS = 3_600_000;
+
 /** One instance and the way to end it without a goodbye. */
 export type Member = { readonly holdfast: Holdfast; kill(): void };
 
@@ -27,6 +31,9 @@ export type TestHoldfastOptions = Omit<
   HoldfastOptions,
   "database" | "schema" | "migrate" | "synchronous"
 >;
+
+/** The soonest tick of the schedules that were written since the last poll. */
+type Planned = { nextAt: number | null };
 
 type World = {
   readonly clock: VirtualClock;
@@ -44,6 +51,10 @@ export class KitDatabase {
   readonly #opened: Promise<void>;
   /** Runs of killed instances may still be leased to them. */
   #hasOrphans = false;
+  readonly #memory = new Map<
+    string,
+    { readonly answer: Promise<unknown>; readonly until: number }
+  >();
 
   constructor(world: World) {
     this.#world = world;
@@ -103,7 +114,10 @@ export class KitDatabase {
           },
           { ports: { ...ports, clock }, store: () => view.store },
         );
-        const declare = super.job.bind(this) as (name: string, options: object) => JobOf<never, never>;
+        const declare = super.job.bind(this) as (
+          name: string,
+          options: object,
+        ) => JobOf<never, never>;
         this.job = ((name: string, given: { readonly run?: AnyHandler }) =>
           declare(
             name,
@@ -124,17 +138,34 @@ export class KitDatabase {
     const target: Store = this.#store;
     const methods = new Map<PropertyKey, unknown>();
     let isCut = false;
+    const planned: Planned = { nextAt: null };
     const own: Partial<Store> = {
       open: () => this.#opened,
       close: () => Promise.resolve(),
       announce: (params) => target.announce({ ...params, pollMs }),
-      poll: async (params) => this.#wakeful(await target.poll(params), pollMs),
+      poll: async (params) => {
+        planned.nextAt = null;
+        return this.#wakeful(await target.poll(params), { pollMs, planned });
+      },
+      declaredNames: (params) =>
+        this.#remembered(`declaredNames ${params.app}`, () => target.declaredNames(params)),
+      schedulesByTzdata: (params) =>
+        this.#remembered(`schedulesByTzdata ${params.not}`, () => target.schedulesByTzdata(params)),
+      writeSchedules: (params) => {
+        for (const { progress } of params.changes)
+          planned.nextAt = Math.min(planned.nextAt ?? Infinity, progress.nextAt ?? Infinity);
+        return target.writeSchedules(params);
+      },
     };
     const wrap = (name: PropertyKey): unknown => {
       const member: unknown = Reflect.get(name in own ? own : target, name);
       if (typeof member !== "function") return member;
-      return (...args: unknown[]) =>
-        isCut ? new Promise(() => undefined) : Reflect.apply(member, target, args);
+      const isForgetting = FORGETTING.includes(String(name));
+      return (...args: unknown[]) => {
+        if (isCut) return new Promise(() => undefined);
+        if (isForgetting) this.#memory.clear();
+        return Reflect.apply(member, target, args);
+      };
     };
     const store = new Proxy(target, {
       get(_, name) {
@@ -149,17 +180,40 @@ export class KitDatabase {
   }
 
   /**
-   * Leaves out the polls that cannot find anything, which are most of a year: one follows at once
-   * where something was due, as more may be due soon; every `pollMs` while anything runs; else when
-   * something becomes due.
+   * Leaves out the polls that cannot find anything, which are most of a year: the next one comes at
+   * once where runs were due, as more may be; after `pollMs` while anything runs or waits for
+   * another; else when a tick or a run becomes due, those included that this poll's pass plans.
    */
-  async #wakeful(answer: PollAnswer, pollMs: number): Promise<PollAnswer> {
-    const { now, nextWakeAt } = answer;
-    const isActive =
-      answer.hasDueSchedule || answer.hasDue || answer.hasReady || answer.hasSuspect || answer.hasExpired;
-    const delayMs = isActive ? 1 : (await this.#isBusy()) || answer.hasGated ? pollMs : Infinity;
-    const wakeAt = Math.min(nextWakeAt ?? Infinity, now + delayMs);
-    return { ...answer, nextWakeAt: wakeAt === Infinity ? null : wakeAt };
+  async #wakeful(
+    answer: PollAnswer,
+    { pollMs, planned }: { readonly pollMs: number; readonly planned: Planned },
+  ): Promise<PollAnswer> {
+    const { now, nextWakeAt, hasDueSchedule } = answer;
+    const isActive = answer.hasDue || answer.hasReady || answer.hasSuspect || answer.hasExpired;
+    const isBusy = answer.hasGated || (await this.#isBusy());
+    const knownAt = Math.min(
+      nextWakeAt ?? Infinity,
+      now + (isActive ? 1 : isBusy ? pollMs : Infinity),
+    );
+    // Read after the pass, so that it knows what the pass has written.
+    return Object.defineProperty({ ...answer }, "nextWakeAt", {
+      get: () => {
+        const { nextAt } = planned;
+        const isUnclear = hasDueSchedule && nextAt === null;
+        const wakeAt = Math.min(knownAt, isUnclear ? now + pollMs : (nextAt ?? Infinity));
+        return wakeAt === Infinity ? null : wakeAt;
+      },
+    });
+  }
+
+  /** What every instance asks once a minute is asked anew when an answer may have changed. */
+  #remembered<T>(question: string, ask: () => Promise<T>): Promise<T> {
+    const now = this.#world.clock.wallMs();
+    const known = this.#memory.get(question);
+    if (known && now < known.until) return known.answer as Promise<T>;
+    const answer = ask();
+    this.#memory.set(question, { answer, until: now + REMEMBERED_MS });
+    return answer;
   }
 
   /** Whether a handler is at work, or was when its instance was killed. */

@@ -76,7 +76,9 @@ export class TestKit<App = undefined> {
    * The class for an application that makes its own instance: put it in the place of `Holdfast`, and
    * what the application makes lives in this test, whatever database it names.
    */
-  readonly Holdfast: new (options?: HoldfastOptions) => Holdfast;
+  readonly Holdfast: new (
+    options?: HoldfastOptions,
+  ) => Holdfast;
   readonly #clock: VirtualClock;
   readonly #handlers: KitHandlers;
   readonly #database: KitDatabase;
@@ -201,7 +203,11 @@ export class TestKit<App = undefined> {
     const stops = this.#members.map(({ holdfast }) => holdfast.stop());
     const reports = await this.#move(() => this.#clock.until(Promise.all(stops)));
     const sum = (name: keyof StopReport) => reports.reduce((total, each) => total + each[name], 0);
-    const report = { finished: sum("finished"), handedBack: sum("handedBack"), abandoned: sum("abandoned") };
+    const report = {
+      finished: sum("finished"),
+      handedBack: sum("handedBack"),
+      abandoned: sum("abandoned"),
+    };
     this.#members = [];
     return report;
   }
@@ -220,7 +226,7 @@ export class TestKit<App = undefined> {
   /** Stops what runs and forgets the database. Call it at the end of a test. */
   async close(): Promise<void> {
     try {
-      if (!this.#isStuck) await this.stop();
+      if (!this.#isStuck && !this.#isMoving) await this.stop();
     } finally {
       this.#kill();
       await this.#reader.stop();
@@ -421,7 +427,10 @@ export class TestKit<App = undefined> {
     const { declared } = this.#handlers;
     if (declared.includes(name)) return name;
     const meant = suggest(name, declared);
-    const hint = meant === undefined ? `There are: ${declared.join(", ") || "none"}.` : `Did you mean "${meant}"?`;
+    const hint =
+      meant === undefined
+        ? `There are: ${declared.join(", ") || "none"}.`
+        : `Did you mean "${meant}"?`;
     throw wrong("job", `no job "${name}" with a handler was declared. ${hint}`);
   }
 

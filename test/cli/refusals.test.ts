@@ -18,17 +18,34 @@ function expectRefusal({ code, stdout, stderr }: Ended, message: RegExp): void {
   expect(stderr).not.toMatch(/hunter2|Unexpected: |node:internal/);
 }
 
-test.for(["runs list", "runs show <id>", "runs cancel <id>", "runs retry <id>", "enqueue echo {}"])(
-  "%s on a database that does not exist makes none",
-  async (command) => {
-    const args = command.replace("<id>", "0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55").split(" ");
-    expectRefusal(
-      await terminal.holdfast([...args, "--database", "sqlite:data/app.db"]),
-      /The database at sqlite:.*data\/app\.db could not be reached \(tried to open a SQLite file that does not exist\)/,
-    );
-    expect(existsSync(path.join(terminal.folder, "data"))).toBe(false);
-  },
-);
+const LOOKING = [
+  ...["runs list", "runs show <id>", "runs cancel <id>", "runs retry <id>", "enqueue echo {}"],
+  ...["list", "ticks", "show x", "delete x", "pause x", "resume x", "trigger x", "test x"].map(
+    (command) => `schedules ${command}`,
+  ),
+  "schedules preview x",
+  "schedules versions x",
+  "schedules explain x 2026-01-01",
+  "schedules update x --every 1h",
+  "schedules create x --job echo --every 1h",
+  "schedules backfill x --from 2026-01-01 --to 2026-01-02",
+  ...["list", "show x", "set x --days mon", "delete x"].map((command) => `calendars ${command}`),
+];
+
+test.for(LOOKING)("%s on a database that does not exist makes none", async (command) => {
+  const args = command.replace("<id>", "0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55").split(" ");
+  expectRefusal(
+    await terminal.holdfast([...args, "--database", "sqlite:data/app.db"]),
+    /The database at sqlite:.*data\/app\.db could not be reached \(tried to open a SQLite file that does not exist\)/,
+  );
+  expect(existsSync(path.join(terminal.folder, "data"))).toBe(false);
+});
+
+test("plan on a database that does not exist makes none", async () => {
+  terminal.write({ "holdfast.config.mjs": configText(ECHO_JOB, '{ database: "sqlite:app.db" }') });
+  expectRefusal(await terminal.holdfast(["schedules", "plan"]), /app\.db could not be reached/);
+  expect(existsSync(path.join(terminal.folder, "app.db"))).toBe(false);
+});
 
 test("a server that cannot be reached is named without its password", async () => {
   const { code, stdout, stderr } = await terminal.holdfast([

@@ -9,8 +9,16 @@ import { leaseSuite } from "./lease-suite.js";
 import { retrySuite } from "./retry-suite.js";
 import { rhythmSuite } from "./rhythm-suite.js";
 import { runSuite } from "./run-suite.js";
+import { scheduleBackfillSuite } from "./schedule-backfill-suite.js";
+import { scheduleChangeSuite } from "./schedule-change-suite.js";
+import { scheduleDeclaredSuite } from "./schedule-declared-suite.js";
+import { scheduleFailureSuite } from "./schedule-failure-suite.js";
+import { scheduleFaultSuite } from "./schedule-fault-suite.js";
+import { scheduleMissedSuite } from "./schedule-missed-suite.js";
+import { scheduleOverlapSuite } from "./schedule-overlap-suite.js";
 import { scheduleRangeSuite } from "./schedule-range-suite.js";
 import { scheduleTickSuite } from "./schedule-tick-suite.js";
+import { scheduleTriggerSuite } from "./schedule-trigger-suite.js";
 import { stopSuite } from "./stop-suite.js";
 import { type EnginePlace, World, type WorldTest } from "./world.js";
 
@@ -43,6 +51,14 @@ export function describeSchedules(name: string, makePlace: MakePlace): void {
   describe(`schedules on ${name}`, () => {
     describe("a tick", () => scheduleTickSuite(test));
     describe("a drawn interval", () => scheduleRangeSuite(test));
+    describe("a missed tick", () => scheduleMissedSuite(test));
+    describe("an overlap", () => scheduleOverlapSuite(test));
+    describe("a change", () => scheduleChangeSuite(test));
+    describe("a failing schedule", () => scheduleFailureSuite(test));
+    describe("a trigger", () => scheduleTriggerSuite(test));
+    describe("a backfill", () => scheduleBackfillSuite(test));
+    describe("a declaration", () => scheduleDeclaredSuite(test));
+    describe("a fault around a tick", () => scheduleFaultSuite(test));
   });
 }
 

@@ -92,6 +92,8 @@ export class Worker {
       `${this.name} says "${event}"`,
       () => {
         if (this.heard(event).length >= count) return true;
+        const [refused] = this.heard("refused");
+        if (refused) throw new Error(`${this.name} was refused: ${JSON.stringify(refused)}`);
         if (this.#hasExited)
           throw new Error(`${this.name} ended before "${event}": ${this.#errors}`);
         return false;

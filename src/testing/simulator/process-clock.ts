@@ -38,7 +38,9 @@ export class ProcessClock implements Clock {
 
   timer(delayMs: number, callback: () => void): Timer {
     if (this.#isDead) return { cancel: () => undefined };
-    const inner = this.#base.timer(delayMs / (1 + this.#rate), () => {
+    // Whole milliseconds, and at least one, as on a real machine.
+    const waitMs = Math.max(1, Math.ceil(delayMs / (1 + this.#rate)));
+    const inner = this.#base.timer(waitMs, () => {
       this.#run(() => {
         if (this.#set.delete(timer)) callback();
       });

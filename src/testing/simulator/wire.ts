@@ -15,7 +15,7 @@ export type WireWorld = {
   isDown(): boolean;
   /** Grows with every restart of the database: what was under way then is unknown. */
   restarts(): number;
-  readonly latency: { readonly chance: number; readonly maxMs: number };
+  latency(): { readonly chance: number; readonly maxMs: number };
   crash(process: SimulatedProcess, why: string): void;
   struck(fault: Fault, process: SimulatedProcess, verb: string): void;
   answered(process: SimulatedProcess, call: { verb: string; params: unknown; answer: unknown }): void;
@@ -152,7 +152,7 @@ function isUnreachable({ process, world }: Sending): boolean {
 }
 
 function delaysOf({ process, world }: Sending, fault: Fault | null) {
-  const { chance, maxMs } = world.latency;
+  const { chance, maxMs } = world.latency();
   const beforeMs = fault?.kind === "sent-late" ? fault.ms : 0;
   const afterMs = fault?.kind === "answer-late" ? fault.ms : 0;
   if (chance === 0 || !process.draw.isTrue(chance)) return { beforeMs, afterMs };

@@ -1,0 +1,484 @@
+// One simulation: the processes, their network, the database and time, from the first start to the
+// last check. First chaos, then quiet: all faults stop, one healthy instance is left, and everything
+// that was begun has to end.
+
+import { SeededChance, VirtualClock } from "../virtual-clock.js";
+import { Chronicle } from "./chronicle.js";
+import { Clients } from "./clients.js";
+import { type Connection, SimulatedDatabase } from "./database.js";
+import { mix } from "./draw.js";
+import { Effects } from "./effects.js";
+import { type Fault, faultInWords } from "./faults.js";
+import type { HandlerHost } from "./jobs.js";
+import type { Note } from "./notes.js";
+import { type OperationWorld, perform } from "./operations.js";
+import { jobsAt, type Plan } from "./plan.js";
+import { SimulatedProcess } from "./process.js";
+import { RunHistory, type Transaction } from "./run-history.js";
+import { ScheduleHistory } from "./schedule-history.js";
+import { judgeTables } from "./table-checks.js";
+import { type WireWorld, wireStore } from "./wire.js";
+
+/** Changes what a transaction does, right before it is committed: so that checkers can be seen to fail. */
+export type Tamper = (
+  call: { readonly verb: string; readonly params: unknown },
+  sql: (text: string) => void,
+) => void;
+
+export type SimulationParams = {
+  readonly plan: Plan;
+  readonly isTold: boolean;
+  readonly tamper?: Tamper | undefined;
+};
+
+export type SimulationResult = {
+  readonly hash: string;
+  readonly chronicle: Chronicle;
+  readonly virtualMs: number;
+  readonly faultCount: number;
+  readonly operationCount: number;
+  readonly callCount: number;
+};
+
+/** After this much quiet every run of the chaos must have ended. */
+const QUIET_MAX_MS = 45 * 60_000;
+const QUIET_STEP_MS = 5_000;
+/** All tables are looked at once in so many commits. */
+const TABLES_EVERY = 1_500;
+
+export class Simulation {
+  readonly #plan: Plan;
+  readonly #base = new VirtualClock();
+  readonly #shiftMs: number;
+  readonly #chronicle: Chronicle;
+  readonly #effects: Effects;
+  readonly #runs: RunHistory;
+  readonly #schedules: ScheduleHistory;
+  readonly #clients: Clients;
+  readonly #database = new SimulatedDatabase();
+  readonly #tamper: Tamper | undefined;
+  readonly #places: (SimulatedProcess | null)[];
+  #bootCount = 0;
+  #databaseOffsetMs = 0;
+  #downUntilMs = 0;
+  #restartCount = 0;
+  #faultCount = 0;
+  #operationCount = 0;
+  #callCount = 0;
+  #commitCount = 0;
+  #isQuiet = false;
+  readonly #startedMs: number;
+
+  constructor({ plan, isTold, tamper }: SimulationParams) {
+    this.#plan = plan;
+    this.#tamper = tamper;
+    this.#startedMs = this.#base.monotonicMs();
+    this.#shiftMs = plan.setting.startsAt - this.#base.wallMs();
+    this.#chronicle = new Chronicle({
+      nowMs: () => this.#nowMs(),
+      startsAt: plan.setting.startsAt,
+      isTold,
+    });
+    this.#effects = new Effects(this.#chronicle);
+    this.#runs = new RunHistory(this.#chronicle, this.#effects);
+    this.#schedules = new ScheduleHistory(this.#chronicle);
+    this.#clients = new Clients(this.#chronicle, this.#runs);
+    this.#places = Array.from({ length: plan.placeCount }, () => null);
+  }
+
+  async run(): Promise<SimulationResult> {
+    const { plan } = this;
+    this.#chronicle.tell(
+      () =>
+        `${plan.placeCount} places, polls every ${plan.pollMs} ms, restarts after ${plan.restartMs} ms`,
+    );
+    for (let place = 0; place < plan.placeCount; place += 1) this.#startPlace(place);
+    for (const operation of plan.operations)
+      this.#base.timer(operation.afterMs, () => void this.#operate(operation));
+    for (const fault of plan.faults) this.#base.timer(fault.afterMs, () => this.#inject(fault));
+    await this.#base.advance(plan.chaosMs);
+    await this.#quieten();
+    this.#judgeEnd();
+    for (const process of this.#places) process?.die();
+    this.#database.close();
+    return {
+      hash: this.#chronicle.digest(),
+      chronicle: this.#chronicle,
+      virtualMs: this.#elapsedMs(),
+      faultCount: this.#faultCount,
+      operationCount: this.#operationCount,
+      callCount: this.#callCount,
+    };
+  }
+
+  get plan(): Plan {
+    return this.#plan;
+  }
+
+  // ── processes ──────────────────────────────────────────────────────────────────────────────────
+
+  #startPlace(place: number, jobs = jobsAt(this.#plan, place)): SimulatedProcess {
+    this.#bootCount += 1;
+    const label = `${"ABCDEFG"[place]}${this.#bootCount}`;
+    const { seed, pollMs } = this.#plan;
+    const process = new SimulatedProcess({
+      label,
+      place,
+      seed,
+      base: this.#base,
+      shiftMs: this.#shiftMs,
+      jobs,
+    });
+    this.#places[place] = process;
+    process.boot({
+      seed,
+      pollMs,
+      jobs,
+      connection: this.#connect(process),
+      databaseNow: () => this.#databaseNow(),
+      wire: (store) => wireStore(store, process, this.#wireWorld),
+      host: this.#host(process),
+    });
+    this.#chronicle.mark(`${label} starts`);
+    this.#chronicle.tell(() => `${label} starts`);
+    void this.#start(process);
+    return process;
+  }
+
+  /** As a supervisor does: a start that fails is tried again. */
+  async #start(process: SimulatedProcess): Promise<void> {
+    for (;;) {
+      try {
+        await process.holdfast.start({ worker: { concurrency: this.#plan.concurrency } });
+        process.isStarted = true;
+        return;
+      } catch {
+        if (process.isStopping) return;
+        await new Promise<void>((resolve) => process.clock.timer(1_000, resolve));
+      }
+    }
+  }
+
+  #host(process: SimulatedProcess): Omit<HandlerHost, "clock" | "seed"> {
+    return {
+      begun: (ctx) => {
+        if (!process.isDead) this.#effects.begun(process.label, ctx);
+      },
+      ended: (ctx) => {
+        if (!process.isDead) this.#effects.ended(ctx);
+      },
+      crash: () => this.#crash(process, "by a poisonous run"),
+    };
+  }
+
+  #crash(process: SimulatedProcess, why: string): void {
+    if (process.isDead) return;
+    process.die();
+    this.#chronicle.mark(`${process.label} crashes`);
+    this.#chronicle.tell(() => `${process.label} crashes ${why}`);
+    this.#replaceLater(process);
+  }
+
+  #stop(process: SimulatedProcess, graceMs: number): void {
+    if (process.isStopping || process.isDead) return;
+    process.isStopping = true;
+    void process.holdfast.stop({ grace: graceMs }).then((report) => {
+      if (process.isDead) return;
+      this.#chronicle.mark(`${process.label} stopped ${JSON.stringify(report)}`);
+      this.#chronicle.tell(() => `${process.label} has stopped: ${JSON.stringify(report)}`);
+      if (report.abandoned > 0) this.#chronicle.saw("abandoned-at-stop");
+      process.die();
+      this.#replaceLater(process);
+    });
+  }
+
+  #replaceLater(process: SimulatedProcess): void {
+    const { restartMs } = this.#plan;
+    this.#base.timer(restartMs, () => {
+      const isReplaced = this.#places[process.place] !== process;
+      if (!this.#isQuiet && !isReplaced) this.#startPlace(process.place);
+    });
+  }
+
+  // ── the database ───────────────────────────────────────────────────────────────────────────────
+
+  #connect(process: SimulatedProcess): Connection {
+    const tamper = this.#tamper;
+    return this.#database.connect({
+      onCommit: (notes) => this.#committed(process, notes),
+      beforeCommit: tamper
+        ? (sql) => {
+            if (process.current) tamper(process.current, sql);
+          }
+        : undefined,
+    });
+  }
+
+  #committed(process: SimulatedProcess, notes: readonly Note[]): void {
+    this.#commitCount += 1;
+    const { verb, params } = process.current ?? { verb: "?", params: null };
+    this.#chronicle.mark(`${process.label} ${verb} ${summary(notes)}`);
+    if (notes.length === 0) return;
+    const transaction: Transaction = { process, verb, params, now: this.#databaseNow(), notes };
+    const touched = this.#runs.commit(transaction);
+    this.#runs.judgeLosses();
+    this.#schedules.commit(transaction, touched);
+    if (this.#commitCount % TABLES_EVERY === 0) this.#judgeTables();
+  }
+
+  #judgeTables(): void {
+    judgeTables(this.#database, this.#chronicle);
+  }
+
+  #databaseNow(): number {
+    return this.#nowMs() + this.#databaseOffsetMs;
+  }
+
+  // ── the network ────────────────────────────────────────────────────────────────────────────────
+
+  readonly #wireWorld: WireWorld = {
+    nowMs: () => this.#nowMs(),
+    pass: (ms) => new Promise((resolve) => this.#base.timer(ms, resolve)),
+    isDown: () => this.#nowMs() < this.#downUntilMs,
+    restarts: () => this.#restartCount,
+    latency: () => this.#plan.latency,
+    crash: (process, why) => {
+      if (why.startsWith("after")) this.#chronicle.saw("crash-after-commit");
+      this.#crash(process, why);
+    },
+    struck: (fault, process, verb) => this.#struck(fault, process, verb),
+    answered: (process, { verb, params, answer }) => {
+      this.#callCount += 1;
+      if (verb === "scheduleStates" || verb === "dueSchedules") this.#noteRead(process, answer);
+      else if (verb === "exchange") this.#judgeAnswer(params, answer);
+      else if (verb === "claimsByToken" && (answer as unknown[]).length > 0)
+        this.#chronicle.saw("claim-read-back");
+      else if (verb === "writeSchedules") {
+        const { changes } = params as { readonly changes: readonly unknown[] };
+        if ((answer as unknown[]).length < changes.length) this.#chronicle.saw("tick-raced");
+      }
+    },
+    lost: (process, { verb, params }) => {
+      this.#chronicle.mark(`${process.label} ${verb} unknown`);
+      if (verb === "exchange") {
+        const { limit, settlements } = params as {
+          readonly limit: number;
+          readonly settlements: readonly unknown[];
+        };
+        if (limit > 0) this.#chronicle.saw("lost-answer-of-claim");
+        if (settlements.length > 0) this.#chronicle.saw("lost-answer-of-settle");
+      }
+      if (verb === "enqueue") this.#chronicle.saw("lost-answer-of-enqueue");
+      if (verb === "writeSchedules") this.#chronicle.saw("lost-answer-of-tick");
+    },
+    mark: (event) => this.#chronicle.mark(event),
+  };
+
+  #noteRead(process: SimulatedProcess, answer: unknown): void {
+    const { now, schedules } = answer as {
+      readonly now: number;
+      readonly schedules: readonly { readonly id: number; readonly revision: number }[];
+    };
+    for (const state of schedules) this.#schedules.read(process.label, state, now);
+  }
+
+  /** What a holder is told of its settlements is what became of them. */
+  #judgeAnswer(params: unknown, answer: unknown): void {
+    const { settlements } = params as {
+      readonly settlements: readonly { readonly id: string; readonly fence: number }[];
+    };
+    const { stale } = answer as {
+      readonly stale: readonly { readonly id: string; readonly fence: number }[];
+    };
+    const refused = new Set(stale.map(({ id, fence }) => `${id} ${fence}`));
+    for (const { id, fence } of settlements) {
+      const key = `${id} ${fence}`;
+      const end = this.#runs.ends.get(key);
+      if (refused.has(key)) {
+        this.#chronicle.saw("stale-settle-refused");
+        if (end === "reclaimed") this.#chronicle.saw("completion-beaten-by-reaper");
+        if (end === "settled" && !this.#runs.removed.has(id))
+          this.#chronicle.violate("S3", `Run ${id} was settled under ${fence}, and called stale.`);
+      } else if (end !== "settled" && !this.#runs.removed.has(id))
+        this.#chronicle.violate("S3", `Run ${id} was not settled under ${fence}, and nobody said so.`);
+    }
+  }
+
+  // ── faults and operations ──────────────────────────────────────────────────────────────────────
+
+  /** The process at this place, or the next one that fits. */
+  #choose(place: number, fits: (process: SimulatedProcess) => boolean): SimulatedProcess | null {
+    const { length } = this.#places;
+    for (let step = 0; step < length; step += 1) {
+      const process = this.#places[(place + step) % length];
+      if (process && !process.isDead && fits(process)) return process;
+    }
+    return null;
+  }
+
+  async #operate(operation: Plan["operations"][number]): Promise<void> {
+    const process = this.#choose(
+      operation.place,
+      ({ isStarted, isStopping, clock }) => isStarted && !isStopping && !clock.isStopped,
+    );
+    if (!process) return;
+    this.#operationCount += 1;
+    await perform(operation, process, this.#operationWorld);
+  }
+
+  get #operationWorld(): OperationWorld {
+    return {
+      chronicle: this.#chronicle,
+      clients: this.#clients,
+      runs: this.#runs,
+      schedules: this.#schedules,
+      nowMs: () => this.#databaseNow(),
+      crash: (process, why) => this.#crash(process, why),
+      stop: (process, graceMs) => this.#stop(process, graceMs),
+    };
+  }
+
+  #inject(fault: Fault): void {
+    const process = this.#choose(fault.place, ({ clock }) => !clock.isStopped);
+    if (!process) return;
+    const { kind, ms } = fault;
+    const { clock } = process;
+    this.#chronicle.tell(() => faultInWords(fault, process.label));
+    this.#chronicle.mark(`fault ${fault.id} ${kind} at ${process.label}`);
+    switch (kind) {
+      case "stop":
+      case "sleep":
+      case "block":
+        clock.stop({ isAsleep: kind === "sleep" });
+        this.#base.timer(ms, () => {
+          clock.resume();
+          this.#chronicle.tell(() => `${process.label} goes on`);
+        });
+        if (ms > Math.min(...this.#plan.jobs.map(({ leaseMs }) => leaseMs)))
+          this.#chronicle.saw("stop-beyond-lease");
+        break;
+      case "clock-offset":
+      case "clock-step":
+        clock.step(ms);
+        this.#chronicle.saw(ms < 0 ? "instance-clock-back" : "instance-clock-forward");
+        break;
+      case "clock-drift":
+        clock.drift(ms / 100_000);
+        break;
+      case "cut-off":
+        process.cutOffUntilMs = this.#nowMs() + ms;
+        break;
+      case "database-step":
+        this.#databaseOffsetMs += ms;
+        this.#chronicle.saw(ms < 0 ? "database-clock-back" : "database-clock-forward");
+        break;
+      case "database-restart":
+        this.#restartCount += 1;
+        this.#downUntilMs = this.#nowMs() + ms;
+        this.#chronicle.saw("database-restart");
+        break;
+      default:
+        process.armed.push(fault);
+        return;
+    }
+    this.#faultCount += 1;
+  }
+
+  #struck(fault: Fault, process: SimulatedProcess, verb: string): void {
+    this.#faultCount += 1;
+    this.#chronicle.mark(`fault ${fault.id} strikes ${process.label} ${verb}`);
+    this.#chronicle.tell(() => `fault "${fault.kind}" strikes ${process.label} at ${verb}`);
+    if (fault.kind === "sent-twice") this.#chronicle.saw("sent-twice");
+    if (fault.kind === "busy") this.#chronicle.saw("file-busy");
+    if (fault.kind === "disk-full") this.#chronicle.saw("disk-full");
+    if (fault.kind === "not-sent" && verb === "exchange") this.#chronicle.saw("unsent-settle");
+  }
+
+  // ── quiet ──────────────────────────────────────────────────────────────────────────────────────
+
+  async #quieten(): Promise<void> {
+    this.#isQuiet = true;
+    this.#downUntilMs = 0;
+    const survivor = this.#survivor();
+    for (const process of this.#places)
+      if (process && process !== survivor && !process.isDead) process.die();
+    this.#chronicle.tell(() => `From here on nothing goes wrong; ${survivor.label} is left.`);
+    survivor.armed.length = 0;
+    survivor.connection.troubles.length = 0;
+    survivor.cutOffUntilMs = 0;
+    survivor.clock.mend();
+    const left = () => this.#unended();
+    const begun = new Set(left());
+    await this.#base.advance(2_000);
+    for (const queue of ["side", "default"])
+      void survivor.store.pauseQueue({ queue, isPaused: false });
+    const deadline = this.#elapsedMs() + QUIET_MAX_MS;
+    while (this.#elapsedMs() < deadline && left().some((id) => begun.has(id)))
+      await this.#base.advance(QUIET_STEP_MS);
+    await this.#base.advance(1_000);
+    for (const id of left().filter((each) => begun.has(each)).slice(0, 3)) {
+      const run = this.#runs.runs.get(id);
+      this.#chronicle.violate(
+        "L",
+        `Run ${id} (${run?.job}, ${run?.isGated ? "gated" : `in ${run?.places}`}) has not ended ` +
+          `${QUIET_MAX_MS / 60_000} min after faults stopped.`,
+      );
+    }
+    this.#judgeLiveness();
+  }
+
+  /** A process that has lived through it, or a fresh one. */
+  #survivor(): SimulatedProcess {
+    const { seed, oldPlace, jobs } = this.#plan;
+    const chance = new SeededChance(mix(seed, "survivor")).next();
+    const fits = ({ place, isStarted, isStopping, clock }: SimulatedProcess) =>
+      place !== oldPlace && isStarted && !isStopping && !clock.isStopped;
+    const found = chance < 0.5 ? this.#choose(0, fits) : null;
+    if (found) return found;
+    const place = oldPlace === 0 ? 1 : 0;
+    this.#places[place]?.die();
+    return this.#startPlace(place, jobs);
+  }
+
+  #unended(): string[] {
+    const ids: string[] = [];
+    for (const run of this.#runs.runs.values()) if (!this.#runs.isTerminal(run)) ids.push(run.id);
+    return ids;
+  }
+
+  #judgeLiveness(): void {
+    const pollMs = this.#plan.pollMs * 1.2 + 1_000;
+    for (const text of this.#schedules.overdue(this.#databaseNow() - pollMs))
+      this.#chronicle.violate("L", text);
+    const now = this.#databaseNow();
+    for (const { fence, until, process } of this.#runs.leases.values()) {
+      if (process?.isDead !== false && until + pollMs < now)
+        this.#chronicle.violate("L", `Fence ${fence} of the dead ${process?.label} still stands.`);
+    }
+  }
+
+  #judgeEnd(): void {
+    this.#clients.judgeAll();
+    this.#judgeTables();
+  }
+
+  // ── time ───────────────────────────────────────────────────────────────────────────────────────
+
+  #nowMs(): number {
+    return this.#base.wallMs() + this.#shiftMs;
+  }
+
+  #elapsedMs(): number {
+    return this.#base.monotonicMs() - this.#startedMs;
+  }
+}
+
+/** What a transaction did, without texts that differ between machines. */
+function summary(notes: readonly Note[]): string {
+  let text = "";
+  for (const note of notes) {
+    const [kind, first, second] = note;
+    text += `${kind} ${first} ${kind === "instance+" || kind === "policy+" ? "" : second};`;
+  }
+  return text;
+}

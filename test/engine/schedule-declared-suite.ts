@@ -1,0 +1,242 @@
+// Schedules declared in code: who wins during a deploy, whose schedules are whose, and what becomes
+// of one that nobody declares any more.
+
+import { expect } from "vitest";
+import type { ScheduleOptions } from "../../src/core/schedule.js";
+import type { HoldfastOptions } from "../../src/engine/config.js";
+import { at, HOUR, ledger, MINUTE, NOON, SECOND, stateOf, student } from "./schedule-words.js";
+import { heard, type World, type WorldTest } from "./world.js";
+
+const SHOP = { app: "shop", poll: "10s" } as const;
+const HOURLY = { cron: "0 * * * *" } as const;
+const DAILY = { cron: "0 3 * * *" } as const;
+
+/** A process of an app with these declared schedules, not started. */
+function process(
+  world: World,
+  declared: Readonly<Record<string, ScheduleOptions>>,
+  options: HoldfastOptions = SHOP,
+) {
+  const member = student(world, { options });
+  for (const [name, rules] of Object.entries(declared))
+    member.holdfast.schedule(name, member.study, rules);
+  return member;
+}
+
+export function scheduleDeclaredSuite(test: WorldTest): void {
+  test("a start makes what is declared, and an equal declaration changes nothing at all", async ({
+    world,
+  }) => {
+    const first = process(world, { s: { ...HOURLY, input: { a: 1 } }, once: { at: at(MINUTE) } });
+    await first.holdfast.start();
+    expect(await first.holdfast.schedules.get("s")).toMatchObject({
+      source: "code",
+      app: "shop",
+      version: 1,
+      input: { a: 1 },
+    });
+    expect(heard(first, "schedule.declared")).toHaveLength(2);
+    await world.clock.advance(2 * MINUTE);
+    await world.clock.until(first.holdfast.schedules.pause("s", "by an operator", { by: "ada" }));
+    await first.holdfast.stop();
+    const before = (await stateOf(world)).revision;
+    // The time of `once` has passed meanwhile; that is no reason to refuse it.
+    const second = process(world, { s: { ...HOURLY, input: { a: 1 } }, once: { at: at(MINUTE) } });
+    await second.holdfast.start();
+    await world.clock.advance(MINUTE);
+    expect((await stateOf(world)).revision).toBe(before);
+    expect(await second.holdfast.schedules.get("s")).toMatchObject({ status: "paused", version: 1 });
+    expect(await second.holdfast.schedules.get("once")).toMatchObject({ status: "ended" });
+    expect(heard(second, "schedule.declared")).toEqual([]);
+    expect(await ledger(world, "once")).toEqual(["12:01 on_time"]);
+  });
+
+  test("during a rolling deploy the older definition does not come back, also after a crash", async ({
+    world,
+  }) => {
+    const old = process(world, { s: HOURLY });
+    await old.holdfast.start();
+    await world.clock.advance(SECOND);
+    const young = process(world, { s: DAILY });
+    await young.holdfast.start();
+    expect(await young.holdfast.schedules.get("s")).toMatchObject({ version: 2, cron: "0 3 * * *" });
+    old.clock.pause();
+    for (let crash = 0; crash < 3; crash += 1) {
+      await world.clock.advance(SECOND);
+      const restarted = process(world, { s: HOURLY });
+      await restarted.holdfast.start();
+      await world.clock.advance(2 * MINUTE);
+      expect(heard(restarted, "schedule.refused")).toMatchObject([{ schedule: "s" }]);
+      await world.clock.until(restarted.holdfast.stop());
+    }
+    const versions = await young.holdfast.schedules.versions("s");
+    expect(versions.map(({ cron }) => cron)).toEqual(["0 * * * *", "0 3 * * *"]);
+    expect((await young.holdfast.schedules.get("s"))?.status).toBe("active");
+  });
+
+  test("`plan` shows what a rollback would move, `apply` does it, and it stays", async ({ world }) => {
+    const old = process(world, { s: HOURLY });
+    await old.holdfast.start();
+    await world.clock.advance(SECOND);
+    const young = process(world, { s: DAILY });
+    await young.holdfast.start();
+    await world.clock.advance(SECOND);
+    const [planned] = await old.holdfast.schedules.plan();
+    expect(planned).toMatchObject({ schedule: "s", change: "older" });
+    expect(planned?.ticksBefore[0]).toEqual(new Date("2026-01-16T03:00:00Z"));
+    expect(planned?.ticksAfter[0]).toEqual(at(HOUR));
+    expect((await stateOf(world)).version).toBe(2);
+    await world.clock.until(old.holdfast.schedules.apply());
+    expect(await old.holdfast.schedules.get("s")).toMatchObject({ version: 3, cron: "0 * * * *" });
+    await world.clock.advance(SECOND);
+    const restarted = process(world, { s: DAILY });
+    await restarted.holdfast.start();
+    expect(heard(restarted, "schedule.refused")).toHaveLength(1);
+    expect((await stateOf(world)).version).toBe(3);
+  });
+
+  test("releases decide where both compare, whichever was seen first", async ({ world }) => {
+    const at2 = { ...SHOP, release: "1.10.0" };
+    await process(world, { s: DAILY }, at2).holdfast.start();
+    const older = process(world, { s: HOURLY }, { ...SHOP, release: "1.9.3" });
+    await older.holdfast.start();
+    expect(heard(older, "schedule.refused")).toHaveLength(1);
+    expect(await older.holdfast.schedules.get("s")).toMatchObject({ version: 1, release: "1.10.0" });
+    await process(world, { s: HOURLY }, { ...SHOP, release: "1.11.0-rc.1" }).holdfast.start();
+    expect(await older.holdfast.schedules.get("s")).toMatchObject({ version: 2, cron: "0 * * * *" });
+    await process(world, { s: { cron: "0 4 * * *" } }, { ...SHOP, release: "1.11.0" }).holdfast.start();
+    expect((await stateOf(world)).version).toBe(3);
+  });
+
+  test("another app on the same database is left alone, and so is a schedule that a call made", async ({
+    world,
+  }) => {
+    const shop = process(world, { s: HOURLY });
+    await shop.holdfast.start();
+    await shop.holdfast.schedules.upsert("called", { job: "study", ...HOURLY });
+    const bank = process(world, { s: DAILY, called: DAILY, own: DAILY }, { ...SHOP, app: "bank" });
+    await bank.holdfast.start();
+    await world.clock.until(shop.holdfast.stop());
+    await world.clock.advance(10 * MINUTE);
+    expect(await bank.holdfast.schedules.get("s")).toMatchObject({
+      app: "shop",
+      version: 1,
+      status: "active",
+      cron: "0 * * * *",
+    });
+    expect(await bank.holdfast.schedules.get("called")).toMatchObject({ source: "api", version: 1 });
+    expect(heard(bank, "schedule.refused").map(({ schedule }) => schedule)).toEqual(["s", "called"]);
+    expect(heard(bank, "schedule.vanished")).toEqual([]);
+    expect((await bank.holdfast.schedules.plan()).map(({ change }) => change)).toEqual([
+      "foreign",
+      "foreign",
+      "unchanged",
+    ]);
+  });
+
+  test("a process with the scheduler off makes nothing, but what it declares has not vanished", async ({
+    world,
+  }) => {
+    const worker = process(world, { s: HOURLY });
+    await worker.holdfast.start({ scheduler: false });
+    expect(await worker.holdfast.schedules.get("s")).toBeNull();
+    const scheduler = process(world, { s: HOURLY });
+    await scheduler.holdfast.start();
+    await world.clock.until(scheduler.holdfast.stop());
+    const other = process(world, { t: HOURLY });
+    await other.holdfast.start();
+    await world.clock.advance(5 * MINUTE);
+    expect(await other.holdfast.schedules.get("s")).toMatchObject({ status: "active" });
+    expect(heard(other, "schedule.vanished")).toEqual([]);
+  });
+
+  test("an edit by a call stays until the definition in code changes", async ({ world }) => {
+    const first = process(world, { s: HOURLY });
+    await first.holdfast.start();
+    await first.holdfast.schedules.upsert("s", { job: "study", cron: "30 * * * *" });
+    await world.clock.until(first.holdfast.stop());
+    const second = process(world, { s: HOURLY });
+    await second.holdfast.start();
+    expect(await second.holdfast.schedules.get("s")).toMatchObject({
+      cron: "30 * * * *",
+      source: "code",
+      version: 2,
+    });
+    await world.clock.advance(SECOND);
+    const third = process(world, { s: DAILY });
+    await third.holdfast.start();
+    expect(await third.holdfast.schedules.get("s")).toMatchObject({ cron: "0 3 * * *", version: 3 });
+  });
+
+  test("what vanished is reported and paused once nobody announces it, and resumed when declared again", async ({
+    world,
+  }) => {
+    const old = process(world, { s: HOURLY, t: HOURLY });
+    await old.holdfast.start();
+    const young = process(world, { t: HOURLY });
+    await young.holdfast.start();
+    await world.clock.advance(3 * MINUTE);
+    // The old process still declares it.
+    expect((await young.holdfast.schedules.get("s"))?.status).toBe("active");
+    await world.clock.until(old.holdfast.stop());
+    await world.clock.advance(2 * MINUTE);
+    expect(await young.holdfast.schedules.get("s")).toMatchObject({
+      status: "paused",
+      pausedBy: "holdfast",
+    });
+    expect(heard(young, "schedule.vanished")).toMatchObject([{ schedule: "s", isPaused: true }]);
+    expect((await young.holdfast.schedules.get("t"))?.status).toBe("active");
+    await process(world, { s: HOURLY, t: HOURLY }).holdfast.start();
+    expect(await young.holdfast.schedules.get("s")).toMatchObject({ status: "active", version: 1 });
+  });
+
+  test("one that vanished is resumed also when it comes back with another definition", async ({
+    world,
+  }) => {
+    const old = process(world, { s: HOURLY });
+    await old.holdfast.start();
+    await world.clock.until(old.holdfast.stop());
+    const without = process(world, {});
+    await without.holdfast.start();
+    expect((await without.holdfast.schedules.get("s"))?.status).toBe("paused");
+    await world.clock.advance(SECOND);
+    await process(world, { s: DAILY }).holdfast.start();
+    expect(await without.holdfast.schedules.get("s")).toMatchObject({
+      status: "active",
+      cron: "0 3 * * *",
+    });
+  });
+
+  test("without a name of the app what vanished is reported alone", async ({ world }) => {
+    const nameless = { poll: "10s" };
+    const old = process(world, { s: HOURLY }, nameless);
+    await old.holdfast.start();
+    await world.clock.until(old.holdfast.stop());
+    const young = process(world, {}, nameless);
+    await young.holdfast.start();
+    await world.clock.advance(5 * MINUTE);
+    expect((await young.holdfast.schedules.get("s"))?.status).toBe("active");
+    expect(heard(young, "schedule.vanished")).toEqual([
+      { event: "schedule.vanished", schedule: "s", isPaused: false },
+    ]);
+  });
+
+  test("a schedule declared after the start is there at once", async ({ world }) => {
+    const { holdfast, study, ran } = student(world);
+    await holdfast.start();
+    await world.clock.rest();
+    holdfast.schedule("late", study, { every: "5s" });
+    await world.clock.rest();
+    expect((await stateOf(world, "late")).nextAt).toBe(NOON + 5_000);
+    await world.clock.advance(6 * SECOND);
+    expect(ran).toEqual(["scheduled 12:00:05"]);
+  });
+
+  test("a start that fails while it reconciles is tried again by the next one", async ({ world }) => {
+    const { holdfast, faults } = process(world, { s: HOURLY });
+    faults.fail("createSchedule", "after");
+    await expect(holdfast.start()).rejects.toThrow();
+    await holdfast.start();
+    expect(await holdfast.schedules.get("s")).toMatchObject({ version: 1, status: "active" });
+  });
+}
