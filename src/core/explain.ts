@@ -86,7 +86,7 @@ export function explainOpen(facts: UnrecordedFacts, reason: "paused" | "broken")
 
 /** A tick whose time has come, and that nobody has recorded yet. */
 export function explainDue(facts: UnrecordedFacts): Words {
-  const { at, now, rule, standing, newest } = facts;
+  const { at, now, rule, newest } = facts;
   const time = timesOf(rule);
   const lateMs = now - at;
   const last = newest
@@ -187,7 +187,7 @@ export function explainUnknowable(facts: NoTickFacts): Words {
 
 /** An instant that is no tick: which rule says so, and which ticks are near. */
 export function explainNoTick(facts: NoTickFacts): Words {
-  const { rule, at, schedule, standing, isInPattern, excludedBy } = facts;
+  const { rule, at, schedule, standing, excludedBy } = facts;
   const time = timesOf(rule ?? { definition: null });
   const name = JSON.stringify(schedule);
   const touch = rule?.definition ? touchNear(rule.definition.when, at) : null;

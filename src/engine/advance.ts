@@ -63,8 +63,7 @@ export function advance(
   const opens = gateToOpen(definition.overlap, live.filter(isStored(state)));
   const after = live.map((run) => (run.id === opens ? { ...run, isGated: false } : run));
   const newest = evaluation?.runs.at(-1);
-  const isReplacing =
-    (state.isReplacing && !hasCancelled) || (evaluation?.cancels.length ?? 0) > 0;
+  const isReplacing = (state.isReplacing && !hasCancelled) || (evaluation?.cancels.length ?? 0) > 0;
   const change: ScheduleChange = {
     id: state.id,
     revision: state.revision,

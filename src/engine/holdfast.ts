@@ -250,6 +250,7 @@ export class Holdfast {
       holder,
       ports: this.#ports,
       compiled: this.#compiled,
+      refusals: new Map(),
       emit: this.#emit,
       listens: logs(this.#logger),
     };

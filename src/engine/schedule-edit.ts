@@ -3,7 +3,8 @@
 
 import { cronSchedule } from "../core/cron.js";
 import { describeTouch, dstTouches } from "../core/cron-dst.js";
-import { ScheduleNotFoundError } from "../core/errors.js";
+import { ConfigurationError, ScheduleNotFoundError } from "../core/errors.js";
+import { describeFailure } from "../core/failure.js";
 import type { ScheduleDefinition } from "../core/schedule.js";
 import type {
   EditKind,
@@ -15,7 +16,7 @@ import type {
 } from "../store/schedule-store.js";
 import type { Surroundings } from "./advance.js";
 import { closeBooks, nextAfter } from "./books.js";
-import { compile, tzdataOf } from "./compiled.js";
+import { type Compiled, compile, tzdataOf } from "./compiled.js";
 import type { Decision, Read } from "./desk.js";
 
 /** What a schedule is to be. */
@@ -164,7 +165,7 @@ export function resumeDecision(
   const { chance } = params.asker;
   const next = state.isEnded
     ? { nextAt: null, isEnded: true }
-    : nextAfter(compile(state), { cursorAt: progress.cursorAt, now, chance });
+    : nextAfter(readable(state), { cursorAt: progress.cursorAt, now, chance });
   return {
     answer: undefined,
     change: { ...books.change, standing: UNTROUBLED, progress: { ...progress, ...next } },
@@ -179,19 +180,39 @@ export function deleteDecision(
   const state = existing(read, params.name);
   const books = closeBooks(state, { ...params.asker, now: read.now, lastPolledAt: null });
   if (!books.isClosed) return { first: books.change };
-  const definition = JSON.parse(state.definition) as ScheduleDefinition;
-  const edit = editOf(
-    { ...state, definition, isForced: false },
-    { kind: "deleted", anchorAt: state.anchorAt, asker: params.asker },
-  );
+  // The definition stays as it is, readable or not; nothing is drawn from it any more.
+  const edit: ScheduleEdit = {
+    ...state,
+    kind: "deleted",
+    by: params.asker.by,
+    range: null,
+    afterFailure: null,
+    priority: null,
+    queue: null,
+    tags: [],
+    isForced: false,
+    isDeleted: true,
+  };
   return {
     answer: undefined,
     change: {
       ...books.change,
-      edit: { ...edit, isDeleted: true },
+      edit,
       progress: { ...books.change.progress, nextAt: null },
     },
   };
+}
+
+/** What cannot be read cannot be resumed, only replaced. */
+function readable(state: ScheduleState): Compiled {
+  try {
+    return compile(state);
+  } catch (error) {
+    const message =
+      `its definition cannot be read (${describeFailure(error).message}); ` +
+      "give it a new one with schedules.upsert(), or delete it";
+    throw new ConfigurationError([{ field: `schedule "${state.name}"`, message }]);
+  }
 }
 
 /** A deleted schedule is there no more for anybody who asks. */

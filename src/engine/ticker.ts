@@ -19,11 +19,16 @@ const CHUNK = 500;
 /** A pass is bounded; what is left is found by the next poll, which follows at once. */
 const ROUNDS_MAX = 20;
 
+/** A schedule that could not be written so often in a row is broken. */
+const REFUSALS_MAX = 3;
+
 export type TickerParams = {
   readonly store: Store;
   readonly ports: Ports;
   readonly holder: number | null;
   readonly compiled: CompiledSchedules;
+  /** How often the change of a schedule was refused in a row, by its number. */
+  readonly refusals: Map<number, number>;
   readonly emit: Emit;
   readonly listens: (name: EventName) => boolean;
 };
@@ -159,27 +164,39 @@ async function writeAll(
     const ids = new Set(
       await store.writeSchedules({ holder, changes: decided.map(({ change }) => change) }),
     );
+    if (params.refusals.size > 0) for (const id of ids) params.refusals.delete(id);
     return decided.filter(({ change }) => ids.has(change.id));
   } catch (error) {
     if (isAbsent(error)) throw error;
     const [only, ...others] = decided;
-    if (only && others.length === 0) return writeBroken(params, only, error);
+    if (only && others.length === 0) return writeRefused(params, only, error);
     const applied: Decided[] = [];
     for (const each of decided) applied.push(...(await writeAll(params, [each])));
     return applied;
   }
 }
 
-/** What cannot be written makes its schedule broken, and says why. */
-async function writeBroken(
-  { store, holder }: TickerParams,
+/**
+ * What cannot be written is tried again by the next pass, as the trouble may be the database's own.
+ * If it goes on, the schedule is broken; its due ticks stay due in the ledger, for whoever mends it.
+ */
+async function writeRefused(
+  { store, holder, refusals, emit }: TickerParams,
   { state, broken: isBroken }: Decided,
   error: unknown,
 ): Promise<readonly Decided[]> {
-  if (isBroken !== undefined) return [];
-  const broken = describeFailure(error).message;
+  const times = (refusals.get(state.id) ?? 0) + 1;
+  refusals.set(state.id, times);
+  const failure = describeFailure(error);
+  if (times < REFUSALS_MAX || isBroken !== undefined) {
+    emit("store.failed", { what: `schedule ${state.name}`, error: failure, retryInMs: 0 });
+    return [];
+  }
+  const broken = failure.message;
   const { now } = await store.scheduleStates({ names: [] });
-  const change = { ...breakUp(state, now, broken), ticks: [] };
+  const { cursorAt } = state;
+  const { progress, ...rest } = breakUp(state, now, broken);
+  const change = { ...rest, progress: { ...progress, cursorAt }, ticks: [] };
   const applied = await store.writeSchedules({ holder, changes: [change] });
   return applied.length > 0 ? [{ state, change, broken }] : [];
 }

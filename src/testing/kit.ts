@@ -97,6 +97,7 @@ export class TestKit<App = undefined> {
       ...(options.now === undefined ? {} : { startAt: instantMs(options.now, "now") }),
       ...(onTime ? { onTime: (nowMs) => onTime(new Date(nowMs)) } : {}),
       isWhole: true,
+      isSwift: true,
       patienceMs: durationMs(patience, "patience", { min: 1 }),
     });
     this.#setup = options.setup;

@@ -37,6 +37,20 @@ test("ticks that do not exist are noted too", async () => {
   );
 });
 
+test("what happens where the clocks change can be chosen", async () => {
+  const ticks = async (...flags: string[]) => {
+    const { stdout } = await terminal.holdfast(["next", ...flags, ...NEW_YORK, "--json"]);
+    return JSON.parse(stdout).ticks;
+  };
+  const spring = ["30 2 * * *", "--from", "2026-03-08T00:00:00Z", "--count", "1"];
+  expect(await ticks(...spring, "--dst-gap", "skip")).toEqual(["2026-03-09T06:30:00.000Z"]);
+  const autumn = ["30 1 * * *", "--from", "2026-11-01T00:00:00Z", "--count", "2"];
+  expect(await ticks(...autumn, "--dst-overlap", "both")).toEqual([
+    "2026-11-01T05:30:00.000Z",
+    "2026-11-01T06:30:00.000Z",
+  ]);
+});
+
 test("as JSON", async () => {
   const { code, stdout, stderr } = await terminal.holdfast([
     ...["next", "30 1 * * *", ...NEW_YORK, "--json"],

@@ -310,6 +310,18 @@ test("input may come from standard input", async () => {
   expect((await json("schedules", "show", "piped")).document.input).toEqual({ long: true });
 });
 
+test("a backfill that nobody works on says so once", async () => {
+  const range = ["--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T00:04:00Z"];
+  const session = terminal.begin(["schedules", "backfill", "minutely", ...range]);
+  await session.line(/^No progress for 10 s: no instance with the scheduler on seems to run\./);
+  session.child.kill("SIGINT");
+  const { code, stdout, stderr } = await session.ended;
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/^0 of 5 ticks: 0 runs made\nLeft at 0 of 5 ticks/);
+  expect(stderr.match(/No progress/g)).toHaveLength(1);
+  expect(await json("schedules", "backfill", "minutely", "--cancel")).toMatchObject({ code: 0 });
+});
+
 const MISTAKES: readonly [name: string, args: string[], message: RegExp][] = [
   ["no job", ["create", "x", "--every", "1h"], /required option '--job <name>' not specified/],
   ["no rhythm", ["create", "x", "--job", "report"], /^Say when it ticks: --cron "30 2 \* \* \*"/],

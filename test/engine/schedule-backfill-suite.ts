@@ -2,7 +2,16 @@
 
 import { expect } from "vitest";
 import { BackfillRunningError, ConfigurationError } from "../../src/core/errors.js";
-import { at, HOUR, ledger, MINUTE, runLines, runRecords, SECOND, student } from "./schedule-words.js";
+import {
+  at,
+  HOUR,
+  ledger,
+  MINUTE,
+  runLines,
+  runRecords,
+  SECOND,
+  student,
+} from "./schedule-words.js";
 import { Door, type World, type WorldTest } from "./world.js";
 
 const EVERY = { job: "study", cron: "*/10 * * * *" } as const;
@@ -88,7 +97,12 @@ export function scheduleBackfillSuite(test: WorldTest): void {
     world,
   }) => {
     const { holdfast, ran } = student(world, { run: () => pause(world, 4_000) });
-    await holdfast.schedules.upsert("s", { job: "study", every: "10s", missed: "skip", grace: "1s" });
+    await holdfast.schedules.upsert("s", {
+      job: "study",
+      every: "10s",
+      missed: "skip",
+      grace: "1s",
+    });
     await world.clock.advance(2 * MINUTE - SECOND);
     await holdfast.start({ worker: { concurrency: 5 } });
     await world.clock.until(holdfast.schedules.backfill("s", { from: at(1), to: at(50_000) }));
@@ -103,7 +117,9 @@ export function scheduleBackfillSuite(test: WorldTest): void {
     for (const one of spans)
       for (const other of spans)
         if (one !== other && (one.startedAt as number) < (other.startedAt as number))
-          expect(other.startedAt).toBeGreaterThanOrEqual(one.finishedAt ?? Number.POSITIVE_INFINITY);
+          expect(other.startedAt).toBeGreaterThanOrEqual(
+            one.finishedAt ?? Number.POSITIVE_INFINITY,
+          );
   });
 
   test("a cancelled backfill makes no more runs, and the one it has made goes on", async ({

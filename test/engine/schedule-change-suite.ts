@@ -100,7 +100,11 @@ export function scheduleChangeSuite(test: WorldTest): void {
     const { schedules } = student(world).holdfast;
     await schedules.upsert("s", { ...MINUTELY, missed: "all" }, { by: "ada" });
     await world.clock.advance(3 * MINUTE + 40 * SECOND);
-    const edited = await schedules.upsert("s", { job: "study", cron: "*/2 * * * *" }, { by: "bob" });
+    const edited = await schedules.upsert(
+      "s",
+      { job: "study", cron: "*/2 * * * *" },
+      { by: "bob" },
+    );
     expect(edited.schedule).toMatchObject({ version: 2, nextAt: at(4 * MINUTE) });
     const old = await tickRecords(world);
     expect(old.map(({ version, reason }) => `${version} ${reason}`)).toEqual([
@@ -160,7 +164,9 @@ export function scheduleChangeSuite(test: WorldTest): void {
     expect((await stateOf(world)).nextAt).toBe(NOON + HOUR);
   });
 
-  test("an edit of a paused schedule leaves it paused, and closes its stretch", async ({ world }) => {
+  test("an edit of a paused schedule leaves it paused, and closes its stretch", async ({
+    world,
+  }) => {
     const { schedules } = student(world).holdfast;
     await schedules.upsert("s", MINUTELY);
     await schedules.pause("s", "why", { by: "ada" });
@@ -201,7 +207,9 @@ export function scheduleChangeSuite(test: WorldTest): void {
     expect(kinds).toEqual(["created", "deleted", "recreated", "deleted", "recreated"]);
   });
 
-  test("what is wrong is refused with its field, and nothing is half-created", async ({ world }) => {
+  test("what is wrong is refused with its field, and nothing is half-created", async ({
+    world,
+  }) => {
     const { schedules } = student(world).holdfast;
     const wrong: readonly [object, string][] = [
       [{ cron: "61 * * * *" }, "cron"],

@@ -45,7 +45,10 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
     await second.holdfast.start();
     await world.clock.advance(MINUTE);
     expect((await stateOf(world)).revision).toBe(before);
-    expect(await second.holdfast.schedules.get("s")).toMatchObject({ status: "paused", version: 1 });
+    expect(await second.holdfast.schedules.get("s")).toMatchObject({
+      status: "paused",
+      version: 1,
+    });
     expect(await second.holdfast.schedules.get("once")).toMatchObject({ status: "ended" });
     expect(heard(second, "schedule.declared")).toEqual([]);
     expect(await ledger(world, "once")).toEqual(["12:01 on_time"]);
@@ -59,7 +62,10 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
     await world.clock.advance(SECOND);
     const young = process(world, { s: DAILY });
     await young.holdfast.start();
-    expect(await young.holdfast.schedules.get("s")).toMatchObject({ version: 2, cron: "0 3 * * *" });
+    expect(await young.holdfast.schedules.get("s")).toMatchObject({
+      version: 2,
+      cron: "0 3 * * *",
+    });
     old.clock.pause();
     for (let crash = 0; crash < 3; crash += 1) {
       await world.clock.advance(SECOND);
@@ -74,7 +80,9 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
     expect((await young.holdfast.schedules.get("s"))?.status).toBe("active");
   });
 
-  test("`plan` shows what a rollback would move, `apply` does it, and it stays", async ({ world }) => {
+  test("`plan` shows what a rollback would move, `apply` does it, and it stays", async ({
+    world,
+  }) => {
     const old = process(world, { s: HOURLY });
     await old.holdfast.start();
     await world.clock.advance(SECOND);
@@ -101,10 +109,20 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
     const older = process(world, { s: HOURLY }, { ...SHOP, release: "1.9.3" });
     await older.holdfast.start();
     expect(heard(older, "schedule.refused")).toHaveLength(1);
-    expect(await older.holdfast.schedules.get("s")).toMatchObject({ version: 1, release: "1.10.0" });
+    expect(await older.holdfast.schedules.get("s")).toMatchObject({
+      version: 1,
+      release: "1.10.0",
+    });
     await process(world, { s: HOURLY }, { ...SHOP, release: "1.11.0-rc.1" }).holdfast.start();
-    expect(await older.holdfast.schedules.get("s")).toMatchObject({ version: 2, cron: "0 * * * *" });
-    await process(world, { s: { cron: "0 4 * * *" } }, { ...SHOP, release: "1.11.0" }).holdfast.start();
+    expect(await older.holdfast.schedules.get("s")).toMatchObject({
+      version: 2,
+      cron: "0 * * * *",
+    });
+    await process(
+      world,
+      { s: { cron: "0 4 * * *" } },
+      { ...SHOP, release: "1.11.0" },
+    ).holdfast.start();
     expect((await stateOf(world)).version).toBe(3);
   });
 
@@ -124,8 +142,14 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
       status: "active",
       cron: "0 * * * *",
     });
-    expect(await bank.holdfast.schedules.get("called")).toMatchObject({ source: "api", version: 1 });
-    expect(heard(bank, "schedule.refused").map(({ schedule }) => schedule)).toEqual(["s", "called"]);
+    expect(await bank.holdfast.schedules.get("called")).toMatchObject({
+      source: "api",
+      version: 1,
+    });
+    expect(heard(bank, "schedule.refused").map(({ schedule }) => schedule)).toEqual([
+      "s",
+      "called",
+    ]);
     expect(heard(bank, "schedule.vanished")).toEqual([]);
     expect((await bank.holdfast.schedules.plan()).map(({ change }) => change)).toEqual([
       "foreign",
@@ -165,7 +189,10 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
     await world.clock.advance(SECOND);
     const third = process(world, { s: DAILY });
     await third.holdfast.start();
-    expect(await third.holdfast.schedules.get("s")).toMatchObject({ cron: "0 3 * * *", version: 3 });
+    expect(await third.holdfast.schedules.get("s")).toMatchObject({
+      cron: "0 3 * * *",
+      version: 3,
+    });
   });
 
   test("what vanished is reported and paused once nobody announces it, and resumed when declared again", async ({
@@ -232,7 +259,9 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
     expect(ran).toEqual(["scheduled 12:00:05"]);
   });
 
-  test("a start that fails while it reconciles is tried again by the next one", async ({ world }) => {
+  test("a start that fails while it reconciles is tried again by the next one", async ({
+    world,
+  }) => {
     const { holdfast, faults } = process(world, { s: HOURLY });
     faults.fail("createSchedule", "after");
     await expect(holdfast.start()).rejects.toThrow();

@@ -93,11 +93,7 @@ export function scheduleFailureSuite(test: WorldTest): void {
     const resumed = await world.clock.until(holdfast.schedules.resume("s"));
     expect(resumed).toMatchObject({ status: "active", nextAt: at(30_000), brokenError: null });
     await world.clock.advance(10 * SECOND);
-    expect(await ledger(world)).toEqual([
-      "12:00:10 broken",
-      "12:00:20 broken",
-      "12:00:30 on_time",
-    ]);
+    expect(await ledger(world)).toEqual(["12:00:10 broken", "12:00:20 broken", "12:00:30 on_time"]);
   });
 
   test("a definition that cannot be evaluated breaks its own schedule alone, and an edit mends it", async ({

@@ -66,11 +66,15 @@ export function scheduleOverlapSuite(test: WorldTest): void {
       "12:00:50 queue_full",
       "12:01 queue_full",
     ]);
-    expect(ran.slice(0, 3)).toEqual(["12:00:10", "12:00:20", "12:00:40"].map((t) => `scheduled ${t}`));
+    expect(ran.slice(0, 3)).toEqual(
+      ["12:00:10", "12:00:20", "12:00:40"].map((t) => `scheduled ${t}`),
+    );
     expect(alive.most).toBe(1);
   });
 
-  test("a run that waits begins when the one before it ends, not a poll later", async ({ world }) => {
+  test("a run that waits begins when the one before it ends, not a poll later", async ({
+    world,
+  }) => {
     const { holdfast, upsert } = busy(world, 13_300);
     await holdfast.start();
     await upsert("queue");
@@ -281,10 +285,7 @@ export function scheduleOverlapSuite(test: WorldTest): void {
     await world.clock.advance(6 * SECOND);
     await member.holdfast.schedules.trigger("s");
     await world.clock.advance(40 * SECOND);
-    expect(await runLines(world)).toEqual([
-      "scheduled 12:00:05 cancelled",
-      "manual - running",
-    ]);
+    expect(await runLines(world)).toEqual(["scheduled 12:00:05 cancelled", "manual - running"]);
     expect((await stateOf(world)).isReplacing).toBe(false);
   });
 }

@@ -7,11 +7,19 @@ import { expect, test } from "vitest";
 import type { ScheduleDefinition } from "../../src/core/schedule.js";
 import { makeWhen } from "../../src/core/when.js";
 import type { ScheduleVersion, TickRecord } from "../../src/store/schedule-store.js";
-import { HOUR, MINUTE, runRecords, SECOND, type Student, student, tickRecords } from "./schedule-words.js";
+import {
+  HOUR,
+  MINUTE,
+  runRecords,
+  SECOND,
+  type Student,
+  student,
+  tickRecords,
+} from "./schedule-words.js";
 import { type EnginePlace, World } from "./world.js";
 
 const SEED = 20_260_115;
-const RUNS = 30;
+const RUNS = 25;
 
 const rhythm = fc.oneof(
   fc.record({
@@ -48,7 +56,10 @@ const eventOf = (edits: fc.Arbitrary<object>) =>
     fc.record({ kind: fc.constant("wait" as const), minutes }),
     fc.record({ kind: fc.constant("outage" as const), minutes }),
     fc.record({ kind: fc.constantFrom("kill" as const, "stop" as const), minutes }),
-    fc.record({ kind: fc.constant("nobody" as const), minutes: fc.integer({ min: 1, max: 3_000 }) }),
+    fc.record({
+      kind: fc.constant("nobody" as const),
+      minutes: fc.integer({ min: 1, max: 3_000 }),
+    }),
     fc.record({ kind: fc.constant("jump" as const), minutes }),
     fc.record({ kind: fc.constant("lose" as const), fault: fc.constantFrom("before", "after") }),
     fc.record({ kind: fc.constantFrom("pause" as const, "resume" as const, "trigger" as const) }),
@@ -203,7 +214,8 @@ async function checkDrawn(world: World, { members }: Story): Promise<void> {
   for (const { faults } of members) {
     for (const verb of ["dueSchedules", "scheduleStates"] as const)
       for (const { answer } of faults.of(verb))
-        for (const { revision, nextAt } of answer?.schedules ?? []) storedNext.set(revision, nextAt);
+        for (const { revision, nextAt } of answer?.schedules ?? [])
+          storedNext.set(revision, nextAt);
     for (const { params, answer } of faults.of("writeSchedules")) {
       for (const { id, revision, ticks } of params.changes) {
         if (!answer?.includes(id) || ticks.length === 0) continue;
@@ -221,7 +233,7 @@ export function schedulePropertySuite(makePlace: () => Promise<EnginePlace>): vo
   const settings = { seed: SEED, numRuns: RUNS, endOnFailure: true };
 
   test("between two edits the ledger holds the ticks of the definition, each once", async () => {
-    const events = fc.array(eventOf(rules), { minLength: 4, maxLength: 14 });
+    const events = fc.array(eventOf(rules), { minLength: 4, maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(rules, events, (first, story) =>
         tell(makePlace, first, story as Event[], checkLedger),
@@ -231,12 +243,12 @@ export function schedulePropertySuite(makePlace: () => Promise<EnginePlace>): vo
   }, 90_000);
 
   test("each tick of a drawn interval is the next one that was stored before it", async () => {
-    const events = fc.array(eventOf(ranges), { minLength: 4, maxLength: 14 });
+    const events = fc.array(eventOf(ranges), { minLength: 4, maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(ranges, events, (first, story) =>
         tell(makePlace, first, story as Event[], checkDrawn),
       ),
-      { ...settings, numRuns: 15 },
+      { ...settings, numRuns: 8 },
     );
   }, 90_000);
 }

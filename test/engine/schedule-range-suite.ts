@@ -128,7 +128,9 @@ export function scheduleRangeSuite(test: WorldTest): void {
     expect(await runRecords(world, "skip")).toEqual([]);
     // From an old tick the next one would be due at once.
     for (const name of ["s", "skip", "old"])
-      expect((await stateOf(world, name)).nextAt).toBeGreaterThanOrEqual(world.now() + MINUTE - SECOND);
+      expect((await stateOf(world, name)).nextAt).toBeGreaterThanOrEqual(
+        world.now() + MINUTE - SECOND,
+      );
   });
 
   test("resume and edit draw a new interval from now", async ({ world }) => {
@@ -149,7 +151,11 @@ export function scheduleRangeSuite(test: WorldTest): void {
 
   test("a drawn tick that an exclusion covers moves to its end", async ({ world }) => {
     const { holdfast, ran } = student(world);
-    await holdfast.schedules.upsert("s", { job: "study", every: "1h..1h", exclude: ["2026-01-15"] });
+    await holdfast.schedules.upsert("s", {
+      job: "study",
+      every: "1h..1h",
+      exclude: ["2026-01-15"],
+    });
     await world.clock.advance(12 * HOUR - SECOND);
     await holdfast.start();
     await world.clock.advance(SECOND / 2);

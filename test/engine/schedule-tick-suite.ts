@@ -54,7 +54,11 @@ export function scheduleTickSuite(test: WorldTest): void {
   }) => {
     const { holdfast, ran } = student(world);
     await holdfast.start();
-    await student(world).holdfast.schedules.upsert("s", { job: "study", every: "5s", until: at(5_000) });
+    await student(world).holdfast.schedules.upsert("s", {
+      job: "study",
+      every: "5s",
+      until: at(5_000),
+    });
     await world.clock.advance(7_000);
     expect(ran).toEqual(["scheduled 12:00:05"]);
     const [tick] = (await holdfast.schedules.ticks("s")).ticks;

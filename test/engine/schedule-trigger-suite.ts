@@ -101,7 +101,9 @@ export function scheduleTriggerSuite(test: WorldTest): void {
     expect(await runLines(world, "queue")).toEqual(["manual - completed", "manual - completed"]);
   });
 
-  test("under `replace` a trigger waits for a test run instead of cancelling it", async ({ world }) => {
+  test("under `replace` a trigger waits for a test run instead of cancelling it", async ({
+    world,
+  }) => {
     const { holdfast, door } = held(world);
     await holdfast.start();
     await holdfast.schedules.upsert("s", { ...HOURLY, overlap: "replace" });
@@ -200,7 +202,9 @@ export function scheduleTriggerSuite(test: WorldTest): void {
     expect(skipped).toMatchObject({ skipped: true, reason: "locked" });
     door.open();
     await world.clock.advance(SECOND);
-    const asked = [holdfast, other].map((each) => each.schedules.trigger("s", { deliveryId: "d2" }));
+    const asked = [holdfast, other].map((each) =>
+      each.schedules.trigger("s", { deliveryId: "d2" }),
+    );
     const [one, two] = await world.clock.until(Promise.all(asked));
     expect(one?.runId).toBeDefined();
     expect(two).toEqual(one);
@@ -233,9 +237,7 @@ export function scheduleTriggerSuite(test: WorldTest): void {
       await holdfast.start();
       await world.clock.advance(SECOND);
       expect(await runLines(world)).toEqual(
-        ifDue
-          ? ["scheduled 13:00 completed"]
-          : ["manual - completed", "scheduled 13:00 completed"],
+        ifDue ? ["scheduled 13:00 completed"] : ["manual - completed", "scheduled 13:00 completed"],
       );
     });
   }

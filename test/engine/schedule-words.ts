@@ -50,7 +50,13 @@ export function timeText(at: Date | number | null): string {
   if (at === null) return "-";
   const text = new Date(at).toISOString();
   const day = text.startsWith("2026-01-15") ? "" : `${text.slice(5, 10)} `;
-  return day + text.slice(11, 23).replace(/\.000$/, "").replace(/:00$/, "");
+  return (
+    day +
+    text
+      .slice(11, 23)
+      .replace(/\.000$/, "")
+      .replace(/:00$/, "")
+  );
 }
 
 /** The ledger of a schedule, oldest first: `12:01 on_time`, `12:02..12:05 nobody ×4`. */

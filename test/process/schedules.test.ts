@@ -51,7 +51,12 @@ onBothDatabases((test) => {
       const offMs = Number(worker.heard("ready")[0]?.clock) - Date.now();
       expect(Math.abs(offMs - skewMs(at))).toBeLessThan(45_000);
     }
-    const expected = await upsertOnGrid(crew);
+    const grid = await upsertOnGrid(crew);
+    const observer = crew.observer();
+    const isOver = async () =>
+      (await observer.schedules.list({ status: "active" })).schedules.length === 0;
+    await until("no tick is left", isOver, { withinMs: 60_000, everyMs: 100 });
+    const expected = await ticksOnGrid(observer, grid);
     await stopOnceStarted(crew, expected.length);
     await expectOneRunEach(crew, expected);
   });
@@ -125,7 +130,7 @@ async function upsertDistinct(crew: Crew, count: number): Promise<Expected[]> {
  * Over 15 seconds one schedule of every second, 50 with the same tick every third one, and at the end
  * one time from each worker, which by half of their clocks is in the past or far ahead.
  */
-async function upsertOnGrid(crew: Crew): Promise<Expected[]> {
+async function upsertOnGrid(crew: Crew): Promise<Grid> {
   const from = Date.now() + 1_000;
   const endAt = from + 15_000;
   const every = (seconds: number) => ({
@@ -143,16 +148,24 @@ async function upsertOnGrid(crew: Crew): Promise<Expected[]> {
   }
   for (const [number, worker] of crew.workers.entries())
     await worker.says("upserted", { count: number === 0 ? 3 : 2 });
-  // What was due before a schedule was made is none of its ticks.
-  const { schedules } = await crew.observer().schedules.list({ limit: 1_000 });
-  expect(schedules).toHaveLength(1 + many.length + PROCESSES);
-  return schedules.flatMap(({ name, createdAt, every }) => {
-    const stepMs = every === null ? 15_000 : Number.parseInt(every, 10) * 1_000;
-    const ticks = Array.from({ length: 16 }, (_, number) => endAt - number * stepMs);
-    return ticks
-      .filter((at) => at >= from && at > Number(createdAt))
-      .filter((at) => every !== null || at === endAt)
-      .map((at) => ({ schedule: name, at }));
+  return { from, endAt };
+}
+
+type Grid = { readonly from: number; readonly endAt: number };
+
+/** From its creation on, every schedule has every tick of its grid. */
+async function ticksOnGrid(observer: Holdfast, { from, endAt }: Grid): Promise<Expected[]> {
+  const { schedules } = await observer.schedules.list({ limit: 1_000 });
+  expect(schedules).toHaveLength(1 + 50 + PROCESSES);
+  const recorded = await allTicks(observer);
+  return schedules.flatMap(({ name: schedule, createdAt, every }) => {
+    // One that fell between the decision to make the schedule and its row counts already.
+    const firstAt = recorded.find((tick) => tick.schedule === schedule)?.at ?? createdAt;
+    const sinceAt = Math.min(Number(firstAt), Number(createdAt) + 1);
+    const stepMs = every === null ? endAt : Number.parseInt(every, 10) * 1_000;
+    const count = Math.floor((endAt - from) / stepMs) + 1;
+    const ticks = Array.from({ length: count }, (_, number) => endAt - number * stepMs);
+    return ticks.filter((at) => at >= sinceAt).map((at) => ({ schedule, at }));
   });
 }
 

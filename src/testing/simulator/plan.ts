@@ -100,7 +100,7 @@ export function makePlan(seed: number): Plan {
     seed,
     setting,
     placeCount,
-    pollMs: draw.logarithmic(1_000, 60_000),
+    pollMs: draw.whole(1_000, 60_000),
     concurrency: draw.whole(2, 10),
     chaosMs,
     latency: { chance: draw.pick([0, 0.02, 0.1, 0.25]), maxMs: draw.logarithmic(2, 200) },

@@ -214,7 +214,8 @@ export class ScheduleHistory {
     }
     if (when.kind === "range") return;
     const range = { anchorAt: before.anchorAt, after: before.cursorAt, until: cursorAt };
-    const expected = oracleTicks(when, range);
+    // A deleted schedule has none, whatever its cursor says when it is made again.
+    const expected = before.deletedAt === null ? oracleTicks(when, range) : [];
     const covered = new Set<number>();
     for (const { at, lastAt, count } of entries) {
       const inside = expected.filter((tick) => tick >= at && tick <= lastAt);

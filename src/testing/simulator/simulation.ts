@@ -66,7 +66,7 @@ export class Simulation {
   #operationCount = 0;
   #callCount = 0;
   #commitCount = 0;
-  #isQuiet = false;
+  #survivor: SimulatedProcess | undefined;
   readonly #startedMs: number;
 
   constructor({ plan, isTold, tamper }: SimulationParams) {
@@ -195,8 +195,11 @@ export class Simulation {
   #replaceLater(process: SimulatedProcess): void {
     const { restartMs } = this.#plan;
     this.#base.timer(restartMs, () => {
-      const isReplaced = this.#places[process.place] !== process;
-      if (!this.#isQuiet && !isReplaced) this.#startPlace(process.place);
+      if (this.#places[process.place] !== process) return;
+      // In the quiet one place is left, and its process knows every job.
+      if (this.#survivor === undefined) this.#startPlace(process.place);
+      else if (this.#survivor === process)
+        this.#survivor = this.#startPlace(process.place, this.#plan.jobs);
     });
   }
 
@@ -397,9 +400,9 @@ export class Simulation {
   // ── quiet ──────────────────────────────────────────────────────────────────────────────────────
 
   async #quieten(): Promise<void> {
-    this.#isQuiet = true;
     this.#downUntilMs = 0;
-    const survivor = this.#survivor();
+    const survivor = this.#chooseSurvivor();
+    this.#survivor = survivor;
     for (const process of this.#places)
       if (process && process !== survivor && !process.isDead) process.die();
     this.#chronicle.tell(() => `From here on nothing goes wrong; ${survivor.label} is left.`);
@@ -411,7 +414,7 @@ export class Simulation {
     const begun = new Set(left());
     await this.#base.advance(2_000);
     for (const queue of ["side", "default"])
-      void survivor.store.pauseQueue({ queue, isPaused: false });
+      void this.#survivor.store.pauseQueue({ queue, isPaused: false });
     const deadline = this.#elapsedMs() + QUIET_MAX_MS;
     while (this.#elapsedMs() < deadline && left().some((id) => begun.has(id)))
       await this.#base.advance(QUIET_STEP_MS);
@@ -428,7 +431,7 @@ export class Simulation {
   }
 
   /** A process that has lived through it, or a fresh one. */
-  #survivor(): SimulatedProcess {
+  #chooseSurvivor(): SimulatedProcess {
     const { seed, oldPlace, jobs } = this.#plan;
     const chance = new SeededChance(mix(seed, "survivor")).next();
     const fits = ({ place, isStarted, isStopping, clock }: SimulatedProcess) =>
