@@ -89,6 +89,13 @@ export const contestants = [
     packageName: "cron-parser",
     settings: "its best: see the file",
   },
+  {
+    name: "testing-kit",
+    engine: "none",
+    file: "contestants/testing-kit.mjs",
+    packageName: "holdfast",
+    settings: "defaults",
+  },
 ];
 
 /** @param {string} name */

@@ -33,6 +33,7 @@ const FULL = {
   pickups: 300,
   warm: 5000,
   tickMs: 400,
+  testDays: 365,
 };
 const QUICK = {
   rounds: 3,
@@ -46,6 +47,7 @@ const QUICK = {
   pickups: 60,
   warm: 2000,
   tickMs: 100,
+  testDays: 30,
 };
 
 const options = readOptions();

@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 
 const SMOKE = `
 import { Holdfast } from "holdfast";
+import { createTestHoldfast } from "holdfast/testing";
 
 const holdfast = new Holdfast({ database: "sqlite:smoke.db" });
 const double = holdfast.job("double", {
@@ -23,6 +24,16 @@ const run = await holdfast.runs.get(id);
 await holdfast.stop();
 const answer = run?.result as { n: number } | undefined;
 if (run?.status !== "completed" || answer?.n !== 42) throw new Error(JSON.stringify(run));
+
+const kit = await createTestHoldfast({
+  setup(test) {
+    test.schedule("daily", test.job("nothing", { run: async () => null }), { cron: "@daily" });
+  },
+});
+await kit.start();
+await kit.advance("3d");
+if ((await kit.ranAt("daily")).length !== 3) throw new Error(JSON.stringify(await kit.runs()));
+await kit.close();
 `;
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
@@ -43,6 +54,8 @@ try {
     "dist/index.js",
     "dist/index.d.ts",
     "dist/cli/main.js",
+    "dist/testing/index.js",
+    "dist/testing/index.d.ts",
     "LICENSE",
     "README.md",
   ]) {

@@ -39,6 +39,16 @@ test("every command and option of the help pages is in docs/reference/cli.md", (
   expect(missing).toEqual([]);
 });
 
+test("every program that a document shows is the file that it names", () => {
+  const shown = PAGES.flatMap((page) =>
+    [...read(page).matchAll(/^<!-- file: (\S+) -->\n```\w+\n(.*?)^```$/gms)].map(
+      ([, file = "", text]) => ({ page, file, isSame: text === read(file) }),
+    ),
+  );
+  expect(shown.length).toBeGreaterThan(3);
+  expect(shown.filter(({ isSame }) => !isSame)).toEqual([]);
+});
+
 test("every link between the documents leads somewhere", () => {
   const broken = PAGES.flatMap((page) =>
     [...read(page).matchAll(/\]\((?!https?:|#)([^)#]+)/g)]

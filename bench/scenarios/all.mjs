@@ -6,6 +6,7 @@ import { enqueueScenarios, sqliteEnqueueScenarios } from "./enqueue.mjs";
 import { nextTickScenarios } from "./next-ticks.mjs";
 import { pickup } from "./pickup.mjs";
 import { takeover } from "./takeover.mjs";
+import { testingYear } from "./testing-year.mjs";
 
 export const scenarios = [
   ...enqueueScenarios,
@@ -16,4 +17,5 @@ export const scenarios = [
   ...sqliteEnqueueScenarios,
   ...sqliteDrainScenarios,
   ...nextTickScenarios,
+  testingYear,
 ];

@@ -39,11 +39,14 @@ const UNSEEN = {
   fromMs: Date.UTC(2026, 10, 15),
 };
 
+const isCron = ({ name }) => name !== "testing-kit";
+
 function tickScenario({ name, title, zones }) {
   return {
     name,
     title,
     engines: ["none"],
+    isFor: isCron,
     unit: "ticks/s",
     primary: "perSecond",
     async measure({ contestant, sizes }) {
@@ -85,6 +88,7 @@ export const nextTickScenarios = [
     name: "next-ticks-first",
     title: `parsing and first tick in a zone not seen before, median of ${UNSEEN.zones.length} zones; cold = the first of its process`,
     engines: ["none"],
+    isFor: isCron,
     unit: "ms",
     primary: "p50",
     isLowerBetter: true,

@@ -15,6 +15,7 @@ import {
   type Declaration,
   findVanished,
   isUpToDate,
+  isVanished,
   judge,
   type PlannedChange,
   pauseVanished,
@@ -23,7 +24,7 @@ import {
   wantedOf,
 } from "./declared.js";
 import { Desk } from "./desk.js";
-import type { Asker } from "./schedule-edit.js";
+import { type Asker, anchorAfter } from "./schedule-edit.js";
 import { calendarsOf, previewOf } from "./schedules.js";
 
 export type DeclarationsParams = {
@@ -109,12 +110,14 @@ export class Declarations {
         now: state ? null : now,
         isForced: true,
       });
-      const change = await judge({ state, now }, wanted, context);
+      const judged = await judge({ state, now }, wanted, context);
+      const change = judged === "unchanged" && state && isVanished(state) ? "edited" : judged;
       const isThere = state !== null && state.deletedAt === null;
       const before = isThere ? ticksOf(state, now) : [];
       const isKept = change === "unchanged" || change === "foreign";
       const definition = JSON.stringify(wanted.definition);
-      const after = isKept ? before : ticksOf({ definition, anchorAt: now }, now);
+      const anchorAt = isThere ? anchorAfter(state, wanted.definition, now) : now;
+      const after = isKept ? before : ticksOf({ definition, anchorAt }, now);
       planned.push({ schedule: declared.name, change, ticksBefore: before, ticksAfter: after });
     }
     for (const { name } of await this.#vanished(store)) {

@@ -5,11 +5,12 @@
 import { createHash } from "node:crypto";
 import type { CalendarRules } from "../core/calendar.js";
 import { canonicalJson } from "../core/json.js";
-import { isNewerDefinition } from "../core/release.js";
+import { compareReleases, isNewerDefinition } from "../core/release.js";
 import { readSchedule, type ScheduleOptions } from "../core/schedule.js";
-import type { ScheduleState } from "../store/schedule-store.js";
+import type { ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
+import { progressOf } from "./advance.js";
 import type { Desk, Read } from "./desk.js";
 import {
   type Asker,
@@ -72,8 +73,11 @@ export async function reconcile(
     const verdict = await judge(read, wanted, params);
     if (verdict === "foreign") return { answer: verdict };
     if (verdict === "older" && !isForced) return { answer: verdict };
-    if (!state || state.deletedAt !== null || !isVanished(state))
-      return verdict === "unchanged" ? { answer: verdict } : upsertDecision(read, wanted, asker);
+    if (!state || state.deletedAt !== null || !isVanished(state)) {
+      return verdict === "unchanged" && state
+        ? { answer: verdict, ...releaseRaised(state, params.release) }
+        : upsertDecision(read, { ...wanted, release: newestRelease(state, params.release) }, asker);
+    }
     // It is declared again: it goes on, and then becomes what it is to be.
     const resumed = resumeDecision(read, { name, asker });
     if (verdict !== "unchanged" && "change" in resumed && resumed.change)
@@ -91,10 +95,27 @@ export function isUpToDate(
   if (!state || state.deletedAt !== null || params.isForced) return false;
   const isOurs = state.source === "code" && state.app === params.app;
   if (!isOurs || isVanished(state)) return false;
+  if (newestRelease(state, params.release) !== state.release) return false;
   return wantedOf(declaration, { ...params, now: null }).codeHash === state.codeHash;
 }
 
-function isVanished({ pausedAt, pausedBy }: ScheduleState): boolean {
+/** The newest release that ever declared it: after a rollback the newer one has lost, not won. */
+function newestRelease(state: ScheduleState | null, release: string | null): string | null {
+  const stored = state?.source === "code" ? state.release : null;
+  if (release === null || stored === null) return release ?? stored;
+  const order = compareReleases(release, stored);
+  return order === null || order >= 0 ? release : stored;
+}
+
+function releaseRaised(state: ScheduleState, release: string | null): { change?: ScheduleChange } {
+  const newest = newestRelease(state, release);
+  if (newest === null || newest === state.release) return {};
+  const { id, revision } = state;
+  const progress = progressOf(state);
+  return { change: { id, revision, ticks: [], runs: [], progress, release: newest } };
+}
+
+export function isVanished({ pausedAt, pausedBy }: ScheduleState): boolean {
   return pausedAt !== null && pausedBy === VANISHED_BY;
 }
 

@@ -390,10 +390,9 @@ export class Holdfast {
     const known = await store.announcedJobs();
     const found = known.find((job) => job.name === name);
     if (!found)
-      throw new UnknownJobError(
-        name,
-        known.map((job) => job.name),
-      );
+      throw new UnknownJobError(name, [
+        ...new Set([...this.#definitions.keys(), ...known.map((job) => job.name)]),
+      ]);
     return { ...found, schema: undefined, upcast: undefined };
   }
 

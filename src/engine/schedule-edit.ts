@@ -80,9 +80,7 @@ export function upsertDecision(
   const books = closeBooks(state, { ...asker, now, lastPolledAt: null });
   if (!books.isClosed) return { first: books.change };
   const { change } = books;
-  // A new rhythm begins now; otherwise the grid stays where it was.
-  const isSameWhen = isSame || sameWhen(state.definition, wanted.definition);
-  const anchorAt = isSameWhen && state.deletedAt === null ? state.anchorAt : now;
+  const anchorAt = anchorAfter(state, wanted.definition, now);
   const edit = editOf(wanted, {
     kind: state.deletedAt === null ? "edited" : "recreated",
     anchorAt,
@@ -249,6 +247,11 @@ function editOf(
     isForced: wanted.isForced,
     isDeleted: false,
   };
+}
+
+/** A new rhythm begins now; otherwise the grid stays where it was. */
+export function anchorAfter(state: ScheduleState, wanted: ScheduleDefinition, now: number): number {
+  return state.deletedAt === null && sameWhen(state.definition, wanted) ? state.anchorAt : now;
 }
 
 function sameWhen(stored: string, wanted: ScheduleDefinition): boolean {

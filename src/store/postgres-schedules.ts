@@ -100,7 +100,8 @@ export class PostgresSchedules implements store.ScheduleStore {
   }
 
   async #writeRest(change: store.ScheduleChange, ask: Ask): Promise<void> {
-    const { id, standing, edit, revives, delivery, backfill } = change;
+    const { id, standing, edit, release, revives, delivery, backfill } = change;
+    if (release !== undefined) await ask(sql.SET_RELEASE, { id, release });
     if (standing) await ask(sql.SET_STANDING, { id, ...standing });
     if (edit) {
       const [row] = await ask(sql.EDIT_SCHEDULE, { id, ...editParams(edit) });
@@ -234,8 +235,9 @@ export class PostgresSchedules implements store.ScheduleStore {
 }
 
 /** Whether a change carries more than the ticker's own. */
-function hasMore({ standing, edit, revives, delivery, backfill }: store.ScheduleChange): boolean {
-  return [standing, edit, revives, delivery, backfill].some((each) => each !== undefined);
+function hasMore(change: store.ScheduleChange): boolean {
+  const { standing, edit, release, revives, delivery, backfill } = change;
+  return [standing, edit, release, revives, delivery, backfill].some((each) => each !== undefined);
 }
 
 function statesOf(rows: readonly Row[]) {

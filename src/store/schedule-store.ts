@@ -141,6 +141,8 @@ export type ScheduleChange = {
   /** The parts that most changes do not have. */
   readonly standing?: ScheduleStanding;
   readonly edit?: ScheduleEdit;
+  /** A newer release declares the same: the definition stays, and older ones have lost. */
+  readonly release?: string;
   /** A gated run that may begin. */
   readonly opens?: RunId;
   /** A failed or cancelled run that goes on, by an operator's will. */

@@ -116,7 +116,9 @@ export class SqliteScheduleChanges {
     this.#file.run(sql.DELETE_OPENED, { ids });
   }
 
-  #applyRare({ id, standing, edit, revives, delivery, backfill }: Change, now: number): void {
+  #applyRare(change: Change, now: number): void {
+    const { id, standing, edit, release, revives, delivery, backfill } = change;
+    if (release !== undefined) this.#file.run(sql.SET_RELEASE, { release, schedule: id });
     if (standing) this.#file.run(sql.SET_STANDING, { ...standing, schedule: id, now });
     if (edit) {
       this.#file.run(sql.EDIT_SCHEDULE, { ...definitionRow(edit), schedule: id, now });

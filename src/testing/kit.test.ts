@@ -93,7 +93,7 @@ describe("time", () => {
     const kit = await newKit({
       setup: (holdfast) =>
         holdfast.job("flaky", {
-          retry: { attempts: 3, delay: "1m", factor: 2, jitter: 0 },
+          retry: { attempts: 3, delay: "1m", factor: 2, max: "1h", jitter: 0 },
           async run(_input: unknown, ctx) {
             if (kit.calls("flaky").length === 1) throw new RetryLater({ delay: "1h" });
             if (ctx.attempt < 3) throw new Error("not yet");

@@ -14,7 +14,7 @@ import { scheduleChangeSuite } from "./schedule-change-suite.js";
 import { scheduleDeclaredSuite } from "./schedule-declared-suite.js";
 import { scheduleFailureSuite } from "./schedule-failure-suite.js";
 import { scheduleFaultSuite } from "./schedule-fault-suite.js";
-import { scheduleMissedSuite } from "./schedule-missed-suite.js";
+import { scheduleAbsenceSuite, scheduleMissedSuite } from "./schedule-missed-suite.js";
 import { scheduleOverlapSuite } from "./schedule-overlap-suite.js";
 import { scheduleRangeSuite } from "./schedule-range-suite.js";
 import { scheduleTickSuite } from "./schedule-tick-suite.js";
@@ -45,21 +45,33 @@ export function describeTrouble(name: string, makePlace: MakePlace): void {
   });
 }
 
-/** When runs are made: on time, late, by hand, never twice. */
+/** When runs are made: on time, late, never twice. */
+export function describeTicks(name: string, makePlace: MakePlace): void {
+  const test = testIn(makePlace);
+  describe(`ticks on ${name}`, () => {
+    describe("a tick", () => scheduleTickSuite(test));
+    describe("a drawn interval", () => scheduleRangeSuite(test));
+    describe("an absence", () => scheduleAbsenceSuite(test));
+    describe("an overlap", () => scheduleOverlapSuite(test));
+    describe("a failing schedule", () => scheduleFailureSuite(test));
+    describe("a fault around a tick", () => scheduleFaultSuite(test));
+  });
+}
+
+/** What people and code do with schedules. */
 export function describeSchedules(name: string, makePlace: MakePlace): void {
   const test = testIn(makePlace);
   describe(`schedules on ${name}`, () => {
-    describe("a tick", () => scheduleTickSuite(test));
-    describe("a drawn interval", () => scheduleRangeSuite(test));
-    describe("a missed tick", () => scheduleMissedSuite(test));
-    describe("an overlap", () => scheduleOverlapSuite(test));
     describe("a change", () => scheduleChangeSuite(test));
-    describe("a failing schedule", () => scheduleFailureSuite(test));
     describe("a trigger", () => scheduleTriggerSuite(test));
     describe("a backfill", () => scheduleBackfillSuite(test));
     describe("a declaration", () => scheduleDeclaredSuite(test));
-    describe("a fault around a tick", () => scheduleFaultSuite(test));
   });
+}
+
+/** Policies that are decided before the database is asked. */
+export function describePolicies(name: string, makePlace: MakePlace): void {
+  describe(`policies on ${name}`, () => scheduleMissedSuite(testIn(makePlace)));
 }
 
 /** What takes hours of virtual time and is decided by the engine alone. */

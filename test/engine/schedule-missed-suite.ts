@@ -153,7 +153,10 @@ export function scheduleMissedSuite(test: WorldTest): void {
       { schedule: "s", reason: "nobody", count: 6, lastTick: "2026-01-15T13:00:00.000Z" },
     ]);
   });
+}
 
+/** Those of them that ask something of the database too. */
+export function scheduleAbsenceSuite(test: WorldTest): void {
   test("instances that come back together fire once, and an outage makes no schedule stuck", async ({
     world,
   }) => {

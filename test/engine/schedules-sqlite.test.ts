@@ -1,6 +1,8 @@
 // Schedules on SQLite in memory.
 
-import { describeSchedules } from "./engine-suite.js";
+import { describePolicies, describeSchedules, describeTicks } from "./engine-suite.js";
 import { memoryPlace } from "./places.js";
 
+describeTicks("SQLite in memory", memoryPlace);
 describeSchedules("SQLite in memory", memoryPlace);
+describePolicies("SQLite in memory", memoryPlace);

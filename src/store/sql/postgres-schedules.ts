@@ -145,6 +145,8 @@ update {schedule} set paused_at = :pausedAt::bigint, paused_by = :pausedBy, paus
   broken_at = :brokenAt::bigint, broken_error = :brokenError, updated_at = {now}
 where id = :id`;
 
+export const SET_RELEASE = /* sql */ `update {schedule} set release = :release where id = :id`;
+
 const EDITED = /* sql */ `
 job = :job, queue = :queue, priority = :priority::smallint, tags = :tags::text[], input = :input,
   definition = :definition, anchor_at = :anchorAt::bigint, range_min = :rangeMin::bigint, range_max = :rangeMax::bigint,

@@ -59,6 +59,8 @@ update {schedule} set paused_at = :pausedAt, paused_by = :pausedBy, pause_note =
   broken_error = :brokenError, updated_at = :now
 where id = :schedule`;
 
+export const SET_RELEASE = /* sql */ `update {schedule} set release = :release where id = :schedule`;
+
 export const EDIT_SCHEDULE = /* sql */ `
 update {schedule} set version = version + 1, job = :job, queue = :queue, priority = :priority, tags = :tags,
   input = :input, definition = :definition, anchor_at = :anchorAt, range_min = :rangeMin, range_max = :rangeMax,

@@ -22,7 +22,8 @@ export class SimulatedDatabase {
   #notes: Note[] = [];
 
   constructor() {
-    this.#handle.exec("pragma synchronous = off");
+    // The triggers are temporary, and what is temporary would else be a file.
+    this.#handle.exec("pragma temp_store = memory");
     this.#handle.exec(CREATE_SCHEMA.replaceAll(/\{(\w+)\}/g, "holdfast_$1"));
     this.#handle.exec(
       `insert into holdfast_schema_version values (${SCHEMA_VERSION}, ${SCHEMA_VERSION}, 0)`,
