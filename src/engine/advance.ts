@@ -93,6 +93,21 @@ export function advance(
   return { change, isComplete: evaluation?.isComplete ?? true, isStuck, isIdle };
 }
 
+/** The gate that is free in a schedule whose definition cannot be read: by the careful default. */
+export function openGate(state: ScheduleState): ScheduleChange | null {
+  const opens = gateToOpen("skip", state.live);
+  if (opens === null && state.isGated === state.live.some(({ isGated }) => isGated)) return null;
+  const live = state.live.map((run) => (run.id === opens ? { ...run, isGated: false } : run));
+  return {
+    id: state.id,
+    revision: state.revision,
+    ticks: [],
+    runs: [],
+    ...(opens === null ? {} : { opens }),
+    progress: { ...progressOf(state), ...liveOf(live), isReplacing: false },
+  };
+}
+
 /** A schedule that this instance cannot evaluate: its next tick is missed, and it fires no more. */
 export function breakUp(state: ScheduleState, now: number, error: string): ScheduleChange {
   const { nextAt, cursorAt } = state;

@@ -91,8 +91,8 @@ export class Loop {
       });
       if (this.#pollFailures > 0) this.#params.emit("store.recovered", { what: "poll" });
       this.#pollFailures = 0;
-      const hasMore = await this.#act(answer);
-      nextMs = hasMore ? 1 : this.#untilNextPoll(answer);
+      const wantedMs = await this.#act(answer);
+      nextMs = Math.min(wantedMs, this.#untilNextPoll(answer));
     } catch (error) {
       this.#pollFailures += 1;
       nextMs = Math.min(
@@ -127,8 +127,8 @@ export class Loop {
     this.#set("poll", waitMs, () => this.#poll());
   }
 
-  /** Whether something was left that the next poll should see to at once. */
-  async #act(answer: PollAnswer): Promise<boolean> {
+  /** How soon the next poll has something to see to that this one's answer does not tell. */
+  async #act(answer: PollAnswer): Promise<number> {
     const { store, worker, ports, emit, pulse, holder } = this.#params;
     const isDisobeyed = worker.cancelRequested(answer.cancelRequested);
     worker.relieve();
@@ -137,6 +137,7 @@ export class Loop {
       ? await this.#params.tick?.(answer.lastPolledAt)
       : undefined;
     if (report) this.#hasGated ||= report.hasGated;
+    if (report?.hasReadied) worker.wake();
     if (answer.hasDue && (await promoteOnce(store)) > 0) worker.wake();
     if (answer.hasExpired) {
       // Our own leases first: one that expired but that nobody took may be renewed.
@@ -148,9 +149,9 @@ export class Loop {
       }
     }
     if (isDisobeyed) await enforceCancelsOnce(store, ports.chance.next());
-    if (answer.hasReady || report?.hasReadied) worker.wake();
+    if (answer.hasReady) worker.wake();
     if (answer.hasSuspect) worker.wakeForSuspect();
-    return report?.hasMore ?? false;
+    return report?.hasMore ? 1 : (report?.nextInMs ?? Number.POSITIVE_INFINITY);
   }
 
   /** Runs have ended. One that waits for them, gated by its schedule, should not wait for a poll. */

@@ -191,12 +191,14 @@ export function deleteDecision(
     isForced: false,
     isDeleted: true,
   };
+  const over = { isNew: false, by: null, isEnded: true, isCancelled: true, run: null };
   return {
     answer: undefined,
     change: {
       ...books.change,
       edit,
       progress: { ...books.change.progress, nextAt: null },
+      ...(state.backfill ? { backfill: { ...over, state: state.backfill } } : {}),
     },
   };
 }
@@ -257,10 +259,15 @@ export function anchorAfter(state: ScheduleState, wanted: ScheduleDefinition, no
 function sameWhen(stored: string, wanted: ScheduleDefinition): boolean {
   try {
     const before = (JSON.parse(stored) as ScheduleDefinition).when;
-    return JSON.stringify(before) === JSON.stringify(wanted.when);
+    return rhythmOf(before) === rhythmOf(wanted.when);
   } catch {
     return false;
   }
+}
+
+/** The rules of a calendar are not the schedule's own: changing them begins no new rhythm. */
+function rhythmOf(when: ScheduleDefinition["when"]): string {
+  return JSON.stringify({ ...when, calendars: when.calendars.map(({ name }) => name) });
 }
 
 const WARNED_AHEAD_MS = 400 * 86_400_000;

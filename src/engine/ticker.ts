@@ -9,7 +9,7 @@ import { OUTCOME_OF } from "../core/tick.js";
 import type { ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
-import { type Advance, advance, breakUp, replacedBy } from "./advance.js";
+import { type Advance, advance, breakUp, openGate, replacedBy } from "./advance.js";
 import { backfillStep } from "./backfill-step.js";
 import type { CompiledSchedules } from "./compiled.js";
 
@@ -36,6 +36,8 @@ export type TickerParams = {
 export type TickReport = {
   readonly fired: readonly { schedule: string; tick: number; runId: string }[];
   readonly skipped: readonly { schedule: string; tick: number; reason: string }[];
+  /** How long until the first of the ticks that follow those that were fired. */
+  readonly nextInMs: number;
   /** Work was left for the next pass. */
   readonly hasMore: boolean;
   /** Runs became ready to be claimed. */
@@ -59,11 +61,14 @@ export async function tickOnce(
   let hasMore = false;
   let hasGated = false;
   let hasReadied = false;
+  let nextInMs = Number.POSITIVE_INFINITY;
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     const due = await params.store.dueSchedules({ limit: READ_MAX });
     const applied = await decideAndWrite(params, due, lastPolledAt);
     for (const each of applied) {
       tell(params, each, due.now);
+      const { nextAt } = each.change.progress;
+      if (nextAt !== null) nextInMs = Math.min(nextInMs, Math.max(1, nextAt - due.now));
       hasReadied ||= each.change.runs.length > 0 || each.change.opens !== undefined;
       hasGated ||= each.change.progress.isGated || each.change.backfill !== undefined;
       const { name: schedule } = each.state;
@@ -81,7 +86,7 @@ export async function tickOnce(
     // If nothing was applied, somebody else is at it.
     if (!hasMore || applied.length === 0) break;
   }
-  return { fired, skipped, hasMore, hasReadied, hasGated };
+  return { fired, skipped, nextInMs, hasMore, hasReadied, hasGated };
 }
 
 type Due = { readonly now: number; readonly schedules: readonly ScheduleState[] };
@@ -147,7 +152,11 @@ function decide(
     });
     return { state, ...made };
   } catch (error) {
-    if (state.brokenAt !== null) return null;
+    if (state.brokenAt !== null) {
+      // It fires no more, but the runs that it has made go on.
+      const change = openGate(state);
+      return change && { state, change };
+    }
     const broken = describeFailure(error).message;
     return { state, change: breakUp(state, now, broken), broken };
   }

@@ -20,7 +20,7 @@ const IDLE_POLL = "1h";
 const MEMORY = "sqlite::memory:";
 
 /** After these, the answers to questions about schedules and instances may be others. */
-const FORGETTING = ["announce", "retire", "createSchedule", "writeSchedules"];
+const FORGETTING = ["announce", "retire", "createSchedule"];
 const REMEMBERED_MS = 3_600_000;
 
 /** One instance and the way to end it without a goodbye. */
@@ -152,8 +152,10 @@ export class KitDatabase {
       schedulesByTzdata: (params) =>
         this.#remembered(`schedulesByTzdata ${params.not}`, () => target.schedulesByTzdata(params)),
       writeSchedules: (params) => {
-        for (const { progress } of params.changes)
+        for (const { progress, standing, edit } of params.changes) {
           planned.nextAt = Math.min(planned.nextAt ?? Infinity, progress.nextAt ?? Infinity);
+          if (standing || edit) this.#memory.clear();
+        }
         return target.writeSchedules(params);
       },
     };

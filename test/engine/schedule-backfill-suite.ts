@@ -145,6 +145,22 @@ export function scheduleBackfillSuite(test: WorldTest): void {
     ]);
   });
 
+  test("a deleted schedule makes no more runs for its backfill, and a new one of its name none either", async ({
+    world,
+  }) => {
+    const { holdfast } = await afterAnHour(world, { run: () => pause(world, 3_000) });
+    await world.clock.advance(5 * SECOND);
+    await world.clock.until(holdfast.schedules.backfill("s", { from: at(1), to: at(HOUR) }));
+    await world.clock.advance(4 * SECOND);
+    await world.clock.until(holdfast.schedules.delete("s"));
+    const made = (await runRecords(world)).length;
+    await world.clock.advance(20 * SECOND);
+    await holdfast.schedules.upsert("s", { job: "study", cron: "0 0 * * *" });
+    await world.clock.advance(20 * SECOND);
+    expect(await runRecords(world)).toHaveLength(made);
+    expect(await holdfast.schedules.backfills("s")).toMatchObject([{ status: "cancelled" }]);
+  });
+
   test("a backfill goes on in another instance, and of a paused schedule", async ({ world }) => {
     const first = await afterAnHour(world, { run: () => pause(world, 3_000) });
     await world.clock.advance(5 * SECOND);

@@ -50,7 +50,7 @@ export function scheduleChangeSuite(test: WorldTest): void {
   test("a tick that was due before the pause is fired by it, and none after it", async ({
     world,
   }) => {
-    const { holdfast } = student(world);
+    const { holdfast } = student(world, { options: { poll: "10s" } });
     await holdfast.schedules.upsert("s", MINUTELY);
     await world.clock.advance(MINUTE + 10 * SECOND);
     await holdfast.schedules.pause("s");
@@ -62,7 +62,7 @@ export function scheduleChangeSuite(test: WorldTest): void {
   });
 
   test("a decision made before a pause is not written after it", async ({ world }) => {
-    const { holdfast, faults } = student(world);
+    const { holdfast, faults } = student(world, { options: { poll: "10s" } });
     await holdfast.schedules.upsert("s", { ...MINUTELY, missed: "skip" });
     await holdfast.start();
     faults.holdUp("writeSchedules");

@@ -139,5 +139,5 @@ delete from {backfill_run} where (schedule, at) in (
 export const PRUNE_TICKS = /* sql */ `
 delete from {tick} where (schedule, at) in (
   select schedule, at from {tick} indexed by {tick_at}
-  where at < :now - :keepTicksMs and last_at < :now - :keepTicksMs order by at limit :limit)`;
+  where at < :now - :keepTicksMs and last_at < :now - :keepTicksMs order by at limit (:limit + 0))`;
 export const PRUNE_BACKFILLS = /* sql */ `delete from {backfill} where ended_at < :now - :keepMs`;

@@ -61,15 +61,15 @@ select json_object(
 export const DUE_SCHEDULES = /* sql */ `
 with due as materialized (
   select s.id, 0 as part, s.next_at as at from {schedule} s indexed by {schedule_next}
-  where s.next_at <= :now order by s.next_at, s.id limit :limit
+  where s.next_at <= :now order by s.next_at, s.id limit (:limit + 0)
 ), looking as materialized (
   select s.id, 1 as part, s.id as at from {schedule} s indexed by {schedule_look}
   where ${NEEDS_LOOK} and (s.next_at is null or s.next_at > :now)
-  order by s.id limit :limit - (select count(*) from due)
+  order by s.id limit (:limit + 0) - (select count(*) from due)
 ), lost as materialized (
   select s.id, 2 as part, s.id as at from {schedule} s indexed by {schedule_lost}
   where ${IS_LOST} and s.id not in (select id from looking)
-  order by s.id limit :limit - (select count(*) from due) - (select count(*) from looking)
+  order by s.id limit (:limit + 0) - (select count(*) from due) - (select count(*) from looking)
 )
 ${STATE}
 from (select * from due union all select * from looking union all select * from lost) c
@@ -113,7 +113,7 @@ where s.deleted_at is null
     when 'broken' then s.broken_at is not null
     else 1
   end
-order by s.name limit :limit`;
+order by s.name limit (:limit + 0)`;
 
 const TICK = /* sql */ `
 select s.name as schedule, t.at, t.last_at, t.count, t.reason, t.recorded_at, i.id as recorded_by, t.version, t.run,
@@ -127,12 +127,12 @@ export const LIST_TICKS = {
   ofOne: /* sql */ `${TICK}
 from {schedule} s cross join {tick} t on t.schedule = s.id left join {instance} i on i.no = t.holder
 where s.name = :schedule and t.at <= :untilAt ${TICK_WANTED}
-order by t.at desc limit :limit`,
+order by t.at desc limit (:limit + 0)`,
   ofAll: /* sql */ `${TICK}
 from {tick} t indexed by {tick_at} cross join {schedule} s on s.id = t.schedule
 left join {instance} i on i.no = t.holder
 where t.at <= :untilAt ${TICK_WANTED}
-order by t.at desc, s.name desc limit :limit`,
+order by t.at desc, s.name desc limit (:limit + 0)`,
 } as const;
 
 export const SCHEDULE_VERSIONS = /* sql */ `
@@ -168,7 +168,7 @@ where app is :app and source = :source and deleted_at is null order by name`;
 export const SCHEDULES_BY_TZDATA = /* sql */ `
 select name from {schedule}
 where tzdata <> :not and not is_ended and paused_at is null and broken_at is null and deleted_at is null
-order by name limit :limit`;
+order by name limit (:limit + 0)`;
 
 export const CALENDARS = /* sql */ `select * from {calendar} order by name`;
 export const PUT_CALENDAR = /* sql */ `

@@ -14,12 +14,14 @@ export type Violation = {
 
 /** Nothing is learnt from the hundredth consequence of one mistake. */
 const VIOLATIONS_MAX = 20;
+const HASHED_AT_ONCE = 16_384;
 
 export class Chronicle {
   readonly counters = noCounters();
   readonly violations: Violation[] = [];
   readonly story: string[] = [];
   readonly #hash = createHash("sha256");
+  #unhashed = "";
   readonly #nowMs: () => number;
   readonly #isTold: boolean;
   readonly #startsAt: number;
@@ -36,7 +38,10 @@ export class Chronicle {
 
   /** An event that two runs of the same seed must share. */
   mark(event: string): void {
-    this.#hash.update(`${this.#nowMs()} ${event}\n`);
+    this.#unhashed += `${this.#nowMs()} ${event}\n`;
+    if (this.#unhashed.length < HASHED_AT_ONCE) return;
+    this.#hash.update(this.#unhashed);
+    this.#unhashed = "";
   }
 
   tell(text: () => string): void {
@@ -56,7 +61,7 @@ export class Chronicle {
 
   /** Ends the log. */
   digest(): string {
-    return this.#hash.digest("hex").slice(0, 32);
+    return this.#hash.update(this.#unhashed).digest("hex").slice(0, 32);
   }
 
   #clockText(): string {

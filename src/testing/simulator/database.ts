@@ -16,12 +16,24 @@ export type Connection = {
   readonly troubles: Trouble[];
 };
 
+const TABLES = [...CREATE_SCHEMA.matchAll(/create table \{(\w+)\}/g)]
+  .map(([, name]) => `holdfast_${name}`)
+  .filter((name) => name !== "holdfast_schema_version");
+
+/** Making the tables and preparing statements takes as long as a tenth of a simulation. */
+const idle: SimulatedDatabase[] = [];
+
 export class SimulatedDatabase {
+  /** An empty database. */
+  static take(): SimulatedDatabase {
+    return idle.pop() ?? new SimulatedDatabase();
+  }
+
   readonly #handle = new DatabaseSync(":memory:");
   readonly #prepared = new Map<string, Prepared>();
   #notes: Note[] = [];
 
-  constructor() {
+  private constructor() {
     // The triggers are temporary, and what is temporary would else be a file.
     this.#handle.exec("pragma temp_store = memory");
     this.#handle.exec(CREATE_SCHEMA.replaceAll(/\{(\w+)\}/g, "holdfast_$1"));
@@ -72,9 +84,12 @@ export class SimulatedDatabase {
     return this.#statement(text).all({}) as Record<string, unknown>[];
   }
 
-  close(): void {
-    this.#prepared.clear();
-    this.#handle.close();
+  /** Empties it for the next one. */
+  giveBack(): void {
+    for (const table of TABLES) this.#handle.exec(`delete from ${table}`);
+    this.#handle.exec("delete from sqlite_sequence");
+    this.#notes = [];
+    idle.push(this);
   }
 
   #statement(text: string): Prepared {

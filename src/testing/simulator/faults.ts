@@ -27,6 +27,7 @@ export const STATE_FAULTS = [
   "cut-off",
   "database-step",
   "database-restart",
+  "blackout",
 ] as const;
 
 export type FaultKind = (typeof CALL_FAULTS)[number] | (typeof STATE_FAULTS)[number];
@@ -63,26 +64,28 @@ const WORDS: { readonly [Kind in FaultKind]: (ms: number) => string } = {
   "cut-off": (ms) => `cannot reach the database for ${ms} ms`,
   "database-step": (ms) => `the database's clock steps by ${ms} ms`,
   "database-restart": (ms) => `the database is gone for ${ms} ms; what was under way is unknown`,
+  blackout: (ms) => `all processes crash at once, and stay away for ${ms} ms`,
 };
 
 export function faultInWords({ kind, ms, verbs }: Fault, who: string): string {
   const only = verbs === null ? "" : ` (of ${verbs.join(", ")})`;
   const text = WORDS[kind](ms);
-  return kind.startsWith("database") ? text : `${who} ${text}${only}`;
+  const isOfAll = kind.startsWith("database") || kind === "blackout";
+  return isOfAll ? text : `${who} ${text}${only}`;
 }
 
 /** Verbs that a lost, late or doubled answer hurts most. */
-const AIMED: readonly (readonly string[])[] = [
-  ["exchange"],
-  ["renew"],
-  ["writeSchedules"],
-  ["enqueue"],
-  ["markStarted"],
-  ["claimsByToken"],
-  ["reclaim"],
-  ["poll"],
-  ["dueSchedules", "scheduleStates"],
-  ["cancel", "retry", "enforceCancels"],
+const AIMED: readonly (readonly [number, readonly string[]])[] = [
+  [7, ["exchange"]],
+  [2, ["renew"]],
+  [4, ["writeSchedules"]],
+  [2, ["enqueue"]],
+  [1, ["markStarted"]],
+  [1, ["claimsByToken"]],
+  [1, ["reclaim"]],
+  [1, ["poll"]],
+  [1, ["dueSchedules", "scheduleStates"]],
+  [1, ["cancel", "retry", "enforceCancels"]],
 ];
 
 const WEIGHTS: readonly (readonly [number, FaultKind])[] = [
@@ -105,6 +108,7 @@ const WEIGHTS: readonly (readonly [number, FaultKind])[] = [
   [2, "cut-off"],
   [1, "database-step"],
   [1, "database-restart"],
+  [0.6, "blackout"],
 ];
 
 /** A subset of the catalogue with weights of its own, as each seed tries something else. */
@@ -132,7 +136,7 @@ export function drawFault(
     afterMs: params.afterMs,
     kind,
     place: draw.whole(0, params.placeCount - 1),
-    verbs: isAimed ? draw.pick(AIMED) : null,
+    verbs: isAimed ? draw.weighted(AIMED) : null,
     ms: drawMs(draw, kind, params.leaseMs),
   };
 }
@@ -157,7 +161,9 @@ function drawMs(draw: Draw, kind: FaultKind, leaseMs: number): number {
     case "clock-step":
       return sign * draw.logarithmic(1_000, 3_600_000);
     case "database-step":
-      return sign * draw.logarithmic(500, 240_000);
+      return sign * draw.logarithmic(500, 600_000);
+    case "blackout":
+      return draw.logarithmic(30_000, 600_000);
     case "cut-off":
     case "database-restart":
       return draw.logarithmic(500, 60_000);

@@ -22,7 +22,7 @@ const COLUMNS = {
   "outcome-": "old.id, old.fence, old.status",
   "attempt+": "new.run, new.fence, new.attempt, new.ended",
   "tick+":
-    "new.schedule, new.at, new.last_at, new.count, new.outcome, new.reason, new.run, new.version",
+    "new.schedule, new.at, new.last_at, new.count, new.outcome, new.reason, new.run, new.version, new.evidence",
   "tick-": "old.schedule, old.at",
   "tick~": "new.schedule, new.at, new.outcome, old.outcome, new.reason",
   "schedule+":

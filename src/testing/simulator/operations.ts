@@ -16,6 +16,8 @@ export type OperationWorld = {
   readonly runs: RunHistory;
   readonly schedules: ScheduleHistory;
   nowMs(): number;
+  pass(ms: number): Promise<void>;
+  garble(process: SimulatedProcess, schedule: string): void;
   crash(process: SimulatedProcess, why: string): void;
   stop(process: SimulatedProcess, graceMs: number): void;
 };
@@ -85,6 +87,9 @@ function ask(
       const isPaused = operation.kind === "pauseQueue";
       return process.store.pauseQueue({ queue: "side", isPaused }).then(() => "done");
     }
+    case "garble":
+      world.garble(process, schedule);
+      return Promise.resolve("done");
     case "look":
       return look(operation, process, world);
     case "stop":
@@ -104,7 +109,7 @@ async function enqueue(
   const isKeyed = luck % 10 < 3;
   // Few inputs for a key, so that callers meet on the same one, and sometimes on another.
   const key = `key-${Math.floor(luck / 10) % KEYS}`;
-  const input = isKeyed ? { n: luck % 100 < 20 ? 1 : 0 } : { n: luck };
+  const input = isKeyed ? { n: (luck >> 9) % 6 === 0 ? 1 : 0 } : { n: luck };
   const delay = luck % 7 < 2 ? { delay: 1_000 + (luck % 240_000) } : {};
   const priority = luck % 11 === 0 ? { priority: (luck % 7) - 3 } : {};
   const name = `the key ${key} of ${job}`;
@@ -140,8 +145,9 @@ async function enqueueMany(
 async function trigger(
   { luck, schedule }: Operation,
   { holdfast }: SimulatedProcess,
-  { chronicle, clients, schedules }: OperationWorld,
+  world: OperationWorld,
 ): Promise<string> {
+  const { chronicle, clients, schedules } = world;
   const isIfDue = luck % 10 < 4;
   const deliveryId = luck % 3 === 0 ? `delivery-${Math.floor(luck / 30) % 5}` : undefined;
   const delivery = deliveryId === undefined ? {} : { deliveryId };
@@ -149,6 +155,9 @@ async function trigger(
   if (!isIfDue) schedules.asked.set(schedule, (schedules.asked.get(schedule) ?? 0) + 1);
   try {
     const before = schedules.byName(schedule);
+    // As an outside cron does: it comes when the tick is due.
+    const dueInMs = (before?.nextAt ?? 0) - world.nowMs();
+    if (isIfDue && dueInMs > 0 && dueInMs < 300_000) await world.pass(dueInMs);
     const input = before && JSON.stringify([before.id, before.version]);
     const wasKnown = deliveryId !== undefined && knownDelivery(clients, schedule, deliveryId);
     const answer = await holdfast.schedules.trigger(

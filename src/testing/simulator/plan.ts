@@ -21,6 +21,7 @@ export type OperationKind =
   | "cancelBackfill"
   | "pauseQueue"
   | "resumeQueue"
+  | "garble"
   | "look"
   | "stop"
   | "crash";
@@ -51,6 +52,8 @@ export type Plan = {
   readonly jobs: readonly JobPlan[];
   /** The place whose process does not know the job "rare". */
   readonly oldPlace: number;
+  /** Whether the instances name their application. */
+  readonly isNamed: boolean;
   readonly operations: readonly Operation[];
   readonly faults: readonly Fault[];
 };
@@ -71,6 +74,7 @@ const OPERATIONS: readonly (readonly [number, OperationKind])[] = [
   [0.5, "cancelBackfill"],
   [1.5, "pauseQueue"],
   [2.5, "resumeQueue"],
+  [0.4, "garble"],
   [3, "look"],
   [2, "stop"],
   [1, "crash"],
@@ -104,9 +108,10 @@ export function makePlan(seed: number): Plan {
     concurrency: draw.whole(2, 10),
     chaosMs,
     latency: { chance: draw.pick([0, 0.02, 0.1, 0.25]), maxMs: draw.logarithmic(2, 200) },
-    restartMs: draw.logarithmic(1_000, 60_000),
+    restartMs: draw.logarithmic(3_000, 120_000),
     jobs,
     oldPlace: draw.whole(0, placeCount - 1),
+    isNamed: draw.isTrue(0.3),
     operations: drawOperations(seed, { setting, placeCount, chaosMs, scheduleCount }),
     faults: drawFaults(seed, { placeCount, chaosMs, jobs }),
   };
@@ -123,7 +128,7 @@ function drawOperations(
 ): Operation[] {
   const { setting, placeCount, chaosMs, scheduleCount } = params;
   const draw = new Draw(seed, "operations");
-  const count = draw.whole(210, 250);
+  const count = draw.whole(212, 232);
   const times = Array.from({ length: count }, () => draw.whole(2_000, chaosMs)).sort(
     (a, b) => a - b,
   );

@@ -52,6 +52,7 @@ export class SimulatedProcess {
   boot(params: {
     readonly seed: number;
     readonly pollMs: number;
+    readonly isNamed: boolean;
     readonly jobs: readonly JobPlan[];
     readonly connection: Connection;
     readonly databaseNow: () => number;
@@ -62,7 +63,12 @@ export class SimulatedProcess {
     const chance = new SeededChance(mix(seed, "chance", this.label));
     this.connection = connection;
     this.holdfast = new Holdfast(
-      { database: "sqlite::memory:", poll: params.pollMs, app: "simulation", logger: SILENT },
+      {
+        database: "sqlite::memory:",
+        poll: params.pollMs,
+        logger: SILENT,
+        ...(params.isNamed ? { app: "simulation" } : {}),
+      },
       {
         ports: { clock: this.clock, chance, ids: seededIds(this.clock, chance) },
         store: () => {

@@ -38,6 +38,7 @@ export type RunFacts = {
   revives: number;
   status: number | null;
   wakeAt: number;
+  readyAt: number;
 };
 
 export type PolicyFacts = {
@@ -149,9 +150,7 @@ export class RunHistory {
         return this.#attempted(note, transaction);
       case "queue+":
       case "queue~":
-        if (note[2] === null) this.#pausedQueues.delete(String(first));
-        else this.#pausedQueues.add(String(first));
-        return;
+        return this.#queueChanged(String(first), note[2] !== null);
       case "lane+":
         this.#lanes.set(Number(first), { queue: String(note[2]), job: String(note[3]) });
         return;
@@ -169,6 +168,14 @@ export class RunHistory {
         return;
       default:
         return;
+    }
+  }
+
+  #queueChanged(queue: string, isPaused: boolean): void {
+    if (isPaused) this.#pausedQueues.add(queue);
+    else if (this.#pausedQueues.delete(queue)) {
+      const isHeld = (run: RunFacts) => run.queue === queue && run.places === READY;
+      if ([...this.runs.values()].some(isHeld)) this.#chronicle.saw("paused-queue-held");
     }
   }
 
@@ -192,6 +199,7 @@ export class RunHistory {
       revives: 0,
       status: null,
       wakeAt: 0,
+      readyAt: 0,
     };
     if (this.runs.has(run.id)) this.#violate("S16", `Run ${run.id} was stored twice.`);
     this.runs.set(run.id, run);
@@ -207,7 +215,7 @@ export class RunHistory {
     this.removed.add(id);
   }
 
-  #pending(note: Note, { verb }: Transaction): void {
+  #pending(note: Note, { verb, now }: Transaction): void {
     const [kind, id, attempt, , , , extra] = note;
     const run = this.#touch(String(id));
     if (!run) return;
@@ -224,6 +232,7 @@ export class RunHistory {
     }
     run.isGated = kind === "waiting+" && note[8] !== null;
     run.wakeAt = kind === "waiting+" ? Number(note[9]) : 0;
+    run.readyAt = now;
     this.#enter(run, kind === "ready+" ? READY : WAITING);
   }
 
@@ -260,15 +269,18 @@ export class RunHistory {
       if (members.length !== 1) this.#violate("S7", `Suspects were claimed together: ${members}.`);
     }
     this.#claimed += members.length;
-    for (const id of members) this.#held(id, lease);
+    for (const id of members) {
+      const run = this.#held(id, lease);
+      if (run?.job === "rare" && now > run.readyAt) this.#chronicle.saw("unknown-job-waited");
+    }
     this.#chronicle.tell(
       () => `${process.label} claims ${members.map(short).join(", ")} under fence ${fence}`,
     );
   }
 
-  #held(id: string, lease: LeaseFacts): void {
+  #held(id: string, lease: LeaseFacts): RunFacts | undefined {
     const run = this.#touch(id);
-    if (!run) return;
+    if (!run) return undefined;
     if (lease.fence <= run.lastFence)
       this.#violate("S2", `Run ${id} was granted fence ${lease.fence} after ${run.lastFence}.`);
     run.fence = lease.fence;
@@ -278,6 +290,7 @@ export class RunHistory {
     if (run.grants > allowed)
       this.#violate("S10", `Run ${id} was granted ${run.grants} times, of ${allowed} allowed.`);
     this.#enter(run, HELD);
+    return run;
   }
 
   #leaseChanged(note: Note, transaction: Transaction): void {
@@ -438,6 +451,8 @@ export class RunHistory {
     if (this.#claimed > most)
       this.#violate("S7", `A claim of at most ${most} got ${this.#claimed} runs.`);
     for (const { id, fence } of settlements) {
+      if (this.ends.get(`${id} ${fence}`) === "settled" && this.#left.get(id)?.fence !== fence)
+        this.#chronicle.saw("settle-repeated");
       const run = this.runs.get(id);
       if (run?.fence === fence && this.#left.get(id)?.fence !== fence)
         this.#violate("S3", `Run ${id} was settled under its fence ${fence}, without effect.`);

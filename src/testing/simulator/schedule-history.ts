@@ -11,6 +11,9 @@ import { isNearChange, oracleTicks } from "./oracle.js";
 import type { RunFacts, Transaction } from "./run-history.js";
 import type { Sometimes } from "./sometimes.js";
 
+/** Stands for what a newer release may write, and this one cannot read. */
+export const GARBLED = '{"when":{"kind":"cron","cron":"when the cows come home","timezone":"UTC"}}';
+
 export type ScheduleFacts = {
   readonly id: number;
   readonly name: string;
@@ -38,6 +41,7 @@ type TickFacts = {
   readonly outcome: string;
   readonly reason: string;
   readonly run: string | null;
+  readonly isReplacing: boolean;
 };
 
 const MODE = { scheduled: 1, manual: 2, test: 3, backfill: 4 } as const;
@@ -120,7 +124,8 @@ export class ScheduleHistory {
     const schedule = this.schedules.get(id);
     if (!schedule) return this.#chronicle.violate("T", `A tick of an unknown schedule ${id}.`);
     const { name } = schedule;
-    for (const { at, lastAt, count, outcome, reason, run } of entries) {
+    for (const { at, lastAt, count, outcome, reason, run, isReplacing } of entries) {
+      if (isReplacing) this.#chronicle.saw("replaced");
       const text = `${new Date(at).toISOString()} of ${name}`;
       this.#chronicle.tell(
         () =>
@@ -212,7 +217,7 @@ export class ScheduleHistory {
       if (when.kind === "range" && count !== 1)
         this.#chronicle.violate("T", `${name}: a drawn tick was recorded as a stretch.`);
     }
-    if (when.kind === "range") return;
+    if (when.kind === "range" || before.definitionText === GARBLED) return;
     const range = { anchorAt: before.anchorAt, after: before.cursorAt, until: cursorAt };
     // A deleted schedule has none, whatever its cursor says when it is made again.
     const expected = before.deletedAt === null ? oracleTicks(when, range) : [];
@@ -279,7 +284,7 @@ export class ScheduleHistory {
     const found: string[] = [];
     for (const each of this.schedules.values()) {
       const isAtRest = each.pausedAt ?? each.brokenAt ?? each.deletedAt;
-      if (isAtRest !== null || each.isEnded) continue;
+      if (isAtRest !== null || each.isEnded || each.definitionText === GARBLED) continue;
       if (each.definition.when.kind === "range") {
         if (each.nextAt === null || each.nextAt <= nowMs)
           found.push(`${each.name}: ${each.nextAt} is due`);
@@ -307,6 +312,7 @@ function tickOf(note: Note): TickFacts {
     outcome: OUTCOMES[Number(outcome)] ?? "",
     reason: REASONS[Number(reason)] ?? "",
     run: run === null ? null : String(run),
+    isReplacing: String(note[9]).includes("replaced"),
   };
 }
 

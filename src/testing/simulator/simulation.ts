@@ -15,7 +15,7 @@ import { type OperationWorld, perform } from "./operations.js";
 import { jobsAt, type Plan } from "./plan.js";
 import { SimulatedProcess } from "./process.js";
 import { RunHistory, type Transaction } from "./run-history.js";
-import { ScheduleHistory } from "./schedule-history.js";
+import { GARBLED, ScheduleHistory } from "./schedule-history.js";
 import { judgeTables } from "./table-checks.js";
 import { type WireWorld, wireStore } from "./wire.js";
 
@@ -55,12 +55,13 @@ export class Simulation {
   readonly #runs: RunHistory;
   readonly #schedules: ScheduleHistory;
   readonly #clients: Clients;
-  readonly #database = new SimulatedDatabase();
+  readonly #database = SimulatedDatabase.take();
   readonly #tamper: Tamper | undefined;
   readonly #places: (SimulatedProcess | null)[];
   #bootCount = 0;
   #databaseOffsetMs = 0;
   #downUntilMs = 0;
+  #awayUntilMs = 0;
   #restartCount = 0;
   #faultCount = 0;
   #operationCount = 0;
@@ -100,7 +101,7 @@ export class Simulation {
     await this.#quieten();
     this.#judgeEnd();
     for (const process of this.#places) process?.die();
-    this.#database.close();
+    this.#database.giveBack();
     return {
       hash: this.#chronicle.digest(),
       chronicle: this.#chronicle,
@@ -120,7 +121,7 @@ export class Simulation {
   #startPlace(place: number, jobs = jobsAt(this.#plan, place)): SimulatedProcess {
     this.#bootCount += 1;
     const label = `${"ABCDEFG"[place]}${this.#bootCount}`;
-    const { seed, pollMs } = this.#plan;
+    const { seed, pollMs, isNamed } = this.#plan;
     const process = new SimulatedProcess({
       label,
       place,
@@ -133,6 +134,7 @@ export class Simulation {
     process.boot({
       seed,
       pollMs,
+      isNamed,
       jobs,
       connection: this.#connect(process),
       databaseNow: () => this.#databaseNow(),
@@ -193,8 +195,8 @@ export class Simulation {
   }
 
   #replaceLater(process: SimulatedProcess): void {
-    const { restartMs } = this.#plan;
-    this.#base.timer(restartMs, () => {
+    const waitMs = Math.max(this.#plan.restartMs, this.#awayUntilMs - this.#nowMs());
+    this.#base.timer(waitMs, () => {
       if (this.#places[process.place] !== process) return;
       // In the quiet one place is left, and its process knows every job.
       if (this.#survivor === undefined) this.#startPlace(process.place);
@@ -336,9 +338,25 @@ export class Simulation {
       runs: this.#runs,
       schedules: this.#schedules,
       nowMs: () => this.#databaseNow(),
+      pass: (ms) => new Promise((resolve) => this.#base.timer(ms, resolve)),
+      garble: (process, schedule) => this.#garble(process, schedule),
       crash: (process, why) => this.#crash(process, why),
       stop: (process, graceMs) => this.#stop(process, graceMs),
     };
+  }
+
+  /** A newer release has written what the others cannot read. */
+  #garble(process: SimulatedProcess, name: string): void {
+    process.current = { verb: "garble", params: {} };
+    const { handle } = process.connection;
+    handle.exec("begin immediate");
+    handle
+      .prepare(
+        `update holdfast_schedule set definition = :definition, version = version + 1, revision = revision + 1
+         where name = :name and deleted_at is null`,
+      )
+      .run({ definition: GARBLED, name });
+    handle.exec("commit");
   }
 
   #inject(fault: Fault): void {
@@ -380,11 +398,20 @@ export class Simulation {
         this.#downUntilMs = this.#nowMs() + ms;
         this.#chronicle.saw("database-restart");
         break;
+      case "blackout":
+        this.#blackout(ms);
+        break;
       default:
         process.armed.push(fault);
         return;
     }
     this.#faultCount += 1;
+  }
+
+  /** Whoever comes back first finds much to do, and may fail at it. */
+  #blackout(ms: number): void {
+    this.#awayUntilMs = this.#nowMs() + ms;
+    for (const process of [...this.#places]) if (process) this.#crash(process, "in a blackout");
   }
 
   #struck(fault: Fault, process: SimulatedProcess, verb: string): void {
