@@ -2,6 +2,7 @@
 // All stamps are milliseconds of the machine's monotonic clock, which every process on it shares.
 
 import { setTimeout as pause } from "node:timers/promises";
+import { scheduleActions } from "./child-schedules.mjs";
 import { contestantNamed } from "./contestants.mjs";
 
 const MARK_EVERY = 500;
@@ -16,7 +17,8 @@ const inputsOf = (count, from = 0) =>
     address: "someone@example.org",
   }));
 
-const { open } = await import(`./${contestantNamed(process.argv[2]).file}`);
+const contestant = contestantNamed(process.argv[2]);
+const { open } = await import(`./${contestant.file}`);
 
 /** The opened contestant; opening anew closes nothing, `close` does. */
 let place;
@@ -80,6 +82,8 @@ function firstTickMs(params) {
 }
 
 const actions = {
+  ...scheduleActions(contestant),
+
   async open(params) {
     place = await open(params);
   },

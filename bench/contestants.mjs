@@ -8,6 +8,15 @@
  * @property {string} file relative to this folder
  * @property {string} packageName whose version is reported
  * @property {string} settings what a reader has to know to judge the figure
+ * @property {Scheduling} [schedules] for the scenarios with schedules
+ */
+
+/**
+ * @typedef {object} Scheduling
+ * @property {string} file relative to this folder
+ * @property {number} tickEveryMs the finest grid of its ticks
+ * @property {number} seedsPerSecond how many it surely makes in a second
+ * @property {number} warm fires before the measured ones
  */
 
 /** @type {Contestant[]} */
@@ -18,6 +27,12 @@ export const contestants = [
     file: "contestants/holdfast.mjs",
     packageName: "holdfast",
     settings: "defaults",
+    schedules: {
+      file: "contestants/schedules-holdfast.mjs",
+      tickEveryMs: 1000,
+      seedsPerSecond: 10_000,
+      warm: 3000,
+    },
   },
   {
     name: "graphile-worker",
@@ -25,6 +40,12 @@ export const contestants = [
     file: "contestants/graphile-worker.mjs",
     packageName: "graphile-worker",
     settings: "its best: see the file",
+    schedules: {
+      file: "contestants/schedules-graphile-worker.mjs",
+      tickEveryMs: 60_000,
+      seedsPerSecond: 50_000,
+      warm: 3000,
+    },
   },
   {
     name: "pg-boss",
@@ -32,6 +53,12 @@ export const contestants = [
     file: "contestants/pg-boss.mjs",
     packageName: "pg-boss",
     settings: "its best: see the file",
+    schedules: {
+      file: "contestants/schedules-pg-boss.mjs",
+      tickEveryMs: 60_000,
+      seedsPerSecond: 300,
+      warm: 500,
+    },
   },
   {
     name: "bullmq",
@@ -39,6 +66,12 @@ export const contestants = [
     file: "contestants/bullmq.mjs",
     packageName: "bullmq",
     settings: "its best; Redis without persistence, so not durable",
+    schedules: {
+      file: "contestants/schedules-bullmq.mjs",
+      tickEveryMs: 1000,
+      seedsPerSecond: 1500,
+      warm: 1000,
+    },
   },
   {
     name: "raw",
@@ -46,6 +79,12 @@ export const contestants = [
     file: "contestants/raw.mjs",
     packageName: "pg",
     settings: "hand-written SQL: the limit, not a product",
+    schedules: {
+      file: "contestants/schedules-raw.mjs",
+      tickEveryMs: 1000,
+      seedsPerSecond: 10_000,
+      warm: 3000,
+    },
   },
   {
     name: "holdfast-sqlite",
@@ -53,6 +92,12 @@ export const contestants = [
     file: "contestants/holdfast.mjs",
     packageName: "holdfast",
     settings: "defaults but for `synchronous`",
+    schedules: {
+      file: "contestants/schedules-holdfast.mjs",
+      tickEveryMs: 1000,
+      seedsPerSecond: 10_000,
+      warm: 3000,
+    },
   },
   {
     name: "plainjob",

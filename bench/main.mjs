@@ -33,6 +33,7 @@ const FULL = {
   pickups: 300,
   warm: 5000,
   tickMs: 400,
+  idleMs: 60_000,
   testDays: 365,
 };
 const QUICK = {
@@ -47,6 +48,7 @@ const QUICK = {
   pickups: 60,
   warm: 2000,
   tickMs: 100,
+  idleMs: 20_000,
   testDays: 30,
 };
 

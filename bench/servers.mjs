@@ -8,12 +8,16 @@ import os from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
-/** Room enough that neither cache nor checkpoints decide; fsync and its kin keep their defaults, which is on. */
+/**
+ * Room enough that neither cache nor checkpoints decide; fsync and its kin keep their defaults, which is on.
+ * Commit times are recorded for everybody: by them the scenarios with schedules tell how late a fire was.
+ */
 const POSTGRES_SETTINGS = {
   shared_buffers: "2GB",
   max_wal_size: "8GB",
   checkpoint_timeout: "30min",
   max_connections: 200,
+  track_commit_timestamp: "on",
 };
 
 export async function startPostgresServer() {

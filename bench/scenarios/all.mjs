@@ -5,6 +5,8 @@ import { drainScenarios, sqliteDrainScenarios } from "./drain.mjs";
 import { enqueueScenarios, sqliteEnqueueScenarios } from "./enqueue.mjs";
 import { nextTickScenarios } from "./next-ticks.mjs";
 import { pickup } from "./pickup.mjs";
+import { scheduleCostScenarios } from "./schedule-cost.mjs";
+import { fireScenarios } from "./schedules.mjs";
 import { takeover } from "./takeover.mjs";
 import { testingYear } from "./testing-year.mjs";
 
@@ -17,5 +19,7 @@ export const scenarios = [
   ...sqliteEnqueueScenarios,
   ...sqliteDrainScenarios,
   ...nextTickScenarios,
+  ...fireScenarios,
+  ...scheduleCostScenarios,
   testingYear,
 ];

@@ -1,10 +1,8 @@
 // What one claim touches: buffers and index entries per claimed run, in databases of very different fullness.
-// The contestant hands over its own claim statement; it runs under EXPLAIN ANALYZE as the worker would run it
-// (prepared, generic plan) and is rolled back. Counts, unlike times, are the same on a busy machine.
+// The contestant hands over its own claim statement; it runs under EXPLAIN ANALYZE.
 
-import pg from "pg";
-import pgUtils from "pg/lib/utils.js";
 import { withProcesses } from "../processes.mjs";
+import { buffersOf, explained } from "./explain.mjs";
 
 const DUE = 1000;
 const some = (sizes) => sizes.crowd / 10;
@@ -65,18 +63,8 @@ async function costOf({ contestant, places, url }) {
   });
   const session = await places.session(url);
   try {
-    const literals = claim.values.map((value) =>
-      value === null ? "null" : pg.escapeLiteral(pgUtils.prepareValue(value)),
-    );
-    await session.query("set plan_cache_mode = force_generic_plan; set jit = off; begin");
-    await session.query(`prepare claim as ${claim.text}`);
-    const { rows } = await session.query(
-      `explain (analyze, buffers, format json) execute claim (${literals.join(", ")})`,
-    );
-    await session.query("rollback");
-    const [{ Plan: plan }] = rows[0]["QUERY PLAN"];
-    const buffers = plan["Shared Hit Blocks"] + plan["Shared Read Blocks"];
-    return { buffers: buffers / claim.count, entries: entriesIn(plan) / claim.count };
+    const plan = await explained(session, claim);
+    return { buffers: buffersOf(plan) / claim.count, entries: entriesIn(plan) / claim.count };
   } finally {
     await session.end();
   }

@@ -10,7 +10,7 @@ import {
   type TransactionLink,
   transactionLink,
 } from "./postgres.js";
-import * as sql from "./sql/postgres.js";
+import * as sql from "./sql/postgres-days.js";
 import { PARTITIONED } from "./sql/postgres-schema.js";
 import { type Dialect, fillIn, numbered } from "./sql/template.js";
 

@@ -24,6 +24,7 @@ import {
   toSettlementRow,
 } from "./record.js";
 import * as sql from "./sql/postgres.js";
+import * as reads from "./sql/postgres-reads.js";
 import { PRUNE_SCHEDULES } from "./sql/postgres-schedules.js";
 import { SCHEMA_VERSION } from "./sql/postgres-schema.js";
 import type * as store from "./store.js";
@@ -322,12 +323,12 @@ export class PostgresStore implements store.Store {
   }
 
   async run(id: RunId): Promise<store.RunRecord | null> {
-    const [row] = await this.#asker.repeat("run", sql.GET_RUN, { id });
+    const [row] = await this.#asker.repeat("run", reads.GET_RUN, { id });
     return row ? toRunRecord(row) : null;
   }
 
   async runs(filter: store.RunFilter): Promise<readonly store.RunRecord[]> {
-    const rows = await this.#asker.repeat("runs", sql.LIST_RUNS[filter.status ?? "any"], {
+    const rows = await this.#asker.repeat("runs", reads.LIST_RUNS[filter.status ?? "any"], {
       before: filter.before ?? null,
       job: filter.job ?? null,
       schedule: filter.schedule ?? null,
@@ -340,11 +341,11 @@ export class PostgresStore implements store.Store {
   }
 
   async attempts(id: RunId): Promise<readonly store.AttemptRecord[]> {
-    return (await this.#asker.repeat("attempts", sql.ATTEMPTS, { id })).map(toAttemptRecord);
+    return (await this.#asker.repeat("attempts", reads.ATTEMPTS, { id })).map(toAttemptRecord);
   }
 
   async terminal(ids: readonly RunId[]): Promise<readonly RunId[]> {
-    return (await this.#asker.repeat("terminal", sql.TERMINAL, { ids })).map((row) =>
+    return (await this.#asker.repeat("terminal", reads.TERMINAL, { ids })).map((row) =>
       String(row.id),
     );
   }

@@ -520,67 +520,14 @@ insert into {policy} (digest, lease_ms, timeout_ms, attempts, delay_ms, factor, 
 values (:digest, :leaseMs, :timeoutMs, :attempts, :delayMs, :factor, :maxMs, :jitter, :onLost)
 on conflict (digest) do update set digest = excluded.digest returning id`;
 
-export const ATTEMPTS = /* sql */ `
-select a.attempt, a.fence, i.id as holder, a.ended, a.started_at, a.ended_at, a.error
-from {attempt} a left join {instance} i on i.no = a.holder where a.run = :id::uuid
-union all
-select o.attempt, o.fence, i.id, o.status + 10, o.started_at, o.finished_at, o.error
-from {outcome} o left join {instance} i on i.no = o.holder where o.id = :id::uuid and o.fence is not null
-order by 2`;
-
-export const TERMINAL = /* sql */ `select id from {outcome} where id = any(:ids::uuid[])`;
-
-/** Where the ids of a filtered list come from: state is a table, so each status has its own. */
-const RUN_SOURCES = {
-  any: "select x.id, x.lane from {run} x",
-  pending: "select x.id, x.lane from {ready} x union all select x.id, x.lane from {waiting} x",
-  running: "select m.id, x.lane from {lease} x, unnest(x.ids) m (id)",
-  completed: "select x.id, x.lane from {outcome} x where x.status = 1",
-  failed: "select x.id, x.lane from {outcome} x where x.status = 2",
-  cancelled: "select x.id, x.lane from {outcome} x where x.status = 3",
-} as const;
-
-const listRuns = (source: string) => /* sql */ `
-with page as materialized (
-  select s.id from (${source}) s,
-    lateral (select x.mode, x.schedule, x.tags, x.input, x.key from {run} x where x.id = s.id offset 0) r
-  where s.id < coalesce(:before::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
-    and (:job::text is null or s.lane = any(array(select l.id from {lane} l where l.job = :job::text)))
-    and (:schedule::text is null or r.schedule = (select c.id from {schedule} c where c.name = :schedule::text))
-    and (:mode::smallint is null or r.mode = :mode::smallint)
-    and (:tag::text is null or :tag::text = any(r.tags))
-    and (:text::text is null or position(lower(:text::text) in lower(r.input)) > 0
-      or r.key = :text::text or s.id::text = :text::text)
-  order by s.id desc limit :limit
-)
-select * from (
-  select * from {run_state} where id = any(array(select id from page)) offset 0
-) found order by id desc`;
-
-export const GET_RUN = /* sql */ `select * from {run_state} where id = :id::uuid`;
-
 export const PAUSE_QUEUE = /* sql */ `
 insert into {queue} (name, paused_at) values (:queue, case when :isPaused::boolean then {now} end)
 on conflict (name) do update set paused_at = case when :isPaused::boolean then coalesce({queue}.paused_at, {now}) end`;
-
-export const LIST_RUNS = {
-  any: listRuns(RUN_SOURCES.any),
-  pending: listRuns(RUN_SOURCES.pending),
-  running: listRuns(RUN_SOURCES.running),
-  completed: listRuns(RUN_SOURCES.completed),
-  failed: listRuns(RUN_SOURCES.failed),
-  cancelled: listRuns(RUN_SOURCES.cancelled),
-} as const;
 
 export const ANNOUNCED_JOBS = /* sql */ `
 select j.name, j.queue, j.priority, j.version,
   json_build_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost) as policy
 from {job} j join {policy} p on p.id = j.policy order by j.name`;
-
-export const PARTITIONS = /* sql */ `
-select c.relname as name from pg_catalog.pg_class c
-join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where n.nspname = :schema and c.relispartition and c.relkind = 'r'`;
 
 /**
  * What is removed row by row: expired keys, what is left of old days, silent instances, statistics.
@@ -612,72 +559,3 @@ rollups as (
 )
 select (select count(*) from keys) + (select count(*) from outcomes) + (select count(*) from instances)
   + (select count(*) from rollups) as pruned`;
-
-/** A day of one of the partitioned tables; the id of a run tells its day. */
-export type Day = {
-  readonly table: "run" | "outcome" | "attempt" | "tick";
-  readonly name: string;
-  readonly from: string;
-  readonly to: string;
-};
-
-const ID_OF = { run: "id", outcome: "id", attempt: "run", tick: "at" } as const;
-const idOf = ({ table }: Day) => ID_OF[table];
-
-/**
- * Attaching locks only the rest partition, and only for as long as it takes to look through it;
- * CREATE TABLE … PARTITION OF would lock the whole table. Rows that came early (a caller's clock was
- * ahead) are in the rest partition and move, or the day could not be attached.
- */
-export const makeDay = (day: Day) => [
-  `create table {${day.name}} (like {${day.table}} including all)`,
-  `lock table {${day.table}_rest} in access exclusive mode`,
-  `with early as (
-     delete from {${day.table}_rest} where ${idOf(day)} >= '${day.from}' and ${idOf(day)} < '${day.to}' returning *)
-   insert into {${day.name}} select * from early`,
-  `alter table {${day.table}} attach partition {${day.name}} for values from ('${day.from}') to ('${day.to}')`,
-];
-
-export const makeFirstDay = (day: Day) =>
-  `create table {${day.name}} partition of {${day.table}} for values from ('${day.from}') to ('${day.to}')`;
-
-const LIVE = /* sql */ `
-select x.id from {ready} x where x.id >= :from::uuid and x.id < :to::uuid
-union all select x.id from {waiting} x where x.id >= :from::uuid and x.id < :to::uuid
-union all select u.id from {lease} x, unnest(x.ids) u (id) where u.id >= :from::uuid and u.id < :to::uuid`;
-
-/** How much of a day would have to stay: what lives, and what ended only lately. */
-export const KEPT_OF_DAY = /* sql */ `
-select count(*)::int as kept from (
-  (${LIVE})
-  union all
-  (select o.id from {outcome} o
-    where o.id >= :from::uuid and o.id < :to::uuid and o.finished_at >= :since::bigint)
-  limit :limit) x`;
-
-/** Keys live as long as their run: these go before it, so that an interrupted prune goes on here. */
-export const PRUNE_KEYS_OF_DAY = /* sql */ `
-delete from {key} where ctid = any(array(
-  select k.ctid from {key} k
-  where k.run >= :from::uuid and k.run < :to::uuid
-    and k.run <> all(array(${LIVE}))
-    and not exists (select from {outcome} o where o.id = k.run)
-  limit :limit)) returning 1`;
-
-/** A day of the ledger: a stretch that began on it may have ended lately. */
-export const dropTickDay = (day: Day, since: number) => [
-  `alter table {tick} detach partition {${day.name}}`,
-  `insert into {tick} select d.* from {${day.name}} d where d.last_at >= ${since}`,
-  `drop table {${day.name}}`,
-];
-
-/** A day goes as a whole. What has to stay of it moves to the rest partition first. */
-export const dropDay = (day: Day, since: number) => [
-  `alter table {${day.table}} detach partition {${day.name}}`,
-  day.table === "outcome"
-    ? `insert into {outcome} select d.* from {${day.name}} d where d.finished_at >= ${since}`
-    : `insert into {${day.table}} select d.* from {${day.name}} d where d.${idOf(day)} = any(array(
-         ${LIVE.replaceAll(":from", `'${day.from}'`).replaceAll(":to", `'${day.to}'`)}
-         union all select o.id from {outcome} o where o.id >= '${day.from}' and o.id < '${day.to}'))`,
-  `drop table {${day.name}}`,
-];

@@ -74,9 +74,10 @@ export function faultInWords({ kind, ms, verbs }: Fault, who: string): string {
   return isOfAll ? text : `${who} ${text}${only}`;
 }
 
-/** Verbs that a lost, late or doubled answer hurts most. */
+/** Verbs that a lost, late or doubled answer hurts most; an exchange is either part, or both. */
 const AIMED: readonly (readonly [number, readonly string[]])[] = [
-  [7, ["exchange"]],
+  [4, ["settle"]],
+  [4, ["claim"]],
   [2, ["renew"]],
   [4, ["writeSchedules"]],
   [2, ["enqueue"]],

@@ -43,6 +43,9 @@ export type SimulationResult = {
 /** After this much quiet every run of the chaos must have ended. */
 const QUIET_MAX_MS = 45 * 60_000;
 const QUIET_STEP_MS = 5_000;
+const ASKED_AGAIN_MS = 5_000;
+/** Processes that start this long after a blackout come back from it. */
+const BACK_MS = 30_000;
 /** All tables are looked at once in so many commits. */
 const TABLES_EVERY = 1_500;
 
@@ -62,6 +65,8 @@ export class Simulation {
   #databaseOffsetMs = 0;
   #downUntilMs = 0;
   #awayUntilMs = 0;
+  /** What the first processes after a blackout meet. */
+  #armedAtStart: Fault | null = null;
   #restartCount = 0;
   #faultCount = 0;
   #operationCount = 0;
@@ -143,6 +148,8 @@ export class Simulation {
     });
     this.#chronicle.mark(`${label} starts`);
     this.#chronicle.tell(() => `${label} starts`);
+    const isBack = this.#armedAtStart !== null && this.#nowMs() < this.#awayUntilMs + BACK_MS;
+    if (this.#armedAtStart && isBack) process.armed.push(this.#armedAtStart);
     void this.#start(process);
     return process;
   }
@@ -223,7 +230,7 @@ export class Simulation {
     this.#commitCount += 1;
     const { verb, params } = process.current ?? { verb: "?", params: null };
     this.#chronicle.mark(`${process.label} ${verb} ${summary(notes)}`);
-    if (notes.length === 0) return;
+    if (notes.length === 0 && verb !== "exchange") return;
     const transaction: Transaction = { process, verb, params, now: this.#databaseNow(), notes };
     const touched = this.#runs.commit(transaction);
     this.#runs.judgeLosses();
@@ -326,7 +333,12 @@ export class Simulation {
       operation.place,
       ({ isStarted, isStopping, clock }) => isStarted && !isStopping && !clock.isStopped,
     );
-    if (!process) return;
+    if (!process) {
+      // Nobody is there to ask; people try again.
+      if (this.#survivor === undefined)
+        this.#base.timer(ASKED_AGAIN_MS, () => void this.#operate(operation));
+      return;
+    }
     this.#operationCount += 1;
     await perform(operation, process, this.#operationWorld);
   }
@@ -399,7 +411,7 @@ export class Simulation {
         this.#chronicle.saw("database-restart");
         break;
       case "blackout":
-        this.#blackout(ms);
+        this.#blackout(fault);
         break;
       default:
         process.armed.push(fault);
@@ -409,8 +421,10 @@ export class Simulation {
   }
 
   /** Whoever comes back first finds much to do, and may fail at it. */
-  #blackout(ms: number): void {
-    this.#awayUntilMs = this.#nowMs() + ms;
+  #blackout(fault: Fault): void {
+    this.#awayUntilMs = this.#nowMs() + fault.ms;
+    const isHard = fault.id % 2 === 0;
+    this.#armedAtStart = isHard ? { ...fault, kind: "not-sent", verbs: ["dueSchedules"] } : null;
     for (const process of [...this.#places]) if (process) this.#crash(process, "in a blackout");
   }
 

@@ -142,9 +142,16 @@ function arrival(process: SimulatedProcess): Promise<void> | undefined {
 
 function isMet({ kind, verbs }: Fault, { verb, params }: Sending): boolean {
   if (verb === "open") return false;
-  if (verbs !== null && !verbs.includes(verb)) return false;
+  if (verbs !== null && !namesOf(verb, params).some((name) => verbs.includes(name))) return false;
   if (kind !== "sent-twice") return true;
   return REPEATABLE.has(verb) || (verb === "exchange" && (params as ExchangeParams).limit === 0);
+}
+
+/** An exchange is two verbs in one. */
+function namesOf(verb: string, params: unknown): readonly string[] {
+  if (verb !== "exchange") return [verb];
+  const { limit, settlements } = params as ExchangeParams;
+  return [...(limit > 0 ? ["claim"] : []), ...(settlements.length > 0 ? ["settle"] : [])];
 }
 
 function isUnreachable({ process, world }: Sending): boolean {

@@ -1,0 +1,86 @@
+// A long campaign of simulated seeds: `node scripts/simulate.mjs --seeds 100000 [--from 1] [--minutes 60]
+// [--file campaign.json]`. What was done is kept in the file, so that the next call goes on from there
+// and everything adds up. Exit 1: a promise was broken, or a rare state was never reached.
+
+import fs from "node:fs";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { ensureBuilt, ensureInstalled } from "./bootstrap.mjs";
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+process.chdir(root);
+const { values } = parseArgs({
+  options: {
+    seeds: { type: "string", default: "1000" },
+    from: { type: "string", default: "1" },
+    minutes: { type: "string", default: "1440" },
+    file: { type: "string", default: ".holdfast/campaign.json" },
+  },
+});
+ensureInstalled();
+if (!ensureBuilt()) process.exit(3);
+/** @type {typeof import("../src/testing/simulator/index.js")} */
+const simulator = await import(path.join(root, "dist/testing/simulator/index.js"));
+
+/**
+ * @typedef {object} Kept
+ * @property {number} from
+ * @property {number} done how many seeds
+ * @property {number} seconds
+ * @property {number} virtualMs
+ * @property {number} faults
+ * @property {number} operations
+ * @property {number} calls
+ * @property {Record<string, number>} counters
+ * @property {object[]} violations
+ */
+
+/** @type {Kept} */
+const kept = fs.existsSync(values.file)
+  ? JSON.parse(fs.readFileSync(values.file, "utf8"))
+  : {
+      from: Number(values.from),
+      done: 0,
+      seconds: 0,
+      virtualMs: 0,
+      faults: 0,
+      operations: 0,
+      calls: 0,
+      counters: {},
+      violations: [],
+    };
+const wanted = Number(values.seeds);
+const endMs = performance.now() + Number(values.minutes) * 60_000;
+const PORTION = 50;
+
+while (kept.done < wanted && performance.now() < endMs) {
+  const startedMs = performance.now();
+  const report = await simulator.runCampaign({
+    from: kept.from + kept.done,
+    seeds: Math.min(PORTION, wanted - kept.done),
+  });
+  kept.done += report.seeds;
+  kept.seconds += (performance.now() - startedMs) / 1_000;
+  for (const name of /** @type {const} */ (["virtualMs", "faults", "operations", "calls"]))
+    kept[name] += report[name];
+  for (const [name, count] of Object.entries(report.counters))
+    kept.counters[name] = (kept.counters[name] ?? 0) + count;
+  kept.violations.push(...report.violations);
+  fs.mkdirSync(path.dirname(values.file), { recursive: true });
+  fs.writeFileSync(values.file, `${JSON.stringify(kept, null, 2)}\n`);
+  const rate = (kept.done / kept.seconds).toFixed(1);
+  console.log(`${kept.done} of ${wanted} seeds, ${rate} a second, ${kept.violations.length} violations`);
+}
+
+const hours = Math.round(kept.virtualMs / 3_600_000);
+console.log(
+  `\n${kept.done} seeds in ${Math.round(kept.seconds)} s, ${hours} virtual hours, ${kept.faults} faults, ` +
+    `${kept.operations} operations, ${kept.calls} store calls, ${kept.violations.length} violations\n`,
+);
+for (const [name, words] of Object.entries(simulator.SOMETIMES))
+  console.log(`| ${words} | ${kept.counters[name] ?? 0} |`);
+for (const violation of kept.violations.slice(0, 20)) console.log(JSON.stringify(violation));
+const unseen = Object.keys(simulator.SOMETIMES).filter((name) => !kept.counters[name]);
+if (unseen.length > 0) console.log(`\nNever reached: ${unseen.join(", ")}`);
+process.exitCode = kept.violations.length + unseen.length > 0 ? 1 : 0;

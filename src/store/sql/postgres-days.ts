@@ -1,0 +1,76 @@
+// The statements about the days of history on PostgreSQL: partitions of the tables that grow for ever.
+// They name tables that did not exist when the store opened, so they are made for each day.
+
+export const PARTITIONS = /* sql */ `
+select c.relname as name from pg_catalog.pg_class c
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where n.nspname = :schema and c.relispartition and c.relkind = 'r'`;
+
+/** A day of one of the partitioned tables; the id of a run tells its day. */
+export type Day = {
+  readonly table: "run" | "outcome" | "attempt" | "tick";
+  readonly name: string;
+  readonly from: string;
+  readonly to: string;
+};
+
+const ID_OF = { run: "id", outcome: "id", attempt: "run", tick: "at" } as const;
+const idOf = ({ table }: Day) => ID_OF[table];
+
+/**
+ * Attaching locks only the rest partition, and only for as long as it takes to look through it;
+ * CREATE TABLE … PARTITION OF would lock the whole table. Rows that came early (a caller's clock was
+ * ahead) are in the rest partition and move, or the day could not be attached.
+ */
+export const makeDay = (day: Day) => [
+  `create table {${day.name}} (like {${day.table}} including all)`,
+  `lock table {${day.table}_rest} in access exclusive mode`,
+  `with early as (
+     delete from {${day.table}_rest} where ${idOf(day)} >= '${day.from}' and ${idOf(day)} < '${day.to}' returning *)
+   insert into {${day.name}} select * from early`,
+  `alter table {${day.table}} attach partition {${day.name}} for values from ('${day.from}') to ('${day.to}')`,
+];
+
+export const makeFirstDay = (day: Day) =>
+  `create table {${day.name}} partition of {${day.table}} for values from ('${day.from}') to ('${day.to}')`;
+
+const LIVE = /* sql */ `
+select x.id from {ready} x where x.id >= :from::uuid and x.id < :to::uuid
+union all select x.id from {waiting} x where x.id >= :from::uuid and x.id < :to::uuid
+union all select u.id from {lease} x, unnest(x.ids) u (id) where u.id >= :from::uuid and u.id < :to::uuid`;
+
+/** How much of a day would have to stay: what lives, and what ended only lately. */
+export const KEPT_OF_DAY = /* sql */ `
+select count(*)::int as kept from (
+  (${LIVE})
+  union all
+  (select o.id from {outcome} o
+    where o.id >= :from::uuid and o.id < :to::uuid and o.finished_at >= :since::bigint)
+  limit :limit) x`;
+
+/** Keys live as long as their run: these go before it, so that an interrupted prune goes on here. */
+export const PRUNE_KEYS_OF_DAY = /* sql */ `
+delete from {key} where ctid = any(array(
+  select k.ctid from {key} k
+  where k.run >= :from::uuid and k.run < :to::uuid
+    and k.run <> all(array(${LIVE}))
+    and not exists (select from {outcome} o where o.id = k.run)
+  limit :limit)) returning 1`;
+
+/** A day of the ledger: a stretch that began on it may have ended lately. */
+export const dropTickDay = (day: Day, since: number) => [
+  `alter table {tick} detach partition {${day.name}}`,
+  `insert into {tick} select d.* from {${day.name}} d where d.last_at >= ${since}`,
+  `drop table {${day.name}}`,
+];
+
+/** A day goes as a whole. What has to stay of it moves to the rest partition first. */
+export const dropDay = (day: Day, since: number) => [
+  `alter table {${day.table}} detach partition {${day.name}}`,
+  day.table === "outcome"
+    ? `insert into {outcome} select d.* from {${day.name}} d where d.finished_at >= ${since}`
+    : `insert into {${day.table}} select d.* from {${day.name}} d where d.${idOf(day)} = any(array(
+         ${LIVE.replaceAll(":from", `'${day.from}'`).replaceAll(":to", `'${day.to}'`)}
+         union all select o.id from {outcome} o where o.id >= '${day.from}' and o.id < '${day.to}'))`,
+  `drop table {${day.name}}`,
+];
