@@ -51,6 +51,15 @@ export default defineConfig({
       },
       {
         test: {
+          name: "simulation",
+          include: ["test/simulation/**/*.test.ts"],
+          environment: "node",
+          pool: "forks",
+          testTimeout: 120_000,
+        },
+      },
+      {
+        test: {
           name: "process",
           include: ["test/process/**/*.test.ts"],
           environment: "node",

@@ -52,6 +52,15 @@ export type {
   SchemaJobOptions,
 } from "./engine/job.js";
 export type { Run, RunAttempt, RunListOptions, RunPage, Runs } from "./engine/runs.js";
+export type {
+  BackfillOptions,
+  ScheduleListOptions,
+  TickListOptions,
+  TriggerOptions,
+  Upserted,
+  UpsertOptions,
+} from "./engine/schedule-options.js";
+export type { Preview } from "./engine/schedule-preview.js";
 export type { Triggered } from "./engine/schedule-trigger.js";
 export type {
   Backfill,
@@ -60,16 +69,7 @@ export type {
   ScheduleVersion,
   Tick,
 } from "./engine/schedule-view.js";
-export type {
-  BackfillOptions,
-  Preview,
-  ScheduleListOptions,
-  Schedules,
-  TickListOptions,
-  TriggerOptions,
-  Upserted,
-  UpsertOptions,
-} from "./engine/schedules.js";
+export type { Schedules } from "./engine/schedules.js";
 export type { StopReport } from "./engine/worker.js";
 export type { Database } from "./store/open.js";
 export type { Logger } from "./telemetry/log.js";

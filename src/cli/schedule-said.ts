@@ -2,8 +2,8 @@
 
 import { systemClock } from "../adapters/clock.js";
 import { quoteShort } from "../core/suggest.js";
+import type { Upserted } from "../engine/schedule-options.js";
 import type { Schedule } from "../engine/schedule-view.js";
-import type { Upserted } from "../engine/schedules.js";
 import { plain, type Shell } from "./shell.js";
 import { fromNow, shortTime } from "./times.js";
 

@@ -25,7 +25,8 @@ import {
 } from "./declared.js";
 import { Desk } from "./desk.js";
 import { type Asker, anchorAfter } from "./schedule-edit.js";
-import { calendarsOf, previewOf } from "./schedules.js";
+import { calendarsOf } from "./schedule-options.js";
+import { previewOf } from "./schedule-preview.js";
 
 export type DeclarationsParams = {
   readonly ports: Ports;
@@ -126,10 +127,9 @@ export class Declarations {
     return planned;
   }
 
-  /** Each minute: what vanished, and ticks that newer rules of time zones have moved. */
-  async lookAgain(store: Store): Promise<void> {
-    await this.reportVanished(store);
-    await this.#recompute(store);
+  /** Whether there is anything to look at each minute: an app without a name pauses nothing. */
+  get isWatchful(): boolean {
+    return this.#params.app !== null && this.#params.mayPause;
   }
 
   async reportVanished(store: Store): Promise<void> {
@@ -150,8 +150,8 @@ export class Declarations {
     return findVanished({ store, app: this.#params.app, declared: new Set(this.names) });
   }
 
-  /** Only newer rules recompute; the past stays as it was recorded. */
-  async #recompute(store: Store): Promise<void> {
+  /** Ticks that newer rules of time zones have moved; the past stays as it was recorded. */
+  async recompute(store: Store): Promise<void> {
     const runtime = process.versions.tz;
     if (runtime === undefined) return;
     const names = await store.schedulesByTzdata({ not: runtime, limit: TZDATA_BATCH });

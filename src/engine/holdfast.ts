@@ -243,7 +243,10 @@ export class Holdfast {
       keepTicksMs: this.#config.keepTicksMs,
       emit: this.#emit,
       tick: isScheduler ? (lastPolledAt) => tickOnce(ticker, lastPolledAt) : null,
-      lookAgain: () => this.#declarations.lookAgain(store),
+      lookEachMinute: this.#declarations.isWatchful
+        ? () => this.#declarations.reportVanished(store)
+        : null,
+      lookEachHour: () => this.#declarations.recompute(store),
     });
     const ticker = {
       store,
@@ -345,7 +348,9 @@ export class Holdfast {
     if (this.#declarations.names.length === 0 && !this.#isScheduler) return;
     const store = await this.#opened("schedules");
     await this.#declarations.reconcileAll(store, { isForced: false });
-    if (this.#isScheduler) await this.#declarations.reportVanished(store);
+    if (!this.#isScheduler) return;
+    await this.#declarations.reportVanished(store);
+    await this.#declarations.recompute(store);
   }
 
   async #apply(): Promise<readonly PlannedChange[]> {

@@ -35,8 +35,9 @@ export type LoopParams = {
   readonly emit: Emit;
   /** Fires what is due; null where the scheduler is off. */
   readonly tick: ((lastPolledAt: number | null) => Promise<TickReport>) | null;
-  /** What is looked at once a minute where the scheduler is on. */
-  readonly lookAgain: () => Promise<void>;
+  /** What schedules need beside their ticks, where the scheduler is on; null: nothing. */
+  readonly lookEachMinute: (() => Promise<void>) | null;
+  readonly lookEachHour: () => Promise<void>;
 };
 
 export class Loop {
@@ -46,6 +47,7 @@ export class Loop {
   #pollFailures = 0;
   #isPolling = false;
   #hasGated = false;
+  #unseenSince: number | null | undefined;
   #pollAtMs: number | null = null;
   #soonestMs = Number.POSITIVE_INFINITY;
   #isBeating = false;
@@ -60,7 +62,8 @@ export class Loop {
     const { store, worker } = this.#params;
     this.#stopListening = store.onWake(() => worker.wake());
     this.#set("tidy", TIDY_FIRST_MS, () => this.#tidy());
-    if (this.#params.tick) this.#set("look", LOOK_EVERY_MS, () => this.#look());
+    const { tick, lookEachMinute } = this.#params;
+    if (tick && lookEachMinute) this.#set("look", LOOK_EVERY_MS, () => this.#look(lookEachMinute));
     void this.#poll();
   }
 
@@ -133,9 +136,7 @@ export class Loop {
     const isDisobeyed = worker.cancelRequested(answer.cancelRequested);
     worker.relieve();
     this.#hasGated = answer.hasGated;
-    const report = answer.hasDueSchedule
-      ? await this.#params.tick?.(answer.lastPolledAt)
-      : undefined;
+    const report = answer.hasDueSchedule ? await this.#tick(answer) : undefined;
     if (report) this.#hasGated ||= report.hasGated;
     if (report?.hasReadied) worker.wake();
     if (answer.hasDue && (await promoteOnce(store)) > 0) worker.wake();
@@ -152,6 +153,15 @@ export class Loop {
     if (answer.hasReady) worker.wake();
     if (answer.hasSuspect) worker.wakeForSuspect();
     return report?.hasMore ? 1 : (report?.nextInMs ?? Number.POSITIVE_INFINITY);
+  }
+
+  /** A pass that failed saw to nothing: until one succeeds, nobody has been there since before it. */
+  async #tick({ lastPolledAt }: PollAnswer): Promise<TickReport | undefined> {
+    const knownAt = this.#unseenSince === undefined ? lastPolledAt : this.#unseenSince;
+    this.#unseenSince = knownAt;
+    const report = await this.#params.tick?.(knownAt);
+    this.#unseenSince = undefined;
+    return report;
   }
 
   /** Runs have ended. One that waits for them, gated by its schedule, should not wait for a poll. */
@@ -205,6 +215,7 @@ export class Loop {
     const { store, keepMs, keepTicksMs, emit } = this.#params;
     try {
       await tidyOnce({ store, keepMs, keepTicksMs });
+      if (this.#params.tick) await this.#params.lookEachHour();
     } catch (error) {
       emit("store.failed", {
         what: "tidy",
@@ -215,15 +226,15 @@ export class Loop {
     this.#set("tidy", TIDY_EVERY_MS, () => this.#tidy());
   }
 
-  async #look(): Promise<void> {
-    const { lookAgain, emit } = this.#params;
+  async #look(lookEachMinute: () => Promise<void>): Promise<void> {
+    const { emit } = this.#params;
     try {
-      await lookAgain();
+      await lookEachMinute();
     } catch (error) {
       const retryInMs = LOOK_EVERY_MS;
       emit("store.failed", { what: "schedules", error: describeFailure(error), retryInMs });
     }
-    this.#set("look", LOOK_EVERY_MS, () => this.#look());
+    this.#set("look", LOOK_EVERY_MS, () => this.#look(lookEachMinute));
   }
 
   #set(name: string, delayMs: number, callback: () => unknown): void {

@@ -2,35 +2,19 @@
 // schedule-edit.ts, schedule-trigger.ts and declared.ts; here it is asked for and written.
 
 import type { CalendarRules } from "../core/calendar.js";
-import { cronSchedule } from "../core/cron.js";
-import { describeTouch, dstTouches } from "../core/cron-dst.js";
-import {
-  BackfillRunningError,
-  ConfigurationError,
-  type Problem,
-  ScheduleNotFoundError,
-  UnknownJobError,
-} from "../core/errors.js";
-import { readInstant } from "../core/instant.js";
-import { requireKey, requireName } from "../core/names.js";
+import { ConfigurationError, ScheduleNotFoundError, UnknownJobError } from "../core/errors.js";
+import { requireName } from "../core/names.js";
 import type { Ports } from "../core/ports.js";
-import {
-  readSchedule,
-  SCHEDULE_MEMBERS,
-  type ScheduleDefinition,
-  type ScheduleOptions,
-} from "../core/schedule.js";
+import { SCHEDULE_MEMBERS, type ScheduleDefinition } from "../core/schedule.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
-import { OUTCOMES, type Outcome } from "../core/tick.js";
-import type { When } from "../core/when.js";
+import { OUTCOMES } from "../core/tick.js";
 import type { ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
-import { progressOf } from "./advance.js";
+import { backfillDecision, cancelBackfillDecision } from "./backfill.js";
 import { type CompiledSchedules, compile } from "./compiled.js";
 import type { PlannedChange } from "./declared.js";
 import { Desk } from "./desk.js";
 import { type Explanation, explainAt } from "./explain.js";
-import { inputHash } from "./job.js";
 import {
   type Asker,
   deleteDecision,
@@ -41,6 +25,24 @@ import {
   type Wanted,
   warningsFor,
 } from "./schedule-edit.js";
+import {
+  type BackfillOptions,
+  type By,
+  calendarsOf,
+  definitionOf,
+  instantMs,
+  jobName,
+  limitProblems,
+  readCursor,
+  readTrigger,
+  refuse,
+  type ScheduleListOptions,
+  type TickListOptions,
+  type TriggerOptions,
+  type Upserted,
+  type UpsertOptions,
+} from "./schedule-options.js";
+import { type Preview, previewOf } from "./schedule-preview.js";
 import { type Triggered, triggerDecision } from "./schedule-trigger.js";
 import {
   type Backfill,
@@ -53,57 +55,6 @@ import {
   toTick,
   toVersion,
 } from "./schedule-view.js";
-
-/** Who did it: kept with versions, pauses and backfills. */
-export type By = { readonly by?: string };
-
-export type UpsertOptions = ScheduleOptions & {
-  /** A job, or its name. */
-  readonly job: string | { readonly name: string };
-};
-
-export type Upserted = { readonly schedule: Schedule; readonly warnings: readonly string[] };
-
-export type TriggerOptions = By & {
-  /** Why: a test is a run like any other, but it says so. @default "manual" */
-  readonly mode?: "manual" | "test";
-  /** Instead of the schedule's own. */
-  readonly input?: unknown;
-  /** Only if a tick is due and no run is live; then the run is of mode "scheduled". */
-  readonly ifDue?: boolean;
-  /** The same delivery twice is the same run. */
-  readonly deliveryId?: string;
-};
-
-export type ScheduleListOptions = {
-  readonly job?: string;
-  readonly app?: string;
-  readonly status?: ScheduleStatus;
-  /** @default 50, at most 1,000 */
-  readonly limit?: number;
-  readonly cursor?: string;
-};
-
-export type TickListOptions = {
-  readonly from?: Date | string;
-  readonly to?: Date | string;
-  readonly outcome?: Outcome;
-  readonly limit?: number;
-  readonly cursor?: string;
-};
-
-export type BackfillOptions = By & {
-  readonly from: Date | string;
-  readonly to: Date | string;
-  /** Also ticks that have a completed run. @default false */
-  readonly all?: boolean;
-};
-
-export type Preview = {
-  readonly ticks: readonly Date[];
-  /** Changes of the clocks that touch them. */
-  readonly notes: readonly string[];
-};
 
 export type SchedulesParams = {
   readonly store: (verb: string) => Promise<Store>;
@@ -122,9 +73,6 @@ export type SchedulesParams = {
   readonly onChanged: () => void;
 };
 
-const LIMIT_MAX = 1_000;
-const PREVIEW_MAX = 1_000;
-const BACKFILL_MAX = 100_000;
 const STATUSES: readonly ScheduleStatus[] = ["active", "paused", "ended", "broken"];
 
 export class Schedules {
@@ -314,33 +262,10 @@ export class Schedules {
     if (fromAt > toAt) refuse("schedules.backfill().to", "must not be before `from`");
     const store = await this.#params.store("schedules.backfill");
     const id = this.#params.ports.ids.run();
-    await this.#desk.change(store, name, (read) => {
-      const state = existing(read, name);
-      if (state.backfill) throw new BackfillRunningError(name, state.backfill.id);
-      const until = Math.min(toAt, read.now);
-      const { definition, when } = compile(state);
-      if (definition.when.kind === "range")
-        refuse("schedules.backfill()", "an interval that is drawn has no ticks to go back to");
-      const total = ticksIn(when, fromAt, until);
-      const change = {
-        state: {
-          id,
-          fromAt,
-          toAt: until,
-          cursorAt: fromAt - 1,
-          total,
-          made: 0,
-          passed: 0,
-          isAll: options.all ?? false,
-        },
-        isNew: true,
-        by: options.by ?? null,
-        isEnded: total === 0,
-        isCancelled: false,
-        run: null,
-      };
-      return { answer: undefined, change: { ...idle(state), backfill: change } };
-    });
+    const { all: isAll = false, by = null } = options;
+    await this.#desk.change(store, name, (read) =>
+      backfillDecision(read, { name, id, fromAt, toAt, isAll, by }),
+    );
     this.#params.onChanged();
     const found = (await this.backfills(name)).find((each) => each.id === id);
     if (!found) throw new ScheduleNotFoundError(name);
@@ -356,19 +281,7 @@ export class Schedules {
   /** It makes no more runs; the one it has made goes on. True if there was one. */
   async cancelBackfill(name: string): Promise<boolean> {
     const store = await this.#params.store("schedules.cancelBackfill");
-    return this.#desk.change<boolean>(store, name, (read) => {
-      const state = existing(read, name);
-      if (!state.backfill) return { answer: false };
-      const backfill = {
-        state: state.backfill,
-        isNew: false,
-        by: null,
-        isEnded: true,
-        isCancelled: true,
-        run: null,
-      };
-      return { answer: true, change: { ...idle(state), backfill } };
-    });
+    return this.#desk.change<boolean>(store, name, (read) => cancelBackfillDecision(read, name));
   }
 
   /** What `apply` would change, and which upcoming ticks would move. */
@@ -431,106 +344,4 @@ function fromCall(
   if (!isKept) return { ...wanted, app, source: "api", release: null, codeHash: null };
   const { source, release, codeHash } = state;
   return { ...wanted, app: state.app, source, release, codeHash };
-}
-
-function idle(state: ScheduleState) {
-  const { id, revision } = state;
-  return { id, revision, ticks: [], runs: [], progress: progressOf(state) };
-}
-
-export async function calendarsOf(
-  store: Store,
-  { calendars }: { readonly calendars?: unknown },
-): Promise<ReadonlyMap<string, CalendarRules>> {
-  if (calendars === undefined) return new Map();
-  return new Map((await store.calendars()).map(({ name, rules }) => [name, rules]));
-}
-
-function definitionOf(
-  options: ScheduleOptions,
-  params: { readonly calendars: ReadonlyMap<string, CalendarRules>; readonly nowMs: number },
-): ScheduleDefinition {
-  return readSchedule(options, {
-    field: "schedules.upsert()",
-    nowMs: params.nowMs,
-    calendar: (name) => params.calendars.get(name),
-    calendarNames: [...params.calendars.keys()],
-  });
-}
-
-/** The next ticks of a definition, with notes. */
-export function previewOf(
-  { definition, when }: { readonly definition: ScheduleDefinition; readonly when: When },
-  afterMs: number,
-  count: number,
-): Preview {
-  if (!Number.isInteger(count) || count < 1 || count > PREVIEW_MAX)
-    refuse("count", `must be a whole number from 1 to ${PREVIEW_MAX}, for example 10`);
-  const ticks: number[] = [];
-  for (let at = when.next(afterMs); at !== null && ticks.length < count; at = when.next(at))
-    ticks.push(at);
-  const last = ticks.at(-1);
-  const { cron, timezone, dst } = definition.when;
-  if (cron === null || last === undefined)
-    return { ticks: ticks.map((at) => new Date(at)), notes: [] };
-  const schedule = cronSchedule({ cron, timezone, ...(dst ? { dst } : {}) });
-  const touches = dstTouches(schedule, { fromMs: afterMs, untilMs: last, limit: 10 });
-  return {
-    ticks: ticks.map((at) => new Date(at)),
-    notes: touches.map((touch) => `${describeTouch(touch)}.`),
-  };
-}
-
-function ticksIn(when: When, fromAt: number, toAt: number): number {
-  const budget = Number.POSITIVE_INFINITY;
-  const { count } = when.survey({ afterMs: fromAt - 1, untilMs: toAt, newest: 0, budget });
-  if (count > BACKFILL_MAX)
-    refuse("schedules.backfill()", `covers ${count} ticks; at most ${BACKFILL_MAX} at a time`);
-  return count;
-}
-
-function jobName({ job }: UpsertOptions): string {
-  const name = typeof job === "object" && job !== null ? job.name : job;
-  return requireName(name, "schedules.upsert().job");
-}
-
-function readTrigger(options: TriggerOptions) {
-  const members = ["mode", "input", "ifDue", "deliveryId", "by"];
-  const problems: Problem[] = refuseUnknownMembers(options, members, "schedules.trigger()");
-  const { mode = "manual", ifDue = false, deliveryId } = options;
-  if (mode !== "manual" && mode !== "test")
-    problems.push({ field: "mode", message: 'must be "manual" or "test"' });
-  if (typeof ifDue !== "boolean")
-    problems.push({ field: "ifDue", message: "must be true or false" });
-  if (ifDue && (options.mode !== undefined || options.input !== undefined))
-    problems.push({
-      field: "ifDue",
-      message: "goes without mode and input: it fires the schedule's own tick",
-    });
-  if (problems.length > 0) throw new ConfigurationError(problems);
-  const delivery =
-    deliveryId === undefined
-      ? null
-      : { id: requireKey(deliveryId, "deliveryId"), hashOf: inputHash };
-  return { mode, isIfDue: ifDue, delivery };
-}
-
-function readCursor(cursor: string): { readonly at: number; readonly schedule: string } | null {
-  const [, at, schedule] = /^(\d{1,16}):(.+)$/s.exec(cursor) ?? [];
-  return at === undefined || schedule === undefined ? null : { at: Number(at), schedule };
-}
-
-function limitProblems(limit: number): Problem[] {
-  if (Number.isInteger(limit) && limit >= 1 && limit <= LIMIT_MAX) return [];
-  const message = `must be a whole number from 1 to ${LIMIT_MAX}, for example 50`;
-  return [{ field: "limit", message }];
-}
-
-function instantMs(value: Date | string, field: string): number {
-  const instant = readInstant(value);
-  return typeof instant === "string" ? refuse(field, instant) : instant;
-}
-
-function refuse(field: string, message: string): never {
-  throw new ConfigurationError([{ field, message }]);
 }

@@ -19,10 +19,6 @@ const POLL = "1s";
 const IDLE_POLL = "1h";
 const MEMORY = "sqlite::memory:";
 
-/** After these, the answers to questions about schedules and instances may be others. */
-const FORGETTING = ["announce", "retire", "createSchedule"];
-const REMEMBERED_MS = 3_600_000;
-
 /** One instance and the way to end it without a goodbye. */
 export type Member = { readonly holdfast: Holdfast; kill(): void };
 
@@ -51,10 +47,6 @@ export class KitDatabase {
   readonly #opened: Promise<void>;
   /** Runs of killed instances may still be leased to them. */
   #hasOrphans = false;
-  readonly #memory = new Map<
-    string,
-    { readonly answer: Promise<unknown>; readonly until: number }
-  >();
 
   constructor(world: World) {
     this.#world = world;
@@ -147,25 +139,17 @@ export class KitDatabase {
         planned.nextAt = null;
         return this.#wakeful(await target.poll(params), { pollMs, planned });
       },
-      declaredNames: (params) =>
-        this.#remembered(`declaredNames ${params.app}`, () => target.declaredNames(params)),
-      schedulesByTzdata: (params) =>
-        this.#remembered(`schedulesByTzdata ${params.not}`, () => target.schedulesByTzdata(params)),
       writeSchedules: (params) => {
-        for (const { progress, standing, edit } of params.changes) {
+        for (const { progress } of params.changes)
           planned.nextAt = Math.min(planned.nextAt ?? Infinity, progress.nextAt ?? Infinity);
-          if (standing || edit) this.#memory.clear();
-        }
         return target.writeSchedules(params);
       },
     };
     const wrap = (name: PropertyKey): unknown => {
       const member: unknown = Reflect.get(name in own ? own : target, name);
       if (typeof member !== "function") return member;
-      const isForgetting = FORGETTING.includes(String(name));
       return (...args: unknown[]) => {
         if (isCut) return new Promise(() => undefined);
-        if (isForgetting) this.#memory.clear();
         return Reflect.apply(member, target, args);
       };
     };
@@ -206,16 +190,6 @@ export class KitDatabase {
         return wakeAt === Infinity ? null : wakeAt;
       },
     });
-  }
-
-  /** What every instance asks once a minute is asked anew when an answer may have changed. */
-  #remembered<T>(question: string, ask: () => Promise<T>): Promise<T> {
-    const now = this.#world.clock.wallMs();
-    const known = this.#memory.get(question);
-    if (known && now < known.until) return known.answer as Promise<T>;
-    const answer = ask();
-    this.#memory.set(question, { answer, until: now + REMEMBERED_MS });
-    return answer;
   }
 
   /** Whether a handler is at work, or was when its instance was killed. */

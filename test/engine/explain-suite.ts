@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 import { ScheduleNotFoundError } from "../../src/core/errors.js";
-import type { UpsertOptions } from "../../src/engine/schedules.js";
+import type { UpsertOptions } from "../../src/engine/schedule-options.js";
 import type { ScheduleChange, ScheduleEdit } from "../../src/store/schedule-store.js";
 import { type Member, obedient, type World, type WorldTest } from "./world.js";
 

@@ -109,9 +109,9 @@ const BROKEN: readonly {
     promise: "S10",
   },
   {
-    what: "the ledger forgets a fired tick's run",
+    what: "the ledger forgets a fired tick",
     verb: "writeSchedules",
-    sql: "update holdfast_tick set run = null where outcome = 0",
+    sql: "delete from holdfast_tick where outcome = 0",
     promise: "S6",
   },
   {

@@ -3,7 +3,7 @@
 import type { Command } from "commander";
 import { requireName } from "../../core/names.js";
 import { quoteShort } from "../../core/suggest.js";
-import type { UpsertOptions } from "../../engine/schedules.js";
+import type { UpsertOptions } from "../../engine/schedule-options.js";
 import { type AskerFlags, askedBy, withByOption } from "../asker.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { DeclinedError } from "../failure.js";

@@ -2,8 +2,8 @@
 
 import type { Command } from "commander";
 import { systemClock } from "../../adapters/clock.js";
+import type { ScheduleListOptions } from "../../engine/schedule-options.js";
 import type { ScheduleStatus } from "../../engine/schedule-view.js";
-import type { ScheduleListOptions } from "../../engine/schedules.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../repeat.js";

@@ -3,8 +3,8 @@
 import type { Command } from "commander";
 import { systemClock } from "../../adapters/clock.js";
 import type { Holdfast } from "../../engine/holdfast.js";
+import type { Preview } from "../../engine/schedule-preview.js";
 import type { Schedule } from "../../engine/schedule-view.js";
-import type { Preview } from "../../engine/schedules.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { readName, requireSchedule } from "../names.js";

@@ -2,7 +2,7 @@
 
 import type { Command } from "commander";
 import { OUTCOMES } from "../../core/tick.js";
-import type { TickListOptions } from "../../engine/schedules.js";
+import type { TickListOptions } from "../../engine/schedule-options.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { readName, unknownSchedule } from "../names.js";

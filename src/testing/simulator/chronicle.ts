@@ -12,8 +12,8 @@ export type Violation = {
   readonly text: string;
 };
 
-/** Nothing is learnt from the hundredth consequence of one mistake. */
-const VIOLATIONS_MAX = 20;
+/** Of each promise: nothing is learnt from the hundredth consequence of one mistake. */
+const VIOLATIONS_MAX = 5;
 const HASHED_AT_ONCE = 16_384;
 
 export class Chronicle {
@@ -55,7 +55,8 @@ export class Chronicle {
   violate(promise: string, text: string): void {
     this.mark(`violation ${promise}`);
     this.tell(() => `!!! ${promise}: ${text}`);
-    if (this.violations.length < VIOLATIONS_MAX)
+    const known = this.violations.filter((each) => each.promise === promise);
+    if (known.length < VIOLATIONS_MAX)
       this.violations.push({ promise, atMs: this.#nowMs() - this.#startsAt, text });
   }
 

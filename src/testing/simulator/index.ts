@@ -1,8 +1,8 @@
 // The simulator: real instances on real SQL, in virtual time, from one seed, with everything that can
 // go wrong. A seed that breaks a promise is shrunk to few faults and told as a story.
 
-export type { Violation } from "./chronicle.js";
 export { type CampaignParams, type CampaignReport, missing, runCampaign } from "./campaign.js";
+export type { Violation } from "./chronicle.js";
 export { runSeed, type SeedOptions, type SeedReport } from "./seed.js";
 export { type Shrunk, shrinkSeed } from "./shrink.js";
 export { type Counters, SOMETIMES, type Sometimes } from "./sometimes.js";

@@ -38,8 +38,7 @@ const COLUMNS = {
   "delivery+": "new.schedule, new.id, new.run",
   "instance+": "new.no, new.id",
   "lane+": "new.id, new.queue, new.job",
-  "policy+":
-    "new.id, new.lease_ms, new.timeout_ms, new.attempts, new.on_lost",
+  "policy+": "new.id, new.lease_ms, new.timeout_ms, new.attempts, new.on_lost",
 } as const;
 
 export type NoteKind = keyof typeof COLUMNS;

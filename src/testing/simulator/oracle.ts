@@ -99,7 +99,8 @@ function offsetAt(zone: string, atMs: number): number {
     }
     const text = format.format(quarter); // 03/08/2026, 03:00
     const part = (from: number, to: number) => Number(text.slice(from, to));
-    offset = Date.UTC(part(6, 10), part(0, 2) - 1, part(3, 5), part(12, 14), part(15, 17)) - quarter;
+    offset =
+      Date.UTC(part(6, 10), part(0, 2) - 1, part(3, 5), part(12, 14), part(15, 17)) - quarter;
     known.set(quarter, offset);
   }
   return offset;

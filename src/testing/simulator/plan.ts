@@ -161,7 +161,9 @@ function drawFaults(
   const { placeCount, chaosMs, jobs } = params;
   const draw = new Draw(seed, "faults");
   const mix = drawMix(draw);
-  const leaseMs = Math.max(...jobs.filter(({ name }) => name !== "quick").map((job) => job.leaseMs));
+  const leaseMs = Math.max(
+    ...jobs.filter(({ name }) => name !== "quick").map((job) => job.leaseMs),
+  );
   const count = draw.whole(28, 48);
   const times = Array.from({ length: count }, () => draw.whole(5_000, chaosMs - 60_000)).sort(
     (a, b) => a - b,
@@ -173,4 +175,3 @@ function drawFaults(
 export function jobsAt({ jobs, oldPlace }: Plan, place: number): readonly JobPlan[] {
   return place === oldPlace ? jobs.filter(({ name }) => name !== "rare") : jobs;
 }
-

@@ -1,10 +1,10 @@
 // One process of a simulation: an instance of the real engine with a clock, a connection and a network
 // of its own. When it crashes, its clock is dead for ever and none of its calls is ever answered.
 
-import { SeededChance, seededIds, type VirtualClock } from "../virtual-clock.js";
 import { Holdfast } from "../../engine/holdfast.js";
 import { SqliteStore } from "../../store/sqlite-store.js";
 import type { Store } from "../../store/store.js";
+import { SeededChance, seededIds, type VirtualClock } from "../virtual-clock.js";
 import type { Connection } from "./database.js";
 import { Draw, mix } from "./draw.js";
 import type { Fault } from "./faults.js";

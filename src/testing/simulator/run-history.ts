@@ -505,11 +505,7 @@ export class RunHistory {
   }
 }
 
-function settlementOf(
-  params: unknown,
-  id: string,
-  fence: number | null,
-): Settlement | undefined {
+function settlementOf(params: unknown, id: string, fence: number | null): Settlement | undefined {
   return (params as ExchangeParams).settlements.find(
     (each) => each.id === id && each.fence === fence,
   );

@@ -234,7 +234,10 @@ export class ScheduleHistory {
     const { floor } = before;
     for (const tick of expected) {
       if (!covered.has(tick) && tick > floor.to)
-        this.#chronicle.violate("T", `${name}: no row for ${text(tick)}, though the cursor passed.`);
+        this.#chronicle.violate(
+          "T",
+          `${name}: no row for ${text(tick)}, though the cursor passed.`,
+        );
       if (covered.has(tick) && tick <= floor.from)
         this.#chronicle.violate(
           "T",

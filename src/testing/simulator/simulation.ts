@@ -312,7 +312,10 @@ export class Simulation {
         if (end === "settled" && !this.#runs.removed.has(id))
           this.#chronicle.violate("S3", `Run ${id} was settled under ${fence}, and called stale.`);
       } else if (end !== "settled" && !this.#runs.removed.has(id))
-        this.#chronicle.violate("S3", `Run ${id} was not settled under ${fence}, and nobody said so.`);
+        this.#chronicle.violate(
+          "S3",
+          `Run ${id} was not settled under ${fence}, and nobody said so.`,
+        );
     }
   }
 
@@ -460,7 +463,9 @@ export class Simulation {
     while (this.#elapsedMs() < deadline && left().some((id) => begun.has(id)))
       await this.#base.advance(QUIET_STEP_MS);
     await this.#base.advance(1_000);
-    for (const id of left().filter((each) => begun.has(each)).slice(0, 3)) {
+    for (const id of left()
+      .filter((each) => begun.has(each))
+      .slice(0, 3)) {
       const run = this.#runs.runs.get(id);
       this.#chronicle.violate(
         "L",

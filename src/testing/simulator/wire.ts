@@ -18,7 +18,10 @@ export type WireWorld = {
   latency(): { readonly chance: number; readonly maxMs: number };
   crash(process: SimulatedProcess, why: string): void;
   struck(fault: Fault, process: SimulatedProcess, verb: string): void;
-  answered(process: SimulatedProcess, call: { verb: string; params: unknown; answer: unknown }): void;
+  answered(
+    process: SimulatedProcess,
+    call: { verb: string; params: unknown; answer: unknown },
+  ): void;
   lost(process: SimulatedProcess, call: { verb: string; params: unknown }): void;
   mark(event: string): void;
 };
@@ -107,7 +110,8 @@ async function send(sending: Sending): Promise<unknown> {
 async function execute({ process, verb, params, direct }: Sending, fault: Fault | null) {
   while (process.busy) await process.busy.catch(() => undefined);
   process.current = { verb, params };
-  if (fault?.kind === "disk-full") process.connection.troubles.push({ at: "commit", code: 13, left: 1 });
+  if (fault?.kind === "disk-full")
+    process.connection.troubles.push({ at: "commit", code: 13, left: 1 });
   if (fault?.kind === "busy")
     process.connection.troubles.push({ at: "begin", code: 5, left: Math.ceil(fault.ms / 3) });
   const executing = direct(params);

@@ -1,0 +1,92 @@
+// `holdfast simulate`: instances of the engine in virtual time, with everything that can go wrong, from
+// seeds. A seed that breaks a promise is shrunk to few faults, and its story is told. Needs no database.
+
+import type { Command } from "commander";
+import type { CampaignReport, Counters } from "../../testing/simulator/index.js";
+import { act, type Call, newCommand } from "../command.js";
+import type { CommonFlags } from "../instance.js";
+import { EXIT, type Shell } from "../shell.js";
+import { UsageError, wholeNumber } from "../usage.js";
+
+type Flags = CommonFlags & {
+  readonly seeds?: number;
+  readonly from?: number;
+  readonly seed?: number;
+};
+
+const SEED_MAX = 999_999_999;
+const HOUR_MS = 3_600_000;
+
+export function simulateCommand(call: Call): Command {
+  const seed = wholeNumber({ min: 0, max: SEED_MAX });
+  const command = newCommand({
+    name: "simulate",
+    summary: "Run simulated instances with everything that can go wrong, and check every promise.",
+    examples: ["simulate --seeds 100", "simulate --seeds 50 --from 1001 --json", "simulate --seed 8814"],
+  })
+    .option("--seeds <count>", "how many seeds", wholeNumber({ min: 1, max: SEED_MAX }))
+    .option("--from <seed>", "the first of them (default: 1)", seed)
+    .option("--seed <seed>", "one seed, with its story; shrunk to few faults if it fails", seed);
+  return act<Flags>(command, call, async (flags) => {
+    if ((flags.seed === undefined) === (flags.seeds === undefined))
+      throw new UsageError("Give either --seeds with how many, or --seed with one of them.");
+    if (flags.seed !== undefined && flags.from !== undefined)
+      throw new UsageError("--from goes with --seeds; --seed is one seed alone.");
+    return flags.seed === undefined
+      ? many(call.shell, { seeds: flags.seeds ?? 1, from: flags.from ?? 1 })
+      : one(call.shell, flags.seed);
+  });
+}
+
+/** Loaded only when asked for: the other commands start sooner without it. */
+function simulator() {
+  return import("../../testing/simulator/index.js");
+}
+
+async function many(
+  shell: Shell,
+  { seeds, from }: { readonly seeds: number; readonly from: number },
+): Promise<number> {
+  const { runCampaign, SOMETIMES } = await simulator();
+  const report = await runCampaign({ seeds, from });
+  await shell.say(page(report, SOMETIMES));
+  const { violations, hash } = report;
+  await shell.answer({ seeds, violations, hash });
+  return violations.length === 0 ? EXIT.done : EXIT.no;
+}
+
+async function one(shell: Shell, seed: number): Promise<number> {
+  const { runSeed, shrinkSeed } = await simulator();
+  const told = await runSeed(seed, { isTold: true });
+  const { violations, hash } = told;
+  const shrunk = violations.length === 0 ? null : await shrinkSeed(seed);
+  const left = shrunk?.faultsLeft.length ?? told.faults;
+  const lines = [
+    ...(shrunk?.report.story ?? told.story),
+    "",
+    shrunk
+      ? `Seed ${seed} breaks a promise. What is told above takes ${left} of its faults and ${shrunk.operationsLeft.length} of its operations.`
+      : `Seed ${seed} breaks no promise: ${told.instances} instances, ${told.faults} faults, ${told.operations} operations.`,
+    ...violations.map(({ promise, text }) => `${promise}: ${text}`),
+    `Event log ${hash}`,
+  ];
+  await shell.say(lines.join("\n"));
+  await shell.answer({ seeds: 1, violations: violations.map((each) => ({ ...each, seed })), hash });
+  return violations.length === 0 ? EXIT.done : EXIT.no;
+}
+
+function page(report: CampaignReport, words: Readonly<Record<keyof Counters, string>>): string {
+  const { seeds, from, violations, counters, virtualMs, faults, operations, hash } = report;
+  const rare = (Object.keys(words) as (keyof Counters)[]).map(
+    (name) => `  ${String(counters[name]).padStart(8)}  ${words[name]}`,
+  );
+  return [
+    `Seeds ${from} to ${from + seeds - 1}: ${Math.round(virtualMs / HOUR_MS)} virtual hours, ` +
+      `${faults} faults, ${operations} operations.`,
+    "How often a rare state was reached:",
+    ...rare,
+    violations.length === 0 ? "No promise was broken." : `${violations.length} violations:`,
+    ...violations.map((each) => `  seed ${each.seed}: ${each.promise}: ${each.text}`),
+    `Event logs ${hash}`,
+  ].join("\n");
+}

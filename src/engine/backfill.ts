@@ -1,0 +1,67 @@
+// Beginning and ending a backfill, as decisions; its steps are in backfill-step.ts.
+
+import { BackfillRunningError } from "../core/errors.js";
+import type { When } from "../core/when.js";
+import type { BackfillChange, ScheduleChange, ScheduleState } from "../store/schedule-store.js";
+import { progressOf } from "./advance.js";
+import { compile } from "./compiled.js";
+import type { Decision, Read } from "./desk.js";
+import { existing } from "./schedule-edit.js";
+import { refuse } from "./schedule-options.js";
+
+const BACKFILL_MAX = 100_000;
+
+export function backfillDecision(
+  read: Read,
+  params: {
+    readonly name: string;
+    readonly id: string;
+    readonly fromAt: number;
+    readonly toAt: number;
+    readonly isAll: boolean;
+    readonly by: string | null;
+  },
+): Decision<void> {
+  const { name, id, fromAt, isAll, by } = params;
+  const state = existing(read, name);
+  if (state.backfill) throw new BackfillRunningError(name, state.backfill.id);
+  // What is to come is for the cadence.
+  const toAt = Math.min(params.toAt, read.now);
+  const { definition, when } = compile(state);
+  if (definition.when.kind === "range")
+    refuse("schedules.backfill()", "an interval that is drawn has no ticks to go back to");
+  const total = ticksIn(when, fromAt, toAt);
+  const progress = { cursorAt: fromAt - 1, total, made: 0, passed: 0 };
+  return {
+    answer: undefined,
+    change: withBackfill(state, {
+      state: { id, fromAt, toAt, isAll, ...progress },
+      isNew: true,
+      by,
+      isEnded: total === 0,
+      isCancelled: false,
+      run: null,
+    }),
+  };
+}
+
+/** True if there was one to end. */
+export function cancelBackfillDecision(read: Read, name: string): Decision<boolean> {
+  const state = existing(read, name);
+  if (!state.backfill) return { answer: false };
+  const over = { isNew: false, by: null, isEnded: true, isCancelled: true, run: null };
+  return { answer: true, change: withBackfill(state, { ...over, state: state.backfill }) };
+}
+
+function withBackfill(state: ScheduleState, backfill: BackfillChange): ScheduleChange {
+  const { id, revision } = state;
+  return { id, revision, ticks: [], runs: [], progress: progressOf(state), backfill };
+}
+
+function ticksIn(when: When, fromAt: number, toAt: number): number {
+  const budget = Number.POSITIVE_INFINITY;
+  const { count } = when.survey({ afterMs: fromAt - 1, untilMs: toAt, newest: 0, budget });
+  if (count > BACKFILL_MAX)
+    refuse("schedules.backfill()", `covers ${count} ticks; at most ${BACKFILL_MAX} at a time`);
+  return count;
+}

@@ -1,0 +1,127 @@
+// What callers of `holdfast.schedules` give it, and how that is checked.
+
+import type { CalendarRules } from "../core/calendar.js";
+import { ConfigurationError, type Problem } from "../core/errors.js";
+import { readInstant } from "../core/instant.js";
+import { requireKey, requireName } from "../core/names.js";
+import { readSchedule, type ScheduleDefinition, type ScheduleOptions } from "../core/schedule.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import type { Outcome } from "../core/tick.js";
+import type { Store } from "../store/store.js";
+import { inputHash } from "./job.js";
+import type { Schedule, ScheduleStatus } from "./schedule-view.js";
+
+/** Who did it: kept with versions, pauses and backfills. */
+export type By = { readonly by?: string };
+
+export type UpsertOptions = ScheduleOptions & {
+  /** A job, or its name. */
+  readonly job: string | { readonly name: string };
+};
+
+export type Upserted = { readonly schedule: Schedule; readonly warnings: readonly string[] };
+
+export type TriggerOptions = By & {
+  /** Why: a test is a run like any other, but it says so. @default "manual" */
+  readonly mode?: "manual" | "test";
+  /** Instead of the schedule's own. */
+  readonly input?: unknown;
+  /** Only if a tick is due and no run is live; then the run is of mode "scheduled". */
+  readonly ifDue?: boolean;
+  /** The same delivery twice is the same run. */
+  readonly deliveryId?: string;
+};
+
+export type ScheduleListOptions = {
+  readonly job?: string;
+  readonly app?: string;
+  readonly status?: ScheduleStatus;
+  /** @default 50, at most 1,000 */
+  readonly limit?: number;
+  readonly cursor?: string;
+};
+
+export type TickListOptions = {
+  readonly from?: Date | string;
+  readonly to?: Date | string;
+  readonly outcome?: Outcome;
+  readonly limit?: number;
+  readonly cursor?: string;
+};
+
+export type BackfillOptions = By & {
+  readonly from: Date | string;
+  readonly to: Date | string;
+  /** Also ticks that have a completed run. @default false */
+  readonly all?: boolean;
+};
+
+const LIMIT_MAX = 1_000;
+
+export async function calendarsOf(
+  store: Store,
+  { calendars }: { readonly calendars?: unknown },
+): Promise<ReadonlyMap<string, CalendarRules>> {
+  if (calendars === undefined) return new Map();
+  return new Map((await store.calendars()).map(({ name, rules }) => [name, rules]));
+}
+
+export function definitionOf(
+  options: ScheduleOptions,
+  params: { readonly calendars: ReadonlyMap<string, CalendarRules>; readonly nowMs: number },
+): ScheduleDefinition {
+  return readSchedule(options, {
+    field: "schedules.upsert()",
+    nowMs: params.nowMs,
+    calendar: (name) => params.calendars.get(name),
+    calendarNames: [...params.calendars.keys()],
+  });
+}
+
+export function jobName({ job }: UpsertOptions): string {
+  const name = typeof job === "object" && job !== null ? job.name : job;
+  return requireName(name, "schedules.upsert().job");
+}
+
+export function readTrigger(options: TriggerOptions) {
+  const members = ["mode", "input", "ifDue", "deliveryId", "by"];
+  const problems: Problem[] = refuseUnknownMembers(options, members, "schedules.trigger()");
+  const { mode = "manual", ifDue = false, deliveryId } = options;
+  if (mode !== "manual" && mode !== "test")
+    problems.push({ field: "mode", message: 'must be "manual" or "test"' });
+  if (typeof ifDue !== "boolean")
+    problems.push({ field: "ifDue", message: "must be true or false" });
+  if (ifDue && (options.mode !== undefined || options.input !== undefined))
+    problems.push({
+      field: "ifDue",
+      message: "goes without mode and input: it fires the schedule's own tick",
+    });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  const delivery =
+    deliveryId === undefined
+      ? null
+      : { id: requireKey(deliveryId, "deliveryId"), hashOf: inputHash };
+  return { mode, isIfDue: ifDue, delivery };
+}
+
+export function readCursor(
+  cursor: string,
+): { readonly at: number; readonly schedule: string } | null {
+  const [, at, schedule] = /^(\d{1,16}):(.+)$/s.exec(cursor) ?? [];
+  return at === undefined || schedule === undefined ? null : { at: Number(at), schedule };
+}
+
+export function limitProblems(limit: number): Problem[] {
+  if (Number.isInteger(limit) && limit >= 1 && limit <= LIMIT_MAX) return [];
+  const message = `must be a whole number from 1 to ${LIMIT_MAX}, for example 50`;
+  return [{ field: "limit", message }];
+}
+
+export function instantMs(value: Date | string, field: string): number {
+  const instant = readInstant(value);
+  return typeof instant === "string" ? refuse(field, instant) : instant;
+}
+
+export function refuse(field: string, message: string): never {
+  throw new ConfigurationError([{ field, message }]);
+}

@@ -1,0 +1,38 @@
+// The ticks of a definition that are to come, and where changes of the clocks touch them. Pure.
+
+import { cronSchedule } from "../core/cron.js";
+import { describeTouch, dstTouches } from "../core/cron-dst.js";
+import { ConfigurationError } from "../core/errors.js";
+import type { Compiled } from "./compiled.js";
+
+export type Preview = {
+  readonly ticks: readonly Date[];
+  /** Changes of the clocks that touch them. */
+  readonly notes: readonly string[];
+};
+
+const PREVIEW_MAX = 1_000;
+
+/** The next ticks of a definition, with notes. */
+export function previewOf({ definition, when }: Compiled, afterMs: number, count: number): Preview {
+  if (!Number.isInteger(count) || count < 1 || count > PREVIEW_MAX)
+    throw new ConfigurationError([
+      {
+        field: "count",
+        message: `must be a whole number from 1 to ${PREVIEW_MAX}, for example 10`,
+      },
+    ]);
+  const ticks: number[] = [];
+  for (let at = when.next(afterMs); at !== null && ticks.length < count; at = when.next(at))
+    ticks.push(at);
+  const last = ticks.at(-1);
+  const { cron, timezone, dst } = definition.when;
+  if (cron === null || last === undefined)
+    return { ticks: ticks.map((at) => new Date(at)), notes: [] };
+  const schedule = cronSchedule({ cron, timezone, ...(dst ? { dst } : {}) });
+  const touches = dstTouches(schedule, { fromMs: afterMs, untilMs: last, limit: 10 });
+  return {
+    ticks: ticks.map((at) => new Date(at)),
+    notes: touches.map((touch) => `${describeTouch(touch)}.`),
+  };
+}
