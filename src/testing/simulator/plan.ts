@@ -96,7 +96,11 @@ const ASKED: readonly (readonly [number, Behaviour])[] = [
 export function makePlan(seed: number): Plan {
   const draw = new Draw(seed, "plan");
   const setting = drawSetting(draw);
-  const placeCount = draw.whole(3, 5);
+  const placeCount = draw.weighted([
+    [6, 3],
+    [3, 4],
+    [1, 5],
+  ]);
   const chaosMs = HOUR_MS + draw.whole(0, 600_000);
   const jobs = drawJobs(draw);
   const scheduleCount = draw.whole(3, 6);
@@ -104,7 +108,8 @@ export function makePlan(seed: number): Plan {
     seed,
     setting,
     placeCount,
-    pollMs: draw.whole(1_000, 60_000),
+    // Idle polls are most of the work, so short intervals are drawn less often than long ones.
+    pollMs: Math.round(1_000 + 59_000 * Math.sqrt(draw.next())),
     concurrency: draw.whole(2, 10),
     chaosMs,
     latency: { chance: draw.pick([0, 0.02, 0.1, 0.25]), maxMs: draw.logarithmic(2, 200) },

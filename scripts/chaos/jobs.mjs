@@ -1,0 +1,107 @@
+// The jobs and schedules of every process, and the sink that their handlers write to: one line when an
+// attempt begins and one when it is done, in the order in which they happened.
+
+import fs from "node:fs";
+import { setTimeout as pause } from "node:timers/promises";
+import { Draw } from "./draw.mjs";
+
+/** @typedef {{ ms?: readonly [number, number], isStubborn?: boolean, op?: string, key?: string, variant?: number }} Input */
+
+const RETRY = { delay: "100ms", factor: 2, max: "1s" };
+
+export const JOBS = /** @type {const} */ ({
+  quick: { lease: "1s", retry: { ...RETRY, attempts: 12 } },
+  slow: { lease: "2s", retry: { ...RETRY, attempts: 12 } },
+  flaky: { lease: "1s", retry: { ...RETRY, attempts: 8 } },
+  doomed: { lease: "1s", retry: { ...RETRY, attempts: 3 } },
+  permanent: { lease: "1s", retry: { ...RETRY, attempts: 5 } },
+  frail: { lease: "1s", retry: { ...RETRY, attempts: 4 }, onLost: "fail" },
+  later: { lease: "1s", retry: { ...RETRY, attempts: 6 } },
+  timed: { lease: "1s", timeout: "1s", retry: { ...RETRY, attempts: 4 } },
+  hog: { lease: "1s", retry: { ...RETRY, attempts: 4 } },
+});
+/** @typedef {keyof typeof JOBS} JobName */
+
+/** @type {Readonly<Record<JobName, readonly [number, number]>>} */
+export const LENGTHS_MS = {
+  quick: [0, 40],
+  slow: [200, 3_000],
+  flaky: [0, 200],
+  doomed: [0, 50],
+  permanent: [0, 50],
+  frail: [50, 800],
+  later: [0, 100],
+  timed: [100, 1_600],
+  hog: [500, 2_500],
+};
+
+export const SCHEDULES = /** @type {const} */ ({
+  "each-second": { job: "quick", options: { every: "1s", overlap: "allow" } },
+  "two-queue": { job: "slow", options: { every: "2s", overlap: "queue" } },
+  "two-skip": { job: "slow", options: { every: "2s" } },
+  "two-replace": { job: "slow", options: { every: "2s", overlap: "replace" } },
+  range: { job: "quick", options: { every: "1s..3s" } },
+  cron: { job: "flaky", options: { cron: "*/3 * * * * *", timezone: "Europe/Vienna" } },
+  "catch-up": {
+    job: "quick",
+    options: { every: "1s", overlap: "allow", missed: "all", grace: "1s" },
+  },
+  "after-failure": {
+    job: "doomed",
+    options: { cron: "* * * * * *", afterFailure: "2s..4s", missed: "skip" },
+  },
+  /** The clients pause and resume this one. */
+  "on-off": { job: "quick", options: { every: "1s", overlap: "queue" } },
+});
+
+/**
+ * Declares every job and every schedule. Without a sink the jobs are only enqueued here.
+ * @param {any} holdfast
+ * @param {any} library what `holdfast` exports
+ * @param {string | null} sink a file
+ */
+export function declareAll(holdfast, library, sink) {
+  /** @type {Record<string, any>} */
+  const jobs = {};
+  for (const [name, options] of Object.entries(JOBS)) {
+    const run = sink === null ? {} : { run: handler(name, library, sink) };
+    jobs[name] = holdfast.job(name, { ...options, ...run });
+  }
+  if (sink !== null) {
+    for (const [name, { job, options }] of Object.entries(SCHEDULES))
+      holdfast.schedule(name, jobs[job], { ...options, input: { ms: LENGTHS_MS[job] } });
+  }
+  return jobs;
+}
+
+/**
+ * @param {string} job
+ * @param {any} library
+ * @param {string} sink
+ */
+function handler(job, { PermanentError, RetryLater }, sink) {
+  return async (/** @type {Input} */ input, /** @type {any} */ ctx) => {
+    const { runId: run, fence, attempt } = ctx;
+    const note = (/** @type {string} */ what) =>
+      fs.appendFileSync(sink, `${what} ${run} ${fence} ${attempt} ${process.pid}\n`);
+    note("begin");
+    const draw = new Draw(`${run} ${fence}`);
+    const [from, to] = input.ms ?? LENGTHS_MS[/** @type {JobName} */ (job)];
+    const ms = draw.int(from, to);
+    if (job === "hog") block(ms);
+    else await pause(ms, undefined, input.isStubborn ? {} : { signal: ctx.signal }).catch(() => {
+      throw ctx.signal.reason;
+    });
+    if (job === "doomed" || (job === "flaky" && draw.isTrue(0.4))) throw new Error(`${job} fails`);
+    if (job === "permanent") throw new PermanentError("never again");
+    if (job === "later" && draw.isTrue(0.5)) throw new RetryLater(draw.int(10, 500));
+    note("done");
+    return { run, fence, attempt, pid: process.pid };
+  };
+}
+
+/** The event loop stands still, heartbeats included. */
+function block(/** @type {number} */ ms) {
+  const until = performance.now() + ms;
+  while (performance.now() < until);
+}
