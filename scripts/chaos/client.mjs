@@ -160,4 +160,3 @@ export class Client {
     fs.appendFileSync(this.#file, `${JSON.stringify(line)}\n`);
   }
 }
-

@@ -89,12 +89,13 @@ function handler(job, { PermanentError, RetryLater }, sink) {
     const [from, to] = input.ms ?? LENGTHS_MS[/** @type {JobName} */ (job)];
     const ms = draw.int(from, to);
     if (job === "hog") block(ms);
-    else await pause(ms, undefined, input.isStubborn ? {} : { signal: ctx.signal }).catch(() => {
-      throw ctx.signal.reason;
-    });
+    else
+      await pause(ms, undefined, input.isStubborn ? {} : { signal: ctx.signal }).catch(() => {
+        throw ctx.signal.reason;
+      });
     if (job === "doomed" || (job === "flaky" && draw.isTrue(0.4))) throw new Error(`${job} fails`);
     if (job === "permanent") throw new PermanentError("never again");
-    if (job === "later" && draw.isTrue(0.5)) throw new RetryLater(draw.int(10, 500));
+    if (job === "later" && draw.isTrue(0.5)) throw new RetryLater({ delay: draw.int(10, 500) });
     note("done");
     return { run, fence, attempt, pid: process.pid };
   };

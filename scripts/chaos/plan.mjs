@@ -18,10 +18,11 @@ export const WORKERS = 4;
 export const LEASE_MIN_MS = 1_000;
 export const LEASE_MAX_MS = 2_000;
 
-const KINDS = /** @type {const} */ ({
+/** @type {Readonly<Record<"sqlite" | "postgres", Readonly<Record<string, number>>>>} */
+const KINDS = {
   sqlite: { kill: 42, freeze: 42, stop: 16 },
   postgres: { kill: 29, freeze: 29, stop: 12, cut: 25, crash: 5 },
-});
+};
 
 /**
  * @param {{ seed: number, seconds: number, database: "sqlite" | "postgres" }} params

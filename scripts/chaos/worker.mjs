@@ -50,8 +50,10 @@ while (!isStopping) {
     break;
   } catch (error) {
     if (!(error instanceof library.HoldfastError)) throw error;
-    if (error.code === "STOPPED") break;
-    log({ event: "start.refused", ...{ code: error.code, message: error.message } });
+    const { code, message } = /** @type {Error & { code: string }} */ (error);
+    if (code === "STOPPED") break;
+    const refused = { event: "start.refused", code, message };
+    log(refused);
     await pause(200);
   }
 }

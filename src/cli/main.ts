@@ -12,6 +12,7 @@ import { migrateCommand } from "./commands/migrate.js";
 import { nextCommand } from "./commands/next.js";
 import { runsCommand } from "./commands/runs.js";
 import { schedulesCommand } from "./commands/schedules.js";
+import { simulateCommand } from "./commands/simulate.js";
 import { startCommand } from "./commands/start.js";
 import { readDatabaseFlag } from "./database.js";
 import { describeExit } from "./failure.js";
@@ -26,6 +27,7 @@ const COMMANDS = [
   calendarsCommand,
   runsCommand,
   enqueueCommand,
+  simulateCommand,
 ];
 
 const args = process.argv.slice(2);

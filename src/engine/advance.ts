@@ -59,9 +59,9 @@ export function advance(
         live: state.live,
       })
     : null;
+  // A run of this very pass is stored as it is: only earlier ones can be opened.
+  const opens = gateToOpen(definition.overlap, state.live);
   const live = evaluation?.live ?? state.live;
-  const opens = gateToOpen(definition.overlap, live.filter(isStored(state)));
-  const after = live.map((run) => (run.id === opens ? { ...run, isGated: false } : run));
   const newest = evaluation?.runs.at(-1);
   const isReplacing = (state.isReplacing && !hasCancelled) || (evaluation?.cancels.length ?? 0) > 0;
   const change: ScheduleChange = {
@@ -71,18 +71,17 @@ export function advance(
     runs: (evaluation?.runs ?? []).map((run) => ({ ...run, mode: "scheduled", input: null })),
     ...(opens === null ? {} : { opens }),
     progress: {
-      ...progressOf(state),
-      ...(evaluation
-        ? {
-            cursorAt: evaluation.cursorAt,
-            nextAt: evaluation.nextAt,
-            isEnded: evaluation.isEnded,
-            tzdata: tzdataOf(definition),
-          }
-        : {}),
-      ...(newest ? { lastRun: newest.id, lastTickAt: newest.nominalAt } : {}),
-      ...liveOf(after),
+      cursorAt: evaluation ? evaluation.cursorAt : state.cursorAt,
+      nextAt: evaluation ? evaluation.nextAt : state.nextAt,
+      isEnded: evaluation ? evaluation.isEnded : state.isEnded,
+      holdUntil: state.holdUntil,
+      holdRun: state.holdRun,
+      lastRun: newest ? newest.id : state.lastRun,
+      lastTickAt: newest ? newest.nominalAt : state.lastTickAt,
+      live: live.map(({ id }) => id),
+      isGated: live.some(({ id, isGated }) => isGated && id !== opens),
       isReplacing,
+      tzdata: evaluation ? tzdataOf(definition) : state.tzdata,
     },
   };
   const isIdle =
@@ -171,12 +170,6 @@ export function progressOf(state: ScheduleState): ScheduleProgress {
 
 export function liveOf(live: readonly LiveRun[]): Pick<ScheduleProgress, "live" | "isGated"> {
   return { live: live.map(({ id }) => id), isGated: live.some(({ isGated }) => isGated) };
-}
-
-/** A run of this very pass is stored as it is: only earlier ones can be opened. */
-function isStored(state: ScheduleState) {
-  const known = new Set(state.live.map(({ id }) => id));
-  return ({ id }: LiveRun) => known.has(id);
 }
 
 /** A run that somebody asks for, beside the cadence. */

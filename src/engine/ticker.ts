@@ -13,7 +13,7 @@ import { type Advance, advance, breakUp, openGate, replacedBy } from "./advance.
 import { backfillStep } from "./backfill-step.js";
 import type { CompiledSchedules } from "./compiled.js";
 
-const READ_MAX = 2_000;
+const READ_MAX = 4_000;
 /** Decided and written together; while one is written, the next is decided. */
 const CHUNK = 500;
 /** A pass is bounded; what is left is found by the next poll, which follows at once. */

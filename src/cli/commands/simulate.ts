@@ -22,7 +22,11 @@ export function simulateCommand(call: Call): Command {
   const command = newCommand({
     name: "simulate",
     summary: "Run simulated instances with everything that can go wrong, and check every promise.",
-    examples: ["simulate --seeds 100", "simulate --seeds 50 --from 1001 --json", "simulate --seed 8814"],
+    examples: [
+      "simulate --seeds 100",
+      "simulate --seeds 50 --from 1001 --json",
+      "simulate --seed 8814",
+    ],
   })
     .option("--seeds <count>", "how many seeds", wholeNumber({ min: 1, max: SEED_MAX }))
     .option("--from <seed>", "the first of them (default: 1)", seed)

@@ -2,20 +2,26 @@
 // runs included, is one statement: one round trip and one commit. Everything is written only at the
 // revision that it was decided from; rows that somebody holds locked are left to them.
 
+// Asked one by one: as joins the planner turns these into reading whole days of history.
+const IS_LIVE = /* sql */ `(select 1 from {outcome} o where o.id = l.id) is null
+  and (select 1 from {run} r where r.id = l.id) is not null`;
+const IS_GATED = /* sql */ `coalesce((select w.gate is not null from {waiting} w where w.id = l.id), false)`;
+
 /** The first live run is gated, or none is left: then there is something to decide. */
 const NEEDS_LOOK = /* sql */ `(s.is_replacing or s.backfill is not null or coalesce((
-  select exists (select from {waiting} w where w.id = l.id and w.gate is not null)
-  from unnest(s.live) with ordinality l (id, place)
-  where not exists (select from {outcome} o where o.id = l.id) and exists (select from {run} r where r.id = l.id)
-  order by l.place limit 1), true))`;
+  select ${IS_GATED} from unnest(s.live) with ordinality l (id, place)
+  where ${IS_LIVE} order by l.place limit 1), true))`;
 const LOOKS = "(s.is_gated or s.is_replacing or s.backfill is not null)";
 /** Active, and yet without a next tick: nobody should have made such a row. */
 const LOST = /* sql */ `s.next_at is null and not s.is_ended
   and s.paused_at is null and s.broken_at is null and s.deleted_at is null`;
 
-/** For the poll: whether the ticker has anything to do. */
+/**
+ * For the poll: whether the ticker has anything to do. The smallest is one entry of the index,
+ * whatever the plan; "exists one that is due" was planned as reading all schedules.
+ */
 export const HAS_DUE_SCHEDULE = /* sql */ `(
-  exists (select from {schedule} s where s.next_at <= now.at)
+  coalesce((select min(s.next_at) from {schedule} s where s.next_at is not null) <= now.at, false)
   or exists (select from {schedule} s where ${LOOKS} and ${NEEDS_LOOK})
   or exists (select from {schedule} s where ${LOST}))`;
 export const HAS_GATED = /* sql */ `exists (select from {schedule} s where ${LOOKS})`;
@@ -33,11 +39,10 @@ select now.at as now, y.* from now left join lateral (
     select ${COLUMNS},
       exists (select from {job} j where j.name = s.job) as is_job_known,
       case when cardinality(s.live) > 0 then (
-        select json_agg(json_build_array(l.id, r.mode, r.nominal_at,
-          exists (select from {waiting} w where w.id = l.id and w.gate is not null)) order by l.place)
+        select json_agg(json_build_array(l.id, r.mode, r.nominal_at, ${IS_GATED}) order by l.place)
         from unnest(s.live) with ordinality l (id, place),
           lateral (select x.mode, x.nominal_at from {run} x where x.id = l.id offset 0) r
-        where not exists (select from {outcome} o where o.id = l.id)) end as live_runs,
+        where (select 1 from {outcome} o where o.id = l.id) is null) end as live_runs,
       case when s.backfill is not null then (
         select to_json(b) from {backfill} b where b.id = s.backfill) end as backfill_state
     from chosen c, lateral (select * from {schedule} x where x.id = c.id offset 0) s

@@ -54,8 +54,7 @@ export function drawJobs(draw: Draw): JobPlan[] {
     return {
       name,
       queue: name === "slow" || name === "rare" ? "side" : "default",
-      leaseMs:
-        name === "quick" ? 30_000 : draw.logarithmic(name === "slow" ? 5_000 : 2_000, 30_000),
+      leaseMs: draw.logarithmic(SHORTEST_LEASE_MS[name] ?? 2_000, 30_000),
       timeoutMs: name === "deaf" ? draw.whole(10_000, 90_000) : draw.whole(40_000, 180_000),
       attempts: isOnce ? 1 : draw.whole(2, 4),
       retryMs: draw.logarithmic(500, 10_000),

@@ -133,7 +133,7 @@ function drawOperations(
 ): Operation[] {
   const { setting, placeCount, chaosMs, scheduleCount } = params;
   const draw = new Draw(seed, "operations");
-  const count = draw.whole(212, 232);
+  const count = draw.whole(216, 236);
   const times = Array.from({ length: count }, () => draw.whole(2_000, chaosMs)).sort(
     (a, b) => a - b,
   );

@@ -1,0 +1,287 @@
+// `npm run mutants`: puts one deliberate bug at a time (test/mutants) into a copy of the repository
+// and runs the suites that must notice it. Fails if a bug survives; the product itself is never touched.
+// A suite must pass without any bug first, or its failures would prove nothing.
+
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { MUTANTS, mutated, occurrences } from "../test/mutants/list.mjs";
+import { SUITES } from "../test/mutants/suites.mjs";
+import { startPostgres } from "./postgres.mjs";
+
+/** @typedef {import("../test/mutants/list.mjs").Mutant} Mutant */
+/** @typedef {import("../test/mutants/list.mjs").SuiteName} SuiteName */
+/** @typedef {{ test: string, message: string }} Failure */
+/** @typedef {{ mutant: Mutant, killer: SuiteName | null, failure: Failure | null, ms: number }} Verdict */
+
+const USAGE = `npm run mutants -- [options]
+  --only name[,name]  these mutants alone; part of a name will do
+  --list              show what there is and run nothing
+  --check             only see whether every mutant still fits the code
+  --no-baseline       do not run the suites without a bug first
+  --json              the verdicts as JSON`;
+
+const SUITE_TIMEOUT_MS = 240_000;
+/** What the suites need; everything else of the repository is left out. */
+const COPIED = ["src", "test", "scripts", "package.json", "tsconfig.json", "vitest.config.ts"];
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+const options = readOptions();
+const chosen = choose(options.only);
+
+if (options.list) list();
+else if (options.check) check();
+else await run();
+
+function readOptions() {
+  try {
+    return parseArgs({
+      options: {
+        only: { type: "string", multiple: true, default: [] },
+        list: { type: "boolean", default: false },
+        check: { type: "boolean", default: false },
+        "no-baseline": { type: "boolean", default: false },
+        json: { type: "boolean", default: false },
+        help: { type: "boolean", default: false },
+      },
+    }).values;
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : error}\n${USAGE}`);
+    process.exit(2);
+  }
+}
+
+/** @param {readonly string[]} only */
+function choose(only) {
+  if (options.help) {
+    console.log(USAGE);
+    process.exit(0);
+  }
+  const parts = only.flatMap((each) => each.split(",")).filter((part) => part !== "");
+  const isNamed = (/** @type {string} */ part) => MUTANTS.some(({ name }) => name === part);
+  const fits = (/** @type {string} */ part, /** @type {string} */ name) =>
+    isNamed(part) ? name === part : name.includes(part);
+  for (const part of parts) {
+    if (MUTANTS.some(({ name }) => fits(part, name))) continue;
+    console.error(`There is no mutant "${part}"; --list shows those there are.`);
+    process.exit(2);
+  }
+  if (parts.length === 0) return MUTANTS;
+  return MUTANTS.filter(({ name }) => parts.some((part) => fits(part, name)));
+}
+
+function list() {
+  if (options.json) {
+    console.log(JSON.stringify(chosen, null, 2));
+    return;
+  }
+  for (const { name, promise, file, suites } of chosen)
+    console.log(`${name}\n  breaks   ${promise}\n  in       ${file}\n  dies by  ${suites.join("; ")}`);
+  console.log(`${chosen.length} mutants`);
+}
+
+function check() {
+  let wrong = 0;
+  for (const { name, file, find } of chosen) {
+    const times = occurrences(fs.readFileSync(path.join(root, file), "utf8"), find);
+    if (times === 1) continue;
+    wrong += 1;
+    console.error(`${name}: its text occurs ${times} times in ${file}, not once.`);
+  }
+  console.log(`${chosen.length - wrong} of ${chosen.length} mutants fit the code`);
+  process.exitCode = wrong > 0 ? 1 : 0;
+}
+
+async function run() {
+  const copy = fs.mkdtempSync(path.join(os.tmpdir(), "holdfast-mutants-"));
+  /** @type {import("node:child_process").ChildProcess | undefined} */
+  let current;
+  for (const name of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) {
+    process.once(name, () => {
+      current?.kill("SIGKILL");
+      fs.rmSync(copy, { recursive: true, force: true });
+      process.exit(130);
+    });
+  }
+  const server = await providePostgres();
+  try {
+    makeCopy(copy);
+    const verdicts = await judgeAll({ copy, onChild: (child) => (current = child) });
+    report(verdicts);
+  } finally {
+    await server?.stop();
+    fs.rmSync(copy, { recursive: true, force: true });
+  }
+}
+
+async function providePostgres() {
+  const isNeeded = suitesOf(chosen).some((name) => "needsPostgres" in SUITES[name]);
+  if (!isNeeded || process.env.HOLDFAST_TEST_POSTGRES_URL) return null;
+  const server = await startPostgres({ settings: { max_connections: 200 } });
+  process.env.HOLDFAST_TEST_POSTGRES_URL = server.url;
+  return server;
+}
+
+/** @param {string} copy */
+function makeCopy(copy) {
+  for (const name of COPIED)
+    fs.cpSync(path.join(root, name), path.join(copy, name), { recursive: true });
+  fs.symlinkSync(path.join(root, "node_modules"), path.join(copy, "node_modules"), "junction");
+}
+
+/**
+ * @param {{ copy: string, onChild: (child: import("node:child_process").ChildProcess) => void }} params
+ * @returns {Promise<Verdict[]>}
+ */
+async function judgeAll({ copy, onChild }) {
+  for (const suite of options["no-baseline"] ? [] : suitesOf(chosen)) {
+    const failure = await runSuite({ suite, copy, onChild });
+    if (failure)
+      throw new Error(`Suite "${suite}" fails without a mutant: ${failure.test}: ${failure.message}`);
+    say(`passes without a mutant: ${suite}`);
+  }
+  /** @type {Verdict[]} */
+  const verdicts = [];
+  for (const mutant of chosen) {
+    const file = path.join(copy, mutant.file);
+    const text = fs.readFileSync(file, "utf8");
+    const startedAt = performance.now();
+    fs.writeFileSync(file, mutated(text, mutant));
+    /** @type {Verdict} */
+    let verdict = { mutant, killer: null, failure: null, ms: 0 };
+    for (const suite of mutant.suites) {
+      const failure = await runSuite({ suite, copy, onChild });
+      if (!failure) continue;
+      verdict = { ...verdict, killer: suite, failure };
+      break;
+    }
+    fs.writeFileSync(file, text);
+    verdicts.push({ ...verdict, ms: Math.round(performance.now() - startedAt) });
+    say(verdict.failure ? killed(verdict) : `SURVIVES  ${mutant.name} (${mutant.promise})`);
+  }
+  return verdicts;
+}
+
+/** @param {Verdict} verdict */
+function killed({ mutant, killer, failure }) {
+  return `killed    ${mutant.name}\n          by ${killer}: ${failure?.test}\n          ${failure?.message}`;
+}
+
+/**
+ * The first failure of a suite, or null if all of it passed.
+ * @param {{
+ *   suite: SuiteName,
+ *   copy: string,
+ *   onChild: (child: import("node:child_process").ChildProcess) => void,
+ * }} params
+ * @returns {Promise<Failure | null>}
+ */
+async function runSuite({ suite, copy, onChild }) {
+  const reportFile = path.join(copy, "report.json");
+  fs.rmSync(reportFile, { force: true });
+  const { args } = SUITES[suite];
+  const command = ["run", ...args, "--bail=1", "--reporter=json", `--outputFile=${reportFile}`];
+  const { code, output } = await vitest({ command, suite, copy, onChild });
+  if (code === null) return { test: "(the suite as a whole)", message: "did not end in time" };
+  if (!fs.existsSync(reportFile)) throw new Error(`Suite "${suite}" wrote no report.\n${output}`);
+  const seen = JSON.parse(fs.readFileSync(reportFile, "utf8"));
+  for (const file of seen.testResults) {
+    const failed = file.assertionResults.find(
+      (/** @type {{ status: string }} */ each) => each.status === "failed",
+    );
+    if (failed)
+      return { test: failed.fullName, message: firstLine(failed.failureMessages[0] ?? "") };
+    // A bug that keeps the code from being loaded is none that a release could have.
+    if (file.status === "failed" && file.message !== "")
+      throw new Error(`Suite "${suite}" cannot be loaded.\n${file.message}`);
+  }
+  if (seen.numPassedTests === 0) throw new Error(`Suite "${suite}" ran no test.\n${output}`);
+  if (code !== 0) return { test: "(outside of a test)", message: lastError(output) };
+  return null;
+}
+
+/**
+ * @param {{
+ *   command: string[],
+ *   suite: SuiteName,
+ *   copy: string,
+ *   onChild: (child: import("node:child_process").ChildProcess) => void,
+ * }} params
+ * @returns {Promise<{ code: number | null, output: string }>} no code: it was ended for taking too long
+ */
+function vitest({ command, suite, copy, onChild }) {
+  const env = { ...process.env };
+  if (!("needsPostgres" in SUITES[suite])) {
+    // The set-up of the projects would start a server, or under CI refuse to do without one.
+    delete env.CI;
+    delete env.HOLDFAST_TEST_POSTGRES_URL;
+    env.HOLDFAST_TEST_POSTGRES_PROBLEM = "this suite needs none";
+  }
+  const program = path.join(root, "node_modules", "vitest", "vitest.mjs");
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [program, ...command], { cwd: copy, env });
+    onChild(child);
+    let output = "";
+    for (const stream of [child.stdout, child.stderr])
+      stream.on("data", (data) => {
+        output += data;
+      });
+    let isOver = false;
+    const timer = setTimeout(() => {
+      isOver = true;
+      child.kill("SIGKILL");
+    }, SUITE_TIMEOUT_MS);
+    child.once("error", reject);
+    child.once("close", (code) => {
+      clearTimeout(timer);
+      resolve({ code: isOver ? null : (code ?? 1), output });
+    });
+  });
+}
+
+/** @param {readonly Verdict[]} verdicts */
+function report(verdicts) {
+  const survivors = verdicts.filter(({ killer }) => killer === null);
+  if (options.json) {
+    const rows = verdicts.map(({ mutant: { name, promise, file }, killer, failure, ms }) => ({
+      name,
+      promise,
+      file,
+      killer,
+      test: failure?.test ?? null,
+      message: failure?.message ?? null,
+      ms,
+    }));
+    console.log(JSON.stringify(rows, null, 2));
+  } else {
+    console.log(`\n${verdicts.length - survivors.length} of ${verdicts.length} mutants killed`);
+    if (survivors.length > 0)
+      console.log(`survivors: ${survivors.map(({ mutant }) => mutant.name).join(", ")}`);
+  }
+  process.exitCode = survivors.length > 0 ? 1 : 0;
+}
+
+/** @param {readonly Mutant[]} mutants */
+function suitesOf(mutants) {
+  return [...new Set(mutants.flatMap(({ suites }) => suites))];
+}
+
+/** What is said on the way; with --json the answer alone goes to the standard output. @param {string} text */
+function say(text) {
+  if (options.json) console.error(text);
+  else console.log(text);
+}
+
+/** @param {string} text */
+function firstLine(text) {
+  return (text.split("\n")[0] ?? "").slice(0, 200);
+}
+
+/** @param {string} output */
+function lastError(output) {
+  const line = output.split("\n").findLast((each) => /Error/.test(each));
+  return firstLine(line?.trim() ?? "no message");
+}

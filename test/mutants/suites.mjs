@@ -1,0 +1,33 @@
+// The suites that mutants are shown to, by the names that the reports use. Each is a run of vitest
+// that is quick by itself; a mutant names those that must kill it, the likeliest first.
+
+/**
+ * @typedef {object} Suite
+ * @property {readonly string[]} args what vitest is told: files, and `-t` where part of one is enough
+ * @property {boolean} [needsPostgres]
+ */
+
+/** @satisfies {Record<string, Suite>} */
+export const SUITES = {
+  "unit: cron": { args: ["src/core/cron.test.ts", "src/core/cron-dst.test.ts"] },
+  "unit: retry": { args: ["src/core/retry.test.ts"] },
+  "unit: failure": { args: ["src/core/failure.test.ts", "src/core/json.test.ts"] },
+  "unit: evaluate": { args: ["src/core/evaluate.test.ts"] },
+  "conformance: SQLite": {
+    args: ["test/conformance/store-sqlite.test.ts", "-t", "SQLite in memory"],
+  },
+  "conformance: PostgreSQL, holding": {
+    args: ["test/conformance/store-postgres-holding.test.ts"],
+    needsPostgres: true,
+  },
+  "conformance: PostgreSQL, keeping": {
+    args: ["test/conformance/store-postgres-keeping.test.ts"],
+    needsPostgres: true,
+  },
+  "conformance: PostgreSQL, schedules": {
+    args: ["test/conformance/store-postgres-schedules.test.ts"],
+    needsPostgres: true,
+  },
+  "engine: runs": { args: ["test/engine/engine-sqlite.test.ts"] },
+  "engine: schedules": { args: ["test/engine/schedules-sqlite.test.ts"] },
+};
