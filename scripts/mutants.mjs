@@ -180,26 +180,25 @@ function killed({ mutant, killer, failure }) {
  * @returns {Promise<Failure | null>}
  */
 async function runSuite({ suite, copy, onChild }) {
-  const reportFile = path.join(copy, "report.json");
-  fs.rmSync(reportFile, { force: true });
-  const { args } = SUITES[suite];
-  const command = ["run", ...args, "--bail=1", "--reporter=json", `--outputFile=${reportFile}`];
-  const { code, output } = await vitest({ command, suite, copy, onChild });
+  const foundFile = path.join(copy, "found.json");
+  fs.rmSync(foundFile, { force: true });
+  const reporter = path.join(copy, "test/mutants/first-failure-reporter.mjs");
+  const command = ["run", ...SUITES[suite].args, "--bail=1", `--reporter=${reporter}`];
+  const { code, output } = await vitest({ command, suite, copy, foundFile, onChild });
   if (code === null) return { test: "(the suite as a whole)", message: "did not end in time" };
-  if (!fs.existsSync(reportFile)) throw new Error(`Suite "${suite}" wrote no report.\n${output}`);
-  const seen = JSON.parse(fs.readFileSync(reportFile, "utf8"));
-  for (const file of seen.testResults) {
-    const failed = file.assertionResults.find(
-      (/** @type {{ status: string }} */ each) => each.status === "failed",
-    );
-    if (failed)
-      return { test: failed.fullName, message: firstLine(failed.failureMessages[0] ?? "") };
-    // A bug that keeps the code from being loaded is none that a release could have.
-    if (file.status === "failed" && file.message !== "")
-      throw new Error(`Suite "${suite}" cannot be loaded.\n${file.message}`);
-  }
-  if (seen.numPassedTests === 0) throw new Error(`Suite "${suite}" ran no test.\n${output}`);
-  if (code !== 0) return { test: "(outside of a test)", message: lastError(output) };
+  if (!fs.existsSync(foundFile)) throw new Error(`Suite "${suite}" did not begin.\n${output}`);
+  /** @type {import("../test/mutants/first-failure-reporter.mjs").Found} */
+  const { passed, failures, unloadable, unhandled } = JSON.parse(
+    fs.readFileSync(foundFile, "utf8"),
+  );
+  const [first] = failures;
+  if (first) return { test: first.test, message: firstLine(first.message) };
+  // A bug that keeps the code from being loaded is none that a release could have.
+  if (unloadable.length > 0)
+    throw new Error(`Suite "${suite}" cannot be loaded.\n${unloadable.join("\n")}`);
+  if (code !== 0)
+    return { test: "(outside of a test)", message: firstLine(unhandled[0] ?? output.trim()) };
+  if (passed === 0) throw new Error(`Suite "${suite}" ran no test.\n${output}`);
   return null;
 }
 
@@ -208,12 +207,14 @@ async function runSuite({ suite, copy, onChild }) {
  *   command: string[],
  *   suite: SuiteName,
  *   copy: string,
+ *   foundFile: string,
  *   onChild: (child: import("node:child_process").ChildProcess) => void,
  * }} params
  * @returns {Promise<{ code: number | null, output: string }>} no code: it was ended for taking too long
  */
-function vitest({ command, suite, copy, onChild }) {
-  const env = { ...process.env };
+function vitest({ command, suite, copy, foundFile, onChild }) {
+  /** @type {NodeJS.ProcessEnv} */
+  const env = { ...process.env, MUTANTS_FOUND: foundFile };
   if (!("needsPostgres" in SUITES[suite])) {
     // The set-up of the projects would start a server, or under CI refuse to do without one.
     delete env.CI;
@@ -278,10 +279,4 @@ function say(text) {
 /** @param {string} text */
 function firstLine(text) {
   return (text.split("\n")[0] ?? "").slice(0, 200);
-}
-
-/** @param {string} output */
-function lastError(output) {
-  const line = output.split("\n").findLast((each) => /Error/.test(each));
-  return firstLine(line?.trim() ?? "no message");
 }

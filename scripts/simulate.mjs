@@ -70,7 +70,9 @@ while (kept.done < wanted && performance.now() < endMs) {
   fs.mkdirSync(path.dirname(values.file), { recursive: true });
   fs.writeFileSync(values.file, `${JSON.stringify(kept, null, 2)}\n`);
   const rate = (kept.done / kept.seconds).toFixed(1);
-  console.log(`${kept.done} of ${wanted} seeds, ${rate} a second, ${kept.violations.length} violations`);
+  console.log(
+    `${kept.done} of ${wanted} seeds, ${rate} a second, ${kept.violations.length} violations`,
+  );
 }
 
 const hours = Math.round(kept.virtualMs / 3_600_000);

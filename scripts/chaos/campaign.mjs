@@ -12,7 +12,8 @@ import { judge } from "./checks.mjs";
 import { Client } from "./client.mjs";
 import { Member } from "./crew.mjs";
 import { declareAll } from "./jobs.mjs";
-import { makePlan, WORKERS } from "./plan.mjs";
+import { operationCounts, rarities, readEffects, readOperations } from "./notes.mjs";
+import { LEASE_MIN_MS, makePlan, WORKERS } from "./plan.mjs";
 import { liveRuns, lookAtTables, openReader, readTables, schedulesBehind } from "./tables.mjs";
 
 /** @typedef {import("./checks.mjs").Violation} Violation */
@@ -30,7 +31,8 @@ import { liveRuns, lookAtTables, openReader, readTables, schedulesBehind } from 
  *   crashes: number, passed: number }} faults passed: there was nobody to whom it could be done
  * @property {Record<string, number>} seen rare things that happened
  * @property {{ boots: number, runs: number, completed: number, failed: number, cancelled: number,
- *   ticks: number, effects: number, looks: number, quietMs: number }} counts
+ *   ticks: number, effects: number, looks: number }} counts
+ * @property {Record<string, number>} phasesMs how long healing took, step by step
  * @property {Violation[]} violations
  * @property {string | null} folder what was noted, kept where something was violated
  */
@@ -71,6 +73,8 @@ class Campaign {
   #holdfast = null;
   #faults = { kills: 0, freezes: 0, longFreezes: 0, stops: 0, cuts: 0, crashes: 0, passed: 0 };
   #looks = 0;
+  /** @type {Record<string, number>} */
+  #phasesMs = {};
   #isHealing = false;
   /** @type {Promise<unknown>[]} what ends by itself a little later: thaws and boots */
   #pending = [];
@@ -112,9 +116,9 @@ class Campaign {
     client.start();
     this.#tell(`${this.#plan.length} faults to come`);
     await Promise.all([this.#doFaults(), this.#keepLooking()]);
-    const quietMs = await this.#heal(client);
+    await this.#heal(client);
     await this.#stopAll();
-    return this.#report(quietMs);
+    return this.#report();
   }
 
   /** Ends whatever is left. */
@@ -146,36 +150,39 @@ class Campaign {
    * @returns {Promise<boolean>} whether there was somebody to whom it could be done
    */
   async #do({ kind, victim: number, forMs, isForAll }) {
+    if (kind === "cut") return this.#cut(number, isForAll);
+    if (kind === "crash") {
+      await this.#params.server?.restart("immediate");
+      this.#faults.crashes += 1;
+      return true;
+    }
     const able = this.#crew.filter(
       (member) => member.isAlive && (kind === "kill" || !member.isFrozen),
     );
-    const victim = able[number % Math.max(1, able.length)];
-    switch (kind) {
-      case "kill":
-        if (!victim) return false;
-        victim.kill();
-        this.#faults.kills += 1;
-        this.#later(victim.gone.then(() => this.#bootLater(victim, forMs)));
-        return true;
-      case "stop":
-        if (!victim?.stop()) return false;
-        this.#faults.stops += 1;
-        this.#later(victim.gone.then(() => this.#bootLater(victim, forMs)));
-        return true;
-      case "freeze":
-        if (!victim) return false;
-        victim.freeze();
-        this.#faults.freezes += 1;
-        if (forMs > 1_000) this.#faults.longFreezes += 1;
-        this.#later(this.#thawLater(victim, forMs));
-        return true;
-      case "cut":
-        return this.#cut(number, isForAll);
-      case "crash":
-        await this.#params.server?.restart("immediate");
-        this.#faults.crashes += 1;
-        return true;
+    const first = number % Math.max(1, able.length);
+    const victims = isForAll ? able : able.slice(first, first + 1);
+    const harmed = victims.filter((victim) => this.#harm(victim, kind, forMs));
+    return harmed.length > 0;
+  }
+
+  /**
+   * @param {Member} victim
+   * @param {"kill" | "stop" | "freeze"} kind
+   * @param {number} forMs
+   */
+  #harm(victim, kind, forMs) {
+    if (kind === "freeze") {
+      victim.freeze();
+      this.#faults.freezes += 1;
+      if (forMs > LEASE_MIN_MS) this.#faults.longFreezes += 1;
+      this.#pending.push(this.#thawLater(victim, forMs));
+      return true;
     }
+    if (kind === "stop" && !victim.stop()) return false;
+    if (kind === "kill") victim.kill();
+    this.#faults[kind === "kill" ? "kills" : "stops"] += 1;
+    this.#pending.push(victim.gone.then(() => this.#bootLater(victim, forMs)));
+    return true;
   }
 
   async #bootLater(/** @type {Member} */ member, /** @type {number} */ afterMs) {
@@ -193,10 +200,6 @@ class Campaign {
     const until = performance.now() + ms;
     while (!this.#isHealing && performance.now() < until)
       await pause(Math.min(100, Math.max(1, until - performance.now())));
-  }
-
-  #later(/** @type {Promise<unknown>} */ promise) {
-    this.#pending.push(promise);
   }
 
   /** Ends the sessions of the library, in the middle of whatever they are doing. */
@@ -241,7 +244,7 @@ class Campaign {
 
   // ── afterwards ─────────────────────────────────────────────────────────────────────────────────
 
-  /** @param {Client} client @returns {Promise<number>} how long the work took to run dry */
+  /** @param {Client} client */
   async #heal(client) {
     this.#tell("the faults are over");
     await Promise.all(this.#pending.splice(0));
@@ -254,18 +257,18 @@ class Campaign {
       return this.#crew.every((member) => member.hasSaid("ready") && !member.hasSaid("stopped"));
     });
     await this.#patiently("resume", () => this.#holdfast.schedules.resume("on-off"));
-    const startedAt = performance.now();
     const healedAt = Date.now();
     const reader = await openReader(this.#params.url);
     try {
       let behind = ["all"];
       await this.#waitFor(
-        () => `every schedule ticks again: ${behind}`,
+        "every schedule ticks again",
         HEAL_LIMIT_MS,
         async () => {
           behind = await schedulesBehind(reader, healedAt);
           return behind.length === 0;
         },
+        () => behind,
       );
       await client.stop();
       for (const member of this.#crew) member.quieten();
@@ -277,17 +280,17 @@ class Campaign {
         await this.#patiently(`pause ${name}`, () => this.#holdfast.schedules.pause(name));
       let live = 0;
       await this.#waitFor(
-        () => `every run has ended: ${live} have not`,
+        "every run has ended",
         QUIET_LIMIT_MS,
         async () => {
           live = await liveRuns(reader);
           return live === 0;
         },
+        () => live,
       );
     } finally {
       await reader.close();
     }
-    return Math.round(performance.now() - startedAt);
   }
 
   async #stopAll() {
@@ -299,20 +302,22 @@ class Campaign {
   }
 
   /**
-   * @param {string | (() => string)} what
+   * @param {string} what
    * @param {number} withinMs
    * @param {() => boolean | Promise<boolean>} look
+   * @param {() => unknown} [left] what it still waits for
    */
-  async #waitFor(what, withinMs, look) {
-    const deadline = performance.now() + withinMs;
+  async #waitFor(what, withinMs, look, left = () => "") {
+    const startedAt = performance.now();
     while (!(await look())) {
-      if (performance.now() > deadline) {
-        const waited = typeof what === "string" ? what : what();
-        this.#violations.push({ check: "L", message: `Not within ${withinMs} ms: ${waited}.` });
+      if (performance.now() > startedAt + withinMs) {
+        const message = `Not within ${withinMs} ms: ${what}. ${left()}`;
+        this.#violations.push({ check: "L", message });
         return;
       }
       await pause(50);
     }
+    this.#phasesMs[what] = Math.round(performance.now() - startedAt);
   }
 
   /** @param {string} what @param {() => Promise<unknown>} ask */
@@ -332,8 +337,8 @@ class Campaign {
 
   // ── report ─────────────────────────────────────────────────────────────────────────────────────
 
-  /** @param {number} quietMs @returns {Promise<Report>} */
-  async #report(quietMs) {
+  /** @returns {Promise<Report>} */
+  async #report() {
     const { database, seed, seconds, folder, url } = this.#params;
     await this.#look();
     const reader = await openReader(url);
@@ -356,7 +361,7 @@ class Campaign {
       plan: createHash("sha256").update(JSON.stringify(this.#plan)).digest("hex").slice(0, 12),
       operations: operationCounts(operations),
       faults: this.#faults,
-      seen: this.#seen({ tables, operations, effects }),
+      seen: rarities({ tables, operations, effects }, folder),
       counts: {
         boots: this.#crew.reduce((sum, { boots }) => sum + boots, 0),
         runs: tables.runs.length,
@@ -366,8 +371,8 @@ class Campaign {
         ticks: tables.ticks.reduce((sum, { count }) => sum + count, 0),
         effects: effects.length,
         looks: this.#looks,
-        quietMs,
       },
+      phasesMs: this.#phasesMs,
       violations,
       folder: violations.length === 0 ? null : folder,
     };
@@ -388,89 +393,7 @@ class Campaign {
     return found;
   }
 
-  /**
-   * What should have happened at least sometimes, or the campaign proves little.
-   * @param {Pick<import("./checks.mjs").History, "tables" | "operations" | "effects">} history
-   */
-  #seen({ tables, operations, effects }) {
-    const attempts = (/** @type {number} */ ended) =>
-      tables.attempts.filter((attempt) => attempt.ended === ended).length;
-    const begun = effects.filter(({ what }) => what === "begin");
-    const lostForGood = tables.outcomes.filter(({ error }) => error?.includes("LEASE_EXPIRED"));
-    const { folder } = this.#params;
-    /** @type {Record<string, number>} */
-    const events = {};
-    for (const name of fs.readdirSync(folder).filter((each) => each.startsWith("events-")))
-      for (const { event } of readLines(path.join(folder, name)))
-        events[event] = (events[event] ?? 0) + 1;
-    return {
-      takeovers: attempts(1) + lostForGood.length,
-      handedBack: attempts(4),
-      timeouts: attempts(2),
-      later: attempts(3),
-      leasesLost: events["run.lost"] ?? 0,
-      staleRefused: events["run.stale"] ?? 0,
-      storeFailures: events["store.failed"] ?? 0,
-      startsRefused: events["start.refused"] ?? 0,
-      repeatedEffects: begun.length - new Set(begun.map(({ run }) => run)).size,
-      deduplicated: operations.filter(({ answer }) => answer?.deduplicated === true).length,
-      conflicts: operations.filter(({ code }) => code === "KEY_CONFLICT").length,
-      missedTicks: tables.ticks.filter(({ outcome }) => outcome === 2).length,
-      skippedTicks: tables.ticks.filter(({ outcome }) => outcome === 1).length,
-    };
-  }
-
   #tell(/** @type {string} */ line) {
     this.#params.tell?.(`${this.#params.database}: ${line}`);
   }
-}
-
-/** @param {string} folder @returns {import("./checks.mjs").Operation[]} */
-function readOperations(folder) {
-  /** @type {Map<string, any>} */
-  const operations = new Map();
-  for (const name of fs.readdirSync(folder).filter((each) => each.startsWith("operations-"))) {
-    for (const line of readLines(path.join(folder, name))) {
-      if (line.is === "asked") operations.set(line.op, { ...line, is: "unknown" });
-      else operations.set(line.op, { ...operations.get(line.op), ...line });
-    }
-  }
-  return [...operations.values()];
-}
-
-/** @param {string} folder @returns {import("./checks.mjs").Effect[]} */
-function readEffects(folder) {
-  return fs
-    .readFileSync(path.join(folder, "effects"), "utf8")
-    .split("\n")
-    .filter((line) => line !== "")
-    .map((line) => {
-      const [what = "", run = "", fence, attempt, pid] = line.split(" ");
-      return { what, run, fence: Number(fence), attempt: Number(attempt), pid: Number(pid) };
-    });
-}
-
-/** Lines of JSON; the last one of a killed process may be torn. @param {string} file @returns {any[]} */
-function readLines(file) {
-  return fs
-    .readFileSync(file, "utf8")
-    .split("\n")
-    .flatMap((line) => {
-      try {
-        return [JSON.parse(line)];
-      } catch {
-        return [];
-      }
-    });
-}
-
-/** @param {import("./checks.mjs").Operation[]} operations */
-function operationCounts(operations) {
-  /** @type {Record<string, number>} */
-  const counts = { asked: operations.length, answered: 0, refused: 0, unknown: 0 };
-  for (const { is, verb } of operations) {
-    counts[is] = (counts[is] ?? 0) + 1;
-    counts[verb] = (counts[verb] ?? 0) + 1;
-  }
-  return counts;
 }

@@ -1,8 +1,11 @@
 // The judgement: what the clients were answered, what the handlers did, and what the tables say must be
 // one history that keeps the promises of the design's chapter 2.
 
+import { judgeOverlaps, judgeTicks } from "./checks-ticks.mjs";
+import { Finder, groupBy } from "./finder.mjs";
+
 /** @typedef {import("./tables.mjs").Row} Row */
-/** @typedef {{ check: string, message: string }} Violation */
+/** @typedef {import("./finder.mjs").Violation} Violation */
 /** @typedef {{ what: string, run: string, fence: number, attempt: number, pid: number }} Effect */
 /**
  * @typedef {object} Operation a question of a client, and its answer if there was one
@@ -38,8 +41,6 @@ const ENDED_LOST = 1;
 const ENDED_TIMEOUT = 2;
 /** Ends after which the same number may be tried again. */
 const REFUNDABLE = [ENDED_LOST, 3, 4];
-/** Of one kind of violation so many are told one by one. */
-const TOLD_MAX = 5;
 
 /**
  * @param {History} history
@@ -206,7 +207,7 @@ function judgePlaces(
 /** Fences grow, tries are counted, and none is beyond the limit. */
 function judgeGrants(/** @type {Map<string, RunFacts>} */ facts) {
   const found = new Finder();
-  for (const { run, outcome, grants } of facts.values()) {
+  for (const { run, outcome, attempts, grants } of facts.values()) {
     const limit = run.attempts + (outcome?.extra ?? 0);
     let spent = 0;
     grants.forEach((grant, at) => {
@@ -232,6 +233,8 @@ function judgeGrants(/** @type {Map<string, RunFacts>} */ facts) {
     });
     if (spent > limit || (outcome && outcome.attempt > limit))
       found.add("S10", `Run ${run.id} had ${spent} attempts of ${limit}: ${grantsText(grants)}.`);
+    if (outcome && attempts.some(({ fence }) => fence === outcome.fence))
+      found.add("S3", `Run ${run.id} ended under ${outcome.fence}, which was taken from it.`);
     if (outcome?.fence && grants.at(-1)?.fence !== outcome.fence)
       found.add("S3", `Run ${run.id} ended under ${outcome.fence}: ${grantsText(grants)}.`);
   }
@@ -316,115 +319,6 @@ function judgeEffects(
   return found.all;
 }
 
-/** The ledger is the definition's enumeration, each tick once, from the first to where it stands. */
-function judgeTicks(/** @type {History} */ { tables, makeWhen }) {
-  const found = new Finder();
-  const scheduled = groupBy(
-    tables.runs.filter(({ mode }) => mode === SCHEDULED),
-    ({ schedule, nominal_at }) => `${schedule} ${nominal_at}`,
-  );
-  const rowsOf = groupBy(tables.ticks, ({ schedule }) => schedule);
-  for (const [tick, runs] of scheduled)
-    if (runs.length > 1) found.add("S4", `Tick ${tick} has ${runs.length} scheduled runs.`);
-  let fired = 0;
-  for (const { schedule, at, outcome, run, count } of tables.ticks) {
-    const [made] = scheduled.get(`${schedule} ${at}`) ?? [];
-    if (outcome === 0) fired += 1;
-    if ((outcome === 0) !== (run !== null) || (made?.id ?? null) !== run || (run && count !== 1))
-      found.add("S6", `Tick ${schedule} ${text(at)} has run ${run}, the runs say ${made?.id}.`);
-  }
-  if (fired !== scheduled.size)
-    found.add("S6", `${fired} ticks fired, but ${scheduled.size} have a run.`);
-  for (const schedule of tables.schedules) {
-    const rows = rowsOf.get(schedule.id) ?? [];
-    const { when } = JSON.parse(schedule.definition);
-    if (schedule.broken_at !== null) found.add("L", `${schedule.name} is broken.`);
-    if (rows.length === 0) found.add("L", `${schedule.name} never ticked.`);
-    rows.forEach((row, at) => {
-      const before = rows[at - 1];
-      if (
-        row.last_at < row.at ||
-        (before && row.at <= before.last_at) ||
-        row.last_at > schedule.cursor_at
-      )
-        found.add("S5", `${schedule.name}: the ledger goes back at ${text(row.at)}.`);
-    });
-    if (when.kind === "range") judgeRange({ name: schedule.name, rows, when }, found);
-    else judgeGrid({ schedule, rows, next: makeWhen(when, schedule.anchor_at) }, found);
-  }
-  return found.all;
-}
-
-/**
- * At most one is outstanding: none comes sooner after the one before was recorded than the lower bound.
- * @param {{ name: string, rows: Row[], when: any }} params
- * @param {Finder} found
- */
-function judgeRange({ name, rows, when }, found) {
-  rows.forEach((row, at) => {
-    const before = rows[at - 1];
-    if (row.count !== 1) found.add("T", `${name}: a drawn tick is a stretch at ${text(row.at)}.`);
-    if (before && row.at < before.recorded_at + when.everyMs)
-      found.add("T", `${name}: ${text(row.at)} is too soon after ${text(before.recorded_at)}.`);
-  });
-}
-
-/**
- * @param {{ schedule: Row, rows: Row[], next: { next(afterMs: number): number | null } }} params
- * @param {Finder} found
- */
-function judgeGrid({ schedule, rows, next }, found) {
-  const { name } = schedule;
-  let expected = next.next(schedule.anchor_at);
-  for (const { at, last_at, count } of rows) {
-    if (at !== expected)
-      found.add("T", `${name}: recorded ${text(at)}, but ${expected && text(expected)} was next.`);
-    let counted = 0;
-    let last = null;
-    for (expected = at; expected !== null && expected <= last_at; expected = next.next(expected)) {
-      counted += 1;
-      last = expected;
-    }
-    if (counted !== count || last !== last_at)
-      found.add(
-        "T",
-        `${name}: ${count} from ${text(at)} to ${text(last_at)}, but there are ${counted}.`,
-      );
-  }
-  if (expected !== null && expected <= schedule.cursor_at)
-    found.add("T", `${name}: ${text(expected)} is not recorded, but the cursor has passed.`);
-}
-
-/** Under skip and queue a run of a schedule begins only after the ones before have ended. */
-function judgeOverlaps(
-  /** @type {History} */ { tables },
-  /** @type {Map<string, RunFacts>} */ facts,
-) {
-  const found = new Finder();
-  const ofSchedule = groupBy(facts.values(), ({ run }) => run.schedule);
-  for (const { id, name, definition } of tables.schedules) {
-    if (!["skip", "queue"].includes(JSON.parse(definition).overlap)) continue;
-    const spans = (ofSchedule.get(id) ?? [])
-      .filter(({ grants, outcome }) => grants.length > 0 && outcome)
-      .map(({ run, grants, outcome }) => ({
-        id: run.id,
-        from: Math.min(...grants.map(({ started_at }) => started_at)),
-        to: outcome?.finished_at,
-      }))
-      .sort((a, b) => a.from - b.from);
-    spans.forEach((span, at) => {
-      const before = spans[at - 1];
-      // Starts are stored as an end less a rounded length.
-      if (before && span.from + 2 < before.to)
-        found.add(
-          "S15",
-          `${name}: ${span.id} began ${before.to - span.from} ms before ${before.id} ended.`,
-        );
-    });
-  }
-  return found.all;
-}
-
 /** No run without somebody who asked for it. */
 function judgeCauses(
   /** @type {History} */ { operations, tables },
@@ -454,43 +348,6 @@ function judgeCauses(
     if (count > most) found.add("S13", `${name} has ${count} manual runs of ${most} triggers.`);
   }
   return found.all;
-}
-
-class Finder {
-  /** @type {Violation[]} */
-  all = [];
-  /** @type {Map<string, number>} */
-  #told = new Map();
-
-  /** @param {string} check @param {string} message */
-  add(check, message) {
-    const count = (this.#told.get(check) ?? 0) + 1;
-    this.#told.set(check, count);
-    if (count <= TOLD_MAX) this.all.push({ check, message });
-    else if (count === TOLD_MAX + 1) this.all.push({ check, message: "… and more of this kind." });
-  }
-}
-
-/**
- * @template Item, Key
- * @param {Iterable<Item>} items
- * @param {(item: Item) => Key} keyOf
- * @returns {Map<Key, Item[]>}
- */
-export function groupBy(items, keyOf) {
-  /** @type {Map<Key, Item[]>} */
-  const groups = new Map();
-  for (const item of items) {
-    const key = keyOf(item);
-    const group = groups.get(key);
-    if (group) group.push(item);
-    else groups.set(key, [item]);
-  }
-  return groups;
-}
-
-function text(/** @type {number} */ at) {
-  return new Date(at).toISOString();
 }
 
 function grantsText(/** @type {Row[]} */ grants) {

@@ -62,7 +62,7 @@ export class Client {
   async #work() {
     while (!this.#isStopping) {
       await this.#one();
-      await pause(this.#draw.int(5, 120));
+      await pause(this.#draw.int(0, 80));
     }
   }
 

@@ -38,7 +38,7 @@ export const LENGTHS_MS = {
 export const SCHEDULES = /** @type {const} */ ({
   "each-second": { job: "quick", options: { every: "1s", overlap: "allow" } },
   "two-queue": { job: "slow", options: { every: "2s", overlap: "queue" } },
-  "two-skip": { job: "slow", options: { every: "2s" } },
+  "two-skip": { job: "slow", options: { every: "2s", grace: "1s" } },
   "two-replace": { job: "slow", options: { every: "2s", overlap: "replace" } },
   range: { job: "quick", options: { every: "1s..3s" } },
   cron: { job: "flaky", options: { cron: "*/3 * * * * *", timezone: "Europe/Vienna" } },
@@ -48,7 +48,7 @@ export const SCHEDULES = /** @type {const} */ ({
   },
   "after-failure": {
     job: "doomed",
-    options: { cron: "* * * * * *", afterFailure: "2s..4s", missed: "skip" },
+    options: { cron: "* * * * * *", afterFailure: "2s..4s", missed: "skip", grace: "1s" },
   },
   /** The clients pause and resume this one. */
   "on-off": { job: "quick", options: { every: "1s", overlap: "queue" } },

@@ -10,13 +10,16 @@ import { Draw } from "./draw.mjs";
  *   cut: one or all sessions of the server; crash: an immediate restart of the server
  * @property {number} victim a number from which the victim is found
  * @property {number} forMs how long it is frozen, or stays away
- * @property {boolean} isForAll all sessions instead of one
+ * @property {boolean} isForAll all processes, or all sessions, instead of one
  */
 
 export const WORKERS = 4;
 /** The leases of the jobs are between these. */
 export const LEASE_MIN_MS = 1_000;
 export const LEASE_MAX_MS = 2_000;
+
+/** How often nobody is spared, so that ticks meet nobody. */
+const FOR_ALL = 0.08;
 
 /** @type {Readonly<Record<"sqlite" | "postgres", Readonly<Record<string, number>>>>} */
 const KINDS = {
@@ -35,7 +38,8 @@ export function makePlan({ seed, seconds, database }) {
   for (let atMs = draw.int(500, 1_500); atMs < seconds * 1_000; atMs += draw.int(150, 1_000)) {
     const kind = /** @type {FaultKind} */ (draw.weighted(KINDS[database]));
     const forMs = kind === "freeze" ? freezeMs(draw) : draw.int(0, 1_500);
-    plan.push({ atMs, kind, victim: draw.int(0, 999), forMs, isForAll: draw.isTrue(0.3) });
+    const isForAll = draw.isTrue(kind === "cut" ? 0.3 : FOR_ALL);
+    plan.push({ atMs, kind, victim: draw.int(0, 999), forMs, isForAll });
   }
   return withEveryKind(plan, Object.keys(KINDS[database]));
 }

@@ -75,7 +75,7 @@ export async function readTables(reader) {
 }
 
 const NUMBERS =
-  /_at$|^(at|fence|schedule|no|mode|count|attempts?|ended|status|holder|extra|outcome)$/;
+  /_at$|^(at|fence|schedule|no|mode|count|attempts?|ended|status|holder|extra|outcome|reason)$/;
 
 /** PostgreSQL sends large whole numbers as text. */
 function plain(/** @type {Row} */ row) {

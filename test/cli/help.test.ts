@@ -43,6 +43,7 @@ const PAGES = [
   "runs cancel",
   "runs retry",
   "enqueue",
+  "simulate",
 ];
 
 test.for(PAGES)("holdfast %s --help", async (page) => {

@@ -3,7 +3,7 @@
 import type { RunContext } from "../../engine/context.js";
 import type { Chronicle } from "./chronicle.js";
 
-type Effect = { readonly label: string; isEnded: boolean };
+type Effect = { readonly label: string; endedMs: number | null };
 
 export class Effects {
   readonly #chronicle: Chronicle;
@@ -21,13 +21,13 @@ export class Effects {
     chronicle.tell(() => `${label} begins run ${short(ctx.runId)}, attempt ${ctx.attempt}`);
     if (this.#effects.has(key))
       chronicle.violate("E", `Run ${ctx.runId} began twice under fence ${ctx.fence}.`);
-    this.#effects.set(key, { label, isEnded: false });
+    this.#effects.set(key, { label, endedMs: null });
     this.#starts.set(ctx.runId, this.startsOf(ctx.runId) + 1);
   }
 
-  ended(ctx: RunContext): void {
+  ended(ctx: RunContext, nowMs: number): void {
     const effect = this.#effects.get(keyOf(ctx.runId, ctx.fence));
-    if (effect) effect.isEnded = true;
+    if (effect) effect.endedMs = nowMs;
   }
 
   hasBegun(run: string, fence: number): boolean {
@@ -35,7 +35,12 @@ export class Effects {
   }
 
   hasEnded(run: string, fence: number): boolean {
-    return this.#effects.get(keyOf(run, fence))?.isEnded ?? false;
+    return this.endedMs(run, fence) !== null;
+  }
+
+  /** When the handler ended well, on no clock but the world's. */
+  endedMs(run: string, fence: number): number | null {
+    return this.#effects.get(keyOf(run, fence))?.endedMs ?? null;
   }
 
   startsOf(run: string): number {

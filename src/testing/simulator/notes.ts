@@ -26,9 +26,9 @@ const COLUMNS = {
   "tick-": "old.schedule, old.at",
   "tick~": "new.schedule, new.at, new.outcome, old.outcome, new.reason",
   "schedule+":
-    "new.id, new.name, new.version, new.definition, new.anchor_at, new.cursor_at, new.next_at, new.paused_at, new.broken_at, new.deleted_at, new.is_ended, new.revision, new.last_run",
+    "new.id, new.name, new.version, new.definition, new.anchor_at, new.cursor_at, new.next_at, new.paused_at, new.broken_at, new.deleted_at, new.is_ended, new.revision, new.live",
   "schedule~":
-    "new.id, new.name, new.version, new.definition, new.anchor_at, new.cursor_at, new.next_at, new.paused_at, new.broken_at, new.deleted_at, new.is_ended, new.revision, new.last_run",
+    "new.id, new.name, new.version, new.definition, new.anchor_at, new.cursor_at, new.next_at, new.paused_at, new.broken_at, new.deleted_at, new.is_ended, new.revision, new.live",
   "queue+": "new.name, new.paused_at",
   "queue~": "new.name, new.paused_at",
   "key+": "new.job, new.key, new.run, new.input_hash",

@@ -24,6 +24,8 @@ export class SimulatedProcess {
   isDead = false;
   isStarted = false;
   isStopping = false;
+  /** Its clocks were off, stepped, drifted or stood still at some time. */
+  isClockWrong = false;
   cutOffUntilMs = 0;
   /** Set by its announcement: the number by which it holds leases. */
   holder: number | null = null;

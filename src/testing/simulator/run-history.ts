@@ -14,6 +14,8 @@ export type Transaction = {
   readonly params: unknown;
   /** By the database's clock. */
   readonly now: number;
+  /** By no clock of any machine. */
+  readonly worldMs: number;
   readonly notes: readonly Note[];
 };
 
@@ -70,6 +72,8 @@ const FAILED = 2;
 const CANCELLED = 3;
 const ATTEMPT_LOST = 1;
 const CANCEL_GRACE_MS = 30_000;
+/** Longer than the database is ever away, and than a worker backs off. */
+const KEPT_MAX_MS = 120_000;
 
 export class RunHistory {
   readonly runs = new Map<string, RunFacts>();
@@ -126,34 +130,46 @@ export class RunHistory {
     const [kind, first] = note;
     switch (kind) {
       case "run+":
-        return this.#born(note);
+        this.#born(note);
+        break;
       case "run-":
-        return this.#gone(String(first));
+        this.#gone(String(first));
+        break;
       case "ready+":
       case "waiting+":
-        return this.#pending(note, transaction);
+        this.#pending(note, transaction);
+        break;
       case "ready-":
-        return this.#leave(String(first), READY);
+        this.#leave(String(first), READY);
+        break;
       case "waiting-":
-        return this.#leave(String(first), WAITING);
+        this.#leave(String(first), WAITING);
+        break;
       case "lease+":
-        return this.#granted(note, transaction);
+        this.#granted(note, transaction);
+        break;
       case "lease~":
-        return this.#leaseChanged(note, transaction);
+        this.#leaseChanged(note, transaction);
+        break;
       case "lease-":
-        return this.#leaseEnded(Number(first), JSON.parse(String(note[2])), transaction);
+        this.#leaseEnded(Number(first), JSON.parse(String(note[2])), transaction);
+        break;
       case "outcome+":
-        return this.#ended(note, transaction);
+        this.#ended(note, transaction);
+        break;
       case "outcome-":
-        return this.#revived(note, transaction);
+        this.#revived(note, transaction);
+        break;
       case "attempt+":
-        return this.#attempted(note, transaction);
+        this.#attempted(note, transaction);
+        break;
       case "queue+":
       case "queue~":
-        return this.#queueChanged(String(first), note[2] !== null);
+        this.#queueChanged(String(first), note[2] !== null);
+        break;
       case "lane+":
         this.#lanes.set(Number(first), { queue: String(note[2]), job: String(note[3]) });
-        return;
+        break;
       case "policy+":
         this.#policies.set(Number(first), {
           leaseMs: Number(note[2]),
@@ -161,13 +177,13 @@ export class RunHistory {
           attempts: Number(note[4]),
           isLossFinal: note[5] === 1,
         });
-        return;
+        break;
       case "instance+":
         transaction.process.holder = Number(first);
         this.processes.set(Number(first), transaction.process);
-        return;
+        break;
       default:
-        return;
+        break;
     }
   }
 
@@ -305,6 +321,7 @@ export class RunHistory {
         this.#violate("S3", `Fence ${fence} was extended by ${verb} of ${process.label}.`);
       if (Number(untilBefore) <= now) this.#chronicle.saw("expired-lease-renewed");
       lease.until = Number(until);
+      this.#judgeKept(lease, transaction);
     }
     lease.cancels = JSON.parse(String(cancels ?? "{}")) as Record<string, number>;
     if (ids === idsBefore) return;
@@ -314,6 +331,15 @@ export class RunHistory {
       this.#violate("S7", `Runs were added to the lease under fence ${fence}.`);
     for (const id of gone) this.#released(id, lease, transaction);
     lease.ids = [...left];
+  }
+
+  /** Who can renew can settle: a run that was done long ago is not held on to. */
+  #judgeKept({ fence, ids }: LeaseFacts, { process, worldMs }: Transaction): void {
+    for (const id of ids) {
+      const endedMs = this.#effects.endedMs(id, fence);
+      if (endedMs !== null && worldMs - endedMs > KEPT_MAX_MS)
+        this.#violate("L", `${process.label} renews run ${id}, which it ended long ago.`);
+    }
   }
 
   #leaseEnded(fence: number, ids: readonly string[], transaction: Transaction): void {

@@ -30,8 +30,12 @@ export type ScheduleFacts = {
   revision: number;
   /** Ticks up to the first are none of this definition; those up to the second may be or not. */
   floor: { readonly from: number; readonly to: number };
+  /** The runs that its row says are live. */
+  liveText: string;
   /** Runs that are ready, wait for time alone, or are held. */
   readonly active: Set<string>;
+  /** Runs that have not ended. */
+  readonly unended: Set<string>;
 };
 
 type TickFacts = {
@@ -108,6 +112,7 @@ export class ScheduleHistory {
     for (const run of born) this.#judgeCause(run, { ticks, backfilled });
     for (const [id, note] of rows) this.#changed(id, note, transaction);
     this.#judgeOverlaps(touched, overlapOf, transaction);
+    for (const id of rows.keys()) this.#judgeLive(id, transaction);
   }
 
   // ── ticks ──────────────────────────────────────────────────────────────────────────────────────
@@ -122,7 +127,10 @@ export class ScheduleHistory {
     },
   ): void {
     const schedule = this.schedules.get(id);
-    if (!schedule) return this.#chronicle.violate("T", `A tick of an unknown schedule ${id}.`);
+    if (!schedule) {
+      this.#chronicle.violate("T", `A tick of an unknown schedule ${id}.`);
+      return;
+    }
     const { name } = schedule;
     for (const { at, lastAt, count, outcome, reason, run, isReplacing } of entries) {
       if (isReplacing) this.#chronicle.saw("replaced");
@@ -182,7 +190,7 @@ export class ScheduleHistory {
     const before = this.schedules.get(id);
     if (!before) {
       const floor = { from: now.cursorAt, to: now.cursorAt };
-      this.schedules.set(id, { ...now, floor, active: new Set() });
+      this.schedules.set(id, { ...now, floor, active: new Set(), unended: new Set() });
       return;
     }
     const entries = transaction.notes
@@ -254,6 +262,16 @@ export class ScheduleHistory {
 
   // ── overlap ────────────────────────────────────────────────────────────────────────────────────
 
+  /** A run that its schedule forgot would be overlapped, and nobody would open its gate. */
+  #judgeLive(id: number, { verb }: Transaction): void {
+    const schedule = this.schedules.get(id);
+    if (!schedule || schedule.unended.size === 0) return;
+    for (const run of schedule.unended) {
+      if (!schedule.liveText.includes(run))
+        this.#chronicle.violate("S15", `After ${verb}, ${schedule.name} forgot its run ${run}.`);
+    }
+  }
+
   #judgeOverlaps(
     touched: ReadonlyMap<string, RunFacts>,
     overlapOf: ReadonlyMap<number, string>,
@@ -264,6 +282,8 @@ export class ScheduleHistory {
       const schedule = run.schedule === null ? undefined : this.schedules.get(run.schedule);
       if (!schedule) continue;
       const isActive = (run.places & 5) !== 0 || ((run.places & 2) !== 0 && !run.isGated);
+      if (run.status === null) schedule.unended.add(run.id);
+      else schedule.unended.delete(run.id);
       if (isActive) schedule.active.add(run.id);
       else schedule.active.delete(run.id);
       if (isActive && !run.wasActive) begun.push(run);
@@ -319,7 +339,7 @@ function tickOf(note: Note): TickFacts {
   };
 }
 
-function factsOf(note: Note): Omit<ScheduleFacts, "floor" | "active"> {
+function factsOf(note: Note): Omit<ScheduleFacts, "floor" | "active" | "unended"> {
   const [, id, name, version, definition, anchorAt, cursorAt, nextAt, paused, broken, deleted] =
     note;
   const orNull = (value: string | number | null | undefined) =>
@@ -338,6 +358,7 @@ function factsOf(note: Note): Omit<ScheduleFacts, "floor" | "active"> {
     deletedAt: orNull(deleted),
     isEnded: note[11] === 1,
     revision: Number(note[12]),
+    liveText: String(note[13]),
   };
 }
 

@@ -2,6 +2,7 @@
 // last check. First chaos, then quiet: all faults stop, one healthy instance is left, and everything
 // that was begun has to end.
 
+import type { RunContext } from "../../engine/context.js";
 import { SeededChance, VirtualClock } from "../virtual-clock.js";
 import { Chronicle } from "./chronicle.js";
 import { Clients } from "./clients.js";
@@ -46,6 +47,8 @@ const QUIET_STEP_MS = 5_000;
 const ASKED_AGAIN_MS = 5_000;
 /** Processes that start this long after a blackout come back from it. */
 const BACK_MS = 30_000;
+/** A step of the database's clock may end leases that were granted this long before it. */
+const CLOCK_EXCUSE_MS = 60_000;
 /** All tables are looked at once in so many commits. */
 const TABLES_EVERY = 1_500;
 
@@ -63,6 +66,7 @@ export class Simulation {
   readonly #places: (SimulatedProcess | null)[];
   #bootCount = 0;
   #databaseOffsetMs = 0;
+  #databaseSteppedMs = Number.NEGATIVE_INFINITY;
   #downUntilMs = 0;
   #awayUntilMs = 0;
   /** What the first processes after a blackout meet. */
@@ -171,13 +175,22 @@ export class Simulation {
   #host(process: SimulatedProcess): Omit<HandlerHost, "clock" | "seed"> {
     return {
       begun: (ctx) => {
-        if (!process.isDead) this.#effects.begun(process.label, ctx);
+        if (process.isDead) return;
+        this.#effects.begun(process.label, ctx);
+        this.#judgeStart(process, ctx);
       },
       ended: (ctx) => {
-        if (!process.isDead) this.#effects.ended(ctx);
+        if (!process.isDead) this.#effects.ended(ctx, this.#nowMs());
       },
       crash: () => this.#crash(process, "by a poisonous run"),
     };
+  }
+
+  /** Nobody begins what was taken away, as trust ends before the lease does; but for clocks that lie. */
+  #judgeStart(process: SimulatedProcess, { runId, fence }: RunContext): void {
+    if (this.#runs.runs.get(runId)?.fence === fence) return;
+    if (process.isClockWrong || this.#nowMs() < this.#databaseSteppedMs + CLOCK_EXCUSE_MS) return;
+    this.#chronicle.violate("E", `${process.label} began run ${runId}, which it no longer holds.`);
   }
 
   #crash(process: SimulatedProcess, why: string): void {
@@ -231,7 +244,14 @@ export class Simulation {
     const { verb, params } = process.current ?? { verb: "?", params: null };
     this.#chronicle.mark(`${process.label} ${verb} ${summary(notes)}`);
     if (notes.length === 0 && verb !== "exchange") return;
-    const transaction: Transaction = { process, verb, params, now: this.#databaseNow(), notes };
+    const transaction: Transaction = {
+      process,
+      verb,
+      params,
+      now: this.#databaseNow(),
+      worldMs: this.#nowMs(),
+      notes,
+    };
     const touched = this.#runs.commit(transaction);
     this.#runs.judgeLosses();
     this.#schedules.commit(transaction, touched);
@@ -381,6 +401,7 @@ export class Simulation {
     const { clock } = process;
     this.#chronicle.tell(() => faultInWords(fault, process.label));
     this.#chronicle.mark(`fault ${fault.id} ${kind} at ${process.label}`);
+    if (kind === "sleep" || kind.startsWith("clock")) process.isClockWrong = true;
     switch (kind) {
       case "stop":
       case "sleep":
@@ -406,6 +427,7 @@ export class Simulation {
         break;
       case "database-step":
         this.#databaseOffsetMs += ms;
+        this.#databaseSteppedMs = this.#nowMs();
         this.#chronicle.saw(ms < 0 ? "database-clock-back" : "database-clock-forward");
         break;
       case "database-restart":
