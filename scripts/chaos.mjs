@@ -10,7 +10,7 @@ const USAGE = `npm run chaos -- [options]
   --database postgres | sqlite | both   where (both)
   --seconds N                           how long faults happen, on each database (60)
   --seed S                              a whole number; the same seed plans the same faults (by the clock)
-  --json [file]                         the report as JSON, to a file, or "-" for stdout`;
+  --json FILE                           the report as JSON; "-" is stdout`;
 
 const { values } = parseArgs({
   options: {

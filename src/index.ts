@@ -22,6 +22,7 @@ export {
   PermanentError,
   RetryLater,
   RunNotFoundError,
+  ScheduleBusyError,
   ScheduleNotFoundError,
   ShutdownError,
   StoppedError,

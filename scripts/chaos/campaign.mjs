@@ -42,6 +42,7 @@ const HEAL_LIMIT_MS = 90_000;
 const QUIET_LIMIT_MS = 120_000;
 const STOP_LIMIT_MS = 60_000;
 const LOOK_EVERY_MS = 3_000;
+const TELL_EVERY_MS = 5_000;
 
 /**
  * @param {{ database: "sqlite" | "postgres", seconds: number, seed: number,
@@ -80,8 +81,10 @@ class Campaign {
   #pending = [];
   /** @type {Violation[]} */
   #violations = [];
+  /** Where somebody ends this process before the campaign has ended. */
   #onExit = () => {
     for (const member of this.#crew) if (member.isAlive) member.kill();
+    fs.rmSync(this.#params.folder, { recursive: true, force: true });
   };
 
   /**
@@ -156,13 +159,14 @@ class Campaign {
       this.#faults.crashes += 1;
       return true;
     }
-    const able = this.#crew.filter(
-      (member) => member.isAlive && (kind === "kill" || !member.isFrozen),
-    );
+    const able = this.#crew.filter((member) => {
+      if (kind === "stop") return member.canStop && !member.isFrozen;
+      return member.isAlive && (kind === "kill" || !member.isFrozen);
+    });
     const first = number % Math.max(1, able.length);
     const victims = isForAll ? able : able.slice(first, first + 1);
-    const harmed = victims.filter((victim) => this.#harm(victim, kind, forMs));
-    return harmed.length > 0;
+    for (const victim of victims) this.#harm(victim, kind, forMs);
+    return victims.length > 0;
   }
 
   /**
@@ -176,13 +180,12 @@ class Campaign {
       this.#faults.freezes += 1;
       if (forMs > LEASE_MIN_MS) this.#faults.longFreezes += 1;
       this.#pending.push(this.#thawLater(victim, forMs));
-      return true;
+      return;
     }
-    if (kind === "stop" && !victim.stop()) return false;
     if (kind === "kill") victim.kill();
+    else victim.stop();
     this.#faults[kind === "kill" ? "kills" : "stops"] += 1;
     this.#pending.push(victim.gone.then(() => this.#bootLater(victim, forMs)));
-    return true;
   }
 
   async #bootLater(/** @type {Member} */ member, /** @type {number} */ afterMs) {
@@ -278,15 +281,17 @@ class Campaign {
       const { schedules } = await this.#holdfast.schedules.list({ limit: 1_000 });
       for (const { name } of schedules)
         await this.#patiently(`pause ${name}`, () => this.#holdfast.schedules.pause(name));
-      let live = 0;
+      /** @type {string[]} */
+      let live = [];
       await this.#waitFor(
         "every run has ended",
-        QUIET_LIMIT_MS,
+        // Runs that were lost before are executed one by one, and the longer it went on the more there are.
+        QUIET_LIMIT_MS + this.#params.seconds * 1_000,
         async () => {
           live = await liveRuns(reader);
-          return live === 0;
+          return live.length === 0;
         },
-        () => live,
+        () => live.slice(0, 10).join("; "),
       );
     } finally {
       await reader.close();
@@ -294,7 +299,7 @@ class Campaign {
   }
 
   async #stopAll() {
-    for (const member of this.#crew) member.stop();
+    for (const member of this.#crew) if (member.canStop) member.stop();
     await this.#waitFor("every process has stopped", STOP_LIMIT_MS, () =>
       this.#crew.every((member) => !member.isAlive),
     );
@@ -309,6 +314,7 @@ class Campaign {
    */
   async #waitFor(what, withinMs, look, left = () => "") {
     const startedAt = performance.now();
+    let toldMs = 0;
     while (!(await look())) {
       if (performance.now() > startedAt + withinMs) {
         const message = `Not within ${withinMs} ms: ${what}. ${left()}`;
@@ -316,6 +322,10 @@ class Campaign {
         return;
       }
       await pause(50);
+      const waitedMs = performance.now() - startedAt;
+      if (waitedMs < toldMs + TELL_EVERY_MS) continue;
+      toldMs = waitedMs;
+      this.#tell(`after ${Math.round(waitedMs / 1_000)} s not yet: ${what}. ${left()}`);
     }
     this.#phasesMs[what] = Math.round(performance.now() - startedAt);
   }

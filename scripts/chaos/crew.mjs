@@ -18,8 +18,9 @@ export class Member {
   #child = null;
   /** @type {Set<string>} */
   #said = new Set();
-  /** @type {string | null} what is being done to the process, and so no surprise */
-  #doom = null;
+  /** What was done to the process, and so is no surprise. */
+  #isKilled = false;
+  #isStopped = false;
   isFrozen = false;
   /** @type {Promise<void>} */
   gone = Promise.resolve();
@@ -47,7 +48,8 @@ export class Member {
   boot() {
     if (this.#child) return;
     this.#boots += 1;
-    this.#doom = null;
+    this.#isKilled = false;
+    this.#isStopped = false;
     this.#said = new Set();
     const { name } = this;
     const errors = fs.openSync(`${this.#orders.folder}/errors-${name}`, "a");
@@ -67,9 +69,7 @@ export class Member {
         resolve();
       });
       child.once("exit", (code, signal) => {
-        const isAsked =
-          (this.#doom === "SIGKILL" && signal === "SIGKILL") ||
-          (this.#doom === "SIGTERM" && code === 0);
+        const isAsked = (this.#isKilled && signal === "SIGKILL") || (this.#isStopped && code === 0);
         if (!isAsked) this.surprises.push(`${name} ended with ${code ?? signal}`);
         this.#child = null;
         this.isFrozen = false;
@@ -84,17 +84,18 @@ export class Member {
   }
 
   kill() {
-    this.#doom = "SIGKILL";
+    this.#isKilled = true;
     this.#child?.kill("SIGKILL");
   }
 
-  /** Whether it was able to obey: a process that is being stopped is not stopped twice. */
+  /** Before the program has begun, a signal would end it as it ends any process. */
+  get canStop() {
+    return this.#child !== null && !this.#isKilled && !this.#isStopped && this.hasSaid("ready");
+  }
+
   stop() {
-    if (!this.#child || this.#doom !== null) return false;
-    // Before the program has begun, a signal ends it as it ends any process.
-    if (!this.hasSaid("ready")) return false;
-    this.#doom = "SIGTERM";
-    return this.#child.kill("SIGTERM");
+    this.#isStopped = true;
+    this.#child?.kill("SIGTERM");
   }
 
   freeze() {

@@ -88,15 +88,27 @@ function plain(/** @type {Row} */ row) {
 }
 
 /**
- * How much is left to do: live runs, or schedules that have not passed an instant.
+ * What is left to do, in words.
  * @param {Reader} reader
+ * @returns {Promise<string[]>}
  */
 export async function liveRuns(reader) {
-  const [row] = await reader.all(
-    `select (select count(*) from {ready}) + (select count(*) from {waiting})
-       + (select count(*) from {lease}) as live`,
+  const rows = await reader.all(
+    `select 'ready' as place, l.job, y.attempt, null as at, null as gate, y.losses
+       from {ready} y join {lane} l on l.id = y.lane
+     union all select 'waiting', l.job, w.attempt, w.wake_at, w.gate, w.losses
+       from {waiting} w join {lane} l on l.id = w.lane
+     union all select 'held', l.job, h.attempt, h.until, cast(h.cancels as text), h.losses
+       from {lease} h join {lane} l on l.id = h.lane`,
   );
-  return Number(row?.live);
+  return rows.map(({ place, job, attempt, at, gate, losses }) =>
+    [
+      `${job} ${place}`,
+      `attempt ${attempt}, lost ${losses} times`,
+      ...(at === null ? [] : [`for ${Number(at) - Date.now()} ms`]),
+      ...(gate === null ? [] : [String(gate)]),
+    ].join(", "),
+  );
 }
 
 /** @param {Reader} reader @param {number} atMs @returns {Promise<string[]>} */

@@ -195,6 +195,20 @@ export class DuplicateScheduleError extends HoldfastError {
   }
 }
 
+/** Others changed the schedule again and again while this call tried to. */
+export class ScheduleBusyError extends HoldfastError {
+  static {
+    named(ScheduleBusyError, "ScheduleBusyError");
+  }
+  readonly code = "SCHEDULE_BUSY";
+  constructor(readonly schedule: string) {
+    super(
+      `Schedule ${quoteShort(schedule)} is being changed by others all the time. Nothing was done; ` +
+        "try again.",
+    );
+  }
+}
+
 /** The delivery already made a run with another input. */
 export class DeliveryConflictError extends HoldfastError {
   static {
@@ -485,6 +499,7 @@ export const ERROR_CODES = [
   { code: "RUN_NOT_FOUND", description: "There is no run of that id." },
   { code: "SCHEDULE_NOT_FOUND", description: "There is no schedule of that name." },
   { code: "SCHEDULE_DUPLICATE", description: "A schedule of that name is already declared." },
+  { code: "SCHEDULE_BUSY", description: "Others kept changing the schedule; nothing was done." },
   { code: "DELIVERY_CONFLICT", description: "The delivery made a run with another input." },
   { code: "BACKFILL_RUNNING", description: "The schedule is being backfilled already." },
   { code: "CALENDAR_IN_USE", description: "Schedules use the calendar; it was not removed." },

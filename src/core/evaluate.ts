@@ -153,6 +153,7 @@ class Pass {
   readonly #ticks: TickEntry[] = [];
   readonly #runs: NewTickRun[] = [];
   readonly #cancels = new Set<RunId>();
+  readonly #caughtUp = new Set<RunId>();
   readonly #live: LiveRun[];
 
   constructor(situation: Situation) {
@@ -174,13 +175,15 @@ class Pass {
       return;
     }
     const isCatchUp = reason === "catch_up";
-    const admission = admitTick(definition.overlap, this.#live, { isCatchUp });
+    const spared = this.#caughtUp;
+    const admission = admitTick(definition.overlap, this.#live, { isCatchUp, spared });
     if (!admission.isAdmitted) {
       this.record(oneTick(at, admission.reason, { evidence: { run: admission.run } }));
       return;
     }
     const { isGated, cancels } = admission;
     const id = newId();
+    if (isCatchUp) this.#caughtUp.add(id);
     for (const each of cancels) this.#cancels.add(each);
     this.#runs.push({ id, nominalAt: at, isGated });
     this.#live.push({ id, mode: "scheduled", nominalAt: at, isGated });

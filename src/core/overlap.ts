@@ -27,7 +27,7 @@ const FREELY: Admission = { isAdmitted: true, isGated: false, cancels: [] };
 export function admitTick(
   overlap: Overlap,
   live: readonly LiveRun[],
-  { isCatchUp }: { readonly isCatchUp: boolean },
+  { isCatchUp, spared }: { readonly isCatchUp: boolean; readonly spared?: ReadonlySet<RunId> },
 ): Admission {
   if (isCatchUp) return { isAdmitted: true, isGated: live.length > 0, cancels: [] };
   if (overlap === "allow") return FREELY;
@@ -37,7 +37,9 @@ export function admitTick(
   const waiting = scheduled.find(({ isGated }) => isGated);
   if (waiting && overlap === "queue")
     return { isAdmitted: false, reason: "queue_full", run: waiting.id };
-  const cancels = overlap === "replace" ? scheduled.map(({ id }) => id) : [];
+  const replaced = overlap === "replace" ? scheduled.map(({ id }) => id) : [];
+  // What is caught up in the same pass comes before the tick, and not in its place.
+  const cancels = replaced.filter((id) => !spared?.has(id));
   return { isAdmitted: true, isGated: live.length > 0, cancels };
 }
 

@@ -139,16 +139,16 @@ function isStuckAt(state: ScheduleState, now: number, lastPolledAt: number | nul
   return wasThere && state.nextAt <= now - STUCK_MS;
 }
 
-/** The runs that the newest waiting one replaces: scheduled ones, and manual ones if it is manual. */
+/** The runs that the newest waiting one replaces: scheduled ones; for a trigger also manual ones. */
 export function replacedBy(live: readonly LiveRun[]): readonly RunId[] {
-  const at = live.findLastIndex(
-    ({ isGated, mode }) => isGated && (mode === "scheduled" || mode === "manual"),
-  );
+  const at = live.findLastIndex(({ isGated, mode }) => isGated && mode !== "backfill");
   const newest = live[at];
   if (!newest) return [];
   return live
     .slice(0, at)
-    .filter(({ mode }) => mode === "scheduled" || (mode === "manual" && newest.mode === "manual"))
+    .filter(
+      ({ mode }) => mode === "scheduled" || (mode === "manual" && newest.mode !== "scheduled"),
+    )
     .map(({ id }) => id);
 }
 

@@ -22,11 +22,9 @@ export async function backfillStep(params: {
   const { backfill } = state;
   if (!backfill) return null;
   const { definition, when } = compiled.of(state);
-  const isInTheWay =
-    definition.overlap === "allow"
-      ? state.live.some(({ mode }) => mode === "backfill")
-      : state.live.length > 0;
-  if (isInTheWay) return null;
+  if (state.live.some(({ mode }) => mode === "backfill")) return null;
+  // It takes its place behind what is live, or a busy schedule would never let it begin.
+  const isGated = definition.overlap !== "allow" && state.live.length > 0;
   const ticks: number[] = [];
   for (
     let at = when.next(backfill.cursorAt);
@@ -58,7 +56,7 @@ export async function backfillStep(params: {
   const asked =
     id === null || at === undefined
       ? null
-      : askedRun({ id, mode: "backfill", isGated: false, nominalAt: at });
+      : askedRun({ id, mode: "backfill", isGated, nominalAt: at });
   return {
     id: state.id,
     revision: state.revision,

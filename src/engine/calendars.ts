@@ -14,6 +14,7 @@ import type { ScheduleDefinition } from "../core/schedule.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { CalendarRecord, ScheduleRecord } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
+import { type By, readBy, requireOptions } from "./schedule-options.js";
 
 export type Calendar = {
   readonly name: string;
@@ -31,11 +32,8 @@ const PAGE = 1_000;
 
 export type CalendarsParams = {
   readonly store: () => Promise<Store>;
-  /** Gives a schedule the new rules of a calendar that it uses. */
-  readonly applyTo: (
-    schedule: string,
-    calendar: { readonly name: string; readonly rules: CalendarRules },
-  ) => Promise<void>;
+  /** Gives a schedule the present rules of the calendars that it uses. */
+  readonly applyTo: (schedule: string) => Promise<void>;
 };
 
 export class Calendars {
@@ -46,19 +44,17 @@ export class Calendars {
   }
 
   /** Makes or changes a calendar; schedules that use it tick by the new rules from now on. */
-  async upsert(
-    name: string,
-    options: CalendarOptions,
-    { by = null }: { readonly by?: string | null } = {},
-  ): Promise<Calendar> {
+  async upsert(name: string, options: CalendarOptions, asked?: By): Promise<Calendar> {
+    const by = readBy(asked, "calendars.upsert()") ?? null;
     const checked = requireName(name, "calendars.upsert(name)");
+    requireOptions(options, "calendars.upsert()");
     const unknown = refuseUnknownMembers(options, CALENDAR_MEMBERS, "calendars.upsert()");
     if (unknown.length > 0) throw new ConfigurationError(unknown);
     const rules = readCalendar(options, "calendars.upsert()");
     const store = await this.#params.store();
     await store.putCalendar({ name: checked, rules, by });
     for (const { name: schedule } of await usersOf(store, checked))
-      await this.#params.applyTo(schedule, { name: checked, rules });
+      await this.#params.applyTo(schedule);
     return (await this.get(checked)) as Calendar;
   }
 

@@ -50,6 +50,9 @@ function isAnchored({ when }: ScheduleDefinition): boolean {
 
 /** The rules of time zones that the ticks of a schedule depend on; null where they do not. */
 export function tzdataOf({ when }: ScheduleDefinition): string | null {
-  const isLocal = when.kind === "cron" && when.timezone !== "UTC";
+  if (when.kind === "range" || when.kind === "at") return null;
+  const leavesOut = when.exclude.length > 0 || when.calendars.length > 0;
+  const zones = [when.timezone, ...when.calendars.map(({ rules }) => rules.timezone ?? "UTC")];
+  const isLocal = (when.kind === "cron" || leavesOut) && zones.some((zone) => zone !== "UTC");
   return isLocal ? (process.versions.tz ?? null) : null;
 }

@@ -1,15 +1,17 @@
 // What this instance's code declares, and the passes over it: at the start, each minute, and when
 // somebody asks for a plan or applies it.
 
-import { ConfigurationError, DuplicateScheduleError } from "../core/errors.js";
+import { ConfigurationError, DuplicateScheduleError, type Problem } from "../core/errors.js";
 import { requireName } from "../core/names.js";
 import type { Ports } from "../core/ports.js";
 import { readSchedule, SCHEDULE_MEMBERS, type ScheduleOptions } from "../core/schedule.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import { isNewerTzdata } from "../core/zone.js";
+import type { ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import { closeBooks } from "./books.js";
+import { catchUpWithCalendars } from "./calendar-catch-up.js";
 import { compile, tzdataOf } from "./compiled.js";
 import {
   type Declaration,
@@ -23,13 +25,14 @@ import {
   tellVerdict,
   wantedOf,
 } from "./declared.js";
-import { Desk } from "./desk.js";
+import type { Desk } from "./desk.js";
 import { type Asker, anchorAfter } from "./schedule-edit.js";
-import { calendarsOf } from "./schedule-options.js";
+import { calendarsOf, requireOptions } from "./schedule-options.js";
 import { previewOf } from "./schedule-preview.js";
 
 export type DeclarationsParams = {
   readonly ports: Ports;
+  readonly desk: Desk;
   readonly app: string | null;
   readonly release: string | null;
   /** False: what vanished is only reported, as in development. */
@@ -52,7 +55,7 @@ export class Declarations {
 
   constructor(params: DeclarationsParams) {
     this.#params = params;
-    this.#desk = new Desk(params.ports);
+    this.#desk = params.desk;
   }
 
   get names(): readonly string[] {
@@ -64,6 +67,7 @@ export class Declarations {
     const checked = requireName(name, "schedule(name)");
     if (this.#declared.has(checked)) throw new DuplicateScheduleError(checked);
     const field = `schedule("${checked}")`;
+    requireOptions(options, field);
     const problems = refuseUnknownMembers(options, SCHEDULE_MEMBERS, field);
     if (problems.length > 0) throw new ConfigurationError(problems);
     const { calendars: _, ...rest } = options;
@@ -80,8 +84,8 @@ export class Declarations {
     const chosen = [...this.#declared.values()].filter(({ name }) => (only ?? name) === name);
     const { schedules } = await store.scheduleStates({ names: chosen.map(({ name }) => name) });
     const states = new Map(schedules.map((state) => [state.name, state]));
+    await this.#checkAll(store, chosen, states);
     for (const declared of chosen) {
-      await this.#params.ensureJob(declared.job);
       const declaration = await this.#declarationOf(declared);
       const calendars = await calendarsOf(store, declared.options);
       const params = { ...this.#context(store), calendars, isForced };
@@ -89,11 +93,37 @@ export class Declarations {
       const verdict = isUpToDate(declaration, states.get(declared.name), params)
         ? "unchanged"
         : await reconcile(declaration, params);
+      if (declared.options.calendars !== undefined && verdict !== "foreign")
+        await catchUpWithCalendars({ ...this.#context(store), name: declared.name });
       tellVerdict(this.#params.emit, declared.name, verdict);
       const { name: schedule } = declared;
       changes.push({ schedule, change: verdict, ticksBefore: [], ticksAfter: [] });
     }
     return changes;
+  }
+
+  /** All that is wrong is said at once, before anything is stored. */
+  async #checkAll(
+    store: Store,
+    chosen: readonly Declared[],
+    states: ReadonlyMap<string, ScheduleState>,
+  ): Promise<void> {
+    const problems: Problem[] = [];
+    const { now } = await store.scheduleStates({ names: [] });
+    for (const declared of chosen) {
+      try {
+        await this.#params.ensureJob(declared.job);
+        const declaration = await this.#declarationOf(declared);
+        const calendars = await calendarsOf(store, declared.options);
+        const isNew = !states.has(declared.name);
+        const params = { ...this.#context(store), calendars, isForced: false };
+        wantedOf(declaration, { ...params, now: isNew ? now : null });
+      } catch (error) {
+        if (!(error instanceof ConfigurationError)) throw error;
+        problems.push(...error.problems);
+      }
+    }
+    if (problems.length > 0) throw new ConfigurationError(problems);
   }
 
   /** What `reconcileAll` with force would do, and which upcoming ticks it would move. */

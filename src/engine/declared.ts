@@ -17,11 +17,9 @@ import {
   pauseDecision,
   resumeDecision,
   upsertDecision,
+  VANISHED_BY,
   type Wanted,
 } from "./schedule-edit.js";
-
-/** Who pauses what vanished; such a pause ends when somebody declares the schedule again. */
-export const VANISHED_BY = "holdfast";
 
 export type Declaration = {
   readonly name: string;

@@ -1,7 +1,7 @@
 // The desk at which one schedule is changed: it is read, a decision is made, and the decision is
 // written if nobody changed the schedule meanwhile; else all of it is done again.
 
-import { OutcomeUnknownError, StoreUnavailableError } from "../core/errors.js";
+import { OutcomeUnknownError, ScheduleBusyError } from "../core/errors.js";
 import { delay, type Ports } from "../core/ports.js";
 import type { NewSchedule, ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
@@ -17,18 +17,32 @@ export type Read = { readonly state: ScheduleState | null; readonly now: number 
 /** Somebody else is at the same schedule so often only if something is wrong. */
 const TRIES_MAX = 200;
 
+type Decide<T> = (read: Read) => Decision<T> | Promise<Decision<T>>;
+
 export class Desk {
   readonly #ports: Ports;
+  readonly #queues = new Map<string, Promise<void>>();
 
   constructor(ports: Ports) {
     this.#ports = ports;
   }
 
-  async change<T>(
-    store: Store,
-    name: string,
-    decide: (read: Read) => Decision<T> | Promise<Decision<T>>,
-  ): Promise<T> {
+  /** One at a time in this process: calls that race one another would mostly do things in vain. */
+  async change<T>(store: Store, name: string, decide: Decide<T>): Promise<T> {
+    const before = this.#queues.get(name);
+    const mine = (before ?? Promise.resolve()).then(() => this.#change(store, name, decide));
+    const over = mine.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#queues.set(name, over);
+    void over.then(() => {
+      if (this.#queues.get(name) === over) this.#queues.delete(name);
+    });
+    return mine;
+  }
+
+  async #change<T>(store: Store, name: string, decide: Decide<T>): Promise<T> {
     for (let tries = 0; tries < TRIES_MAX; tries += 1) {
       const { now, schedules } = await store.scheduleStates({ names: [name] });
       const decision = await decide({ state: schedules[0] ?? null, now });
@@ -38,12 +52,22 @@ export class Desk {
       }
       const { answer, change, create } = decision;
       if (create) {
-        if ((await store.createSchedule(create)) !== null) return answer;
+        if (await this.#create(store, create)) return answer;
       } else if (!change || (await this.#write(store, change))) return answer;
       const { clock, chance } = this.#ports;
       await delay(clock, chance.next() * Math.min(50, 2 ** tries));
     }
-    throw new StoreUnavailableError({ tried: `change schedule "${name}", which others change` });
+    throw new ScheduleBusyError(name);
+  }
+
+  /** If the answer is lost, the next look finds what was made. */
+  async #create(store: Store, schedule: NewSchedule): Promise<boolean> {
+    try {
+      return (await store.createSchedule(schedule)) !== null;
+    } catch (error) {
+      if (error instanceof OutcomeUnknownError) return false;
+      throw error;
+    }
   }
 
   /** If the answer is lost, the run of the change tells whether it was written. */

@@ -28,6 +28,7 @@ import {
 } from "./config.js";
 import { Declarations } from "./declarations.js";
 import type { PlannedChange } from "./declared.js";
+import { Desk } from "./desk.js";
 import { Enqueuer } from "./enqueuer.js";
 import type { Handler, RunnableJob } from "./execution.js";
 import {
@@ -43,6 +44,7 @@ import {
 import { Loop } from "./loop.js";
 import { mainThreadPulse } from "./pulse.js";
 import { Runs, Waiter } from "./runs.js";
+import { jobName } from "./schedule-options.js";
 import { Schedules } from "./schedules.js";
 import { readConfigWithin, surroundings } from "./surroundings.js";
 import { tickOnce } from "./ticker.js";
@@ -82,6 +84,8 @@ export class Holdfast {
   #opening: Promise<Store> | null = null;
   #starting: Promise<Started> | null = null;
   #isScheduler = false;
+  /** The code at hand always wins, and nothing is paused for it. */
+  readonly #isDevelopment: boolean;
   #reconciling: Promise<void> | null = null;
   #stopping: Promise<StopReport> | null = null;
 
@@ -89,6 +93,7 @@ export class Holdfast {
     const around = surroundings();
     this.#config = readConfigWithin(around, options, process.env);
     this.#ports = internals.ports ?? { clock: systemClock, chance: systemChance, ids: systemIds() };
+    this.#isDevelopment = around.mayPause === false;
     const { clock, chance, ids } = this.#ports;
     this.#store = internals.store
       ? internals.store(this.#config, this.#ports)
@@ -116,15 +121,17 @@ export class Holdfast {
     const store = () => this.#opened("runs");
     this.#waiter = new Waiter({ store, clock });
     const onChanged = () => void this.#pollSoon();
-    this.runs = new Runs({ store, waiter: this.#waiter, ports: this.#ports, onChanged });
+    const desk = new Desk(this.#ports);
+    this.runs = new Runs({ store, waiter: this.#waiter, ports: this.#ports, desk, onChanged });
     const { app, release } = this.#config;
     const encode = (job: string, input: unknown) => this.#encode(job, input);
     const ensureJob = (name: string) => this.#ensureJob(name);
     this.#declarations = new Declarations({
       ports: this.#ports,
+      desk,
       app,
       release,
-      mayPause: around.mayPause ?? true,
+      mayPause: !this.#isDevelopment,
       emit: this.#emit,
       encode,
       ensureJob,
@@ -132,6 +139,7 @@ export class Holdfast {
     this.schedules = new Schedules({
       store: (verb) => this.#opened(verb),
       ports: this.#ports,
+      desk,
       compiled: this.#compiled,
       encode,
       ensureJob,
@@ -143,7 +151,7 @@ export class Holdfast {
     });
     this.calendars = new Calendars({
       store: () => this.#opened("calendars"),
-      applyTo: (schedule, calendar) => this.schedules.applyCalendar(schedule, calendar),
+      applyTo: (schedule) => this.schedules.applyCalendars(schedule),
     });
   }
 
@@ -168,10 +176,10 @@ export class Holdfast {
   /** Declares a schedule; a start with the scheduler on brings the database up to it. */
   schedule<Input>(
     name: string,
-    job: Job<Input, unknown>,
+    job: Job<Input, unknown> | string,
     options: ScheduleOptions & { readonly input?: Input },
   ): void {
-    this.#declarations.add(name, job.name, options);
+    this.#declarations.add(name, jobName(job, `schedule("${name}").job`), options);
     if (this.#starting) void this.#declareLate(name);
   }
 
@@ -347,7 +355,7 @@ export class Holdfast {
   async #reconcile(): Promise<void> {
     if (this.#declarations.names.length === 0 && !this.#isScheduler) return;
     const store = await this.#opened("schedules");
-    await this.#declarations.reconcileAll(store, { isForced: false });
+    await this.#declarations.reconcileAll(store, { isForced: this.#isDevelopment });
     if (!this.#isScheduler) return;
     await this.#declarations.reportVanished(store);
     await this.#declarations.recompute(store);

@@ -2,21 +2,20 @@
 // that makes or revives a run of it: where runs must not overlap, it waits for the live one.
 
 import { isRevivalGated } from "../core/overlap.js";
-import type { Ports } from "../core/ports.js";
 import type { RetryAnswer, RunRecord, Store } from "../store/store.js";
 import { liveOf, progressOf } from "./advance.js";
 import { compile } from "./compiled.js";
-import { Desk } from "./desk.js";
+import type { Desk } from "./desk.js";
 
 export async function reviveUnderSchedule(params: {
   readonly store: Store;
   readonly run: RunRecord;
   readonly schedule: string;
-  readonly ports: Ports;
+  readonly desk: Desk;
 }): Promise<RetryAnswer> {
-  const { store, run, schedule, ports } = params;
+  const { store, run, schedule, desk } = params;
   const { id, mode, nominalAt } = run;
-  return new Desk(ports).change<RetryAnswer>(store, schedule, async ({ state }) => {
+  return desk.change<RetryAnswer>(store, schedule, async ({ state }) => {
     const current = await store.run(id);
     if (!state || !current) return { answer: "not_found" };
     if (current.status === "completed") return { answer: "completed" };

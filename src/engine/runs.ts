@@ -13,6 +13,7 @@ import type { Clock, Ports, Timer } from "../core/ports.js";
 import { MODES, type Mode, RUN_STATUSES, type RunId, type RunStatus } from "../core/run.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { AttemptRecord, CancelAnswer, RetryAnswer, RunRecord, Store } from "../store/store.js";
+import type { Desk } from "./desk.js";
 import { reviveUnderSchedule } from "./revive.js";
 
 export type Run = {
@@ -78,18 +79,21 @@ export class Runs {
   readonly #store: () => Promise<Store>;
   readonly #waiter: Waiter;
   readonly #ports: Ports;
+  readonly #desk: Desk;
   readonly #onChanged: () => void;
 
   constructor(params: {
     readonly store: () => Promise<Store>;
     readonly waiter: Waiter;
     readonly ports: Ports;
+    readonly desk: Desk;
     /** A run that was cancelled or revived may free another one, or be due itself. */
     readonly onChanged: () => void;
   }) {
     this.#store = params.store;
     this.#waiter = params.waiter;
     this.#ports = params.ports;
+    this.#desk = params.desk;
     this.#onChanged = params.onChanged;
   }
 
@@ -164,7 +168,7 @@ export class Runs {
     const answer =
       run?.schedule == null
         ? await store.retry({ id: id.toLowerCase() })
-        : await reviveUnderSchedule({ store, run, schedule: run.schedule, ports: this.#ports });
+        : await reviveUnderSchedule({ store, run, schedule: run.schedule, desk: this.#desk });
     if (answer === "pending") {
       store.wake();
       this.#onChanged();

@@ -19,6 +19,9 @@ import { closeBooks, nextAfter } from "./books.js";
 import { type Compiled, compile, tzdataOf } from "./compiled.js";
 import type { Decision, Read } from "./desk.js";
 
+/** Who pauses what vanished from the code; such a pause ends when it is declared again. */
+export const VANISHED_BY = "holdfast";
+
 /** What a schedule is to be. */
 export type Wanted = {
   readonly name: string;
@@ -47,6 +50,9 @@ const UNTROUBLED: ScheduleStanding = {
   brokenAt: null,
   brokenError: null,
 };
+
+/** What failed before a change says nothing about what comes after it. */
+const NOTHING_HELD = { holdUntil: null, holdRun: null };
 
 const NO_PROGRESS: ScheduleProgress = {
   cursorAt: 0,
@@ -103,6 +109,7 @@ export function upsertDecision(
         ...next,
         // Ticks that the new definition would have had before it are none.
         cursorAt: isSame ? change.progress.cursorAt : Math.max(change.progress.cursorAt, now),
+        ...(isSame ? {} : NOTHING_HELD),
         nextAt: isPaused ? null : next.nextAt,
         tzdata: tzdataOf(wanted.definition),
       },
@@ -134,7 +141,9 @@ export function pauseDecision(
   const state = existing(read, params.name);
   const { note, asker } = params;
   const { now } = read;
-  const isSame = state.pausedAt !== null && (note === null || note === state.pauseNote);
+  // A pause by an operator takes the place of one that ends by itself.
+  const isTaken = state.pausedBy === VANISHED_BY && asker.by !== VANISHED_BY;
+  const isSame = state.pausedAt !== null && !isTaken && (note === null || note === state.pauseNote);
   if (isSame) return { answer: undefined };
   const books = closeBooks(state, { ...asker, now, lastPolledAt: null });
   if (!books.isClosed) return { first: books.change };
@@ -166,7 +175,11 @@ export function resumeDecision(
     : nextAfter(readable(state), { cursorAt: progress.cursorAt, now, chance });
   return {
     answer: undefined,
-    change: { ...books.change, standing: UNTROUBLED, progress: { ...progress, ...next } },
+    change: {
+      ...books.change,
+      standing: UNTROUBLED,
+      progress: { ...progress, ...next, ...NOTHING_HELD },
+    },
   };
 }
 
@@ -251,23 +264,19 @@ function editOf(
   };
 }
 
-/** A new rhythm begins now; otherwise the grid stays where it was. */
+/** A new rhythm begins now; otherwise the grid stays where it was, whatever is left out of it. */
 export function anchorAfter(state: ScheduleState, wanted: ScheduleDefinition, now: number): number {
-  return state.deletedAt === null && sameWhen(state.definition, wanted) ? state.anchorAt : now;
+  return state.deletedAt === null && sameRhythm(state.definition, wanted) ? state.anchorAt : now;
 }
 
-function sameWhen(stored: string, wanted: ScheduleDefinition): boolean {
+function sameRhythm(stored: string, { when: wanted }: ScheduleDefinition): boolean {
   try {
     const before = (JSON.parse(stored) as ScheduleDefinition).when;
-    return rhythmOf(before) === rhythmOf(wanted.when);
+    const members = ["kind", "everyMs", "everyMaxMs", "fromMs"] as const;
+    return members.every((member) => before[member] === wanted[member]);
   } catch {
     return false;
   }
-}
-
-/** The rules of a calendar are not the schedule's own: changing them begins no new rhythm. */
-function rhythmOf(when: ScheduleDefinition["when"]): string {
-  return JSON.stringify({ ...when, calendars: when.calendars.map(({ name }) => name) });
 }
 
 const WARNED_AHEAD_MS = 400 * 86_400_000;

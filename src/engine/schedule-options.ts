@@ -3,6 +3,7 @@
 import type { CalendarRules } from "../core/calendar.js";
 import { ConfigurationError, type Problem } from "../core/errors.js";
 import { readInstant } from "../core/instant.js";
+import { storableText } from "../core/json.js";
 import { requireKey, requireName } from "../core/names.js";
 import { readSchedule, type ScheduleDefinition, type ScheduleOptions } from "../core/schedule.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
@@ -68,7 +69,7 @@ export async function calendarsOf(
 
 export function definitionOf(
   options: ScheduleOptions,
-  params: { readonly calendars: ReadonlyMap<string, CalendarRules>; readonly nowMs: number },
+  params: { readonly calendars: ReadonlyMap<string, CalendarRules>; readonly nowMs: number | null },
 ): ScheduleDefinition {
   return readSchedule(options, {
     field: "schedules.upsert()",
@@ -78,12 +79,45 @@ export function definitionOf(
   });
 }
 
-export function jobName({ job }: UpsertOptions): string {
-  const name = typeof job === "object" && job !== null ? job.name : job;
-  return requireName(name, "schedules.upsert().job");
+export function jobName(job: unknown, field: string): string {
+  const isJob = typeof job === "object" && job !== null && "name" in job;
+  return requireName(isJob ? job.name : job, field);
+}
+
+/** Options that are none at all are the commonest mistake. */
+export function requireOptions(value: unknown, field: string): void {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return;
+  const kind = value === null ? "null" : Array.isArray(value) ? "a list" : typeof value;
+  refuse(field, `must be an object such as { cron: "0 2 * * *" }, but is ${kind}.`);
+}
+
+const NOTE_LENGTH_MAX = 2_000;
+
+/** A sentence for people: kept with a pause. */
+export function readNote(note: unknown, field: string): string | null {
+  if (note === undefined || note === null) return null;
+  if (typeof note !== "string")
+    return refuse(field, `must be a text such as "the API is down", but is ${typeof note}.`);
+  if (note.length > NOTE_LENGTH_MAX)
+    return refuse(
+      field,
+      `must have at most ${NOTE_LENGTH_MAX} characters, but has ${note.length}.`,
+    );
+  return storableText(note, NOTE_LENGTH_MAX);
+}
+
+/** Who asks: a name like any other. */
+export function readBy(options: unknown, field: string): string | undefined {
+  if (options === undefined) return undefined;
+  requireOptions(options, field);
+  const problems = refuseUnknownMembers(options as object, ["by"], field);
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  const { by } = options as By;
+  return by === undefined ? undefined : requireName(by, `${field}.by`);
 }
 
 export function readTrigger(options: TriggerOptions) {
+  requireOptions(options, "schedules.trigger()");
   const members = ["mode", "input", "ifDue", "deliveryId", "by"];
   const problems: Problem[] = refuseUnknownMembers(options, members, "schedules.trigger()");
   const { mode = "manual", ifDue = false, deliveryId } = options;

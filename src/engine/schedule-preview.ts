@@ -36,3 +36,9 @@ export function previewOf({ definition, when }: Compiled, afterMs: number, count
     notes: touches.map((touch) => `${describeTouch(touch)}.`),
   };
 }
+
+/** Of an interval that is drawn the next tick alone is known, unless a rule moves it. */
+export function previewOfDrawn({ when }: Compiled, nextAt: number | null): Preview {
+  const at = nextAt === null ? null : when.firstAllowed(nextAt);
+  return { ticks: at === null ? [] : [new Date(at)], notes: [] };
+}

@@ -40,7 +40,8 @@ export async function triggerDecision(
 ): Promise<Decision<Triggered>> {
   const state = existing(read, params.name);
   const { delivery } = params;
-  const inputHash = delivery?.hashOf(params.input ?? state.input) ?? "";
+  // By what the caller gave: the schedule's own input may be another one by now.
+  const inputHash = delivery && params.input !== null ? delivery.hashOf(params.input) : "";
   if (delivery) {
     const made = await store.delivery({ schedule: state.id, id: delivery.id });
     if (made && made.inputHash !== inputHash)

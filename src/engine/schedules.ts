@@ -11,9 +11,10 @@ import { OUTCOMES } from "../core/tick.js";
 import type { ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import { backfillDecision, cancelBackfillDecision } from "./backfill.js";
+import { catchUpWithCalendars } from "./calendar-catch-up.js";
 import { type CompiledSchedules, compile } from "./compiled.js";
 import type { PlannedChange } from "./declared.js";
-import { Desk } from "./desk.js";
+import type { Desk, Read } from "./desk.js";
 import { type Explanation, explainAt } from "./explain.js";
 import {
   type Asker,
@@ -33,16 +34,19 @@ import {
   instantMs,
   jobName,
   limitProblems,
+  readBy,
   readCursor,
+  readNote,
   readTrigger,
   refuse,
+  requireOptions,
   type ScheduleListOptions,
   type TickListOptions,
   type TriggerOptions,
   type Upserted,
   type UpsertOptions,
 } from "./schedule-options.js";
-import { type Preview, previewOf } from "./schedule-preview.js";
+import { type Preview, previewOf, previewOfDrawn } from "./schedule-preview.js";
 import { type Triggered, triggerDecision } from "./schedule-trigger.js";
 import {
   type Backfill,
@@ -59,6 +63,7 @@ import {
 export type SchedulesParams = {
   readonly store: (verb: string) => Promise<Store>;
   readonly ports: Ports;
+  readonly desk: Desk;
   readonly compiled: CompiledSchedules;
   /** Encodes and checks an input as an enqueue of that job would. */
   readonly encode: (job: string, input: unknown) => Promise<string>;
@@ -81,38 +86,40 @@ export class Schedules {
 
   constructor(params: SchedulesParams) {
     this.#params = params;
-    this.#desk = new Desk(params.ports);
+    this.#desk = params.desk;
   }
 
   /** Makes a schedule, or changes it; an equal one changes nothing. */
-  async upsert(name: string, options: UpsertOptions, { by }: By = {}): Promise<Upserted> {
+  async upsert(name: string, options: UpsertOptions, asked?: By): Promise<Upserted> {
     const checked = requireName(name, "schedules.upsert(name)");
-    const job = jobName(options);
-    const members = refuseUnknownMembers(
-      options,
-      [...SCHEDULE_MEMBERS, "job"],
-      "schedules.upsert()",
-    );
+    const field = "schedules.upsert()";
+    requireOptions(options, field);
+    const asker = this.#asker(readBy(asked, field));
+    const job = jobName(options.job, `${field}.job`);
+    const members = refuseUnknownMembers(options, [...SCHEDULE_MEMBERS, "job"], field);
     if (members.length > 0) throw new ConfigurationError(members);
     const store = await this.#params.store("schedules.upsert");
-    const calendars = await calendarsOf(store, options);
-    const { now } = await store.scheduleStates({ names: [] });
-    const definition = definitionOf(options, { calendars, nowMs: now });
+    // Everything that is wrong with it is said before anything is announced or stored.
+    definitionOf(options, { calendars: await calendarsOf(store, options), nowMs: null });
     await this.#params.ensureJob(job);
     const input = await this.#params.encode(job, options.input ?? null);
-    const wanted = { name: checked, job, definition, input, isForced: false };
-    await this.#desk.change(store, checked, (read) =>
-      upsertDecision(read, fromCall(wanted, read.state, this.#params.app), this.#asker(by)),
-    );
+    const made = await this.#desk.change(store, checked, async (read) => {
+      const calendars = await calendarsOf(store, options);
+      const definition = definitionAt(options, { calendars, read });
+      const wanted = { name: checked, job, definition, input, isForced: false };
+      const decision = upsertDecision(read, fromCall(wanted, read.state, this.#params.app), asker);
+      const answer = { definition, now: read.now };
+      return "first" in decision ? decision : { ...decision, answer };
+    });
+    if (options.calendars !== undefined) await this.#catchUp(store, checked);
     this.#params.onChanged();
-    const schedule = await this.get(checked);
-    if (!schedule) throw new ScheduleNotFoundError(checked);
-    return { schedule, warnings: warningsFor(definition, now) };
+    const schedule = await this.#found(checked);
+    return { schedule, warnings: warningsFor(made.definition, made.now) };
   }
 
   async get(name: string): Promise<Schedule | null> {
     const store = await this.#params.store("schedules.get");
-    const [record] = await store.schedules({ name: String(name), limit: 1 });
+    const [record] = await store.schedules({ name: nameOf(name, "get"), limit: 1 });
     return record ? toSchedule(record) : null;
   }
 
@@ -120,6 +127,7 @@ export class Schedules {
   async list(
     options: ScheduleListOptions = {},
   ): Promise<{ readonly schedules: readonly Schedule[]; readonly nextCursor: string | null }> {
+    requireOptions(options, "schedules.list()");
     const members = ["job", "app", "status", "limit", "cursor"];
     const problems = refuseUnknownMembers(options, members, "schedules.list()");
     const { limit = 50, cursor, status, job, app } = options;
@@ -141,26 +149,30 @@ export class Schedules {
   }
 
   /** It fires no more; runs it has made go on. A schedule of the same name never fires a tick again. */
-  async delete(name: string, { by }: By = {}): Promise<void> {
+  async delete(name: string, asked?: By): Promise<void> {
+    nameOf(name, "delete");
+    const asker = this.#asker(readBy(asked, "schedules.delete()"));
     const store = await this.#params.store("schedules.delete");
-    const asker = this.#asker(by);
     await this.#desk.change(store, name, (read) => deleteDecision(read, { name, asker }));
   }
 
   /** No tick fires until it is resumed; they are recorded as skipped. Runs it has made go on. */
-  async pause(name: string, note?: string, { by }: By = {}): Promise<Schedule> {
+  async pause(name: string, note?: string, asked?: By): Promise<Schedule> {
+    nameOf(name, "pause");
+    const checked = readNote(note, "schedules.pause(note)");
+    const asker = this.#asker(readBy(asked, "schedules.pause()"));
     const store = await this.#params.store("schedules.pause");
-    const asker = this.#asker(by);
     await this.#desk.change(store, name, (read) =>
-      pauseDecision(read, { name, note: note ?? null, asker }),
+      pauseDecision(read, { name, note: checked, asker }),
     );
     return this.#found(name);
   }
 
   /** Ends a pause; also makes a broken schedule be evaluated again. Paused ticks are not caught up. */
-  async resume(name: string, { by }: By = {}): Promise<Schedule> {
+  async resume(name: string, asked?: By): Promise<Schedule> {
+    nameOf(name, "resume");
+    const asker = this.#asker(readBy(asked, "schedules.resume()"));
     const store = await this.#params.store("schedules.resume");
-    const asker = this.#asker(by);
     await this.#desk.change(store, name, (read) => resumeDecision(read, { name, asker }));
     this.#params.onChanged();
     return this.#found(name);
@@ -168,6 +180,7 @@ export class Schedules {
 
   /** A run now, beside the cadence; also of a paused schedule. */
   async trigger(name: string, options: TriggerOptions = {}): Promise<Triggered> {
+    nameOf(name, "trigger");
     const params = readTrigger(options);
     await this.#params.reconcileOnce();
     const store = await this.#params.store("schedules.trigger");
@@ -195,13 +208,13 @@ export class Schedules {
   async preview(name: string, count = 10): Promise<Preview> {
     const { compiled, state, now } = await this.#readable(name, "schedules.preview");
     const after = Math.max(state.cursorAt, now);
-    if (compiled.definition.when.kind === "range")
-      return { ticks: state.nextAt === null ? [] : [new Date(state.nextAt)], notes: [] };
+    if (compiled.definition.when.kind === "range") return previewOfDrawn(compiled, state.nextAt);
     return previewOf(compiled, after, count);
   }
 
   /** Why there was a run at an instant, or why not: with the evidence, in plain words. */
   async explain(name: string, at: Date | string): Promise<Explanation> {
+    nameOf(name, "explain");
     const atMs = instantMs(at, "schedules.explain(at)");
     const store = await this.#params.store("schedules.explain");
     const { schedules, now } = await store.scheduleStates({ names: [name] });
@@ -215,6 +228,7 @@ export class Schedules {
     name: string | null,
     options: TickListOptions = {},
   ): Promise<{ readonly ticks: readonly Tick[]; readonly nextCursor: string | null }> {
+    requireOptions(options, "schedules.ticks()");
     const members = ["from", "to", "outcome", "limit", "cursor"];
     const problems = refuseUnknownMembers(options, members, "schedules.ticks()");
     const { limit = 50, outcome, cursor, from, to } = options;
@@ -251,18 +265,20 @@ export class Schedules {
    * completed run. The ledger stays as it is.
    */
   async backfill(name: string, options: BackfillOptions): Promise<Backfill> {
-    const problems = refuseUnknownMembers(
-      options,
-      ["from", "to", "all", "by"],
-      "schedules.backfill()",
-    );
+    const field = "schedules.backfill()";
+    nameOf(name, "backfill");
+    requireOptions(options, field);
+    const problems = refuseUnknownMembers(options, ["from", "to", "all", "by"], field);
+    const { all: isAll = false } = options;
+    if (typeof isAll !== "boolean")
+      problems.push({ field: `${field}.all`, message: "must be true or false" });
     if (problems.length > 0) throw new ConfigurationError(problems);
+    const by = readBy(options.by === undefined ? undefined : { by: options.by }, field) ?? null;
     const fromAt = instantMs(options.from, "schedules.backfill().from");
     const toAt = instantMs(options.to, "schedules.backfill().to");
     if (fromAt > toAt) refuse("schedules.backfill().to", "must not be before `from`");
     const store = await this.#params.store("schedules.backfill");
     const id = this.#params.ports.ids.run();
-    const { all: isAll = false, by = null } = options;
     await this.#desk.change(store, name, (read) =>
       backfillDecision(read, { name, id, fromAt, toAt, isAll, by }),
     );
@@ -280,6 +296,7 @@ export class Schedules {
 
   /** It makes no more runs; the one it has made goes on. True if there was one. */
   async cancelBackfill(name: string): Promise<boolean> {
+    nameOf(name, "cancelBackfill");
     const store = await this.#params.store("schedules.cancelBackfill");
     return this.#desk.change<boolean>(store, name, (read) => cancelBackfillDecision(read, name));
   }
@@ -294,25 +311,15 @@ export class Schedules {
     return this.#params.apply();
   }
 
-  /** Gives a schedule the new rules of a calendar that it uses. */
-  async applyCalendar(
-    name: string,
-    calendar: { readonly name: string; readonly rules: CalendarRules },
-  ): Promise<void> {
+  /** Gives a schedule the present rules of the calendars that it uses. */
+  async applyCalendars(name: string): Promise<void> {
     const store = await this.#params.store("calendars.upsert");
-    await this.#desk.change(store, name, (read) => {
-      const { state } = read;
-      if (!state || state.deletedAt !== null) return { answer: undefined };
-      const definition = JSON.parse(state.definition) as ScheduleDefinition;
-      const calendars = definition.when.calendars.map((each) =>
-        each.name === calendar.name ? calendar : each,
-      );
-      const changed = { ...definition, when: { ...definition.when, calendars } };
-      const wanted = { ...state, definition: changed, isForced: false };
-      const decision = upsertDecision(read, wanted, this.#asker(`calendar ${calendar.name}`));
-      return "first" in decision ? decision : { ...decision, answer: undefined };
-    });
+    await this.#catchUp(store, name);
     this.#params.onChanged();
+  }
+
+  #catchUp(store: Store, name: string): Promise<void> {
+    return catchUpWithCalendars({ store, desk: this.#desk, name, asker: this.#asker("calendars") });
   }
 
   async #found(name: string): Promise<Schedule> {
@@ -344,4 +351,19 @@ function fromCall(
   if (!isKept) return { ...wanted, app, source: "api", release: null, codeHash: null };
   const { source, release, codeHash } = state;
   return { ...wanted, app: state.app, source, release, codeHash };
+}
+
+/** An equal schedule changes nothing: a time that has passed since is not refused again. */
+function definitionAt(
+  options: UpsertOptions,
+  params: { readonly calendars: ReadonlyMap<string, CalendarRules>; readonly read: Read },
+): ScheduleDefinition {
+  const { state, now } = params.read;
+  const definition = definitionOf(options, { ...params, nowMs: null });
+  const isKnown = state?.deletedAt === null && state.definition === JSON.stringify(definition);
+  return isKnown ? definition : definitionOf(options, { ...params, nowMs: now });
+}
+
+function nameOf(name: unknown, verb: string): string {
+  return requireName(name, `schedules.${verb}(name)`);
 }

@@ -79,8 +79,11 @@ export async function tickOnce(
     }
     // A schedule that a newer run replaces, or that has more to record, is looked at again at once.
     const isUnfinished = applied.some(
-      ({ change, isComplete }) =>
-        isComplete === false || change.progress.isReplacing || isBackfillGoingOn(change),
+      ({ state, change, isComplete }) =>
+        isComplete === false ||
+        state.isReplacing ||
+        change.progress.isReplacing ||
+        isBackfillGoingOn(change),
     );
     hasMore = due.hasMore || isUnfinished;
     // If nothing was applied, somebody else is at it.

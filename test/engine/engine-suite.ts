@@ -12,6 +12,7 @@ import { runSuite } from "./run-suite.js";
 import { scheduleBackfillSuite } from "./schedule-backfill-suite.js";
 import { scheduleChangeSuite } from "./schedule-change-suite.js";
 import { scheduleDeclaredSuite } from "./schedule-declared-suite.js";
+import { scheduleEdgeSuite } from "./schedule-edge-suite.js";
 import { scheduleFailureSuite } from "./schedule-failure-suite.js";
 import { scheduleFaultSuite } from "./schedule-fault-suite.js";
 import { scheduleAbsenceSuite, scheduleMissedSuite } from "./schedule-missed-suite.js";
@@ -66,6 +67,7 @@ export function describeSchedules(name: string, makePlace: MakePlace): void {
     describe("a trigger", () => scheduleTriggerSuite(test));
     describe("a backfill", () => scheduleBackfillSuite(test));
     describe("a declaration", () => scheduleDeclaredSuite(test));
+    describe("a corner", () => scheduleEdgeSuite(test));
   });
 }
 

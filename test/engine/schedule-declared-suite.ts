@@ -263,9 +263,33 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
     world,
   }) => {
     const { holdfast, faults } = process(world, { s: HOURLY });
-    faults.fail("createSchedule", "after");
+    faults.fail("createSchedule", "before");
     await expect(holdfast.start()).rejects.toThrow();
     await holdfast.start();
     expect(await holdfast.schedules.get("s")).toMatchObject({ version: 1, status: "active" });
+  });
+
+  test("a schedule that was made while its answer was lost is found by the next look", async ({
+    world,
+  }) => {
+    const { holdfast, faults } = process(world, { s: HOURLY });
+    faults.fail("createSchedule", "after");
+    await world.clock.until(holdfast.start());
+    expect(await holdfast.schedules.get("s")).toMatchObject({ version: 1, status: "active" });
+  });
+
+  test("of several declarations that are wrong all are named, and none is stored", async ({
+    world,
+  }) => {
+    const past = { at: "2020-01-01T00:00:00Z" };
+    const { holdfast } = process(world, {
+      a: HOURLY,
+      b: past,
+      c: { cron: "0 * * * *", calendars: ["no-such"] },
+    });
+    const refused = await holdfast.start().catch((error: Error) => error.message);
+    expect(refused).toContain('schedule("b").at');
+    expect(refused).toContain('schedule("c").calendars');
+    expect((await holdfast.schedules.list()).schedules).toEqual([]);
   });
 }

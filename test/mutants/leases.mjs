@@ -77,12 +77,12 @@ export const LEASE_MUTANTS = [
     suites: ["conformance: SQLite"],
   },
   {
-    name: "expiry-by-the-instance's-clock",
+    name: "expiry-by-instance-clock",
     promise: "S2: the database's clock decides",
     file: "src/store/sqlite-store.ts",
     find: "this.#now = params.now;",
     replace: "this.#now = () => params.clock.wallMs();",
-    suites: ["engine: schedules"],
+    suites: ["engine: clock and pause"],
   },
   {
     name: "trust-from-the-answer",

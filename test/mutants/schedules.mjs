@@ -42,7 +42,7 @@ export const SCHEDULE_MUTANTS = [
     file: "src/engine/advance.ts",
     find: "return pausedAt === null && brokenAt === null && deletedAt === null && !isEnded;",
     replace: "return brokenAt === null && deletedAt === null && !isEnded;",
-    suites: ["engine: schedules"],
+    suites: ["engine: clock and pause"],
   },
   {
     name: "resume-fires-the-pause",

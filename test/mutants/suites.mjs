@@ -5,6 +5,7 @@
  * @typedef {object} Suite
  * @property {readonly string[]} args what vitest is told: files, and `-t` where part of one is enough
  * @property {boolean} [needsPostgres]
+ * @property {Readonly<Record<string, string>>} [env]
  */
 
 /** @satisfies {Record<string, Suite>} */
@@ -15,6 +16,9 @@ export const SUITES = {
   "unit: evaluate": { args: ["src/core/evaluate.test.ts"] },
   "conformance: SQLite": {
     args: ["test/conformance/store-sqlite.test.ts", "-t", "SQLite in memory"],
+  },
+  "conformance: a tick with its run": {
+    args: ["test/conformance/tick-atomicity.test.ts", "-t", "SQLite in memory"],
   },
   "conformance: PostgreSQL, holding": {
     args: ["test/conformance/store-postgres-holding.test.ts"],
@@ -30,4 +34,9 @@ export const SUITES = {
   },
   "engine: runs": { args: ["test/engine/engine-sqlite.test.ts"] },
   "engine: schedules": { args: ["test/engine/schedules-sqlite.test.ts"] },
+  "engine: clock and pause": { args: ["test/engine/clock-and-pause.test.ts"] },
+  simulation: {
+    args: ["test/simulation/simulation.test.ts", "-t", "no seed breaks a promise"],
+    env: { HOLDFAST_SIMULATION_SEEDS: "20" },
+  },
 };

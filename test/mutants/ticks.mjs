@@ -31,7 +31,8 @@ export const TICK_MUTANTS = [
     promise: "S4, S6: a tick that is in the ledger makes no other run",
     file: "src/store/sql/postgres-schedules.ts",
     find: "  where t.schedule = any(array(select id from won))\n),\nmade",
-    replace: "  where t.schedule = any(array(select id from won))\n  on conflict do nothing\n),\nmade",
+    replace:
+      "  where t.schedule = any(array(select id from won))\n  on conflict do nothing\n),\nmade",
     suites: ["conformance: PostgreSQL, schedules"],
   },
   {
@@ -40,7 +41,7 @@ export const TICK_MUTANTS = [
     file: "src/store/sqlite-schedule-changes.ts",
     find: "    this.#insertRuns(applied, now);\n",
     replace: "    try { this.#insertRuns(applied, now); } catch {}\n",
-    suites: ["conformance: SQLite"],
+    suites: ["conformance: a tick with its run"],
   },
   {
     name: "cursor-left-behind",
@@ -56,7 +57,7 @@ export const TICK_MUTANTS = [
     file: "src/engine/schedule-edit.ts",
     find: "cursorAt: isSame ? change.progress.cursorAt : Math.max(change.progress.cursorAt, now),",
     replace: "cursorAt: isSame ? change.progress.cursorAt : now,",
-    suites: ["engine: schedules"],
+    suites: ["engine: clock and pause"],
   },
   {
     name: "next-tick-from-now",
@@ -67,7 +68,7 @@ export const TICK_MUTANTS = [
     suites: ["engine: schedules"],
   },
   {
-    name: "lateness-by-the-instance's-clock",
+    name: "lateness-by-instance-clock",
     promise: "S4: the database's clock decides what is due",
     file: "src/engine/ticker.ts",
     find: "const { now } = due;",

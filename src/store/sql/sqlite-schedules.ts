@@ -106,13 +106,9 @@ where s.deleted_at is null
   and (:after is null or s.name > +:after)
   and (:job is null or s.job = :job)
   and (:app is null or s.app = :app)
-  and case :state
-    when 'active' then not s.is_ended and s.paused_at is null and s.broken_at is null
-    when 'paused' then s.paused_at is not null
-    when 'ended' then s.is_ended
-    when 'broken' then s.broken_at is not null
-    else 1
-  end
+  and (:state is null or :state = case
+    when s.broken_at is not null then 'broken' when s.paused_at is not null then 'paused'
+    when s.is_ended then 'ended' else 'active' end)
 order by s.name limit (:limit + 0)`;
 
 const TICK = /* sql */ `

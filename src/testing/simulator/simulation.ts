@@ -479,11 +479,11 @@ export class Simulation {
     const left = () => this.#unended();
     const begun = new Set(left());
     await this.#base.advance(2_000);
-    for (const queue of ["side", "default"])
-      void this.#survivor.store.pauseQueue({ queue, isPaused: false });
     const deadline = this.#elapsedMs() + QUIET_MAX_MS;
-    while (this.#elapsedMs() < deadline && left().some((id) => begun.has(id)))
+    while (this.#elapsedMs() < deadline && left().some((id) => begun.has(id))) {
+      this.#resumeQueues();
       await this.#base.advance(QUIET_STEP_MS);
+    }
     await this.#base.advance(1_000);
     for (const id of left()
       .filter((each) => begun.has(each))
@@ -496,6 +496,16 @@ export class Simulation {
       );
     }
     this.#judgeLiveness();
+  }
+
+  /** Until it is done: whoever is asked may crash by a poisonous run first. */
+  #resumeQueues(): void {
+    const process = this.#survivor;
+    if (!process?.isStarted || process.isDead) return;
+    for (const queue of ["side", "default"]) {
+      if (!this.#runs.isQueuePaused(queue)) continue;
+      void process.store.pauseQueue({ queue, isPaused: false }).catch(() => undefined);
+    }
   }
 
   /** A process that has lived through it, or a fresh one. */

@@ -1,0 +1,42 @@
+// A tick and its run are written together or not at all, whatever refuses the run.
+
+import { test as base, describe, expect } from "vitest";
+import { oneTick } from "../../src/core/tick.js";
+import { memoryPlace, POSTGRES_URL, postgresPlace } from "./places.js";
+import { type MakePlace, Scene } from "./scene.js";
+import { changeOf, firedProgress } from "./schedule-words.js";
+
+describeTickAtomicity("SQLite in memory", memoryPlace);
+describe.skipIf(POSTGRES_URL === undefined)("with a server", () =>
+  describeTickAtomicity("PostgreSQL", () => postgresPlace()),
+);
+
+function describeTickAtomicity(name: string, makePlace: MakePlace): void {
+  const test = base.extend<{ scene: Scene }>({
+    scene: async ({ task: _ }, use) => {
+      const scene = await Scene.start(await makePlace());
+      await use(scene);
+      await scene.end();
+    },
+  });
+
+  describe(`a tick on ${name}`, () => {
+    test("whose run is there already leaves nothing in the ledger, and the schedule as it was", async ({
+      scene,
+    }) => {
+      const [taken] = await scene.enqueued(1);
+      const state = await scene.schedules.make("nightly");
+      const before = await scene.schedules.portrait("nightly");
+      const id = taken as string;
+      const fire = scene.schedules.write([
+        changeOf(state, {
+          ticks: [oneTick(scene.now, "on_time", { run: id })],
+          runs: [scene.schedules.run({ id, nominalAt: scene.now })],
+          progress: firedProgress(state, { at: scene.now, id }),
+        }),
+      ]);
+      await expect(fire).rejects.toThrow();
+      expect(await scene.schedules.portrait("nightly")).toEqual(before);
+    });
+  });
+}
