@@ -169,6 +169,10 @@ describe("describeFailure", () => {
     expect(describeFailure({ data: thrown.data }).message.length).toBeLessThan(MESSAGE_LENGTH_MAX);
   });
 
+  test("a name of which nothing can be stored is none", () => {
+    expect(describeFailure({ name: "\0", message: "m" }).name).toBe("NonError");
+  });
+
   test("whatever is thrown, every text is short, well-formed, without NUL, and code is a word", () => {
     const text = fc.string({ unit: "binary" });
     const thrown = fc.oneof(

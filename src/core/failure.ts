@@ -37,7 +37,7 @@ function nameOf(thrown: unknown): string {
   // A class that only extends Error says "Error"; the name of the class says more.
   const name = own === undefined || own === "" || own === "Error" ? ofClass : own;
   if (name === undefined || name === "" || name === "Object") return own || "NonError";
-  return storableText(name, NAME_LENGTH_MAX);
+  return storableText(name, NAME_LENGTH_MAX) || "NonError";
 }
 
 function codeOf(thrown: unknown, name: string): string {
