@@ -162,24 +162,15 @@ export function wantedOf(
   return { name, job, definition, input, app, source: "code", release, codeHash, isForced };
 }
 
+const WHY_REFUSED: { readonly [V in Verdict]?: string } = {
+  older: "a newer definition is in force; `holdfast schedules apply` makes this one effective",
+  foreign: "a schedule of this name was made by another app or by a call",
+};
+
 export function tellVerdict(emit: Emit, schedule: string, verdict: Verdict): void {
-  switch (verdict) {
-    case "created":
-    case "edited":
-      return emit("schedule.declared", { schedule, change: verdict });
-    case "older":
-      return emit("schedule.refused", {
-        schedule,
-        why: "a newer definition is in force; `holdfast schedules apply` makes this one effective",
-      });
-    case "foreign":
-      return emit("schedule.refused", {
-        schedule,
-        why: "a schedule of this name was made by another app or by a call",
-      });
-    case "unchanged":
-      return;
-  }
+  const why = WHY_REFUSED[verdict];
+  if (why !== undefined) emit("schedule.refused", { schedule, why });
+  else if (verdict !== "unchanged") emit("schedule.declared", { schedule, change: verdict });
 }
 
 /** Schedules of this app that no live instance declares any more. */

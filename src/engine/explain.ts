@@ -377,7 +377,7 @@ function ruleOf({ version, compiled, isCurrent }: Era): RuleFacts {
 }
 
 function isTickOf(when: When | null, at: number): boolean {
-  return when !== null && when.matchesPattern(at) && when.ruleAgainst(at) === null;
+  return when?.matchesPattern(at) === true && when.ruleAgainst(at) === null;
 }
 
 function isAllowed({ compiled }: Era, at: number): boolean {
