@@ -113,7 +113,8 @@ async function ledgerOf(name: string) {
 }
 
 test("trigger says the run's id; with --wait it shows the run", async () => {
-  await created("by-hand", "echo", "--input", '{"a":1}', "--tag", "eu");
+  const options = ["--input", `{"a":1}`, "--tag", "eu", "--overlap", "allow"];
+  await created("by-hand", "echo", ...options);
   const { code, stdout, stderr } = await words(["schedules", "trigger", "by-hand"]);
   expect({ code, stdout: steady(stdout), stderr }).toEqual({
     code: 0,
