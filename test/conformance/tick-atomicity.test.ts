@@ -38,5 +38,23 @@ function describeTickAtomicity(name: string, makePlace: MakePlace): void {
       await expect(fire).rejects.toThrow();
       expect(await scene.schedules.portrait("nightly")).toEqual(before);
     });
+
+    test("whose job nobody has announced is refused with its run, and not fired without one", async ({
+      scene,
+    }) => {
+      await scene.schedules.create("nightly");
+      const state = await scene.schedules.state("nightly");
+      const before = await scene.schedules.portrait("nightly");
+      const run = scene.schedules.run({ nominalAt: scene.now });
+      const fire = scene.schedules.write([
+        changeOf(state, {
+          ticks: [oneTick(scene.now, "on_time", { run: run.id })],
+          runs: [run],
+          progress: firedProgress(state, { at: scene.now, id: run.id }),
+        }),
+      ]);
+      await expect(fire).rejects.toThrow();
+      expect(await scene.schedules.portrait("nightly")).toEqual(before);
+    });
   });
 }

@@ -113,9 +113,12 @@ made as materialized (
   from unnest(:runSchedules::int[], :runIds::uuid[], :runModes::smallint[], :runNominals::bigint[], :runGates::boolean[],
     :runInputs::text[]) as r (schedule, id, mode, nominal_at, gated, input),
   lateral (
-    select x.id, x.job, x.queue, x.priority, x.tags, x.input from {schedule} x where x.id = r.schedule offset 0) w,
-  lateral (select x.queue, x.policy, x.version, x.priority from {job} x where x.name = w.job offset 0) j,
-  lateral (select x.id from {lane} x where x.job = w.job and x.queue = coalesce(w.queue, j.queue) offset 0) l
+    select x.id, x.job, x.queue, x.priority, x.tags, x.input from {schedule} x where x.id = r.schedule offset 0) w
+  -- Left joins: without its job a run has no lane, which is refused; it must not silently be none.
+  left join lateral (
+    select x.queue, x.policy, x.version, x.priority from {job} x where x.name = w.job offset 0) j on true
+  left join lateral (
+    select x.id from {lane} x where x.job = w.job and x.queue = coalesce(w.queue, j.queue) offset 0) l on true
   where r.schedule = any(array(select id from won))
 ),
 stored as (
