@@ -55,6 +55,8 @@ export default defineConfig({
           include: ["test/simulation/**/*.test.ts"],
           environment: "node",
           pool: "forks",
+          // The campaign is two halves, one for each processor.
+          maxWorkers: 2,
           testTimeout: 120_000,
         },
       },
