@@ -13,7 +13,8 @@ import { type Advance, advance, breakUp, openGate, replacedBy } from "./advance.
 import { backfillStep } from "./backfill-step.js";
 import type { CompiledSchedules } from "./compiled.js";
 
-const READ_MAX = 4_000;
+/** Nothing is written while it reads, so few large reads: 10,000 due at once fired in 0.6 s, by 2,000 in 0.8 s. */
+const READ_MAX = 10_000;
 /** Decided and written together; while one is written, the next is decided. */
 const CHUNK = 500;
 /** A pass is bounded; what is left is found by the next poll, which follows at once. */
