@@ -310,7 +310,7 @@ export class PostgresStore implements store.Store {
   }
 
   async retry({ id }: { readonly id: RunId }): Promise<store.RetryAnswer> {
-    const [row = {}] = await this.#asker.repeat("retry", sql.RETRY, { id });
+    const [row = {}] = await this.#asker.repeat("retry", sql.RETRY, { id, isGated: false });
     if (row.reopened) return "pending";
     if (!row.known) return "not_found";
     return row.status === COMPLETED ? "completed" : "not_terminal";

@@ -186,8 +186,8 @@ on conflict (schedule, hash) do update set
   first_seen_at = case when :isForced::boolean then excluded.first_seen_at else d.first_seen_at end,
   release = coalesce(excluded.release, d.release)`;
 
-/** An operator's retry of a run that a schedule made; under that schedule's row, in its transaction. */
-export const REVIVE = /* sql */ `
+/** An ended run gets one more attempt, by an operator's will; gated where its schedule has a live run. */
+export const REVIVING = /* sql */ `
 with now as materialized (select {now} as at),
 reopened as (
   delete from {outcome} where id = :id::uuid and status in (2, 3)
@@ -207,8 +207,10 @@ held as (
   insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, gate)
   select o.id, now.at, r.lane, r.policy, r.priority, o.attempt, 0, 0, 0, o.extra + 1, false, 'schedule'
   from reopened o join {run} r on r.id = o.id cross join now where :isGated::boolean
-)
-select id from reopened`;
+)`;
+
+/** Of a run that a schedule made: under that schedule's row, in its transaction. */
+export const REVIVE = `${REVIVING} select id from reopened`;
 
 export const ADD_DELIVERY = /* sql */ `
 insert into {delivery} (schedule, id, run, input_hash) values (:schedule, :id, :run::uuid, :inputHash)`;

@@ -6,7 +6,7 @@
 // half of a client's work was the row protocol.
 
 import { CANCEL_ERROR, LOST_ERROR, TIMEOUT_ERROR } from "../record.js";
-import { AFTER_END, HAS_DUE_SCHEDULE, HAS_GATED } from "./postgres-schedules.js";
+import { AFTER_END, HAS_DUE_SCHEDULE, HAS_GATED, REVIVING } from "./postgres-schedules.js";
 
 const CLAIMS_JSON = /* sql */ `
   select json_agg(json_build_object(
@@ -463,22 +463,7 @@ select
   exists (select from {outcome} where id = :id::uuid) as terminal,
   exists (select from {run} where id = :id::uuid) as known`;
 
-export const RETRY = /* sql */ `
-with now as materialized (select {now} as at),
-reopened as (
-  delete from {outcome} where id = :id::uuid and status in (2, 3)
-  returning id, fence, started_at, finished_at, holder, attempt, extra, status, error
-),
-noted as (
-  insert into {attempt} (run, fence, attempt, ended, holder, started_at, ended_at, error)
-  select id, fence, attempt, case when status = 3 then 5 else 0 end, holder, started_at, finished_at, error
-  from reopened where fence is not null
-),
-returned as (
-  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
-  select o.id, now.at - r.priority * 60000, r.lane, r.policy, o.attempt, 0, 0, 0, o.extra + 1, false
-  from reopened o join {run} r on r.id = o.id cross join now
-)
+export const RETRY = /* sql */ `${REVIVING}
 select
   exists (select from reopened) as reopened,
   (select status from {outcome} where id = :id::uuid) as status,
