@@ -39,7 +39,8 @@ const customers = holdfast.job("customer", {
   },
 });
 
-// Schedules: each tick of theirs is in the ledger; `npx holdfast schedules show count-the-till` reads it.
+// Schedules: each tick of theirs is in the ledger; in this folder `npx holdfast schedules
+// show count-the-till` reads it.
 const till = holdfast.job("count-the-till", { run: countTheTill });
 holdfast.schedule("count-the-till", till, { cron: "*/10 * * * * *" });
 holdfast.schedule("water-the-plants", holdfast.job("water-the-plants", { run: waterThePlants }), {
