@@ -16,7 +16,7 @@ import { startPostgres } from "./postgres.mjs";
  * @property {boolean} [isVitest] reports its cases as JSON
  * @property {boolean} [needsPostgres]
  */
-/** @typedef {{ passed: number, failed: number, skipped: number, note?: string }} Counts */
+/** @typedef {{ passed: number, failed: number, skipped: number, note?: string, failures?: string[] }} Counts */
 /** @typedef {Counts & { stage: Stage, ms: number }} Result */
 
 /** @type {Stage[]} */
@@ -154,11 +154,37 @@ function vitestCounts(file, code) {
   if (!fs.existsSync(file)) return { ...oneCase(code === 0), note: "no report was written" };
   const seen = JSON.parse(fs.readFileSync(file, "utf8"));
   const skipped = seen.numPendingTests + seen.numTodoTests;
-  const counts = { passed: seen.numPassedTests, failed: seen.numFailedTests, skipped };
+  const failures = seen.testResults.flatMap(failuresOf);
+  const counts = { passed: seen.numPassedTests, failed: seen.numFailedTests, skipped, failures };
   // A file that cannot be loaded fails without a failed case.
   if (code !== 0 && counts.failed === 0) return { ...counts, failed: 1 };
   if (seen.numTotalTests === 0) return { ...counts, note: "there are no test files" };
   return counts;
+}
+
+/**
+ * Each failed case of a file with the beginning of its message: a long log may have been cut above.
+ * @param {{ name: string, status: string, message?: string, assertionResults: { fullName: string, status: string, failureMessages?: string[] }[] }} file
+ * @returns {string[]}
+ */
+function failuresOf(file) {
+  const where = path.relative(root, file.name);
+  const failed = file.assertionResults.filter(({ status }) => status === "failed");
+  if (failed.length === 0 && file.status === "failed")
+    return [`${where}\n${beginning(file.message ?? "the file could not be run")}`];
+  return failed.map(
+    ({ fullName, failureMessages = [] }) =>
+      `${where} > ${fullName}\n${beginning(failureMessages.join("\n"))}`,
+  );
+}
+
+/** @param {string} message */
+function beginning(message) {
+  return message
+    .split("\n")
+    .slice(0, 12)
+    .map((line) => `    ${line.slice(0, 300)}`)
+    .join("\n");
 }
 
 /** @param {Stage} stage */
@@ -167,6 +193,8 @@ function announce({ name, command }) {
 }
 
 function report() {
+  for (const failure of results.flatMap(({ failures }) => failures ?? []))
+    console.log(`\n✗ ${failure}`);
   console.log("\nstage         result     time   cases");
   for (const { stage, ms, passed, failed, skipped, note } of results) {
     const result = failed > 0 ? "FAILED" : passed > 0 ? "passed" : "skipped";
