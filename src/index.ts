@@ -52,6 +52,7 @@ export type {
   PlainJobOptions,
   SchemaJobOptions,
 } from "./engine/job.js";
+export type { Ticked, TickOptions } from "./engine/pass.js";
 export type { Run, RunAttempt, RunListOptions, RunPage, Runs } from "./engine/runs.js";
 export type {
   BackfillOptions,

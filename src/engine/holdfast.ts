@@ -41,14 +41,15 @@ import {
   type PlainJobOptions,
   type SchemaJobOptions,
 } from "./job.js";
-import { Loop } from "./loop.js";
+import { Loop, type LoopParams } from "./loop.js";
+import { type BoundedWorker, passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
 import { mainThreadPulse } from "./pulse.js";
 import { Runs, Waiter } from "./runs.js";
 import { jobName } from "./schedule-options.js";
 import { Schedules } from "./schedules.js";
 import { readConfigWithin, surroundings } from "./surroundings.js";
-import { tickOnce } from "./ticker.js";
-import { type StopReport, Worker } from "./worker.js";
+import { type TickerParams, tickOnce } from "./ticker.js";
+import { type StopReport, Worker, type WorkerParams } from "./worker.js";
 
 const STOP_GRACE = "25s";
 
@@ -83,6 +84,9 @@ export class Holdfast {
   readonly #announcedJobs = new Set<string>();
   #opening: Promise<Store> | null = null;
   #starting: Promise<Started> | null = null;
+  #announcing: Promise<number> | null = null;
+  /** Bounded passes that are going on, each with how to end it. */
+  readonly #passes = new Map<Promise<unknown>, AbortController>();
   #isScheduler = false;
   /** The code at hand always wins, and nothing is paused for it. */
   readonly #isDevelopment: boolean;
@@ -202,6 +206,32 @@ export class Holdfast {
   }
 
   /**
+   * One bounded pass, for places where nothing stays alive between two calls: fires what is due,
+   * takes back what silent holders left, then executes at most `limit` runs within `budget`.
+   * Safe to call at any time, from any number of processes at once; needs no `start`.
+   */
+  async tick(options: TickOptions = {}): Promise<Ticked> {
+    const { limit, budgetMs } = readTick(options);
+    const store = await this.#opened("tick");
+    await this.#reconcileOnce();
+    const holder = await this.#holder(store);
+    const end = new AbortController();
+    const pass = passOnce({
+      store,
+      ports: this.#ports,
+      holder,
+      ticker: this.#ticker(store, holder),
+      emit: this.#emit,
+      jobs: [...this.#runnable.keys()],
+      limit,
+      budgetMs,
+      newWorker: (claimMax) => this.#boundedWorker(store, { holder, claimMax, end: end.signal }),
+    });
+    this.#passes.set(pass, end);
+    return pass.finally(() => this.#passes.delete(pass));
+  }
+
+  /**
    * Ends in good order: no new claims, unstarted runs handed back, `grace` for the running ones, then
    * their signal aborts. What does not end then is abandoned: its lease runs out by itself, so that
    * no second execution begins beside it. A second call does nothing.
@@ -222,13 +252,37 @@ export class Holdfast {
     if (isScheduler) await this.#reconcileOnce();
     const { concurrency, queues } = settings;
     const jobs = settings.jobs === null ? this.#runnable : only(this.#runnable, settings.jobs);
-    const worker = new Worker({
-      store,
-      ports: this.#ports,
+    const ticker = this.#ticker(store, holder);
+    const { worker, loop } = this.#newWorker(store, {
       holder,
       concurrency,
       queues,
       jobs,
+      tick: isScheduler ? (lastPolledAt) => tickOnce(ticker, lastPolledAt) : null,
+    });
+    this.#emit("instance.started", {
+      instance: this.instanceId,
+      database: this.databaseLabel,
+      jobs: [...jobs.keys()],
+      concurrency,
+    });
+    worker.start();
+    loop.start();
+    return { worker, loop, holder };
+  }
+
+  #newWorker(
+    store: Store,
+    params: Pick<WorkerParams, "holder" | "concurrency" | "queues" | "jobs"> &
+      Pick<LoopParams, "tick"> &
+      Partial<Pick<WorkerParams, "claimMax" | "onDrained">>,
+  ): { readonly worker: Worker; readonly loop: Loop } {
+    const { tick, ...workerParams } = params;
+    const { holder, queues, jobs } = workerParams;
+    const worker = new Worker({
+      ...workerParams,
+      store,
+      ports: this.#ports,
       emit: this.#emit,
       listens: logs(this.#logger),
       logger: this.#logger,
@@ -243,6 +297,7 @@ export class Holdfast {
       store,
       worker,
       holder,
+      tick,
       ports: this.#ports,
       pulse: mainThreadPulse(store),
       appetite: () => ({ jobs: [...jobs.keys()], queues }),
@@ -250,13 +305,16 @@ export class Holdfast {
       keepMs: this.#config.keepMs,
       keepTicksMs: this.#config.keepTicksMs,
       emit: this.#emit,
-      tick: isScheduler ? (lastPolledAt) => tickOnce(ticker, lastPolledAt) : null,
       lookEachMinute: this.#declarations.isWatchful
         ? () => this.#declarations.reportVanished(store)
         : null,
       lookEachHour: () => this.#declarations.recompute(store),
     });
-    const ticker = {
+    return { worker, loop };
+  }
+
+  #ticker(store: Store, holder: number): TickerParams {
+    return {
       store,
       holder,
       ports: this.#ports,
@@ -265,15 +323,41 @@ export class Holdfast {
       emit: this.#emit,
       listens: logs(this.#logger),
     };
-    this.#emit("instance.started", {
-      instance: this.instanceId,
-      database: this.databaseLabel,
-      jobs: [...jobs.keys()],
-      concurrency,
+  }
+
+  /** For one bounded pass: nothing of it outlives the call. */
+  #boundedWorker(
+    store: Store,
+    params: { readonly holder: number; readonly claimMax: number; readonly end: AbortSignal },
+  ): BoundedWorker {
+    const { holder, claimMax, end } = params;
+    let onDrained: () => void = () => undefined;
+    const over = new Promise<void>((resolve) => {
+      onDrained = resolve;
+      end.addEventListener("abort", () => resolve());
     });
-    worker.start();
-    loop.start();
-    return { worker, loop, holder };
+    const jobs = this.#runnable;
+    const made = this.#newWorker(store, {
+      holder,
+      concurrency: claimMax,
+      queues: null,
+      jobs,
+      tick: null,
+      claimMax,
+      onDrained,
+    });
+    return { ...made, over };
+  }
+
+  /** This instance's number in the database, also where it was not started. */
+  async #holder(store: Store): Promise<number> {
+    const started = await this.#starting?.catch(() => null);
+    if (started) return started.holder;
+    this.#announcing ??= this.#announce(store);
+    this.#announcing.catch(() => {
+      this.#announcing = null;
+    });
+    return this.#announcing;
   }
 
   /** The database in words, without secrets. */
@@ -287,6 +371,7 @@ export class Holdfast {
   async #end(graceMs: number): Promise<StopReport> {
     const started = await this.#starting?.catch(() => null);
     let report: StopReport = { finished: 0, handedBack: 0, abandoned: 0 };
+    const passes = this.#endPasses(graceMs);
     if (started) {
       started.loop.stopPolling();
       report = await started.worker.stop({ graceMs });
@@ -294,10 +379,28 @@ export class Holdfast {
       await this.#store.retire({ holder: started.holder }).catch(() => undefined);
       this.#emit("instance.stopped", { instance: this.instanceId, ...report });
     }
+    await passes;
+    if (!started) await this.#retireAnnounced();
     this.#waiter.close();
     await this.#opening?.catch(() => undefined);
     await this.#store.close();
     return report;
+  }
+
+  /** Passes end by themselves within the grace, or hand back what they still run. */
+  async #endPasses(graceMs: number): Promise<void> {
+    if (this.#passes.size === 0) return;
+    const ended = Promise.allSettled(this.#passes.keys());
+    const timer = this.#ports.clock.timer(graceMs, () => {
+      for (const end of this.#passes.values()) end.abort();
+    });
+    await ended;
+    timer.cancel();
+  }
+
+  async #retireAnnounced(): Promise<void> {
+    const holder = await this.#announcing?.catch(() => null);
+    if (holder) await this.#store.retire({ holder }).catch(() => undefined);
   }
 
   /** Opens the store once; a failed opening is tried again by the next verb. */

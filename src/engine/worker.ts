@@ -52,6 +52,10 @@ export type WorkerParams = {
   readonly onClaimed: () => void;
   /** Called when a run was put off by this much and has reached the database. */
   readonly onPostponed: (delayMs: number) => void;
+  /** How many runs it claims in its whole life. Left out: no end of them. */
+  readonly claimMax?: number;
+  /** Called when it holds nothing and claims nothing more unless somebody wakes it. */
+  readonly onDrained?: () => void;
 };
 
 export class Worker {
@@ -68,6 +72,7 @@ export class Worker {
   readonly #cancelSeenMs = new Map<RunId, number>();
   readonly #buffer = new Fifo<Buffered>();
   #asked = 0;
+  #claimedCount = 0;
   #exchanges = 0;
   #marking = 0;
   #hints = 0;
@@ -125,6 +130,11 @@ export class Worker {
 
   get runningCount(): number {
     return this.#running.size;
+  }
+
+  /** Attempts that have ended here, whatever became of them; those handed back are none. */
+  get finishedCount(): number {
+    return this.#finishedCount;
   }
 
   /** The database's answer to a renewal that was sent at `sentAt` for these fences. */
@@ -256,8 +266,13 @@ export class Worker {
       this.#isSuspectsTurn() &&
       this.#buffer.length === 0 &&
       this.#asked === 0 &&
+      this.#claimsLeft() > 0 &&
       this.#mayStart()
     );
+  }
+
+  #claimsLeft(): number {
+    return (this.#params.claimMax ?? Number.POSITIVE_INFINITY) - this.#claimedCount - this.#asked;
   }
 
   #isSuspectsTurn(): boolean {
@@ -268,7 +283,7 @@ export class Worker {
     const mayClaim = this.#isClaiming && this.#mayHaveWork && this.#params.jobs.size > 0;
     if (!mayClaim || this.#isSuspectsTurn() || this.#quarantine.isOn) return 0;
     const have = this.#running.size + this.#marking + this.#buffer.length + this.#asked;
-    return this.#pace.wanted({ have, slow: this.#slowCount });
+    return Math.min(this.#pace.wanted({ have, slow: this.#slowCount }), this.#claimsLeft());
   }
 
   // ── exchange ───────────────────────────────────────────────────────────────────────────────────
@@ -345,6 +360,7 @@ export class Worker {
       // Nothing to hold: its lease runs out by itself instead of being renewed for ever.
       if (claim.runs.length === 0) continue;
       this.#leases.granted(claim, sentAt);
+      this.#claimedCount += claim.runs.length;
       const job = this.#params.jobs.get(claim.job);
       for (const run of claim.runs) {
         if (job)
@@ -536,6 +552,12 @@ export class Worker {
     const waiting = this.#idle;
     this.#idle = [];
     for (const resolve of waiting) resolve();
+    if (this.#params.onDrained && this.#isDrained()) this.#params.onDrained();
+  }
+
+  #isDrained(): boolean {
+    const isBusy = this.#buffer.length + this.#outbox.length + this.#exchanges + this.#asked > 0;
+    return !isBusy && !this.#isBackingOff && !this.#wantsExchange();
   }
 
   async #untilIdle(timeoutMs: number): Promise<void> {

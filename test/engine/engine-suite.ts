@@ -6,6 +6,7 @@ import { explainSuite } from "./explain-suite.js";
 import { faultSuite } from "./fault-suite.js";
 import { hostileSuite } from "./hostile-suite.js";
 import { leaseSuite } from "./lease-suite.js";
+import { passSuite } from "./pass-suite.js";
 import { retrySuite } from "./retry-suite.js";
 import { rhythmSuite } from "./rhythm-suite.js";
 import { runSuite } from "./run-suite.js";
@@ -65,6 +66,7 @@ export function describeSchedules(name: string, makePlace: MakePlace): void {
   describe(`schedules on ${name}`, () => {
     describe("a change", () => scheduleChangeSuite(test));
     describe("a trigger", () => scheduleTriggerSuite(test));
+    describe("one bounded pass", () => passSuite(test));
     describe("a backfill", () => scheduleBackfillSuite(test));
     describe("a declaration", () => scheduleDeclaredSuite(test));
     describe("a corner", () => scheduleEdgeSuite(test));

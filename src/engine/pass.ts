@@ -1,0 +1,148 @@
+// `holdfast.tick()`: everything that an instance does all the time, once, and bounded: due ticks are
+// fired, silent holders' runs taken back, and a few runs executed. For places where nothing stays
+// alive between two calls, such as a function that an outside cron calls.
+
+import { type Duration, durationMs } from "../core/duration.js";
+import { ConfigurationError } from "../core/errors.js";
+import type { Ports } from "../core/ports.js";
+import { ABORT_GRACE_MS } from "../core/run.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import type { Store } from "../store/store.js";
+import type { Emit } from "../telemetry/log.js";
+import type { Loop } from "./loop.js";
+import { promoteOnce, reapOnce } from "./passes.js";
+import { type TickerParams, type TickReport, tickOnce } from "./ticker.js";
+import type { Worker } from "./worker.js";
+
+export type TickOptions = {
+  /** How many runs it executes at most; 0 only fires. @default 5 */
+  readonly limit?: number;
+  /** By when it has answered; what still runs then is handed back. @default "50s" */
+  readonly budget?: Duration;
+};
+
+export type Ticked = {
+  readonly ok: true;
+  readonly fired: readonly {
+    readonly schedule: string;
+    readonly tick: Date;
+    readonly runId: string;
+  }[];
+  readonly skipped: readonly {
+    readonly schedule: string;
+    readonly tick: Date;
+    readonly reason: string;
+  }[];
+  readonly executed: number;
+  readonly dispatched: number;
+  readonly reclaimed: number;
+  /** When a call has something to do again, as far as is known now. */
+  readonly nextWakeAt: Date | null;
+};
+
+const LIMIT_DEFAULT = 5;
+const LIMIT_MAX = 1_000;
+const BUDGET_DEFAULT = "50s";
+
+export function readTick(options: TickOptions): {
+  readonly limit: number;
+  readonly budgetMs: number;
+} {
+  const problems = refuseUnknownMembers(options, ["limit", "budget"], "tick()");
+  const { limit = LIMIT_DEFAULT, budget = BUDGET_DEFAULT } = options;
+  if (!Number.isInteger(limit) || limit < 0 || limit > LIMIT_MAX) {
+    problems.push({
+      field: "tick().limit",
+      message: `must be a whole number from 0 to ${LIMIT_MAX}, for example ${LIMIT_DEFAULT}`,
+    });
+  }
+  let budgetMs = 0;
+  try {
+    budgetMs = durationMs(budget, "tick().budget", { min: 1_000, max: 3_600_000 });
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    problems.push(...error.problems);
+  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return { limit, budgetMs };
+}
+
+/** A worker that claims no more than it is told, with the loop that keeps its leases. */
+export type BoundedWorker = {
+  readonly worker: Worker;
+  readonly loop: Loop;
+  /** Resolves when it holds nothing and finds nothing more to claim, or when the instance stops. */
+  readonly over: Promise<void>;
+};
+
+export type PassParams = {
+  readonly store: Store;
+  readonly ports: Ports;
+  readonly holder: number;
+  readonly ticker: TickerParams;
+  readonly emit: Emit;
+  readonly jobs: readonly string[];
+  readonly limit: number;
+  readonly budgetMs: number;
+  readonly newWorker: (claimMax: number) => BoundedWorker;
+};
+
+export async function passOnce(params: PassParams): Promise<Ticked> {
+  const { ports, limit, jobs } = params;
+  const startedMs = ports.clock.monotonicMs();
+  const { report, reclaimed } = await fireAndReclaim(params);
+  const { executed, dispatched } =
+    limit > 0 && jobs.length > 0
+      ? await execute(params, startedMs)
+      : { executed: 0, dispatched: 0 };
+  const { nextWakeAt } = await look(params);
+  return {
+    ok: true,
+    fired: report.fired.map((each) => ({ ...each, tick: new Date(each.tick) })),
+    skipped: report.skipped.map((each) => ({ ...each, tick: new Date(each.tick) })),
+    executed,
+    dispatched,
+    reclaimed,
+    nextWakeAt: nextWakeAt === null ? null : new Date(nextWakeAt),
+  };
+}
+
+async function fireAndReclaim(params: PassParams): Promise<{
+  readonly report: Pick<TickReport, "fired" | "skipped">;
+  readonly reclaimed: number;
+}> {
+  const { store, ports, emit, ticker } = params;
+  const seen = await look(params);
+  const report = seen.hasDueSchedule
+    ? await tickOnce(ticker, seen.lastPolledAt)
+    : { fired: [], skipped: [] };
+  if (seen.hasDue) await promoteOnce(store);
+  const chance = () => ports.chance.next();
+  const reclaimed = seen.hasExpired ? await reapOnce({ store, chance, emit }) : 0;
+  return { report, reclaimed };
+}
+
+function look({ store, holder, jobs }: PassParams) {
+  return store.poll({ holder, jobs, queues: null, isScheduler: true });
+}
+
+/** What is not done when the budget ends is told to stop and handed back, its attempt not burnt. */
+async function execute(
+  { ports: { clock }, limit, budgetMs, newWorker }: PassParams,
+  startedMs: number,
+): Promise<{ readonly executed: number; readonly dispatched: number }> {
+  const { worker, loop, over } = newWorker(limit);
+  const usableMs = Math.max(budgetMs * 0.8, budgetMs - ABORT_GRACE_MS);
+  const timeUp = new Promise<void>((resolve) => {
+    const leftMs = Math.max(0, startedMs + usableMs - clock.monotonicMs());
+    const timer = clock.timer(leftMs, resolve);
+    void over.then(() => timer.cancel());
+  });
+  worker.start();
+  loop.start();
+  await Promise.race([over, timeUp]);
+  loop.stopPolling();
+  await worker.stop({ graceMs: 0 });
+  loop.stopBeating();
+  return { executed: worker.finishedCount, dispatched: 0 };
+}

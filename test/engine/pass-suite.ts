@@ -1,0 +1,128 @@
+// One bounded pass, as an outside cron asks for it: nothing was started, nothing stays behind.
+
+import { expect } from "vitest";
+import { ConfigurationError } from "../../src/core/errors.js";
+import { MINUTE, NOON, runLines, SECOND, student } from "./schedule-words.js";
+import { aborted, expectEnded, type World, type WorldTest } from "./world.js";
+
+/** Two instances that nobody started, and a minutely schedule whose first tick is due. */
+async function dueOnce(world: World, run?: Parameters<typeof student>[1]) {
+  const one = student(world, run);
+  const other = student(world, run);
+  await one.holdfast.schedules.upsert("s", { job: one.study, cron: "* * * * *" });
+  await world.clock.advance(MINUTE);
+  return { one, other };
+}
+
+export function passSuite(test: WorldTest): void {
+  test("a call fires what is due, executes it, and says so", async ({ world }) => {
+    const { one } = await dueOnce(world);
+    const answer = await world.clock.until(one.holdfast.tick());
+    const [run] = (await one.holdfast.runs.list()).runs;
+    expect(answer).toEqual({
+      ok: true,
+      fired: [{ schedule: "s", tick: new Date(NOON + MINUTE), runId: run?.id }],
+      skipped: [],
+      executed: 1,
+      dispatched: 0,
+      reclaimed: 0,
+      nextWakeAt: new Date(NOON + 2 * MINUTE),
+    });
+    expect(one.ran).toEqual(["scheduled 12:01"]);
+    const again = await world.clock.until(one.holdfast.tick());
+    expect(again).toMatchObject({ fired: [], executed: 0 });
+  });
+
+  test("of many calls at once one fires the tick, and it is executed once", async ({ world }) => {
+    const { one, other } = await dueOnce(world);
+    const calls = Array.from({ length: 20 }, (_, index) =>
+      (index % 2 === 0 ? one : other).holdfast.tick(),
+    );
+    const answers = await world.clock.until(Promise.all(calls));
+    expect(answers.flatMap(({ fired }) => fired)).toHaveLength(1);
+    expect(answers.reduce((sum, { executed }) => sum + executed, 0)).toBe(1);
+    expect([...one.ran, ...other.ran]).toEqual(["scheduled 12:01"]);
+  });
+
+  test("no more than `limit` runs are executed; 0 only fires", async ({ world }) => {
+    const { one } = await dueOnce(world);
+    await one.study.enqueueMany([1, 2, 3, 4, 5, 6, 7]);
+    const fired = await world.clock.until(one.holdfast.tick({ limit: 0 }));
+    expect(fired).toMatchObject({ fired: [{ schedule: "s" }], executed: 0 });
+    expect(one.ran).toEqual([]);
+    const some = await world.clock.until(one.holdfast.tick({ limit: 3 }));
+    expect(some.executed).toBe(3);
+    const rest = await world.clock.until(one.holdfast.tick({ limit: 100 }));
+    expect(rest.executed).toBe(5);
+    expect(await runLines(world)).toEqual(["scheduled 12:01 completed"]);
+  });
+
+  test("what still runs when the budget ends is told to stop and handed back, its attempt not burnt", async ({
+    world,
+  }) => {
+    const { one } = await dueOnce(world, {
+      run: async ({ signal }) => {
+        throw await aborted(signal);
+      },
+    });
+    const beganAt = world.clock.wallMs();
+    const answer = await world.clock.until(one.holdfast.tick({ budget: "30s" }));
+    expect(world.clock.wallMs() - beganAt).toBeLessThanOrEqual(30 * SECOND);
+    expect(answer).toMatchObject({ fired: [{ schedule: "s" }], executed: 0 });
+    expect(await runLines(world)).toEqual(["scheduled 12:01 pending"]);
+    const [run] = (await one.holdfast.runs.list()).runs;
+    expect(run?.attempt).toBe(0);
+  });
+
+  test("a run that outlasts its lease keeps it until the budget ends", async ({ world }) => {
+    const { one, other } = await dueOnce(world, { run: ({ signal }) => sleepIn(world, signal) });
+    const long = one.holdfast.tick({ budget: "5m" });
+    await world.clock.advance(90 * SECOND);
+    const meanwhile = await world.clock.until(other.holdfast.tick({ limit: 5, budget: "10s" }));
+    expect(meanwhile.reclaimed).toBe(0);
+    expect(await world.clock.until(long)).toMatchObject({ executed: 1 });
+  });
+
+  test("what a dead process left is taken back and counted", async ({ world }) => {
+    const { one, other } = await dueOnce(world, {
+      attempts: 3,
+      run: async ({ attempt }) => {
+        if (attempt === 1) await new Promise(() => undefined);
+      },
+    });
+    void one.holdfast.tick({ budget: "5m" });
+    await world.clock.advance(SECOND);
+    one.clock.pause();
+    await world.clock.advance(31 * SECOND);
+    const answer = await world.clock.until(other.holdfast.tick());
+    expect(answer).toMatchObject({ reclaimed: 1, executed: 1 });
+    const [run] = (await other.holdfast.runs.list()).runs;
+    if (!run) throw new Error("There is no run.");
+    expectEnded(run, "completed", 2);
+  });
+
+  test("the first call of a process reconciles the schedules that its code declares", async ({
+    world,
+  }) => {
+    const { holdfast, study } = student(world);
+    holdfast.schedule("nightly", study, { cron: "0 2 * * *" });
+    await world.clock.until(holdfast.tick());
+    expect((await holdfast.schedules.get("nightly"))?.job).toBe("study");
+  });
+
+  test("a limit or a budget that makes no sense is refused by its name", async ({ world }) => {
+    const { holdfast } = student(world);
+    for (const options of [{ limit: -1 }, { limit: 1.5 }, { budget: "1ms" }, { budgt: "5s" }]) {
+      const field = Object.keys(options)[0] as string;
+      await expect(holdfast.tick(options as never)).rejects.toThrow(ConfigurationError);
+      await expect(holdfast.tick(options as never)).rejects.toThrow(`tick().${field}`);
+    }
+  });
+}
+
+function sleepIn(world: World, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    world.clock.timer(100 * SECOND, resolve);
+    signal.addEventListener("abort", () => reject(signal.reason));
+  });
+}
