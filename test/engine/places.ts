@@ -12,6 +12,8 @@ import type { EnginePlace } from "./world.js";
 /** Set by test/setup/postgres.ts where there is a server. */
 export const POSTGRES_URL = process.env.HOLDFAST_TEST_POSTGRES_URL;
 
+const PATIENCE_MS = 25_000;
+
 /** One handle for all instances: SQLite in memory is reached through one connection alone. */
 export async function memoryPlace(): Promise<EnginePlace> {
   const handle = new DatabaseSync(":memory:");
@@ -41,14 +43,20 @@ export async function postgresPlace(): Promise<EnginePlace> {
     await client.end();
   };
   return {
-    newStore: ({ now }) =>
-      new PostgresStore({
+    newStore: ({ now }) => {
+      const store = new PostgresStore({
         source: POSTGRES_URL as string,
         schema,
         clock: systemClock,
         migrate: "auto",
         now,
-      }),
+      });
+      // The test's time stands still while a statement is on its way; the server takes real time, and
+      // a slow disk must not make an answer too late that in the test's time came at once.
+      const renew = store.renew.bind(store);
+      store.renew = (params) => renew({ ...params, timeoutMs: PATIENCE_MS });
+      return store;
+    },
     execute: (sql) => query(sql.replace(/\{([a-z_]+)\}/g, `"${schema}".$1`)),
     clear: () => query(`drop schema if exists "${schema}" cascade`),
   };
