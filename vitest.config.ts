@@ -51,6 +51,17 @@ export default defineConfig({
       },
       {
         test: {
+          name: "http",
+          include: ["test/http/**/*.test.ts"],
+          environment: "node",
+          globalSetup: [postgres, build],
+          pool: "forks",
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        test: {
           name: "simulation",
           include: ["test/simulation/**/*.test.ts"],
           environment: "node",

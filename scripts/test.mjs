@@ -29,6 +29,7 @@ const STAGES = [
   { name: "conformance", command: vitest("conformance"), isVitest: true, needsPostgres: true },
   { name: "engine", command: vitest("engine"), isVitest: true, needsPostgres: true },
   { name: "cli", command: vitest("cli"), isVitest: true, needsPostgres: true },
+  { name: "http", command: vitest("http"), isVitest: true, needsPostgres: true },
   { name: "simulation", command: vitest("simulation"), isVitest: true },
   { name: "process", command: vitest("process"), isVitest: true, needsPostgres: true },
   { name: "examples", command: ["scripts/check-examples.mjs"] },

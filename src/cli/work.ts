@@ -4,6 +4,7 @@
 import { formatDuration } from "../core/duration-text.js";
 import type { StartOptions } from "../engine/config.js";
 import type { Holdfast } from "../engine/holdfast.js";
+import { beginServing, type Place } from "./serving.js";
 import { EXIT, type Shell } from "./shell.js";
 import { firstSignal, stayAwake } from "./signals.js";
 
@@ -13,17 +14,25 @@ export const STARTED = "started";
 export async function workUntilSignal(params: {
   readonly holdfast: Holdfast;
   readonly start: StartOptions;
+  /** Where HTTP is served; null: nowhere. */
+  readonly place: Place | null;
+  readonly isDevelopment: boolean;
   /** How long running runs may go on after the signal. */
   readonly graceMs: number;
   readonly shell: Shell;
 }): Promise<number> {
-  const { holdfast, start, graceMs, shell } = params;
+  const { holdfast, start, place, isDevelopment, graceMs, shell } = params;
   const signal = firstSignal();
   const rest = stayAwake();
+  const starting = holdfast.start(start);
+  // Once the instance is ready: what a caller asks for then is answered.
+  const serving = starting.then(() =>
+    place === null ? null : beginServing({ holdfast, place, isDevelopment, shell }),
+  );
   // The watching half may be gone by now, which is heard elsewhere.
-  const starting = holdfast.start(start).then(() => void process.send?.(STARTED, () => undefined));
+  const started = serving.then(() => void process.send?.(STARTED, () => undefined));
   try {
-    await Promise.race([starting, signal]);
+    await Promise.race([started, signal]);
     await signal;
   } catch (error) {
     await holdfast.stop();
@@ -31,7 +40,10 @@ export async function workUntilSignal(params: {
   }
   const grace = formatDuration(graceMs);
   await shell.say(`Stopping: running runs get ${grace} to end. A second signal leaves at once.`);
+  const served = await serving.catch(() => null);
+  served?.drain();
   const { finished, handedBack, abandoned } = await holdfast.stop({ grace: graceMs });
+  await served?.close();
   rest();
   await shell.say(`${finished} finished, ${handedBack} handed back, ${abandoned} abandoned`);
   await shell.answer({ finished, handedBack, abandoned });

@@ -72,7 +72,8 @@ export class Holdfast {
   readonly #config: Config;
   readonly #ports: Ports;
   readonly #store: Store;
-  readonly #logger: Logger;
+  /** What its lines go to. */
+  readonly logger: Logger;
   readonly #emit: Emit;
   readonly #enqueuer: Enqueuer;
   readonly #waiter: Waiter;
@@ -108,7 +109,7 @@ export class Holdfast {
           mayCreate: internals.mayCreate ?? around.mayCreate ?? this.#config.migrate === "auto",
         });
     this.instanceId = `${hostname()}:${process.pid}:${ids.unique()}`;
-    this.#logger =
+    this.logger =
       options.logger ??
       around.logger ??
       lineLogger(
@@ -116,7 +117,7 @@ export class Holdfast {
         (line) => process.stderr.write(`${line}\n`),
         () => new Date(clock.wallMs()),
       );
-    this.#emit = logEvents(this.#logger);
+    this.#emit = logEvents(this.logger);
     this.#enqueuer = new Enqueuer({
       store: this.#store,
       clock,
@@ -284,8 +285,8 @@ export class Holdfast {
       store,
       ports: this.#ports,
       emit: this.#emit,
-      listens: logs(this.#logger),
-      logger: this.#logger,
+      listens: logs(this.logger),
+      logger: this.logger,
       onSettled: (settlements) => {
         this.#waiter.settled(settlements.map(({ id }) => id));
         loop.settled(settlements);
@@ -321,7 +322,7 @@ export class Holdfast {
       compiled: this.#compiled,
       refusals: new Map(),
       emit: this.#emit,
-      listens: logs(this.#logger),
+      listens: logs(this.logger),
     };
   }
 

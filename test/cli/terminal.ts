@@ -69,7 +69,10 @@ export function startSession(
   cwd: string,
   { env = {}, input }: CommandOptions = {},
 ): Session {
-  const child = spawn(process.execPath, command, { cwd, env: { ...cleanEnvironment(), ...env } });
+  const child = spawn(process.execPath, command, {
+    cwd,
+    env: { ...cleanEnvironment(), HOLDFAST_PORT: "0", ...env },
+  });
   if (input !== undefined) child.stdin.write(input);
   child.stdin.end();
   const text = { stdout: "", stderr: "" };

@@ -102,7 +102,7 @@ const MISTAKES: readonly [name: string, args: string[], message: RegExp][] = [
     ["start", "--no-worker", "--concurrency", "5"],
     /--no-worker and --concurrency contradict each other/,
   ],
-  ["nothing to do", ["start", "--no-worker", "--no-scheduler"], /leave nothing to do/],
+  ["nothing to do", ["start", "--no-worker", "--no-scheduler", "--no-http"], /leave nothing to do/],
   ["an empty queue name", ["start", "--queues", "mail,,default"], /--queues.*must be a text/],
   [
     "a database beyond this machine",

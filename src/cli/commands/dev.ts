@@ -9,6 +9,7 @@ import { isBeyondThisMachine } from "../database.js";
 import { ImpossibleError } from "../failure.js";
 import { loadInstance, requireConfig } from "../instance.js";
 import { superviseReloading } from "../reload.js";
+import { readPlace } from "../serving.js";
 import type { Shell } from "../shell.js";
 import { UsageError } from "../usage.js";
 import { workUntilSignal } from "../work.js";
@@ -35,6 +36,7 @@ export function devCommand(call: Call): Command {
   return act<DevFlags>(command, call, async (flags, config) => {
     const { shell } = call;
     const start = startOptions(flags);
+    const place = readPlace(flags, process.env);
     refuseFarFlag(flags);
     if (flags.reload) {
       const folder = path.dirname(requireConfig(config));
@@ -48,7 +50,14 @@ export function devCommand(call: Call): Command {
       mayPause: false,
     });
     refuseFarCode(holdfast.databaseLabel, flags);
-    return workUntilSignal({ holdfast, start, graceMs: GRACE_MS, shell });
+    return workUntilSignal({
+      holdfast,
+      start,
+      place,
+      isDevelopment: true,
+      graceMs: GRACE_MS,
+      shell,
+    });
   });
 }
 

@@ -5,32 +5,44 @@ import { requireName } from "../../core/names.js";
 import type { StartOptions } from "../../engine/config.js";
 import { act, type Call, newCommand } from "../command.js";
 import { type CommonFlags, loadInstance } from "../instance.js";
+import { readPlace, type ServeFlags } from "../serving.js";
 import { refusing, UsageError, wholeNumber } from "../usage.js";
 import { workUntilSignal } from "../work.js";
 
 const GRACE_MS = 25_000;
 
-export type WorkFlags = CommonFlags & {
-  readonly scheduler: boolean;
-  readonly worker: boolean;
-  readonly queues?: readonly string[];
-  readonly concurrency?: number;
-};
+export type WorkFlags = CommonFlags &
+  ServeFlags & {
+    readonly scheduler: boolean;
+    readonly worker: boolean;
+    readonly queues?: readonly string[];
+    readonly concurrency?: number;
+  };
 
 export function startCommand(call: Call): Command {
   const command = newCommand({
     name: "start",
-    summary: "Run an instance: claim runs of the jobs in the configuration file and execute them.",
+    summary:
+      "Run an instance: fire schedules, execute runs of the jobs in the configuration file, serve HTTP.",
     examples: [
       "start",
       "start jobs/holdfast.config.mjs --queues mail,default --concurrency 20",
-      "start --no-worker",
+      "start --no-worker --host 0.0.0.0 --port 8080",
     ],
   });
   return act<WorkFlags>(withWorkOptions(command), call, async (flags, config) => {
     const start = startOptions(flags);
-    const holdfast = await loadInstance({ flags: withConfig(flags, config), shell: call.shell });
-    return workUntilSignal({ holdfast, start, graceMs: GRACE_MS, shell: call.shell });
+    const place = readPlace(flags, process.env);
+    const { shell } = call;
+    const holdfast = await loadInstance({ flags: withConfig(flags, config), shell });
+    return workUntilSignal({
+      holdfast,
+      start,
+      place,
+      isDevelopment: false,
+      graceMs: GRACE_MS,
+      shell,
+    });
   });
 }
 
@@ -39,6 +51,13 @@ export function withWorkOptions(command: Command): Command {
     .argument("[config]", "configuration file (default: the one in this folder)")
     .option("--no-scheduler", "fire no schedules")
     .option("--no-worker", "execute nothing")
+    .option("--no-http", "serve no HTTP")
+    .option("--host <host>", "where HTTP listens (default: HOLDFAST_HOST, else 127.0.0.1)")
+    .option(
+      "--port <port>",
+      "the port of HTTP; 0 is any free one (default: HOLDFAST_PORT, else 4780)",
+      wholeNumber({ min: 0, max: 65_535 }),
+    )
     .option("--queues <names>", "only these queues, separated by commas", readQueues)
     .option(
       "--concurrency <count>",
@@ -61,9 +80,11 @@ export function startOptions(flags: WorkFlags): StartOptions {
   if (!flags.worker && workerFlags.length > 0) {
     throw new UsageError(`--no-worker and ${workerFlags.join(", ")} contradict each other.`);
   }
-  if (!flags.worker && !flags.scheduler) {
-    throw new UsageError("--no-worker and --no-scheduler together leave nothing to do.");
+  if (!flags.worker && !flags.scheduler && !flags.http) {
+    throw new UsageError("--no-worker, --no-scheduler and --no-http together leave nothing to do.");
   }
+  if (!flags.http && (flags.host !== undefined || flags.port !== undefined))
+    throw new UsageError("--no-http and --host or --port contradict each other.");
   const worker = {
     ...(queues === undefined ? {} : { queues }),
     ...(concurrency === undefined ? {} : { concurrency }),

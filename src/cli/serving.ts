@@ -1,0 +1,97 @@
+// Serving the HTTP API beside an instance: where it listens, and what a taken port means.
+
+import { ConfigurationError, type Problem } from "../core/errors.js";
+import type { Holdfast } from "../engine/holdfast.js";
+import { createHandler } from "../http/handler.js";
+import { readSecrets } from "../http/secrets.js";
+import { refuseOpenHost, type Served, serve } from "../http/serve.js";
+import { ImpossibleError } from "./failure.js";
+import type { Shell } from "./shell.js";
+
+export type ServeFlags = {
+  readonly http: boolean;
+  readonly host?: string;
+  readonly port?: number;
+};
+
+const HOST_DEFAULT = "127.0.0.1";
+const PORT_DEFAULT = 4780;
+
+export type Place = {
+  readonly host: string;
+  readonly port: number;
+  /** Nobody asked for this very port: where it is taken, another one will do. */
+  readonly isAnyPort: boolean;
+};
+
+/** Flag, then environment, then default; every wrong value is named at once. Null: no HTTP. */
+export function readPlace(
+  flags: ServeFlags,
+  env: Readonly<Record<string, string | undefined>>,
+): Place | null {
+  if (!flags.http) return null;
+  const problems: Problem[] = [];
+  const host = flags.host ?? (env.HOLDFAST_HOST || HOST_DEFAULT);
+  if (!/^[\w.:-]{1,255}$/.test(host)) {
+    problems.push({
+      field: flags.host === undefined ? "HOLDFAST_HOST" : "--host",
+      message: "must be a name or an address to listen on, for example 127.0.0.1",
+    });
+  }
+  const asked = env.HOLDFAST_PORT || undefined;
+  if (asked !== undefined && (!/^\d{1,5}$/.test(asked) || Number(asked) > 65_535)) {
+    problems.push({
+      field: "HOLDFAST_PORT",
+      message: `must be a whole number from 0 (any free port) to 65535, for example ${PORT_DEFAULT}`,
+    });
+  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  const port = flags.port ?? (asked === undefined ? PORT_DEFAULT : Number(asked));
+  return { host, port, isAnyPort: flags.port === undefined && asked === undefined };
+}
+
+/** Opens the port and says where; in development scopes without a secret are open on this machine. */
+export async function beginServing(params: {
+  readonly holdfast: Holdfast;
+  readonly place: Place;
+  readonly isDevelopment: boolean;
+  readonly shell: Shell;
+}): Promise<Served> {
+  const { holdfast, place, isDevelopment, shell } = params;
+  const { host, port, isAnyPort } = place;
+  refuseOpenHost(host, !readSecrets({}, process.env).isEmpty);
+  const handler = createHandler(holdfast, { openOnLoopback: isDevelopment });
+  try {
+    return await told(await serve({ handler, host, port }), shell);
+  } catch (error) {
+    if (!isTaken(error)) throw unusable(place, error);
+    if (!isAnyPort) throw taken(place);
+  }
+  shell.complain(`Port ${port} is taken by another process; a free one is used instead.`);
+  return told(await serve({ handler, host, port: 0 }), shell);
+}
+
+async function told(served: Served, shell: Shell): Promise<Served> {
+  await shell.say(`Listening on ${served.url}`);
+  return served;
+}
+
+function isTaken(error: unknown): boolean {
+  return (error as { readonly code?: unknown } | null)?.code === "EADDRINUSE";
+}
+
+function taken({ host, port }: Place): ImpossibleError {
+  return new ImpossibleError(
+    `Port ${port} of ${host} is taken by another process. Choose another with --port or HOLDFAST_PORT ` +
+      "(0: any free one), or start with --no-http.",
+  );
+}
+
+function unusable({ host, port }: Place, error: unknown): Error {
+  const code = (error as { readonly code?: unknown } | null)?.code;
+  if (typeof code !== "string" || !code.startsWith("E")) return error as Error;
+  return new ImpossibleError(
+    `Cannot listen on ${host}, port ${port} (${code}). Choose another with --host and --port, or start ` +
+      "with --no-http.",
+  );
+}

@@ -1,0 +1,267 @@
+// `createHandler`: one function from a Request to a Response, for Node, Deno and the edge. It finds
+// the route, lets access decide, reads and checks what was sent, and words what comes out. What the
+// routes do is in routes/.
+
+import { randomUUID } from "node:crypto";
+import { Hono } from "hono";
+import { z } from "zod";
+import { systemClock } from "../adapters/clock.js";
+import { ConfigurationError, type Problem } from "../core/errors.js";
+import { describeFailure } from "../core/failure.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import type { Holdfast } from "../engine/holdfast.js";
+import type { Logger } from "../telemetry/log.js";
+import { Access, type Authorize, requireScope } from "./access.js";
+import { readJson } from "./body.js";
+import { openapi } from "./openapi.js";
+import { PAGE_CSP, page } from "./page.js";
+import { HttpError, problemResponse, refusalOf } from "./problem.js";
+import type { Call, Implementation, Reply, Surroundings } from "./route.js";
+import { runRoutes } from "./routes/runs.js";
+import { scheduleRoutes } from "./routes/schedules.js";
+import { sessionRoutes } from "./routes/session.js";
+import { tickingRoutes } from "./routes/ticking.js";
+import { readSecrets, type SecretOptions } from "./secrets.js";
+import { Sessions } from "./session.js";
+
+export type HandlerOptions = {
+  /** Where it is mounted, for example "/holdfast". @default "" */
+  readonly basePath?: string;
+  /** Single sign-on: which scopes a request has. Given, no secret counts any more. */
+  readonly authorize?: Authorize;
+  /** Secrets by scope; several separated by commas. @default HOLDFAST_TRIGGER_SECRET and so on */
+  readonly secrets?: SecretOptions;
+  /** Scopes without a secret are open to callers on this machine. For development. @default false */
+  readonly openOnLoopback?: boolean;
+  /** The status of a trigger that found the database unreadable. @default 200 */
+  readonly storeErrorStatus?: number;
+  /** Where failures inside are told. @default the instance's own */
+  readonly logger?: Logger;
+};
+
+/** What a server may tell about a connection. */
+export type ConnectionInfo = { readonly remoteAddress?: string | undefined };
+
+export type Handler = (request: Request, info?: ConnectionInfo) => Promise<Response>;
+
+const OPTIONS = [
+  "basePath",
+  "authorize",
+  "secrets",
+  "openOnLoopback",
+  "storeErrorStatus",
+  "logger",
+];
+const IMPLEMENTATIONS = [...tickingRoutes, ...scheduleRoutes, ...runRoutes, ...sessionRoutes];
+const REQUEST_ID = /^[\w.:-]{1,100}$/;
+
+export function createHandler(holdfast: Holdfast, options: HandlerOptions = {}): Handler {
+  const basePath = readOptions(options);
+  const secrets = readSecrets(options.secrets ?? {}, process.env);
+  const nowMs = () => systemClock.wallMs();
+  const sessions = new Sessions(secrets.signingKey());
+  const access = new Access({
+    secrets,
+    sessions,
+    authorize: options.authorize ?? null,
+    isOpenHere: options.openOnLoopback ?? false,
+    nowMs,
+  });
+  const around: Surroundings = {
+    holdfast,
+    access,
+    sessions,
+    nowMs,
+    basePath,
+    logger: options.logger ?? holdfast.logger,
+    storeErrorStatus: options.storeErrorStatus ?? 200,
+  };
+  const app = routed(around);
+  return async (request, info) => app.fetch(request, { address: info?.remoteAddress ?? "unknown" });
+}
+
+type Env = { Bindings: { address: string } };
+
+function routed(around: Surroundings): Hono<Env> {
+  const { basePath } = around;
+  const app = new Hono<Env>();
+  for (const implementation of IMPLEMENTATIONS) {
+    const { method, path } = implementation.route;
+    app.on(method, basePath + honoPath(path), (c) =>
+      answer(implementation, around, {
+        request: c.req.raw,
+        params: c.req.param(),
+        address: c.env.address,
+      }),
+    );
+  }
+  app.get(`${basePath}/openapi.json`, () => json(openapi(basePath)));
+  for (const path of basePath === "" ? ["/"] : [basePath, `${basePath}/`]) {
+    app.get(path, () => {
+      const headers = {
+        "content-type": "text/html; charset=utf-8",
+        "content-security-policy": PAGE_CSP,
+      };
+      return secured(new Response(page(basePath), { headers }));
+    });
+  }
+  for (const [path, methods] of methodsByPath())
+    app.all(basePath + honoPath(path), (c) => refused(c.req.raw, notAllowed(methods)));
+  app.notFound((c) => refused(c.req.raw, notFound()));
+  return app;
+}
+
+type Asked = {
+  readonly request: Request;
+  readonly params: Readonly<Record<string, string>>;
+  readonly address: string;
+};
+
+async function answer(
+  { route, handle }: Implementation,
+  around: Surroundings,
+  { request, params, address }: Asked,
+): Promise<Response> {
+  const requestId = requestIdOf(request);
+  try {
+    const granted =
+      route.scope === "open"
+        ? { scopes: new Set<never>(), by: "http" }
+        : await around.access.grant(request, route.scope, address);
+    const call = {
+      ...around,
+      request,
+      requestId,
+      address,
+      params,
+      granted,
+      require: (scope) => requireScope(granted, scope),
+      query: route.query ? checked(route.query, queryOf(request), "query") : {},
+      body: route.body ? checked(route.body, await readJson(request), "body") : {},
+    } as Call;
+    return told(await handle(call), requestId);
+  } catch (error) {
+    const refusal = refusalOf(error);
+    if (refusal.status >= 500) tell(around.logger, { error, requestId, path: route.path });
+    return secured(problemResponse(refusal, requestId), requestId);
+  }
+}
+
+function told(reply: Reply | Response, requestId: string): Response {
+  if (reply instanceof Response) return secured(reply, requestId);
+  return secured(json(reply.body, reply.status, reply.headers), requestId);
+}
+
+function json(body: unknown, status = 200, headers: Reply["headers"] = {}): Response {
+  return secured(
+    new Response(JSON.stringify(body), {
+      status,
+      headers: { ...headers, "content-type": "application/json" },
+    }),
+  );
+}
+
+/** On every answer, whatever it is. */
+function secured(response: Response, requestId?: string): Response {
+  const { headers } = response;
+  headers.set("x-content-type-options", "nosniff");
+  headers.set("referrer-policy", "no-referrer");
+  headers.set("x-frame-options", "DENY");
+  headers.set("cross-origin-resource-policy", "same-origin");
+  if (!headers.has("cache-control")) headers.set("cache-control", "no-store");
+  if (requestId !== undefined) headers.set("x-request-id", requestId);
+  return response;
+}
+
+function refused(request: Request, error: HttpError): Response {
+  const requestId = requestIdOf(request);
+  return secured(problemResponse(error.refusal, requestId), requestId);
+}
+
+/** A caller's own id goes through, so that its log and ours can be put side by side. */
+function requestIdOf(request: Request): string {
+  const given = request.headers.get("x-request-id");
+  return given !== null && REQUEST_ID.test(given) ? given : randomUUID();
+}
+
+function queryOf(request: Request): Record<string, string> {
+  const query: Record<string, string> = Object.create(null);
+  for (const [name, value] of new URL(request.url).searchParams) query[name] = value;
+  return query;
+}
+
+function checked(schema: z.ZodType, value: unknown, where: "query" | "body"): unknown {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues
+    .slice(0, 20)
+    .flatMap((issue) => problemsOf(issue, schema, where));
+  throw new HttpError({
+    status: 400,
+    error: `${where}_invalid`,
+    detail: problems.map(({ field, message }) => `${field}: ${message}`).join("\n"),
+    problems,
+  });
+}
+
+function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, where: string): readonly Problem[] {
+  const field = issue.path.length === 0 ? where : issue.path.map(String).join(".");
+  if (issue.code !== "unrecognized_keys" || issue.path.length > 0)
+    return [{ field, message: issue.message.slice(0, 500) }];
+  const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
+  const given = Object.fromEntries(issue.keys.map((key) => [key, true]));
+  return refuseUnknownMembers(given, known, where);
+}
+
+function tell(logger: Logger, fields: { error: unknown; requestId: string; path: string }): void {
+  try {
+    const error = describeFailure(fields.error);
+    logger.error({ ...fields, error }, "a request failed");
+  } catch {
+    // A logger that fails must not take the answer down with it.
+  }
+}
+
+function notFound(): HttpError {
+  return new HttpError({ status: 404, error: "not_found", detail: "There is no such route." });
+}
+
+function notAllowed(methods: readonly string[]): HttpError {
+  return new HttpError({
+    status: 405,
+    error: "method_not_allowed",
+    detail: `This route takes ${methods.join(", ")}.`,
+    headers: { allow: methods.join(", ") },
+  });
+}
+
+function methodsByPath(): ReadonlyMap<string, readonly string[]> {
+  const methods = new Map<string, string[]>();
+  for (const { route } of IMPLEMENTATIONS)
+    methods.set(route.path, [...(methods.get(route.path) ?? []), route.method]);
+  return methods;
+}
+
+function honoPath(path: string): string {
+  return path.replace(/\{(\w+)\}/g, ":$1");
+}
+
+function readOptions(options: HandlerOptions): string {
+  const problems = refuseUnknownMembers(options, OPTIONS, "createHandler()");
+  const { basePath = "", storeErrorStatus = 200 } = options;
+  const isPath = typeof basePath === "string" && /^(\/[\w.~-]+)*$/.test(basePath);
+  if (!isPath) {
+    problems.push({
+      field: "createHandler().basePath",
+      message: 'must be empty or begin with a slash and not end with one, for example "/holdfast"',
+    });
+  }
+  if (!Number.isInteger(storeErrorStatus) || storeErrorStatus < 200 || storeErrorStatus > 599) {
+    problems.push({
+      field: "createHandler().storeErrorStatus",
+      message: "must be an HTTP status, for example 200 or 503",
+    });
+  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return basePath;
+}

@@ -1,0 +1,99 @@
+// Errors on the wire: `application/problem+json`, with the library's code in lower case. What the
+// caller did wrong is said in full; what went wrong inside is said in one fixed sentence, so that
+// nothing of the inside leaks.
+
+import type { Problem } from "../core/errors.js";
+import { textProp } from "../core/thrown.js";
+
+export type Refusal = {
+  readonly status: number;
+  /** As on the wire: lower case. */
+  readonly error: string;
+  readonly detail: string;
+  readonly problems?: readonly Problem[];
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+/** Thrown by anything on the way to an answer; becomes that answer. */
+export class HttpError extends Error {
+  constructor(readonly refusal: Refusal) {
+    super(refusal.detail);
+  }
+}
+
+const STATUS_BY_CODE: ReadonlyMap<string, number> = new Map(
+  Object.entries({
+    CONFIGURATION_INVALID: 400,
+    INPUT_INVALID: 400,
+    INPUT_NOT_JSON: 400,
+    INPUT_TOO_LARGE: 413,
+    BATCH_REFUSED: 400,
+    LEASE_LOST: 409,
+    KEY_CONFLICT: 409,
+    DELIVERY_CONFLICT: 409,
+    BACKFILL_RUNNING: 409,
+    CALENDAR_IN_USE: 409,
+    SCHEDULE_BUSY: 409,
+    JOB_UNKNOWN: 404,
+    RUN_NOT_FOUND: 404,
+    SCHEDULE_NOT_FOUND: 404,
+    STORE_UNAVAILABLE: 503,
+    OUTCOME_UNKNOWN: 503,
+    STOPPED: 503,
+  }),
+);
+
+const TITLES: Readonly<Record<number, string>> = {
+  400: "Bad request",
+  401: "Not authorized",
+  403: "Forbidden",
+  404: "Not found",
+  405: "Method not allowed",
+  408: "Request timeout",
+  409: "Conflict",
+  413: "Too large",
+  415: "Unsupported media type",
+  429: "Too many requests",
+  500: "Internal error",
+  503: "Unavailable",
+};
+
+/** What the caller is told; the rest is for the log. */
+export function refusalOf(thrown: unknown): Refusal {
+  if (thrown instanceof HttpError) return thrown.refusal;
+  const code = codeOf(thrown);
+  const status = STATUS_BY_CODE.get(code) ?? 500;
+  if (status === 500) return INTERNAL;
+  const error = code.toLowerCase();
+  if (status === 503) return { status, error, detail: "The database cannot be reached now." };
+  const { message, problems } = thrown as Error & { readonly problems?: readonly Problem[] };
+  return { status, error, detail: message, ...(problems === undefined ? {} : { problems }) };
+}
+
+/** By its code, not its class: a configuration file may bring its own copy of the library. */
+export function codeOf(thrown: unknown): string {
+  return thrown instanceof Error ? (textProp(thrown, "code") ?? "") : "";
+}
+
+const INTERNAL: Refusal = {
+  status: 500,
+  error: "internal",
+  detail: "Something went wrong inside; the log has it under the request id.",
+};
+
+export function problemResponse(refusal: Refusal, requestId: string): Response {
+  const { status, error, detail, problems } = refusal;
+  const body = {
+    type: "about:blank",
+    title: TITLES[status] ?? "Error",
+    status,
+    error,
+    detail,
+    requestId,
+    ...(problems === undefined ? {} : { problems }),
+  };
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: { ...refusal.headers, "content-type": "application/problem+json" },
+  });
+}

@@ -1,0 +1,64 @@
+// What implements a route: a function from a checked call to a reply.
+
+import type { z } from "zod";
+import type { Holdfast } from "../engine/holdfast.js";
+import type { Logger } from "../telemetry/log.js";
+import type { Access, Granted } from "./access.js";
+import type { Route, Scope } from "./contract.js";
+import type { Sessions } from "./session.js";
+
+/** What every route has at hand. */
+export type Surroundings = {
+  readonly holdfast: Holdfast;
+  readonly access: Access;
+  readonly sessions: Sessions;
+  readonly logger: Logger;
+  readonly nowMs: () => number;
+  /** Where the handler is mounted; the path of its cookie. */
+  readonly basePath: string;
+  /** What a trigger answers when the database cannot be read. */
+  readonly storeErrorStatus: number;
+};
+
+type Parsed<T, Without> = T extends z.ZodType ? z.output<T> : Without;
+
+export type Call<R extends Route = Route> = Surroundings & {
+  readonly request: Request;
+  readonly requestId: string;
+  readonly address: string;
+  readonly granted: Granted;
+  /** A further scope that this call turns out to need. */
+  readonly require: (scope: Scope) => void;
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Parsed<R["query"], Record<string, never>>;
+  readonly body: Parsed<R["body"], Record<string, never>>;
+};
+
+export type Reply = {
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+export type Implementation = {
+  readonly route: Route;
+  readonly handle: (call: Call) => Promise<Reply | Response>;
+};
+
+/** Ties a function to its route; the schemas of the route give it its types. */
+export function on<R extends Route>(
+  route: R,
+  handle: (call: Call<R>) => Promise<Reply | Response>,
+): Implementation {
+  return { route, handle: handle as unknown as Implementation["handle"] };
+}
+
+export function reply(body: unknown, status = 200, headers?: Reply["headers"]): Reply {
+  return { status, body, ...(headers === undefined ? {} : { headers }) };
+}
+
+/** Only the members that were given: `undefined` is not the same as left out. */
+export function given<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  const entries = Object.entries(value).filter(([, each]) => each !== undefined);
+  return Object.fromEntries(entries) as never;
+}

@@ -1,0 +1,51 @@
+// Schedules: looked at, made, changed, explained.
+
+import { ScheduleNotFoundError } from "../../core/errors.js";
+import { ROUTES } from "../contract.js";
+import { type Call, given, type Implementation, on, reply } from "../route.js";
+
+export const scheduleRoutes: readonly Implementation[] = [
+  on(ROUTES.listSchedules, async ({ holdfast, query }) =>
+    reply(await holdfast.schedules.list(given(query))),
+  ),
+  on(ROUTES.getSchedule, async ({ holdfast, params }) => {
+    const schedule = await holdfast.schedules.get(nameOf(params));
+    if (!schedule) throw new ScheduleNotFoundError(nameOf(params));
+    return reply(schedule);
+  }),
+  on(ROUTES.putSchedule, async ({ holdfast, params, body, granted: { by } }) =>
+    reply(await holdfast.schedules.upsert(nameOf(params), given(body) as never, { by })),
+  ),
+  on(ROUTES.deleteSchedule, async ({ holdfast, params, granted: { by } }) => {
+    await holdfast.schedules.delete(nameOf(params), { by });
+    return reply({ ok: true });
+  }),
+  on(ROUTES.pauseSchedule, async ({ holdfast, params, body, granted: { by } }) =>
+    reply(await holdfast.schedules.pause(nameOf(params), body.note, { by })),
+  ),
+  on(ROUTES.resumeSchedule, async ({ holdfast, params, granted: { by } }) =>
+    reply(await holdfast.schedules.resume(nameOf(params), { by })),
+  ),
+  on(ROUTES.backfill, async ({ holdfast, params, body, granted: { by } }) =>
+    reply(await holdfast.schedules.backfill(nameOf(params), { ...given(body), by })),
+  ),
+  on(ROUTES.listBackfills, async ({ holdfast, params }) =>
+    reply({ backfills: await holdfast.schedules.backfills(nameOf(params)) }),
+  ),
+  on(ROUTES.preview, async ({ holdfast, params, query }) =>
+    reply(await holdfast.schedules.preview(nameOf(params), query.count)),
+  ),
+  on(ROUTES.explain, async ({ holdfast, params, query, nowMs }) =>
+    reply(await holdfast.schedules.explain(nameOf(params), query.at ?? new Date(nowMs()))),
+  ),
+  on(ROUTES.versions, async ({ holdfast, params }) =>
+    reply({ versions: await holdfast.schedules.versions(nameOf(params)) }),
+  ),
+  on(ROUTES.listTicks, async ({ holdfast, query: { schedule, ...options } }) =>
+    reply(await holdfast.schedules.ticks(schedule ?? null, given(options))),
+  ),
+];
+
+function nameOf(params: Call["params"]): string {
+  return String(params.name);
+}

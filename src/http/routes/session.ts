@@ -1,0 +1,35 @@
+// The page's session, and whether this process is well.
+
+import { ROUTES } from "../contract.js";
+import { HttpError } from "../problem.js";
+import { type Call, type Implementation, on, reply } from "../route.js";
+
+export const sessionRoutes: readonly Implementation[] = [
+  on(ROUTES.createSession, async (call) => {
+    const { access, sessions, body, address, nowMs } = call;
+    const scopes = access.scopesOfSecret(body.secret, address);
+    const cookie = sessions.begin({ scopes, nowMs: nowMs(), ...placeOf(call) });
+    return reply({ ok: true, scopes: [...scopes] }, 200, { "set-cookie": cookie });
+  }),
+  on(ROUTES.deleteSession, async (call) => {
+    const cookie = call.sessions.end(call.request, placeOf(call));
+    return reply({ ok: true }, 200, { "set-cookie": cookie });
+  }),
+  on(ROUTES.healthz, async () => reply({ ok: true })),
+  on(ROUTES.readyz, async ({ holdfast }) => {
+    try {
+      await holdfast.runs.list({ limit: 1 });
+      return reply({ ok: true });
+    } catch {
+      throw new HttpError({
+        status: 503,
+        error: "store_unavailable",
+        detail: "The database does not answer.",
+      });
+    }
+  }),
+];
+
+function placeOf({ request, basePath }: Pick<Call, "request" | "basePath">) {
+  return { path: basePath || "/", isSecure: new URL(request.url).protocol === "https:" };
+}

@@ -1,0 +1,75 @@
+// Secrets by scope: from options, else from the environment; several, by comma, while one rotates.
+// Only their digests are kept. A presented secret is compared with every one of them, in constant
+// time, whether or not an earlier one fits: neither its length nor a right beginning shows.
+
+import { createHash, timingSafeEqual } from "node:crypto";
+import { ConfigurationError, type Problem } from "../core/errors.js";
+import { SCOPES, type Scope } from "./contract.js";
+
+export type SecretOptions = Partial<Readonly<Record<Scope, string>>>;
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const SECRETS_MAX = 10;
+
+export class Secrets {
+  readonly #digests: readonly { readonly scope: Scope; readonly digest: Buffer }[];
+
+  constructor(digests: readonly { readonly scope: Scope; readonly digest: Buffer }[]) {
+    this.#digests = digests;
+  }
+
+  /** Whether a scope can be reached by a secret at all; admin opens every scope. */
+  opens(scope: Scope): boolean {
+    return this.#digests.some((each) => each.scope === scope || each.scope === "admin");
+  }
+
+  get isEmpty(): boolean {
+    return this.#digests.length === 0;
+  }
+
+  /** The scopes that this secret opens; none if it fits nowhere. */
+  scopesOf(presented: string): ReadonlySet<Scope> {
+    const wanted = digestOf(presented);
+    const scopes = new Set<Scope>();
+    for (const { scope, digest } of this.#digests)
+      if (timingSafeEqual(digest, wanted)) scopes.add(scope);
+    return scopes.has("admin") ? new Set(SCOPES) : scopes;
+  }
+
+  /** A key for signing that changes with the secrets: who rotates them ends every session. */
+  signingKey(): Buffer {
+    const hash = createHash("sha256").update("holdfast session");
+    for (const { scope, digest } of this.#digests) hash.update(scope).update(digest);
+    return hash.digest();
+  }
+}
+
+/** All wrong ones are named at once. A secret that is set but empty is a mistake, never "none". */
+export function readSecrets(options: SecretOptions, env: Environment): Secrets {
+  const problems: Problem[] = [];
+  const digests: { scope: Scope; digest: Buffer }[] = [];
+  for (const scope of SCOPES) {
+    const variable = `HOLDFAST_${scope.toUpperCase()}_SECRET`;
+    const given = options[scope];
+    const [field, text] =
+      given === undefined ? [variable, env[variable]] : [`secrets.${scope}`, given];
+    if (text === undefined) continue;
+    const values = String(text)
+      .split(",")
+      .map((value) => value.trim());
+    if (values.some((value) => value === "") || values.length > SECRETS_MAX) {
+      problems.push({
+        field,
+        message:
+          "is set but empty, or has an empty part; right would be one secret, or several separated by " +
+          `commas (at most ${SECRETS_MAX}); leave it out to keep the scope closed`,
+      });
+    } else for (const value of values) digests.push({ scope, digest: digestOf(value) });
+  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return new Secrets(digests);
+}
+
+function digestOf(secret: string): Buffer {
+  return createHash("sha256").update(secret).digest();
+}

@@ -1,0 +1,88 @@
+// The page's session: a signed cookie that says which scopes it opens and until when. Nothing is
+// stored but what was ended early: the key changes with the secrets, so rotating them ends all.
+
+import { createHmac, randomUUID, timingSafeEqual } from "node:crypto";
+import { SCOPES, type Scope } from "./contract.js";
+
+const COOKIE = "holdfast_session";
+const LENGTH_MS = 12 * 3_600_000;
+const ENDED_MAX = 10_000;
+
+export class Sessions {
+  readonly #key: Buffer;
+  readonly #ended = new Set<string>();
+
+  constructor(key: Buffer) {
+    this.#key = key;
+  }
+
+  /** The value of a Set-Cookie header. */
+  begin(params: {
+    readonly scopes: ReadonlySet<Scope>;
+    readonly nowMs: number;
+    readonly path: string;
+    readonly isSecure: boolean;
+  }): string {
+    const { scopes, nowMs } = params;
+    const claims = [randomUUID(), nowMs + LENGTH_MS, [...scopes].join("+")].join(".");
+    const value = `${claims}.${this.#sign(claims)}`;
+    return cookie(value, { ...params, maxAgeS: LENGTH_MS / 1_000 });
+  }
+
+  scopesOf(request: Request, nowMs: number): ReadonlySet<Scope> {
+    const value = cookieOf(request);
+    const [id, until, scopes, signature] = (value ?? "").split(".");
+    if (!id || !until || scopes === undefined || !signature) return new Set();
+    const expected = Buffer.from(this.#sign([id, until, scopes].join(".")));
+    const given = Buffer.from(signature);
+    if (given.length !== expected.length || !timingSafeEqual(given, expected)) return new Set();
+    if (Number(until) <= nowMs || this.#ended.has(id)) return new Set();
+    return new Set(scopes.split("+").filter(isScope));
+  }
+
+  /** Ends the session that the request carries; answers with the header that removes the cookie. */
+  end(request: Request, params: { readonly path: string; readonly isSecure: boolean }): string {
+    const [id] = (cookieOf(request) ?? "").split(".");
+    if (id) this.#ended.add(id);
+    if (this.#ended.size > ENDED_MAX) {
+      const [oldest] = this.#ended;
+      if (oldest !== undefined) this.#ended.delete(oldest);
+    }
+    return cookie("", { ...params, maxAgeS: 0 });
+  }
+
+  #sign(claims: string): string {
+    return createHmac("sha256", this.#key).update(claims).digest("base64url");
+  }
+}
+
+export function hasSession(request: Request): boolean {
+  return cookieOf(request) !== null;
+}
+
+function isScope(text: string): text is Scope {
+  return (SCOPES as readonly string[]).includes(text);
+}
+
+function cookie(
+  value: string,
+  params: { readonly path: string; readonly isSecure: boolean; readonly maxAgeS: number },
+): string {
+  const { path, isSecure, maxAgeS } = params;
+  const parts = [
+    `${COOKIE}=${value}`,
+    `Path=${path}`,
+    `Max-Age=${maxAgeS}`,
+    "HttpOnly",
+    "SameSite=Strict",
+  ];
+  return [...parts, ...(isSecure ? ["Secure"] : [])].join("; ");
+}
+
+function cookieOf(request: Request): string | null {
+  for (const part of (request.headers.get("cookie") ?? "").split(";")) {
+    const [name, ...value] = part.trim().split("=");
+    if (name === COOKIE) return value.join("=");
+  }
+  return null;
+}
