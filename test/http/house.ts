@@ -1,0 +1,135 @@
+// Where an HTTP test happens: an instance on a real database of its own, its handler, and a short way
+// to ask it. Every answer is checked against what the contract says of its route.
+
+import fs from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import pg from "pg";
+import { expect } from "vitest";
+import type { z } from "zod";
+import { problemAnswer, ROUTES, type Route } from "../../src/http/contract.js";
+import { createHandler, type Handler, type HandlerOptions } from "../../src/http/handler.js";
+import { Holdfast, type HoldfastOptions } from "../../src/index.js";
+
+export const POSTGRES_URL = process.env.HOLDFAST_TEST_POSTGRES_URL;
+export const SECRETS = {
+  trigger: "the-trigger-secret",
+  enqueue: "the-enqueue-secret",
+  worker: "the-worker-secret",
+  read: "the-read-secret",
+  admin: "the-admin-secret",
+} as const;
+
+export const DATABASES = ["sqlite", ...(POSTGRES_URL === undefined ? [] : ["postgres"])] as const;
+
+export type Answer = {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
+  readonly body: any;
+};
+
+export type AskOptions = {
+  readonly secret?: string | null;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  /** As it is, instead of `body`. */
+  readonly raw?: string | Uint8Array | ReadableStream;
+};
+
+export class House {
+  readonly holdfast: Holdfast;
+  readonly handler: Handler;
+  /** What was told about failures inside. */
+  readonly lines: object[] = [];
+  readonly #clear: () => Promise<void>;
+  readonly #base: string;
+
+  constructor(params: {
+    readonly options: HoldfastOptions;
+    readonly handler: HandlerOptions;
+    readonly clear: () => Promise<void>;
+  }) {
+    const hear = (fields: object) => void this.lines.push(fields);
+    const logger = { debug: hear, info: hear, warn: hear, error: hear };
+    this.holdfast = new Holdfast({ logger, ...params.options });
+    this.handler = createHandler(this.holdfast, { secrets: SECRETS, ...params.handler });
+    this.#base = params.handler.basePath ?? "";
+    this.#clear = params.clear;
+  }
+
+  /** Asks the handler; the answer must be one that the contract knows. */
+  async ask(method: string, where: string, options: AskOptions = {}): Promise<Answer> {
+    const { secret = SECRETS.admin, headers = {}, body, raw } = options;
+    const request = new Request(`http://127.0.0.1:4780${this.#base}${where}`, {
+      method,
+      headers: {
+        ...(secret === null ? {} : { authorization: `Bearer ${secret}` }),
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...headers,
+      },
+      ...(raw === undefined ? {} : { body: raw, duplex: "half" }),
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    } as RequestInit);
+    return understood(await this.handler(request), method, where);
+  }
+
+  async end(): Promise<void> {
+    await this.holdfast.stop({ grace: 0 });
+    await this.#clear();
+  }
+}
+
+/** A house on a database of its own. */
+export async function newHouse(
+  database: string,
+  { options = {}, handler = {} }: { options?: HoldfastOptions; handler?: HandlerOptions } = {},
+): Promise<House> {
+  if (database === "postgres") {
+    const schema = `http_${crypto.randomUUID().replaceAll("-", "_")}`;
+    const clear = async () => {
+      const client = new pg.Client(POSTGRES_URL);
+      await client.connect();
+      await client.query(`drop schema if exists "${schema}" cascade`);
+      await client.end();
+    };
+    return new House({
+      options: { database: POSTGRES_URL as string, schema, ...options },
+      handler,
+      clear,
+    });
+  }
+  const folder = await fs.mkdtemp(path.join(os.tmpdir(), "holdfast-http-"));
+  const clear = () => fs.rm(folder, { recursive: true, force: true });
+  return new House({
+    options: { database: `sqlite:${path.join(folder, "test.db")}`, ...options },
+    handler,
+    clear,
+  });
+}
+
+export async function understood(
+  response: Response,
+  method: string,
+  where: string,
+): Promise<Answer> {
+  const text = await response.text();
+  const type = response.headers.get("content-type") ?? "";
+  const body = type.includes("json") ? JSON.parse(text) : text;
+  if (type.includes("problem+json")) expect(problemAnswer.safeParse(body).error).toBeUndefined();
+  const schema = answerSchema(method, where, response.status);
+  if (schema && !type.includes("problem+json"))
+    expect(schema.safeParse(body).error).toBeUndefined();
+  return { status: response.status, headers: response.headers, text, body };
+}
+
+function answerSchema(method: string, where: string, status: number): z.ZodType | undefined {
+  const [bare = ""] = where.split("?");
+  const fits = ({ method: each, path: pattern }: Route) =>
+    each === method && new RegExp(`^${pattern.replace(/\{\w+\}/g, "[^/]+")}$`).test(bare);
+  const literalFirst = (Object.values(ROUTES) as Route[]).sort(
+    (a, b) => a.path.split("{").length - b.path.split("{").length,
+  );
+  return literalFirst.find(fits)?.answers[status];
+}
