@@ -34,11 +34,23 @@ export function numbered(template: string, dialect: Dialect): Statement {
   return { text, parameters };
 }
 
-/** For engines with named parameters: the text stays, the names are collected. */
+const namedBefore = new WeakMap<Dialect, Map<string, Statement>>();
+
+/**
+ * For engines with named parameters: the text stays, the names are collected. Stores that share a
+ * dialect share the work: tests open thousands of them.
+ */
 export function named(template: string, dialect: Dialect): Statement {
-  const text = fillIn(template, dialect);
-  const parameters = new Set<string>();
-  for (const [, name] of text.matchAll(/(?<![:\w]):([a-z][A-Za-z]*)/g))
-    parameters.add(name as string);
-  return { text, parameters: [...parameters] };
+  const known = namedBefore.get(dialect) ?? new Map<string, Statement>();
+  namedBefore.set(dialect, known);
+  let statement = known.get(template);
+  if (!statement) {
+    const text = fillIn(template, dialect);
+    const parameters = new Set<string>();
+    for (const [, name] of text.matchAll(/(?<![:\w]):([a-z][A-Za-z]*)/g))
+      parameters.add(name as string);
+    statement = { text, parameters: [...parameters] };
+    known.set(template, statement);
+  }
+  return statement;
 }

@@ -54,7 +54,7 @@ const TABLES_EVERY = 1_500;
 
 export class Simulation {
   readonly #plan: Plan;
-  readonly #base = new VirtualClock();
+  readonly #base = new VirtualClock({ isSwift: true });
   readonly #shiftMs: number;
   readonly #chronicle: Chronicle;
   readonly #effects: Effects;
