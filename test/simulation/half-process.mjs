@@ -1,4 +1,4 @@
-// One half of the campaign, in a process of its own: `node half.mjs <compiled sources> <request as JSON>`.
+// One half of the campaign, in a process of its own: `node half-process.mjs <compiled sources> <request as JSON>`.
 // Prints its report as JSON.
 
 import path from "node:path";
