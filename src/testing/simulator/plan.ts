@@ -113,7 +113,7 @@ export function makePlan(seed: number): Plan {
     setting,
     placeCount,
     // Idle polls are most of the work, so short intervals are drawn less often than long ones.
-    pollMs: Math.round(1_000 + 59_000 * Math.sqrt(draw.next())),
+    pollMs: Math.round(1_000 + 59_000 * Math.max(draw.next(), draw.next(), draw.next())),
     concurrency: draw.whole(2, 10),
     chaosMs,
     latency: { chance: draw.pick([0, 0.02, 0.1, 0.25]), maxMs: draw.logarithmic(2, 200) },

@@ -83,7 +83,7 @@ export function drawSchedule(draw: Draw, setting: Setting, afterMs: number): Sch
     missed: draw.weighted<NonNullable<ScheduleOptions["missed"]>>([
       [3, "latest"],
       [2, "skip"],
-      [2, { run: "all", limit: draw.whole(1, 6) }],
+      [2, { run: "all", limit: draw.pick([1, 1, 2, 5]) }],
       [1, { run: "latest", within: "3m" }],
       [1, { run: "all", within: "4m" }],
     ]),
