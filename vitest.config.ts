@@ -5,6 +5,7 @@ import { defineConfig } from "vitest/config";
 
 const postgres = "./test/setup/postgres.ts";
 const build = "./test/setup/build.ts";
+const simulator = "./test/setup/simulator.ts";
 
 export default defineConfig({
   test: {
@@ -65,6 +66,7 @@ export default defineConfig({
           name: "simulation",
           include: ["test/simulation/**/*.test.ts"],
           environment: "node",
+          globalSetup: simulator,
           pool: "forks",
           // The campaign is two halves, one for each processor.
           maxWorkers: 2,

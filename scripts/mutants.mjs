@@ -27,7 +27,10 @@ const USAGE = `npm run mutants -- [options]
 
 const SUITE_TIMEOUT_MS = 240_000;
 /** What the suites need; everything else of the repository is left out. */
-const COPIED = ["src", "test", "scripts", "package.json", "tsconfig.json", "vitest.config.ts"];
+const COPIED = [
+  ...["src", "test", "scripts", "package.json"],
+  ...["tsconfig.json", "tsconfig.build.json", "vitest.config.ts"],
+];
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const options = readOptions();

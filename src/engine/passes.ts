@@ -3,7 +3,7 @@
 
 import { StoreUnavailableError } from "../core/errors.js";
 import { LEASE_DEFAULT_MS, renewTimeoutMs } from "../core/lease.js";
-import { type Clock, delay } from "../core/ports.js";
+import type { Clock } from "../core/ports.js";
 import { CANCEL_GRACE_MS } from "../core/run.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
@@ -33,23 +33,14 @@ export async function beatOnce(params: {
   worker.renewed({ sentAt, asked, ...answer });
 }
 
-/** A reason of our own, since the platform would make an exception for each. */
-const ANSWERED = "answered";
-
 /** An answer that takes too long is none, whatever keeps it: the next renewal must not wait for it. */
-async function within<T>(answer: Promise<T>, clock: Clock, timeoutMs: number): Promise<T> {
-  const done = new AbortController();
-  const tooLate = delay(clock, timeoutMs, done.signal).then(() => {
-    // Answered in time: an error with its stack, made for nobody, cost more than the renewal.
-    if (done.signal.aborted) return answer;
-    throw new StoreUnavailableError({ tried: `renew leases, no answer in ${timeoutMs} ms` });
+function within<T>(answer: Promise<T>, clock: Clock, timeoutMs: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.timer(timeoutMs, () => {
+      reject(new StoreUnavailableError({ tried: `renew leases, no answer in ${timeoutMs} ms` }));
+    });
+    answer.then(resolve, reject).finally(() => timer.cancel());
   });
-  for (const each of [answer, tooLate]) each.catch(() => undefined);
-  try {
-    return await Promise.race([answer, tooLate]);
-  } finally {
-    done.abort(ANSWERED);
-  }
 }
 
 /** Moves due runs from waiting to ready. */

@@ -78,19 +78,21 @@ export class SqliteLeases {
     else this.#file.run(sql.SHRINK_LEASE, { fence, ids: JSON.stringify(left) });
   }
 
+  /** Answers how many runs it took. */
   claim(
     { holder, token, jobs, queues, limit, wantsSuspect }: store.ExchangeParams,
     now: number,
-  ): void {
+  ): number {
     const suspect = wantsSuspect ? 1 : 0;
-    let left = wantsSuspect ? Math.min(limit, 1) : limit;
+    const most = wantsSuspect ? Math.min(limit, 1) : limit;
+    let left = most;
     const heads = this.#file.all(sql.HEADS, {
       suspect,
       jobs: JSON.stringify(jobs),
       queues: queues && JSON.stringify(queues),
     });
     for (const { lane } of heads) {
-      if (left === 0) return;
+      if (left === 0) break;
       const taken = this.#file.get(sql.READY_ROWS, { lane, suspect, limit: left })?.rows;
       const rows = JSON.parse(String(taken)) as [RunId, ...number[]][];
       const last = rows.at(-1);
@@ -114,6 +116,7 @@ export class SqliteLeases {
         });
       }
     }
+    return most - left;
   }
 
   claimsByToken(

@@ -21,7 +21,11 @@ import { migrateSqlite } from "./sqlite-migrate.js";
 import { SqliteSchedules } from "./sqlite-schedules.js";
 import type * as store from "./store.js";
 
-const DATABASE_CLOCK = "cast(unixepoch('subsec') * 1000 as integer)";
+const DIALECT: Dialect = {
+  name: (plain) => `holdfast_${plain}`,
+  now: "cast(unixepoch('subsec') * 1000 as integer)",
+};
+
 export type SqliteStoreParams = {
   readonly source: SqliteSource;
   readonly clock: Clock;
@@ -38,7 +42,6 @@ export class SqliteStore implements store.Store {
   readonly #file: SqliteFile;
   readonly #migrate: "auto" | "check" | "off";
   readonly #now: (() => number) | undefined;
-  readonly #dialect: Dialect;
   readonly #enqueue: SqliteEnqueue;
   readonly #leases: SqliteLeases;
   readonly #endings: SqliteEndings;
@@ -48,8 +51,7 @@ export class SqliteStore implements store.Store {
   constructor(params: SqliteStoreParams) {
     this.#migrate = params.migrate;
     this.#now = params.now;
-    this.#dialect = { name: (plain) => `holdfast_${plain}`, now: DATABASE_CLOCK };
-    this.#file = new SqliteFile({ ...params, dialect: this.#dialect });
+    this.#file = new SqliteFile({ ...params, dialect: DIALECT });
     this.#enqueue = new SqliteEnqueue(this.#file);
     this.#leases = new SqliteLeases(this.#file);
     this.#endings = new SqliteEndings(this.#file, this.#leases);
@@ -66,7 +68,7 @@ export class SqliteStore implements store.Store {
     await this.#file.open();
     await migrateSqlite({
       file: this.#file,
-      dialect: this.#dialect,
+      dialect: DIALECT,
       migrate: this.#migrate,
       now: () => this.#databaseNow(),
     });
@@ -131,9 +133,8 @@ export class SqliteStore implements store.Store {
   async exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
     return this.#write("exchange", (now) => {
       const stale = params.settlements.length === 0 ? [] : this.#leases.settle(params, now);
-      if (params.limit > 0) this.#leases.claim(params, now);
-      const claims = params.limit > 0 ? this.#leases.claimsByToken(params, now) : [];
-      return { claims, stale };
+      const claimed = params.limit > 0 ? this.#leases.claim(params, now) : 0;
+      return { claims: claimed > 0 ? this.#leases.claimsByToken(params, now) : [], stale };
     });
   }
 

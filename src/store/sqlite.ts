@@ -9,7 +9,7 @@ import {
   StoreUnsupportedError,
 } from "../core/errors.js";
 import { type Chance, type Clock, delay } from "../core/ports.js";
-import { type Dialect, named, type Statement } from "./sql/template.js";
+import { type Dialect, type Statement, unnamed } from "./sql/template.js";
 
 export type Row = Record<string, unknown>;
 
@@ -17,11 +17,16 @@ export type Row = Record<string, unknown>;
 export type SqliteHandle = {
   exec(sql: string): unknown;
   prepare(sql: string): {
-    run(params: Row): { changes: number | bigint };
-    get(params: Row): unknown;
-    all(params: Row): unknown[];
+    run(...values: unknown[]): { changes: number | bigint };
+    get(...values: unknown[]): unknown;
+    all(...values: unknown[]): unknown[];
   };
   close(): void;
+};
+
+type Prepared = {
+  readonly parameters: readonly string[];
+  readonly statement: ReturnType<SqliteHandle["prepare"]>;
 };
 
 /** A file (":memory:" for none) or the handle of the surrounding application. */
@@ -48,13 +53,7 @@ const PATIENCE_MS = 30_000;
 
 export class SqliteFile {
   readonly #params: SqliteParams;
-  readonly #prepared = new Map<
-    string,
-    {
-      readonly parameters: readonly string[];
-      readonly statement: ReturnType<SqliteHandle["prepare"]>;
-    }
-  >();
+  readonly #prepared = new Map<string, Prepared>();
   #handle: SqliteHandle | null = null;
   /** How long statements of the owner of a given handle wait for a lock; null for a handle of ours. */
   #ownersTimeoutMs: number | null = null;
@@ -118,18 +117,18 @@ export class SqliteFile {
   }
 
   all(template: string, params: Row = {}): Row[] {
-    const { statement, bound } = this.#bind(template, params);
-    return statement.all(bound) as Row[];
+    const { statement, parameters } = this.#prepare(template);
+    return statement.all(...valuesOf(parameters, params)) as Row[];
   }
 
   get(template: string, params: Row = {}): Row | undefined {
-    const { statement, bound } = this.#bind(template, params);
-    return statement.get(bound) as Row | undefined;
+    const { statement, parameters } = this.#prepare(template);
+    return statement.get(...valuesOf(parameters, params)) as Row | undefined;
   }
 
   run(template: string, params: Row = {}): number {
-    const { statement, bound } = this.#bind(template, params);
-    return Number(statement.run(bound).changes);
+    const { statement, parameters } = this.#prepare(template);
+    return Number(statement.run(...valuesOf(parameters, params)).changes);
   }
 
   exec(sql: string): void {
@@ -183,22 +182,14 @@ export class SqliteFile {
     return this.#handle;
   }
 
-  #bind(
-    template: string,
-    params: Row,
-  ): { statement: ReturnType<SqliteHandle["prepare"]>; bound: Row } {
+  #prepare(template: string): Prepared {
     let prepared = this.#prepared.get(template);
     if (!prepared) {
-      const { text, parameters }: Statement = named(template, this.#params.dialect);
+      const { text, parameters }: Statement = unnamed(template, this.#params.dialect);
       prepared = { parameters, statement: this.#open().prepare(text) };
       this.#prepared.set(template, prepared);
     }
-    const bound: Row = {};
-    for (const name of prepared.parameters) {
-      const value = params[name];
-      bound[name] = typeof value === "boolean" ? Number(value) : (value ?? null);
-    }
-    return { statement: prepared.statement, bound };
+    return prepared;
   }
 
   /** What the owner of a given handle does between our statements waits as it did before. */
@@ -233,11 +224,18 @@ export class SqliteFile {
   }
 }
 
+function valuesOf(parameters: readonly string[], params: Row): unknown[] {
+  return parameters.map((name) => {
+    const value = params[name];
+    return typeof value === "boolean" ? Number(value) : (value ?? null);
+  });
+}
+
 // A blocking timeout would freeze the event loop and with it every heartbeat: waiting is ours.
 const NO_WAITING = "pragma busy_timeout = 0";
 
 function busyTimeoutMs(handle: SqliteHandle): number {
-  const row = handle.prepare("select timeout from pragma_busy_timeout").get({});
+  const row = handle.prepare("select timeout from pragma_busy_timeout").get();
   return Number((row as { timeout: unknown }).timeout);
 }
 
@@ -304,7 +302,7 @@ async function prepareFile(file: string, mayCreate: boolean): Promise<void> {
 }
 
 function checkVersion(handle: SqliteHandle): void {
-  const row = handle.prepare("select sqlite_version() as version").get({}) as { version: string };
+  const row = handle.prepare("select sqlite_version() as version").get() as { version: string };
   const found = row.version.split(".").map(Number);
   const isSafe =
     compare(found, NEEDED) >= 0 ||

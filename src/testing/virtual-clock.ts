@@ -41,7 +41,9 @@ export class VirtualClock implements Clock {
   readonly #isSwift: boolean;
   #stepsSinceTurn = 0;
   #now: number;
-  #soon = 0;
+  /** Callbacks for the next turn, and whether a turn of the event loop will see to them. */
+  readonly #soon: (() => void)[] = [];
+  #isTurnComing = false;
   /** Real work that time waits for, by what it is. */
   readonly #held = new Map<symbol, () => string>();
   readonly #onReleased: (() => void)[] = [];
@@ -70,12 +72,23 @@ export class VirtualClock implements Clock {
     return this.#timers.add(this.#now + waitMs, callback);
   }
 
+  /** In the next turn of the event loop, or of `rest`, which takes the turns of a swift clock. */
   soon(callback: () => void): void {
-    this.#soon += 1;
-    nextTurn(() => {
-      this.#soon -= 1;
-      callback();
-    });
+    this.#soon.push(callback);
+    if (this.#isTurnComing) return;
+    this.#isTurnComing = true;
+    nextTurn(() => this.#turn());
+  }
+
+  /** One callback in each turn, so that promises go on in between, as after every callback of Node. */
+  #turn(): void {
+    this.#isTurnComing = false;
+    const callback = this.#soon.shift();
+    if (this.#soon.length > 0) {
+      this.#isTurnComing = true;
+      nextTurn(() => this.#turn());
+    }
+    callback?.();
   }
 
   /** Time stands still until this has been answered. */
@@ -100,10 +113,13 @@ export class VirtualClock implements Clock {
 
   /** Lets everything happen that needs no time. */
   async rest(): Promise<void> {
-    if (this.#isSwift && this.#stepsSinceTurn < STEPS_PER_TURN) {
+    while (this.#isSwift && this.#stepsSinceTurn < STEPS_PER_TURN) {
       this.#stepsSinceTurn += 1;
       await new Promise<void>(afterPromises);
-      if (this.#soon === 0 && this.#held.size === 0) return;
+      if (this.#held.size > 0) break;
+      const callback = this.#soon.shift();
+      if (!callback) return;
+      callback();
     }
     this.#stepsSinceTurn = 0;
     let needed = QUIET_TURNS;
@@ -113,7 +129,7 @@ export class VirtualClock implements Clock {
         await this.#released();
       }
       await new Promise<void>(nextTurn);
-      quiet = this.#soon === 0 && this.#held.size === 0 ? quiet + 1 : 0;
+      quiet = this.#soon.length === 0 && this.#held.size === 0 ? quiet + 1 : 0;
     }
   }
 

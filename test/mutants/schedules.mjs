@@ -125,4 +125,20 @@ export const SCHEDULE_MUTANTS = [
     replace: "throw error;\n    const [only",
     suites: ["engine: schedules"],
   },
+  {
+    name: "calendar-change-not-passed-on",
+    promise: "L1: who changes a calendar changes the schedules that use it",
+    file: "src/engine/calendar-catch-up.ts",
+    find: "rules: current.get(each.name) ?? each.rules,",
+    replace: "rules: each.rules ?? current.get(each.name),",
+    suites: ["simulation"],
+  },
+  {
+    name: "calendar-not-on-the-clock-of-its-zone",
+    promise: "L1: a calendar leaves out what its own clock shows",
+    file: "src/core/calendar.ts",
+    find: 'const zone = timezone === null ? scheduleZone : requireZone(timezone, "timezone");',
+    replace: 'const zone = timezone === null ? scheduleZone : requireZone("UTC", "timezone");',
+    suites: ["simulation"],
+  },
 ];

@@ -134,9 +134,9 @@ with lanes as materialized (
     and (:queues is null or l.queue in (select value from json_each(:queues))) and q.paused_at is null
 )
 select
-  exists (select 1 from lanes l where exists (
+  exists (select 1 from {ready}) and exists (select 1 from lanes l where exists (
     select 1 from {ready} r where r.lane = l.id and r.suspect = 0)) as hasReady,
-  exists (select 1 from lanes l where exists (
+  exists (select 1 from {ready}) and exists (select 1 from lanes l where exists (
     select 1 from {ready} r where r.lane = l.id and r.suspect = 1)) as hasSuspect,
   exists (select 1 from {waiting} where gate is null and wake_at <= :now) as hasDue,
   exists (select 1 from {lease} where until <= :now) as hasExpired,

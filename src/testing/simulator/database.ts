@@ -63,7 +63,7 @@ export class SimulatedDatabase {
         trouble(troubles, "commit");
         params.beforeCommit?.((sql) => this.#handle.exec(sql));
       }
-      this.#statement(text).run({});
+      this.#statement(text).run();
       isInTransaction = text === "begin immediate";
       const notes = this.#notes;
       this.#notes = [];
@@ -81,7 +81,7 @@ export class SimulatedDatabase {
   }
 
   all(text: string): Record<string, unknown>[] {
-    return this.#statement(text).all({}) as Record<string, unknown>[];
+    return this.#statement(text).all() as Record<string, unknown>[];
   }
 
   /** Empties it for the next one. */

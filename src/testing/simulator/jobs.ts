@@ -44,8 +44,8 @@ export type HandlerHost = {
 /** Those that run for long beat often: a very short lease would be most of the work. */
 const SHORTEST_LEASE_MS: { readonly [Name in Behaviour]?: number } = {
   quick: 10_000,
-  slow: 9_000,
-  deaf: 9_000,
+  slow: 12_000,
+  deaf: 12_000,
 };
 
 export function drawJobs(draw: Draw): JobPlan[] {

@@ -36,6 +36,8 @@ const COLUMNS = {
   "key-": "old.job, old.key, old.run",
   "backfill_run+": "new.schedule, new.at, new.backfill, new.run",
   "delivery+": "new.schedule, new.id, new.run",
+  "calendar+": "new.name, new.rules",
+  "calendar~": "new.name, new.rules",
   "instance+": "new.no, new.id",
   "lane+": "new.id, new.queue, new.job",
   "policy+": "new.id, new.lease_ms, new.timeout_ms, new.attempts, new.on_lost",

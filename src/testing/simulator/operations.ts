@@ -2,6 +2,7 @@
 // interface of one process. Whatever comes of it is compared with what the tables say.
 
 import { DeliveryConflictError, HoldfastError, KeyConflictError } from "../../core/errors.js";
+import type { CalendarHistory } from "./calendar-history.js";
 import type { Chronicle } from "./chronicle.js";
 import type { Clients } from "./clients.js";
 import { short } from "./effects.js";
@@ -15,7 +16,10 @@ export type OperationWorld = {
   readonly clients: Clients;
   readonly runs: RunHistory;
   readonly schedules: ScheduleHistory;
+  readonly calendars: CalendarHistory;
   nowMs(): number;
+  /** By no clock of any machine. */
+  worldMs(): number;
   pass(ms: number): Promise<void>;
   garble(process: SimulatedProcess, schedule: string): void;
   crash(process: SimulatedProcess, why: string): void;
@@ -44,7 +48,8 @@ export async function perform(
   }
 }
 
-function inWords({ kind, job, schedule }: Operation): string {
+function inWords({ kind, job, schedule, calendar }: Operation): string {
+  if (kind === "putCalendar") return `${kind} ${calendar.name}`;
   const isOfJob = kind.startsWith("enqueue");
   const isOfRun = ["cancel", "retry", "remove"].includes(kind);
   return isOfJob ? `${kind} ${job}` : isOfRun ? `${kind} a run` : `${kind} ${schedule}`;
@@ -82,6 +87,8 @@ function ask(
       return backfill(operation, process, world);
     case "cancelBackfill":
       return holdfast.schedules.cancelBackfill(schedule).then(String);
+    case "putCalendar":
+      return putCalendar(operation, process, world);
     case "pauseQueue":
     case "resumeQueue": {
       const isPaused = operation.kind === "pauseQueue";
@@ -201,6 +208,17 @@ async function backfill(
     all: luck % 4 === 0,
   });
   return `${made.total} ticks`;
+}
+
+async function putCalendar(
+  { calendar: { name, options } }: Operation,
+  { holdfast }: SimulatedProcess,
+  world: OperationWorld,
+): Promise<string> {
+  const askedMs = world.worldMs();
+  const { description } = await holdfast.calendars.upsert(name, options);
+  world.calendars.judgeAnswered(name, askedMs);
+  return description;
 }
 
 async function look(

@@ -15,16 +15,44 @@ export function oracleTicks(
   const after = Math.max(params.after, (when.fromMs ?? Number.NEGATIVE_INFINITY) - 1);
   const until = Math.min(params.until, when.untilMs ?? Number.POSITIVE_INFINITY);
   if (after >= until) return [];
+  const ticks = patternTicks(when, { ...params, after, until });
+  return when.calendars.length === 0 ? ticks : ticks.filter((at) => !isExcluded(when, at));
+}
+
+function patternTicks(
+  when: WhenDefinition,
+  { anchorAt, after, until }: { anchorAt: number; after: number; until: number },
+): number[] {
   switch (when.kind) {
     case "at":
       return when.atMs !== null && when.atMs > after && when.atMs <= until ? [when.atMs] : [];
     case "grid":
-      return gridTicks(when, params.anchorAt, after, until);
+      return gridTicks(when, anchorAt, after, until);
     case "cron":
       return cronTicks(when, after, until);
     case "range":
       return [];
   }
+}
+
+export const WEEKDAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+
+/** Whether a calendar leaves this instant out, by what the clock on its wall shows then. */
+export function isExcluded({ calendars, timezone }: WhenDefinition, at: number): boolean {
+  return calendars.some(({ rules }) => {
+    const wall = new Date(at + offsetAt(rules.timezone ?? timezone, at));
+    const clock = wall.toISOString().slice(11, 16);
+    const today = WEEKDAYS[(wall.getUTCDay() + 6) % 7] ?? "";
+    const yesterday = WEEKDAYS[(wall.getUTCDay() + 5) % 7] ?? "";
+    if (rules.days !== null && !rules.days.includes(today)) return true;
+    return rules.windows.some(({ kind, from, to, days }) => {
+      if (kind === "instant") return at >= Date.parse(from) && at < Date.parse(to);
+      const isOn = (day: string) => days === null || days.includes(day);
+      if (from < to) return clock >= from && clock < to && isOn(today);
+      // Beyond midnight the day counts on which it began.
+      return (clock >= from && isOn(today)) || (clock < to && isOn(yesterday));
+    });
+  });
 }
 
 function gridTicks(
@@ -77,7 +105,7 @@ const offsets = new Map<string, Map<number, number>>();
 const formats = new Map<string, Intl.DateTimeFormat>();
 
 /** How far the clocks of a zone are ahead of UTC, by the quarter of an hour. */
-function offsetAt(zone: string, atMs: number): number {
+export function offsetAt(zone: string, atMs: number): number {
   if (zone === "UTC") return 0;
   const quarter = Math.floor(atMs / 900_000) * 900_000;
   const known = offsets.get(zone) ?? new Map<number, number>();

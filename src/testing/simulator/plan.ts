@@ -1,6 +1,7 @@
 // Everything that a seed decides before anything happens: who takes part, what is asked for when, and
 // what goes wrong. A shrunk seed is the same plan with faults and operations left out.
 
+import { CALENDARS, type CalendarPlan, drawCalendar } from "./calendar-plan.js";
 import { Draw } from "./draw.js";
 import { drawFault, drawMix, type Fault } from "./faults.js";
 import { type Behaviour, drawJobs, type JobPlan } from "./jobs.js";
@@ -19,6 +20,7 @@ export type OperationKind =
   | "delete"
   | "backfill"
   | "cancelBackfill"
+  | "putCalendar"
   | "pauseQueue"
   | "resumeQueue"
   | "garble"
@@ -36,6 +38,7 @@ export type Operation = {
   readonly job: Behaviour;
   readonly schedule: string;
   readonly options: SchedulePlan;
+  readonly calendar: CalendarPlan;
 };
 
 export type Plan = {
@@ -72,6 +75,7 @@ const OPERATIONS: readonly (readonly [number, OperationKind])[] = [
   [2, "delete"],
   [2, "backfill"],
   [0.5, "cancelBackfill"],
+  [2, "putCalendar"],
   [1.5, "pauseQueue"],
   [2.5, "resumeQueue"],
   [0.4, "garble"],
@@ -109,7 +113,7 @@ export function makePlan(seed: number): Plan {
     setting,
     placeCount,
     // Idle polls are most of the work, so short intervals are drawn less often than long ones.
-    pollMs: Math.round(1_000 + 59_000 * Math.sqrt(draw.next())),
+    pollMs: Math.round(1_000 + 59_000 * Math.max(draw.next(), draw.next(), draw.next())),
     concurrency: draw.whole(2, 10),
     chaosMs,
     latency: { chance: draw.pick([0, 0.02, 0.1, 0.25]), maxMs: draw.logarithmic(2, 200) },
@@ -138,19 +142,23 @@ function drawOperations(
     (a, b) => a - b,
   );
   return times.map((time, id) => {
-    // The schedules are made first, soon after the start; later upserts edit them.
-    const isFirst = id < scheduleCount;
-    const afterMs = isFirst ? 500 + id * 300 : time;
-    const kind = isFirst ? "upsert" : draw.weighted(OPERATIONS);
+    // Calendars and then schedules are made first, soon after the start; later upserts edit them.
+    const firstName = CALENDARS[id];
+    const number = id - CALENDARS.length;
+    const isFirst = number >= 0 && number < scheduleCount;
+    const afterMs = firstName || isFirst ? 500 + id * 300 : time;
+    const later = isFirst ? "upsert" : draw.weighted(OPERATIONS);
+    const calendar = drawCalendar(draw, setting, afterMs);
     return {
       id,
       afterMs,
-      kind,
+      kind: firstName ? "putCalendar" : later,
       place: draw.whole(0, placeCount - 1),
       luck: draw.whole(0, 2 ** 31),
       job: draw.weighted(ASKED),
-      schedule: `schedule-${isFirst ? id : draw.whole(0, scheduleCount - 1)}`,
+      schedule: `schedule-${isFirst ? number : draw.whole(0, scheduleCount - 1)}`,
       options: drawSchedule(draw, setting, afterMs),
+      calendar: firstName ? { ...calendar, name: firstName } : calendar,
     };
   });
 }

@@ -28,6 +28,8 @@ export type ScheduleFacts = {
   deletedAt: number | null;
   isEnded: boolean;
   revision: number;
+  /** When its definition became what it is, by no clock of any machine. */
+  editedMs: number;
   /** Ticks up to the first are none of this definition; those up to the second may be or not. */
   floor: { readonly from: number; readonly to: number };
   /** The runs that its row says are live. */
@@ -190,7 +192,8 @@ export class ScheduleHistory {
     const before = this.schedules.get(id);
     if (!before) {
       const floor = { from: now.cursorAt, to: now.cursorAt };
-      this.schedules.set(id, { ...now, floor, active: new Set(), unended: new Set() });
+      const editedMs = transaction.worldMs;
+      this.schedules.set(id, { ...now, editedMs, floor, active: new Set(), unended: new Set() });
       return;
     }
     const entries = transaction.notes
@@ -204,8 +207,10 @@ export class ScheduleHistory {
     if (!before.isEnded && now.isEnded) this.#chronicle.saw("schedule-ended");
     if (before.deletedAt !== null && now.deletedAt === null)
       this.#chronicle.saw("schedule-recreated");
-    if (before.version !== now.version)
+    if (before.version !== now.version) {
       before.floor = { from: this.#readAt(id, transaction), to: transaction.now };
+      before.editedMs = transaction.worldMs;
+    }
     Object.assign(before, now);
   }
 
@@ -229,6 +234,7 @@ export class ScheduleHistory {
     const range = { anchorAt: before.anchorAt, after: before.cursorAt, until: cursorAt };
     // A deleted schedule has none, whatever its cursor says when it is made again.
     const expected = before.deletedAt === null ? oracleTicks(when, range) : [];
+    if (when.calendars.length > 0) this.#judgeCalendars(before, range, expected);
     const covered = new Set<number>();
     for (const { at, lastAt, count } of entries) {
       const inside = expected.filter((tick) => tick >= at && tick <= lastAt);
@@ -252,6 +258,16 @@ export class ScheduleHistory {
           `${name}: ${text(tick)} was recorded, but lies before the definition of ${text(floor.from)}.`,
         );
     }
+  }
+
+  /** Whether a calendar had anything to leave out. */
+  #judgeCalendars(
+    { definition: { when } }: ScheduleFacts,
+    range: Parameters<typeof oracleTicks>[1],
+    expected: readonly number[],
+  ): void {
+    const all = oracleTicks({ ...when, calendars: [] }, range);
+    if (all.length > expected.length) this.#chronicle.saw("calendar-excluded");
   }
 
   #readAt(id: number, { process, params, now }: Transaction): number {
@@ -339,7 +355,7 @@ function tickOf(note: Note): TickFacts {
   };
 }
 
-function factsOf(note: Note): Omit<ScheduleFacts, "floor" | "active" | "unended"> {
+function factsOf(note: Note): Omit<ScheduleFacts, "editedMs" | "floor" | "active" | "unended"> {
   const [, id, name, version, definition, anchorAt, cursorAt, nextAt, paused, broken, deleted] =
     note;
   const orNull = (value: string | number | null | undefined) =>

@@ -2,6 +2,7 @@
 // zone whose clocks change while the simulation lasts.
 
 import type { ScheduleOptions } from "../../core/schedule.js";
+import { CALENDARS } from "./calendar-plan.js";
 import type { Draw } from "./draw.js";
 import type { Behaviour } from "./jobs.js";
 
@@ -82,7 +83,7 @@ export function drawSchedule(draw: Draw, setting: Setting, afterMs: number): Sch
     missed: draw.weighted<NonNullable<ScheduleOptions["missed"]>>([
       [3, "latest"],
       [2, "skip"],
-      [2, { run: "all", limit: draw.whole(1, 6) }],
+      [2, { run: "all", limit: draw.pick([1, 1, 2, 5]) }],
       [1, { run: "latest", within: "3m" }],
       [1, { run: "all", within: "4m" }],
     ]),
@@ -90,6 +91,7 @@ export function drawSchedule(draw: Draw, setting: Setting, afterMs: number): Sch
     ...(draw.isTrue(0.3) ? { afterFailure: draw.pick(["2m", "3m..8m", "30s..90s"]) } : {}),
     ...(draw.isTrue(0.2) ? { priority: draw.whole(-3, 3) } : {}),
     ...(draw.isTrue(0.15) ? { queue: draw.pick(["side", "default"]) } : {}),
+    ...(draw.isTrue(0.3) ? { calendars: [draw.pick(CALENDARS)] } : {}),
   };
 }
 

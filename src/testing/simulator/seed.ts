@@ -41,6 +41,9 @@ export async function runSeed(seed: number, options: SeedOptions = {}): Promise<
   const refused: unknown[] = [];
   const onRefused = (reason: unknown) => void refused.push(reason);
   process.on("unhandledRejection", onRefused);
+  // Handlers and the network throw thousands of errors, whose stacks nobody reads.
+  const { stackTraceLimit } = Error;
+  if (!options.isTold) Error.stackTraceLimit = 0;
   try {
     const result = await simulation.run();
     const { chronicle } = result;
@@ -59,6 +62,7 @@ export async function runSeed(seed: number, options: SeedOptions = {}): Promise<
       calls: result.callCount,
     };
   } finally {
+    Error.stackTraceLimit = stackTraceLimit;
     process.off("unhandledRejection", onRefused);
   }
 }

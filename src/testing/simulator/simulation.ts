@@ -4,6 +4,7 @@
 
 import type { RunContext } from "../../engine/context.js";
 import { SeededChance, VirtualClock } from "../virtual-clock.js";
+import { CalendarHistory } from "./calendar-history.js";
 import { Chronicle } from "./chronicle.js";
 import { Clients } from "./clients.js";
 import { type Connection, SimulatedDatabase } from "./database.js";
@@ -54,12 +55,13 @@ const TABLES_EVERY = 1_500;
 
 export class Simulation {
   readonly #plan: Plan;
-  readonly #base = new VirtualClock();
+  readonly #base = new VirtualClock({ isSwift: true });
   readonly #shiftMs: number;
   readonly #chronicle: Chronicle;
   readonly #effects: Effects;
   readonly #runs: RunHistory;
   readonly #schedules: ScheduleHistory;
+  readonly #calendars: CalendarHistory;
   readonly #clients: Clients;
   readonly #database = SimulatedDatabase.take();
   readonly #tamper: Tamper | undefined;
@@ -92,6 +94,7 @@ export class Simulation {
     this.#effects = new Effects(this.#chronicle);
     this.#runs = new RunHistory(this.#chronicle, this.#effects);
     this.#schedules = new ScheduleHistory(this.#chronicle);
+    this.#calendars = new CalendarHistory(this.#chronicle, this.#schedules);
     this.#clients = new Clients(this.#chronicle, this.#runs);
     this.#places = Array.from({ length: plan.placeCount }, () => null);
   }
@@ -255,6 +258,7 @@ export class Simulation {
     const touched = this.#runs.commit(transaction);
     this.#runs.judgeLosses();
     this.#schedules.commit(transaction, touched);
+    this.#calendars.commit(transaction);
     if (this.#commitCount % TABLES_EVERY === 0) this.#judgeTables();
   }
 
@@ -372,7 +376,9 @@ export class Simulation {
       clients: this.#clients,
       runs: this.#runs,
       schedules: this.#schedules,
+      calendars: this.#calendars,
       nowMs: () => this.#databaseNow(),
+      worldMs: () => this.#nowMs(),
       pass: (ms) => new Promise((resolve) => this.#base.timer(ms, resolve)),
       garble: (process, schedule) => this.#garble(process, schedule),
       crash: (process, why) => this.#crash(process, why),

@@ -37,6 +37,8 @@ export const SOMETIMES = {
   "if-due-locked": "a trigger with ifDue met a live run",
   "trigger-locked": "a trigger met a live run of a schedule that skips",
   "delivery-repeated": "a delivery that came again answered with its first run",
+  "calendar-changed": "a calendar was changed, and schedules that use it with it",
+  "calendar-excluded": "a calendar left a tick out",
   "backfill-ran": "a backfill made a run",
   "key-deduplicated": "a key answered with the run that has it",
   "key-conflict": "a key was refused, as its run has another input",
