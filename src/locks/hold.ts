@@ -47,9 +47,15 @@ export class Hold {
 
   /** Nothing begins under a grant whose answer took as long as its lease; false: it is gone. */
   async begin(): Promise<boolean> {
-    if (this.#isTrusted()) this.#again(renewEveryMs(this.#params.leaseMs));
+    if (this.isTrusted) this.#again(renewEveryMs(this.#params.leaseMs));
     else await this.#renew();
     return !this.#isLost;
+  }
+
+  /** Whether the lease certainly still stands, without asking. */
+  get isTrusted(): boolean {
+    const { sentAt, leaseMs } = this.#trust;
+    return !this.#isLost && isTrusted(sentAt, this.#moment(), leaseMs);
   }
 
   /** The function has ended, or nobody waits for it any more. */
@@ -69,7 +75,7 @@ export class Hold {
     const isHeld = await this.#extended();
     if (this.#isOver) return;
     if (isHeld) this.#trust = { sentAt, leaseMs };
-    if (isHeld === false || !this.#isTrusted()) return this.#lose();
+    if (isHeld === false || !this.isTrusted) return this.#lose();
     this.#again(isHeld ? renewEveryMs(leaseMs) : Math.min(RETRY_MS, renewEveryMs(leaseMs)));
   }
 
@@ -99,11 +105,6 @@ export class Hold {
     // Past the end of trust nothing may go on unasked.
     const leftMs = leaseMs - leaseMs / 4 - elapsedMs(sentAt, this.#moment());
     this.#timer = clock.timer(Math.max(1, Math.min(delayMs, leftMs)), () => void this.#renew());
-  }
-
-  #isTrusted(): boolean {
-    const { sentAt, leaseMs } = this.#trust;
-    return isTrusted(sentAt, this.#moment(), leaseMs);
   }
 
   #moment(): Moment {

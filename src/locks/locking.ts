@@ -115,9 +115,10 @@ export class Locking {
     const ended = (await hold.begin())
       ? await outcomeOf(() => fn({ name, fence, signal: hold.signal }))
       : { error: undefined };
+    const wasTrusted = hold.isTrusted;
     hold.end();
     this.#holds.delete(hold);
-    const isReleased = await this.#released({ provider, grant, isLost: hold.isLost });
+    const isReleased = await this.#released({ provider, grant, isLost: hold.isLost, wasTrusted });
     this.#wake(name);
     void this.tidyIfDue().catch(() => undefined);
     if (hold.isLost || !isReleased) {
@@ -179,10 +180,13 @@ export class Locking {
     provider,
     grant,
     isLost,
+    wasTrusted,
   }: {
     readonly provider: LockProvider;
     readonly grant: LockGrant;
     readonly isLost: boolean;
+    /** When the function ended. */
+    readonly wasTrusted: boolean;
   }): Promise<boolean> {
     const { emit } = this.#params;
     try {
@@ -196,7 +200,7 @@ export class Locking {
     } catch (error) {
       const failure = describeFailure(error);
       emit("lock.unreleased", { lock: grant.name, fence: grant.fence, error: failure });
-      return true;
+      return wasTrusted;
     }
   }
 

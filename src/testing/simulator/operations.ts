@@ -5,6 +5,7 @@ import { DeliveryConflictError, HoldfastError, KeyConflictError } from "../../co
 import type { Chronicle } from "./chronicle.js";
 import type { Clients } from "./clients.js";
 import { short } from "./effects.js";
+import { type LockWorld, useLock } from "./lock-operation.js";
 import type { Operation } from "./plan.js";
 import type { SimulatedProcess } from "./process.js";
 import type { RunFacts, RunHistory } from "./run-history.js";
@@ -15,6 +16,7 @@ export type OperationWorld = {
   readonly clients: Clients;
   readonly runs: RunHistory;
   readonly schedules: ScheduleHistory;
+  readonly lockWorld: LockWorld;
   nowMs(): number;
   pass(ms: number): Promise<void>;
   garble(process: SimulatedProcess, schedule: string): void;
@@ -47,6 +49,7 @@ export async function perform(
 function inWords({ kind, job, schedule }: Operation): string {
   const isOfJob = kind.startsWith("enqueue");
   const isOfRun = ["cancel", "retry", "remove"].includes(kind);
+  if (kind === "lock") return kind;
   return isOfJob ? `${kind} ${job}` : isOfRun ? `${kind} a run` : `${kind} ${schedule}`;
 }
 
@@ -90,6 +93,8 @@ function ask(
     case "garble":
       world.garble(process, schedule);
       return Promise.resolve("done");
+    case "lock":
+      return useLock(luck, process, world.lockWorld);
     case "look":
       return look(operation, process, world);
     case "stop":
