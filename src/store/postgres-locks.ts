@@ -33,16 +33,10 @@ export class PostgresLocks implements LockStore {
   }
 
   async acquireLock({ name, token, holder, leaseMs, waiting }: LockRequest): Promise<LockAnswer> {
-    const params = {
-      name,
-      token,
-      holder,
-      leaseMs,
-      isWaiting: waiting !== null,
-      priority: waiting?.priority ?? 0,
-    };
+    const params = { name, token, holder, leaseMs, priority: waiting?.priority };
+    const text = waiting ? sql.ACQUIRE_LOCK_OR_WAIT : sql.ACQUIRE_LOCK;
     for (let looks = 1; ; looks += 1) {
-      const [row = {}] = await this.#asker.repeat("acquireLock", sql.ACQUIRE_LOCK, params);
+      const [row = {}] = await this.#asker.repeat("acquireLock", text, params);
       if (row.fence !== null) return grantOf(row, leaseMs);
       const isAnswer = row.holder !== null || row.is_behind === true || looks === LOOKS_MAX;
       if (isAnswer) return refusalOf(row);

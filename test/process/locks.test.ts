@@ -86,8 +86,9 @@ async function play({ orders, observer, canBlock, clear }: Place): Promise<void>
       await until(`${target} of ${total} acquisitions`, () => done() >= target, {
         withinMs: TIMEOUT_MS,
       });
-      const living = lockers.filter(({ hasExited }) => !hasExited);
-      const victim = living[round % living.length] as Locker;
+      const victim = await until("somebody holds a lock for a while", () =>
+        lockers.find(({ lines, hasExited }) => !hasExited && lines.at(-1)?.[0] === "long"),
+      );
       if (round % 2 === 0) {
         victim.signal("SIGKILL");
         await victim.exit;

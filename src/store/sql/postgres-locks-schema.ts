@@ -80,8 +80,6 @@ ${bodyOf(ACQUIRED_FENCE, {
   holder: "$2",
   token: "pg_catalog.gen_random_uuid()",
   leaseMs: "(greatest($3, 1) * 1000)::bigint",
-  isWaiting: "false",
-  priority: "0",
 })}
 $function$;
 

@@ -12,7 +12,7 @@ const IS_LIVE = `w.seen_at > now.at - ${WAITER_VOID_MS}`;
 
 // `known` is what the snapshot shows, for the answer; `free` is the row as it is now, locked, so that
 // the fence is drawn after the lock is ours: fences of one name grow in the order of their grants.
-const ACQUIRING = /* sql */ `${NOW},
+const acquiring = (goesBefore: string) => /* sql */ `${NOW},
 known as materialized (
   select l.fence, l.token, l.holder, l.until, l.state = 0 and l.until > now.at as is_held
   from {lock} l cross join now where l.name = :name::text
@@ -20,10 +20,7 @@ known as materialized (
 queue as materialized (
   select exists (
     select from {lock_waiter} w cross join now
-    where w.name = :name::text and w.token <> :token::uuid and ${IS_LIVE}
-      and (not :isWaiting::boolean or w.priority > :priority::smallint
-        or (w.priority = :priority::smallint and w.no < coalesce(
-          (select m.no from {lock_waiter} m where m.token = :token::uuid), 9223372036854775807)))
+    where w.name = :name::text and w.token <> :token::uuid and ${IS_LIVE} ${goesBefore}
   ) as is_behind
 ),
 free as materialized (
@@ -51,18 +48,9 @@ expired as (
   insert into {lock_history} (fence, name, holder, state, acquired_at, until, ended_at)
   select f.fence, :name::text, f.holder, 2, f.acquired_at, f.until, f.until
   from free f where f.state = 0 and exists (select from regranted)
-),
-served as (
-  delete from {lock_waiter} where :isWaiting::boolean and token = :token::uuid and exists (select from granted)
-),
-queued as (
-  insert into {lock_waiter} (token, name, holder, priority, seen_at)
-  select :token::uuid, :name::text, :holder::text, :priority::smallint, now.at from now
-  where :isWaiting::boolean and not exists (select from granted) and not exists (select from own)
-  on conflict (token) do update set seen_at = excluded.seen_at
 )`;
 
-export const ACQUIRE_LOCK = /* sql */ `${ACQUIRING}
+const ANSWER = /* sql */ `
 select (select fence from granted union all select fence from own limit 1) as fence,
   (select until - now.at from own) as own_ms,
   (select f.holder from free f where f.state = 0) as taken_from,
@@ -71,9 +59,25 @@ select (select fence from granted union all select fence from own limit 1) as fe
   (select is_behind from queue) as is_behind
 from now`;
 
+/** Any live waiter goes before a call that does not wait. */
+export const ACQUIRE_LOCK = `${acquiring("")} ${ANSWER}`;
+
+// Of two statements, since the server prepares every part of a plan for every execution.
+export const ACQUIRE_LOCK_OR_WAIT = /* sql */ `${acquiring(`
+      and (w.priority > :priority::smallint or (w.priority = :priority::smallint and w.no < coalesce(
+        (select m.no from {lock_waiter} m where m.token = :token::uuid), 9223372036854775807)))`)},
+served as (
+  delete from {lock_waiter} where token = :token::uuid and exists (select from granted)
+),
+queued as (
+  insert into {lock_waiter} (token, name, holder, priority, seen_at)
+  select :token::uuid, :name::text, :holder::text, :priority::smallint, now.at from now
+  where not exists (select from granted) and not exists (select from own)
+  on conflict (token) do update set seen_at = excluded.seen_at
+) ${ANSWER}`;
+
 /** For the function of that name. */
-export const ACQUIRED_FENCE = /* sql */ `${ACQUIRING}
-select fence from granted`;
+export const ACQUIRED_FENCE = `${acquiring("")} select fence from granted`;
 
 // What is no longer the current grant may have been released before, its answer lost: history knows.
 export const RELEASE_LOCK = /* sql */ `${NOW},
