@@ -9,6 +9,7 @@
  * @property {string} packageName whose version is reported
  * @property {string} settings what a reader has to know to judge the figure
  * @property {Scheduling} [schedules] for the scenarios with schedules
+ * @property {{ file: string }} [locks] for the scenarios with locks
  */
 
 /**
@@ -27,6 +28,7 @@ export const contestants = [
     file: "contestants/holdfast.mjs",
     packageName: "holdfast",
     settings: "defaults",
+    locks: { file: "contestants/locks-holdfast.mjs" },
     schedules: {
       file: "contestants/schedules-holdfast.mjs",
       tickEveryMs: 1000,
@@ -79,6 +81,7 @@ export const contestants = [
     file: "contestants/raw.mjs",
     packageName: "pg",
     settings: "hand-written SQL: the limit, not a product",
+    locks: { file: "contestants/locks-raw.mjs" },
     schedules: {
       file: "contestants/schedules-raw.mjs",
       tickEveryMs: 1000,
@@ -92,6 +95,7 @@ export const contestants = [
     file: "contestants/holdfast.mjs",
     packageName: "holdfast",
     settings: "defaults but for `synchronous`",
+    locks: { file: "contestants/locks-holdfast.mjs" },
     schedules: {
       file: "contestants/schedules-holdfast.mjs",
       tickEveryMs: 1000,
@@ -112,6 +116,7 @@ export const contestants = [
     file: "contestants/raw-sqlite.mjs",
     packageName: "@photostructure/sqlite",
     settings: "hand-written SQL: the limit, not a product",
+    locks: { file: "contestants/locks-raw-sqlite.mjs" },
   },
   {
     name: "holdfast-cron",

@@ -132,6 +132,9 @@ const GOALS = [
     value: (summary) =>
       medianOf(summary, "drain-2", HOLDFAST) / medianOf(summary, "drain", HOLDFAST),
   },
+  times("locks", "raw", 0.7),
+  times("locks-16", "raw", 0.7),
+  times("sqlite-locks", "raw-sqlite", 0.7, "holdfast-sqlite"),
   times("enqueue-1", "graphile-worker", 4),
   times("enqueue-16", "graphile-worker", 10),
   times("bulk", "graphile-worker", 2),

@@ -33,6 +33,19 @@ export {
   WaitTimeoutError,
 } from "./core/errors.js";
 export type { StoredError } from "./core/failure.js";
+export type {
+  LockAnswer,
+  LockFilter,
+  LockGrant,
+  LockHistoryFilter,
+  LockHistoryRecord,
+  LockRecord,
+  LockRequest,
+  LockRevocation,
+  LockState,
+  LockStats,
+  LockTidied,
+} from "./core/lock.js";
 export type { Overlap } from "./core/overlap.js";
 export type { RetryOptions } from "./core/retry.js";
 export type { Mode, OnLost, RunId, RunStatus } from "./core/run.js";
@@ -73,5 +86,18 @@ export type {
 } from "./engine/schedule-view.js";
 export type { Schedules } from "./engine/schedules.js";
 export type { StopReport } from "./engine/worker.js";
+export { type AdvisoryResult, type AdvisoryTransaction, advisoryLock } from "./locks/advisory.js";
+export type { LockOptions } from "./locks/lock-options.js";
+export type { HeldLock, LockResult } from "./locks/locking.js";
+export type {
+  Lock,
+  LockGrantView,
+  LockHistoryOptions,
+  LockListOptions,
+  LockReleased,
+  Locks,
+} from "./locks/locks.js";
+export type { LockCapabilities, LockProvider } from "./locks/provider.js";
+export { type RedisClient, type RedisLockOptions, redisLocks } from "./locks/redis.js";
 export type { Database } from "./store/open.js";
 export type { Logger } from "./telemetry/log.js";

@@ -8,6 +8,7 @@ import type { Call } from "./command.js";
 import { calendarsCommand } from "./commands/calendars.js";
 import { devCommand } from "./commands/dev.js";
 import { enqueueCommand } from "./commands/enqueue.js";
+import { locksCommand } from "./commands/locks.js";
 import { migrateCommand } from "./commands/migrate.js";
 import { nextCommand } from "./commands/next.js";
 import { runsCommand } from "./commands/runs.js";
@@ -27,6 +28,7 @@ const COMMANDS = [
   calendarsCommand,
   runsCommand,
   enqueueCommand,
+  locksCommand,
   simulateCommand,
 ];
 

@@ -91,17 +91,30 @@ export class InputNotJsonError extends HoldfastError {
   }
 }
 
-/** The run was taken from this worker: its lease expired and another worker claimed it. */
+/** The run or the lock was taken from its holder: its lease expired, or an operator ended it. */
 export class LeaseLostError extends HoldfastError {
   static {
     named(LeaseLostError, "LeaseLostError");
   }
   readonly code = "LEASE_LOST";
+  /** Null where a lock was lost. */
+  readonly runId: string | null;
+  /** The name of the lock that was lost; null where it was a run. */
+  readonly lock: string | null;
   constructor(
-    readonly runId: string,
+    held: string | { readonly lock: string },
     readonly fence: number,
+    options?: ErrorOptions,
   ) {
-    super(`Run ${runId} is no longer held under fence ${fence}; its result was not stored.`);
+    super(
+      typeof held === "string"
+        ? `Run ${held} is no longer held under fence ${fence}; its result was not stored.`
+        : `Lock ${quoteShort(held.lock)} is no longer held under fence ${fence}: others may have ` +
+            "been at work meanwhile.",
+      options,
+    );
+    this.runId = typeof held === "string" ? held : null;
+    this.lock = typeof held === "string" ? null : held.lock;
   }
 }
 
@@ -492,7 +505,7 @@ export const ERROR_CODES = [
   { code: "INPUT_INVALID", description: "An input does not fit the schema of its job." },
   { code: "INPUT_TOO_LARGE", description: "An input has more than 256 KiB of JSON." },
   { code: "INPUT_NOT_JSON", description: "An input holds something that JSON cannot carry." },
-  { code: "LEASE_LOST", description: "The run was taken from this worker; nothing was stored." },
+  { code: "LEASE_LOST", description: "The run or the lock was taken from its holder." },
   { code: "JOB_UNKNOWN", description: "No job of that name is registered or announced." },
   { code: "JOB_DUPLICATE", description: "A job of that name is already registered." },
   { code: "KEY_CONFLICT", description: "The key belongs to a run with another input." },

@@ -3,8 +3,11 @@
 
 import { type Duration, durationMs } from "../core/duration.js";
 import { ConfigurationError, type Problem } from "../core/errors.js";
+import { LEASE_MIN_MS } from "../core/lease.js";
+import { LOCK_LEASE_DEFAULT } from "../core/lock.js";
 import { requireName } from "../core/names.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
+import type { LockProvider } from "../locks/provider.js";
 import type { Database } from "../store/open.js";
 import { LOG_LEVELS, type Logger, type LogLevel } from "../telemetry/log.js";
 
@@ -30,6 +33,12 @@ export type HoldfastOptions = {
   readonly migrate?: "auto" | "check" | "off";
   /** SQLite only: NORMAL is faster and may lose the last commits when the machine loses power. @default "FULL" */
   readonly synchronous?: "FULL" | "NORMAL";
+  /** What keeps the locks of `holdfast.lock`. @default lease rows in the database */
+  readonly locks?: LockProvider;
+  /** The lease of locks that name none. @default HOLDFAST_LOCK_LEASE, else "6m" */
+  readonly lockLease?: Duration;
+  /** False: `holdfast.lock` keeps nobody out. Not safe with several instances. @default HOLDFAST_LOCKING_ENABLED, else true */
+  readonly locking?: boolean;
   /** Any pino-like logger. @default JSON lines on stderr, from HOLDFAST_LOG_LEVEL (warn) up */
   readonly logger?: Logger;
 };
@@ -63,6 +72,8 @@ export type Config = {
   readonly logLevel: LogLevel;
   readonly isWorkerEnabled: boolean;
   readonly isSchedulerEnabled: boolean;
+  readonly isLockingEnabled: boolean;
+  readonly lockLeaseMs: number;
 };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -78,6 +89,9 @@ const OPTIONS = [
   "ledgerRetention",
   "migrate",
   "synchronous",
+  "locks",
+  "lockLease",
+  "locking",
   "logger",
 ];
 const CONCURRENCY_MAX = 10_000;
@@ -133,7 +147,23 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
     ),
     isWorkerEnabled: flag("HOLDFAST_WORKER_ENABLED"),
     isSchedulerEnabled: flag("HOLDFAST_SCHEDULER_ENABLED"),
+    isLockingEnabled: read(
+      () => lockingOf(options.locking) ?? flag("HOLDFAST_LOCKING_ENABLED"),
+      true,
+    ),
+    lockLeaseMs: read(
+      () =>
+        options.lockLease === undefined
+          ? durationMs(
+              fromEnv("HOLDFAST_LOCK_LEASE") ?? LOCK_LEASE_DEFAULT,
+              "HOLDFAST_LOCK_LEASE",
+              { min: LEASE_MIN_MS },
+            )
+          : durationMs(options.lockLease, "lockLease", { min: LEASE_MIN_MS }),
+      0,
+    ),
   };
+  if (options.locks !== undefined) problems.push(...providerProblems(options.locks));
   if (problems.length > 0) throw new ConfigurationError(problems);
   return config;
 }
@@ -194,6 +224,17 @@ function retentionMs(option: Duration | undefined, days: string | undefined): nu
     );
   }
   return Number(days) * 86_400_000;
+}
+
+function lockingOf(option: unknown): boolean | undefined {
+  if (option === undefined || typeof option === "boolean") return option;
+  throw problem("locking", "must be true or false");
+}
+
+function providerProblems(provider: unknown): Problem[] {
+  const { acquire, release, capabilities } = (provider ?? {}) as Partial<LockProvider>;
+  if (typeof acquire === "function" && typeof release === "function" && capabilities) return [];
+  return [{ field: "locks", message: "must be a lock provider, for example redisLocks(client)" }];
 }
 
 function problem(field: string, message: string): ConfigurationError {

@@ -14,6 +14,10 @@ import type { Ports } from "../core/ports.js";
 import { redactUrl } from "../core/redact.js";
 import type { ScheduleOptions } from "../core/schedule.js";
 import { type StandardSchema, validateInput } from "../core/schema.js";
+import { leaseRows } from "../locks/lease-rows.js";
+import type { LockOptions } from "../locks/lock-options.js";
+import { type HeldLock, Locking, type LockResult } from "../locks/locking.js";
+import { Locks } from "../locks/locks.js";
 import { storeFor } from "../store/open.js";
 import type { Store } from "../store/store.js";
 import { type Emit, type Logger, lineLogger, logEvents, logs } from "../telemetry/log.js";
@@ -69,6 +73,8 @@ export class Holdfast {
   readonly runs: Runs;
   readonly schedules: Schedules;
   readonly calendars: Calendars;
+  readonly locks: Locks;
+  readonly #locking: Locking;
   readonly #config: Config;
   readonly #ports: Ports;
   readonly #store: Store;
@@ -158,6 +164,32 @@ export class Holdfast {
       store: () => this.#opened("calendars"),
       applyTo: (schedule) => this.schedules.applyCalendars(schedule),
     });
+    const provider = async (verb: string) => options.locks ?? leaseRows(await this.#opened(verb));
+    this.#locking = new Locking({
+      provider,
+      ports: this.#ports,
+      holder: this.instanceId,
+      leaseMs: this.#config.lockLeaseMs,
+      isEnabled: this.#config.isLockingEnabled,
+      keepMs: this.#config.keepMs,
+      emit: this.#emit,
+    });
+    this.locks = new Locks({
+      provider,
+      onReleased: (facts) => this.#emit("lock.revoked", facts),
+    });
+  }
+
+  /**
+   * Runs the function while no other holds the lock of that name, in any process. The lease is renewed
+   * meanwhile; if it is lost, the signal aborts, and the call rejects once the function has ended.
+   */
+  lock<Value>(
+    name: string,
+    options: LockOptions,
+    fn: (lock: HeldLock) => Value | Promise<Value>,
+  ): Promise<LockResult<Value>> {
+    return this.#locking.lock(name, options, fn);
   }
 
   /** Declares a job; its handler runs in every instance that starts a worker. */
@@ -249,6 +281,7 @@ export class Holdfast {
     const store = await this.#opened("start");
     const { isScheduler } = settings;
     this.#isScheduler = isScheduler;
+    this.#locking.warnIfDisabled();
     const holder = await this.#announce(store);
     if (isScheduler) await this.#reconcileOnce();
     const { concurrency, queues } = settings;
@@ -309,6 +342,7 @@ export class Holdfast {
       lookEachMinute: this.#declarations.isWatchful
         ? () => this.#declarations.reportVanished(store)
         : null,
+      tidyLocks: () => this.#locking.tidyIfDue(),
       lookEachHour: () => this.#declarations.recompute(store),
     });
     return { worker, loop };
@@ -370,6 +404,7 @@ export class Holdfast {
   }
 
   async #end(graceMs: number): Promise<StopReport> {
+    const locksEnded = this.#locking.stop({ graceMs });
     const started = await this.#starting?.catch(() => null);
     let report: StopReport = { finished: 0, handedBack: 0, abandoned: 0 };
     const passes = this.#endPasses(graceMs);
@@ -382,6 +417,7 @@ export class Holdfast {
     }
     await passes;
     if (!started) await this.#retireAnnounced();
+    await locksEnded;
     this.#waiter.close();
     await this.#opening?.catch(() => undefined);
     await this.#store.close();

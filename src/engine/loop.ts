@@ -38,6 +38,8 @@ export type LoopParams = {
   /** What schedules need beside their ticks, where the scheduler is on; null: nothing. */
   readonly lookEachMinute: (() => Promise<void>) | null;
   readonly lookEachHour: () => Promise<void>;
+  /** Ends locks whose lease ran out and removes old history, if a minute has passed. */
+  readonly tidyLocks: () => Promise<void>;
 };
 
 export class Loop {
@@ -62,6 +64,7 @@ export class Loop {
     const { store, worker } = this.#params;
     this.#stopListening = store.onWake(() => worker.wake());
     this.#set("tidy", TIDY_FIRST_MS, () => this.#tidy());
+    this.#set("locks", LOOK_EVERY_MS, () => this.#tidyLocks());
     const { tick, lookEachMinute } = this.#params;
     if (tick && lookEachMinute) this.#set("look", LOOK_EVERY_MS, () => this.#look(lookEachMinute));
     void this.#poll();
@@ -70,7 +73,7 @@ export class Loop {
   /** No more polls; heartbeats go on, as runs may still be ending. */
   stopPolling(): void {
     this.#stopListening?.();
-    for (const name of ["poll", "tidy", "look"]) this.#timers.get(name)?.cancel();
+    for (const name of ["poll", "tidy", "look", "locks"]) this.#timers.get(name)?.cancel();
     this.#isStopped = true;
   }
 
@@ -224,6 +227,17 @@ export class Loop {
       });
     }
     this.#set("tidy", TIDY_EVERY_MS, () => this.#tidy());
+  }
+
+  async #tidyLocks(): Promise<void> {
+    const { tidyLocks, emit } = this.#params;
+    try {
+      await tidyLocks();
+    } catch (error) {
+      const retryInMs = LOOK_EVERY_MS;
+      emit("store.failed", { what: "locks", error: describeFailure(error), retryInMs });
+    }
+    this.#set("locks", LOOK_EVERY_MS, () => this.#tidyLocks());
   }
 
   async #look(lookEachMinute: () => Promise<void>): Promise<void> {

@@ -11,6 +11,7 @@ import { PostgresAsker } from "./postgres-asker.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
 import { dropDays, dropTickDays, makeDays } from "./postgres-days.js";
 import { PostgresEnqueue } from "./postgres-enqueue.js";
+import { PostgresLocks } from "./postgres-locks.js";
 import { createSchema, schemaVersion } from "./postgres-migrate.js";
 import { PostgresSchedules } from "./postgres-schedules.js";
 import { PostgresTransactions } from "./postgres-transactions.js";
@@ -50,6 +51,7 @@ export class PostgresStore implements store.Store {
   readonly #transactions: PostgresTransactions;
   readonly #enqueue: PostgresEnqueue;
   readonly #schedules: PostgresSchedules;
+  readonly #locks: PostgresLocks;
   readonly #bound: ClaimBound;
   readonly #listeners = new Set<store.WakeListener>();
 
@@ -71,6 +73,7 @@ export class PostgresStore implements store.Store {
     this.#transactions = transactions;
     this.#enqueue = enqueue;
     this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue });
+    this.#locks = new PostgresLocks({ asker, clock });
   }
 
   get #channel(): string {
@@ -396,6 +399,17 @@ export class PostgresStore implements store.Store {
   removeCalendar: store.Store["removeCalendar"] = (params) =>
     this.#schedules.removeCalendar(params);
   calendars: store.Store["calendars"] = () => this.#schedules.calendars();
+
+  // So is what locks need.
+  acquireLock: store.Store["acquireLock"] = (params) => this.#locks.acquireLock(params);
+  leaveLockQueue: store.Store["leaveLockQueue"] = (params) => this.#locks.leaveLockQueue(params);
+  extendLock: store.Store["extendLock"] = (params) => this.#locks.extendLock(params);
+  releaseLock: store.Store["releaseLock"] = (params) => this.#locks.releaseLock(params);
+  revokeLock: store.Store["revokeLock"] = (params) => this.#locks.revokeLock(params);
+  locks: store.Store["locks"] = (params) => this.#locks.locks(params);
+  lockHistory: store.Store["lockHistory"] = (params) => this.#locks.lockHistory(params);
+  lockStats: store.Store["lockStats"] = () => this.#locks.lockStats();
+  tidyLocks: store.Store["tidyLocks"] = (params) => this.#locks.tidyLocks(params);
 
   onWake(listener: store.WakeListener): () => void {
     this.#listeners.add(listener);

@@ -17,6 +17,7 @@ import { type Row, SqliteFile, type SqliteSource } from "./sqlite.js";
 import { SqliteEndings } from "./sqlite-endings.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
 import { SqliteLeases } from "./sqlite-leases.js";
+import { SqliteLocks } from "./sqlite-locks.js";
 import { migrateSqlite } from "./sqlite-migrate.js";
 import { SqliteSchedules } from "./sqlite-schedules.js";
 import type * as store from "./store.js";
@@ -46,6 +47,7 @@ export class SqliteStore implements store.Store {
   readonly #leases: SqliteLeases;
   readonly #endings: SqliteEndings;
   readonly #schedules: SqliteSchedules;
+  readonly #locks: SqliteLocks;
   readonly #listeners = new Set<store.WakeListener>();
 
   constructor(params: SqliteStoreParams) {
@@ -59,6 +61,11 @@ export class SqliteStore implements store.Store {
       file: this.#file,
       enqueue: this.#enqueue,
       leases: this.#leases,
+      now: () => this.#databaseNow(),
+      write: (what, work) => this.#write(what, work),
+    });
+    this.#locks = new SqliteLocks({
+      file: this.#file,
       now: () => this.#databaseNow(),
       write: (what, work) => this.#write(what, work),
     });
@@ -335,6 +342,19 @@ export class SqliteStore implements store.Store {
     this.#schedules.putCalendar(params);
   readonly removeCalendar: schedules.ScheduleStore["removeCalendar"] = (params) =>
     this.#schedules.removeCalendar(params);
+
+  // ── locks ──────────────────────────────────────────────────────────────────────────────────────
+
+  readonly acquireLock: store.Store["acquireLock"] = (params) => this.#locks.acquireLock(params);
+  readonly leaveLockQueue: store.Store["leaveLockQueue"] = (params) =>
+    this.#locks.leaveLockQueue(params);
+  readonly extendLock: store.Store["extendLock"] = (params) => this.#locks.extendLock(params);
+  readonly releaseLock: store.Store["releaseLock"] = (params) => this.#locks.releaseLock(params);
+  readonly revokeLock: store.Store["revokeLock"] = (params) => this.#locks.revokeLock(params);
+  readonly locks: store.Store["locks"] = (params) => this.#locks.locks(params);
+  readonly lockHistory: store.Store["lockHistory"] = (params) => this.#locks.lockHistory(params);
+  readonly lockStats: store.Store["lockStats"] = () => this.#locks.lockStats();
+  readonly tidyLocks: store.Store["tidyLocks"] = (params) => this.#locks.tidyLocks(params);
 
   // ── clock and transactions ─────────────────────────────────────────────────────────────────────
 

@@ -17,6 +17,8 @@ export type Logger = {
 
 type RunFields = { readonly run: RunId; readonly job: string; readonly attempt: number };
 
+type LockFields = { readonly lock: string; readonly fence: number };
+
 type TickFields = {
   readonly schedule: string;
   readonly tick: string;
@@ -55,6 +57,15 @@ export type Events = {
   "schedule.vanished": { schedule: string; isPaused: boolean };
   "store.failed": { what: string; error: StoredError; retryInMs: number };
   "store.recovered": { what: string };
+  "lock.acquired": LockFields & { holder: string };
+  "lock.refused": { lock: string; holder: string | null };
+  "lock.released": LockFields;
+  "lock.taken_over": LockFields & { holder: string };
+  "lock.expired": LockFields & { holder: string };
+  "lock.revoked": LockFields & { holder: string; note: string | null };
+  "lock.lost": LockFields;
+  "lock.unreleased": LockFields & { error: StoredError };
+  "locking.disabled": { instance: string };
   "loop.blocked": { blockedMs: number };
 };
 
@@ -86,6 +97,18 @@ const LINES: { readonly [Name in EventName]: readonly [Level, string] } = {
   "schedule.vanished": ["warn", "schedule is no longer declared in code"],
   "store.failed": ["error", "the database did not answer, trying again"],
   "store.recovered": ["info", "the database answers again"],
+  "lock.acquired": ["info", "lock acquired"],
+  "lock.refused": ["info", "lock is held by another, nothing was done"],
+  "lock.released": ["info", "lock released"],
+  "lock.taken_over": ["warn", "lock had expired and was taken over"],
+  "lock.expired": ["warn", "lock expired, its holder did not release it"],
+  "lock.revoked": ["warn", "lock taken from its holder by an operator"],
+  "lock.lost": ["warn", "lock lost, others may hold it now"],
+  "lock.unreleased": ["warn", "lock could not be released, its lease will run out"],
+  "locking.disabled": [
+    "warn",
+    "LOCKING IS OFF: holdfast.lock keeps nobody out, which is not safe with several instances",
+  ],
   "loop.blocked": ["warn", "the event loop was blocked; heartbeats were late"],
 };
 

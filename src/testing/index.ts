@@ -4,3 +4,5 @@ export type { LogLine, RestartOptions, RunFilter, TestKit, TestOptions } from ".
 export { createTestHoldfast } from "./kit.js";
 export type { Call } from "./kit-handlers.js";
 export type { TestHoldfastOptions } from "./kit-instance.js";
+export type { LockProviderCase, LockProviderCasesParams } from "./lock-cases.js";
+export { lockProviderCases } from "./lock-cases.js";

@@ -43,6 +43,11 @@ const PAGES = [
   "runs cancel",
   "runs retry",
   "enqueue",
+  "locks",
+  "locks list",
+  "locks stats",
+  "locks history",
+  "locks release",
   "simulate",
 ];
 

@@ -11,6 +11,7 @@ import { enqueueSuite } from "./enqueue-suite.js";
 import { instanceSuite } from "./instance-suite.js";
 import { keySuite } from "./key-suite.js";
 import { listSuite } from "./list-suite.js";
+import { lockSuite } from "./lock-suite.js";
 import { modelSuite } from "./model-suite.js";
 import { openSuite } from "./open-suite.js";
 import { pollSuite } from "./poll-suite.js";
@@ -57,6 +58,7 @@ const NOUNS = {
   lists: listSuite,
   prune: pruneSuite,
   texts: textSuite,
+  locks: lockSuite,
   "random histories": modelSuite,
   "several stores at once": concurrencySuite,
   "schedules made and edited": scheduleEditSuite,

@@ -6,6 +6,7 @@ import { explainSuite } from "./explain-suite.js";
 import { faultSuite } from "./fault-suite.js";
 import { hostileSuite } from "./hostile-suite.js";
 import { leaseSuite } from "./lease-suite.js";
+import { lockSuite } from "./lock-suite.js";
 import { passSuite } from "./pass-suite.js";
 import { retrySuite } from "./retry-suite.js";
 import { rhythmSuite } from "./rhythm-suite.js";
@@ -86,6 +87,11 @@ export function describeRhythm(name: string, makePlace: MakePlace): void {
 /** Why a schedule did what it did, in words. */
 export function describeExplain(name: string, makePlace: MakePlace): void {
   describe(`explain on ${name}`, () => explainSuite(testIn(makePlace)));
+}
+
+/** Named locks, which need no start. */
+export function describeLocks(name: string, makePlace: MakePlace): void {
+  describe(`locks on ${name}`, () => lockSuite(testIn(makePlace)));
 }
 
 function testIn(makePlace: MakePlace): WorldTest {

@@ -98,6 +98,27 @@ const BROKEN: readonly {
     promise: "S15",
   },
   {
+    what: "a lock is granted while another holds it",
+    verb: "acquireLock",
+    sql: `delete from holdfast_lock where fence < (select max(fence) from holdfast_lock);
+          update holdfast_lock set until = until - 60000`,
+    promise: "S3",
+  },
+  {
+    what: "a lock is taken before its lease has run out",
+    verb: "extendLock",
+    sql: `insert into holdfast_lock_history (fence, name, holder, state, acquired_at, until, ended_at)
+          select fence, name, holder, 2, acquired_at, until, until from holdfast_lock;
+          delete from holdfast_lock`,
+    promise: "S2",
+  },
+  {
+    what: "a fence of a lock is granted again",
+    verb: "releaseLock",
+    sql: "update sqlite_sequence set seq = 0 where name = 'holdfast_lock'",
+    promise: "S1",
+  },
+  {
     what: "a waiting run is never due",
     verb: "exchange",
     sql: "update holdfast_waiting set wake_at = wake_at + 864000000 where gate is null",

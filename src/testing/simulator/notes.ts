@@ -40,6 +40,10 @@ const COLUMNS = {
   "calendar~": "new.name, new.rules",
   "instance+": "new.no, new.id",
   "lane+": "new.id, new.queue, new.job",
+  "lock+": "new.fence, new.name, new.holder, new.until",
+  "lock~": "new.fence, new.name, new.holder, old.holder, new.until",
+  "lock-": "old.fence, old.name",
+  "lock_history+": "new.fence, new.state, new.until",
   "policy+": "new.id, new.lease_ms, new.timeout_ms, new.attempts, new.on_lost",
 } as const;
 

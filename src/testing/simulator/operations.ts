@@ -6,6 +6,7 @@ import type { CalendarHistory } from "./calendar-history.js";
 import type { Chronicle } from "./chronicle.js";
 import type { Clients } from "./clients.js";
 import { short } from "./effects.js";
+import { type LockWorld, useLock } from "./lock-operation.js";
 import type { Operation } from "./plan.js";
 import type { SimulatedProcess } from "./process.js";
 import type { RunFacts, RunHistory } from "./run-history.js";
@@ -17,6 +18,7 @@ export type OperationWorld = {
   readonly runs: RunHistory;
   readonly schedules: ScheduleHistory;
   readonly calendars: CalendarHistory;
+  readonly lockWorld: LockWorld;
   nowMs(): number;
   /** By no clock of any machine. */
   worldMs(): number;
@@ -52,6 +54,7 @@ function inWords({ kind, job, schedule, calendar }: Operation): string {
   if (kind === "putCalendar") return `${kind} ${calendar.name}`;
   const isOfJob = kind.startsWith("enqueue");
   const isOfRun = ["cancel", "retry", "remove"].includes(kind);
+  if (kind === "lock") return kind;
   return isOfJob ? `${kind} ${job}` : isOfRun ? `${kind} a run` : `${kind} ${schedule}`;
 }
 
@@ -97,6 +100,8 @@ function ask(
     case "garble":
       world.garble(process, schedule);
       return Promise.resolve("done");
+    case "lock":
+      return useLock(luck, process, world.lockWorld);
     case "look":
       return look(operation, process, world);
     case "stop":

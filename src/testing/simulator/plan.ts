@@ -5,6 +5,7 @@ import { CALENDARS, type CalendarPlan, drawCalendar } from "./calendar-plan.js";
 import { Draw } from "./draw.js";
 import { drawFault, drawMix, type Fault } from "./faults.js";
 import { type Behaviour, drawJobs, type JobPlan } from "./jobs.js";
+import { drawLocks } from "./lock-plan.js";
 import { drawSchedule, drawSetting, type SchedulePlan, type Setting } from "./schedule-plan.js";
 
 export type OperationKind =
@@ -25,6 +26,7 @@ export type OperationKind =
   | "resumeQueue"
   | "garble"
   | "look"
+  | "lock"
   | "stop"
   | "crash";
 
@@ -108,6 +110,10 @@ export function makePlan(seed: number): Plan {
   const chaosMs = HOUR_MS + draw.whole(0, 600_000);
   const jobs = drawJobs(draw);
   const scheduleCount = draw.whole(3, 6);
+  const operations = drawOperations(seed, { setting, placeCount, chaosMs, scheduleCount });
+  const faults = drawFaults(seed, { placeCount, chaosMs, jobs });
+  const after = { operation: operations.at(-1) as Operation, fault: faults.at(-1) as Fault };
+  const locks = drawLocks(seed, { placeCount, chaosMs, after });
   return {
     seed,
     setting,
@@ -121,8 +127,8 @@ export function makePlan(seed: number): Plan {
     jobs,
     oldPlace: draw.whole(0, placeCount - 1),
     isNamed: draw.isTrue(0.3),
-    operations: drawOperations(seed, { setting, placeCount, chaosMs, scheduleCount }),
-    faults: drawFaults(seed, { placeCount, chaosMs, jobs }),
+    operations: [...operations, ...locks.operations],
+    faults: [...faults, ...locks.faults],
   };
 }
 

@@ -12,6 +12,7 @@ import { mix } from "./draw.js";
 import { Effects } from "./effects.js";
 import { type Fault, faultInWords } from "./faults.js";
 import type { HandlerHost } from "./jobs.js";
+import { LockHistory } from "./lock-history.js";
 import type { Note } from "./notes.js";
 import { type OperationWorld, perform } from "./operations.js";
 import { jobsAt, type Plan } from "./plan.js";
@@ -62,6 +63,7 @@ export class Simulation {
   readonly #runs: RunHistory;
   readonly #schedules: ScheduleHistory;
   readonly #calendars: CalendarHistory;
+  readonly #locks: LockHistory;
   readonly #clients: Clients;
   readonly #database = SimulatedDatabase.take();
   readonly #tamper: Tamper | undefined;
@@ -95,6 +97,7 @@ export class Simulation {
     this.#runs = new RunHistory(this.#chronicle, this.#effects);
     this.#schedules = new ScheduleHistory(this.#chronicle);
     this.#calendars = new CalendarHistory(this.#chronicle, this.#schedules);
+    this.#locks = new LockHistory(this.#chronicle);
     this.#clients = new Clients(this.#chronicle, this.#runs);
     this.#places = Array.from({ length: plan.placeCount }, () => null);
   }
@@ -192,8 +195,12 @@ export class Simulation {
   /** Nobody begins what was taken away, as trust ends before the lease does; but for clocks that lie. */
   #judgeStart(process: SimulatedProcess, { runId, fence }: RunContext): void {
     if (this.#runs.runs.get(runId)?.fence === fence) return;
-    if (process.isClockWrong || this.#nowMs() < this.#databaseSteppedMs + CLOCK_EXCUSE_MS) return;
+    if (this.#isClockExcused(process)) return;
     this.#chronicle.violate("E", `${process.label} began run ${runId}, which it no longer holds.`);
+  }
+
+  #isClockExcused({ isClockWrong }: SimulatedProcess): boolean {
+    return isClockWrong || this.#nowMs() < this.#databaseSteppedMs + CLOCK_EXCUSE_MS;
   }
 
   #crash(process: SimulatedProcess, why: string): void {
@@ -259,6 +266,7 @@ export class Simulation {
     this.#runs.judgeLosses();
     this.#schedules.commit(transaction, touched);
     this.#calendars.commit(transaction);
+    this.#locks.commit(transaction);
     if (this.#commitCount % TABLES_EVERY === 0) this.#judgeTables();
   }
 
@@ -285,6 +293,7 @@ export class Simulation {
     struck: (fault, process, verb) => this.#struck(fault, process, verb),
     answered: (process, { verb, params, answer }) => {
       this.#callCount += 1;
+      this.#locks.answered({ verb, answer });
       if (verb === "scheduleStates" || verb === "dueSchedules") this.#noteRead(process, answer);
       else if (verb === "exchange") this.#judgeAnswer(params, answer);
       else if (verb === "claimsByToken" && (answer as unknown[]).length > 0)
@@ -377,6 +386,12 @@ export class Simulation {
       runs: this.#runs,
       schedules: this.#schedules,
       calendars: this.#calendars,
+      lockWorld: {
+        locks: this.#locks,
+        worldMs: () => this.#nowMs(),
+        isExcused: (process) => this.#isClockExcused(process),
+        crash: (process, why) => this.#crash(process, why),
+      },
       nowMs: () => this.#databaseNow(),
       worldMs: () => this.#nowMs(),
       pass: (ms) => new Promise((resolve) => this.#base.timer(ms, resolve)),

@@ -41,6 +41,8 @@ const REPEATABLE = new Set([
   "reclaim",
   "enforceCancels",
   "retire",
+  "extendLock",
+  "releaseLock",
 ]);
 const NOT_CALLS = new Set(["onWake", "wake", "close", "engine", "constructor", "then"]);
 

@@ -1,0 +1,52 @@
+// For code that is in a PostgreSQL transaction already: a lock that lives as long as that transaction.
+// No row, no fence, no history; a number is used as the key itself, so that it can be shared with an
+// application that knows nothing of this library.
+
+import { ConfigurationError } from "../core/errors.js";
+import { requireName } from "../core/names.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import { ADVISORY_LOCK, TRY_ADVISORY_LOCK } from "../store/sql/postgres-locks.js";
+
+/** What `ctx.commit` gives its function, a `pg` client, or anything that asks like one. */
+export type AdvisoryTransaction = {
+  query(
+    text: string,
+    values: unknown[],
+  ): Promise<{ readonly rows: readonly unknown[] } | readonly unknown[]>;
+};
+
+export type AdvisoryResult =
+  | { readonly acquired: true }
+  | { readonly acquired: false; readonly reason: "locked" };
+
+/**
+ * Takes a lock until the transaction ends. With `wait: true` it waits for it as long as the
+ * transaction's own time limits allow; otherwise a lock that is held is answered as such.
+ */
+export async function advisoryLock(
+  tx: AdvisoryTransaction,
+  key: string | number,
+  options: { readonly wait?: boolean } = {},
+): Promise<AdvisoryResult> {
+  const problems = refuseUnknownMembers(options, ["wait"], "advisoryLock()");
+  if (typeof tx?.query !== "function") {
+    const message = "must be an open PostgreSQL transaction with a method query(text, values)";
+    problems.push({ field: "advisoryLock(tx)", message });
+  }
+  if (typeof key === "number" && !Number.isSafeInteger(key)) {
+    const message = `must be a name or a whole number such as 4711, but is ${key}`;
+    problems.push({ field: "advisoryLock(tx, key)", message });
+  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  if (typeof key !== "number") requireName(key, "advisoryLock(tx, key)");
+  const kind = typeof key === "number" ? "number" : "name";
+  if (options.wait) {
+    await tx.query(ADVISORY_LOCK[kind], [key]);
+    return { acquired: true };
+  }
+  const answer = await tx.query(TRY_ADVISORY_LOCK[kind], [key]);
+  const [row] = (Array.isArray(answer) ? answer : (answer as { rows: unknown[] }).rows) as {
+    readonly acquired: boolean;
+  }[];
+  return row?.acquired ? { acquired: true } : { acquired: false, reason: "locked" };
+}

@@ -1,0 +1,306 @@
+// `holdfast.lock`: takes a lock, runs the caller's function under it, and gives it back.
+// Safe whatever the function does or the network loses: a grant whose answer was lost is recognised by
+// its token, and a holder that can no longer be sure of its lease says so instead of going on.
+
+import {
+  ConfigurationError,
+  LeaseLostError,
+  OutcomeUnknownError,
+  ShutdownError,
+  StoppedError,
+  StoreUnavailableError,
+} from "../core/errors.js";
+import { describeFailure } from "../core/failure.js";
+import { elapsedMs, type Moment } from "../core/lease.js";
+import type { LockAnswer, LockGrant, LockRequest } from "../core/lock.js";
+import { delay, type Ports } from "../core/ports.js";
+import type { Emit } from "../telemetry/log.js";
+import { Hold } from "./hold.js";
+import { type LockOptions, type LockSettings, readLockOptions } from "./lock-options.js";
+import type { LockProvider } from "./provider.js";
+
+/** What the function is given. */
+export type HeldLock = {
+  readonly name: string;
+  /** Grows with every grant: give it to whatever should refuse a holder that lost its lock. Null: locking is off. */
+  readonly fence: number | null;
+  /** Aborts when the lock is lost, or when the instance stops. */
+  readonly signal: AbortSignal;
+};
+
+export type LockResult<Value> =
+  | { readonly acquired: true; readonly value: Value; readonly fence: number | null }
+  | {
+      readonly acquired: false;
+      readonly reason: "locked";
+      /** Null while the lock is free, but kept for a call that has waited longer. */
+      readonly holder: string | null;
+      readonly until: Date | null;
+    };
+
+/** A waiter is void after 3 s of silence: it asks far more often than that. */
+const TRY_FIRST_MS = 20;
+const TRY_MAX_MS = 250;
+const TRY_JITTER = 0.2;
+/** How often a lost answer is asked for again before the caller hears of it. */
+const REPEATS_MAX = 5;
+const REPEAT_MS = 50;
+/** What ignores its signal is left behind: its lease runs out by itself. */
+const STOP_MS = 5_000;
+/** A little less than the minute of the loop that calls: timers may be early. */
+const TIDY_EVERY_MS = 55_000;
+const TIDY_BATCH = 1_000;
+const TIDY_ROUNDS_MAX = 20;
+
+export type LockingParams = {
+  /** Opens the database, where the locks are in it. */
+  readonly provider: (verb: string) => Promise<LockProvider>;
+  readonly ports: Ports;
+  readonly holder: string;
+  readonly leaseMs: number;
+  readonly isEnabled: boolean;
+  /** How long history is kept. */
+  readonly keepMs: number;
+  readonly emit: Emit;
+};
+
+type Granted = { readonly hold: Hold; readonly fence: number };
+
+export class Locking {
+  readonly #params: LockingParams;
+  readonly #holds = new Set<Hold>();
+  readonly #ending = new Set<Promise<unknown>>();
+  readonly #stopping = new AbortController();
+  /** Calls of this process that wait for a name: a release here wakes them at once. */
+  readonly #waiting = new Map<string, Set<() => void>>();
+  #tidiedAtMs: number | null = null;
+  #hasWarned = false;
+
+  constructor(params: LockingParams) {
+    this.#params = params;
+  }
+
+  async lock<Value>(
+    name: string,
+    options: LockOptions,
+    fn: (lock: HeldLock) => Value | Promise<Value>,
+  ): Promise<LockResult<Value>> {
+    const settings = readLockOptions(name, options, this.#params.leaseMs);
+    if (typeof fn !== "function") {
+      const message = "must be a function, for example async ({ fence, signal }) => { … }";
+      throw new ConfigurationError([{ field: "lock(name, options, fn)", message }]);
+    }
+    if (this.#stopping.signal.aborted) throw new StoppedError("lock");
+    if (!this.#params.isEnabled) return this.#unprotected(name, fn);
+    const provider = await this.#params.provider("lock");
+    const locked = this.#locked({ provider, name, settings, fn });
+    this.#ending.add(locked);
+    // Who called hears of a failure; a stop waits for the end alone.
+    locked.catch(() => undefined).finally(() => this.#ending.delete(locked));
+    return locked;
+  }
+
+  async #locked<Value>(call: {
+    readonly provider: LockProvider;
+    readonly name: string;
+    readonly settings: LockSettings;
+    readonly fn: (lock: HeldLock) => Value | Promise<Value>;
+  }): Promise<LockResult<Value>> {
+    const { provider, name, fn } = call;
+    const answer = await this.#acquired(call);
+    if (!("hold" in answer)) return answer;
+    const { hold, fence } = answer;
+    const grant = { name, fence };
+    this.#holds.add(hold);
+    const ended = (await hold.begin())
+      ? await outcomeOf(() => fn({ name, fence, signal: hold.signal }))
+      : { error: undefined };
+    const wasTrusted = hold.isTrusted;
+    hold.end();
+    this.#holds.delete(hold);
+    const isReleased = await this.#released({ provider, grant, isLost: hold.isLost, wasTrusted });
+    this.#wake(name);
+    void this.tidyIfDue().catch(() => undefined);
+    if (hold.isLost || !isReleased) {
+      const cause = "error" in ended ? { cause: ended.error } : undefined;
+      throw new LeaseLostError({ lock: name }, fence, cause);
+    }
+    if ("error" in ended) throw ended.error;
+    return { acquired: true, value: ended.value, fence };
+  }
+
+  /** Tries until the lock is granted or the caller's patience is over. */
+  async #acquired({
+    provider,
+    name,
+    settings: { leaseMs, waitMs, priority },
+  }: {
+    readonly provider: LockProvider;
+    readonly name: string;
+    readonly settings: LockSettings;
+  }): Promise<Granted | (LockResult<never> & { readonly acquired: false })> {
+    const { ports, holder, emit } = this.#params;
+    const token = ports.ids.unique();
+    const waiting = waitMs > 0 ? { priority } : null;
+    const request: LockRequest = { name, token, holder, leaseMs, waiting };
+    const beganAt = this.#moment();
+    for (let tries = 1; ; tries += 1) {
+      const askedAt = this.#moment();
+      const answer = await this.#asked(provider, request);
+      if (answer.isGranted) {
+        const { fence, takenFrom } = answer;
+        if (takenFrom !== null) emit("lock.taken_over", { lock: name, fence, holder: takenFrom });
+        emit("lock.acquired", { lock: name, fence, holder });
+        const onLost = () => emit("lock.lost", { lock: name, fence });
+        const grantedMs = answer.leaseMs;
+        const { clock } = ports;
+        const grant = { name, fence };
+        const held = { provider, clock, grant, leaseMs, askedAt, grantedMs, onLost };
+        return { hold: new Hold(held), fence };
+      }
+      const leftMs = waitMs - elapsedMs(beganAt, this.#moment());
+      if (leftMs <= 0 || this.#stopping.signal.aborted) {
+        if (waiting) await provider.leaveQueue({ name, token }).catch(() => undefined);
+        if (this.#stopping.signal.aborted) throw new StoppedError("lock");
+        emit("lock.refused", { lock: name, holder: answer.holder });
+        const until = answer.until === null ? null : new Date(answer.until);
+        return { acquired: false, reason: "locked", holder: answer.holder, until };
+      }
+      await this.#pause(name, Math.min(leftMs, this.#tryInMs(tries)));
+    }
+  }
+
+  /** A lost answer is asked for again: the token makes it the same grant. */
+  async #asked(provider: LockProvider, request: LockRequest): Promise<LockAnswer> {
+    return this.#repeated(() => provider.acquire(request));
+  }
+
+  /** A lock that could not be given back runs out by itself; what it protected is done. */
+  async #released({
+    provider,
+    grant,
+    isLost,
+    wasTrusted,
+  }: {
+    readonly provider: LockProvider;
+    readonly grant: LockGrant;
+    readonly isLost: boolean;
+    /** When the function ended. */
+    readonly wasTrusted: boolean;
+  }): Promise<boolean> {
+    const { emit } = this.#params;
+    try {
+      // Lost for want of an answer: it may still be ours, and somebody may wait for it.
+      if (isLost) return await provider.release(grant);
+      const isReleased = await this.#repeated(() => provider.release(grant));
+      const facts = { lock: grant.name, fence: grant.fence };
+      if (isReleased) emit("lock.released", facts);
+      else emit("lock.lost", facts);
+      return isReleased;
+    } catch (error) {
+      const failure = describeFailure(error);
+      emit("lock.unreleased", { lock: grant.name, fence: grant.fence, error: failure });
+      return wasTrusted;
+    }
+  }
+
+  async #repeated<T>(ask: () => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await ask();
+      } catch (error) {
+        const mayPass =
+          error instanceof OutcomeUnknownError || error instanceof StoreUnavailableError;
+        if (!mayPass || tries >= REPEATS_MAX) throw error;
+        await delay(this.#params.ports.clock, REPEAT_MS * 2 ** tries);
+      }
+    }
+  }
+
+  /** Locking is off: the function runs, and nothing keeps others out. */
+  async #unprotected<Value>(
+    name: string,
+    fn: (lock: HeldLock) => Value | Promise<Value>,
+  ): Promise<LockResult<Value>> {
+    this.warnIfDisabled();
+    const { signal } = this.#stopping;
+    return { acquired: true, value: await fn({ name, fence: null, signal }), fence: null };
+  }
+
+  /** Said by each start, and by the first lock of a process that was not started. */
+  warnIfDisabled(): void {
+    if (this.#params.isEnabled || this.#hasWarned) return;
+    this.#hasWarned = true;
+    this.#params.emit("locking.disabled", { instance: this.#params.holder });
+  }
+
+  /** Once a minute, whoever asks: by the loop where there is one, else after a lock. */
+  async tidyIfDue(): Promise<void> {
+    const { ports, isEnabled, keepMs, emit } = this.#params;
+    const nowMs = ports.clock.monotonicMs();
+    const isDue = this.#tidiedAtMs === null || nowMs - this.#tidiedAtMs >= TIDY_EVERY_MS;
+    if (!isEnabled || !isDue || this.#stopping.signal.aborted) return;
+    this.#tidiedAtMs = nowMs;
+    const provider = await this.#params.provider("lock");
+    for (let round = 0; round < TIDY_ROUNDS_MAX; round += 1) {
+      const { expired, removed } = await provider.tidy({ keepMs, limit: TIDY_BATCH });
+      for (const { name, fence, holder } of expired)
+        emit("lock.expired", { lock: name, fence, holder });
+      if (expired.length < TIDY_BATCH && removed < TIDY_BATCH) return;
+    }
+  }
+
+  /** Calls that wait are told at once; functions under a lock have `graceMs`, then their signal aborts. */
+  async stop({ graceMs }: { readonly graceMs: number }): Promise<void> {
+    this.#stopping.abort(new ShutdownError());
+    await this.#allEnded(graceMs);
+    for (const hold of this.#holds) hold.abort(new ShutdownError());
+    await this.#allEnded(STOP_MS);
+    for (const hold of this.#holds) hold.end();
+  }
+
+  async #allEnded(limitMs: number): Promise<void> {
+    if (this.#ending.size === 0) return;
+    const done = new AbortController();
+    const tooLate = delay(this.#params.ports.clock, limitMs, done.signal);
+    await Promise.race([Promise.allSettled([...this.#ending]), tooLate]);
+    done.abort("ended");
+  }
+
+  async #pause(name: string, delayMs: number): Promise<void> {
+    const woken = new AbortController();
+    const wake = () => woken.abort("woken");
+    const waiting = this.#waiting.get(name) ?? new Set();
+    this.#waiting.set(name, waiting.add(wake));
+    this.#stopping.signal.addEventListener("abort", wake, { once: true });
+    await delay(this.#params.ports.clock, delayMs, woken.signal);
+    this.#stopping.signal.removeEventListener("abort", wake);
+    waiting.delete(wake);
+    if (waiting.size === 0) this.#waiting.delete(name);
+  }
+
+  #wake(name: string): void {
+    for (const wake of [...(this.#waiting.get(name) ?? [])]) wake();
+  }
+
+  /** Jittered, so that calls that began together do not ask together for ever. */
+  #tryInMs(tries: number): number {
+    const regularMs = Math.min(TRY_MAX_MS, TRY_FIRST_MS * 2 ** Math.min(tries - 1, 10));
+    return regularMs * (1 + TRY_JITTER * (2 * this.#params.ports.chance.next() - 1));
+  }
+
+  #moment(): Moment {
+    const { clock } = this.#params.ports;
+    return { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() };
+  }
+}
+
+async function outcomeOf<Value>(
+  fn: () => Value | Promise<Value>,
+): Promise<{ readonly value: Value } | { readonly error: unknown }> {
+  try {
+    return { value: await fn() };
+  } catch (error) {
+    return { error };
+  }
+}

@@ -1,0 +1,170 @@
+// `holdfast.locks`: looking at locks, and an operator's one verb on them.
+
+import { ConfigurationError, type Problem } from "../core/errors.js";
+import type { LockHistoryRecord, LockRecord, LockState, LockStats } from "../core/lock.js";
+import { requireName } from "../core/names.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import type { LockProvider } from "./provider.js";
+
+/** A lock that is held now. */
+export type Lock = {
+  readonly name: string;
+  readonly fence: number;
+  readonly holder: string;
+  readonly acquiredAt: Date;
+  readonly renewedAt: Date;
+  readonly until: Date;
+  /** How many calls wait for it. */
+  readonly waiting: number;
+};
+
+/** One grant, held or over. */
+export type LockGrantView = {
+  readonly name: string;
+  readonly fence: number;
+  readonly holder: string;
+  readonly state: LockState;
+  readonly acquiredAt: Date;
+  readonly until: Date;
+  readonly endedAt: Date | null;
+  readonly heldMs: number | null;
+  /** Why an operator took it. */
+  readonly note: string | null;
+};
+
+export type LockListOptions = {
+  /** @default 50, at most 1,000 */
+  readonly limit?: number;
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string;
+};
+
+export type LockHistoryOptions = LockListOptions & {
+  /** Grants of this lock alone. */
+  readonly name?: string;
+};
+
+export type LockReleased =
+  | { readonly released: true; readonly holder: string; readonly fence: number }
+  | { readonly released: false };
+
+const LIMIT_MAX = 1_000;
+const NOTE_LENGTH_MAX = 500;
+
+export class Locks {
+  readonly #provider: (verb: string) => Promise<LockProvider>;
+  readonly #onReleased: (facts: {
+    readonly lock: string;
+    readonly fence: number;
+    readonly holder: string;
+    readonly note: string | null;
+  }) => void;
+
+  constructor(params: {
+    readonly provider: (verb: string) => Promise<LockProvider>;
+    readonly onReleased: (facts: {
+      readonly lock: string;
+      readonly fence: number;
+      readonly holder: string;
+      readonly note: string | null;
+    }) => void;
+  }) {
+    this.#provider = params.provider;
+    this.#onReleased = params.onReleased;
+  }
+
+  /** Held locks, by name. */
+  async list(
+    options: LockListOptions = {},
+  ): Promise<{ readonly locks: readonly Lock[]; readonly nextCursor: string | null }> {
+    const { limit = 50, cursor } = options;
+    const problems = refuseUnknownMembers(options, ["limit", "cursor"], "locks.list()");
+    problems.push(...limitProblems(limit));
+    if (cursor !== undefined && typeof cursor !== "string") problems.push(CURSOR_PROBLEM);
+    if (problems.length > 0) throw new ConfigurationError(problems);
+    const records = await (await this.#provider("locks.list")).list({
+      limit: limit + 1,
+      ...(cursor === undefined ? {} : { after: cursor }),
+    });
+    const page = records.slice(0, limit);
+    return {
+      locks: page.map(toLock),
+      nextCursor: records.length > limit ? (page.at(-1)?.name ?? null) : null,
+    };
+  }
+
+  /** Grants by state within retention: `acquired` are held now. */
+  async stats(): Promise<LockStats> {
+    return (await this.#provider("locks.stats")).stats();
+  }
+
+  /** Every grant within retention, newest first. */
+  async history(
+    options: LockHistoryOptions = {},
+  ): Promise<{ readonly grants: readonly LockGrantView[]; readonly nextCursor: string | null }> {
+    const { limit = 50, cursor, name } = options;
+    const problems = refuseUnknownMembers(options, ["limit", "cursor", "name"], "locks.history()");
+    problems.push(...limitProblems(limit));
+    if (cursor !== undefined && !/^\d{1,16}$/.test(cursor)) problems.push(CURSOR_PROBLEM);
+    if (problems.length > 0) throw new ConfigurationError(problems);
+    const records = await (await this.#provider("locks.history")).history({
+      limit: limit + 1,
+      ...(name === undefined ? {} : { name: requireName(name, "locks.history().name") }),
+      ...(cursor === undefined ? {} : { before: Number(cursor) }),
+    });
+    const page = records.slice(0, limit);
+    const last = page.at(-1);
+    return {
+      grants: page.map(toGrant),
+      nextCursor: records.length > limit && last ? String(last.fence) : null,
+    };
+  }
+
+  /**
+   * Takes a lock from whoever holds it; the note is kept with the grant. The holder hears of it at its
+   * next renewal: until then its function goes on, under a fence that is no longer the current one.
+   */
+  async release(name: string, note?: string): Promise<LockReleased> {
+    requireName(name, "locks.release(name)");
+    if (
+      note !== undefined &&
+      (typeof note !== "string" || note.length > NOTE_LENGTH_MAX || note.includes("\0"))
+    ) {
+      const message = `must be a text of at most ${NOTE_LENGTH_MAX} characters such as "stuck since the deploy"`;
+      throw new ConfigurationError([{ field: "locks.release().note", message }]);
+    }
+    const provider = await this.#provider("locks.release");
+    const revoked = await provider.revoke({ name, note: note ?? null });
+    if (!revoked) return { released: false };
+    const { holder, fence } = revoked;
+    this.#onReleased({ lock: name, fence, holder, note: note ?? null });
+    return { released: true, holder, fence };
+  }
+}
+
+const CURSOR_PROBLEM = { field: "cursor", message: "must be the nextCursor of an earlier page" };
+
+function limitProblems(limit: unknown): Problem[] {
+  if (Number.isInteger(limit) && Number(limit) >= 1 && Number(limit) <= LIMIT_MAX) return [];
+  const message = `must be a whole number from 1 to ${LIMIT_MAX}, for example 50`;
+  return [{ field: "limit", message }];
+}
+
+function toLock({ acquiredAt, renewedAt, until, ...rest }: LockRecord): Lock {
+  return {
+    ...rest,
+    acquiredAt: new Date(acquiredAt),
+    renewedAt: new Date(renewedAt),
+    until: new Date(until),
+  };
+}
+
+function toGrant({ acquiredAt, until, endedAt, ...rest }: LockHistoryRecord): LockGrantView {
+  return {
+    ...rest,
+    acquiredAt: new Date(acquiredAt),
+    until: new Date(until),
+    endedAt: endedAt === null ? null : new Date(endedAt),
+    heldMs: endedAt === null ? null : endedAt - acquiredAt,
+  };
+}

@@ -1,0 +1,9 @@
+// Named locks on PostgreSQL.
+
+import { describe } from "vitest";
+import { describeLocks } from "./engine-suite.js";
+import { POSTGRES_URL, postgresPlace } from "./places.js";
+
+describe.skipIf(POSTGRES_URL === undefined)("with a server", () => {
+  describeLocks("PostgreSQL", postgresPlace);
+});
