@@ -44,6 +44,7 @@ export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/conf
 export type { RunContext } from "./engine/context.js";
 export type { PlannedChange } from "./engine/declared.js";
 export type { Explanation } from "./engine/explain.js";
+export type { BatchCounts, BatchEntry, BatchOptions } from "./engine/fan-out.js";
 export { Holdfast } from "./engine/holdfast.js";
 export type {
   Enqueued,
@@ -52,6 +53,7 @@ export type {
   PlainJobOptions,
   SchemaJobOptions,
 } from "./engine/job.js";
+export type { Batch, ChildListOptions } from "./engine/run-children.js";
 export type { Run, RunAttempt, RunListOptions, RunPage, Runs } from "./engine/runs.js";
 export type {
   BackfillOptions,
@@ -72,5 +74,6 @@ export type {
 } from "./engine/schedule-view.js";
 export type { Schedules } from "./engine/schedules.js";
 export type { StopReport } from "./engine/worker.js";
+export type { BatchAnswer, BatchError } from "./store/batch-store.js";
 export type { Database } from "./store/open.js";
 export type { Logger } from "./telemetry/log.js";

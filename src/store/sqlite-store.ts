@@ -4,9 +4,11 @@
 
 import type { Chance, Clock } from "../core/ports.js";
 import { MODES, type RunId } from "../core/run.js";
-import { toAttemptRecord, toPolicy, toRunRecord } from "./record.js";
+import type * as batches from "./batch-store.js";
+import { statusOrder, toAttemptRecord, toBatchRecord, toPolicy, toRunRecord } from "./record.js";
 import type * as schedules from "./schedule-store.js";
 import * as sql from "./sql/sqlite.js";
+import * as batchSql from "./sql/sqlite-batches.js";
 import {
   PRUNE_BACKFILLS,
   PRUNE_RUNS_OF_SCHEDULES,
@@ -14,6 +16,7 @@ import {
 } from "./sql/sqlite-schedule-changes.js";
 import type { Dialect } from "./sql/template.js";
 import { type Row, SqliteFile, type SqliteSource } from "./sqlite.js";
+import { SqliteBatches } from "./sqlite-batches.js";
 import { SqliteEndings } from "./sqlite-endings.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
 import { SqliteLeases } from "./sqlite-leases.js";
@@ -22,6 +25,8 @@ import { SqliteSchedules } from "./sqlite-schedules.js";
 import type * as store from "./store.js";
 
 const DATABASE_CLOCK = "cast(unixepoch('subsec') * 1000 as integer)";
+const NOTHING = { stale: [], hasContinued: false } as const;
+
 export type SqliteStoreParams = {
   readonly source: SqliteSource;
   readonly clock: Clock;
@@ -43,6 +48,7 @@ export class SqliteStore implements store.Store {
   readonly #leases: SqliteLeases;
   readonly #endings: SqliteEndings;
   readonly #schedules: SqliteSchedules;
+  readonly #batches: SqliteBatches;
   readonly #listeners = new Set<store.WakeListener>();
 
   constructor(params: SqliteStoreParams) {
@@ -53,6 +59,8 @@ export class SqliteStore implements store.Store {
     this.#enqueue = new SqliteEnqueue(this.#file);
     this.#leases = new SqliteLeases(this.#file);
     this.#endings = new SqliteEndings(this.#file, this.#leases);
+    const [file, enqueue, leases] = [this.#file, this.#enqueue, this.#leases];
+    this.#batches = new SqliteBatches({ file, enqueue, leases });
     this.#schedules = new SqliteSchedules({
       file: this.#file,
       enqueue: this.#enqueue,
@@ -130,10 +138,10 @@ export class SqliteStore implements store.Store {
 
   async exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
     return this.#write("exchange", (now) => {
-      const stale = params.settlements.length === 0 ? [] : this.#leases.settle(params, now);
+      const settled = params.settlements.length === 0 ? NOTHING : this.#leases.settle(params, now);
       if (params.limit > 0) this.#leases.claim(params, now);
       const claims = params.limit > 0 ? this.#leases.claimsByToken(params, now) : [];
-      return { claims, stale };
+      return { ...settled, claims };
     });
   }
 
@@ -286,6 +294,7 @@ export class SqliteStore implements store.Store {
         this.#file.run(sql.PRUNE_ROLLUPS, { keepMs, now }),
         this.#file.run(PRUNE_TICKS, { keepTicksMs, limit, now }),
         this.#file.run(PRUNE_BACKFILLS, { keepMs, now }),
+        this.#file.run(batchSql.PRUNE_BATCHES, { keepMs, limit, now }),
       ];
       return rest.reduce((sum, removed) => sum + removed, old.length);
     });
@@ -334,6 +343,29 @@ export class SqliteStore implements store.Store {
     this.#schedules.putCalendar(params);
   readonly removeCalendar: schedules.ScheduleStore["removeCalendar"] = (params) =>
     this.#schedules.removeCalendar(params);
+
+  // ── runs that runs make ────────────────────────────────────────────────────────────────────────
+
+  readonly enqueueChildren: batches.BatchStore["enqueueChildren"] = (params) =>
+    this.#write("enqueueChildren", (now) => this.#batches.enqueueChildren(params, now));
+  readonly enqueueBatch: batches.BatchStore["enqueueBatch"] = (params) =>
+    this.#write("enqueueBatch", (now) => this.#batches.enqueueBatch(params, now));
+  readonly retryChildren: batches.BatchStore["retryChildren"] = (params) =>
+    this.#write("retryChildren", (now) => this.#batches.retryChildren(params, now));
+
+  async batches(run: RunId): Promise<readonly batches.BatchRecord[]> {
+    const rows = await this.#file.read(() => this.#file.all(batchSql.BATCHES, { run }));
+    return rows.map(toBatchRecord);
+  }
+
+  async children(filter: batches.ChildFilter): Promise<readonly store.RunRecord[]> {
+    const { parent, batch = null, before = null, status, limit } = filter;
+    const code = status === undefined ? null : statusOrder(status);
+    const rows = await this.#file.read(() =>
+      this.#file.all(batchSql.CHILDREN, { parent, batch, before, status: code, limit }),
+    );
+    return rows.map(toRunRecord);
+  }
 
   // ── clock and transactions ─────────────────────────────────────────────────────────────────────
 
