@@ -7,6 +7,7 @@ import type { Clock } from "../../core/ports.js";
 import type { RunContext } from "../../engine/context.js";
 import type { PlainJobOptions } from "../../engine/job.js";
 import { type Draw, mix } from "./draw.js";
+import { fan } from "./fanning.js";
 
 export const BEHAVIOURS = [
   "quick",
@@ -18,6 +19,7 @@ export const BEHAVIOURS = [
   "deaf",
   "once",
   "rare",
+  "fanning",
 ] as const;
 export type Behaviour = (typeof BEHAVIOURS)[number];
 
@@ -101,6 +103,7 @@ async function behave(plan: JobPlan, { host, ctx, fate, luck }: Attempt): Promis
     await new Promise(() => undefined);
   }
   await work(host.clock, workMs, ctx.signal);
+  if (plan.name === "fanning") await fan(ctx, fate, luck);
   if (plan.name === "flaky" && luck % 5 < 3) throw new Error("The service answered 503.");
   if (plan.name === "wrong" && luck % 2 === 0) throw new PermanentError("The account is closed.");
   if (plan.name === "postponing" && luck % 3 > 0)

@@ -4,6 +4,7 @@
 
 import type { RunContext } from "../../engine/context.js";
 import { SeededChance, VirtualClock } from "../virtual-clock.js";
+import { BatchHistory } from "./batch-history.js";
 import { Chronicle } from "./chronicle.js";
 import { Clients } from "./clients.js";
 import { type Connection, SimulatedDatabase } from "./database.js";
@@ -51,6 +52,8 @@ const BACK_MS = 30_000;
 const CLOCK_EXCUSE_MS = 60_000;
 /** All tables are looked at once in so many commits. */
 const TABLES_EVERY = 1_500;
+/** Verbs that say something by changing nothing. */
+const TOLD_WITHOUT_ROWS = ["exchange", "enqueueBatch", "enqueueChildren"];
 
 export class Simulation {
   readonly #plan: Plan;
@@ -60,6 +63,7 @@ export class Simulation {
   readonly #effects: Effects;
   readonly #runs: RunHistory;
   readonly #schedules: ScheduleHistory;
+  readonly #batches: BatchHistory;
   readonly #clients: Clients;
   readonly #database = SimulatedDatabase.take();
   readonly #tamper: Tamper | undefined;
@@ -92,6 +96,7 @@ export class Simulation {
     this.#effects = new Effects(this.#chronicle);
     this.#runs = new RunHistory(this.#chronicle, this.#effects);
     this.#schedules = new ScheduleHistory(this.#chronicle);
+    this.#batches = new BatchHistory(this.#chronicle, this.#runs);
     this.#clients = new Clients(this.#chronicle, this.#runs);
     this.#places = Array.from({ length: plan.placeCount }, () => null);
   }
@@ -243,7 +248,7 @@ export class Simulation {
     this.#commitCount += 1;
     const { verb, params } = process.current ?? { verb: "?", params: null };
     this.#chronicle.mark(`${process.label} ${verb} ${summary(notes)}`);
-    if (notes.length === 0 && verb !== "exchange") return;
+    if (notes.length === 0 && !TOLD_WITHOUT_ROWS.includes(verb)) return;
     const transaction: Transaction = {
       process,
       verb,
@@ -255,6 +260,7 @@ export class Simulation {
     const touched = this.#runs.commit(transaction);
     this.#runs.judgeLosses();
     this.#schedules.commit(transaction, touched);
+    this.#batches.commit(transaction);
     if (this.#commitCount % TABLES_EVERY === 0) this.#judgeTables();
   }
 
