@@ -54,7 +54,6 @@ export function readChildFilter(parent: RunId, options: ChildListOptions): Child
 }
 
 export function toBatch({ after, ...counts }: BatchRecord): Batch {
-  // biome-ignore lint/suspicious/noThenProperty: the name that users know; it is never a function.
   return { ...counts, then: after };
 }
 

@@ -35,7 +35,6 @@ function fanning(
     retry: { attempts: 3, delay: "1s" },
     run: async (_: unknown, ctx) => {
       const answer = await ctx.enqueueBatch(entries(child as never), {
-        // biome-ignore lint/suspicious/noThenProperty: the name of the option.
         then: after,
         ...changes.options,
       });
@@ -302,7 +301,6 @@ export function fanOutSuite(test: WorldTest): void {
         await ctx.enqueueBatch(new Array(100_001).fill({}), { name: "c" }).catch(keep);
         await ctx.enqueueBatch([], { name: "" }).catch(keep);
         await ctx.enqueueBatch([], { nmae: "d" } as never).catch(keep);
-        // biome-ignore lint/suspicious/noThenProperty: the name of the option.
         await ctx.enqueueBatch([], { name: "e", then: "nobody" }).catch(keep);
       },
     });

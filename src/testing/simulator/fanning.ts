@@ -5,9 +5,12 @@ import type { RunContext } from "../../engine/context.js";
 import type { BatchEntry } from "../../engine/fan-out.js";
 import { mix } from "./draw.js";
 
-/** Children of every kind, the quick ones most of all; nothing that kills its process. */
-const CHILDREN = ["quick", "quick", "flaky", "wrong", "once", "postponing", "rare"] as const;
-const COUNT_MAX = 6;
+/** Of every kind, those whose loss is final most of all; few that kill their process, as others do, too. */
+const CHILDREN = [
+  ...["quick", "quick", "once", "once", "once", "once"],
+  ...["flaky", "flaky", "wrong", "postponing", "rare", "poison"],
+] as const;
+const COUNT_MAX = 4;
 
 export async function fan(ctx: RunContext, fate: number, luck: number): Promise<void> {
   const count = fate % (COUNT_MAX + 1);
@@ -18,7 +21,6 @@ export async function fan(ctx: RunContext, fate: number, luck: number): Promise<
     const key = draw % 5 === 0 ? { key: `child-${draw % 7}` } : {};
     return { job, input: { n: draw % 5 === 0 ? 0 : draw }, ...key };
   });
-  // biome-ignore lint/suspicious/noThenProperty: the name of the option.
   await ctx.enqueueBatch(entries, { name: `batch-${fate % 2}`, then: "quick" });
   if (fate % 3 === 0)
     await ctx.enqueue("quick", { n: fate }, { key: `single-${fate % 50}` }).catch(ignoreKey);

@@ -50,6 +50,9 @@ const SHORTEST_LEASE_MS: { readonly [Name in Behaviour]?: number } = {
   deaf: 9_000,
 };
 
+/** Those that may still be at work when their lease is taken away. */
+const LONG: readonly Behaviour[] = ["slow", "fanning"];
+
 export function drawJobs(draw: Draw): JobPlan[] {
   return BEHAVIOURS.map((name) => {
     const isOnce = name === "once";
@@ -61,7 +64,9 @@ export function drawJobs(draw: Draw): JobPlan[] {
       attempts: isOnce ? 1 : draw.whole(2, 4),
       retryMs: draw.logarithmic(500, 10_000),
       onLost: isOnce || draw.isTrue(0.1) ? "fail" : "retry",
-      longestMs: name === "slow" ? draw.logarithmic(8_000, 80_000) : draw.logarithmic(20, 8_000),
+      longestMs: LONG.includes(name)
+        ? draw.logarithmic(8_000, 80_000)
+        : draw.logarithmic(20, 8_000),
     };
   });
 }
