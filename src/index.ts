@@ -57,6 +57,7 @@ export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/conf
 export type { RunContext } from "./engine/context.js";
 export type { PlannedChange } from "./engine/declared.js";
 export type { Explanation } from "./engine/explain.js";
+export type { BatchCounts, BatchEntry, BatchOptions } from "./engine/fan-out.js";
 export { Holdfast } from "./engine/holdfast.js";
 export type {
   Enqueued,
@@ -66,6 +67,7 @@ export type {
   SchemaJobOptions,
 } from "./engine/job.js";
 export type { Ticked, TickOptions } from "./engine/pass.js";
+export type { Batch, ChildListOptions } from "./engine/run-children.js";
 export type { Run, RunAttempt, RunListOptions, RunPage, Runs } from "./engine/runs.js";
 export type {
   BackfillOptions,
@@ -99,5 +101,6 @@ export type {
 } from "./locks/locks.js";
 export type { LockCapabilities, LockProvider } from "./locks/provider.js";
 export { type RedisClient, type RedisLockOptions, redisLocks } from "./locks/redis.js";
+export type { BatchAnswer, BatchError } from "./store/batch-store.js";
 export type { Database } from "./store/open.js";
 export type { Logger } from "./telemetry/log.js";

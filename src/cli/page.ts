@@ -50,6 +50,7 @@ export function runPage(run: Run, attempts: readonly RunAttempt[], colours: Colo
     ["mode", run.mode],
     ["schedule", run.schedule === null ? null : plain(run.schedule)],
     ["tick", tickText(run)],
+    ["parent", run.parent],
     ["queue", `${plain(run.queue)}, priority ${run.priority}`],
     ["attempt", String(run.attempt)],
     ["key", run.key === null ? null : plain(run.key)],

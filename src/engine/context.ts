@@ -1,9 +1,13 @@
 // What a handler holds in its hands while it runs. Everything is made when it is first asked for:
 // most runs never look at their signal.
 
+import { ConfigurationError } from "../core/errors.js";
 import type { Mode, RunId } from "../core/run.js";
+import type { BatchAnswer } from "../store/batch-store.js";
 import type { Claim, ClaimedRun } from "../store/store.js";
 import { type Logger, withFields } from "../telemetry/log.js";
+import { type BatchEntry, type BatchOptions, type FanOut, readBatchOptions } from "./fan-out.js";
+import type { Enqueued, EnqueueOptions, Job } from "./job.js";
 
 /** The attempt that a context belongs to. */
 export type Attempted = {
@@ -15,6 +19,7 @@ export type Attempted = {
 /** What a context needs of the worker that runs it; one object for all runs. */
 export type ContextServices = {
   readonly log: Logger;
+  readonly fanOut: FanOut;
   heartbeat(attempted: Attempted): Promise<void>;
 };
 
@@ -22,6 +27,7 @@ export class RunContext {
   readonly #attempted: Attempted;
   readonly #services: ContextServices;
   #log: Logger | null = null;
+  #batchNames: Set<string> | null = null;
 
   constructor(attempted: Attempted, services: ContextServices) {
     this.#attempted = attempted;
@@ -83,5 +89,35 @@ export class RunContext {
   /** Renews the lease now and rejects with a `LeaseLostError` if it is no longer ours. */
   heartbeat(): Promise<void> {
     return this.#services.heartbeat(this.#attempted);
+  }
+
+  /**
+   * Stores a run whose parent is this one, only while this attempt holds its lease. Another attempt
+   * stores another one, unless it has a key.
+   */
+  enqueue<Input>(
+    job: Job<Input, unknown> | string,
+    input: Input,
+    options: EnqueueOptions = {},
+  ): Promise<Enqueued> {
+    return this.#services.fanOut.enqueue(this.#attempted, { job, input, options });
+  }
+
+  /**
+   * Stores many runs at once, and, when the last of them has ended, one run of the job `then` with
+   * their counts. Once per run and name over all attempts: a later one gets the first answer.
+   */
+  async enqueueBatch<Input>(
+    entries: readonly BatchEntry<Input>[],
+    options: BatchOptions = {},
+  ): Promise<BatchAnswer> {
+    const { name, after } = readBatchOptions(options);
+    this.#batchNames ??= new Set();
+    if (this.#batchNames.has(name)) {
+      const message = `this attempt has made the batch "${name}" already; give each its own, such as { name: "second" }`;
+      throw new ConfigurationError([{ field: "enqueueBatch().name", message }]);
+    }
+    this.#batchNames.add(name);
+    return this.#services.fanOut.enqueueBatch(this.#attempted, { name, after, entries });
   }
 }

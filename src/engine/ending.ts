@@ -33,15 +33,15 @@ export function settlementOf(params: {
   readonly ranMs: number;
 }): Settlement {
   const { report, transition, ranMs } = params;
-  const { id, mode, schedule } = params.execution.run;
+  const { id, mode, schedule, batch } = params.execution.run;
   const { fence } = params.execution.claim;
   const error = report.error === null ? null : JSON.stringify(report.error);
   if (transition.to === "pending") {
     const { to, end, delayMs, isRefund } = transition;
-    return { id, fence, mode, schedule, ranMs, error, to, end, delayMs, isRefund };
+    return { id, fence, mode, schedule, batch, ranMs, error, to, end, delayMs, isRefund };
   }
   const { to } = transition;
-  return { id, fence, mode, schedule, ranMs, error, to, result: report.result };
+  return { id, fence, mode, schedule, batch, ranMs, error, to, result: report.result };
 }
 
 export function isHandBack(transition: Transition): boolean {

@@ -35,6 +35,7 @@ import type { PlannedChange } from "./declared.js";
 import { Desk } from "./desk.js";
 import { Enqueuer } from "./enqueuer.js";
 import type { Handler, RunnableJob } from "./execution.js";
+import { FanOut } from "./fan-out.js";
 import {
   accepted,
   type Enqueued,
@@ -222,7 +223,7 @@ export class Holdfast {
 
   /** Enqueues a job by name; one that this process did not declare is taken as it was announced. */
   async enqueue(job: string, input: unknown, options: EnqueueOptions = {}): Promise<Enqueued> {
-    const definition = this.#definitions.get(job) ?? (await this.#announced(job));
+    const definition = await this.#definitionOf(job);
     const run = await newRun({ definition, input, options, id: this.#ports.ids.run() });
     return accepted(run, await this.#sender().one(run));
   }
@@ -320,6 +321,13 @@ export class Holdfast {
       emit: this.#emit,
       listens: logs(this.logger),
       logger: this.logger,
+      fanOut: new FanOut({
+        store,
+        clock: this.#ports.clock,
+        newId: () => this.#ports.ids.run(),
+        definitionOf: (job) => this.#definitionOf(job),
+        onStored: (dueInMs) => void this.#stored(dueInMs),
+      }),
       onSettled: (settlements) => {
         this.#waiter.settled(settlements.map(({ id }) => id));
         loop.settled(settlements);
@@ -536,6 +544,10 @@ export class Holdfast {
     if (!started || this.#stopping) return;
     await this.#announce(this.#store).catch(() => undefined);
     started.worker.wake();
+  }
+
+  async #definitionOf(name: string): Promise<JobDefinition> {
+    return this.#definitions.get(name) ?? this.#announced(name);
   }
 
   async #announced(name: string): Promise<JobDefinition> {

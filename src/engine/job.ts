@@ -150,7 +150,8 @@ export function newRunSoon(params: NewRunParams): NewRun | Promise<NewRun> {
   return params.definition.schema ? newRun(params) : uncheckedRun(params);
 }
 
-function uncheckedRun({ definition, input, options, id }: NewRunParams): NewRun {
+/** Without a look at the input by its schema. */
+export function uncheckedRun({ definition, input, options, id }: NewRunParams): NewRun {
   const { key, dueAt, delayMs, tags, queue, priority } = readOptions(options);
   const json = encodeInput(input);
   return {

@@ -15,6 +15,13 @@ import { refuseUnknownMembers } from "../core/suggest.js";
 import type { AttemptRecord, CancelAnswer, RetryAnswer, RunRecord, Store } from "../store/store.js";
 import type { Desk } from "./desk.js";
 import { reviveUnderSchedule } from "./revive.js";
+import {
+  type Batch,
+  type ChildListOptions,
+  readChildFilter,
+  retryFailedChildren,
+  toBatch,
+} from "./run-children.js";
 
 export type Run = {
   readonly id: RunId;
@@ -29,6 +36,8 @@ export type Run = {
   readonly result: unknown;
   readonly error: StoredError | null;
   readonly schedule: string | null;
+  /** The run that made it. */
+  readonly parent: RunId | null;
   readonly nominalAt: Date | null;
   readonly createdAt: Date;
   readonly dueAt: Date;
@@ -132,11 +141,37 @@ export class Runs {
       ...(text === undefined ? {} : { text }),
       ...(cursor === undefined ? {} : { before: cursor.toLowerCase() }),
     });
-    const page = records.slice(0, limit);
-    return {
-      runs: page.map(toRun),
-      nextCursor: records.length > limit ? (page.at(-1)?.id ?? null) : null,
-    };
+    return pageOf(records, limit);
+  }
+
+  /** The runs that this one made, newest first; what comes after a batch is named by its batch. */
+  async children(id: RunId, options: ChildListOptions = {}): Promise<RunPage> {
+    const filter = readChildFilter(id.toLowerCase(), options);
+    if (!isUuid(id)) return { runs: [], nextCursor: null };
+    const { limit } = filter;
+    const records = await (await this.#store()).children({ ...filter, limit: limit + 1 });
+    return pageOf(records, limit);
+  }
+
+  /** The batches that this run made, in their order. */
+  async batches(id: RunId): Promise<readonly Batch[]> {
+    if (!isUuid(id)) return [];
+    return (await (await this.#store()).batches(id.toLowerCase())).map(toBatch);
+  }
+
+  /** One attempt more for every failed child; answers how many there were. */
+  async retryFailed(
+    id: RunId,
+    options: { readonly batch?: string } = {},
+  ): Promise<{ readonly retried: number }> {
+    if (!isUuid(id)) return { retried: 0 };
+    const store = await this.#store();
+    const retried = await retryFailedChildren(store, id.toLowerCase(), options);
+    if (retried > 0) {
+      store.wake();
+      this.#onChanged();
+    }
+    return { retried };
   }
 
   /** Every attempt so far, the first one first. */
@@ -286,6 +321,15 @@ export class Waiter {
     this.#everyMs = Math.min(WAIT_MAX_MS, this.#everyMs * 1.5);
     this.#ask(this.#everyMs);
   }
+}
+
+/** One more than the page was asked for: whether there is a next one. */
+function pageOf(records: readonly RunRecord[], limit: number): RunPage {
+  const page = records.slice(0, limit);
+  return {
+    runs: page.map(toRun),
+    nextCursor: records.length > limit ? (page.at(-1)?.id ?? null) : null,
+  };
 }
 
 function toRun(record: RunRecord): Run {

@@ -14,6 +14,7 @@ import type { Attempted, ContextServices } from "./context.js";
 import { Deadlines } from "./deadlines.js";
 import { factsOf, isHandBack, settlementOf, tellEnding, transitionOf } from "./ending.js";
 import { Execution, overTime, type Report, type RunnableJob } from "./execution.js";
+import type { FanOut } from "./fan-out.js";
 import { Fifo } from "./fifo.js";
 import { Leases } from "./leases.js";
 import { Outbox } from "./outbox.js";
@@ -46,6 +47,7 @@ export type WorkerParams = {
   /** Whether anybody hears an event: facts of runs are not even gathered otherwise. */
   readonly listens: (name: EventName) => boolean;
   readonly logger: Logger;
+  readonly fanOut: FanOut;
   /** Called when a run that this instance held has reached the database. */
   readonly onSettled: (settlements: readonly Settlement[]) => void;
   /** Called when there is something to renew that was not there before. */
@@ -102,7 +104,8 @@ export class Worker {
         this.#ended(execution, overTime(execution.claim.policy.timeoutMs)),
     });
     this.#quarantine = new Quarantine({ clock: this.#clock, onOver: () => this.#schedule() });
-    this.#services = { log: params.logger, heartbeat: (attempted) => this.#beatNow(attempted) };
+    const { logger: log, fanOut } = params;
+    this.#services = { log, fanOut, heartbeat: (attempted) => this.#beatNow(attempted) };
   }
 
   start(): void {
@@ -325,8 +328,12 @@ export class Worker {
     }
   }
 
-  #settled(settlements: readonly Settlement[], { stale }: ExchangeAnswer): void {
+  #settled(settlements: readonly Settlement[], { stale, hasContinued }: ExchangeAnswer): void {
     for (const { id, fence } of stale) this.#params.emit("run.stale", { run: id, fence });
+    if (hasContinued) {
+      this.wake();
+      this.#params.store.wake();
+    }
     if (settlements.length === 0) return;
     this.#params.onSettled(settlements);
     for (const settlement of settlements) {

@@ -1,6 +1,6 @@
 // Storing new runs on PostgreSQL: one statement for runs without keys, and what keys need beyond it.
 
-import { ON_LOST, type Policy } from "../core/run.js";
+import { ON_LOST, type Policy, type RunId } from "../core/run.js";
 import { answersOf, firstOfEachKey, type KeyHolder } from "./keys.js";
 import { LinkFailure, type Row } from "./postgres.js";
 import { columnsOf, textArray } from "./postgres-array.js";
@@ -11,6 +11,14 @@ import * as sql from "./sql/postgres.js";
 import type * as store from "./store.js";
 
 const UNIQUE_VIOLATION = "23505";
+/** One statement takes this many runs and characters of a long list at most. */
+const CHUNK_MAX = 5_000;
+const CHUNK_CHARS_MAX = 8 * 1024 * 1024;
+
+/** A statement inside of a transaction. */
+export type Ask = (template: string, params: Row) => Promise<Row[]>;
+/** What a run that another run made has more than others. */
+export type Origin = { readonly parent: RunId; readonly batch: number | null };
 
 export class PostgresEnqueue {
   readonly #asker: PostgresAsker;
@@ -37,7 +45,7 @@ export class PostgresEnqueue {
 
   async enqueue(params: store.EnqueueParams): Promise<readonly store.EnqueueAnswer[]> {
     const { runs } = params;
-    await this.#rememberAll(runs);
+    await this.rememberAll(runs);
     const rows = runs.map((run) => this.#enqueueRow(run));
     const isKeyless = runs.every((run) => run.key === null);
     if (isKeyless) {
@@ -95,17 +103,18 @@ export class PostgresEnqueue {
     const holders = await this.#asker.patiently("enqueue", () =>
       isAtomic
         ? this.#transactions.run(async (query) => {
-            const ask = (template: string, params: Row) =>
-              this.#asker.within(query, template, params);
-            const found = await this.#takeKeys(keyed, ask);
+            const ask: Ask = (template, params) => this.#asker.within(query, template, params);
+            const found = await this.#takeKeys(keyed, ask, sql.ENQUEUE_KEYED);
             const isRefused = answersOf(runs, found).some((answer) => "conflict" in answer);
             if (isRefused) await query("rollback");
             else if (keyless.length > 0)
               await ask(sql.ENQUEUE_MISSING, { ...runArrays(keyless), channel: null });
             return found;
           })
-        : this.#takeKeys(keyed, (template, params) =>
-            this.#asker.once(this.#asker.work, template, params),
+        : this.#takeKeys(
+            keyed,
+            (template, params) => this.#asker.once(this.#asker.work, template, params),
+            sql.ENQUEUE_KEYED,
           ),
     );
     if (!isAtomic && keyless.length > 0) await this.#storeOnce(keyless, false);
@@ -115,11 +124,13 @@ export class PostgresEnqueue {
   /** Whose the keys are afterwards. A key may vanish between the two statements: then once more. */
   async #takeKeys(
     keyed: readonly Row[],
-    ask: (template: string, params: Row) => Promise<Row[]>,
+    ask: Ask,
+    taking: string,
+    origin: Partial<Origin> = {},
   ): Promise<readonly KeyHolder[]> {
     const holders: KeyHolder[] = [];
     for (let open = keyed; open.length > 0; ) {
-      const stored = await ask(sql.ENQUEUE_KEYED, { runs: JSON.stringify(open) });
+      const stored = await ask(taking, { runs: JSON.stringify(open), ...origin });
       const isStored = new Set(stored.map((row) => String(row.id)));
       for (const { id, inputHash } of open.filter((row) => isStored.has(String(row.id)))) {
         holders.push({ id: String(id), run: String(id), inputHash: String(inputHash) });
@@ -138,8 +149,38 @@ export class PostgresEnqueue {
     return holders;
   }
 
+  /**
+   * Stores runs that another run makes, inside of its transaction, however many: their lanes and
+   * policies are remembered. Keys are taken in one order over all statements, in which every other
+   * transaction takes them too.
+   */
+  async storeChildren(
+    ask: Ask,
+    runs: readonly store.NewRun[],
+    origin: Origin,
+  ): Promise<readonly store.EnqueueAnswer[]> {
+    const first = firstOfEachKey(runs);
+    const keyless = runs.filter(({ key }) => key === null);
+    for (const chunk of chunksOf(keyless)) {
+      const rows = chunk.map((run) => this.#enqueueRow(run));
+      await ask(sql.ENQUEUE_CHILDREN, { ...runArrays(rows), channel: null, ...origin });
+    }
+    const holders: KeyHolder[] = [];
+    for (const chunk of chunksOf([...first.values()].sort(byKey))) {
+      const rows = chunk.map((run) => this.#enqueueRow(run));
+      holders.push(...(await this.#takeKeys(rows, ask, sql.ENQUEUE_KEYED_CHILDREN, origin)));
+    }
+    return answersOf(runs, holders);
+  }
+
+  /** Of a run that was remembered. */
+  numbersOf(run: store.NewRun): { readonly lane: number; readonly policy: number } {
+    const { lane, policy } = this.#enqueueRow(run);
+    return { lane: Number(lane), policy: Number(policy) };
+  }
+
   /** Numbers of lanes and policies never change, so each is asked for once in a process. */
-  async #rememberAll(
+  async rememberAll(
     runs: readonly { queue: string; job: string; policy: Policy }[],
   ): Promise<void> {
     for (const run of runs) {
@@ -176,6 +217,30 @@ export class PostgresEnqueue {
 
 function laneKey({ queue, job }: { readonly queue: string; readonly job: string }): string {
   return `${queue}\n${job}`;
+}
+
+function* chunksOf(runs: readonly store.NewRun[]): Generator<readonly store.NewRun[]> {
+  let chunk: store.NewRun[] = [];
+  let chars = 0;
+  for (const run of runs) {
+    if (chunk.length === CHUNK_MAX || chars > CHUNK_CHARS_MAX) {
+      yield chunk;
+      chunk = [];
+      chars = 0;
+    }
+    chunk.push(run);
+    chars += run.input.length;
+  }
+  if (chunk.length > 0) yield chunk;
+}
+
+/** As the database sorts them: by job, then key, byte by byte. */
+function byKey(a: store.NewRun, b: store.NewRun): number {
+  const bytes = (text: string) => Buffer.from(text, "utf8");
+  return (
+    Buffer.compare(bytes(a.job), bytes(b.job)) ||
+    Buffer.compare(bytes(a.key?.key ?? ""), bytes(b.key?.key ?? ""))
+  );
 }
 
 function runArrays(rows: readonly Row[]): Row {

@@ -4,6 +4,7 @@ import type { Clock } from "../core/ports.js";
 import { inTransaction, type PostgresSource } from "./postgres.js";
 import { DATABASE_CLOCK, type PostgresAsker } from "./postgres-asker.js";
 import { firstDays } from "./postgres-days.js";
+import { CREATE_BATCHES } from "./sql/postgres-batch-schema.js";
 import { CREATE_SCHEMA, SCHEMA_VERSION } from "./sql/postgres-schema.js";
 import { fillIn } from "./sql/template.js";
 
@@ -39,7 +40,7 @@ export async function createSchema(params: {
     if (row?.known === true) return;
     await query(`create schema if not exists "${schema}"`);
     const days = firstDays({ now: await asker.databaseNow(), dialect });
-    await query([fillIn(CREATE_SCHEMA, dialect), ...days].join(";\n"));
+    await query([fillIn(CREATE_SCHEMA + CREATE_BATCHES, dialect), ...days].join(";\n"));
     await query(
       `insert into ${table} values (${SCHEMA_VERSION}, ${SCHEMA_VERSION}, ${DATABASE_CLOCK})`,
     );

@@ -8,6 +8,7 @@ import { ATTEMPT_ENDS, MODES, type RunId } from "../core/run.js";
 import { checkPool, LinkFailure, type PostgresSource, type Row, unavailable } from "./postgres.js";
 import { columnsOf } from "./postgres-array.js";
 import { PostgresAsker } from "./postgres-asker.js";
+import { PostgresBatches } from "./postgres-batches.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
 import { dropDays, dropTickDays, makeDays } from "./postgres-days.js";
 import { PostgresEnqueue } from "./postgres-enqueue.js";
@@ -25,6 +26,7 @@ import {
   toSettlementRow,
 } from "./record.js";
 import * as sql from "./sql/postgres.js";
+import { PRUNE_BATCHES } from "./sql/postgres-batches.js";
 import * as reads from "./sql/postgres-reads.js";
 import { PRUNE_SCHEDULES } from "./sql/postgres-schedules.js";
 import { SCHEMA_VERSION } from "./sql/postgres-schema.js";
@@ -52,6 +54,7 @@ export class PostgresStore implements store.Store {
   readonly #enqueue: PostgresEnqueue;
   readonly #schedules: PostgresSchedules;
   readonly #locks: PostgresLocks;
+  readonly #batches: PostgresBatches;
   readonly #bound: ClaimBound;
   readonly #listeners = new Set<store.WakeListener>();
 
@@ -74,6 +77,7 @@ export class PostgresStore implements store.Store {
     this.#enqueue = enqueue;
     this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue });
     this.#locks = new PostgresLocks({ asker, clock });
+    this.#batches = new PostgresBatches({ asker, transactions, enqueue, wake });
   }
 
   get #channel(): string {
@@ -191,9 +195,10 @@ export class PostgresStore implements store.Store {
     const head = row?.head === null || row?.head === undefined ? null : String(row.head);
     const tookMs = this.#clock.monotonicMs() - sentMs;
     if (limit > 0) this.#bound.saw({ appetite, low, limit, count, head, tookMs });
-    if (count === limit || low === FROM_THE_START) return { claims, stale };
+    const hasContinued = Number(row?.continued ?? 0) > 0;
+    if (count === limit || low === FROM_THE_START) return { claims, stale, hasContinued };
     const rest = await this.exchange({ ...params, settlements: [], limit: limit - count });
-    return { claims: [...claims, ...rest.claims], stale };
+    return { claims: [...claims, ...rest.claims], stale, hasContinued };
   }
 
   /** What was applied before, its answer lost, is not stale; only history can tell. */
@@ -371,7 +376,11 @@ export class PostgresStore implements store.Store {
     });
     const [row] = await this.#asker.repeat("prune", sql.PRUNE, { keepMs, limit });
     const [more] = await this.#asker.repeat("prune", PRUNE_SCHEDULES, params);
-    return dropped + Number(row?.pruned ?? 0) + Number(more?.pruned ?? 0);
+    const [batches] = await this.#asker.repeat("prune", PRUNE_BATCHES, { keepMs, limit });
+    const counts = [row?.pruned, more?.pruned, batches?.pruned].map((pruned) =>
+      Number(pruned ?? 0),
+    );
+    return counts.reduce((sum, count) => sum + count, dropped);
   }
 
   // What schedules need is in a file of its own.
@@ -410,6 +419,13 @@ export class PostgresStore implements store.Store {
   lockHistory: store.Store["lockHistory"] = (params) => this.#locks.lockHistory(params);
   lockStats: store.Store["lockStats"] = () => this.#locks.lockStats();
   tidyLocks: store.Store["tidyLocks"] = (params) => this.#locks.tidyLocks(params);
+  // What runs need that make runs, too.
+  enqueueChildren: store.Store["enqueueChildren"] = (params) =>
+    this.#batches.enqueueChildren(params);
+  enqueueBatch: store.Store["enqueueBatch"] = (params) => this.#batches.enqueueBatch(params);
+  batches: store.Store["batches"] = (run) => this.#batches.batches(run);
+  children: store.Store["children"] = (filter) => this.#batches.children(filter);
+  retryChildren: store.Store["retryChildren"] = (params) => this.#batches.retryChildren(params);
 
   onWake(listener: store.WakeListener): () => void {
     this.#listeners.add(listener);
@@ -456,6 +472,7 @@ function claimsOf(row: Row | undefined): readonly store.Claim[] {
 
 function exchangeText(settlements: readonly store.Settlement[]): string {
   if (settlements.length === 0) return sql.CLAIM;
+  if (settlements.some(({ batch }) => batch !== null)) return sql.SETTLE_CHILDREN_AND_CLAIM;
   if (settlements.some(({ schedule }) => schedule !== null)) return sql.SETTLE_SCHEDULED_AND_CLAIM;
   return settlements.every(({ to }) => to !== "pending")
     ? sql.FINISH_AND_CLAIM
@@ -464,7 +481,10 @@ function exchangeText(settlements: readonly store.Settlement[]): string {
 
 function settlementArrays(settlements: readonly store.Settlement[]): Row {
   const { plain, texts } = columnsOf(settlements.map(toSettlementRow));
+  const children = columnsOf(settlements.filter(({ batch }) => batch !== null));
   return {
+    childIds: children.plain("id"),
+    childBatches: children.plain("batch"),
     ids: plain("id"),
     fences: plain("fence"),
     statuses: plain("status"),

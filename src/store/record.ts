@@ -10,6 +10,7 @@ import {
   type RunStatus,
   type TerminalStatus,
 } from "../core/run.js";
+import type { BatchError, BatchRecord } from "./batch-store.js";
 import type { AttemptRecord, Claim, RunRecord, Settlement } from "./store.js";
 
 type Row = Record<string, unknown>;
@@ -48,6 +49,12 @@ export function statusCode(status: TerminalStatus): number {
 
 export function statusOf(code: number): RunStatus {
   return STATUS_BY_CODE[code] ?? "pending";
+}
+
+/** Any status as the lists of runs compute it. */
+export function statusOrder(status: RunStatus): number {
+  if (status === "pending") return -1;
+  return status === "running" ? 0 : statusCode(status);
 }
 
 export function modeCode(mode: Mode): number {
@@ -104,6 +111,7 @@ type ClaimRow = Omit<Claim, "policy" | "runs"> & {
         number,
         number | null,
         number | null,
+        number | null,
       ][]
     | null;
 };
@@ -119,7 +127,7 @@ export function toClaim(row: ClaimRow): Claim {
     leaseMs: row.leaseMs,
     isSuspect: row.isSuspect,
     runs: (row.runs ?? []).map(
-      ([id, input, mode, version, priority, createdAt, dueAt, nominalAt, schedule]) => ({
+      ([id, input, mode, version, priority, createdAt, dueAt, nominalAt, schedule, batch]) => ({
         id,
         input,
         mode: MODES[mode] as Mode,
@@ -129,6 +137,7 @@ export function toClaim(row: ClaimRow): Claim {
         dueAt,
         nominalAt,
         schedule,
+        batch,
         refunds,
         laters,
         extraAttempts,
@@ -208,6 +217,7 @@ export function toRunRecord(row: Row): RunRecord {
     result: textOrNull(row.result),
     error: textOrNull(row.error),
     schedule: textOrNull(row.schedule),
+    parent: textOrNull(row.parent),
     nominalAt: numberOrNull(row.nominal_at),
     createdAt: Number(row.created_at),
     dueAt: Number(row.due_at),
@@ -234,6 +244,18 @@ export function toAttemptRecord(row: Row): AttemptRecord {
     startedAt: Number(row.started_at),
     endedAt: Number(row.ended_at),
     error: textOrNull(row.error),
+  };
+}
+
+export function toBatchRecord(row: Row): BatchRecord {
+  return {
+    name: String(row.name),
+    scheduled: Number(row.scheduled),
+    errors: JSON.parse(String(row.errors)) as BatchError[],
+    completed: Number(row.completed),
+    failed: Number(row.failed),
+    cancelled: Number(row.cancelled),
+    after: textOrNull(row.then_run),
   };
 }
 

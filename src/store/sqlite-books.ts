@@ -5,6 +5,7 @@ import { retryDelayMs } from "../core/retry.js";
 import { REFUNDS_MAX, type RunId } from "../core/run.js";
 import { LOST_ERROR, modeCode, statusCode, TIMEOUT_ERROR, wholeDelayMs } from "./record.js";
 import type { Row } from "./sqlite.js";
+import type { ChildChange } from "./sqlite-batches.js";
 import type * as store from "./store.js";
 
 export const ENDED_FAILED = 0;
@@ -36,7 +37,11 @@ export type LeaseRow = {
 export type Pending = readonly [RunId, number, number, number, number, number, number, 0 | 1];
 
 /** What a run brings along that its lease does not know. */
-export type Origin = { readonly mode: number; readonly schedule: number | null };
+export type Origin = {
+  readonly mode: number;
+  readonly schedule: number | null;
+  readonly batch: number | null;
+};
 
 /** Collects what the settlements of one transaction write, so that it is written in few statements. */
 export class Books {
@@ -45,6 +50,7 @@ export class Books {
   readonly #attempts: (number | string | null)[][] = [];
   readonly #pending: Pending[] = [];
   readonly #ends: [number, RunId, 0 | 1][] = [];
+  readonly #children: ChildChange[] = [];
 
   finish(
     lease: LeaseRow,
@@ -75,9 +81,10 @@ export class Books {
     this.end(run);
   }
 
-  /** The end of a schedule's run may set its next tick. */
-  end({ id, schedule, status }: { id: RunId; schedule: number | null; status: number }): void {
+  /** The end of a schedule's run may set its next tick; the end of a child counts for its batch. */
+  end({ id, schedule, batch, status }: Omit<Origin, "mode"> & { id: RunId; status: number }): void {
     if (schedule !== null) this.#ends.push([schedule, id, status === statusCode("failed") ? 1 : 0]);
+    if (batch !== null) this.#children.push({ batch, status, isEnd: true });
   }
 
   again(
@@ -98,12 +105,13 @@ export class Books {
   }
 
   settle(lease: LeaseRow, settlement: store.Settlement, isCancelled: boolean): void {
-    const { id, error, schedule } = settlement;
+    const { id, error, schedule, batch } = settlement;
     const mode = modeCode(settlement.mode);
     const ranMs = Math.max(0, Math.round(settlement.ranMs));
     // Whoever asked for a cancel gets it, unless the run completed.
     if (isCancelled && settlement.to !== "completed") {
-      this.finish(lease, { id, mode, schedule, ranMs, error, status: statusCode("cancelled") });
+      const status = statusCode("cancelled");
+      this.finish(lease, { id, mode, schedule, batch, ranMs, error, status });
       return;
     }
     if (settlement.to !== "pending") {
@@ -111,6 +119,7 @@ export class Books {
         id,
         mode,
         schedule,
+        batch,
         ranMs,
         error,
         status: statusCode(settlement.to),
@@ -147,6 +156,7 @@ export class Books {
       attempts: this.#attempts,
       pending: this.#pending,
       ends: this.#ends,
+      children: this.#children,
     };
   }
 }

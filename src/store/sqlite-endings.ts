@@ -87,7 +87,8 @@ export class SqliteEndings {
       this.#file.run(sql.INSERT_CANCELLED, { ...pending, now });
       const books = new Books();
       const schedule = pending.schedule as number | null;
-      books.end({ id, schedule, status: statusCode("cancelled") });
+      const batch = pending.batch as number | null;
+      books.end({ id, schedule, batch, status: statusCode("cancelled") });
       this.#leases.enter(books, { now, chance });
       return "cancelled";
     }

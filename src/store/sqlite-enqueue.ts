@@ -10,6 +10,13 @@ import type * as store from "./store.js";
 /** SQLITE_CONSTRAINT. */
 const CONSTRAINT = 19;
 
+/** Larger texts than this are not made of a long list of runs. */
+const CHUNK_MAX = 5_000;
+
+/** What a run that another run made has more than others. */
+export type Origin = { readonly parent: RunId | null; readonly batch: number | null };
+const NOBODY: Origin = { parent: null, batch: null };
+
 type Cache<Key> = { set(key: Key, id: number): unknown };
 
 /** Rolls a batch back that is to be stored whole or not at all. */
@@ -40,6 +47,7 @@ export class SqliteEnqueue {
   store(
     { runs, isAtomic }: Pick<store.EnqueueParams, "runs" | "isAtomic">,
     now: number,
+    origin: Origin = NOBODY,
   ): readonly store.EnqueueAnswer[] {
     const first = firstOfEachKey(runs);
     const holders: KeyHolder[] = [];
@@ -55,7 +63,8 @@ export class SqliteEnqueue {
     }
     const answers = answersOf(runs, holders);
     if (isAtomic && answers.some((answer) => "conflict" in answer)) throw new Refused(answers);
-    this.#insert(fresh, now);
+    for (let at = 0; at < fresh.length; at += CHUNK_MAX)
+      this.#insert(fresh.slice(at, at + CHUNK_MAX), now, origin);
     return answers;
   }
 
@@ -66,7 +75,7 @@ export class SqliteEnqueue {
     return { id: run.id, run: String(holder.run), inputHash: String(holder.input_hash) };
   }
 
-  #insert(runs: readonly store.NewRun[], now: number): void {
+  #insert(runs: readonly store.NewRun[], now: number, origin: Origin): void {
     const rows = runs.map((run) => [
       run.id,
       run.dueAt ?? now + run.delayMs,
@@ -79,7 +88,7 @@ export class SqliteEnqueue {
       run.tags.length === 0 ? null : JSON.stringify(run.tags),
       run.input,
     ]);
-    const isStored = this.#insertRows(rows, now);
+    const isStored = this.#insertRows(rows, now, origin);
     const ready: unknown[] = [];
     const delayed: unknown[] = [];
     for (const [id, dueAt, lane, policy, , priority] of rows as [
@@ -99,8 +108,8 @@ export class SqliteEnqueue {
   }
 
   /** Answers which of the rows are new; as ids are made once, that is nearly always all of them. */
-  #insertRows(rows: readonly unknown[], now: number): (id: RunId) => boolean {
-    const params = { rows: JSON.stringify(rows), now };
+  #insertRows(rows: readonly unknown[], now: number, origin: Origin): (id: RunId) => boolean {
+    const params = { rows: JSON.stringify(rows), now, ...origin };
     try {
       this.#file.run(sql.INSERT_RUNS, params);
       return () => true;

@@ -3,8 +3,10 @@
 import type { RunId } from "../core/run.js";
 import { isSameEnd, statusCode, toClaim } from "./record.js";
 import * as sql from "./sql/sqlite.js";
+import { BATCH_OF } from "./sql/sqlite-batches.js";
 import { END_SCHEDULE_RUNS, GATE_REVIVED } from "./sql/sqlite-schedule-changes.js";
 import type { Row, SqliteFile } from "./sqlite.js";
+import { countChildren } from "./sqlite-batches.js";
 import {
   Books,
   ENDED_CANCELLED,
@@ -28,7 +30,7 @@ export class SqliteLeases {
   settle(
     { settlements, chance }: Pick<store.ExchangeParams, "settlements" | "chance">,
     now: number,
-  ): store.Grant[] {
+  ): { readonly stale: store.Grant[]; readonly hasContinued: boolean } {
     const leases = this.leases(settlements.map(({ fence }) => fence));
     const books = new Books();
     const stale: store.Grant[] = [];
@@ -47,8 +49,7 @@ export class SqliteLeases {
     for (const [fence, ids] of settled) {
       this.shrink(fence, [...(leases.get(fence)?.members ?? [])], ids);
     }
-    this.enter(books, { now, chance });
-    return stale;
+    return { stale, hasContinued: this.enter(books, { now, chance }) };
   }
 
   /** What was applied before, its answer lost, is not stale; only history can tell. */
@@ -131,12 +132,15 @@ export class SqliteLeases {
   /** `ids` is JSON. */
   originsOf(ids: string): (id: RunId) => Origin {
     const rows = this.#file.all(sql.ORIGINS_OF, { ids }) as (Origin & Row)[];
-    const origins = new Map(rows.map(({ id, mode, schedule }) => [id, { mode, schedule }]));
-    return (id) => origins.get(id) ?? { mode: 0, schedule: null };
+    const origins = new Map(
+      rows.map(({ id, mode, schedule, batch }) => [id, { mode, schedule, batch }]),
+    );
+    return (id) => origins.get(id) ?? { mode: 0, schedule: null, batch: null };
   }
 
-  enter(books: Books, { now, chance }: { readonly now: number; readonly chance: number }): void {
-    const { finished, counted, attempts, pending, ends } = books.rows();
+  /** Answers whether a run that comes after a batch was made. */
+  enter(books: Books, { now, chance }: { readonly now: number; readonly chance: number }): boolean {
+    const { finished, counted, attempts, pending, ends, children } = books.rows();
     if (finished.length > 0) {
       this.#file.run(sql.INSERT_OUTCOMES, { rows: JSON.stringify(finished), now });
       this.#file.run(sql.COUNT_OUTCOMES, { rows: JSON.stringify(counted), now });
@@ -152,6 +156,7 @@ export class SqliteLeases {
       const rows = ends.map((end, at) => [...end, (chance + at * CHANCE_STEP) % 1]);
       this.#file.run(END_SCHEDULE_RUNS, { rows: JSON.stringify(rows), now });
     }
+    return children.length > 0 && countChildren(this.#file, children, now) > 0;
   }
 
   /** A failed or cancelled run goes on; false if it is none. */
@@ -167,6 +172,9 @@ export class SqliteLeases {
         endedAt: outcome.finished_at,
       });
     }
+    const batch = (this.#file.get(BATCH_OF, { id })?.batch ?? null) as number | null;
+    const status = Number(outcome.status);
+    if (batch !== null) countChildren(this.#file, [{ batch, status, isEnd: false }], now);
     const attempt = Number(outcome.attempt);
     const extra = Number(outcome.extra) + 1;
     const again: Pending = [id, 0, attempt, 0, 0, 0, extra, 0];

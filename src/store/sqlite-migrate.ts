@@ -1,6 +1,7 @@
 // The schema on SQLite: which version there is, and making it, once, however many start at once.
 
 import { MigrationError } from "../core/errors.js";
+import { CREATE_BATCHES } from "./sql/sqlite-batch-schema.js";
 import { CREATE_SCHEMA, SCHEMA_VERSION } from "./sql/sqlite-schema.js";
 import { type Dialect, fillIn } from "./sql/template.js";
 import type { SqliteFile } from "./sqlite.js";
@@ -38,7 +39,7 @@ async function createSchema(migration: SqliteMigration): Promise<void> {
   if (migrate !== "auto") throw new MigrationError(NO_TABLES);
   await file.write("migrate", () => {
     if (isMigrated(migration)) return;
-    file.exec(fillIn(CREATE_SCHEMA, dialect));
+    file.exec(fillIn(CREATE_SCHEMA + CREATE_BATCHES, dialect));
     file.run("insert into {schema_version} values (:version, :version, :now)", {
       version: SCHEMA_VERSION,
       now: now(),

@@ -4,9 +4,11 @@
 
 import type { Chance, Clock } from "../core/ports.js";
 import { MODES, type RunId } from "../core/run.js";
-import { toAttemptRecord, toPolicy, toRunRecord } from "./record.js";
+import type * as batches from "./batch-store.js";
+import { statusOrder, toAttemptRecord, toBatchRecord, toPolicy, toRunRecord } from "./record.js";
 import type * as schedules from "./schedule-store.js";
 import * as sql from "./sql/sqlite.js";
+import * as batchSql from "./sql/sqlite-batches.js";
 import {
   PRUNE_BACKFILLS,
   PRUNE_RUNS_OF_SCHEDULES,
@@ -14,6 +16,7 @@ import {
 } from "./sql/sqlite-schedule-changes.js";
 import type { Dialect } from "./sql/template.js";
 import { type Row, SqliteFile, type SqliteSource } from "./sqlite.js";
+import { SqliteBatches } from "./sqlite-batches.js";
 import { SqliteEndings } from "./sqlite-endings.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
 import { SqliteLeases } from "./sqlite-leases.js";
@@ -26,6 +29,7 @@ const DIALECT: Dialect = {
   name: (plain) => `holdfast_${plain}`,
   now: "cast(unixepoch('subsec') * 1000 as integer)",
 };
+const NOTHING = { stale: [], hasContinued: false } as const;
 
 export type SqliteStoreParams = {
   readonly source: SqliteSource;
@@ -48,6 +52,7 @@ export class SqliteStore implements store.Store {
   readonly #endings: SqliteEndings;
   readonly #schedules: SqliteSchedules;
   readonly #locks: SqliteLocks;
+  readonly #batches: SqliteBatches;
   readonly #listeners = new Set<store.WakeListener>();
 
   constructor(params: SqliteStoreParams) {
@@ -57,6 +62,8 @@ export class SqliteStore implements store.Store {
     this.#enqueue = new SqliteEnqueue(this.#file);
     this.#leases = new SqliteLeases(this.#file);
     this.#endings = new SqliteEndings(this.#file, this.#leases);
+    const [file, enqueue, leases] = [this.#file, this.#enqueue, this.#leases];
+    this.#batches = new SqliteBatches({ file, enqueue, leases });
     this.#schedules = new SqliteSchedules({
       file: this.#file,
       enqueue: this.#enqueue,
@@ -139,9 +146,9 @@ export class SqliteStore implements store.Store {
 
   async exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
     return this.#write("exchange", (now) => {
-      const stale = params.settlements.length === 0 ? [] : this.#leases.settle(params, now);
+      const settled = params.settlements.length === 0 ? NOTHING : this.#leases.settle(params, now);
       const claimed = params.limit > 0 ? this.#leases.claim(params, now) : 0;
-      return { claims: claimed > 0 ? this.#leases.claimsByToken(params, now) : [], stale };
+      return { ...settled, claims: claimed > 0 ? this.#leases.claimsByToken(params, now) : [] };
     });
   }
 
@@ -294,6 +301,7 @@ export class SqliteStore implements store.Store {
         this.#file.run(sql.PRUNE_ROLLUPS, { keepMs, now }),
         this.#file.run(PRUNE_TICKS, { keepTicksMs, limit, now }),
         this.#file.run(PRUNE_BACKFILLS, { keepMs, now }),
+        this.#file.run(batchSql.PRUNE_BATCHES, { keepMs, limit, now }),
       ];
       return rest.reduce((sum, removed) => sum + removed, old.length);
     });
@@ -355,6 +363,28 @@ export class SqliteStore implements store.Store {
   readonly lockHistory: store.Store["lockHistory"] = (params) => this.#locks.lockHistory(params);
   readonly lockStats: store.Store["lockStats"] = () => this.#locks.lockStats();
   readonly tidyLocks: store.Store["tidyLocks"] = (params) => this.#locks.tidyLocks(params);
+  // ── runs that runs make ────────────────────────────────────────────────────────────────────────
+
+  readonly enqueueChildren: batches.BatchStore["enqueueChildren"] = (params) =>
+    this.#write("enqueueChildren", (now) => this.#batches.enqueueChildren(params, now));
+  readonly enqueueBatch: batches.BatchStore["enqueueBatch"] = (params) =>
+    this.#write("enqueueBatch", (now) => this.#batches.enqueueBatch(params, now));
+  readonly retryChildren: batches.BatchStore["retryChildren"] = (params) =>
+    this.#write("retryChildren", (now) => this.#batches.retryChildren(params, now));
+
+  async batches(run: RunId): Promise<readonly batches.BatchRecord[]> {
+    const rows = await this.#file.read(() => this.#file.all(batchSql.BATCHES, { run }));
+    return rows.map(toBatchRecord);
+  }
+
+  async children(filter: batches.ChildFilter): Promise<readonly store.RunRecord[]> {
+    const { parent, batch = null, before = null, status, limit } = filter;
+    const code = status === undefined ? null : statusOrder(status);
+    const rows = await this.#file.read(() =>
+      this.#file.all(batchSql.CHILDREN, { parent, batch, before, status: code, limit }),
+    );
+    return rows.map(toRunRecord);
+  }
 
   // ── clock and transactions ─────────────────────────────────────────────────────────────────────
 

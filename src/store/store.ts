@@ -3,6 +3,7 @@
 // values. Every time in here that decides something is the database's, never the caller's.
 
 import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from "../core/run.js";
+import type { BatchStore } from "./batch-store.js";
 import type { LockStore } from "./lock-store.js";
 import type { ScheduleStore } from "./schedule-store.js";
 
@@ -32,6 +33,8 @@ export type ClaimedRun = {
   readonly nominalAt: number | null;
   /** The number of the schedule that made it. */
   readonly schedule: number | null;
+  /** The number of the batch that it is a child of. */
+  readonly batch: number | null;
   readonly refunds: number;
   readonly laters: number;
   readonly extraAttempts: number;
@@ -45,6 +48,8 @@ export type Settlement = Grant & {
   readonly mode: Mode;
   /** Of a run that a schedule made: its end may set the schedule's next tick. */
   readonly schedule: number | null;
+  /** Of a child of a batch: its end counts there, and the last one makes the run that comes after. */
+  readonly batch: number | null;
   readonly ranMs: number;
   readonly error: string | null;
 } & (
@@ -131,6 +136,8 @@ export type ExchangeAnswer = {
   readonly claims: readonly Claim[];
   /** Settlements that changed nothing, since their fence is no longer the current one. */
   readonly stale: readonly Grant[];
+  /** A settlement ended the last child of a batch: the run that comes after it is ready. */
+  readonly hasContinued: boolean;
 };
 
 export type RenewParams = {
@@ -199,6 +206,8 @@ export type RunRecord = {
   readonly result: string | null;
   readonly error: string | null;
   readonly schedule: string | null;
+  /** The run that made it. */
+  readonly parent: RunId | null;
   readonly nominalAt: number | null;
   readonly createdAt: number;
   readonly dueAt: number;
@@ -241,7 +250,7 @@ export type RetryAnswer = "pending" | "not_terminal" | "completed" | "not_found"
 /** Tells that something may have changed; only a hint, never needed for correctness. */
 export type WakeListener = () => void;
 
-export interface Store extends ScheduleStore, LockStore {
+export interface Store extends ScheduleStore, LockStore, BatchStore {
   /** "sqlite" or "postgres"; for messages. */
   readonly engine: "sqlite" | "postgres";
 

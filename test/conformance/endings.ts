@@ -3,13 +3,18 @@
 import type { Mode } from "../../src/core/run.js";
 import type { Grant, Settlement } from "../../src/store/store.js";
 
-type Ended = Grant & { readonly mode?: Mode; readonly schedule?: number | null };
+type Ended = Grant & {
+  readonly mode?: Mode;
+  readonly schedule?: number | null;
+  readonly batch?: number | null;
+};
 
-const common = ({ id, fence, mode = "enqueued", schedule = null }: Ended) => ({
+const common = ({ id, fence, mode = "enqueued", schedule = null, batch = null }: Ended) => ({
   id,
   fence,
   mode,
   schedule,
+  batch,
   ranMs: 5,
 });
 

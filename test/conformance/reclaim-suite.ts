@@ -155,8 +155,8 @@ export function reclaimSuite(test: SceneTest): void {
       const transition = settle(facts, { kind: "handed_back" }, () => 0);
       const isLast = times === REFUNDS_MAX + 1;
       expect(transition.to).toBe(isLast ? "failed" : "pending");
-      const { id, fence, mode, schedule } = held;
-      const common = { id, fence, mode, schedule, ranMs: 0, error: null };
+      const { id, fence, mode, schedule, batch } = held;
+      const common = { id, fence, mode, schedule, batch, ranMs: 0, error: null };
       await scene.settle(
         transition.to === "pending"
           ? { ...common, ...transition }

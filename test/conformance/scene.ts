@@ -56,6 +56,7 @@ export type Held = Grant & {
   readonly job: string;
   readonly mode: Mode;
   readonly schedule: number | null;
+  readonly batch: number | null;
   readonly attempt: number;
   readonly isSuspect: boolean;
   readonly claim: Claim;
@@ -246,12 +247,13 @@ export class Scene {
 
 export function heldBy(claims: readonly Claim[]): Held[] {
   return claims.flatMap((claim) =>
-    claim.runs.map(({ id, mode, schedule }) => ({
+    claim.runs.map(({ id, mode, schedule, batch }) => ({
       id,
       fence: claim.fence,
       job: claim.job,
       mode,
       schedule,
+      batch,
       attempt: claim.attempt,
       isSuspect: claim.isSuspect,
       claim,

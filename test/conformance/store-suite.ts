@@ -3,6 +3,8 @@
 
 import { test as base, describe } from "vitest";
 import { backfillSuite } from "./backfill-suite.js";
+import { batchRaceSuite } from "./batch-race-suite.js";
+import { batchSuite } from "./batch-suite.js";
 import { calendarSuite } from "./calendar-suite.js";
 import { cancelSuite } from "./cancel-suite.js";
 import { claimSuite } from "./claim-suite.js";
@@ -61,6 +63,8 @@ const NOUNS = {
   locks: lockSuite,
   "random histories": modelSuite,
   "several stores at once": concurrencySuite,
+  batches: batchSuite,
+  "batches in several stores at once": batchRaceSuite,
   "schedules made and edited": scheduleEditSuite,
   "changes of schedules": scheduleWriteSuite,
   "runs of schedules": scheduleRunSuite,
@@ -76,7 +80,11 @@ const NOUNS = {
 
 export type Noun = keyof typeof NOUNS;
 /** What needs a place that several stores can share. */
-const SHARED: readonly Noun[] = ["several stores at once", "schedules in several stores at once"];
+const SHARED: readonly Noun[] = [
+  "several stores at once",
+  "batches in several stores at once",
+  "schedules in several stores at once",
+];
 /** What happens to a run while somebody holds it. */
 export const HOLDING: readonly Noun[] = [
   "claim",
@@ -86,6 +94,8 @@ export const HOLDING: readonly Noun[] = [
   "reclaim",
   "cancel",
   "several stores at once",
+  "batches",
+  "batches in several stores at once",
 ];
 export const SCHEDULING: readonly Noun[] = [
   "schedules made and edited",

@@ -3,6 +3,7 @@
 import { test as base, describe } from "vitest";
 import { endSuite } from "./end-suite.js";
 import { explainSuite } from "./explain-suite.js";
+import { fanOutSuite } from "./fan-out-suite.js";
 import { faultSuite } from "./fault-suite.js";
 import { hostileSuite } from "./hostile-suite.js";
 import { leaseSuite } from "./lease-suite.js";
@@ -34,6 +35,7 @@ export function describeLife(name: string, makePlace: MakePlace): void {
     describe("a run", () => runSuite(test));
     describe("a failure", () => retrySuite(test));
     describe("an end", () => endSuite(test));
+    describe("a run that makes runs", () => fanOutSuite(test));
     describe("a hostile value", () => hostileSuite(test));
   });
 }

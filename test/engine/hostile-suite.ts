@@ -97,7 +97,6 @@ const RETURNED: readonly [what: string, make: () => unknown, stored: unknown][] 
 ];
 
 function foreign(): object {
-  // biome-ignore lint/suspicious/noThenProperty: a foreign promise is an object with a then.
   return { then: (resolve: (value: string) => void) => resolve("from afar") };
 }
 
@@ -153,7 +152,6 @@ export function hostileSuite(test: WorldTest): void {
   });
 
   test("a promise whose then throws is a failure like any other", async ({ world }) => {
-    // biome-ignore lint/suspicious/noThenProperty: a foreign promise is an object with a then.
     const broken = Object.defineProperty({}, "then", { get: refuse });
     const { it } = await meet(world, [["it", () => broken]]);
     expect(it).toEqual({ status: "failed", attempt: 2, told: "ERROR" });

@@ -2,6 +2,8 @@
 // runs included, is one statement: one round trip and one commit. Everything is written only at the
 // revision that it was decided from; rows that somebody holds locked are left to them.
 
+import { UNCOUNTING } from "./postgres-batches.js";
+
 // Asked one by one: as joins the planner turns these into reading whole days of history.
 const IS_LIVE = /* sql */ `(select 1 from {outcome} o where o.id = l.id) is null
   and (select 1 from {run} r where r.id = l.id) is not null`;
@@ -187,10 +189,10 @@ on conflict (schedule, hash) do update set
   release = coalesce(excluded.release, d.release)`;
 
 /** An ended run gets one more attempt, by an operator's will; gated where its schedule has a live run. */
-export const REVIVING = /* sql */ `
+export const reviving = (which: string) => /* sql */ `
 with now as materialized (select {now} as at),
 reopened as (
-  delete from {outcome} where id = :id::uuid and status in (2, 3)
+  delete from {outcome} where ${which}
   returning id, fence, started_at, finished_at, holder, attempt, extra, status, error
 ),
 noted as (
@@ -207,10 +209,12 @@ held as (
   insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, gate)
   select o.id, now.at, r.lane, r.policy, r.priority, o.attempt, 0, 0, 0, o.extra + 1, false, 'schedule'
   from reopened o join {run} r on r.id = o.id cross join now where :isGated::boolean
-)`;
+),
+${UNCOUNTING}`;
+export const REVIVING = reviving("id = :id::uuid and status in (2, 3)");
 
 /** Of a run that a schedule made: under that schedule's row, in its transaction. */
-export const REVIVE = `${REVIVING} select id from reopened`;
+export const REVIVE = `${REVIVING} select id, (select count(*) from continued) as continued from reopened`;
 
 export const ADD_DELIVERY = /* sql */ `
 insert into {delivery} (schedule, id, run, input_hash) values (:schedule, :id, :run::uuid, :inputHash)`;

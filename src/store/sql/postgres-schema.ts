@@ -79,6 +79,7 @@ create table {run} (
   schedule int,
   nominal_at bigint,
   parent uuid,
+  batch int,
   key text collate "C",
   tags text[],
   input text not null
@@ -328,7 +329,7 @@ create table {calendar} (
 );
 
 create view {run_state} as
-select r.id, l.job, l.queue, r.mode, r.priority, r.created_at, r.nominal_at, s.name as schedule, r.key, r.version,
+select r.id, l.job, l.queue, r.mode, r.priority, r.created_at, r.nominal_at, s.name as schedule, r.parent, r.key, r.version,
   case when o.id is not null then o.status when h.fence is not null then 0 else -1 end as status,
   coalesce(o.attempt, h.attempt, y.attempt, w.attempt, 0) as attempt,
   p.attempts + coalesce(o.extra, h.extra, y.extra, w.extra, 0) as attempts_max,

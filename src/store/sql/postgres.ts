@@ -6,7 +6,14 @@
 // half of a client's work was the row protocol.
 
 import { CANCEL_ERROR, LOST_ERROR, TIMEOUT_ERROR } from "../record.js";
-import { AFTER_END, HAS_DUE_SCHEDULE, HAS_GATED, REVIVING } from "./postgres-schedules.js";
+import { CONTINUED, endedChildren, FAILED_CHILDREN } from "./postgres-batches.js";
+import {
+  AFTER_END,
+  HAS_DUE_SCHEDULE,
+  HAS_GATED,
+  REVIVING,
+  reviving,
+} from "./postgres-schedules.js";
 
 const CLAIMS_JSON = /* sql */ `
   select json_agg(json_build_object(
@@ -16,7 +23,7 @@ const CLAIMS_JSON = /* sql */ `
     'policy', json_build_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost),
     'runs', (
       select json_agg(json_build_array(
-        r.id, r.input, r.mode, r.version, r.priority, r.created_at, r.due_at, r.nominal_at, r.schedule))
+        r.id, r.input, r.mode, r.version, r.priority, r.created_at, r.due_at, r.nominal_at, r.schedule, r.batch))
       from unnest(c.ids) u (id), lateral (select * from {run} x where x.id = u.id offset 0) r)
   ))
   from granted c join {lane} l on l.id = c.lane join {policy} p on p.id = c.policy cross join now`;
@@ -105,6 +112,11 @@ ended_runs as materialized (
 ),
 ${AFTER_END}`;
 
+/** For settlements among which are children of batches. */
+const COUNTING_DOWN = /* sql */ `
+child as materialized (select * from unnest(:childIds::uuid[], :childBatches::int[]) as c (id, batch)),
+${endedChildren("select c.batch, v.status from valid v join child c on c.id = v.id where v.status >= 0")}`;
+
 /** Lanes are drained in the order of their oldest run. */
 const CLAIMING = /* sql */ `
 head as materialized (
@@ -155,6 +167,8 @@ export const FINISH_AND_CLAIM = `${NOW}, ${SETTLING}, ${CLAIMING} select ${UNAPP
 export const SETTLE_AND_CLAIM = `${NOW}, ${SETTLING}, ${RETURNING}, ${CLAIMING} select ${UNAPPLIED}, ${CLAIMS}`;
 export const SETTLE_SCHEDULED_AND_CLAIM = `${NOW}, ${SETTLING}, ${RETURNING}, ${RESCHEDULING}, ${CLAIMING}
 select ${UNAPPLIED}, ${CLAIMS}`;
+export const SETTLE_CHILDREN_AND_CLAIM = `${NOW}, ${SETTLING}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN}, ${CLAIMING}
+select ${CONTINUED}, ${UNAPPLIED}, ${CLAIMS}`;
 
 /** What history knows of the end of these grants. */
 export const ENDINGS = /* sql */ `
@@ -171,7 +185,12 @@ with now as materialized (select {now} as at),
 granted as materialized (select * from {lease} where holder = :holder::int and token = :token::uuid)
 select (${CLAIMS_JSON}) as claims`;
 
-const enqueueRuns = (onConflict: string) => /* sql */ `
+/** What a run that another run made has more than others. */
+type Origin = { readonly columns: string; readonly values: string };
+const NOBODY: Origin = { columns: "", values: "" };
+const PARENT: Origin = { columns: ", parent, batch", values: ", :parent::uuid, :batch::int" };
+
+const enqueueRuns = (onConflict: string, origin: Origin) => /* sql */ `
 with now as materialized (select {now} as at),
 input as materialized (
   select * from unnest(:ids::uuid[], :lanes::int[], :policies::int[], :versions::int[], :priorities::smallint[],
@@ -179,9 +198,9 @@ input as materialized (
     as i (id, lane, policy, version, priority, mode, "dueAt", "delayMs", tags, input)
 ),
 stored as (
-  insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, tags, input)
+  insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, tags, input${origin.columns})
   select i.id, now.at, coalesce(i."dueAt", now.at + i."delayMs"), i.lane, i.policy, i.version, i.priority,
-    i.mode, i.tags::text[], i.input
+    i.mode, i.tags::text[], i.input${origin.values}
   from input i cross join now ${onConflict}
   returning id, due_at, lane, policy, priority
 ),
@@ -201,12 +220,13 @@ select pg_notify(:channel::text, '') where :channel::text is not null`;
 // No conflict clause: an id is made once, so a duplicate means that a statement was committed before
 // and its answer was lost; then the second form finds out what is missing. Without the clause it is
 // a fifth faster.
-export const ENQUEUE = enqueueRuns("");
-export const ENQUEUE_MISSING = enqueueRuns("on conflict (id) do nothing");
+export const ENQUEUE = enqueueRuns("", NOBODY);
+export const ENQUEUE_MISSING = enqueueRuns("on conflict (id) do nothing", NOBODY);
+export const ENQUEUE_CHILDREN = enqueueRuns("on conflict (id) do nothing", PARENT);
 
 // Keys are inserted in sorted order, so that two batches cannot deadlock. A run is stored only if
 // its key was free; whose it is otherwise, the next statement reads.
-export const ENQUEUE_KEYED = /* sql */ `
+const enqueueKeyed = (origin: Origin) => /* sql */ `
 with now as materialized (select {now} as at),
 input as materialized (
   select * from json_to_recordset(:runs::json) as i (
@@ -221,9 +241,9 @@ won as (
   returning run
 ),
 stored as (
-  insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, key, tags, input)
+  insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, key, tags, input${origin.columns})
   select i.id, now.at, coalesce(i."dueAt", now.at + i."delayMs"), i.lane, i.policy, i.version, i.priority,
-    i.mode, i.key, i.tags, i.input
+    i.mode, i.key, i.tags, i.input${origin.values}
   from won w join input i on i.id = w.run cross join now on conflict (id) do nothing
   returning id, due_at, lane, policy, priority
 ),
@@ -238,6 +258,8 @@ readied as (
   from stored s cross join now where s.due_at <= now.at
 )
 select id from stored`;
+export const ENQUEUE_KEYED = enqueueKeyed(NOBODY);
+export const ENQUEUE_KEYED_CHILDREN = enqueueKeyed(PARENT);
 
 export const KEY_HOLDERS = /* sql */ `
 select i.at, k.run, k.input_hash
@@ -335,7 +357,7 @@ expired as materialized (
 gone as (delete from {lease} where fence = any(array(select fence from expired))),
 lost as materialized (
   select x.fence, u.id, x.lane, x.policy, x.attempt, x.losses, x.refunds, x.laters, x.extra, x.holder,
-    x.claimed_at, r.priority, r.mode, r.schedule, p.delay_ms, p.factor, p.max_ms, p.jitter,
+    x.claimed_at, r.priority, r.mode, r.schedule, r.batch, p.delay_ms, p.factor, p.max_ms, p.jitter,
     x.deadline_at <= x.until as over_time,
     coalesce(x.cancels ? u.id::text, false) as cancelled,
     x.attempt >= p.attempts + x.extra or (p.on_lost = 1 and x.deadline_at > x.until) as is_final,
@@ -344,7 +366,7 @@ lost as materialized (
   from expired x cross join now
   join {policy} p on p.id = x.policy
   cross join unnest(x.ids) u (id),
-  lateral (select y.priority, y.mode, y.schedule from {run} y where y.id = u.id offset 0) r
+  lateral (select y.priority, y.mode, y.schedule, y.batch from {run} y where y.id = u.id offset 0) r
 ),
 judged as materialized (
   select l.*,
@@ -394,8 +416,9 @@ ended_runs as materialized (
   select schedule, id, verdict as status, row_number() over (order by place) - 1 as place
   from judged where verdict > 0 and schedule is not null
 ),
-${AFTER_END}
-select j.id, j.fence::text, l.job, j.attempt, i.id as holder, j.ended, j.verdict
+${AFTER_END},
+${endedChildren("select batch, verdict as status from judged where verdict > 0")}
+select j.id, j.fence::text, l.job, j.attempt, i.id as holder, j.ended, j.verdict, ${CONTINUED}
 from judged j join {lane} l on l.id = j.lane left join {instance} i on i.no = j.holder order by j.place`;
 
 /** A cancel that was not obeyed in time raises the fence: the run leaves its lease. */
@@ -405,9 +428,9 @@ locked as materialized (
   select k.* from {lease} k where k.cancels is not null for update skip locked
 ),
 overdue as materialized (
-  select k.fence, u.id, k.claimed_at, k.lane, k.holder, k.attempt, k.extra, r.mode, r.schedule
+  select k.fence, u.id, k.claimed_at, k.lane, k.holder, k.attempt, k.extra, r.mode, r.schedule, r.batch
   from locked k cross join now cross join unnest(k.ids) u (id),
-    lateral (select x.mode, x.schedule from {run} x where x.id = u.id offset 0) r
+    lateral (select x.mode, x.schedule, x.batch from {run} x where x.id = u.id offset 0) r
   where (k.cancels ->> u.id::text)::bigint + :graceMs::bigint <= now.at
 ),
 emptied as (
@@ -434,8 +457,9 @@ counted as (
 ended_runs as materialized (
   select schedule, id, 3 as status, row_number() over () - 1 as place from overdue where schedule is not null
 ),
-${AFTER_END}
-select id, fence::text from overdue`;
+${AFTER_END},
+${endedChildren("select batch, 3 as status from overdue")}
+select id, fence::text, ${CONTINUED} from overdue`;
 
 /** Whichever of the three a pending or running run is in, its row is locked and changed here. */
 export const CANCEL = /* sql */ `
@@ -456,8 +480,10 @@ ended_runs as materialized (
   select r.schedule, p.id, 3 as status, 0 as place
   from pending p, lateral (select x.schedule from {run} x where x.id = p.id offset 0) r where r.schedule is not null
 ),
-${AFTER_END}
+${AFTER_END},
+${endedChildren("select r.batch, 3 as status from pending p, lateral (select x.batch from {run} x where x.id = p.id offset 0) r")}
 select
+  ${CONTINUED},
   exists (select from pending) as cancelled,
   exists (select from requested) as requested,
   exists (select from {outcome} where id = :id::uuid) as terminal,
@@ -465,9 +491,14 @@ select
 
 export const RETRY = /* sql */ `${REVIVING}
 select
+  ${CONTINUED},
   exists (select from reopened) as reopened,
   (select status from {outcome} where id = :id::uuid) as status,
   exists (select from {run} where id = :id::uuid) as known`;
+
+/** Children that failed, together. */
+export const RETRY_CHILDREN = /* sql */ `${reviving(`id = any(array(${FAILED_CHILDREN})) and status = 2`)}
+select ${CONTINUED}, (select json_agg(id order by id) from reopened) as revived`;
 
 export const REMOVE = /* sql */ `
 with ended as (delete from {outcome} where id = :id::uuid returning id),

@@ -84,16 +84,16 @@ select json_object(
   'policy', json_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost),
   'runs', (
     select json_group_array(json_array(
-      r.id, r.input, r.mode, r.version, r.priority, r.created_at, r.due_at, r.nominal_at, r.schedule))
+      r.id, r.input, r.mode, r.version, r.priority, r.created_at, r.due_at, r.nominal_at, r.schedule, r.batch))
     from json_each(c.ids) m cross join {run} r on r.id = m.value)
 ) as claim
 from {lease} c join {lane} l on l.id = c.lane join {policy} p on p.id = c.policy
 where c.holder = :holder and c.token = :token order by c.fence`;
 
 const RUN_ROWS = /* sql */ `
-insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, key, tags, input)
+insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, key, tags, input, parent, batch)
 select value ->> 0, :now, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
-  value ->> 8, value ->> 9
+  value ->> 8, value ->> 9, :parent, :batch
 from json_each(:rows) where true`;
 
 export const INSERT_RUNS = RUN_ROWS;
@@ -161,16 +161,18 @@ where k.until <= :now order by k.until limit (:limit + 0)`;
 
 /** What a run brings to the books that its lease does not know. */
 export const ORIGINS_OF = /* sql */ `
-select r.id, r.mode, r.schedule from json_each(:ids) m cross join {run} r on r.id = m.value`;
+select r.id, r.mode, r.schedule, r.batch from json_each(:ids) m cross join {run} r on r.id = m.value`;
 
 export const CANCELLING = /* sql */ `select * from {lease} where cancels is not null`;
 
 export const DELETE_PENDING_READY = /* sql */ `
 delete from {ready} where id = :id
-returning id, lane, attempt, extra, (select r.schedule from {run} r where r.id = :id) as schedule`;
+returning id, lane, attempt, extra, (select r.schedule from {run} r where r.id = :id) as schedule,
+  (select r.batch from {run} r where r.id = :id) as batch`;
 export const DELETE_PENDING_WAITING = /* sql */ `
 delete from {waiting} where id = :id
-returning id, lane, attempt, extra, (select r.schedule from {run} r where r.id = :id) as schedule`;
+returning id, lane, attempt, extra, (select r.schedule from {run} r where r.id = :id) as schedule,
+  (select r.batch from {run} r where r.id = :id) as batch`;
 export const INSERT_CANCELLED = /* sql */ `
 insert into {outcome} (id, finished_at, lane, attempt, extra, status) values (:id, :now, :lane, :attempt, :extra, 3)`;
 export const HOLDING = /* sql */ `

@@ -2,6 +2,7 @@
 // over the one handle. What a transaction did is told when it commits and forgotten when it does not.
 
 import { DatabaseSync } from "@photostructure/sqlite";
+import { CREATE_BATCHES } from "../../store/sql/sqlite-batch-schema.js";
 import { CREATE_SCHEMA, SCHEMA_VERSION } from "../../store/sql/sqlite-schema.js";
 import type { SqliteHandle } from "../../store/sqlite.js";
 import { NOTE_FUNCTION, type Note, noteTriggers } from "./notes.js";
@@ -16,7 +17,8 @@ export type Connection = {
   readonly troubles: Trouble[];
 };
 
-const TABLES = [...CREATE_SCHEMA.matchAll(/create table \{(\w+)\}/g)]
+const ALL_TABLES = CREATE_SCHEMA + CREATE_BATCHES;
+const TABLES = [...ALL_TABLES.matchAll(/create table \{(\w+)\}/g)]
   .map(([, name]) => `holdfast_${name}`)
   .filter((name) => name !== "holdfast_schema_version");
 
@@ -36,7 +38,7 @@ export class SimulatedDatabase {
   private constructor() {
     // The triggers are temporary, and what is temporary would else be a file.
     this.#handle.exec("pragma temp_store = memory");
-    this.#handle.exec(CREATE_SCHEMA.replaceAll(/\{(\w+)\}/g, "holdfast_$1"));
+    this.#handle.exec(ALL_TABLES.replaceAll(/\{(\w+)\}/g, "holdfast_$1"));
     this.#handle.exec(
       `insert into holdfast_schema_version values (${SCHEMA_VERSION}, ${SCHEMA_VERSION}, 0)`,
     );

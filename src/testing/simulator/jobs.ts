@@ -7,6 +7,7 @@ import type { Clock } from "../../core/ports.js";
 import type { RunContext } from "../../engine/context.js";
 import type { PlainJobOptions } from "../../engine/job.js";
 import { type Draw, mix } from "./draw.js";
+import { fan } from "./fanning.js";
 
 export const BEHAVIOURS = [
   "quick",
@@ -18,6 +19,7 @@ export const BEHAVIOURS = [
   "deaf",
   "once",
   "rare",
+  "fanning",
 ] as const;
 export type Behaviour = (typeof BEHAVIOURS)[number];
 
@@ -48,6 +50,9 @@ const SHORTEST_LEASE_MS: { readonly [Name in Behaviour]?: number } = {
   deaf: 12_000,
 };
 
+/** Those that may still be at work when their lease is taken away. */
+const LONG: readonly Behaviour[] = ["slow", "fanning"];
+
 export function drawJobs(draw: Draw): JobPlan[] {
   return BEHAVIOURS.map((name) => {
     const isOnce = name === "once";
@@ -59,7 +64,9 @@ export function drawJobs(draw: Draw): JobPlan[] {
       attempts: isOnce ? 1 : draw.whole(2, 4),
       retryMs: draw.logarithmic(500, 10_000),
       onLost: isOnce || draw.isTrue(0.1) ? "fail" : "retry",
-      longestMs: name === "slow" ? draw.logarithmic(8_000, 80_000) : draw.logarithmic(20, 8_000),
+      longestMs: LONG.includes(name)
+        ? draw.logarithmic(8_000, 80_000)
+        : draw.logarithmic(20, 8_000),
     };
   });
 }
@@ -101,6 +108,7 @@ async function behave(plan: JobPlan, { host, ctx, fate, luck }: Attempt): Promis
     await new Promise(() => undefined);
   }
   await work(host.clock, workMs, ctx.signal);
+  if (plan.name === "fanning") await fan(ctx, fate, luck);
   if (plan.name === "flaky" && luck % 5 < 3) throw new Error("The service answered 503.");
   if (plan.name === "wrong" && luck % 2 === 0) throw new PermanentError("The account is closed.");
   if (plan.name === "postponing" && luck % 3 > 0)

@@ -6,7 +6,8 @@ export type Note = readonly [kind: NoteKind, ...values: (string | number | null)
 
 /** The columns of each note. `old.` and `new.` are what the row was and is. */
 const COLUMNS = {
-  "run+": "new.id, new.lane, new.policy, new.mode, new.schedule, new.nominal_at, new.key",
+  "run+":
+    "new.id, new.lane, new.policy, new.mode, new.schedule, new.nominal_at, new.key, new.parent, new.batch, iif(new.parent is null, null, new.input)",
   "run-": "old.id",
   "ready+": "new.id, new.attempt, new.losses, new.refunds, new.laters, new.extra, new.suspect",
   "ready-": "old.id",
@@ -34,6 +35,9 @@ const COLUMNS = {
   "key+": "new.job, new.key, new.run, new.input_hash",
   "key~": "new.job, new.key, new.run, new.input_hash",
   "key-": "old.job, old.key, old.run",
+  "batch+": "new.id, new.run, new.name, new.then_run",
+  "batch~":
+    "new.id, new.scheduled, new.refused, new.unended, new.completed, new.failed, new.cancelled",
   "backfill_run+": "new.schedule, new.at, new.backfill, new.run",
   "delivery+": "new.schedule, new.id, new.run",
   "calendar+": "new.name, new.rules",

@@ -53,7 +53,7 @@ export async function perform(
 function inWords({ kind, job, schedule, calendar }: Operation): string {
   if (kind === "putCalendar") return `${kind} ${calendar.name}`;
   const isOfJob = kind.startsWith("enqueue");
-  const isOfRun = ["cancel", "retry", "remove"].includes(kind);
+  const isOfRun = ["cancel", "retry", "retryChildren", "remove"].includes(kind);
   if (kind === "lock") return kind;
   return isOfJob ? `${kind} ${job}` : isOfRun ? `${kind} a run` : `${kind} ${schedule}`;
 }
@@ -76,6 +76,12 @@ function ask(
       return onRun(world, luck, isLive, (id) => holdfast.runs.cancel(id));
     case "retry":
       return onRun(world, luck, isFailed, (id) => holdfast.runs.retry(id));
+    case "retryChildren":
+      return onRun(world, luck, isFanning, async (id) => {
+        const { retried } = await holdfast.runs.retryFailed(id);
+        if (retried > 0) world.chronicle.saw("children-retried-together");
+        return String(retried);
+      });
     case "remove":
       return onRun(world, luck, isEnded, (id) => holdfast.runs.delete(id));
     case "upsert":
@@ -260,4 +266,8 @@ function isFailed({ status }: RunFacts): boolean {
 
 function isEnded({ status }: RunFacts): boolean {
   return status !== null;
+}
+
+function isFanning({ job }: RunFacts): boolean {
+  return job === "fanning";
 }

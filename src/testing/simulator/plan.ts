@@ -14,6 +14,7 @@ export type OperationKind =
   | "trigger"
   | "cancel"
   | "retry"
+  | "retryChildren"
   | "remove"
   | "upsert"
   | "pause"
@@ -70,6 +71,7 @@ const OPERATIONS: readonly (readonly [number, OperationKind])[] = [
   [11, "trigger"],
   [8, "cancel"],
   [8, "retry"],
+  [2, "retryChildren"],
   [1, "remove"],
   [6, "upsert"],
   [4, "pause"],
@@ -97,6 +99,7 @@ const ASKED: readonly (readonly [number, Behaviour])[] = [
   [1, "deaf"],
   [3, "once"],
   [2, "rare"],
+  [3, "fanning"],
 ];
 
 export function makePlan(seed: number): Plan {

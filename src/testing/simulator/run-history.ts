@@ -72,6 +72,8 @@ const FAILED = 2;
 const CANCELLED = 3;
 const ATTEMPT_LOST = 1;
 const CANCEL_GRACE_MS = 30_000;
+/** Verbs that keep an end as an attempt, since the run goes on. */
+const REVIVING = ["retry", "retryChildren", "writeSchedules"];
 /** Longer than the database is ever away, and than a worker backs off. */
 const KEPT_MAX_MS = 120_000;
 
@@ -448,7 +450,7 @@ export class RunHistory {
 
   #attempted([, id, fence, , ended]: Note, { verb }: Transaction): void {
     const run = this.#touch(String(id));
-    if (!run || verb === "retry" || verb === "writeSchedules") return;
+    if (!run || REVIVING.includes(verb)) return;
     const hasBegun = this.#effects.hasBegun(run.id, Number(fence));
     const name = ["failed", "lost", "timeout", "later", "handed_back", "cancelled"][Number(ended)];
     this.#chronicle.tell(() => `run ${short(run.id)} (${run.job}): attempt ended as ${name}`);

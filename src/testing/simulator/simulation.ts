@@ -4,6 +4,7 @@
 
 import type { RunContext } from "../../engine/context.js";
 import { SeededChance, VirtualClock } from "../virtual-clock.js";
+import { BatchHistory } from "./batch-history.js";
 import { CalendarHistory } from "./calendar-history.js";
 import { Chronicle } from "./chronicle.js";
 import { Clients } from "./clients.js";
@@ -53,6 +54,8 @@ const BACK_MS = 30_000;
 const CLOCK_EXCUSE_MS = 60_000;
 /** All tables are looked at once in so many commits. */
 const TABLES_EVERY = 1_500;
+/** Verbs that say something by changing nothing. */
+const TOLD_WITHOUT_ROWS = ["exchange", "enqueueBatch", "enqueueChildren"];
 
 export class Simulation {
   readonly #plan: Plan;
@@ -64,6 +67,7 @@ export class Simulation {
   readonly #schedules: ScheduleHistory;
   readonly #calendars: CalendarHistory;
   readonly #locks: LockHistory;
+  readonly #batches: BatchHistory;
   readonly #clients: Clients;
   readonly #database = SimulatedDatabase.take();
   readonly #tamper: Tamper | undefined;
@@ -98,6 +102,7 @@ export class Simulation {
     this.#schedules = new ScheduleHistory(this.#chronicle);
     this.#calendars = new CalendarHistory(this.#chronicle, this.#schedules);
     this.#locks = new LockHistory(this.#chronicle);
+    this.#batches = new BatchHistory(this.#chronicle, this.#runs);
     this.#clients = new Clients(this.#chronicle, this.#runs);
     this.#places = Array.from({ length: plan.placeCount }, () => null);
   }
@@ -253,7 +258,7 @@ export class Simulation {
     this.#commitCount += 1;
     const { verb, params } = process.current ?? { verb: "?", params: null };
     this.#chronicle.mark(`${process.label} ${verb} ${summary(notes)}`);
-    if (notes.length === 0 && verb !== "exchange") return;
+    if (notes.length === 0 && !TOLD_WITHOUT_ROWS.includes(verb)) return;
     const transaction: Transaction = {
       process,
       verb,
@@ -267,6 +272,7 @@ export class Simulation {
     this.#schedules.commit(transaction, touched);
     this.#calendars.commit(transaction);
     this.#locks.commit(transaction);
+    this.#batches.commit(transaction);
     if (this.#commitCount % TABLES_EVERY === 0) this.#judgeTables();
   }
 

@@ -29,6 +29,8 @@ export type WireWorld = {
 /** Verbs whose second execution must change nothing that the first did not. */
 const REPEATABLE = new Set([
   "enqueue",
+  "enqueueBatch",
+  "enqueueChildren",
   "renew",
   "markStarted",
   "writeSchedules",

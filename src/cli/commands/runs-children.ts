@@ -1,0 +1,50 @@
+// `holdfast runs children`: what a run fanned out into: its batches with their counts, and the runs
+// that it made.
+
+import type { Command } from "commander";
+import { RUN_STATUSES } from "../../core/run.js";
+import type { ChildListOptions } from "../../engine/run-children.js";
+import { batchPage } from "../batch-page.js";
+import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { type CommonFlags, withInstance } from "../instance.js";
+import { runListPage } from "../page.js";
+import { EXIT } from "../shell.js";
+import { oneOf, readRunId, wholeNumber } from "../usage.js";
+
+type Flags = CommonFlags & ChildListOptions & { readonly failed?: boolean };
+
+const FILTERS = ["status", "batch", "limit", "cursor"] as const;
+
+export function runsChildrenCommand(call: Call): Command {
+  const command = newCommand({
+    name: "children",
+    summary: "Show the batches of a run, and the runs that it made.",
+    examples: [
+      "runs children 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55",
+      "runs children 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --failed",
+    ],
+  })
+    .argument("<run>", "id of the run that made them", readRunId)
+    .option("--failed", "short for --status failed")
+    .option("--status <status>", RUN_STATUSES.join(", "), oneOf(RUN_STATUSES))
+    .option("--batch <name>", "only those of this batch")
+    .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
+    .option("--cursor <id>", "go on where an earlier list ended", readRunId);
+  return act<Flags>(withConfigOption(command), call, async (flags, id = "") => {
+    const { shell } = call;
+    const filter = {
+      ...Object.fromEntries(
+        FILTERS.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]]),
+      ),
+      ...(flags.failed === true ? { status: "failed" } : {}),
+    } as ChildListOptions;
+    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+      const batches = await holdfast.runs.batches(id);
+      const page = await holdfast.runs.children(id, filter);
+      const parts = batches.length === 0 ? [] : [batchPage(batches, shell.colours), ""];
+      await shell.say([...parts, runListPage(page, shell.colours)].join("\n"));
+      await shell.answer({ batches, ...page });
+      return EXIT.done;
+    });
+  });
+}

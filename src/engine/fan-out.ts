@@ -1,0 +1,187 @@
+// Runs that a run makes: `ctx.enqueue` and `ctx.enqueueBatch`. Checks and builds them; that they are
+// stored only under the fence of the run that asks is for the store to see to.
+
+import { ConfigurationError, LeaseLostError } from "../core/errors.js";
+import { describeFailure } from "../core/failure.js";
+import type { JobDefinition } from "../core/job.js";
+import { requireName } from "../core/names.js";
+import type { Clock } from "../core/ports.js";
+import type { RunId } from "../core/run.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import type { BatchAnswer, BatchError } from "../store/batch-store.js";
+import type { Grant, NewRun, Store } from "../store/store.js";
+import { ChildEnqueuer } from "./child-enqueuer.js";
+import type { Attempted } from "./context.js";
+import {
+  accepted,
+  type Enqueued,
+  type EnqueueOptions,
+  type Job,
+  newRun,
+  newRunSoon,
+  uncheckedRun,
+} from "./job.js";
+import { jobName } from "./schedule-options.js";
+
+/** One child of a batch: its job, its input, and the options of an enqueue. */
+export type BatchEntry<Input = unknown> = EnqueueOptions & {
+  readonly job: Job<Input, unknown> | string;
+  readonly input: Input;
+};
+
+/** The input of the run that comes after a batch. */
+export type BatchCounts = {
+  readonly scheduled: number;
+  readonly errors: number;
+  readonly completed: number;
+  readonly failed: number;
+  readonly cancelled: number;
+};
+
+export type BatchOptions = {
+  /**
+   * Tells several batches of one run apart.
+   * @default "batch"
+   */
+  readonly name?: string;
+  /** Gets one run when the last child has ended, with the counts as its input. */
+  readonly then?: Job<BatchCounts, unknown> | string;
+};
+
+const NAME_DEFAULT = "batch";
+const ENTRIES_MAX = 100_000;
+/** A whole answer is stored: so much of each message is enough to know what to mend. */
+const MESSAGE_LENGTH_MAX = 500;
+
+export type FanOutParams = {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly newId: () => RunId;
+  /** By its name, from this process or as another one announced it. */
+  readonly definitionOf: (job: string) => Promise<JobDefinition>;
+  /** Called after a commit with the time until the first of its runs is due. */
+  readonly onStored: (dueInMs: number) => void;
+};
+
+export class FanOut {
+  readonly #params: FanOutParams;
+  readonly #children: ChildEnqueuer;
+
+  constructor(params: FanOutParams) {
+    this.#params = params;
+    this.#children = new ChildEnqueuer(params.store);
+  }
+
+  async enqueue(
+    attempted: Attempted,
+    asked: { readonly job: unknown; readonly input: unknown; readonly options: EnqueueOptions },
+  ): Promise<Enqueued> {
+    const { input, options } = asked;
+    const name = jobName(asked.job, "ctx.enqueue(job)");
+    const definition = await this.#params.definitionOf(name);
+    const run = await newRun({ definition, input, options, id: this.#params.newId() });
+    const parent = grantOf(attempted);
+    const answer = await this.#children.one(parent, run);
+    if (answer === "stale") throw new LeaseLostError(parent.id, parent.fence);
+    this.#tellStored([run]);
+    return accepted(run, answer);
+  }
+
+  /** All is checked before anything is stored; what cannot be stored is listed, and the rest is. */
+  async enqueueBatch(
+    attempted: Attempted,
+    batch: { readonly name: string; readonly entries: unknown; readonly after: unknown },
+  ): Promise<BatchAnswer> {
+    const { name } = batch;
+    const entries = readEntries(batch.entries);
+    const definitionOf = once(this.#params.definitionOf);
+    const after = await this.#continuation(batch.after, definitionOf);
+    const children: { index: number; run: NewRun }[] = [];
+    const errors: BatchError[] = [];
+    for (const [index, entry] of entries.entries()) {
+      try {
+        children.push({ index, run: await this.#child(entry, definitionOf) });
+      } catch (error) {
+        errors.push({ index, ...briefly(error) });
+      }
+    }
+    const parent = grantOf(attempted);
+    const answer = await this.#params.store.enqueueBatch({ parent, name, children, errors, after });
+    if (answer === "stale") throw new LeaseLostError(parent.id, parent.fence);
+    this.#tellStored(children.map(({ run }) => run));
+    return answer;
+  }
+
+  async #child(entry: unknown, definitionOf: FanOutParams["definitionOf"]): Promise<NewRun> {
+    const { job, input, ...options } = requireEntry(entry);
+    const definition = await definitionOf(jobName(job, "entry.job"));
+    return newRunSoon({ definition, input, options, id: this.#params.newId() });
+  }
+
+  /** Its input is not known yet: it is checked when it runs, as every stored input is. */
+  async #continuation(
+    job: unknown,
+    definitionOf: FanOutParams["definitionOf"],
+  ): Promise<NewRun | null> {
+    if (job === undefined) return null;
+    const definition = await definitionOf(jobName(job, "enqueueBatch().then"));
+    return uncheckedRun({ definition, input: null, options: {}, id: this.#params.newId() });
+  }
+
+  #tellStored(runs: readonly NewRun[]): void {
+    const wallMs = this.#params.clock.wallMs();
+    // Without children the run that comes after is there at once.
+    let dueInMs = runs.length === 0 ? 0 : Number.POSITIVE_INFINITY;
+    for (const { dueAt, delayMs } of runs)
+      dueInMs = Math.min(dueInMs, dueAt === null ? delayMs : dueAt - wallMs);
+    this.#params.onStored(dueInMs);
+  }
+}
+
+/** What a caller asks for, as far as it concerns the batch and not its entries. */
+export function readBatchOptions(options: BatchOptions): { name: string; after: unknown } {
+  const problems = refuseUnknownMembers(options, ["name", "then"], "enqueueBatch()");
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  const name = requireName(options.name ?? NAME_DEFAULT, "enqueueBatch().name");
+  return { name, after: options.then };
+}
+
+function readEntries(entries: unknown): readonly unknown[] {
+  if (Array.isArray(entries) && entries.length <= ENTRIES_MAX) return Array.from(entries);
+  throw new ConfigurationError([
+    {
+      field: "enqueueBatch(entries)",
+      message: `must be a list of at most ${ENTRIES_MAX} entries such as { job: study, input: { market: "eu" } }`,
+    },
+  ]);
+}
+
+function requireEntry(entry: unknown): BatchEntry {
+  if (typeof entry === "object" && entry !== null && !Array.isArray(entry))
+    return entry as BatchEntry;
+  throw new ConfigurationError([
+    {
+      field: "entry",
+      message: 'must be an object such as { job: study, input: { market: "eu" } }',
+    },
+  ]);
+}
+
+function briefly(error: unknown): { readonly code: string; readonly message: string } {
+  const { code, message } = describeFailure(error);
+  return { code, message: message.slice(0, MESSAGE_LENGTH_MAX) };
+}
+
+function grantOf({ run, claim }: Attempted): Grant {
+  return { id: run.id, fence: claim.fence };
+}
+
+/** A long list names few jobs: each is looked up once. */
+function once(definitionOf: FanOutParams["definitionOf"]): FanOutParams["definitionOf"] {
+  const known = new Map<string, Promise<JobDefinition>>();
+  return (name) => {
+    const found = known.get(name) ?? definitionOf(name);
+    known.set(name, found);
+    return found;
+  };
+}

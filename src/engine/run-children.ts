@@ -1,0 +1,79 @@
+// Looking at the runs that a run made, and trying the failed ones among them again, together.
+
+import { ConfigurationError } from "../core/errors.js";
+import { isUuid } from "../core/id.js";
+import { requireName } from "../core/names.js";
+import { RUN_STATUSES, type RunId, type RunStatus } from "../core/run.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import type { BatchRecord, ChildFilter } from "../store/batch-store.js";
+import type { Store } from "../store/store.js";
+
+/** How a batch stands: entries that have no child, and what became of the others so far. */
+export type Batch = Omit<BatchRecord, "after"> & {
+  /** The run that was made when the last child had ended; null before, or if none was asked for. */
+  readonly then: RunId | null;
+};
+
+export type ChildListOptions = {
+  readonly status?: RunStatus;
+  /** Only those of the batch of this name. */
+  readonly batch?: string;
+  /** @default 50, at most 1,000 */
+  readonly limit?: number;
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string;
+};
+
+const LIMIT_DEFAULT = 50;
+const LIMIT_MAX = 1_000;
+/** So many are revived in one transaction. */
+const RETRIED_TOGETHER = 1_000;
+
+export function readChildFilter(parent: RunId, options: ChildListOptions): ChildFilter {
+  const { status, batch, limit = LIMIT_DEFAULT, cursor } = options;
+  const known = ["status", "batch", "limit", "cursor"];
+  const problems = refuseUnknownMembers(options, known, "runs.children()");
+  if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX) {
+    problems.push({
+      field: "limit",
+      message: `must be a whole number from 1 to ${LIMIT_MAX}, for example 50`,
+    });
+  }
+  if (cursor !== undefined && !isUuid(cursor))
+    problems.push({ field: "cursor", message: "must be the nextCursor of an earlier page" });
+  if (status !== undefined && !RUN_STATUSES.includes(status))
+    problems.push({ field: "status", message: `must be one of ${RUN_STATUSES.join(", ")}` });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return {
+    parent,
+    limit,
+    ...(status === undefined ? {} : { status }),
+    ...(batch === undefined ? {} : { batch: requireName(batch, "batch") }),
+    ...(cursor === undefined ? {} : { before: cursor.toLowerCase() }),
+  };
+}
+
+export function toBatch({ after, ...counts }: BatchRecord): Batch {
+  return { ...counts, then: after };
+}
+
+/** Answers how many go on; each is looked at once, also if it fails again meanwhile. */
+export async function retryFailedChildren(
+  store: Store,
+  parent: RunId,
+  options: { readonly batch?: string },
+): Promise<number> {
+  const problems = refuseUnknownMembers(options, ["batch"], "runs.retryFailed()");
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  const { batch } = options;
+  const only = batch === undefined ? {} : { batch: requireName(batch, "batch") };
+  let retried = 0;
+  for (let after: RunId | undefined; ; ) {
+    const from = after === undefined ? {} : { after };
+    const params = { parent, ...only, ...from, limit: RETRIED_TOGETHER };
+    const ids = await store.retryChildren(params);
+    retried += ids.length;
+    after = ids.at(-1);
+    if (ids.length < RETRIED_TOGETHER) return retried;
+  }
+}

@@ -1,0 +1,76 @@
+// What the engine asks of a database about runs that a run makes. Everything here that writes does so
+// under the fence of the run that asks: otherwise nothing is stored, and the answer is "stale".
+
+import type { RunId, RunStatus } from "../core/run.js";
+import type { EnqueueAnswer, Grant, NewRun, RunRecord } from "./store.js";
+
+/** Why an entry of a batch has no child: `index` is its place in the list that was given. */
+export type BatchError = {
+  readonly index: number;
+  readonly code: string;
+  readonly message: string;
+};
+
+export type NewBatch = {
+  readonly parent: Grant;
+  /** One batch of this name per run, over all attempts. */
+  readonly name: string;
+  readonly children: readonly { readonly index: number; readonly run: NewRun }[];
+  /** Entries that were refused before. */
+  readonly errors: readonly BatchError[];
+  /** The run that comes after the last child; its input will be the counts. */
+  readonly after: NewRun | null;
+};
+
+export type BatchAnswer = {
+  readonly scheduled: number;
+  readonly errors: readonly BatchError[];
+};
+
+/** How a batch stands now. */
+export type BatchRecord = BatchAnswer & {
+  readonly name: string;
+  readonly completed: number;
+  readonly failed: number;
+  readonly cancelled: number;
+  /** The run that was made after the last child had ended. */
+  readonly after: RunId | null;
+};
+
+export type ChildFilter = {
+  readonly parent: RunId;
+  readonly batch?: string;
+  readonly status?: RunStatus;
+  /** Newest first; continues after this id. */
+  readonly before?: RunId;
+  readonly limit: number;
+};
+
+export type RetryChildren = {
+  readonly parent: RunId;
+  readonly batch?: string;
+  /** Continues after this id. */
+  readonly after?: RunId;
+  readonly limit: number;
+};
+
+export interface BatchStore {
+  /** Stores runs that a held run makes, each with its own answer; the same id twice is the same run. */
+  enqueueChildren(params: {
+    readonly parent: Grant;
+    readonly runs: readonly NewRun[];
+  }): Promise<readonly EnqueueAnswer[] | "stale">;
+
+  /**
+   * Stores a batch with its children in one transaction. If the run has one of that name already, it
+   * answers as it did then and makes nothing. A batch without children that are still to end makes
+   * the run that comes after at once.
+   */
+  enqueueBatch(params: NewBatch): Promise<BatchAnswer | "stale">;
+
+  /** In the order of their making. */
+  batches(run: RunId): Promise<readonly BatchRecord[]>;
+  children(filter: ChildFilter): Promise<readonly RunRecord[]>;
+  /** One more attempt for failed children, in the order of their ids, a bounded number at once. */
+  retryChildren(params: RetryChildren): Promise<readonly RunId[]>;
+}
