@@ -6,7 +6,12 @@ import { hostname } from "node:os";
 import { systemChance, systemIds } from "../adapters/chance.js";
 import { systemClock } from "../adapters/clock.js";
 import { type Duration, durationMs } from "../core/duration.js";
-import { DuplicateJobError, StoppedError, UnknownJobError } from "../core/errors.js";
+import {
+  ConfigurationError,
+  DuplicateJobError,
+  StoppedError,
+  UnknownJobError,
+} from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
 import { defineJob, type JobDefinition, type JobOptions } from "../core/job.js";
 import { encodeInput } from "../core/json.js";
@@ -32,7 +37,6 @@ import { Desk } from "./desk.js";
 import { Enqueuer } from "./enqueuer.js";
 import type { Handler, RunnableJob } from "./execution.js";
 import {
-  accepted,
   type Enqueued,
   type EnqueueOptions,
   Job,
@@ -40,6 +44,8 @@ import {
   newRun,
   type PlainJobOptions,
   type SchemaJobOptions,
+  type Sender,
+  send,
 } from "./job.js";
 import { Loop } from "./loop.js";
 import { mainThreadPulse } from "./pulse.js";
@@ -82,6 +88,7 @@ export class Holdfast {
   /** Jobs that the database knows from this instance. */
   readonly #announcedJobs = new Set<string>();
   #opening: Promise<Store> | null = null;
+  #isOpen = false;
   #starting: Promise<Started> | null = null;
   #isScheduler = false;
   /** The code at hand always wins, and nothing is paused for it. */
@@ -187,7 +194,7 @@ export class Holdfast {
   async enqueue(job: string, input: unknown, options: EnqueueOptions = {}): Promise<Enqueued> {
     const definition = this.#definitions.get(job) ?? (await this.#announced(job));
     const run = await newRun({ definition, input, options, id: this.#ports.ids.run() });
-    return accepted(run, await this.#sender().one(run));
+    return send(this.#sender(), run, options.tx);
   }
 
   /** Opens the database, announces this instance and its jobs, and begins to work. */
@@ -304,7 +311,10 @@ export class Holdfast {
   #opened(verb: string): Promise<Store> {
     if (this.#stopping) return Promise.reject(new StoppedError(verb));
     this.#opening ??= this.#store.open().then(
-      () => this.#store,
+      () => {
+        this.#isOpen = true;
+        return this.#store;
+      },
       (error: unknown) => {
         this.#opening = null;
         throw error;
@@ -422,7 +432,15 @@ export class Holdfast {
     else started?.loop.pollWithin(dueInMs);
   }
 
-  #sender() {
+  /**
+   * On SQLite a claim waits until the caller's transaction is over, and then finds its runs; on
+   * PostgreSQL the commit itself tells all who listen.
+   */
+  #storedWithin(): void {
+    if (this.#store.engine === "sqlite") void this.#stored(0);
+  }
+
+  #sender(): Sender {
     return {
       one: async (run: Parameters<Enqueuer["one"]>[0]) => {
         await this.#opened("enqueue");
@@ -432,9 +450,28 @@ export class Holdfast {
         await this.#opened("enqueueMany");
         return this.#enqueuer.many(runs);
       },
+      within: async (params) => {
+        await this.#opened("enqueue");
+        const answers = await this.#store.enqueueWithin(params);
+        this.#storedWithin();
+        return answers;
+      },
+      withinSync: (params) => {
+        if (this.#stopping) throw new StoppedError("enqueueSync");
+        if (!this.#isOpen) throw notOpen();
+        const answers = this.#store.enqueueWithinSync(params);
+        this.#storedWithin();
+        return answers;
+      },
       newId: () => this.#ports.ids.run(),
     };
   }
+}
+
+function notOpen(): ConfigurationError {
+  const message =
+    "needs a database that is open, and opening takes time; first `await holdfast.start()` or any other verb";
+  return new ConfigurationError([{ field: "enqueueSync()", message }]);
 }
 
 function only(

@@ -14,6 +14,7 @@ import { PostgresEnqueue } from "./postgres-enqueue.js";
 import { createSchema, schemaVersion } from "./postgres-migrate.js";
 import { PostgresSchedules } from "./postgres-schedules.js";
 import { PostgresTransactions } from "./postgres-transactions.js";
+import { PostgresWithin } from "./postgres-within.js";
 import {
   isSameEnd,
   statusOf,
@@ -49,6 +50,7 @@ export class PostgresStore implements store.Store {
   readonly #asker: PostgresAsker;
   readonly #transactions: PostgresTransactions;
   readonly #enqueue: PostgresEnqueue;
+  readonly #within: PostgresWithin;
   readonly #schedules: PostgresSchedules;
   readonly #bound: ClaimBound;
   readonly #listeners = new Set<store.WakeListener>();
@@ -70,6 +72,7 @@ export class PostgresStore implements store.Store {
     const enqueue = new PostgresEnqueue({ asker, transactions, channel, wake });
     this.#transactions = transactions;
     this.#enqueue = enqueue;
+    this.#within = new PostgresWithin({ asker, enqueue });
     this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue });
   }
 
@@ -157,6 +160,9 @@ export class PostgresStore implements store.Store {
   enqueue(params: store.EnqueueParams): Promise<readonly store.EnqueueAnswer[]> {
     return this.#enqueue.enqueue(params);
   }
+
+  enqueueWithin: store.Store["enqueueWithin"] = (params) => this.#within.enqueueWithin(params);
+  enqueueWithinSync: store.Store["enqueueWithinSync"] = () => this.#within.enqueueWithinSync();
 
   async exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
     const link =

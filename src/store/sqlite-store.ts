@@ -19,6 +19,7 @@ import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
 import { SqliteLeases } from "./sqlite-leases.js";
 import { migrateSqlite } from "./sqlite-migrate.js";
 import { SqliteSchedules } from "./sqlite-schedules.js";
+import { SqliteWithin } from "./sqlite-within.js";
 import type * as store from "./store.js";
 
 const DATABASE_CLOCK = "cast(unixepoch('subsec') * 1000 as integer)";
@@ -40,6 +41,7 @@ export class SqliteStore implements store.Store {
   readonly #now: (() => number) | undefined;
   readonly #dialect: Dialect;
   readonly #enqueue: SqliteEnqueue;
+  readonly #within: SqliteWithin;
   readonly #leases: SqliteLeases;
   readonly #endings: SqliteEndings;
   readonly #schedules: SqliteSchedules;
@@ -51,6 +53,11 @@ export class SqliteStore implements store.Store {
     this.#dialect = { name: (plain) => `holdfast_${plain}`, now: DATABASE_CLOCK };
     this.#file = new SqliteFile({ ...params, dialect: this.#dialect });
     this.#enqueue = new SqliteEnqueue(this.#file);
+    this.#within = new SqliteWithin({
+      file: this.#file,
+      enqueue: this.#enqueue,
+      now: () => this.#databaseNow(),
+    });
     this.#leases = new SqliteLeases(this.#file);
     this.#endings = new SqliteEndings(this.#file, this.#leases);
     this.#schedules = new SqliteSchedules({
@@ -127,6 +134,11 @@ export class SqliteStore implements store.Store {
       throw error;
     });
   }
+
+  readonly enqueueWithin: store.Store["enqueueWithin"] = (params) =>
+    this.#within.enqueueWithin(params);
+  readonly enqueueWithinSync: store.Store["enqueueWithinSync"] = (params) =>
+    this.#within.enqueueWithinSync(params);
 
   async exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
     return this.#write("exchange", (now) => {

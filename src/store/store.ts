@@ -4,6 +4,7 @@
 
 import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from "../core/run.js";
 import type { ScheduleStore } from "./schedule-store.js";
+import type { TransactionStore } from "./transaction-store.js";
 
 /** One lease: some runs of one lane and policy, at one attempt, granted to one holder under one fence. */
 export type Claim = {
@@ -240,7 +241,7 @@ export type RetryAnswer = "pending" | "not_terminal" | "completed" | "not_found"
 /** Tells that something may have changed; only a hint, never needed for correctness. */
 export type WakeListener = () => void;
 
-export interface Store extends ScheduleStore {
+export interface Store extends ScheduleStore, TransactionStore {
   /** "sqlite" or "postgres"; for messages. */
   readonly engine: "sqlite" | "postgres";
 

@@ -195,7 +195,7 @@ readied as (
   select s.id, s.due_at - s.priority * 60000, s.lane, s.policy, 0, 0, 0, 0, 0, false
   from stored s cross join now where s.due_at <= now.at
 )
-select pg_notify(:channel::text, '') where :channel::text is not null`;
+select pg_notify(:channel::text, '')::text as told where :channel::text is not null`;
 
 // Others are told by the commit itself: a worker that waits hears of the run when its caller does.
 // No conflict clause: an id is made once, so a duplicate means that a statement was committed before
@@ -240,7 +240,7 @@ readied as (
 select id from stored`;
 
 export const KEY_HOLDERS = /* sql */ `
-select i.at, k.run, k.input_hash
+select i.at, k.run, k.input_hash as hash
 from json_to_recordset(:keys::json) as i (at int, job text, key text),
   lateral (select x.run, x.input_hash from {key} x where x.job = i.job and x.key = i.key offset 0) k`;
 

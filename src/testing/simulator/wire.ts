@@ -42,7 +42,15 @@ const REPEATABLE = new Set([
   "enforceCancels",
   "retire",
 ]);
-const NOT_CALLS = new Set(["onWake", "wake", "close", "engine", "constructor", "then"]);
+const NOT_CALLS = new Set([
+  "onWake",
+  "wake",
+  "close",
+  "engine",
+  "constructor",
+  "then",
+  "enqueueWithinSync",
+]);
 
 export function wireStore(store: Store, process: SimulatedProcess, world: WireWorld): Store {
   const kept = new Map<string | symbol, unknown>();
