@@ -11,7 +11,7 @@ import { PostgresAsker } from "./postgres-asker.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
 import { dropDays, dropTickDays, makeDays } from "./postgres-days.js";
 import { PostgresEnqueue } from "./postgres-enqueue.js";
-import { createSchema, schemaVersion } from "./postgres-migrate.js";
+import { channelOf, createSchema, schemaVersion } from "./postgres-migrate.js";
 import { PostgresSchedules } from "./postgres-schedules.js";
 import { PostgresTransactions } from "./postgres-transactions.js";
 import { PostgresWithin } from "./postgres-within.js";
@@ -77,7 +77,7 @@ export class PostgresStore implements store.Store {
   }
 
   get #channel(): string {
-    return `holdfast_${this.#schema}`;
+    return channelOf(this.#schema);
   }
 
   async open(): Promise<void> {

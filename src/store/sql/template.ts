@@ -15,6 +15,9 @@ export type Statement = {
   readonly parameters: readonly string[];
 };
 
+/** `:name`, but not the second half of a cast. */
+const PARAMETER = /(?<![:\w]):([a-z][A-Za-z]*)/g;
+
 export function fillIn(template: string, dialect: Dialect): string {
   return template.replace(/\{([a-z_0-9]+)\}/g, (_, plain: string) =>
     plain === "now" ? dialect.now : dialect.name(plain),
@@ -24,21 +27,29 @@ export function fillIn(template: string, dialect: Dialect): string {
 /** For engines with numbered parameters: every `:name` becomes `$n`, the same name the same number. */
 export function numbered(template: string, dialect: Dialect): Statement {
   const parameters: string[] = [];
-  const text = fillIn(template, dialect).replace(
-    /(?<![:\w]):([a-z][A-Za-z]*)/g,
-    (_, name: string) => {
-      if (!parameters.includes(name)) parameters.push(name);
-      return `$${parameters.indexOf(name) + 1}`;
-    },
-  );
+  const text = fillIn(template, dialect).replace(PARAMETER, (_, name: string) => {
+    if (!parameters.includes(name)) parameters.push(name);
+    return `$${parameters.indexOf(name) + 1}`;
+  });
   return { text, parameters };
+}
+
+/**
+ * For a function in the database: every `:name` becomes the SQL expression that stands for it there.
+ * A parameter without one is a mistake that shows when the function is made, not when it is called.
+ */
+export function expressed(template: string, expressions: Readonly<Record<string, string>>): string {
+  return template.replace(PARAMETER, (_, name: string) => {
+    const expression = expressions[name];
+    if (expression === undefined) throw new Error(`The function has nothing for :${name}.`);
+    return `(${expression})`;
+  });
 }
 
 /** For engines with named parameters: the text stays, the names are collected. */
 export function named(template: string, dialect: Dialect): Statement {
   const text = fillIn(template, dialect);
   const parameters = new Set<string>();
-  for (const [, name] of text.matchAll(/(?<![:\w]):([a-z][A-Za-z]*)/g))
-    parameters.add(name as string);
+  for (const [, name] of text.matchAll(PARAMETER)) parameters.add(name as string);
   return { text, parameters: [...parameters] };
 }
