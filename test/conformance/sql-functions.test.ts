@@ -187,7 +187,7 @@ function enqueueTests(): void {
 
   test("any input has the same hash in SQL and in code", async ({ scene: { holdfast, sql } }) => {
     await holdfast.runs.list();
-    const value = fc.jsonValue({ maxDepth: 4 });
+    const value = fc.jsonValue({ maxDepth: 3 });
     const key = fc.oneof(
       fc.string({ unit: "binary" }),
       fc.constantFrom(
@@ -228,7 +228,7 @@ function enqueueTests(): void {
     );
     const storable = (json: string) => !json.includes("\\u0000") && !/\\ud[89a-f]/i.test(json);
     const inputs = fc
-      .sample(fc.oneof(value, odd, numbers), { numRuns: 600, seed: 11 })
+      .sample(fc.oneof(value, odd, numbers), { numRuns: 200, seed: 11 })
       .map((each) => JSON.stringify(each))
       .filter(storable);
     const rows = await sql(
@@ -236,7 +236,7 @@ function enqueueTests(): void {
       [inputs],
     );
     const different = rows.filter(({ input, hash }) => inputHash(String(input)) !== hash);
-    expect(rows.length).toBeGreaterThan(400);
+    expect(rows.length).toBeGreaterThan(120);
     expect(different.map(({ input }) => input)).toEqual([]);
   });
 }
@@ -624,21 +624,20 @@ function rightTests(): void {
     }
   });
 
-  test("every function has a fixed search path and nothing for the public", async ({
+  test("what runs with the owner's rights has a fixed search path; nothing is for the public", async ({
     scene: { holdfast, schema, sql },
   }) => {
     await holdfast.runs.list();
     const functions = await sql(
-      `select p.proname as name, p.proconfig[1] as path, has_function_privilege('public', p.oid, 'execute') as is_public
+      `select p.proname as name, p.proconfig[1] as path, p.prosecdef as is_definer,
+         has_function_privilege('public', p.oid, 'execute') as is_public
        from pg_proc p where p.pronamespace = $1::regnamespace`,
       [`"${schema}"`],
     );
-    expect(functions.length).toBeGreaterThan(8);
-    for (const { name, path, is_public } of functions)
-      expect({ name, path, is_public }).toEqual({
-        name,
-        path: "search_path=pg_catalog, pg_temp",
-        is_public: false,
-      });
+    expect(functions.filter((each) => each.is_public)).toEqual([]);
+    const definers = functions.filter((each) => each.is_definer);
+    expect(definers.length).toBeGreaterThan(3);
+    for (const { name, path } of definers)
+      expect({ name, path }).toEqual({ name, path: "search_path=pg_catalog, pg_temp" });
   });
 }

@@ -37,20 +37,13 @@ begin
 end
 $holdfast$;
 
--- Numbers as JavaScript writes them: the shortest digits that mean the same double, plain from 1e-6 to 1e21.
-create function {canonical_number}(value numeric) returns text language sql immutable
-set search_path = pg_catalog, pg_temp set extra_float_digits = 1 as $holdfast$
-  select case
-    when value = 0 then '0'
-    when abs(value::float8) >= 1e21 or abs(value::float8) < 1e-6
-      then regexp_replace(value::float8::text, 'e([+-])0+', 'e\\1')
-    else trim_scale(value::float8::text::numeric)::text end
-$holdfast$;
-
 -- The same JSON with the members of every object sorted, as JavaScript sorts: by units of UTF-16, in
--- which the last characters of the basic plane come after all that lie beyond it.
-create function {canonical_json}(value jsonb) returns text language plpgsql immutable
-set search_path = pg_catalog, pg_temp as $holdfast$
+-- which the last characters of the basic plane come after all that lie beyond it. Numbers as JavaScript
+-- writes them: the shortest digits that mean the same double, plain from 1e-6 to 1e21. Settings are those
+-- of input_hash, its only caller: set anew at each level they would take most of the time.
+create function {canonical_json}(value jsonb) returns text language plpgsql immutable as $holdfast$
+declare
+  v_number float8;
 begin
   case jsonb_typeof(value)
     when 'object' then
@@ -63,7 +56,12 @@ begin
         select string_agg({canonical_json}(e.value), ',' order by e.place)
         from jsonb_array_elements(value) with ordinality e (value, place)), '') || ']';
     when 'number' then
-      return {canonical_number}((value #>> '{}')::numeric);
+      v_number := value::float8;
+      return case
+        when v_number = 0 then '0'
+        when abs(v_number) >= 1e21 or abs(v_number) < 1e-6
+          then regexp_replace(v_number::text, 'e([+-])0+', 'e\\1')
+        else trim_scale(v_number::text::numeric)::text end;
     else
       return value::text;
   end case;
@@ -71,7 +69,7 @@ end
 $holdfast$;
 
 create function {input_hash}(input jsonb) returns text language sql immutable
-set search_path = pg_catalog, pg_temp as $holdfast$
+set search_path = pg_catalog, pg_temp set extra_float_digits = 1 as $holdfast$
   select rtrim(translate(encode(sha256(convert_to({canonical_json}(input), 'UTF8')), 'base64'), '+/', '-_'), '=')
 $holdfast$;
 `;

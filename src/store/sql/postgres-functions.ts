@@ -212,7 +212,6 @@ $holdfast$;
 const NAMES = [
   "new_run_id()",
   "checked_text(text, text, int)",
-  "canonical_number(numeric)",
   "canonical_json(jsonb)",
   "input_hash(jsonb)",
   "enqueue(text, jsonb, text, timestamptz, interval, int, text, text[])",
