@@ -13,7 +13,7 @@ import {
   PRUNE_TICKS,
 } from "./sql/sqlite-schedule-changes.js";
 import type { Dialect } from "./sql/template.js";
-import { type Row, SqliteFile, type SqliteSource } from "./sqlite.js";
+import { type Row, SqliteFile, type SqliteHandle, type SqliteSource } from "./sqlite.js";
 import { SqliteEndings } from "./sqlite-endings.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
 import { SqliteLeases } from "./sqlite-leases.js";
@@ -81,6 +81,11 @@ export class SqliteStore implements store.Store {
 
   async close(): Promise<void> {
     await this.#file.close();
+  }
+
+  /** For what shares this database with us: the test kit gives it to the application under test. */
+  get handle(): SqliteHandle {
+    return this.#file.handle;
   }
 
   async announce(params: store.InstanceAnnouncement): Promise<number> {

@@ -9,6 +9,7 @@ import { BetterSQLiteSession } from "drizzle-orm/better-sqlite3/session";
 import { BaseSQLiteDatabase, SQLiteSyncDialect, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { Kysely, SqliteDialect } from "kysely";
 import { test as base, describe, expect } from "vitest";
+import { systemClock } from "../../src/adapters/clock.js";
 import { ConfigurationError, KeyConflictError } from "../../src/core/errors.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
 import type { Job } from "../../src/engine/job.js";
@@ -168,7 +169,7 @@ describe.each(KINDS)("a transaction on %s", (kind) => {
         await mail.enqueue({ to: "undone" }, { tx: theirs });
         // Enqueued beside it, without `tx`: stored once the transaction is over, whatever it does.
         outside = mail.enqueue({ to: "outside" });
-        await new Promise((resolve) => setImmediate(resolve));
+        await new Promise<void>((resolve) => systemClock.soon(resolve));
         throw new Error("undone");
       });
       await expect(undone).rejects.toThrow("undone");

@@ -36,8 +36,8 @@ function isKysely(value: object): value is Executor {
   );
 }
 
-/** What `CompiledQuery.raw` makes. */
+/** What `CompiledQuery.raw` makes; a query is known by the object of its id, not by the text in it. */
 function rawQuery(sql: string, parameters: readonly unknown[]): object {
   const query = { kind: "RawNode", sqlFragments: [sql], parameters: [] };
-  return { sql, parameters, query, queryId: { queryId: crypto.randomUUID() } };
+  return { sql, parameters, query, queryId: { queryId: "holdfast" } };
 }
