@@ -37,6 +37,7 @@ import { Desk } from "./desk.js";
 import { Enqueuer } from "./enqueuer.js";
 import type { Handler, RunnableJob } from "./execution.js";
 import {
+  accepted,
   type Enqueued,
   type EnqueueOptions,
   Job,
@@ -194,7 +195,7 @@ export class Holdfast {
   async enqueue(job: string, input: unknown, options: EnqueueOptions = {}): Promise<Enqueued> {
     const definition = this.#definitions.get(job) ?? (await this.#announced(job));
     const run = await newRun({ definition, input, options, id: this.#ports.ids.run() });
-    return send(this.#sender(), run, options.tx);
+    return accepted(run, await send(this.#sender(), run, options.tx));
   }
 
   /** Opens the database, announces this instance and its jobs, and begins to work. */

@@ -91,7 +91,7 @@ export class Job<Input, Result = unknown> {
       options,
       id: this.#sender.newId(),
     });
-    return send(this.#sender, run, options.tx);
+    return accepted(run, await send(this.#sender, run, options.tx));
   }
 
   /** On SQLite: stores one run inside the transaction that is open on `tx`, without waiting. */
@@ -145,10 +145,9 @@ export class Job<Input, Result = unknown> {
 }
 
 /** Sends one run by itself, or as part of the caller's transaction. */
-export async function send(sender: Sender, run: NewRun, tx: object | undefined): Promise<Enqueued> {
-  if (tx === undefined) return accepted(run, await sender.one(run));
-  const [answer] = await sender.within({ tx, runs: [run] });
-  return accepted(run, answer as EnqueueAnswer);
+export function send(sender: Sender, run: NewRun, tx: object | undefined): Promise<EnqueueAnswer> {
+  if (tx === undefined) return sender.one(run);
+  return sender.within({ tx, runs: [run] }).then(([answer]) => answer as EnqueueAnswer);
 }
 
 function requireTx({ tx }: EnqueueOptions): object {

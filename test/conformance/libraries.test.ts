@@ -125,13 +125,13 @@ describe.skipIf(POSTGRES_URL === undefined).each(Object.keys(LIBRARIES))("%s", (
   test("a transaction that the library opens for us commits what both wrote", async () => {
     const text = `insert into "${schema}".orders
       select x from unnest($1::text[]) x where $2::boolean and $3::bigint = 9007199254740993 and '{"a":1}'::jsonb ? 'a'
-      returning id, $4::json ->> 'a' as member, $5::text as nothing`;
+      returning id, $4::json ->> 'a' as its_member, $5::text as nothing`;
     const values = ['{"opened"}', true, 9007199254740993n, '{"a":"\\"b"}', null];
     const rows = await transactorOf(library.database).transact(async ({ tx, query }) => {
       await library.execute(tx as object, order("theirs"));
       return query(text, values);
     });
-    expect(rows).toEqual([{ id: "opened", member: '"b', nothing: null }]);
+    expect(rows).toEqual([{ id: "opened", its_member: '"b', nothing: null }]);
     expect([await orders("theirs"), await orders("opened")]).toEqual([1, 1]);
   });
 
