@@ -21,8 +21,7 @@ import {
   validateInput,
 } from "../core/schema.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
-import type { EnqueueAnswer, NewRun } from "../store/store.js";
-import type { WithinParams } from "../store/transaction-store.js";
+import type { EnqueueAnswer, NewRun, WithinParams } from "../store/store.js";
 import type { RunContext } from "./context.js";
 
 /** Options of a job whose input is checked by a schema. */

@@ -5,13 +5,12 @@ import { txQuery } from "./foreign/index.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import type { PostgresEnqueue } from "./postgres-enqueue.js";
 import * as sql from "./sql/postgres-within.js";
-import type { EnqueueAnswer } from "./store.js";
+import type { EnqueueAnswer, WithinParams } from "./store.js";
 import type { TxQuery } from "./transaction.js";
-import type { TransactionStore, WithinParams } from "./transaction-store.js";
 
 const FIELD = "enqueue().tx";
 
-export class PostgresWithin implements TransactionStore {
+export class PostgresWithin {
   readonly #asker: PostgresAsker;
   readonly #enqueue: PostgresEnqueue;
   /** Transactions, and clients that serve one after the other, whose database is known to be ours. */

@@ -5,14 +5,13 @@
 import { ConfigurationError } from "../core/errors.js";
 import { isOpenTransaction, type SqliteFile, type SqliteHandle } from "./sqlite.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
-import type { EnqueueAnswer } from "./store.js";
-import type { TransactionStore, WithinParams } from "./transaction-store.js";
+import type { EnqueueAnswer, WithinParams } from "./store.js";
 
 const FIELD = "enqueue().tx";
 
 type Desk = { readonly file: SqliteFile; readonly enqueue: SqliteEnqueue };
 
-export class SqliteWithin implements TransactionStore {
+export class SqliteWithin {
   readonly #own: Desk;
   readonly #now: () => number;
   readonly #others = new WeakMap<SqliteHandle, Desk>();

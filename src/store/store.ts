@@ -4,7 +4,6 @@
 
 import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from "../core/run.js";
 import type { ScheduleStore } from "./schedule-store.js";
-import type { TransactionStore } from "./transaction-store.js";
 
 /** One lease: some runs of one lane and policy, at one attempt, granted to one holder under one fence. */
 export type Claim = {
@@ -87,6 +86,12 @@ export type EnqueueParams = {
 export type EnqueueAnswer =
   | { readonly id: RunId; readonly deduplicated: boolean }
   | { readonly conflict: RunId };
+
+export type WithinParams = {
+  /** The caller's open transaction, an object of the caller's database library. */
+  readonly tx: unknown;
+  readonly runs: readonly NewRun[];
+};
 
 export type JobAnnouncement = {
   readonly name: string;
@@ -241,7 +246,7 @@ export type RetryAnswer = "pending" | "not_terminal" | "completed" | "not_found"
 /** Tells that something may have changed; only a hint, never needed for correctness. */
 export type WakeListener = () => void;
 
-export interface Store extends ScheduleStore, TransactionStore {
+export interface Store extends ScheduleStore {
   /** "sqlite" or "postgres"; for messages. */
   readonly engine: "sqlite" | "postgres";
 
@@ -264,6 +269,15 @@ export interface Store extends ScheduleStore, TransactionStore {
    * stores nothing of the call.
    */
   enqueue(params: EnqueueParams): Promise<readonly EnqueueAnswer[]>;
+
+  /**
+   * Stores new runs in the caller's transaction, all or none: they are there when the caller commits.
+   * A key that is taken by another input answers with a conflict, stores nothing of the call, and
+   * leaves the transaction usable.
+   */
+  enqueueWithin(params: WithinParams): Promise<readonly EnqueueAnswer[]>;
+  /** The same without waiting for anything; on SQLite alone, and only once the store is open. */
+  enqueueWithinSync(params: WithinParams): readonly EnqueueAnswer[];
 
   /**
    * Settles what has ended and claims what is next, in one commit. Settlements take effect only
