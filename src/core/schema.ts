@@ -64,8 +64,15 @@ export async function validateInput<Schema extends StandardSchema>(
   value: unknown,
   field = "input",
 ): Promise<InferOutput<Schema>> {
-  const result = await schema["~standard"].validate(value);
-  if (result.issues === undefined) return result.value as InferOutput<Schema>;
+  return requireValid(await schema["~standard"].validate(value), field) as InferOutput<Schema>;
+}
+
+/** The output of a schema that has answered. */
+export function requireValid<Output>(
+  result: StandardSchemaResult<Output>,
+  field = "input",
+): Output {
+  if (result.issues === undefined) return result.value;
   const issues = result.issues.slice(0, ISSUE_COUNT_MAX).map((issue) => readIssue(issue, field));
   throw new InputInvalidError(field, issues);
 }

@@ -6,7 +6,12 @@ import { hostname } from "node:os";
 import { systemChance, systemIds } from "../adapters/chance.js";
 import { systemClock } from "../adapters/clock.js";
 import { type Duration, durationMs } from "../core/duration.js";
-import { DuplicateJobError, StoppedError, UnknownJobError } from "../core/errors.js";
+import {
+  ConfigurationError,
+  DuplicateJobError,
+  StoppedError,
+  UnknownJobError,
+} from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
 import { defineJob, type JobDefinition, type JobOptions } from "../core/job.js";
 import { encodeInput } from "../core/json.js";
@@ -45,6 +50,8 @@ import {
   newRun,
   type PlainJobOptions,
   type SchemaJobOptions,
+  type Sender,
+  send,
 } from "./job.js";
 import { Loop, type LoopParams } from "./loop.js";
 import { type BoundedWorker, passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
@@ -91,6 +98,7 @@ export class Holdfast {
   /** Jobs that the database knows from this instance. */
   readonly #announcedJobs = new Set<string>();
   #opening: Promise<Store> | null = null;
+  #isOpen = false;
   #starting: Promise<Started> | null = null;
   #announcing: Promise<number> | null = null;
   /** Bounded passes that are going on, each with how to end it. */
@@ -225,7 +233,7 @@ export class Holdfast {
   async enqueue(job: string, input: unknown, options: EnqueueOptions = {}): Promise<Enqueued> {
     const definition = await this.#definitionOf(job);
     const run = await newRun({ definition, input, options, id: this.#ports.ids.run() });
-    return accepted(run, await this.#sender().one(run));
+    return accepted(run, await send(this.#sender(), run, options.tx));
   }
 
   /** Opens the database, announces this instance and its jobs, and begins to work. */
@@ -452,7 +460,10 @@ export class Holdfast {
   #opened(verb: string): Promise<Store> {
     if (this.#stopping) return Promise.reject(new StoppedError(verb));
     this.#opening ??= this.#store.open().then(
-      () => this.#store,
+      () => {
+        this.#isOpen = true;
+        return this.#store;
+      },
       (error: unknown) => {
         this.#opening = null;
         throw error;
@@ -574,7 +585,15 @@ export class Holdfast {
     else started?.loop.pollWithin(dueInMs);
   }
 
-  #sender() {
+  /**
+   * On SQLite a claim waits until the caller's transaction is over, and then finds its runs; on
+   * PostgreSQL the commit itself tells all who listen.
+   */
+  #storedWithin(): void {
+    if (this.#store.engine === "sqlite") void this.#stored(0);
+  }
+
+  #sender(): Sender {
     return {
       one: async (run: Parameters<Enqueuer["one"]>[0]) => {
         await this.#opened("enqueue");
@@ -584,9 +603,28 @@ export class Holdfast {
         await this.#opened("enqueueMany");
         return this.#enqueuer.many(runs);
       },
+      within: async (params) => {
+        await this.#opened("enqueue");
+        const answers = await this.#store.enqueueWithin(params);
+        this.#storedWithin();
+        return answers;
+      },
+      withinSync: (params) => {
+        if (this.#stopping) throw new StoppedError("enqueueSync");
+        if (!this.#isOpen) throw notOpen();
+        const answers = this.#store.enqueueWithinSync(params);
+        this.#storedWithin();
+        return answers;
+      },
       newId: () => this.#ports.ids.run(),
     };
   }
+}
+
+function notOpen(): ConfigurationError {
+  const message =
+    "needs a database that is open, and opening takes time; first `await holdfast.start()` or any other verb";
+  return new ConfigurationError([{ field: "enqueueSync()", message }]);
 }
 
 function only(

@@ -16,11 +16,12 @@ import type { RunId } from "../core/run.js";
 import {
   type InferInput,
   type InferOutput,
+  requireValid,
   type StandardSchema,
   validateInput,
 } from "../core/schema.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
-import type { EnqueueAnswer, NewRun } from "../store/store.js";
+import type { EnqueueAnswer, NewRun, WithinParams } from "../store/store.js";
 import type { RunContext } from "./context.js";
 
 /** Options of a job whose input is checked by a schema. */
@@ -46,17 +47,25 @@ export type EnqueueOptions = {
   readonly priority?: number;
   readonly queue?: string;
   readonly tags?: readonly string[];
+  /**
+   * Your open transaction: the run is stored in it, and is there once you commit. On PostgreSQL of
+   * pg, Drizzle, Kysely, Knex, Prisma or postgres.js; on SQLite the handle itself.
+   */
+  readonly tx?: object;
 };
 
 export type Enqueued = { readonly id: RunId; readonly deduplicated: boolean };
 
-const ENQUEUE_MEMBERS = ["key", "at", "delay", "priority", "queue", "tags"];
+const ENQUEUE_MEMBERS = ["key", "at", "delay", "priority", "queue", "tags", "tx"];
 const BATCH_MAX = 100_000;
 
 /** Sends runs to the store; what a job needs of its instance. */
 export type Sender = {
   one(run: NewRun): Promise<EnqueueAnswer>;
   many(runs: readonly NewRun[]): Promise<readonly EnqueueAnswer[]>;
+  /** Inside the caller's transaction. */
+  within(params: WithinParams): Promise<readonly EnqueueAnswer[]>;
+  withinSync(params: WithinParams): readonly EnqueueAnswer[];
   newId(): RunId;
 };
 
@@ -73,7 +82,7 @@ export class Job<Input, Result = unknown> {
     this.#sender = sender;
   }
 
-  /** Stores one run; resolves after its commit. */
+  /** Stores one run; resolves after its commit, or, with `tx`, when it is part of that transaction. */
   async enqueue(input: Input, options: EnqueueOptions = {}): Promise<Enqueued> {
     const run = await newRun({
       definition: this.#definition,
@@ -81,7 +90,16 @@ export class Job<Input, Result = unknown> {
       options,
       id: this.#sender.newId(),
     });
-    return accepted(run, await this.#sender.one(run));
+    return accepted(run, await send(this.#sender, run, options.tx));
+  }
+
+  /** On SQLite: stores one run inside the transaction that is open on `tx`, without waiting. */
+  enqueueSync(input: Input, options: EnqueueOptions & { readonly tx: object }): Enqueued {
+    const definition = this.#definition;
+    const tx = requireTx(options);
+    const run = newRunNow({ definition, input, options, id: this.#sender.newId() });
+    const [answer] = this.#sender.withinSync({ tx, runs: [run] });
+    return accepted(run, answer as EnqueueAnswer);
   }
 
   /** Stores all runs or none; answers in the order of the inputs. */
@@ -95,6 +113,7 @@ export class Job<Input, Result = unknown> {
       ]);
     }
     const runs: NewRun[] = [];
+    const txs = new Set<object | undefined>();
     for (const [index, input] of inputs.entries()) {
       try {
         const each = typeof options === "function" ? options(input, index) : options;
@@ -105,11 +124,15 @@ export class Job<Input, Result = unknown> {
           id: this.#sender.newId(),
         });
         runs.push(run instanceof Promise ? await run : run);
+        txs.add(each.tx);
       } catch (error) {
         throw new BatchRefusedError(index, error);
       }
     }
-    const answers = await this.#sender.many(runs);
+    const tx = oneTx(txs);
+    const answers = await (tx === undefined
+      ? this.#sender.many(runs)
+      : this.#sender.within({ tx, runs }));
     return runs.map((run, index) => {
       try {
         return accepted(run, answers[index] as EnqueueAnswer);
@@ -118,6 +141,26 @@ export class Job<Input, Result = unknown> {
       }
     });
   }
+}
+
+/** Sends one run by itself, or as part of the caller's transaction. */
+export function send(sender: Sender, run: NewRun, tx: object | undefined): Promise<EnqueueAnswer> {
+  if (tx === undefined) return sender.one(run);
+  return sender.within({ tx, runs: [run] }).then(([answer]) => answer as EnqueueAnswer);
+}
+
+function requireTx({ tx }: EnqueueOptions): object {
+  if (tx !== undefined) return tx;
+  const message = "is needed: the SQLite handle on which your transaction is open";
+  throw new ConfigurationError([{ field: "enqueueSync().tx", message }]);
+}
+
+/** A batch is all or none, so all of it goes into one transaction. */
+function oneTx(txs: ReadonlySet<object | undefined>): object | undefined {
+  const [tx, ...others] = txs;
+  if (others.length === 0) return tx;
+  const message = "must be the same for all runs of a batch";
+  throw new ConfigurationError([{ field: "enqueueMany().tx", message }]);
 }
 
 export type JobOf<Schema extends StandardSchema, Result> = Job<InferInput<Schema>, Result>;
@@ -148,6 +191,19 @@ export async function newRun(params: NewRunParams): Promise<NewRun> {
 /** For many: waiting a turn for each input that no schema checks would take longer than the rest. */
 export function newRunSoon(params: NewRunParams): NewRun | Promise<NewRun> {
   return params.definition.schema ? newRun(params) : uncheckedRun(params);
+}
+
+/** For callers that cannot wait: a schema that has to wait is refused. */
+function newRunNow(params: NewRunParams): NewRun {
+  const { schema, name } = params.definition;
+  const checked = schema ? schema["~standard"].validate(params.input) : { value: null };
+  if (checked instanceof Promise) {
+    checked.catch(() => undefined);
+    const message = `the schema of "${name}" answers later; use \`await job.enqueue(input, { tx })\``;
+    throw new ConfigurationError([{ field: "enqueueSync()", message }]);
+  }
+  requireValid(checked);
+  return uncheckedRun(params);
 }
 
 /** Without a look at the input by its schema. */

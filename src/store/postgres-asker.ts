@@ -8,7 +8,6 @@ import {
   LinkFailure,
   PostgresLink,
   type PostgresSource,
-  type Query,
   type Row,
 } from "./postgres.js";
 import { type Dialect, numbered, type Statement } from "./sql/template.js";
@@ -16,6 +15,9 @@ import { type Dialect, numbered, type Statement } from "./sql/template.js";
 export const DATABASE_CLOCK = "(extract(epoch from clock_timestamp()) * 1000)::bigint";
 /** How long a verb that may be repeated is repeated before its caller hears of it. */
 const PATIENCE_MS = 30_000;
+
+/** Ours, which takes a name to keep a plan by, or a caller's, which does not. */
+type AnyQuery = (text: string, values: readonly unknown[], name: string) => Promise<readonly Row[]>;
 
 export class PostgresAsker {
   /** Enqueues and exchanges. */
@@ -58,10 +60,11 @@ export class PostgresAsker {
     return Number(rows[0]?.now);
   }
 
-  /** The same statement inside of a transaction. */
-  within(query: Query, template: string, params: Row): Promise<Row[]> {
+  /** The same statement inside of a transaction, ours or a caller's. */
+  async within(query: AnyQuery, template: string, params: Row): Promise<Row[]> {
     const statement = this.#statement(template);
-    return query(statement.text, this.#values(statement, params), statement.name);
+    const values = this.#values(statement, params);
+    return (await query(statement.text, values, statement.name)) as Row[];
   }
 
   #statement(template: string): Statement & { readonly name: string } {

@@ -8,7 +8,9 @@ import type { PostgresAsker } from "./postgres-asker.js";
 import type { PostgresTransactions } from "./postgres-transactions.js";
 import { modeCode, policyDigest } from "./record.js";
 import * as sql from "./sql/postgres.js";
+import * as within from "./sql/postgres-within.js";
 import type * as store from "./store.js";
+import type { TxQuery } from "./transaction.js";
 
 const UNIQUE_VIOLATION = "23505";
 /** One statement takes this many runs and characters of a long list at most. */
@@ -19,6 +21,13 @@ const CHUNK_CHARS_MAX = 8 * 1024 * 1024;
 export type Ask = (template: string, params: Row) => Promise<Row[]>;
 /** What a run that another run made has more than others. */
 export type Origin = { readonly parent: RunId; readonly batch: number | null };
+
+type Storing = {
+  readonly ask: Ask;
+  /** Told by the commit, unless null. */
+  readonly channel: string | null;
+  readonly undo: () => Promise<unknown>;
+};
 
 export class PostgresEnqueue {
   readonly #asker: PostgresAsker;
@@ -55,6 +64,29 @@ export class PostgresEnqueue {
     const answers = await this.#storeKeyed(runs, rows, params.isAtomic);
     if (params.tellsOthers) this.#wake();
     return answers;
+  }
+
+  /** In a caller's transaction: its commit tells the others, and nothing is repeated. */
+  async enqueueWithin(
+    query: TxQuery,
+    runs: readonly store.NewRun[],
+  ): Promise<readonly store.EnqueueAnswer[]> {
+    await this.rememberAll(runs);
+    const rows = runs.map((run) => this.#enqueueRow(run));
+    const ask: Ask = (template, params) => this.#asker.within(query, template, params);
+    const [first] = runs;
+    const mayBeUndone = runs.length > 1 && runs.some((run) => run.key !== null);
+    if (first === undefined) return [];
+    if (mayBeUndone) await query(within.BEGIN_PART, []);
+    const holders = await this.#storeAll(runs, rows, {
+      ask,
+      channel: this.#channel,
+      undo: async () => {
+        if (mayBeUndone) await query(within.UNDO_PART, []);
+      },
+    });
+    if (mayBeUndone) await query(within.END_PART, []);
+    return answersOf(runs, holders);
   }
 
   #enqueueRow(run: store.NewRun): Row {
@@ -97,35 +129,44 @@ export class PostgresEnqueue {
     rows: readonly Row[],
     isAtomic: boolean,
   ): Promise<readonly store.EnqueueAnswer[]> {
-    const first = new Set([...firstOfEachKey(runs).values()].map(({ id }) => id));
-    const keyless = rows.filter((row) => row.key === undefined);
-    const keyed = rows.filter((row) => first.has(String(row.id)));
+    const { keyless, keyed } = byKey(runs, rows);
     const holders = await this.#asker.patiently("enqueue", () =>
       isAtomic
-        ? this.#transactions.run(async (query) => {
-            const ask: Ask = (template, params) => this.#asker.within(query, template, params);
-            const found = await this.#takeKeys(keyed, ask, sql.ENQUEUE_KEYED);
-            const isRefused = answersOf(runs, found).some((answer) => "conflict" in answer);
-            if (isRefused) await query("rollback");
-            else if (keyless.length > 0)
-              await ask(sql.ENQUEUE_MISSING, { ...runArrays(keyless), channel: null });
-            return found;
-          })
-        : this.#takeKeys(
-            keyed,
-            (template, params) => this.#asker.once(this.#asker.work, template, params),
-            sql.ENQUEUE_KEYED,
+        ? this.#transactions.run((query) =>
+            this.#storeAll(runs, rows, {
+              ask: (template, params) => this.#asker.within(query, template, params),
+              channel: null,
+              undo: () => query("rollback"),
+            }),
+          )
+        : this.#takeKeys(keyed, (template, params) =>
+            this.#asker.once(this.#asker.work, template, params),
           ),
     );
     if (!isAtomic && keyless.length > 0) await this.#storeOnce(keyless, false);
     return answersOf(runs, holders);
   }
 
+  /** All or none, in an open transaction; a key that is taken by another input undoes the rest. */
+  async #storeAll(
+    runs: readonly store.NewRun[],
+    rows: readonly Row[],
+    { ask, channel, undo }: Storing,
+  ): Promise<readonly KeyHolder[]> {
+    const { keyless, keyed } = byKey(runs, rows);
+    const holders = await this.#takeKeys(keyed, ask);
+    const isRefused = answersOf(runs, holders).some((answer) => "conflict" in answer);
+    if (isRefused) await undo();
+    else if (keyless.length > 0 || channel !== null)
+      await ask(sql.ENQUEUE_MISSING, { ...runArrays(keyless), channel });
+    return holders;
+  }
+
   /** Whose the keys are afterwards. A key may vanish between the two statements: then once more. */
   async #takeKeys(
     keyed: readonly Row[],
     ask: Ask,
-    taking: string,
+    taking: string = sql.ENQUEUE_KEYED,
     origin: Partial<Origin> = {},
   ): Promise<readonly KeyHolder[]> {
     const holders: KeyHolder[] = [];
@@ -139,9 +180,9 @@ export class PostgresEnqueue {
       if (taken.length === 0) return holders;
       const keys = JSON.stringify(taken.map((row, at) => ({ at, job: row.job, key: row.key })));
       const found = await ask(sql.KEY_HOLDERS, { keys });
-      for (const { at, run, input_hash } of found) {
+      for (const { at, run, hash } of found) {
         const id = String(taken[Number(at)]?.id);
-        holders.push({ id, run: String(run), inputHash: String(input_hash) });
+        holders.push({ id, run: String(run), inputHash: String(hash) });
       }
       const isFound = new Set(found.map((row) => Number(row.at)));
       open = taken.filter((_, at) => !isFound.has(at));
@@ -166,7 +207,7 @@ export class PostgresEnqueue {
       await ask(sql.ENQUEUE_CHILDREN, { ...runArrays(rows), channel: null, ...origin });
     }
     const holders: KeyHolder[] = [];
-    for (const chunk of chunksOf([...first.values()].sort(byKey))) {
+    for (const chunk of chunksOf([...first.values()].sort(inKeyOrder))) {
       const rows = chunk.map((run) => this.#enqueueRow(run));
       holders.push(...(await this.#takeKeys(rows, ask, sql.ENQUEUE_KEYED_CHILDREN, origin)));
     }
@@ -215,6 +256,15 @@ export class PostgresEnqueue {
   }
 }
 
+/** A key that two of them ask for is asked for once. */
+function byKey(runs: readonly store.NewRun[], rows: readonly Row[]) {
+  const first = new Set([...firstOfEachKey(runs).values()].map(({ id }) => id));
+  return {
+    keyless: rows.filter((row) => row.key === undefined),
+    keyed: rows.filter((row) => first.has(String(row.id))),
+  };
+}
+
 function laneKey({ queue, job }: { readonly queue: string; readonly job: string }): string {
   return `${queue}\n${job}`;
 }
@@ -235,7 +285,7 @@ function* chunksOf(runs: readonly store.NewRun[]): Generator<readonly store.NewR
 }
 
 /** As the database sorts them: by job, then key, byte by byte. */
-function byKey(a: store.NewRun, b: store.NewRun): number {
+function inKeyOrder(a: store.NewRun, b: store.NewRun): number {
   const bytes = (text: string) => Buffer.from(text, "utf8");
   return (
     Buffer.compare(bytes(a.job), bytes(b.job)) ||

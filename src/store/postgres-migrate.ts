@@ -5,6 +5,7 @@ import { inTransaction, type PostgresSource } from "./postgres.js";
 import { DATABASE_CLOCK, type PostgresAsker } from "./postgres-asker.js";
 import { firstDays } from "./postgres-days.js";
 import { CREATE_BATCHES } from "./sql/postgres-batch-schema.js";
+import { createFunctions } from "./sql/postgres-functions.js";
 import { CREATE_SCHEMA, SCHEMA_VERSION } from "./sql/postgres-schema.js";
 import { fillIn } from "./sql/template.js";
 
@@ -24,6 +25,11 @@ export async function schemaVersion({
   return row ? { version: Number(row.version), minCompatible: Number(row.min_compatible) } : null;
 }
 
+/** What waiting workers listen to. */
+export function channelOf(schema: string): string {
+  return `holdfast_${schema}`;
+}
+
 export async function createSchema(params: {
   readonly asker: PostgresAsker;
   readonly source: PostgresSource;
@@ -41,6 +47,9 @@ export async function createSchema(params: {
     await query(`create schema if not exists "${schema}"`);
     const days = firstDays({ now: await asker.databaseNow(), dialect });
     await query([fillIn(CREATE_SCHEMA + CREATE_BATCHES, dialect), ...days].join(";\n"));
+    // Callers from SQL have no clock to give: theirs is the database's, always.
+    const inSql = { ...dialect, now: DATABASE_CLOCK };
+    await query(fillIn(createFunctions(channelOf(schema)), inSql));
     await query(
       `insert into ${table} values (${SCHEMA_VERSION}, ${SCHEMA_VERSION}, ${DATABASE_CLOCK})`,
     );

@@ -13,9 +13,10 @@ import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
 import { dropDays, dropTickDays, makeDays } from "./postgres-days.js";
 import { PostgresEnqueue } from "./postgres-enqueue.js";
 import { PostgresLocks } from "./postgres-locks.js";
-import { createSchema, schemaVersion } from "./postgres-migrate.js";
+import { channelOf, createSchema, schemaVersion } from "./postgres-migrate.js";
 import { PostgresSchedules } from "./postgres-schedules.js";
 import { PostgresTransactions } from "./postgres-transactions.js";
+import { PostgresWithin } from "./postgres-within.js";
 import {
   isSameEnd,
   statusOf,
@@ -52,6 +53,7 @@ export class PostgresStore implements store.Store {
   readonly #asker: PostgresAsker;
   readonly #transactions: PostgresTransactions;
   readonly #enqueue: PostgresEnqueue;
+  readonly #within: PostgresWithin;
   readonly #schedules: PostgresSchedules;
   readonly #locks: PostgresLocks;
   readonly #batches: PostgresBatches;
@@ -75,13 +77,14 @@ export class PostgresStore implements store.Store {
     const enqueue = new PostgresEnqueue({ asker, transactions, channel, wake });
     this.#transactions = transactions;
     this.#enqueue = enqueue;
+    this.#within = new PostgresWithin({ asker, enqueue });
     this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue });
     this.#locks = new PostgresLocks({ asker, clock });
     this.#batches = new PostgresBatches({ asker, transactions, enqueue, wake });
   }
 
   get #channel(): string {
-    return `holdfast_${this.#schema}`;
+    return channelOf(this.#schema);
   }
 
   async open(): Promise<void> {
@@ -164,6 +167,9 @@ export class PostgresStore implements store.Store {
   enqueue(params: store.EnqueueParams): Promise<readonly store.EnqueueAnswer[]> {
     return this.#enqueue.enqueue(params);
   }
+
+  enqueueWithin: store.Store["enqueueWithin"] = (params) => this.#within.enqueueWithin(params);
+  enqueueWithinSync: store.Store["enqueueWithinSync"] = () => this.#within.enqueueWithinSync();
 
   async exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
     const link =

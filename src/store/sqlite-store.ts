@@ -15,7 +15,7 @@ import {
   PRUNE_TICKS,
 } from "./sql/sqlite-schedule-changes.js";
 import type { Dialect } from "./sql/template.js";
-import { type Row, SqliteFile, type SqliteSource } from "./sqlite.js";
+import { type Row, SqliteFile, type SqliteHandle, type SqliteSource } from "./sqlite.js";
 import { SqliteBatches } from "./sqlite-batches.js";
 import { SqliteEndings } from "./sqlite-endings.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
@@ -23,6 +23,7 @@ import { SqliteLeases } from "./sqlite-leases.js";
 import { SqliteLocks } from "./sqlite-locks.js";
 import { migrateSqlite } from "./sqlite-migrate.js";
 import { SqliteSchedules } from "./sqlite-schedules.js";
+import { SqliteWithin } from "./sqlite-within.js";
 import type * as store from "./store.js";
 
 const DIALECT: Dialect = {
@@ -48,6 +49,7 @@ export class SqliteStore implements store.Store {
   readonly #migrate: "auto" | "check" | "off";
   readonly #now: (() => number) | undefined;
   readonly #enqueue: SqliteEnqueue;
+  readonly #within: SqliteWithin;
   readonly #leases: SqliteLeases;
   readonly #endings: SqliteEndings;
   readonly #schedules: SqliteSchedules;
@@ -60,6 +62,11 @@ export class SqliteStore implements store.Store {
     this.#now = params.now;
     this.#file = new SqliteFile({ ...params, dialect: DIALECT });
     this.#enqueue = new SqliteEnqueue(this.#file);
+    this.#within = new SqliteWithin({
+      file: this.#file,
+      enqueue: this.#enqueue,
+      now: () => this.#databaseNow(),
+    });
     this.#leases = new SqliteLeases(this.#file);
     this.#endings = new SqliteEndings(this.#file, this.#leases);
     const [file, enqueue, leases] = [this.#file, this.#enqueue, this.#leases];
@@ -90,6 +97,11 @@ export class SqliteStore implements store.Store {
 
   async close(): Promise<void> {
     await this.#file.close();
+  }
+
+  /** For what shares this database with us: the test kit gives it to the application under test. */
+  get handle(): SqliteHandle {
+    return this.#file.handle;
   }
 
   async announce(params: store.InstanceAnnouncement): Promise<number> {
@@ -143,6 +155,11 @@ export class SqliteStore implements store.Store {
       throw error;
     });
   }
+
+  readonly enqueueWithin: store.Store["enqueueWithin"] = (params) =>
+    this.#within.enqueueWithin(params);
+  readonly enqueueWithinSync: store.Store["enqueueWithinSync"] = (params) =>
+    this.#within.enqueueWithinSync(params);
 
   async exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
     return this.#write("exchange", (now) => {

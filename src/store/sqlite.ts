@@ -100,6 +100,7 @@ export class SqliteFile {
   async write<T>(what: string, work: () => T): Promise<T> {
     return this.#whileBusy(what, this.#handle, () => {
       const handle = this.#open();
+      if (isOpenTransaction(handle)) throw new OwnersTransaction();
       handle.exec("begin immediate");
       try {
         const value = work();
@@ -110,6 +111,18 @@ export class SqliteFile {
         throw error;
       }
     });
+  }
+
+  /** The handle that statements go through. */
+  get handle(): SqliteHandle {
+    return this.#open();
+  }
+
+  /** The same statements through another handle, which stays its owner's; nothing is opened. */
+  on(handle: SqliteHandle): SqliteFile {
+    const other = new SqliteFile({ ...this.#params, source: { handle } });
+    other.#handle = handle;
+    return other;
   }
 
   read<T>(work: () => T): Promise<T> {
@@ -213,10 +226,9 @@ export class SqliteFile {
       } catch (error) {
         if (!isBusy(error)) throw error;
         if (clock.monotonicMs() - startedAt > PATIENCE_MS) {
-          throw new StoreUnavailableError({
-            tried: `${what} (the file was locked for 30 s)`,
-            cause: error,
-          });
+          const why =
+            error instanceof OwnersTransaction ? error.message : "the file was locked for 30 s";
+          throw new StoreUnavailableError({ tried: `${what} (${why})`, cause: error });
         }
         await delay(clock, 1 + chance.next() * 4);
       }
@@ -259,17 +271,33 @@ const RESULT_CODES: Readonly<Record<string, number>> = {
   NOTADB: 26,
 };
 
+/** The owner of a given handle has a transaction open: whatever we write now would be part of it. */
+class OwnersTransaction extends Error {
+  override readonly message =
+    "for 30 s a transaction of yours was open on the given handle; inside of it, enqueue with { tx: handle }";
+}
+
 function isBusy(error: unknown): boolean {
+  if (error instanceof OwnersTransaction) return true;
   const code = sqliteCode(error);
   return code === 5 || code === 6;
 }
 
 function isInTransaction(handle: SqliteHandle): boolean {
+  return transactionState(handle) ?? true;
+}
+
+/** Whether the handle says that a transaction is open on it. */
+export function isOpenTransaction(handle: SqliteHandle): boolean {
+  return transactionState(handle) ?? false;
+}
+
+function transactionState(handle: SqliteHandle): boolean | undefined {
   const { isTransaction, inTransaction } = handle as {
     isTransaction?: boolean;
     inTransaction?: boolean;
   };
-  return isTransaction ?? inTransaction ?? true;
+  return isTransaction ?? inTransaction;
 }
 
 async function openFile(file: string, mayCreate: boolean): Promise<SqliteHandle> {

@@ -93,6 +93,12 @@ export type EnqueueAnswer =
   | { readonly id: RunId; readonly deduplicated: boolean }
   | { readonly conflict: RunId };
 
+export type WithinParams = {
+  /** The caller's open transaction, an object of the caller's database library. */
+  readonly tx: unknown;
+  readonly runs: readonly NewRun[];
+};
+
 export type JobAnnouncement = {
   readonly name: string;
   readonly queue: string;
@@ -273,6 +279,15 @@ export interface Store extends ScheduleStore, LockStore, BatchStore {
    * stores nothing of the call.
    */
   enqueue(params: EnqueueParams): Promise<readonly EnqueueAnswer[]>;
+
+  /**
+   * Stores new runs in the caller's transaction, all or none: they are there when the caller commits.
+   * A key that is taken by another input answers with a conflict, stores nothing of the call, and
+   * leaves the transaction usable.
+   */
+  enqueueWithin(params: WithinParams): Promise<readonly EnqueueAnswer[]>;
+  /** The same without waiting for anything; on SQLite alone, and only once the store is open. */
+  enqueueWithinSync(params: WithinParams): readonly EnqueueAnswer[];
 
   /**
    * Settles what has ended and claims what is next, in one commit. Settlements take effect only

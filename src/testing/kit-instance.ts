@@ -6,6 +6,7 @@ import type { Ports } from "../core/ports.js";
 import type { HoldfastOptions } from "../engine/config.js";
 import { Holdfast } from "../engine/holdfast.js";
 import type { JobOf } from "../engine/job.js";
+import type { SqliteHandle } from "../store/sqlite.js";
 import { SqliteStore } from "../store/sqlite-store.js";
 import type { PollAnswer, Store } from "../store/store.js";
 import type { Logger } from "../telemetry/log.js";
@@ -71,6 +72,10 @@ export class KitDatabase {
 
   close(): Promise<void> {
     return this.#store.close();
+  }
+
+  get handle(): SqliteHandle {
+    return this.#store.handle;
   }
 
   /** Looks at the database; declares and executes nothing. */

@@ -309,6 +309,26 @@ describe("assertions", () => {
   });
 });
 
+test("what is enqueued in a transaction on the test's database runs if that commits", async () => {
+  const kit = await newKit({
+    setup: (holdfast) => holdfast.job("mail", { run: (input: { to: string }) => input.to }),
+  });
+  const { database } = kit;
+  database.exec("create table orders (id text)");
+  await kit.start();
+  const order = (id: string, end: "commit" | "rollback") => {
+    database.exec("begin immediate");
+    database.exec(`insert into orders values ('${id}')`);
+    kit.app.enqueueSync({ to: id }, { tx: database });
+    database.exec(end);
+  };
+  order("kept", "commit");
+  order("undone", "rollback");
+  await kit.untilIdle();
+  expect(kit.calls("mail").map(({ input }) => input)).toEqual([{ to: "kept" }]);
+  expect(database.prepare("select id from orders").all({})).toEqual([{ id: "kept" }]);
+});
+
 test("options that are not there are refused by name", async () => {
   await expect(createTestHoldfast({ nwo: "2026" } as never)).rejects.toThrow(ConfigurationError);
   await expect(createTestHoldfast({ now: "tomorrow" })).rejects.toThrow(/now/);

@@ -15,6 +15,7 @@ import type { Run, RunListOptions } from "../engine/runs.js";
 import type { TickListOptions } from "../engine/schedule-options.js";
 import type { Tick } from "../engine/schedule-view.js";
 import type { StopReport } from "../engine/worker.js";
+import type { SqliteHandle } from "../store/sqlite.js";
 import type { Logger } from "../telemetry/log.js";
 import { contains, fail, inWords, listed, shown } from "./kit-assertions.js";
 import { type AnyHandler, type Call, KitHandlers } from "./kit-handlers.js";
@@ -124,6 +125,14 @@ export class TestKit<App = undefined> {
   get holdfast(): Holdfast {
     if (this.#members.length === 0) new this.Holdfast();
     return (this.#members.at(-1) as Member).holdfast;
+  }
+
+  /**
+   * The handle of the test's database, for the application's own tables: what it writes in a
+   * transaction there, and what it enqueues with `{ tx: kit.database }`, is one.
+   */
+  get database(): SqliteHandle {
+    return this.#database.handle;
   }
 
   /** What `setup` returned. */

@@ -32,6 +32,17 @@ export const SUITES = {
     args: ["test/conformance/store-postgres-schedules.test.ts"],
     needsPostgres: true,
   },
+  "conformance: transactions on SQLite": {
+    args: ["test/conformance/sqlite-transactions.test.ts"],
+  },
+  "conformance: database libraries": {
+    args: ["test/conformance/libraries.test.ts"],
+    needsPostgres: true,
+  },
+  "conformance: SQL functions": {
+    args: ["test/conformance/sql-functions.test.ts"],
+    needsPostgres: true,
+  },
   "engine: runs": { args: ["test/engine/engine-sqlite.test.ts"] },
   "engine: schedules": { args: ["test/engine/schedules-sqlite.test.ts"] },
   "engine: clock and pause": { args: ["test/engine/clock-and-pause.test.ts"] },

@@ -6,7 +6,10 @@ import { OutcomeUnknownError, StoreUnavailableError } from "../../src/core/error
 import type { Store } from "../../src/store/store.js";
 
 /** The verbs that are statements. */
-export type Verb = Exclude<keyof Store, "engine" | "onWake" | "open" | "close">;
+export type Verb = Exclude<
+  keyof Store,
+  "engine" | "onWake" | "open" | "close" | "enqueueWithinSync"
+>;
 
 /**
  * Before: nothing was sent. After: it was committed and its answer was lost. Swallowed: nothing was
@@ -147,7 +150,7 @@ export function faultyStore(params: {
       if (typeof member !== "function") return member;
       const call = (...args: unknown[]) =>
         (member as (...args: unknown[]) => unknown).apply(target, args);
-      if (name === "onWake" || name === "wake") return call;
+      if (name === "onWake" || name === "wake" || name === "enqueueWithinSync") return call;
       if (name === "open" || name === "close") return () => track(call() as Promise<unknown>);
       return (given: never) =>
         faults.run(name as Verb, given, () => track(call(given) as Promise<unknown>));

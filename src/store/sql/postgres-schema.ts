@@ -11,7 +11,8 @@ export const CREATE_SCHEMA = /* sql */ `
 create table {schema_version} (
   version int not null,
   min_compatible int not null,
-  migrated_at bigint not null
+  migrated_at bigint not null,
+  identity uuid not null default gen_random_uuid()
 );
 
 create table {instance} (

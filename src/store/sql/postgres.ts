@@ -137,7 +137,10 @@ taken as materialized (
       where r.lane = l.lane and r.suspect = :suspect and r.sort_at >= l.sort_at
       order by r.sort_at, r.id limit :limit for update skip locked) x
   limit :limit
-),
+)`;
+
+/** From the rows of `ready` in `taken` to leases, one for each group that can share one. */
+const GRANTING = /* sql */ `
 gone as (delete from {ready} where ctid = any(array(select tid from taken))),
 grouped as materialized (
   select lane, policy, attempt, losses, refunds, laters, extra, suspect,
@@ -162,13 +165,24 @@ const CLAIMS = /* sql */ `(select min(sort_at)::text from head) as head, (${CLAI
 
 // One statement for all would do, but the server prepares every part of a plan for every execution:
 // a claim of one run takes a quarter less without the parts that it does not need.
-export const CLAIM = `${NOW}, ${CLAIMING} select ${CLAIMS}`;
-export const FINISH_AND_CLAIM = `${NOW}, ${SETTLING}, ${CLAIMING} select ${UNAPPLIED}, ${CLAIMS}`;
-export const SETTLE_AND_CLAIM = `${NOW}, ${SETTLING}, ${RETURNING}, ${CLAIMING} select ${UNAPPLIED}, ${CLAIMS}`;
-export const SETTLE_SCHEDULED_AND_CLAIM = `${NOW}, ${SETTLING}, ${RETURNING}, ${RESCHEDULING}, ${CLAIMING}
+export const CLAIM = `${NOW}, ${CLAIMING}, ${GRANTING} select ${CLAIMS}`;
+export const FINISH_AND_CLAIM = `${NOW}, ${SETTLING}, ${CLAIMING}, ${GRANTING} select ${UNAPPLIED}, ${CLAIMS}`;
+export const SETTLE_AND_CLAIM = `${NOW}, ${SETTLING}, ${RETURNING}, ${CLAIMING}, ${GRANTING} select ${UNAPPLIED}, ${CLAIMS}`;
+export const SETTLE_SCHEDULED_AND_CLAIM = `${NOW}, ${SETTLING}, ${RETURNING}, ${RESCHEDULING}, ${CLAIMING}, ${GRANTING}
 select ${UNAPPLIED}, ${CLAIMS}`;
-export const SETTLE_CHILDREN_AND_CLAIM = `${NOW}, ${SETTLING}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN}, ${CLAIMING}
+export const SETTLE_CHILDREN_AND_CLAIM = `${NOW}, ${SETTLING}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN}, ${CLAIMING}, ${GRANTING}
 select ${CONTINUED}, ${UNAPPLIED}, ${CLAIMS}`;
+
+/** Settles alone, whatever the runs belong to. */
+export const SETTLE = `${NOW}, ${SETTLING}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN}
+select ${UNAPPLIED}, ${CONTINUED}`;
+
+/** Claims one run by its id, whatever else is ready. */
+export const CLAIM_RUN = /* sql */ `${NOW},
+taken as materialized (
+  select r.ctid as tid, r.* from {ready} r where r.id = :run::uuid for update skip locked
+), ${GRANTING}
+select g.fence from granted g`;
 
 /** What history knows of the end of these grants. */
 export const ENDINGS = /* sql */ `
@@ -214,7 +228,7 @@ readied as (
   select s.id, s.due_at - s.priority * 60000, s.lane, s.policy, 0, 0, 0, 0, 0, false
   from stored s cross join now where s.due_at <= now.at
 )
-select pg_notify(:channel::text, '') where :channel::text is not null`;
+select pg_notify(:channel::text, '')::text as told where :channel::text is not null`;
 
 // Others are told by the commit itself: a worker that waits hears of the run when its caller does.
 // No conflict clause: an id is made once, so a duplicate means that a statement was committed before
@@ -262,7 +276,7 @@ export const ENQUEUE_KEYED = enqueueKeyed(NOBODY);
 export const ENQUEUE_KEYED_CHILDREN = enqueueKeyed(PARENT);
 
 export const KEY_HOLDERS = /* sql */ `
-select i.at, k.run, k.input_hash
+select i.at, k.run, k.input_hash as hash
 from json_to_recordset(:keys::json) as i (at int, job text, key text),
   lateral (select x.run, x.input_hash from {key} x where x.job = i.job and x.key = i.key offset 0) k`;
 
@@ -349,10 +363,11 @@ select count(*)::int as promoted from due`;
  * deadline and beyond, so a lease that ended before the deadline belonged to a dead one. A loss that would be final but whose run
  * never began is given back. The first loss is due again at once, later ones after the retry delay.
  */
-export const RECLAIM = /* sql */ `
+const reclaiming = (which: string) => /* sql */ `
 with now as materialized (select {now} as at),
 expired as materialized (
-  select k.* from {lease} k, now where k.until <= now.at order by k.until limit :limit for update of k skip locked
+  select k.* from {lease} k, now where k.until <= now.at ${which}
+  order by k.until limit :limit for update of k skip locked
 ),
 gone as (delete from {lease} where fence = any(array(select fence from expired))),
 lost as materialized (
@@ -420,6 +435,10 @@ ${AFTER_END},
 ${endedChildren("select batch, verdict as status from judged where verdict > 0")}
 select j.id, j.fence::text, l.job, j.attempt, i.id as holder, j.ended, j.verdict, ${CONTINUED}
 from judged j join {lane} l on l.id = j.lane left join {instance} i on i.no = j.holder order by j.place`;
+
+export const RECLAIM = reclaiming("");
+/** Only leases with one of these runs. */
+export const RECLAIM_RUNS = reclaiming("and k.ids && :ids::uuid[]");
 
 /** A cancel that was not obeyed in time raises the fence: the run leaves its lease. */
 export const ENFORCE_CANCELS = /* sql */ `

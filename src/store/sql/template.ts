@@ -15,6 +15,7 @@ export type Statement = {
   readonly parameters: readonly string[];
 };
 
+/** `:name`, but not the second half of a cast. */
 const PARAMETER = /(?<![:\w]):([a-z][A-Za-z]*)/g;
 
 export function fillIn(template: string, dialect: Dialect): string {
@@ -54,4 +55,16 @@ export function unnamed(template: string, dialect: Dialect): Statement {
     known.set(template, statement);
   }
   return statement;
+}
+
+/**
+ * For a function in the database: every `:name` becomes the SQL expression that stands for it there.
+ * A parameter without one is a mistake that shows when the function is made, not when it is called.
+ */
+export function expressed(template: string, expressions: Readonly<Record<string, string>>): string {
+  return template.replace(PARAMETER, (_, name: string) => {
+    const expression = expressions[name];
+    if (expression === undefined) throw new Error(`The function has nothing for :${name}.`);
+    return `(${expression})`;
+  });
 }

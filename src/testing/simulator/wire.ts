@@ -46,7 +46,15 @@ const REPEATABLE = new Set([
   "extendLock",
   "releaseLock",
 ]);
-const NOT_CALLS = new Set(["onWake", "wake", "close", "engine", "constructor", "then"]);
+const NOT_CALLS = new Set([
+  "onWake",
+  "wake",
+  "close",
+  "engine",
+  "constructor",
+  "then",
+  "enqueueWithinSync",
+]);
 
 export function wireStore(store: Store, process: SimulatedProcess, world: WireWorld): Store {
   const kept = new Map<string | symbol, unknown>();

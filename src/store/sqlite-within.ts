@@ -1,0 +1,87 @@
+// Storing runs inside a caller's transaction on SQLite, where a transaction is a state of a handle:
+// our own, if it was given to us, or another one that is open on the same file. Synchronous throughout.
+// Another library on the same file would not share its locks with ours and corrupt it: it is refused.
+
+import { ConfigurationError } from "../core/errors.js";
+import { isOpenTransaction, type SqliteFile, type SqliteHandle } from "./sqlite.js";
+import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
+import type { EnqueueAnswer, WithinParams } from "./store.js";
+
+const FIELD = "enqueue().tx";
+
+type Desk = { readonly file: SqliteFile; readonly enqueue: SqliteEnqueue };
+
+export class SqliteWithin {
+  readonly #own: Desk;
+  readonly #now: () => number;
+  readonly #others = new WeakMap<SqliteHandle, Desk>();
+
+  constructor(params: Desk & { readonly now: () => number }) {
+    this.#own = params;
+    this.#now = params.now;
+  }
+
+  async enqueueWithin(params: WithinParams): Promise<readonly EnqueueAnswer[]> {
+    return this.enqueueWithinSync(params);
+  }
+
+  enqueueWithinSync({ tx, runs }: WithinParams): readonly EnqueueAnswer[] {
+    const handle = handleOf(tx);
+    const { file, enqueue } = this.#deskOf(handle);
+    if (!isOpenTransaction(handle))
+      throw wrong("is a handle without an open transaction; send BEGIN IMMEDIATE first");
+    // What it learns is not kept: the caller may roll back.
+    enqueue.beginLearning();
+    file.exec("savepoint holdfast_enqueue");
+    try {
+      return enqueue.store({ runs, isAtomic: true }, this.#now());
+    } catch (error) {
+      file.exec("rollback to holdfast_enqueue");
+      if (error instanceof Refused) return error.answers;
+      throw error;
+    } finally {
+      file.exec("release holdfast_enqueue");
+    }
+  }
+
+  #deskOf(handle: SqliteHandle): Desk {
+    const own = this.#own.file.handle;
+    if (handle === own) return this.#own;
+    const known = this.#others.get(handle);
+    if (known) return known;
+    if (handle.constructor !== own.constructor)
+      throw wrong(
+        "is a handle of another SQLite library than the one that Holdfast uses, and two of them corrupt a file; give that handle as `database` too",
+      );
+    if (fileOf(handle) === "" || fileOf(handle) !== fileOf(own))
+      throw wrong(
+        `is open on ${fileOf(handle) || "a database in memory"}, and Holdfast on ${fileOf(own) || "another one in memory"}; runs are stored in the same file as what they belong to`,
+      );
+    const file = this.#own.file.on(handle);
+    const desk = { file, enqueue: new SqliteEnqueue(file) };
+    this.#others.set(handle, desk);
+    return desk;
+  }
+}
+
+/** The handle itself, or the one below a Drizzle database or transaction. */
+function handleOf(tx: unknown): SqliteHandle {
+  const { session, $client } = (tx ?? {}) as { session?: { client?: unknown }; $client?: unknown };
+  const found = [tx, $client, session?.client].find(isHandle);
+  if (found) return found;
+  throw wrong("is no SQLite handle; give the DatabaseSync on which your transaction is open");
+}
+
+function isHandle(value: unknown): value is SqliteHandle {
+  const { prepare, exec } = (value ?? {}) as { prepare?: unknown; exec?: unknown };
+  return typeof prepare === "function" && typeof exec === "function";
+}
+
+function fileOf(handle: SqliteHandle): string {
+  const row = handle.prepare("select file from pragma_database_list where name = 'main'").get({});
+  return (row as { file: string | null }).file ?? "";
+}
+
+function wrong(message: string): ConfigurationError {
+  return new ConfigurationError([{ field: FIELD, message }]);
+}

@@ -1,0 +1,643 @@
+// The SQL functions on PostgreSQL, from plain sessions without any of our code: what triggers, pg_cron
+// and other languages get. Nothing is started unless a test says so; the database's clock is real, and
+// a schedule is made due by moving what is stored of it.
+
+import fc from "fast-check";
+import pg from "pg";
+import { test as base, describe, expect } from "vitest";
+import { evaluate, type Situation } from "../../src/core/evaluate.js";
+import type { LiveRun, Overlap } from "../../src/core/overlap.js";
+import { MODES } from "../../src/core/run.js";
+import { readSchedule, type ScheduleDefinition } from "../../src/core/schedule.js";
+import { makeWhen } from "../../src/core/when.js";
+import { Holdfast } from "../../src/engine/holdfast.js";
+import { inputHash } from "../../src/engine/job.js";
+import { until } from "../support/until.js";
+import { POSTGRES_URL } from "./places.js";
+
+const URL = POSTGRES_URL as string;
+const MINUTE = 60_000;
+
+type Sql = (text: string, values?: readonly unknown[]) => Promise<Record<string, unknown>[]>;
+type Scene = {
+  readonly holdfast: Holdfast;
+  readonly schema: string;
+  /** One session; `$schema` is the schema. */
+  readonly sql: Sql;
+  /** Another session. */
+  session(): Promise<Sql>;
+  /** Lets time pass for a schedule, though none does. */
+  age(schedule: string, ms: number): Promise<void>;
+};
+
+const test = base.extend<{ scene: Scene }>({
+  scene: async ({ task: _ }, use) => {
+    const schema = `functions_${crypto.randomUUID().replaceAll("-", "_")}`;
+    const holdfast = new Holdfast({ database: URL, schema });
+    const clients: pg.Client[] = [];
+    const session = async (): Promise<Sql> => {
+      const client = new pg.Client(URL);
+      clients.push(client);
+      await client.connect();
+      return async (text, values = []) =>
+        (await client.query(text.replaceAll("$schema", `"${schema}"`), [...values])).rows;
+    };
+    const sql = await session();
+    const age = async (schedule: string, ms: number) => {
+      await sql(
+        `update $schema.schedule set anchor_at = anchor_at - $2::bigint, cursor_at = cursor_at - $2::bigint,
+         next_at = next_at - $2::bigint, hold_until = hold_until - $2::bigint where name = $1`,
+        [schedule, ms],
+      );
+    };
+    await use({ holdfast, schema, sql, session, age });
+    await holdfast.stop();
+    // Whatever a failed test left open would hold the schema.
+    const [first, ...others] = clients;
+    await Promise.all(others.map((client) => client.end()));
+    await sql("rollback");
+    await sql("drop schema if exists $schema cascade");
+    await first?.end();
+  },
+});
+
+/** The SQLSTATE, and whatever else an error says. */
+async function refusal(asked: Promise<unknown>) {
+  const error = await asked.then(
+    () => null,
+    (thrown: unknown) => thrown as pg.DatabaseError,
+  );
+  return { code: error?.code, detail: error?.detail, message: error?.message, hint: error?.hint };
+}
+
+describe.skipIf(POSTGRES_URL === undefined)("SQL functions", () => {
+  describe("enqueue", enqueueTests);
+  describe("acquire_due, complete and fail", dueTests);
+  describe("rights", rightTests);
+});
+
+function enqueueTests(): void {
+  test("a trigger enqueues with the row that it belongs to, and a rollback takes both", async ({
+    scene: { holdfast, sql },
+  }) => {
+    const mail = holdfast.job("mail", {
+      priority: 7,
+      retry: { attempts: 9 },
+      run: (input: { order: string }) => `mailed ${input.order}`,
+    });
+    await holdfast.start();
+    await sql("create table $schema.orders (id text primary key)");
+    await sql(`create function $schema.mail_order() returns trigger language plpgsql as $$
+      begin
+        perform $schema.enqueue('mail', jsonb_build_object('order', new.id), key => 'order-' || new.id);
+        return new;
+      end $$`);
+    await sql(`create trigger mail_order after insert on $schema.orders
+      for each row execute function $schema.mail_order()`);
+    await sql("begin");
+    await sql("insert into $schema.orders values ('undone')");
+    await sql("rollback");
+    await sql("insert into $schema.orders values ('1042')");
+    const { runs } = await holdfast.runs.list({ job: mail.name });
+    expect(runs.map(({ key }) => key)).toEqual(["order-1042"]);
+    const run = await holdfast.runs.wait(runs[0]?.id as string, { timeout: "20s" });
+    expect(run).toMatchObject({
+      status: "completed",
+      mode: "enqueued",
+      result: "mailed 1042",
+      priority: 7,
+    });
+    const stored = "select attempts_max from $schema.run_state where id = $1";
+    expect(await sql(stored, [run.id])).toEqual([{ attempts_max: 9 }]);
+  });
+
+  test("every option has a named parameter", async ({ scene: { holdfast, sql } }) => {
+    await holdfast.job("mail", { queue: "slow" }).enqueue({});
+    await holdfast.schedules.upsert("announces", { job: "mail", every: "1d" });
+    const [row] =
+      await sql(`select * from $schema.enqueue('mail', input => '{"b": [1, "x"], "a": null}',
+      at => '2040-01-02T03:04:05.678Z', priority => -3, queue => 'fast', tags => array['b', 'a,"', 'b'])`);
+    expect(row?.deduplicated).toBe(false);
+    expect(await holdfast.runs.get(row?.id as string)).toMatchObject({
+      status: "pending",
+      input: { b: [1, "x"], a: null },
+      dueAt: new Date("2040-01-02T03:04:05.678Z"),
+      priority: -3,
+      queue: "fast",
+      tags: ["b", 'a,"'],
+    });
+    const [later] = await sql(
+      "select * from $schema.enqueue('mail', delay => interval '90 seconds')",
+    );
+    const run = await holdfast.runs.get(later?.id as string);
+    expect(run).toMatchObject({ queue: "slow", input: null, tags: [] });
+    expect(Number(run?.dueAt) - Number(run?.createdAt)).toBe(90_000);
+  });
+
+  test("an unknown job and wrong values are refused by name", async ({
+    scene: { holdfast, sql },
+  }) => {
+    holdfast.job("mail", {});
+    await holdfast.schedules.upsert("announces", { job: "mail", every: "1d" });
+    expect(await refusal(sql("select $schema.enqueue('male')"))).toEqual({
+      code: "HF001",
+      detail: "JOB_UNKNOWN",
+      message: 'No instance has announced a job named "male".',
+      hint: "Known: mail",
+    });
+    for (const [call, message] of [
+      ["'mail', key => ''", /^key: must be a text of 1 to 500/],
+      ["'mail', key => E'a\\nb'", /^key: must be/],
+      ["'mail', queue => ' a'", /^queue: must be/],
+      ["'mail', tags => array['a', null]", /^tags: must be/],
+      ["'mail', tags => array['a', '']", /^tags: must be/],
+      ["'mail', priority => 101", /^priority: must be a whole number from -100/],
+      ["'mail', at => now(), delay => '1s'", /^at and delay: exclude each other/],
+      ["'mail', delay => '-1s'", /^delay: must not be negative/],
+      ["'mail', to_jsonb(repeat('x', 300000))", /^input: has 300002 bytes/],
+    ] as const) {
+      const { code, message: said } = await refusal(sql(`select $schema.enqueue(${call})`));
+      expect({ call, code, said }).toEqual({
+        call,
+        code: "HF000",
+        said: expect.stringMatching(message),
+      });
+    }
+    expect((await holdfast.runs.list()).runs).toEqual([]);
+  });
+
+  test("a key is the same one from SQL and from code; another input is a conflict", async ({
+    scene: { holdfast, sql },
+  }) => {
+    const mail = holdfast.job("mail", {});
+    const input = { to: "a", n: 1.5, list: [true, null, { z: 1, a: 2 }] };
+    const first = await mail.enqueue(input, { key: "once" });
+    await holdfast.schedules.upsert("announces", { job: "mail", every: "1d" });
+    const asked = `select * from $schema.enqueue('mail', $1::jsonb, key => 'once')`;
+    const [same] = await sql(asked, [JSON.stringify(input)]);
+    expect(same).toEqual({ id: first.id, deduplicated: true });
+    expect(await refusal(sql(asked, ['{"to":"b"}']))).toMatchObject({
+      code: "HF002",
+      detail: "KEY_CONFLICT",
+      message: expect.stringContaining(first.id),
+    });
+    const [own] = await sql("select * from $schema.enqueue('mail', '[1]', key => 'own')");
+    expect(await mail.enqueue([1], { key: "own" })).toEqual({ id: own?.id, deduplicated: true });
+  });
+
+  test("any input has the same hash in SQL and in code", async ({ scene: { holdfast, sql } }) => {
+    await holdfast.runs.list();
+    const value = fc.jsonValue({ maxDepth: 3 });
+    const key = fc.oneof(
+      fc.string({ unit: "binary" }),
+      fc.constantFrom(
+        "\uffff",
+        "\ue000",
+        "😀",
+        "a😀",
+        "a\uffff",
+        "Z",
+        "a",
+        "é",
+        "__proto__",
+        "10",
+        "9",
+      ),
+    );
+    const odd = fc.dictionary(
+      key,
+      fc.oneof(value, fc.double({ noNaN: true, noDefaultInfinity: true }), fc.integer()),
+    );
+    const numbers = fc.array(
+      fc.oneof(
+        fc.double({ noNaN: true, noDefaultInfinity: true }),
+        fc.constantFrom(
+          0,
+          -0,
+          1e21,
+          1e-7,
+          1e-6,
+          123456789012345680000,
+          0.1,
+          1e15,
+          1e16,
+          5e-324,
+          1.7976931348623157e308,
+        ),
+      ),
+    );
+    const storable = (json: string) => !json.includes("\\u0000") && !/\\ud[89a-f]/i.test(json);
+    const inputs = fc
+      .sample(fc.oneof(value, odd, numbers), { numRuns: 200, seed: 11 })
+      .map((each) => JSON.stringify(each))
+      .filter(storable);
+    const rows = await sql(
+      `select x.input, $schema.input_hash(x.input::jsonb) as hash from unnest($1::text[]) x (input)`,
+      [inputs],
+    );
+    const different = rows.filter(({ input, hash }) => inputHash(String(input)) !== hash);
+    expect(rows.length).toBeGreaterThan(120);
+    expect(different.map(({ input }) => input)).toEqual([]);
+  });
+}
+
+function dueTests(): void {
+  const acquire =
+    "select run_id, fence, attempt, nominal_at, input from $schema.acquire_due($1, $2, $3)";
+
+  test("of two sessions at once one gets the run and the other no row", async ({
+    scene: { holdfast, sql, session, age },
+  }) => {
+    holdfast.job("refresh", {});
+    await holdfast.schedules.upsert("signals", {
+      job: "refresh",
+      every: "10m",
+      input: { all: true },
+    });
+    expect(await sql(acquire, ["signals", "edge-1", 300])).toEqual([]);
+    await age("signals", 10 * MINUTE);
+    const [one, two] = await Promise.all([session(), session()]);
+    await one("begin");
+    await two("begin");
+    const first = await one(acquire, ["signals", "edge-1", 300]);
+    const [waiter] = await two("select pg_backend_pid() as pid");
+    const second = two(acquire, ["signals", "edge-2", 300]);
+    const waiting = "select 1 from pg_locks where pid = $1 and not granted";
+    await until("the second one waits", async () => (await sql(waiting, [waiter?.pid])).length > 0);
+    await one("commit");
+    expect(await second).toEqual([]);
+    await two("commit");
+    const [held] = first;
+    expect(held).toMatchObject({ attempt: 1, input: { all: true } });
+    const run = await holdfast.runs.get(held?.run_id as string);
+    expect(run).toMatchObject({
+      status: "running",
+      mode: "scheduled",
+      schedule: "signals",
+      holder: "edge-1",
+      fence: Number(held?.fence),
+      nominalAt: held?.nominal_at,
+    });
+    expect(Number(run?.leaseUntil) - Number(run?.startedAt)).toBe(300_000);
+    const [tick] = (await holdfast.schedules.ticks("signals")).ticks;
+    expect(tick).toMatchObject({ outcome: "fired", reason: "on_time", runId: held?.run_id });
+    expect((await holdfast.schedules.trigger("signals", { ifDue: true })).skipped).toBe(true);
+  });
+
+  test("complete stores the result under the fence, once, and a repeat answers the same", async ({
+    scene: { holdfast, sql, age },
+  }) => {
+    holdfast.job("refresh", {});
+    await holdfast.schedules.upsert("signals", { job: "refresh", every: "10m" });
+    await age("signals", 10 * MINUTE);
+    const [held] = await sql(acquire, ["signals", "edge-1", 300]);
+    const grant = [held?.run_id, held?.fence];
+    const complete = `select $schema.complete($1, $2, '{"rows": 3}') as status`;
+    expect(await sql(complete, grant)).toEqual([{ status: "completed" }]);
+    expect(await sql(complete, grant)).toEqual([{ status: "completed" }]);
+    const run = await holdfast.runs.get(held?.run_id as string);
+    expect(run).toMatchObject({ status: "completed", result: { rows: 3 } });
+    expect(await sql(acquire, ["signals", "edge-1", 300])).toEqual([]);
+  });
+
+  test("a stale fence changes nothing and says so, and takes the caller's own writes with it", async ({
+    scene: { holdfast, sql, age },
+  }) => {
+    holdfast.job("refresh", {});
+    await holdfast.schedules.upsert("signals", { job: "refresh", every: "10m" });
+    await age("signals", 10 * MINUTE);
+    const [old] = await sql(acquire, ["signals", "edge-1", 300]);
+    await sql("update $schema.lease set until = 0");
+    const [taken] = await sql(acquire, ["signals", "edge-2", 300]);
+    expect(taken).toMatchObject({ run_id: old?.run_id, attempt: 2 });
+    expect(Number(taken?.fence)).toBeGreaterThan(Number(old?.fence));
+    await sql("create table $schema.effects (id int)");
+    for (const call of ["complete($1, $2, '1')", "fail($1, $2, 'no')"]) {
+      await sql("begin");
+      await sql("insert into $schema.effects values (1)");
+      expect(await refusal(sql(`select $schema.${call}`, [old?.run_id, old?.fence]))).toMatchObject(
+        {
+          code: "HF003",
+          detail: "LEASE_LOST",
+          message: `Run ${old?.run_id} is no longer held under fence ${old?.fence}; nothing was changed.`,
+        },
+      );
+      await sql("commit");
+    }
+    expect(await sql("select * from $schema.effects")).toEqual([]);
+    expect(await holdfast.runs.get(old?.run_id as string)).toMatchObject({
+      status: "running",
+      holder: "edge-2",
+      result: null,
+    });
+    const wrongRun = [crypto.randomUUID(), taken?.fence];
+    expect(await refusal(sql("select $schema.fail($1, $2, 'x')", wrongRun))).toMatchObject({
+      code: "HF003",
+    });
+    await sql("select $schema.complete($1, $2)", [taken?.run_id, taken?.fence]);
+    expect((await holdfast.runs.get(old?.run_id as string))?.status).toBe("completed");
+  });
+
+  test("fail is retried by the job's policy, handed out again when due, and then final", async ({
+    scene: { holdfast, sql, age },
+  }) => {
+    holdfast.job("refresh", { retry: { attempts: 2, delay: "40s", jitter: 0 } });
+    await holdfast.schedules.upsert("signals", { job: "refresh", every: "10m" });
+    await age("signals", 10 * MINUTE);
+    const [first] = await sql(acquire, ["signals", "edge-1", 300]);
+    const fail = "select $schema.fail($1, $2, $3) as status";
+    const grant = [first?.run_id, first?.fence, 'it "broke"'];
+    expect(await sql(fail, grant)).toEqual([{ status: "pending" }]);
+    expect(await sql(fail, grant)).toEqual([{ status: "pending" }]);
+    const waiting = await holdfast.runs.get(first?.run_id as string);
+    expect(waiting).toMatchObject({
+      status: "pending",
+      error: { message: 'it "broke"', code: "ERROR" },
+    });
+    expect(Number(waiting?.dueAt) - Number(waiting?.updatedAt)).toBe(40_000);
+    expect(await sql(acquire, ["signals", "edge-1", 300])).toEqual([]);
+    await sql("update $schema.waiting set wake_at = wake_at - 40000");
+    const [second] = await sql(acquire, ["signals", "edge-2", 300]);
+    expect(second).toMatchObject({ run_id: first?.run_id, attempt: 2 });
+    expect(await sql(fail, [second?.run_id, second?.fence, "again"])).toEqual([
+      { status: "failed" },
+    ]);
+    expect(await holdfast.runs.get(first?.run_id as string)).toMatchObject({
+      status: "failed",
+      attempt: 2,
+      error: { message: "again" },
+    });
+    expect((await holdfast.runs.attempts(first?.run_id as string)).map(({ end }) => end)).toEqual([
+      "failed",
+      "failed",
+    ]);
+  });
+
+  test("the end of a run draws the next tick of a range, after a failure from its own bounds", async ({
+    scene: { holdfast, sql, age },
+  }) => {
+    holdfast.job("refresh", { retry: { attempts: 1 } });
+    const every = "10m..15m";
+    await holdfast.schedules.upsert("signals", { job: "refresh", every, afterFailure: "20m..40m" });
+    const gapAfter = async (call: string) => {
+      const [held] = await sql(acquire, ["signals", "edge-1", 300]);
+      await sql(`select $schema.${call}`, [held?.run_id, held?.fence]);
+      const run = await holdfast.runs.get(held?.run_id as string);
+      const schedule = await holdfast.schedules.get("signals");
+      return Number(schedule?.nextAt) - Number(run?.finishedAt);
+    };
+    const good = await gapAfter("complete($1, $2)");
+    expect(good).toBeGreaterThanOrEqual(10 * MINUTE);
+    expect(good).toBeLessThanOrEqual(15 * MINUTE);
+    await age("signals", 15 * MINUTE);
+    const bad = await gapAfter("fail($1, $2)");
+    expect(bad).toBeGreaterThanOrEqual(20 * MINUTE);
+    expect(bad).toBeLessThanOrEqual(40 * MINUTE);
+  });
+
+  test("a run that a poll made and nobody took is handed out; not from a paused queue", async ({
+    scene: { holdfast, sql, age },
+  }) => {
+    holdfast.job("refresh", {});
+    await holdfast.schedules.upsert("signals", { job: "refresh", every: "10m" });
+    await age("signals", 10 * MINUTE);
+    const { runId } = await holdfast.schedules.trigger("signals", { ifDue: true });
+    await sql("insert into $schema.queue (name, paused_at) values ('default', 1)");
+    expect(await sql(acquire, ["signals", "edge-1", 300])).toEqual([]);
+    await sql("delete from $schema.queue");
+    expect(await sql(acquire, ["signals", "edge-1", 300])).toMatchObject([{ run_id: runId }]);
+  });
+
+  test("a paused schedule fires nothing; a long outage is one late run and one stretch", async ({
+    scene: { holdfast, sql, age },
+  }) => {
+    holdfast.job("refresh", {});
+    await holdfast.schedules.upsert("signals", { job: "refresh", every: "10m" });
+    await age("signals", 1_000 * MINUTE);
+    await sql("update $schema.schedule set paused_at = 1");
+    expect(await sql(acquire, ["signals", "edge-1", 300])).toEqual([]);
+    await sql("update $schema.schedule set paused_at = null");
+    expect(await sql(acquire, ["signals", "edge-1", 300])).toHaveLength(1);
+    const { ticks } = await holdfast.schedules.ticks("signals");
+    const seen = ticks.map(({ reason, count }) => ({ reason, count }));
+    expect(seen.at(-1)).toMatchObject({ reason: "nobody" });
+    expect(seen.reduce((sum, { count }) => sum + count, 0)).toBe(100);
+    expect(seen.filter(({ reason }) => reason === "on_time" || reason === "late")).toHaveLength(1);
+  });
+
+  test("what SQL cannot evaluate is refused by an error that says so", async ({
+    scene: { holdfast, sql },
+  }) => {
+    holdfast.job("refresh", {});
+    await holdfast.schedules.upsert("nightly", { job: "refresh", cron: "0 2 * * *" });
+    const once = new Date(Date.now() + 86_400_000);
+    await holdfast.schedules.upsert("once", { job: "refresh", at: once });
+    await holdfast.schedules.upsert("but", {
+      job: "refresh",
+      every: "1h",
+      exclude: ["2030-12-25"],
+    });
+    for (const [schedule, message] of [
+      ["nightly", /"nightly" is no "every" schedule: SQL cannot evaluate cron\./],
+      ["once", /"once" is no "every" schedule: SQL cannot evaluate a single time\./],
+      ["but", /"but" excludes dates or has calendars/],
+      ["none", /There is no schedule named "none"\./],
+    ] as const)
+      expect(await refusal(sql(acquire, [schedule, "edge-1", 300]))).toMatchObject({
+        code: "HF004",
+        message: expect.stringMatching(message),
+      });
+    for (const [holder, lease] of [
+      [null, 300],
+      ["edge-1", 0.5],
+      ["edge-1", null],
+    ])
+      expect(await refusal(sql(acquire, ["nightly", holder, lease]))).toMatchObject({
+        code: "HF000",
+      });
+  });
+
+  test("intervals are evaluated as in code, whatever is due and whatever is live", async ({
+    scene: { holdfast, sql },
+  }) => {
+    await holdfast.runs.list();
+    const cases = fc.sample(situation, { numRuns: 400, seed: 5 });
+    const rows = await sql(
+      `select $schema.evaluate_every((c.x -> 'definition')::jsonb, (c.x ->> 'anchorAt')::bigint,
+         (c.x ->> 'cursorAt')::bigint, (c.x ->> 'nextAt')::bigint, (c.x ->> 'holdUntil')::bigint,
+         (c.x ->> 'holdRun')::uuid, (c.x -> 'live')::jsonb, (c.x ->> 'now')::bigint) as plan
+       from json_array_elements($1::json) with ordinality c (x, n) order by c.n`,
+      [JSON.stringify(cases)],
+    );
+    const reasons = new Set<string>();
+    for (const [at, each] of cases.entries()) {
+      const expected = anonymous(each, evaluated(each));
+      for (const { reason } of expected.ticks) reasons.add(reason);
+      expect({ each, plan: anonymous(each, rows[at]?.plan as Plan) }).toEqual({
+        each,
+        plan: expected,
+      });
+    }
+    expect([...reasons].sort()).toEqual([
+      ...["after_failure", "catch_up", "late", "nobody", "on_time"],
+      ...["over_limit", "overlap", "queue_full", "too_old"],
+    ]);
+  });
+}
+
+type Plan = Pick<
+  ReturnType<typeof evaluate>,
+  "ticks" | "runs" | "live" | "cursorAt" | "nextAt" | "isEnded" | "isComplete"
+>;
+type Case = {
+  readonly definition: ScheduleDefinition;
+  readonly anchorAt: number;
+  readonly cursorAt: number;
+  readonly nextAt: number;
+  readonly now: number;
+  readonly holdUntil: number | null;
+  readonly holdRun: string | null;
+  readonly live: readonly LiveRun[];
+};
+
+const NOW = 1_900_000_000_000;
+const situation: fc.Arbitrary<Case> = fc
+  .record({
+    every: fc.constantFrom("1s", "7s", "1m", "10m", "1h", "10m..15m", "30s..30s"),
+    overlap: fc.constantFrom<Overlap>("skip", "queue", "allow", "replace"),
+    missed: fc.constantFrom(
+      ...(["skip", "latest", "all"] as const),
+      { run: "all", limit: 3 } as const,
+      { run: "all", within: "2m", limit: 5 } as const,
+      { run: "latest", within: "30s" } as const,
+    ),
+    grace: fc.constantFrom("1s", "30s", "5m"),
+    backMs: fc.integer({ min: 0, max: 3_600_000 }),
+    fromMs: fc.option(fc.integer({ min: -7_200_000, max: 10_000 })),
+    untilMs: fc.option(fc.integer({ min: -60_000, max: 3_600_000 })),
+    holdMs: fc.option(fc.integer({ min: -600_000, max: 600_000 })),
+    live: fc.array(
+      fc.record({
+        id: fc.uuid({ version: 7 }),
+        mode: fc.constantFrom(...MODES.slice(1)),
+        isGated: fc.boolean(),
+      }),
+      { maxLength: 3 },
+    ),
+  })
+  .map(({ every, overlap, missed, grace, backMs, fromMs, untilMs, holdMs, live }) => {
+    const definition = readSchedule(
+      {
+        every,
+        overlap,
+        missed,
+        grace,
+        ...(fromMs === null ? {} : { from: new Date(NOW + fromMs) }),
+        ...(untilMs === null
+          ? {}
+          : { until: new Date(NOW + Math.max(untilMs, (fromMs ?? untilMs) + 1)) }),
+      },
+      { field: "", nowMs: NOW - 86_400_000 } as never,
+    );
+    return {
+      definition,
+      anchorAt: NOW - backMs - 1_234,
+      cursorAt: NOW - backMs,
+      nextAt: NOW - Math.floor(backMs / 2),
+      now: NOW,
+      holdUntil: holdMs === null ? null : NOW + holdMs,
+      holdRun: holdMs === null || holdMs < 0 ? null : "0199c1a0-0000-7000-8000-000000000000",
+      live: live.map((run) => ({ ...run, nominalAt: NOW - 1 })),
+    };
+  });
+
+function evaluated(each: Case): Plan {
+  let count = 0;
+  const { definition, holdUntil, holdRun, ...rest } = each;
+  const facts: Situation = {
+    ...rest,
+    definition,
+    when: makeWhen(definition.when, each.anchorAt),
+    hold: holdUntil === null ? null : { until: holdUntil, run: holdRun },
+    isStuck: false,
+    lastPolledAt: null,
+    newId: () => `new-${count++}`,
+  };
+  return evaluate(facts);
+}
+
+/** Ids of new runs differ: they are named by their order. */
+function anonymous(each: Case, plan: Plan): Plan {
+  const known = new Set(each.live.map(({ id }) => id));
+  const names = new Map(plan.runs.map(({ id }, index) => [id, `run ${index}`]));
+  const nameOf = (id: string) => (known.has(id) ? id : (names.get(id) ?? id));
+  const { runs, live, cursorAt, nextAt, isEnded, isComplete } = plan;
+  const ticks = plan.ticks.map((tick) => ({
+    ...tick,
+    run: tick.run === null ? null : nameOf(tick.run),
+    evidence:
+      tick.evidence === null
+        ? null
+        : {
+            ...tick.evidence,
+            ...(tick.evidence.run === undefined ? {} : { run: nameOf(tick.evidence.run) }),
+            ...(tick.evidence.replaced ? { replaced: tick.evidence.replaced.map(nameOf) } : {}),
+          },
+  }));
+  return {
+    ticks,
+    runs: runs.map((run) => ({ ...run, id: nameOf(run.id) })),
+    live: live.map((run) => ({ ...run, id: nameOf(run.id) })),
+    cursorAt,
+    nextAt,
+    isEnded,
+    isComplete,
+  };
+}
+
+function rightTests(): void {
+  test("nobody may call them until it is granted; then no other right is needed", async ({
+    scene: { holdfast, schema, sql, session },
+  }) => {
+    holdfast.job("mail", {});
+    await holdfast.schedules.upsert("announces", { job: "mail", every: "1d" });
+    const role = `caller_${schema.slice(-12)}`;
+    await sql(`create role ${role}`);
+    try {
+      const caller = await session();
+      await caller(`set role ${role}`);
+      await sql(`grant usage on schema $schema to ${role}`);
+      expect(await refusal(caller("select $schema.enqueue('mail')"))).toMatchObject({
+        code: "42501",
+      });
+      await sql(`grant execute on function
+        $schema.enqueue(text, jsonb, text, timestamptz, interval, int, text, text[]) to ${role}`);
+      expect(await caller("select deduplicated from $schema.enqueue('mail', key => 'a')")).toEqual([
+        { deduplicated: false },
+      ]);
+      expect(await refusal(caller("select * from $schema.run"))).toMatchObject({ code: "42501" });
+      expect(await refusal(caller("select $schema.new_run_id()"))).toMatchObject({ code: "42501" });
+      await caller("reset role");
+    } finally {
+      await sql(`drop owned by ${role}`);
+      await sql(`drop role ${role}`);
+    }
+  });
+
+  test("what runs with the owner's rights has a fixed search path; nothing is for the public", async ({
+    scene: { holdfast, schema, sql },
+  }) => {
+    await holdfast.runs.list();
+    const functions = await sql(
+      `select p.proname as name, p.proconfig[1] as path, p.prosecdef as is_definer,
+         has_function_privilege('public', p.oid, 'execute') as is_public
+       from pg_proc p where p.pronamespace = $1::regnamespace`,
+      [`"${schema}"`],
+    );
+    expect(functions.filter((each) => each.is_public)).toEqual([]);
+    const definers = functions.filter((each) => each.is_definer);
+    expect(definers.length).toBeGreaterThan(3);
+    for (const { name, path } of definers)
+      expect({ name, path }).toEqual({ name, path: "search_path=pg_catalog, pg_temp" });
+  });
+}
