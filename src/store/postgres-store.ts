@@ -11,6 +11,7 @@ import { PostgresAsker } from "./postgres-asker.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
 import { dropDays, dropTickDays, makeDays } from "./postgres-days.js";
 import { PostgresEnqueue } from "./postgres-enqueue.js";
+import { PostgresItems } from "./postgres-items.js";
 import { createSchema, schemaVersion } from "./postgres-migrate.js";
 import { PostgresSchedules } from "./postgres-schedules.js";
 import { PostgresTransactions } from "./postgres-transactions.js";
@@ -50,6 +51,7 @@ export class PostgresStore implements store.Store {
   readonly #transactions: PostgresTransactions;
   readonly #enqueue: PostgresEnqueue;
   readonly #schedules: PostgresSchedules;
+  readonly #items: PostgresItems;
   readonly #bound: ClaimBound;
   readonly #listeners = new Set<store.WakeListener>();
 
@@ -71,6 +73,7 @@ export class PostgresStore implements store.Store {
     this.#transactions = transactions;
     this.#enqueue = enqueue;
     this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue });
+    this.#items = new PostgresItems({ asker, source, clock, settlementArrays });
   }
 
   get #channel(): string {
@@ -104,7 +107,7 @@ export class PostgresStore implements store.Store {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#asker.close(), this.#transactions.close()]);
+    await Promise.all([this.#asker.close(), this.#transactions.close(), this.#items.close()]);
   }
 
   async announceJobs(jobs: readonly store.JobAnnouncement[]): Promise<void> {
@@ -396,6 +399,14 @@ export class PostgresStore implements store.Store {
   removeCalendar: store.Store["removeCalendar"] = (params) =>
     this.#schedules.removeCalendar(params);
   calendars: store.Store["calendars"] = () => this.#schedules.calendars();
+
+  // Items, and what commits together with users' work, too.
+  storeItems: store.Store["storeItems"] = (params) => this.#items.storeItems(params);
+  doneItems: store.Store["doneItems"] = (params) => this.#items.doneItems(params);
+  items: store.Store["items"] = (params) => this.#items.items(params);
+  commit: store.Store["commit"] = (params) => this.#items.commit(params);
+  commitItem: store.Store["commitItem"] = (params) => this.#items.commitItem(params);
+  grantState: store.Store["grantState"] = (params) => this.#items.grantState(params);
 
   onWake(listener: store.WakeListener): () => void {
     this.#listeners.add(listener);

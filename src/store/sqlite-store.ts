@@ -7,6 +7,7 @@ import { MODES, type RunId } from "../core/run.js";
 import { toAttemptRecord, toPolicy, toRunRecord } from "./record.js";
 import type * as schedules from "./schedule-store.js";
 import * as sql from "./sql/sqlite.js";
+import { DELETE_ITEMS } from "./sql/sqlite-items.js";
 import {
   PRUNE_BACKFILLS,
   PRUNE_RUNS_OF_SCHEDULES,
@@ -16,6 +17,7 @@ import type { Dialect } from "./sql/template.js";
 import { type Row, SqliteFile, type SqliteSource } from "./sqlite.js";
 import { SqliteEndings } from "./sqlite-endings.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
+import { SqliteItems } from "./sqlite-items.js";
 import { SqliteLeases } from "./sqlite-leases.js";
 import { migrateSqlite } from "./sqlite-migrate.js";
 import { SqliteSchedules } from "./sqlite-schedules.js";
@@ -43,6 +45,7 @@ export class SqliteStore implements store.Store {
   readonly #leases: SqliteLeases;
   readonly #endings: SqliteEndings;
   readonly #schedules: SqliteSchedules;
+  readonly #items: SqliteItems;
   readonly #listeners = new Set<store.WakeListener>();
 
   constructor(params: SqliteStoreParams) {
@@ -56,6 +59,12 @@ export class SqliteStore implements store.Store {
     this.#schedules = new SqliteSchedules({
       file: this.#file,
       enqueue: this.#enqueue,
+      leases: this.#leases,
+      now: () => this.#databaseNow(),
+      write: (what, work) => this.#write(what, work),
+    });
+    this.#items = new SqliteItems({
+      file: this.#file,
       leases: this.#leases,
       now: () => this.#databaseNow(),
       write: (what, work) => this.#write(what, work),
@@ -277,7 +286,7 @@ export class SqliteStore implements store.Store {
       const before = firstIdAt(now - keepMs);
       const old = this.#file.all(sql.OLD_RUNS, { keepMs, limit, now, before }).map((row) => row.id);
       const ids = JSON.stringify(old);
-      for (const statement of [...PRUNE_RUNS_OF_SCHEDULES, ...sql.PRUNE]) {
+      for (const statement of [...PRUNE_RUNS_OF_SCHEDULES, ...DELETE_ITEMS, ...sql.PRUNE]) {
         this.#file.run(statement, { ids });
       }
       const rest = [
@@ -334,6 +343,15 @@ export class SqliteStore implements store.Store {
     this.#schedules.putCalendar(params);
   readonly removeCalendar: schedules.ScheduleStore["removeCalendar"] = (params) =>
     this.#schedules.removeCalendar(params);
+
+  // ── items ──────────────────────────────────────────────────────────────────────────────────────
+
+  readonly storeItems: store.Store["storeItems"] = (params) => this.#items.storeItems(params);
+  readonly doneItems: store.Store["doneItems"] = (params) => this.#items.doneItems(params);
+  readonly items: store.Store["items"] = (params) => this.#items.items(params);
+  readonly commit: store.Store["commit"] = (params) => this.#items.commit(params);
+  readonly commitItem: store.Store["commitItem"] = (params) => this.#items.commitItem(params);
+  readonly grantState: store.Store["grantState"] = (params) => this.#items.grantState(params);
 
   // ── clock and transactions ─────────────────────────────────────────────────────────────────────
 

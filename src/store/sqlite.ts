@@ -136,6 +136,15 @@ export class SqliteFile {
     this.#open().exec(sql);
   }
 
+  /** For work of users inside of a write. */
+  get handle(): SqliteHandle {
+    return this.#open();
+  }
+
+  get isInTransaction(): boolean {
+    return isInTransaction(this.#open());
+  }
+
   /** Calls back, debounced, when another connection has written. Only a hint. */
   async watch(onChange: () => void): Promise<void> {
     const { source, clock } = this.#params;

@@ -3,6 +3,7 @@
 // values. Every time in here that decides something is the database's, never the caller's.
 
 import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from "../core/run.js";
+import type { ItemStore } from "./item-store.js";
 import type { ScheduleStore } from "./schedule-store.js";
 
 /** One lease: some runs of one lane and policy, at one attempt, granted to one holder under one fence. */
@@ -210,6 +211,8 @@ export type RunRecord = {
   readonly key: string | null;
   readonly tags: readonly string[];
   readonly cancelRequestedAt: number | null;
+  /** How many items it has, by outcome. */
+  readonly items: Readonly<Record<string, number>>;
 };
 
 export type AttemptRecord = {
@@ -240,7 +243,7 @@ export type RetryAnswer = "pending" | "not_terminal" | "completed" | "not_found"
 /** Tells that something may have changed; only a hint, never needed for correctness. */
 export type WakeListener = () => void;
 
-export interface Store extends ScheduleStore {
+export interface Store extends ScheduleStore, ItemStore {
   /** "sqlite" or "postgres"; for messages. */
   readonly engine: "sqlite" | "postgres";
 

@@ -1,0 +1,202 @@
+// Items on PostgreSQL, and transactions in which users' work and a write of ours commit together.
+
+import { OutcomeUnknownError } from "../core/errors.js";
+import { type Clock, delay } from "../core/ports.js";
+import { inRounds, judgeRepeat, toDoneItems, toItemRecord, wholeMs } from "./item-record.js";
+import type * as items from "./item-store.js";
+import { LinkFailure, type PostgresSource, type Query, type Row } from "./postgres.js";
+import { plainColumn, textColumn } from "./postgres-array.js";
+import type { PostgresAsker } from "./postgres-asker.js";
+import { PostgresTransactor } from "./postgres-transactor.js";
+import { RolledBack } from "./rolled-back.js";
+import { FINISH, FINISH_SCHEDULED } from "./sql/postgres.js";
+import * as sql from "./sql/postgres-items.js";
+import type { Grant, Settlement } from "./store.js";
+import type { OpenTransaction, Transactor } from "./transaction.js";
+
+/** Another transaction under way under the same fence has ended by then. */
+const STATE_TRIES_MAX = 100;
+/** An item that another statement stores at this moment is seen by the next look. */
+const STORE_TRIES_MAX = 5;
+
+type Ask = (template: string, params: Row) => Promise<Row[]>;
+
+export class PostgresItems implements items.ItemStore {
+  readonly #asker: PostgresAsker;
+  readonly #clock: Clock;
+  readonly #own: PostgresTransactor;
+  readonly #settlementArrays: (settlements: readonly Settlement[]) => Row;
+
+  constructor(params: {
+    readonly asker: PostgresAsker;
+    readonly source: PostgresSource;
+    readonly clock: Clock;
+    readonly settlementArrays: (settlements: readonly Settlement[]) => Row;
+  }) {
+    this.#asker = params.asker;
+    this.#clock = params.clock;
+    this.#own = new PostgresTransactor(params);
+    this.#settlementArrays = params.settlementArrays;
+  }
+
+  close(): Promise<void> {
+    return this.#own.close();
+  }
+
+  async storeItems(given: readonly items.ItemWrite[]): Promise<readonly items.ItemAnswer[]> {
+    const answers: items.ItemAnswer[] = [];
+    const ask: Ask = (template, params) => this.#asker.repeat("storeItems", template, params);
+    for (const places of inRounds(given)) {
+      const round = places.map((at) => given[at] as items.ItemWrite);
+      const stored = await storeOnce(ask, round, sql.STORE_ITEMS);
+      places.forEach((at, place) => {
+        answers[at] = stored[place] as items.ItemAnswer;
+      });
+    }
+    return answers;
+  }
+
+  async doneItems({
+    id,
+    keys,
+    limit,
+    charsMax,
+  }: Parameters<items.ItemStore["doneItems"]>[0]): ReturnType<items.ItemStore["doneItems"]> {
+    if (keys !== null) {
+      const rows = await this.#asker.repeat("doneItems", sql.ITEMS_BY_KEYS, {
+        id,
+        keys: textColumn(keys, (key) => key),
+      });
+      const found = rows.map((row) => ({ key: String(row.key), value: String(row.value) }));
+      return { items: found, isAll: false };
+    }
+    const rows = await this.#asker.repeat("doneItems", sql.DONE_ITEMS, { id, limit, charsMax });
+    return toDoneItems(rows, { limit });
+  }
+
+  async items(filter: items.ItemFilter): Promise<readonly items.ItemRecord[]> {
+    const rows = await this.#asker.repeat("items", sql.LIST_ITEMS[filter.sort], {
+      id: filter.id,
+      outcome: filter.outcome ?? null,
+      afterKey: filter.after?.key ?? null,
+      afterMs: filter.after?.durationMs ?? null,
+      limit: filter.limit,
+    });
+    return rows.map(toItemRecord);
+  }
+
+  /** The lease is locked by the last statement alone: heartbeats of its other runs are not held up. */
+  async commit(params: items.CommitParams): Promise<"committed" | "stale"> {
+    const { holder, chance, work } = params;
+    return this.#transact<"committed" | "stale">("commit", params, async ({ tx, query }) => {
+      const settlement = await work(tx);
+      const template = settlement.schedule === null ? FINISH : FINISH_SCHEDULED;
+      const [row] = await this.#asker.within(unnamed(query), template, {
+        ...this.#settlementArrays([settlement]),
+        chance,
+        // A row of its own: a commit and an exchange of one instance do not wait for one another.
+        shard: -1 - holder,
+      });
+      if (row?.unapplied) throw new RolledBack("stale");
+      return "committed";
+    });
+  }
+
+  async commitItem(params: items.CommitItemParams): Promise<items.ItemAnswer> {
+    return this.#transact<items.ItemAnswer>("commitItem", params, async ({ tx, query }) => {
+      const item = await params.work(tx);
+      const ask: Ask = (template, values) => this.#asker.within(unnamed(query), template, values);
+      const [answer] = await storeOnce(ask, [item], sql.STORE_ITEM_LAST, { isOnce: true });
+      if (answer !== "stored") throw new RolledBack(answer);
+      return "stored";
+    });
+  }
+
+  async grantState(grant: Grant): Promise<"held" | "completed" | "gone"> {
+    for (let tries = 1; tries <= STATE_TRIES_MAX; tries += 1) {
+      const [row = {}] = await this.#asker.repeat("grantState", sql.GRANT_STATE, grant);
+      if (row.completed === true) return "completed";
+      if (row.held === true) return "held";
+      if (row.there !== true) return "gone";
+      await delay(this.#clock, Math.min(100, tries * 5));
+    }
+    throw new OutcomeUnknownError("grantState");
+  }
+
+  /** Until COMMIT is sent every failure is certain. After it only an answer of the server is. */
+  async #transact<Answer>(
+    what: string,
+    { on, timeoutMs }: { readonly on: Transactor | null; readonly timeoutMs: number },
+    fn: (opened: OpenTransaction) => Promise<Answer>,
+  ): Promise<Answer> {
+    let isCommitting = false;
+    const work = async (opened: OpenTransaction) => {
+      const answer = await fn(opened);
+      isCommitting = true;
+      return answer;
+    };
+    try {
+      return await (on ? on.transact(work) : this.#own.transact(work, timeoutMs));
+    } catch (error) {
+      if (error instanceof RolledBack) return error.answer as Answer;
+      const isLink = error instanceof LinkFailure;
+      if (isCommitting && !(isLink && error.isCertain))
+        throw new OutcomeUnknownError(what, { cause: isLink ? error.cause : error });
+      const certain = isLink ? new LinkFailure(error.cause, error.code, true) : error;
+      return this.#asker.described(what, () => Promise.reject(certain));
+    }
+  }
+}
+
+/** Statements of ours are not kept by connections that are not ours. */
+function unnamed(query: OpenTransaction["query"]): Query {
+  return async (text, values = []) => [...(await query(text, values))];
+}
+
+/** `isOnce`: in a transaction nothing more is to be seen by a second look; no item occurs twice. */
+async function storeOnce(
+  ask: Ask,
+  given: readonly items.ItemWrite[],
+  template: string,
+  { isOnce = false } = {},
+): Promise<readonly items.ItemAnswer[]> {
+  const answers: items.ItemAnswer[] = given.map(() => "stored");
+  let open = given.map((_, at) => at);
+  for (let tries = 1; open.length > 0 && tries <= STORE_TRIES_MAX; tries += 1) {
+    const sent = open.map((at) => given[at] as items.ItemWrite);
+    const [row] = await ask(template, columnsOf(sent));
+    const placesOf = (places: unknown) =>
+      ((places ?? []) as number[]).map((place) => open[place - 1] as number);
+    for (const at of placesOf(row?.stale)) answers[at] = "stale";
+    const left: number[] = [];
+    for (const at of placesOf(row?.kept)) {
+      const item = given[at] as items.ItemWrite;
+      const [found] = await ask(sql.ITEMS_BY_KEYS, {
+        id: item.id,
+        keys: textColumn([item.key], (key) => key),
+      });
+      if (!found) left.push(at);
+      else
+        answers[at] = judgeRepeat(item, {
+          outcome: String(found.outcome),
+          value: String(found.value),
+        });
+    }
+    open = left;
+    if (isOnce) break;
+  }
+  if (open.length > 0) throw new OutcomeUnknownError("storeItems");
+  return answers;
+}
+
+function columnsOf(given: readonly items.ItemWrite[]): Row {
+  return {
+    ids: plainColumn(given, ({ id }) => id),
+    fences: plainColumn(given, ({ fence }) => fence),
+    keys: textColumn(given, ({ key }) => key),
+    outcomes: textColumn(given, ({ outcome }) => outcome),
+    durations: plainColumn(given, ({ durationMs }) => wholeMs(durationMs)),
+    values: textColumn(given, ({ value }) => value),
+    errors: textColumn(given, ({ error }) => error),
+  };
+}
