@@ -1,10 +1,12 @@
 // The engine's promises, tested on a database whose time the test moves.
 
 import { test as base, describe } from "vitest";
+import { commitSuite } from "./commit-suite.js";
 import { endSuite } from "./end-suite.js";
 import { explainSuite } from "./explain-suite.js";
 import { faultSuite } from "./fault-suite.js";
 import { hostileSuite } from "./hostile-suite.js";
+import { itemSuite } from "./item-suite.js";
 import { leaseSuite } from "./lease-suite.js";
 import { retrySuite } from "./retry-suite.js";
 import { rhythmSuite } from "./rhythm-suite.js";
@@ -33,6 +35,15 @@ export function describeLife(name: string, makePlace: MakePlace): void {
     describe("a failure", () => retrySuite(test));
     describe("an end", () => endSuite(test));
     describe("a hostile value", () => hostileSuite(test));
+  });
+}
+
+/** What a handler stores while it runs, and together with its end. */
+export function describeWork(name: string, makePlace: MakePlace): void {
+  const test = testIn(makePlace);
+  describe(`work on ${name}`, () => {
+    describe("an item", () => itemSuite(test));
+    describe("a commit", () => commitSuite(test));
   });
 }
 

@@ -27,6 +27,8 @@ export async function memoryPlace(): Promise<EnginePlace> {
         now,
       }),
     execute: async (sql) => handle.exec(sql.replace(/\{([a-z_]+)\}/g, "holdfast_$1")),
+    rows: async (sql) => handle.prepare(sql).all() as Record<string, unknown>[],
+    table: (plain) => `holdfast_${plain}`,
     clear: async () => handle.close(),
   };
 }
@@ -37,8 +39,9 @@ export async function postgresPlace(): Promise<EnginePlace> {
   const query = async (sql: string) => {
     const client = new pg.Client(POSTGRES_URL);
     await client.connect();
-    await client.query(sql);
+    const { rows } = await client.query(sql);
     await client.end();
+    return rows as Record<string, unknown>[];
   };
   return {
     newStore: ({ now }) =>
@@ -49,7 +52,13 @@ export async function postgresPlace(): Promise<EnginePlace> {
         migrate: "auto",
         now,
       }),
-    execute: (sql) => query(sql.replace(/\{([a-z_]+)\}/g, `"${schema}".$1`)),
-    clear: () => query(`drop schema if exists "${schema}" cascade`),
+    execute: async (sql) => {
+      await query(sql.replace(/\{([a-z_]+)\}/g, `"${schema}".$1`));
+    },
+    rows: query,
+    table: (plain) => `"${schema}".${plain}`,
+    clear: async () => {
+      await query(`drop schema if exists "${schema}" cascade`);
+    },
   };
 }

@@ -21,6 +21,9 @@ export type EnginePlace = {
   newStore(params: { readonly clock: VirtualClock; readonly now: () => number }): Store;
   /** A statement past every store; tables are written `{schedule}`. */
   execute(sql: string): Promise<void>;
+  rows(sql: string): Promise<readonly Record<string, unknown>[]>;
+  /** The full name of a table. */
+  table(plain: string): string;
   clear(): Promise<void>;
 };
 
@@ -99,6 +102,14 @@ export class World {
   /** Changes the database behind the back of everybody. */
   execute(sql: string): Promise<void> {
     return this.#place.execute(sql);
+  }
+
+  rows(sql: string): Promise<readonly Record<string, unknown>[]> {
+    return this.#place.rows(sql);
+  }
+
+  table(plain: string): string {
+    return this.#place.table(plain);
   }
 
   async record(id: RunId): Promise<RunRecord> {

@@ -3,6 +3,7 @@
 import type { Command } from "commander";
 import { type Call, newCommand } from "../command.js";
 import { runsCancelCommand } from "./runs-cancel.js";
+import { runsItemsCommand } from "./runs-items.js";
 import { runsListCommand } from "./runs-list.js";
 import { runsRetryCommand } from "./runs-retry.js";
 import { runsShowCommand } from "./runs-show.js";
@@ -13,7 +14,13 @@ export function runsCommand(call: Call): Command {
     summary: "Look at runs, cancel them, retry them.",
     examples: ["runs list --status failed"],
   });
-  for (const add of [runsListCommand, runsShowCommand, runsCancelCommand, runsRetryCommand]) {
+  for (const add of [
+    runsListCommand,
+    runsShowCommand,
+    runsItemsCommand,
+    runsCancelCommand,
+    runsRetryCommand,
+  ]) {
     command.addCommand(add(call));
   }
   return command;
