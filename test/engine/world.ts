@@ -14,7 +14,7 @@ import {
   seededIds,
   VirtualClock,
 } from "../../src/testing/virtual-clock.js";
-import { faultyStore, StoreFaults } from "../support/faulty-store.js";
+import { faultyStore, StoreFaults, type Verb } from "../support/faulty-store.js";
 
 /** A fresh database; every store on it takes its time from `now`. */
 export type EnginePlace = {
@@ -57,8 +57,11 @@ export class World {
     this.#place = place;
   }
 
-  /** Makes an instance; nothing is started. */
-  member(options: HoldfastOptions = {}, { skewMs = 0 } = {}): Member {
+  /** Makes an instance; nothing is started. Time goes on while statements of `free` are under way. */
+  member(
+    options: HoldfastOptions = {},
+    { skewMs = 0, free = [] }: { readonly skewMs?: number; readonly free?: readonly Verb[] } = {},
+  ): Member {
     const clock = new SkewedClock(this.clock, skewMs);
     const faults = new StoreFaults(() => this.clock.wallMs());
     const said: Said[] = [];
@@ -72,7 +75,8 @@ export class World {
           faultyStore({
             store: this.#newStore(),
             faults,
-            track: (statement) => this.clock.io(statement),
+            track: (statement, verb) =>
+              (free as readonly string[]).includes(verb) ? statement : this.clock.io(statement),
           }),
       },
     );

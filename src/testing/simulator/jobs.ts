@@ -7,6 +7,7 @@ import type { Clock } from "../../core/ports.js";
 import type { RunContext } from "../../engine/context.js";
 import type { PlainJobOptions } from "../../engine/job.js";
 import { type Draw, mix } from "./draw.js";
+import { commitWork, doItems } from "./storing-jobs.js";
 
 export const BEHAVIOURS = [
   "quick",
@@ -18,6 +19,8 @@ export const BEHAVIOURS = [
   "deaf",
   "once",
   "rare",
+  "committing",
+  "itemized",
 ] as const;
 export type Behaviour = (typeof BEHAVIOURS)[number];
 
@@ -38,6 +41,8 @@ export type HandlerHost = {
   readonly seed: number;
   begun(ctx: RunContext): void;
   ended(ctx: RunContext): void;
+  /** An item was found done by an earlier attempt. */
+  replayed(): void;
   crash(): void;
 };
 
@@ -100,7 +105,12 @@ async function behave(plan: JobPlan, { host, ctx, fate, luck }: Attempt): Promis
     host.crash();
     await new Promise(() => undefined);
   }
+  if (plan.name === "itemized") {
+    const rest = () => work(host.clock, Math.floor(workMs / 4), ctx.signal);
+    return doItems(ctx, { luck, rest, onReplayed: () => host.replayed() });
+  }
   await work(host.clock, workMs, ctx.signal);
+  if (plan.name === "committing") return commitWork(ctx, () => host.ended(ctx));
   if (plan.name === "flaky" && luck % 5 < 3) throw new Error("The service answered 503.");
   if (plan.name === "wrong" && luck % 2 === 0) throw new PermanentError("The account is closed.");
   if (plan.name === "postponing" && luck % 3 > 0)

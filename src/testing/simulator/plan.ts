@@ -91,6 +91,8 @@ const ASKED: readonly (readonly [number, Behaviour])[] = [
   [1, "deaf"],
   [3, "once"],
   [2, "rare"],
+  [8, "committing"],
+  [6, "itemized"],
 ];
 
 export function makePlan(seed: number): Plan {

@@ -41,6 +41,7 @@ const REPEATABLE = new Set([
   "reclaim",
   "enforceCancels",
   "retire",
+  "storeItems",
 ]);
 const NOT_CALLS = new Set(["onWake", "wake", "close", "engine", "constructor", "then"]);
 
