@@ -2,6 +2,7 @@
 // All stamps are milliseconds of the machine's monotonic clock, which every process on it shares.
 
 import { setTimeout as pause } from "node:timers/promises";
+import { itemActions } from "./child-items.mjs";
 import { scheduleActions } from "./child-schedules.mjs";
 import { contestantNamed } from "./contestants.mjs";
 
@@ -82,6 +83,7 @@ function firstTickMs(params) {
 }
 
 const actions = {
+  ...itemActions(contestant),
   ...scheduleActions(contestant),
 
   async open(params) {

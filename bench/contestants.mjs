@@ -8,6 +8,7 @@
  * @property {string} file relative to this folder
  * @property {string} packageName whose version is reported
  * @property {string} settings what a reader has to know to judge the figure
+ * @property {string} [items] its file for the scenarios with items
  * @property {Scheduling} [schedules] for the scenarios with schedules
  */
 
@@ -27,6 +28,7 @@ export const contestants = [
     file: "contestants/holdfast.mjs",
     packageName: "holdfast",
     settings: "defaults",
+    items: "contestants/items-holdfast.mjs",
     schedules: {
       file: "contestants/schedules-holdfast.mjs",
       tickEveryMs: 1000,
@@ -79,6 +81,7 @@ export const contestants = [
     file: "contestants/raw.mjs",
     packageName: "pg",
     settings: "hand-written SQL: the limit, not a product",
+    items: "contestants/items-raw.mjs",
     schedules: {
       file: "contestants/schedules-raw.mjs",
       tickEveryMs: 1000,

@@ -3,6 +3,7 @@
 import { claimCost } from "./claim-cost.mjs";
 import { drainScenarios, sqliteDrainScenarios } from "./drain.mjs";
 import { enqueueScenarios, sqliteEnqueueScenarios } from "./enqueue.mjs";
+import { itemScenarios } from "./items.mjs";
 import { nextTickScenarios } from "./next-ticks.mjs";
 import { pickup } from "./pickup.mjs";
 import { scheduleCostScenarios } from "./schedule-cost.mjs";
@@ -18,6 +19,7 @@ export const scenarios = [
   takeover,
   ...sqliteEnqueueScenarios,
   ...sqliteDrainScenarios,
+  ...itemScenarios,
   ...nextTickScenarios,
   ...fireScenarios,
   ...scheduleCostScenarios,

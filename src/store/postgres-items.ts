@@ -48,7 +48,7 @@ export class PostgresItems implements items.ItemStore {
     const ask: Ask = (template, params) => this.#asker.repeat("storeItems", template, params);
     for (const places of inRounds(given)) {
       const round = places.map((at) => given[at] as items.ItemWrite);
-      const stored = await storeOnce(ask, round, sql.STORE_ITEMS);
+      const stored = await store(ask, round, sql.STORE_ITEMS);
       places.forEach((at, place) => {
         answers[at] = stored[place] as items.ItemAnswer;
       });
@@ -106,7 +106,7 @@ export class PostgresItems implements items.ItemStore {
     return this.#transact<items.ItemAnswer>("commitItem", params, async ({ tx, query }) => {
       const item = await params.work(tx);
       const ask: Ask = (template, values) => this.#asker.within(unnamed(query), template, values);
-      const [answer] = await storeOnce(ask, [item], sql.STORE_ITEM_LAST, { isOnce: true });
+      const [answer] = await store(ask, [item], sql.STORE_ITEM_LAST);
       if (answer !== "stored") throw new RolledBack(answer);
       return "stored";
     });
@@ -153,40 +153,47 @@ function unnamed(query: OpenTransaction["query"]): Query {
   return async (text, values = []) => [...(await query(text, values))];
 }
 
-/** `isOnce`: in a transaction nothing more is to be seen by a second look; no item occurs twice. */
-async function storeOnce(
+/**
+ * No item occurs twice. Whether all were stored is told by their number; where they were not, those of
+ * each grant are asked about by themselves, and then one by one: storing an item again is no news.
+ */
+async function store(
   ask: Ask,
   given: readonly items.ItemWrite[],
   template: string,
-  { isOnce = false } = {},
 ): Promise<readonly items.ItemAnswer[]> {
-  const answers: items.ItemAnswer[] = given.map(() => "stored");
-  let open = given.map((_, at) => at);
-  for (let tries = 1; open.length > 0 && tries <= STORE_TRIES_MAX; tries += 1) {
-    const sent = open.map((at) => given[at] as items.ItemWrite);
-    const [row] = await ask(template, columnsOf(sent));
-    const placesOf = (places: unknown) =>
-      ((places ?? []) as number[]).map((place) => open[place - 1] as number);
-    for (const at of placesOf(row?.stale)) answers[at] = "stale";
-    const left: number[] = [];
-    for (const at of placesOf(row?.kept)) {
-      const item = given[at] as items.ItemWrite;
-      const [found] = await ask(sql.ITEMS_BY_KEYS, {
-        id: item.id,
-        keys: textColumn([item.key], (key) => key),
-      });
-      if (!found) left.push(at);
-      else
-        answers[at] = judgeRepeat(item, {
-          outcome: String(found.outcome),
-          value: String(found.value),
-        });
-    }
-    open = left;
-    if (isOnce) break;
+  const [row] = await ask(template, columnsOf(given));
+  if (row?.stored === given.length) return given.map(() => "stored");
+  if (row?.valid === 0) return given.map(() => "stale");
+  const [only, ...others] = given;
+  if (only && others.length === 0) return [await kept(ask, only)];
+  const grants = new Map<string, items.ItemWrite[]>();
+  for (const item of given) {
+    const name = `${item.id} ${item.fence}`;
+    grants.set(name, [...(grants.get(name) ?? []), item]);
   }
-  if (open.length > 0) throw new OutcomeUnknownError("storeItems");
-  return answers;
+  const parts = grants.size > 1 ? [...grants.values()] : given.map((item) => [item]);
+  const answers = new Map<items.ItemWrite, items.ItemAnswer>();
+  for (const part of parts) {
+    const stored = await store(ask, part, template);
+    part.forEach((item, at) => {
+      answers.set(item, stored[at] as items.ItemAnswer);
+    });
+  }
+  return given.map((item) => answers.get(item) as items.ItemAnswer);
+}
+
+/** An item that is done and stays; one that another statement stores at this moment is asked for again. */
+async function kept(ask: Ask, item: items.ItemWrite): Promise<items.ItemAnswer> {
+  for (let tries = 1; tries <= STORE_TRIES_MAX; tries += 1) {
+    const [found] = await ask(sql.ITEMS_BY_KEYS, {
+      id: item.id,
+      keys: textColumn([item.key], (key) => key),
+    });
+    if (found)
+      return judgeRepeat(item, { outcome: String(found.outcome), value: String(found.value) });
+  }
+  throw new OutcomeUnknownError("storeItems");
 }
 
 function columnsOf(given: readonly items.ItemWrite[]): Row {
