@@ -2,6 +2,7 @@
 // All stamps are milliseconds of the machine's monotonic clock, which every process on it shares.
 
 import { setTimeout as pause } from "node:timers/promises";
+import { itemActions } from "./child-items.mjs";
 import { lockActions } from "./child-locks.mjs";
 import { scheduleActions } from "./child-schedules.mjs";
 import { contestantNamed } from "./contestants.mjs";
@@ -83,6 +84,7 @@ function firstTickMs(params) {
 }
 
 const actions = {
+  ...itemActions(contestant),
   ...scheduleActions(contestant),
   ...lockActions(contestant),
 

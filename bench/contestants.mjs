@@ -8,6 +8,7 @@
  * @property {string} file relative to this folder
  * @property {string} packageName whose version is reported
  * @property {string} settings what a reader has to know to judge the figure
+ * @property {string} [items] its file for the scenarios with items
  * @property {Scheduling} [schedules] for the scenarios with schedules
  * @property {{ file: string }} [locks] for the scenarios with locks
  */
@@ -29,6 +30,7 @@ export const contestants = [
     packageName: "holdfast",
     settings: "defaults",
     locks: { file: "contestants/locks-holdfast.mjs" },
+    items: "contestants/items-holdfast.mjs",
     schedules: {
       file: "contestants/schedules-holdfast.mjs",
       tickEveryMs: 1000,
@@ -82,6 +84,7 @@ export const contestants = [
     packageName: "pg",
     settings: "hand-written SQL: the limit, not a product",
     locks: { file: "contestants/locks-raw.mjs" },
+    items: "contestants/items-raw.mjs",
     schedules: {
       file: "contestants/schedules-raw.mjs",
       tickEveryMs: 1000,

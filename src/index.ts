@@ -15,12 +15,16 @@ export {
   InputInvalidError,
   InputNotJsonError,
   InputTooLargeError,
+  ItemConflictError,
+  ItemNotJsonError,
+  ItemTooLargeError,
   KeyConflictError,
   LeaseLostError,
   MigrationError,
   OutcomeUnknownError,
   PermanentError,
   RetryLater,
+  RunCommittedError,
   RunNotFoundError,
   ScheduleBusyError,
   ScheduleNotFoundError,
@@ -29,6 +33,8 @@ export {
   StoreUnavailableError,
   StoreUnsupportedError,
   TimeoutError,
+  TxEndedError,
+  TxMustBeSyncError,
   UnknownJobError,
   WaitTimeoutError,
 } from "./core/errors.js";
@@ -53,12 +59,15 @@ export type { MissedOptions, ScheduleOptions } from "./core/schedule.js";
 export type { StandardSchema } from "./core/schema.js";
 export type { Evidence, Outcome, Reason } from "./core/tick.js";
 export type { Calendar, Calendars } from "./engine/calendars.js";
+export type { CommitOptions, TransactionHandle } from "./engine/commits.js";
 export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/config.js";
 export type { RunContext } from "./engine/context.js";
 export type { PlannedChange } from "./engine/declared.js";
 export type { Explanation } from "./engine/explain.js";
 export type { BatchCounts, BatchEntry, BatchOptions } from "./engine/fan-out.js";
 export { Holdfast } from "./engine/holdfast.js";
+export type { ItemListOptions, ItemPage, RunItem } from "./engine/item-view.js";
+export type { ItemOptions } from "./engine/items.js";
 export type {
   Enqueued,
   EnqueueOptions,
@@ -103,4 +112,6 @@ export type { LockCapabilities, LockProvider } from "./locks/provider.js";
 export { type RedisClient, type RedisLockOptions, redisLocks } from "./locks/redis.js";
 export type { BatchAnswer, BatchError } from "./store/batch-store.js";
 export type { Database } from "./store/open.js";
+export type { PostgresTx } from "./store/postgres-transactor.js";
+export type { SqliteHandle } from "./store/sqlite.js";
 export type { Logger } from "./telemetry/log.js";

@@ -3,6 +3,7 @@
 import { claimCost } from "./claim-cost.mjs";
 import { drainScenarios, sqliteDrainScenarios } from "./drain.mjs";
 import { enqueueScenarios, sqliteEnqueueScenarios } from "./enqueue.mjs";
+import { itemScenarios } from "./items.mjs";
 import { lockScenarios, sqliteLockScenarios } from "./locks.mjs";
 import { nextTickScenarios } from "./next-ticks.mjs";
 import { pickup } from "./pickup.mjs";
@@ -21,6 +22,7 @@ export const scenarios = [
   ...sqliteDrainScenarios,
   ...lockScenarios,
   ...sqliteLockScenarios,
+  ...itemScenarios,
   ...nextTickScenarios,
   ...fireScenarios,
   ...scheduleCostScenarios,

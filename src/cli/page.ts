@@ -64,6 +64,7 @@ export function runPage(run: Run, attempts: readonly RunAttempt[], colours: Colo
     ["fence", run.fence === null ? null : String(run.fence)],
     ["lease until", run.leaseUntil?.toISOString() ?? null],
     ["cancel asked", run.cancelRequestedAt?.toISOString() ?? null],
+    ["items", itemsText(run)],
     ["input", valueText(run.input)],
     ["result", run.status === "completed" ? valueText(run.result) : null],
     ["error", run.error === null ? null : plain(`${run.error.code} ${run.error.message}`)],
@@ -118,6 +119,13 @@ export function newTable(head: string[], colours: Colours) {
     chars: { ...Object.fromEntries(blank.map((side) => [side, ""])), middle: "  " },
     style: { "padding-left": 0, "padding-right": 0, head: [], border: [] },
   });
+}
+
+/** How many of its items turned out how. */
+function itemsText({ items: { total, byOutcome }, partial }: Run): string | null {
+  if (total === 0) return null;
+  const parts = Object.entries(byOutcome).map(([outcome, count]) => `${count} ${plain(outcome)}`);
+  return `${total}: ${parts.join(", ")}${partial ? " (partial)" : ""}`;
 }
 
 function noteOf(run: Run): string {

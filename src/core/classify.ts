@@ -72,6 +72,11 @@ const OWN_PERMANENT_CODES: ReadonlySet<string> = new Set([
   "RUN_NOT_FOUND",
   "STORE_UNSUPPORTED",
   "TX_MUST_BE_SYNC",
+  "TX_ENDED",
+  "RUN_COMMITTED",
+  "ITEM_NOT_JSON",
+  "ITEM_TOO_LARGE",
+  "ITEM_CONFLICT",
 ]);
 
 // By name and code as well as by class: an application may hold two copies of this package.

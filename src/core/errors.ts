@@ -398,6 +398,88 @@ export class TxMustBeSyncError extends HoldfastError {
   }
 }
 
+/** The function given to `ctx.commit` or to an item with `tx` ended the transaction itself. */
+export class TxEndedError extends HoldfastError {
+  static {
+    named(TxEndedError, "TxEndedError");
+  }
+  readonly code = "TX_ENDED";
+  constructor(readonly verb: string) {
+    super(
+      `The function given to ${verb} began or ended a transaction itself; both are done for it. Its run ` +
+        "was not completed, and its item was not stored. Throw to roll back.",
+    );
+  }
+}
+
+/** The run was completed by `ctx.commit`; what comes after it in the handler can store nothing. */
+export class RunCommittedError extends HoldfastError {
+  static {
+    named(RunCommittedError, "RunCommittedError");
+  }
+  readonly code = "RUN_COMMITTED";
+  constructor(
+    readonly runId: string,
+    readonly verb: string,
+  ) {
+    super(
+      `${verb} was called when ctx.commit had completed run ${runId}, or was about to. Nothing was ` +
+        "done. Call it before, and ctx.commit once, as the last thing.",
+    );
+  }
+}
+
+/** A value that an item returned holds something that JSON cannot carry; `path` says where. */
+export class ItemNotJsonError extends HoldfastError {
+  static {
+    named(ItemNotJsonError, "ItemNotJsonError");
+  }
+  readonly code = "ITEM_NOT_JSON";
+  constructor(
+    readonly key: string,
+    readonly path: string,
+    readonly reason: string,
+    options?: ErrorOptions,
+  ) {
+    super(`Item ${quoteShort(key)}: ${path} ${reason}. Its value was not stored.`, options);
+  }
+}
+
+/** A value that an item returned is too large; `bytes` is what had been counted by then. */
+export class ItemTooLargeError extends HoldfastError {
+  static {
+    named(ItemTooLargeError, "ItemTooLargeError");
+  }
+  readonly code = "ITEM_TOO_LARGE";
+  constructor(
+    readonly key: string,
+    readonly bytes: number,
+    readonly limit: number,
+  ) {
+    super(
+      `Item ${quoteShort(key)} returned at least ${bytes} bytes of JSON; the limit is ${limit}. Its ` +
+        "value was not stored. Store the data elsewhere and return a reference to it.",
+    );
+  }
+}
+
+/** The item was done before with another value, which stays. */
+export class ItemConflictError extends HoldfastError {
+  static {
+    named(ItemConflictError, "ItemConflictError");
+  }
+  readonly code = "ITEM_CONFLICT";
+  constructor(
+    readonly runId: string,
+    readonly key: string,
+  ) {
+    super(
+      `Item ${quoteShort(key)} of run ${runId} was done before, with another value, which stays. Nothing ` +
+        "was stored.",
+    );
+  }
+}
+
 export type PermanentErrorOptions = { readonly cause?: unknown; readonly code?: string };
 
 /** Thrown by a handler that knows another try would fail the same way: the run fails at once. */
@@ -527,6 +609,11 @@ export const ERROR_CODES = [
   { code: "BATCH_REFUSED", description: "One member was refused, so nothing was stored." },
   { code: "MIGRATION_REFUSED", description: "The tables do not fit this version of the library." },
   { code: "TX_MUST_BE_SYNC", description: "A SQLite transaction function returned a promise." },
+  { code: "TX_ENDED", description: "A transaction function ended the transaction itself." },
+  { code: "RUN_COMMITTED", description: "The run was completed by ctx.commit before this call." },
+  { code: "ITEM_NOT_JSON", description: "An item returned something that JSON cannot carry." },
+  { code: "ITEM_TOO_LARGE", description: "An item returned more than 1 MiB of JSON." },
+  { code: "ITEM_CONFLICT", description: "The item was done before, with another value." },
   { code: "PERMANENT", description: "The handler says that another try would fail the same way." },
   { code: "RETRY_LATER", description: "The handler asks to be run again later; costs no attempt." },
   { code: "TIMEOUT", description: "The attempt ran for longer than its job allows." },

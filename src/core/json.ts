@@ -3,7 +3,12 @@
 // One walker does both, reading every member once: a getter cannot answer the check and the
 // encoding differently. Its work, depth and output are bounded.
 
-import { InputNotJsonError, InputTooLargeError } from "./errors.js";
+import {
+  InputNotJsonError,
+  InputTooLargeError,
+  ItemNotJsonError,
+  ItemTooLargeError,
+} from "./errors.js";
 import { type PathSegment, pathText } from "./path.js";
 
 export const INPUT_BYTES_MAX = 256 * 1024;
@@ -37,6 +42,20 @@ export function encodeResult(value: unknown): string {
   if (bytes <= RESULT_BYTES_MAX) return text;
   const preview = `${wellFormed(text.slice(0, PREVIEW_LENGTH))}…`;
   return JSON.stringify({ $truncated: true, bytes, preview });
+}
+
+/** JSON text of what an item returned: as strict as an input, as large as a result may be. */
+export function encodeItem(key: string, value: unknown): string {
+  const refuse: Refuse = (oddity, { segments }) => {
+    const cause = oddity.kind === "unreadable" ? { cause: oddity.cause } : undefined;
+    throw new ItemNotJsonError(key, pathText("value", segments), inputReason(oddity), cause);
+  };
+  try {
+    return write(value, { refuse, charsMax: RESULT_BYTES_MAX });
+  } catch (thrown) {
+    if (!(thrown instanceof InputTooLargeError)) throw thrown;
+    throw new ItemTooLargeError(key, thrown.bytes, thrown.limit);
+  }
 }
 
 /** The same JSON with the members of every object sorted: equal values give equal text. */

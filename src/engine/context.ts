@@ -6,7 +6,9 @@ import type { Mode, RunId } from "../core/run.js";
 import type { BatchAnswer } from "../store/batch-store.js";
 import type { Claim, ClaimedRun } from "../store/store.js";
 import { type Logger, withFields } from "../telemetry/log.js";
+import type { CommitOptions, CommitPhase, TransactionHandle } from "./commits.js";
 import { type BatchEntry, type BatchOptions, type FanOut, readBatchOptions } from "./fan-out.js";
+import type { ItemOptions } from "./items.js";
 import type { Enqueued, EnqueueOptions, Job } from "./job.js";
 
 /** The attempt that a context belongs to. */
@@ -14,6 +16,13 @@ export type Attempted = {
   readonly run: ClaimedRun;
   readonly claim: Claim;
   signal(): AbortSignal;
+  /** Why it was told to stop. */
+  readonly stopReason: Error | null;
+  /** When the handler began, on this instance's monotonic clock. */
+  readonly startedMs: number;
+  commitPhase: CommitPhase;
+  /** The last call of `ctx.commit`, also if nobody waits for it. */
+  committing: Promise<unknown> | null;
 };
 
 /** What a context needs of the worker that runs it; one object for all runs. */
@@ -21,6 +30,17 @@ export type ContextServices = {
   readonly log: Logger;
   readonly fanOut: FanOut;
   heartbeat(attempted: Attempted): Promise<void>;
+  item(asked: {
+    readonly attempted: Attempted;
+    readonly key: string;
+    readonly fn: (tx: never) => unknown;
+    readonly options: ItemOptions<never>;
+  }): Promise<unknown>;
+  commit<Value, Tx>(
+    attempted: Attempted,
+    fn: (tx: Tx) => Value | Promise<Value>,
+    options: CommitOptions,
+  ): Promise<Value>;
 };
 
 export class RunContext {
@@ -119,5 +139,42 @@ export class RunContext {
     }
     this.#batchNames.add(name);
     return this.#services.fanOut.enqueueBatch(this.#attempted, { name, after, entries });
+  }
+
+  /**
+   * Does one unit of this run, once over all its attempts: a later attempt gets the stored value. The
+   * value is what JSON makes of it, also the first time. With `tx: true`, what `fn` does in `tx` and
+   * the stored item commit together.
+   */
+  item<Value, Tx = TransactionHandle>(
+    key: string,
+    fn: (tx: Tx) => Value | Promise<Value>,
+    options: ItemOptions<Value> & { readonly onError: "record" },
+  ): Promise<Value | undefined>;
+  item<Value, Tx = TransactionHandle>(
+    key: string,
+    fn: (tx: Tx) => Value | Promise<Value>,
+    options?: ItemOptions<Value>,
+  ): Promise<Value>;
+  item(
+    key: string,
+    fn: (tx: never) => unknown,
+    options: ItemOptions<never> = {},
+  ): Promise<unknown> {
+    return this.#services.item({ attempted: this.#attempted, key, fn, options });
+  }
+
+  /**
+   * Completes this run together with what `fn` does in `tx`: both, or neither. The value of `fn` is
+   * the result; what the handler returns or throws after it is only logged. If `fn` throws, all is
+   * rolled back and the error comes out. On SQLite `fn` is synchronous.
+   */
+  commit<Value, Tx = TransactionHandle>(
+    fn: (tx: Tx) => Value | Promise<Value>,
+    options: CommitOptions = {},
+  ): Promise<Value> {
+    const committing = this.#services.commit(this.#attempted, fn, options);
+    this.#attempted.committing = committing;
+    return committing;
   }
 }

@@ -15,6 +15,7 @@ import { encodeResult } from "../core/json.js";
 import type { Ending } from "../core/run.js";
 import { validateInput } from "../core/schema.js";
 import type { Claim, ClaimedRun } from "../store/store.js";
+import type { CommitPhase } from "./commits.js";
 import { type ContextServices, RunContext } from "./context.js";
 
 export type Handler = (input: never, ctx: RunContext) => unknown;
@@ -39,6 +40,8 @@ export class Execution {
   readonly claimedMs: number;
   /** When the handler began, on the same clock. */
   startedMs = 0;
+  commitPhase: CommitPhase = "none";
+  committing: Promise<unknown> | null = null;
   #controller: AbortController | null = null;
   #stopReason: StopReason | null = null;
 
@@ -80,10 +83,17 @@ export class Execution {
         (isPromise(input) ? await input : input) as never,
         new RunContext(this, services),
       );
+      // A commit that nobody waited for decides how the run ends.
+      if (this.#isCommitting) await this.committing;
       return { ending: COMPLETED, result: encodeResult(result), error: null };
     } catch (thrown) {
+      if (this.#isCommitting) await this.committing?.catch(() => undefined);
       return this.#failed(thrown, wallMs);
     }
+  }
+
+  get #isCommitting(): boolean {
+    return this.commitPhase === "working" || this.commitPhase === "settling";
   }
 
   /** The raw JSON is parsed and checked again: stored runs outlive code. */

@@ -14,6 +14,13 @@ import { MODES, type Mode, RUN_STATUSES, type RunId, type RunStatus } from "../c
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { AttemptRecord, CancelAnswer, RetryAnswer, RunRecord, Store } from "../store/store.js";
 import type { Desk } from "./desk.js";
+import {
+  countsOf,
+  type ItemCounts,
+  type ItemListOptions,
+  type ItemPage,
+  itemPage,
+} from "./item-view.js";
 import { reviveUnderSchedule } from "./revive.js";
 import {
   type Batch,
@@ -51,6 +58,9 @@ export type Run = {
   readonly cancelRequestedAt: Date | null;
   readonly key: string | null;
   readonly tags: readonly string[];
+  /** It is completed, and some of its items failed. */
+  readonly partial: boolean;
+  readonly items: ItemCounts;
 };
 
 export type RunAttempt = {
@@ -82,6 +92,8 @@ export type RunPage = { readonly runs: readonly Run[]; readonly nextCursor: stri
 
 const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 1_000;
+/** Not an id of any run: options are checked also where there is none. */
+const NO_RUN = "00000000-0000-0000-0000-000000000000";
 const LIST_MEMBERS = ["status", "job", "schedule", "mode", "tag", "text", "limit", "cursor"];
 
 export class Runs {
@@ -184,6 +196,12 @@ export class Runs {
       endedAt: new Date(record.endedAt),
       error: toError(record.error),
     }));
+  }
+
+  /** Its items, by key or the slowest first. */
+  async items(id: RunId, options: ItemListOptions = {}): Promise<ItemPage> {
+    const store = await this.#store();
+    return itemPage(store, isUuid(id) ? id.toLowerCase() : NO_RUN, options);
   }
 
   /** A pending run at once; a running one is told to stop and is cancelled when it does. */
@@ -350,6 +368,7 @@ function toRun(record: RunRecord): Run {
     heartbeatAt: toDate(record.heartbeatAt),
     leaseUntil: toDate(record.leaseUntil),
     cancelRequestedAt: toDate(record.cancelRequestedAt),
+    ...countsOf(record),
   };
 }
 

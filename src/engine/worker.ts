@@ -10,12 +10,14 @@ import { type Clock, delay, type Ports } from "../core/ports.js";
 import { ABORT_GRACE_MS, CANCEL_GRACE_MS, type RunId } from "../core/run.js";
 import type { Claim, ExchangeAnswer, Grant, Renewal, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName, Logger } from "../telemetry/log.js";
+import { Commits } from "./commits.js";
 import type { Attempted, ContextServices } from "./context.js";
 import { Deadlines } from "./deadlines.js";
 import { factsOf, isHandBack, settlementOf, tellEnding, transitionOf } from "./ending.js";
 import { Execution, overTime, type Report, type RunnableJob } from "./execution.js";
 import type { FanOut } from "./fan-out.js";
 import { Fifo } from "./fifo.js";
+import { Items } from "./items.js";
 import { Leases } from "./leases.js";
 import { Outbox } from "./outbox.js";
 import { Pace } from "./pace.js";
@@ -104,8 +106,18 @@ export class Worker {
         this.#ended(execution, overTime(execution.claim.policy.timeoutMs)),
     });
     this.#quarantine = new Quarantine({ clock: this.#clock, onOver: () => this.#schedule() });
-    const { logger: log, fanOut } = params;
-    this.#services = { log, fanOut, heartbeat: (attempted) => this.#beatNow(attempted) };
+    const { store, ports, holder, emit, fanOut } = params;
+    const items = new Items({ store, clock: this.#clock, emit });
+    const onCommitted = (attempted: Attempted, settlement: Settlement) =>
+      this.#committed(attempted as Execution, settlement);
+    const commits = new Commits({ store, ports, holder, emit, onCommitted });
+    this.#services = {
+      log: params.logger,
+      fanOut,
+      heartbeat: (attempted) => this.#beatNow(attempted),
+      item: (asked) => items.item(asked),
+      commit: (attempted, fn, options) => commits.commit(attempted, fn, options),
+    };
   }
 
   start(): void {
@@ -153,6 +165,8 @@ export class Worker {
     const asked = new Set(params.asked.filter((fence) => !unknown.has(fence)));
     for (const execution of [...this.#held()]) {
       const { fence } = execution.claim;
+      // Its commit is under way or done: that it is no longer held says nothing.
+      if (execution.commitPhase === "settling" || execution.commitPhase === "done") continue;
       if (asked.has(fence) && !members.get(fence)?.has(execution.run.id)) this.#lose(execution);
     }
     for (const fence of asked) if (!members.has(fence)) this.#leases.lost(fence);
@@ -204,7 +218,8 @@ export class Worker {
     await this.#untilSettled();
     const handedBack = this.#handedBackCount - before.handedBack;
     const finished = this.#finishedCount - before.finished;
-    const abandoned = this.#running.size;
+    const isOpen = ({ commitPhase }: Execution) => commitPhase !== "done";
+    const abandoned = [...this.#running.values()].filter(isOpen).length;
     this.#close();
     return { finished, handedBack, abandoned };
   }
@@ -485,8 +500,27 @@ export class Worker {
     this.#running.delete(run.id);
     this.#cancelSeenMs.delete(run.id);
     this.#quarantine.leave(execution);
-    this.#settle(execution, report);
+    if (execution.commitPhase === "done") this.#endedAfterCommit(execution, report);
+    else this.#settle(execution, report);
     this.#startBuffered();
+  }
+
+  /** The run is completed already, whatever its handler does from here on. */
+  #committed(execution: Execution, settlement: Settlement): void {
+    const { emit, listens } = this.#params;
+    this.#params.onSettled([settlement]);
+    // Given up meanwhile: what was settled for it then is refused, and lets go of the lease.
+    if (this.#running.get(execution.run.id) !== execution) return;
+    this.#leases.letGo(execution.claim.fence);
+    this.#finishedCount += 1;
+    const report: Report = { ending: { kind: "completed" }, result: null, error: null };
+    const { ranMs } = settlement;
+    tellEnding({ execution, report, transition: { to: "completed" }, ranMs, emit, listens });
+  }
+
+  #endedAfterCommit(execution: Execution, { error }: Report): void {
+    if (error) this.#params.emit("run.after_commit", { ...factsOf(execution), error });
+    this.#schedule();
   }
 
   #settle(execution: Execution, report: Report): void {
@@ -512,7 +546,7 @@ export class Worker {
     if (this.#running.get(run.id) === execution) this.#running.delete(run.id);
     this.#cancelSeenMs.delete(run.id);
     this.#buffer.remove((buffered) => buffered.execution === execution);
-    this.#leases.letGo(claim.fence);
+    if (execution.commitPhase !== "done") this.#leases.letGo(claim.fence);
     this.#quarantine.leave(execution);
     this.#params.emit("run.lost", { ...factsOf(execution), fence: claim.fence });
   }

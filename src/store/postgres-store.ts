@@ -12,6 +12,7 @@ import { PostgresBatches } from "./postgres-batches.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
 import { dropDays, dropTickDays, makeDays } from "./postgres-days.js";
 import { PostgresEnqueue } from "./postgres-enqueue.js";
+import { PostgresItems } from "./postgres-items.js";
 import { PostgresLocks } from "./postgres-locks.js";
 import { channelOf, createSchema, schemaVersion } from "./postgres-migrate.js";
 import { PostgresSchedules } from "./postgres-schedules.js";
@@ -57,6 +58,7 @@ export class PostgresStore implements store.Store {
   readonly #schedules: PostgresSchedules;
   readonly #locks: PostgresLocks;
   readonly #batches: PostgresBatches;
+  readonly #items: PostgresItems;
   readonly #bound: ClaimBound;
   readonly #listeners = new Set<store.WakeListener>();
 
@@ -81,6 +83,7 @@ export class PostgresStore implements store.Store {
     this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue });
     this.#locks = new PostgresLocks({ asker, clock });
     this.#batches = new PostgresBatches({ asker, transactions, enqueue, wake });
+    this.#items = new PostgresItems({ asker, source, clock, settlementArrays });
   }
 
   get #channel(): string {
@@ -114,7 +117,7 @@ export class PostgresStore implements store.Store {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#asker.close(), this.#transactions.close()]);
+    await Promise.all([this.#asker.close(), this.#transactions.close(), this.#items.close()]);
   }
 
   async announceJobs(jobs: readonly store.JobAnnouncement[]): Promise<void> {
@@ -432,6 +435,13 @@ export class PostgresStore implements store.Store {
   batches: store.Store["batches"] = (run) => this.#batches.batches(run);
   children: store.Store["children"] = (filter) => this.#batches.children(filter);
   retryChildren: store.Store["retryChildren"] = (params) => this.#batches.retryChildren(params);
+  // Items, and what commits together with users' work, too.
+  storeItems: store.Store["storeItems"] = (params) => this.#items.storeItems(params);
+  doneItems: store.Store["doneItems"] = (params) => this.#items.doneItems(params);
+  items: store.Store["items"] = (params) => this.#items.items(params);
+  commit: store.Store["commit"] = (params) => this.#items.commit(params);
+  commitItem: store.Store["commitItem"] = (params) => this.#items.commitItem(params);
+  grantState: store.Store["grantState"] = (params) => this.#items.grantState(params);
 
   onWake(listener: store.WakeListener): () => void {
     this.#listeners.add(listener);

@@ -188,7 +188,11 @@ function failureOf(error: unknown): LinkFailure {
   return new LinkFailure(error, text, severity !== undefined && !ENDS_SESSION.test(text));
 }
 
-async function connect(source: PostgresSource, clock: Clock): Promise<Connection> {
+async function connect(
+  source: PostgresSource,
+  clock: Clock,
+  settings: string | null = SETTINGS,
+): Promise<Connection> {
   const client =
     typeof source === "string" ? await newClient(source) : await fromPool(source, clock);
   client.on("error", () => undefined);
@@ -207,7 +211,7 @@ async function connect(source: PostgresSource, clock: Clock): Promise<Connection
   };
   try {
     const isOwnSession = await hasOwnSession(client);
-    if (isOwnSession) await first(client, SETTINGS);
+    if (isOwnSession && settings !== null) await first(client, settings);
     return { client, inTurn, isOwnSession, end };
   } catch (error) {
     void end();
@@ -327,6 +331,29 @@ export async function transactionLink(
         throw error;
       }
     },
+  };
+}
+
+/** A connection for what users say: their statements are planned by the server's own settings. */
+export type PlainLink = {
+  query(params: {
+    readonly text: string;
+    readonly values?: readonly unknown[];
+    readonly timeoutMs?: number;
+  }): Promise<{ rows: Row[]; rowCount: number }>;
+  end(): Promise<void>;
+};
+
+export async function plainLink(source: PostgresSource, clock: Clock): Promise<PlainLink> {
+  const connection = await connect(source, clock, null).catch((error: unknown) => {
+    throw new LinkFailure(error, failureOf(error).code, true);
+  });
+  return {
+    end: connection.end,
+    query: (params) =>
+      ask(connection, params).catch((error: unknown) => {
+        throw failureOf(error);
+      }),
   };
 }
 

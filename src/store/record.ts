@@ -230,6 +230,7 @@ export function toRunRecord(row: Row): RunRecord {
     key: textOrNull(row.key),
     tags: row.tags === null ? [] : (JSON.parse(String(row.tags)) as string[]),
     cancelRequestedAt: numberOrNull(row.cancel_requested_at),
+    items: JSON.parse(textOrNull(row.items) ?? "{}") as Record<string, number>,
   };
 }
 

@@ -9,6 +9,7 @@ import { statusOrder, toAttemptRecord, toBatchRecord, toPolicy, toRunRecord } fr
 import type * as schedules from "./schedule-store.js";
 import * as sql from "./sql/sqlite.js";
 import * as batchSql from "./sql/sqlite-batches.js";
+import { DELETE_ITEMS } from "./sql/sqlite-items.js";
 import {
   PRUNE_BACKFILLS,
   PRUNE_RUNS_OF_SCHEDULES,
@@ -19,6 +20,7 @@ import { type Row, SqliteFile, type SqliteHandle, type SqliteSource } from "./sq
 import { SqliteBatches } from "./sqlite-batches.js";
 import { SqliteEndings } from "./sqlite-endings.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
+import { SqliteItems } from "./sqlite-items.js";
 import { SqliteLeases } from "./sqlite-leases.js";
 import { SqliteLocks } from "./sqlite-locks.js";
 import { migrateSqlite } from "./sqlite-migrate.js";
@@ -55,6 +57,7 @@ export class SqliteStore implements store.Store {
   readonly #schedules: SqliteSchedules;
   readonly #locks: SqliteLocks;
   readonly #batches: SqliteBatches;
+  readonly #items: SqliteItems;
   readonly #listeners = new Set<store.WakeListener>();
 
   constructor(params: SqliteStoreParams) {
@@ -80,6 +83,12 @@ export class SqliteStore implements store.Store {
     });
     this.#locks = new SqliteLocks({
       file: this.#file,
+      now: () => this.#databaseNow(),
+      write: (what, work) => this.#write(what, work),
+    });
+    this.#items = new SqliteItems({
+      file: this.#file,
+      leases: this.#leases,
       now: () => this.#databaseNow(),
       write: (what, work) => this.#write(what, work),
     });
@@ -309,7 +318,7 @@ export class SqliteStore implements store.Store {
       const before = firstIdAt(now - keepMs);
       const old = this.#file.all(sql.OLD_RUNS, { keepMs, limit, now, before }).map((row) => row.id);
       const ids = JSON.stringify(old);
-      for (const statement of [...PRUNE_RUNS_OF_SCHEDULES, ...sql.PRUNE]) {
+      for (const statement of [...PRUNE_RUNS_OF_SCHEDULES, ...DELETE_ITEMS, ...sql.PRUNE]) {
         this.#file.run(statement, { ids });
       }
       const rest = [
@@ -402,6 +411,14 @@ export class SqliteStore implements store.Store {
     );
     return rows.map(toRunRecord);
   }
+  // ── items ──────────────────────────────────────────────────────────────────────────────────────
+
+  readonly storeItems: store.Store["storeItems"] = (params) => this.#items.storeItems(params);
+  readonly doneItems: store.Store["doneItems"] = (params) => this.#items.doneItems(params);
+  readonly items: store.Store["items"] = (params) => this.#items.items(params);
+  readonly commit: store.Store["commit"] = (params) => this.#items.commit(params);
+  readonly commitItem: store.Store["commitItem"] = (params) => this.#items.commitItem(params);
+  readonly grantState: store.Store["grantState"] = (params) => this.#items.grantState(params);
 
   // ── clock and transactions ─────────────────────────────────────────────────────────────────────
 

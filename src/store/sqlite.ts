@@ -148,6 +148,10 @@ export class SqliteFile {
     this.#open().exec(sql);
   }
 
+  get isInTransaction(): boolean {
+    return isInTransaction(this.#open());
+  }
+
   /** Calls back, debounced, when another connection has written. Only a hint. */
   async watch(onChange: () => void): Promise<void> {
     const { source, clock } = this.#params;

@@ -4,6 +4,7 @@
 
 import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from "../core/run.js";
 import type { BatchStore } from "./batch-store.js";
+import type { ItemStore } from "./item-store.js";
 import type { LockStore } from "./lock-store.js";
 import type { ScheduleStore } from "./schedule-store.js";
 
@@ -226,6 +227,8 @@ export type RunRecord = {
   readonly key: string | null;
   readonly tags: readonly string[];
   readonly cancelRequestedAt: number | null;
+  /** How many items it has, by outcome. */
+  readonly items: Readonly<Record<string, number>>;
 };
 
 export type AttemptRecord = {
@@ -256,7 +259,7 @@ export type RetryAnswer = "pending" | "not_terminal" | "completed" | "not_found"
 /** Tells that something may have changed; only a hint, never needed for correctness. */
 export type WakeListener = () => void;
 
-export interface Store extends ScheduleStore, LockStore, BatchStore {
+export interface Store extends ScheduleStore, LockStore, BatchStore, ItemStore {
   /** "sqlite" or "postgres"; for messages. */
   readonly engine: "sqlite" | "postgres";
 

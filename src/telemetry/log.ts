@@ -46,6 +46,8 @@ export type Events = {
   "run.handed_back": RunFields;
   "run.lost": RunFields & { fence: number };
   "run.stale": { run: RunId; fence: number };
+  "run.after_commit": RunFields & { error: StoredError };
+  "run.held_up": RunFields & { verb: string; heldMs: number; leaseMs: number };
   "run.reclaimed": RunFields & { holder: string; end: "lost" | "timeout"; to: RunStatus };
   "schedule.fired": { schedule: string; tick: string; reason: Reason; run: RunId; lateMs: number };
   "schedule.skipped": TickFields;
@@ -86,6 +88,8 @@ const LINES: { readonly [Name in EventName]: readonly [Level, string] } = {
   "run.handed_back": ["info", "run handed back, its attempt is not burnt"],
   "run.lost": ["warn", "lease lost, the run's signal was aborted"],
   "run.stale": ["warn", "a result came too late and was refused"],
+  "run.after_commit": ["warn", "the handler failed after ctx.commit had completed its run"],
+  "run.held_up": ["warn", "a synchronous transaction held the file and the event loop for long"],
   "run.reclaimed": ["warn", "run taken from a silent holder"],
   "schedule.fired": ["info", "tick fired"],
   "schedule.skipped": ["info", "tick skipped"],

@@ -38,6 +38,7 @@ const PAGES = [
   "calendars set",
   "calendars delete",
   "runs",
+  "runs items",
   "runs list",
   "runs show",
   "runs cancel",

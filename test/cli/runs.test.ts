@@ -12,6 +12,12 @@ holdfast.job("flaky", {
 });
 holdfast.job("endless", { run: (input, ctx) => pause(600_000, null, { signal: ctx.signal }) });
 holdfast.job("elsewhere", {});
+holdfast.job("parts", {
+  async run(input, ctx) {
+    for (const key of ["a", "b", "c"])
+      await ctx.item(key, () => { if (key === "b") throw new Error("no such part"); return key; }, { onError: "record" });
+  },
+});
 `;
 
 let terminal: Terminal;
@@ -311,4 +317,21 @@ test("what a configuration file prints does not spoil the document", async () =>
   } finally {
     await other.close();
   }
+});
+
+test("runs show counts items and names the slowest; runs items lists them", async () => {
+  const id = await enqueued("parts");
+  await terminal.holdfast(["runs", "show", id, "--watch", "200ms", ...place]);
+  const shown = await terminal.holdfast(["runs", "show", id, ...place]);
+  expect(shown.stdout).toMatch(/items\s+3: 1 failed, 2 ok \(partial\)/);
+  expect(shown.stdout).toMatch(/slowest items\n\s*item\s+outcome/);
+  const listed = await terminal.holdfast(["runs", "items", id, "--outcome", "failed", ...place]);
+  expect(listed.stdout).toMatch(/\bb\s+failed\s+1\s.*no such part/);
+  const { document } = await json(["runs", "items", id, "--slowest", "--limit", "2"]);
+  expect(document.items).toHaveLength(2);
+  expect(document.nextCursor).toEqual(expect.any(String));
+  const rest = await json(["runs", "items", id, "--slowest", "--cursor", document.nextCursor]);
+  expect(rest.document.items).toHaveLength(1);
+  const unknown = await json(["runs", "items", "0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55"]);
+  expect(unknown).toMatchObject({ code: 1, document: null });
 });

@@ -27,6 +27,15 @@ const HIGHEST = 0.999999999;
 /** Ways in which a run of a schedule ends, each with the chance of the scene. */
 const ENDS: Readonly<Record<string, (scene: Scene, id: RunId) => Promise<void>>> = {
   completed: async (scene) => settled(scene, completed),
+  "completed by a commit": async (scene) => {
+    const held = await scene.claimOne();
+    scene.advance(1_234);
+    const { id, fence } = held;
+    const { holder, chance } = scene;
+    const work = () => completed(held);
+    const params = { id, fence, holder, chance, on: null, timeoutMs: 10_000, work };
+    expect(await scene.store.commit(params)).toBe("committed");
+  },
   failed: async (scene) => settled(scene, failed),
   "cancelled by its holder": async (scene) => settled(scene, cancelled),
   "cancelled while pending": async (scene, id) => {

@@ -8,9 +8,11 @@ import { batchSuite } from "./batch-suite.js";
 import { calendarSuite } from "./calendar-suite.js";
 import { cancelSuite } from "./cancel-suite.js";
 import { claimSuite } from "./claim-suite.js";
+import { commitSuite } from "./commit-suite.js";
 import { concurrencySuite } from "./concurrency-suite.js";
 import { enqueueSuite } from "./enqueue-suite.js";
 import { instanceSuite } from "./instance-suite.js";
+import { itemSuite } from "./item-suite.js";
 import { keySuite } from "./key-suite.js";
 import { listSuite } from "./list-suite.js";
 import { lockSuite } from "./lock-suite.js";
@@ -59,6 +61,8 @@ const NOUNS = {
   "poll and promote": pollSuite,
   lists: listSuite,
   prune: pruneSuite,
+  items: itemSuite,
+  "commits with users' work": commitSuite,
   texts: textSuite,
   locks: lockSuite,
   "random histories": modelSuite,

@@ -1,11 +1,13 @@
 // The engine's promises, tested on a database whose time the test moves.
 
 import { test as base, describe } from "vitest";
+import { commitSuite } from "./commit-suite.js";
 import { endSuite } from "./end-suite.js";
 import { explainSuite } from "./explain-suite.js";
 import { fanOutSuite } from "./fan-out-suite.js";
 import { faultSuite } from "./fault-suite.js";
 import { hostileSuite } from "./hostile-suite.js";
+import { itemSuite } from "./item-suite.js";
 import { leaseSuite } from "./lease-suite.js";
 import { lockSuite } from "./lock-suite.js";
 import { passSuite } from "./pass-suite.js";
@@ -37,6 +39,15 @@ export function describeLife(name: string, makePlace: MakePlace): void {
     describe("an end", () => endSuite(test));
     describe("a run that makes runs", () => fanOutSuite(test));
     describe("a hostile value", () => hostileSuite(test));
+  });
+}
+
+/** What a handler stores while it runs, and together with its end. */
+export function describeWork(name: string, makePlace: MakePlace): void {
+  const test = testIn(makePlace);
+  describe(`work on ${name}`, () => {
+    describe("an item", () => itemSuite(test));
+    describe("a commit", () => commitSuite(test));
   });
 }
 

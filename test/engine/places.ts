@@ -29,6 +29,8 @@ export async function memoryPlace(): Promise<EnginePlace> {
         now,
       }),
     execute: async (sql) => handle.exec(sql.replace(/\{([a-z_]+)\}/g, "holdfast_$1")),
+    rows: async (sql) => handle.prepare(sql).all() as Record<string, unknown>[],
+    table: (plain) => `holdfast_${plain}`,
     clear: async () => handle.close(),
   };
 }
@@ -39,8 +41,9 @@ export async function postgresPlace(): Promise<EnginePlace> {
   const query = async (sql: string) => {
     const client = new pg.Client(POSTGRES_URL);
     await client.connect();
-    await client.query(sql);
+    const { rows } = await client.query(sql);
     await client.end();
+    return rows as Record<string, unknown>[];
   };
   return {
     newStore: ({ now }) => {
@@ -57,7 +60,13 @@ export async function postgresPlace(): Promise<EnginePlace> {
       store.renew = (params) => renew({ ...params, timeoutMs: PATIENCE_MS });
       return store;
     },
-    execute: (sql) => query(sql.replace(/\{([a-z_]+)\}/g, `"${schema}".$1`)),
-    clear: () => query(`drop schema if exists "${schema}" cascade`),
+    execute: async (sql) => {
+      await query(sql.replace(/\{([a-z_]+)\}/g, `"${schema}".$1`));
+    },
+    rows: query,
+    table: (plain) => `"${schema}".${plain}`,
+    clear: async () => {
+      await query(`drop schema if exists "${schema}" cascade`);
+    },
   };
 }

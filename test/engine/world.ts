@@ -14,13 +14,16 @@ import {
   seededIds,
   VirtualClock,
 } from "../../src/testing/virtual-clock.js";
-import { faultyStore, StoreFaults } from "../support/faulty-store.js";
+import { faultyStore, StoreFaults, type Verb } from "../support/faulty-store.js";
 
 /** A fresh database; every store on it takes its time from `now`. */
 export type EnginePlace = {
   newStore(params: { readonly clock: VirtualClock; readonly now: () => number }): Store;
   /** A statement past every store; tables are written `{schedule}`. */
   execute(sql: string): Promise<void>;
+  rows(sql: string): Promise<readonly Record<string, unknown>[]>;
+  /** The full name of a table. */
+  table(plain: string): string;
   clear(): Promise<void>;
 };
 
@@ -54,8 +57,11 @@ export class World {
     this.#place = place;
   }
 
-  /** Makes an instance; nothing is started. */
-  member(options: HoldfastOptions = {}, { skewMs = 0 } = {}): Member {
+  /** Makes an instance; nothing is started. Time goes on while statements of `free` are under way. */
+  member(
+    options: HoldfastOptions = {},
+    { skewMs = 0, free = [] }: { readonly skewMs?: number; readonly free?: readonly Verb[] } = {},
+  ): Member {
     const clock = new SkewedClock(this.clock, skewMs);
     const faults = new StoreFaults(() => this.clock.wallMs());
     const said: Said[] = [];
@@ -69,7 +75,8 @@ export class World {
           faultyStore({
             store: this.#newStore(),
             faults,
-            track: (statement) => this.clock.io(statement),
+            track: (statement, verb) =>
+              (free as readonly string[]).includes(verb) ? statement : this.clock.io(statement),
           }),
       },
     );
@@ -99,6 +106,14 @@ export class World {
   /** Changes the database behind the back of everybody. */
   execute(sql: string): Promise<void> {
     return this.#place.execute(sql);
+  }
+
+  rows(sql: string): Promise<readonly Record<string, unknown>[]> {
+    return this.#place.rows(sql);
+  }
+
+  table(plain: string): string {
+    return this.#place.table(plain);
   }
 
   async record(id: RunId): Promise<RunRecord> {

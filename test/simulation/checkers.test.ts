@@ -119,6 +119,24 @@ const BROKEN: readonly {
     promise: "S1",
   },
   {
+    what: "a commit completes a run without its effect",
+    verb: "commit",
+    sql: "delete from user_commit",
+    promise: "E",
+  },
+  {
+    what: "an item is done twice",
+    verb: "commitItem",
+    sql: "insert into user_item select * from user_item",
+    promise: "S9",
+  },
+  {
+    what: "items are not counted",
+    verb: "storeItems",
+    sql: "update holdfast_item_count set items = items + 1",
+    promise: "S9",
+  },
+  {
     what: "a waiting run is never due",
     verb: "exchange",
     sql: "update holdfast_waiting set wake_at = wake_at + 864000000 where gate is null",

@@ -141,7 +141,7 @@ export class StoreFaults {
 export function faultyStore(params: {
   readonly store: Store;
   readonly faults: StoreFaults;
-  readonly track: <T>(statement: Promise<T>) => Promise<T>;
+  readonly track: <T>(statement: Promise<T>, verb: keyof Store) => Promise<T>;
 }): Store {
   const { store, faults, track } = params;
   return new Proxy(store, {
@@ -151,9 +151,9 @@ export function faultyStore(params: {
       const call = (...args: unknown[]) =>
         (member as (...args: unknown[]) => unknown).apply(target, args);
       if (name === "onWake" || name === "wake" || name === "enqueueWithinSync") return call;
-      if (name === "open" || name === "close") return () => track(call() as Promise<unknown>);
+      if (name === "open" || name === "close") return () => track(call() as Promise<unknown>, name);
       return (given: never) =>
-        faults.run(name as Verb, given, () => track(call(given) as Promise<unknown>));
+        faults.run(name as Verb, given, () => track(call(given) as Promise<unknown>, name));
     },
   });
 }

@@ -1,17 +1,25 @@
-// `holdfast runs show`: everything about one run, with its attempts.
+// `holdfast runs show`: everything about one run, with its attempts and its slowest items.
 
 import type { Command } from "commander";
 import type { Holdfast } from "../../engine/holdfast.js";
+import type { RunItem } from "../../engine/item-view.js";
 import type { Run, RunAttempt } from "../../engine/runs.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
+import { itemTable } from "../item-page.js";
 import { runPage } from "../page.js";
 import { refuseWatchedJson, repeat, type WatchFlags } from "../repeat.js";
-import { EXIT } from "../shell.js";
+import { type Colours, EXIT } from "../shell.js";
 import { readDurationFlag, readRunId } from "../usage.js";
 
 type Flags = CommonFlags & WatchFlags;
-type Shown = { readonly run: Run; readonly attempts: readonly RunAttempt[] };
+type Shown = {
+  readonly run: Run;
+  readonly attempts: readonly RunAttempt[];
+  readonly slowest: readonly RunItem[];
+};
+
+const SLOWEST_MAX = 5;
 
 export function runsShowCommand(call: Call): Command {
   const command = newCommand({
@@ -37,12 +45,12 @@ export function runsShowCommand(call: Call): Command {
       }
       if (watch !== undefined) {
         const show = async () => {
-          const { run, attempts } = (await look(holdfast, id)) ?? found;
-          return { text: runPage(run, attempts, shell.colours), isLast: run.finishedAt !== null };
+          const shown = (await look(holdfast, id)) ?? found;
+          return { text: pageOf(shown, shell.colours), isLast: shown.run.finishedAt !== null };
         };
         return repeat({ shell, everyMs: watch, show });
       }
-      await shell.say(runPage(found.run, found.attempts, shell.colours));
+      await shell.say(pageOf(found, shell.colours));
       await shell.answer({ ...found.run, attempts: found.attempts });
       return EXIT.done;
     });
@@ -51,5 +59,17 @@ export function runsShowCommand(call: Call): Command {
 
 async function look(holdfast: Holdfast, id: string): Promise<Shown | null> {
   const run = await holdfast.runs.get(id);
-  return run && { run, attempts: await holdfast.runs.attempts(id) };
+  if (!run) return null;
+  const slowest = run.items.total === 0 ? [] : await slowestOf(holdfast, id);
+  return { run, attempts: await holdfast.runs.attempts(id), slowest };
+}
+
+async function slowestOf(holdfast: Holdfast, id: string): Promise<readonly RunItem[]> {
+  return (await holdfast.runs.items(id, { sort: "slowest", limit: SLOWEST_MAX })).items;
+}
+
+function pageOf({ run, attempts, slowest }: Shown, colours: Colours): string {
+  const page = runPage(run, attempts, colours);
+  if (slowest.length === 0) return page;
+  return `${page}\n\n${colours.dim("slowest items")}\n${itemTable(slowest, colours)}`;
 }

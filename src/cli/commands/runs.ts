@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { type Call, newCommand } from "../command.js";
 import { runsCancelCommand } from "./runs-cancel.js";
 import { runsChildrenCommand } from "./runs-children.js";
+import { runsItemsCommand } from "./runs-items.js";
 import { runsListCommand } from "./runs-list.js";
 import { runsRetryCommand } from "./runs-retry.js";
 import { runsShowCommand } from "./runs-show.js";
@@ -18,6 +19,7 @@ export function runsCommand(call: Call): Command {
     runsListCommand,
     runsShowCommand,
     runsChildrenCommand,
+    runsItemsCommand,
     runsCancelCommand,
     runsRetryCommand,
   ]) {

@@ -3,6 +3,7 @@
 // One lease row stands for one claim: all its runs share lane, policy, attempt and fence, so a claim
 // of a thousand runs costs one row, and so does its heartbeat. See docs/decisions/0001-table-layout.md.
 
+import { CREATE_ITEMS } from "./postgres-items-schema.js";
 import { CREATE_LOCKS } from "./postgres-locks-schema.js";
 
 export const SCHEMA_VERSION = 1;
@@ -329,6 +330,7 @@ create table {calendar} (
   updated_by text
 );
 
+${CREATE_ITEMS}
 create view {run_state} as
 select r.id, l.job, l.queue, r.mode, r.priority, r.created_at, r.nominal_at, s.name as schedule, r.parent, r.key, r.version,
   case when o.id is not null then o.status when h.fence is not null then 0 else -1 end as status,
@@ -346,6 +348,7 @@ select r.id, l.job, l.queue, r.mode, r.priority, r.created_at, r.nominal_at, s.n
   coalesce(o.error, a.error) as error,
   (h.cancels ->> r.id::text)::bigint as cancel_requested_at,
   array_to_json(r.tags)::text as tags,
+  (select json_object_agg(c.outcome, c.items) from {item_count} c where c.run = r.id and c.items > 0)::text as items,
   r.input
 from {run} r
 join {lane} l on l.id = r.lane
@@ -363,4 +366,4 @@ ${CREATE_LOCKS}`;
 
 /** Tables that hold history, all keyed by run id and partitioned by the same days, in the order in
  * which a day of them is removed: runs are there for as long as anything else of them is. */
-export const PARTITIONED = ["outcome", "attempt", "run"] as const;
+export const PARTITIONED = ["outcome", "attempt", "item", "item_count", "run"] as const;

@@ -173,6 +173,14 @@ select ${UNAPPLIED}, ${CLAIMS}`;
 export const SETTLE_CHILDREN_AND_CLAIM = `${NOW}, ${SETTLING}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN}, ${CLAIMING}, ${GRANTING}
 select ${CONTINUED}, ${UNAPPLIED}, ${CLAIMS}`;
 
+// The last statement before COMMIT of a transaction that users' work is in. Whoever falls silent between
+// the two must not keep others from the lease, which is locked: the server ends the session then.
+const LAST_BEFORE_COMMIT = /* sql */ `set_config('idle_in_transaction_session_timeout', '5000', true) as patience`;
+export const FINISH = `${NOW}, ${SETTLING} select ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
+export const FINISH_SCHEDULED = `${NOW}, ${SETTLING}, ${RESCHEDULING} select ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
+export const FINISH_CHILD = `${NOW}, ${SETTLING}, ${RESCHEDULING}, ${COUNTING_DOWN}
+select ${CONTINUED}, ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
+
 /** Settles alone, whatever the runs belong to. */
 export const SETTLE = `${NOW}, ${SETTLING}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN}
 select ${UNAPPLIED}, ${CONTINUED}`;
@@ -280,11 +288,15 @@ select i.at, k.run, k.input_hash as hash
 from json_to_recordset(:keys::json) as i (at int, job text, key text),
   lateral (select x.run, x.input_hash from {key} x where x.job = i.job and x.key = i.key offset 0) k`;
 
-/** Rows that somebody holds locked are left out here and asked about in the second column. */
+/**
+ * Rows that somebody holds locked are left out here and asked about in the second column. The lock is
+ * the one of the update itself: a stronger one would be kept out by every item that is being written.
+ */
 export const RENEW = /* sql */ `
 with now as materialized (select {now} as at),
 mine as materialized (
-  select fence from {lease} where fence = any(:fences::bigint[]) and holder = :holder::int for update skip locked
+  select fence from {lease} where fence = any(:fences::bigint[]) and holder = :holder::int
+  for no key update skip locked
 ),
 renewed as (
   update {lease} k
@@ -523,6 +535,8 @@ export const REMOVE = /* sql */ `
 with ended as (delete from {outcome} where id = :id::uuid returning id),
 run as (delete from {run} where id = any(array(select id from ended))),
 attempts as (delete from {attempt} where run = any(array(select id from ended))),
+items as (delete from {item} where run = any(array(select id from ended))),
+item_counts as (delete from {item_count} where run = any(array(select id from ended))),
 keys as (delete from {key} where run = any(array(select id from ended)))
 select exists (select from ended) as removed, exists (select from {run} where id = :id::uuid) as known`;
 
@@ -581,6 +595,8 @@ old as materialized (
 outcomes as (delete from {outcome_rest} where id = any(array(select id from old)) returning id),
 runs as (delete from {run} where id = any(array(select id from outcomes))),
 attempts as (delete from {attempt} where run = any(array(select id from outcomes))),
+items as (delete from {item} where run = any(array(select id from outcomes))),
+item_counts as (delete from {item_count} where run = any(array(select id from outcomes))),
 old_keys as (delete from {key} where run = any(array(select id from outcomes))),
 instances as (
   delete from {instance} where no = any(array(

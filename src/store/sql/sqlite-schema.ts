@@ -2,6 +2,7 @@
 // the engine's own forms: a lease keeps its run ids as a JSON array, `ready` is its own claim index,
 // and history is removed by bounded deletes instead of partitions.
 
+import { CREATE_ITEMS } from "./sqlite-items-schema.js";
 import { CREATE_LOCKS } from "./sqlite-locks-schema.js";
 
 export const SCHEMA_VERSION = 1;
@@ -298,6 +299,7 @@ create table {calendar} (
   updated_by text
 ) without rowid;
 
+${CREATE_ITEMS}
 create view {run_state} as
 select r.id, l.job, l.queue, r.mode, r.priority, r.created_at, r.nominal_at, s.name as schedule, r.parent, r.key, r.version,
   case when o.id is not null then o.status when h.fence is not null then 0 else -1 end as status,
@@ -316,6 +318,7 @@ select r.id, l.job, l.queue, r.mode, r.priority, r.created_at, r.nominal_at, s.n
   coalesce(o.error, (select a.error from {attempt} a where a.run = r.id order by a.fence desc limit 1)) as error,
   json_extract(h.cancels, '$."' || r.id || '"') as cancel_requested_at,
   r.tags,
+  (select json_group_object(c.outcome, c.items) from {item_count} c where c.run = r.id and c.items > 0) as items,
   r.input
 from {run} r
 join {lane} l on l.id = r.lane

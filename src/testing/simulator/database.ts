@@ -6,6 +6,7 @@ import { CREATE_BATCHES } from "../../store/sql/sqlite-batch-schema.js";
 import { CREATE_SCHEMA, SCHEMA_VERSION } from "../../store/sql/sqlite-schema.js";
 import type { SqliteHandle } from "../../store/sqlite.js";
 import { NOTE_FUNCTION, type Note, noteTriggers } from "./notes.js";
+import { CREATE_USER_TABLES, USER_TABLES } from "./user-tables.js";
 
 type Prepared = ReturnType<SqliteHandle["prepare"]>;
 
@@ -39,6 +40,7 @@ export class SimulatedDatabase {
     // The triggers are temporary, and what is temporary would else be a file.
     this.#handle.exec("pragma temp_store = memory");
     this.#handle.exec(ALL_TABLES.replaceAll(/\{(\w+)\}/g, "holdfast_$1"));
+    this.#handle.exec(CREATE_USER_TABLES);
     this.#handle.exec(
       `insert into holdfast_schema_version values (${SCHEMA_VERSION}, ${SCHEMA_VERSION}, 0)`,
     );
@@ -88,7 +90,7 @@ export class SimulatedDatabase {
 
   /** Empties it for the next one. */
   giveBack(): void {
-    for (const table of TABLES) this.#handle.exec(`delete from ${table}`);
+    for (const table of [...TABLES, ...USER_TABLES]) this.#handle.exec(`delete from ${table}`);
     this.#handle.exec("delete from sqlite_sequence");
     this.#notes = [];
     idle.push(this);

@@ -8,6 +8,7 @@ import type { RunContext } from "../../engine/context.js";
 import type { PlainJobOptions } from "../../engine/job.js";
 import { type Draw, mix } from "./draw.js";
 import { fan } from "./fanning.js";
+import { commitWork, doItems } from "./storing-jobs.js";
 
 export const BEHAVIOURS = [
   "quick",
@@ -20,6 +21,8 @@ export const BEHAVIOURS = [
   "once",
   "rare",
   "fanning",
+  "committing",
+  "itemized",
 ] as const;
 export type Behaviour = (typeof BEHAVIOURS)[number];
 
@@ -40,6 +43,8 @@ export type HandlerHost = {
   readonly seed: number;
   begun(ctx: RunContext): void;
   ended(ctx: RunContext): void;
+  /** An item was found done by an earlier attempt. */
+  replayed(): void;
   crash(): void;
 };
 
@@ -107,8 +112,13 @@ async function behave(plan: JobPlan, { host, ctx, fate, luck }: Attempt): Promis
     host.crash();
     await new Promise(() => undefined);
   }
+  if (plan.name === "itemized") {
+    const rest = () => work(host.clock, Math.floor(workMs / 4), ctx.signal);
+    return doItems(ctx, { luck, rest, onReplayed: () => host.replayed() });
+  }
   await work(host.clock, workMs, ctx.signal);
   if (plan.name === "fanning") await fan(ctx, fate, luck);
+  if (plan.name === "committing") return commitWork(ctx, () => host.ended(ctx));
   if (plan.name === "flaky" && luck % 5 < 3) throw new Error("The service answered 503.");
   if (plan.name === "wrong" && luck % 2 === 0) throw new PermanentError("The account is closed.");
   if (plan.name === "postponing" && luck % 3 > 0)

@@ -100,6 +100,8 @@ const ASKED: readonly (readonly [number, Behaviour])[] = [
   [3, "once"],
   [2, "rare"],
   [3, "fanning"],
+  [8, "committing"],
+  [6, "itemized"],
 ];
 
 export function makePlan(seed: number): Plan {

@@ -1,6 +1,7 @@
 // Runs and leases as the committed transactions left them, and the promises about them: S1 to S3, S7,
 // S8, S10, S14 and S16, judged at every commit from the rows that it changed.
 
+import type { CommitParams } from "../../store/item-store.js";
 import type { ExchangeParams, Settlement } from "../../store/store.js";
 import type { Chronicle } from "./chronicle.js";
 import { type Effects, short } from "./effects.js";
@@ -370,6 +371,13 @@ export class RunHistory {
         this.ends.set(key, "settled");
         return;
       }
+      case "commit": {
+        const grant = params as CommitParams;
+        if (grant.id !== id || grant.fence !== lease.fence || lease.process !== process)
+          this.#violate("S3", `${process.label} completed run ${id}, which ${who} holds.`);
+        this.ends.set(key, "settled");
+        return;
+      }
       case "reclaim":
         if (lease.until > now)
           this.#violate(
@@ -414,7 +422,7 @@ export class RunHistory {
       () => `run ${short(run.id)} (${run.job}) is ${statusText(run.status)} under fence ${fence}`,
     );
     if (status === COMPLETED) {
-      if (settlement?.to !== "completed")
+      if (settlement?.to !== "completed" && verb !== "commit")
         this.#violate("S8", `Run ${id} is completed, but ${verb} did not say so.`);
       this.#judgeEffect(run, fence, result);
     }

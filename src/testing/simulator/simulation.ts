@@ -3,6 +3,7 @@
 // that was begun has to end.
 
 import type { RunContext } from "../../engine/context.js";
+import type { Grant } from "../../store/store.js";
 import { SeededChance, VirtualClock } from "../virtual-clock.js";
 import { BatchHistory } from "./batch-history.js";
 import { CalendarHistory } from "./calendar-history.js";
@@ -21,6 +22,7 @@ import { SimulatedProcess } from "./process.js";
 import { RunHistory, type Transaction } from "./run-history.js";
 import { GARBLED, ScheduleHistory } from "./schedule-history.js";
 import { judgeTables } from "./table-checks.js";
+import { judgeUserTables } from "./user-checks.js";
 import { type WireWorld, wireStore } from "./wire.js";
 
 /** Changes what a transaction does, right before it is committed: so that checkers can be seen to fail. */
@@ -193,6 +195,7 @@ export class Simulation {
       ended: (ctx) => {
         if (!process.isDead) this.#effects.ended(ctx, this.#nowMs());
       },
+      replayed: () => this.#chronicle.saw("item-replayed"),
       crash: () => this.#crash(process, "by a poisonous run"),
     };
   }
@@ -278,6 +281,7 @@ export class Simulation {
 
   #judgeTables(): void {
     judgeTables(this.#database, this.#chronicle);
+    judgeUserTables(this.#database, this.#chronicle);
   }
 
   #databaseNow(): number {
@@ -302,6 +306,7 @@ export class Simulation {
       this.#locks.answered({ verb, answer });
       if (verb === "scheduleStates" || verb === "dueSchedules") this.#noteRead(process, answer);
       else if (verb === "exchange") this.#judgeAnswer(params, answer);
+      else if (verb === "commit") this.#judgeCommit(params, answer);
       else if (verb === "claimsByToken" && (answer as unknown[]).length > 0)
         this.#chronicle.saw("claim-read-back");
       else if (verb === "writeSchedules") {
@@ -319,6 +324,8 @@ export class Simulation {
         if (limit > 0) this.#chronicle.saw("lost-answer-of-claim");
         if (settlements.length > 0) this.#chronicle.saw("lost-answer-of-settle");
       }
+      if (verb === "commit")
+        this.#chronicle.saw(this.#isSettled(params) ? "lost-answer-of-commit" : "lost-commit");
       if (verb === "enqueue") this.#chronicle.saw("lost-answer-of-enqueue");
       if (verb === "writeSchedules") this.#chronicle.saw("lost-answer-of-tick");
     },
@@ -356,6 +363,20 @@ export class Simulation {
           `Run ${id} was not settled under ${fence}, and nobody said so.`,
         );
     }
+  }
+
+  /** The same of a commit. */
+  #judgeCommit(params: unknown, answer: unknown): void {
+    const { id, fence } = params as Grant;
+    const isStale = answer === "stale";
+    if (isStale) this.#chronicle.saw("stale-commit-refused");
+    if (isStale === this.#isSettled(params) && !this.#runs.removed.has(id))
+      this.#chronicle.violate("S3", `A commit of run ${id} under ${fence} was called ${answer}.`);
+  }
+
+  #isSettled(params: unknown): boolean {
+    const { id, fence } = params as Grant;
+    return this.#runs.ends.get(`${id} ${fence}`) === "settled";
   }
 
   // ── faults and operations ──────────────────────────────────────────────────────────────────────

@@ -45,7 +45,10 @@ const REPEATABLE = new Set([
   "retire",
   "extendLock",
   "releaseLock",
+  "storeItems",
 ]);
+/** Verbs that commit work of users: a lost answer may mean that it took effect, or that it did not. */
+const EITHER_WAY = new Set(["commit", "commitItem"]);
 const NOT_CALLS = new Set([
   "onWake",
   "wake",
@@ -102,6 +105,10 @@ async function send(sending: Sending): Promise<unknown> {
     await world.pass(delays.beforeMs);
     if (world.isDown() || world.restarts() !== restarts) return reject(sending);
   }
+  if (fault?.kind === "answer-lost" && fault.id % 2 === 0 && EITHER_WAY.has(verb)) {
+    await undone(sending);
+    return reject(sending);
+  }
   const answer = await execute(sending, fault);
   if (fault?.kind === "sent-twice") void again(sending, fault.ms);
   if (fault?.kind === "crash-after-commit") {
@@ -135,6 +142,15 @@ async function execute({ process, verb, params, direct }: Sending, fault: Fault 
     process.busy = null;
     process.connection.troubles.length = 0;
   }
+}
+
+/** The work is done, but its commit never arrives: all is rolled back. */
+async function undone(sending: Sending): Promise<void> {
+  const { troubles } = sending.process.connection;
+  troubles.unshift({ at: "commit", code: 13, left: 1 });
+  await execute(sending, null).catch(() => undefined);
+  // One that was refused before its commit has not met it.
+  if (troubles[0]?.at === "commit") troubles.shift();
 }
 
 async function again(sending: Sending, afterMs: number): Promise<void> {

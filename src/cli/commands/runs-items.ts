@@ -1,0 +1,47 @@
+// `holdfast runs items`: the items of one run, by key or the slowest first.
+
+import type { Command } from "commander";
+import type { ItemListOptions } from "../../engine/item-view.js";
+import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { type CommonFlags, withInstance } from "../instance.js";
+import { itemListPage } from "../item-page.js";
+import { EXIT } from "../shell.js";
+import { readRunId, wholeNumber } from "../usage.js";
+
+type Flags = CommonFlags & Omit<ItemListOptions, "sort"> & { readonly slowest?: boolean };
+
+export function runsItemsCommand(call: Call): Command {
+  const command = newCommand({
+    name: "items",
+    summary: "List the items of a run.",
+    examples: [
+      "runs items 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --outcome failed",
+      "runs items 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --slowest --limit 10",
+    ],
+  })
+    .argument("<run>", "id of the run", readRunId)
+    .option("--outcome <outcome>", "only items that turned out so, for example failed")
+    .option("--slowest", "those that took longest first (default: by key)")
+    .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
+    .option("--cursor <cursor>", "go on where an earlier list ended");
+  return act<Flags>(withConfigOption(command), call, async (flags, id = "") => {
+    const { shell } = call;
+    const { outcome, slowest, limit, cursor } = flags;
+    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+      if (!(await holdfast.runs.get(id))) {
+        shell.complain(`There is no run ${id}: it never existed, or it was pruned.`);
+        await shell.answer(null);
+        return EXIT.no;
+      }
+      const page = await holdfast.runs.items(id, {
+        ...(outcome === undefined ? {} : { outcome }),
+        ...(slowest ? { sort: "slowest" } : {}),
+        ...(limit === undefined ? {} : { limit }),
+        ...(cursor === undefined ? {} : { cursor }),
+      });
+      await shell.say(itemListPage(page, shell.colours));
+      await shell.answer(page);
+      return EXIT.done;
+    });
+  });
+}

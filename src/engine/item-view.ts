@@ -1,0 +1,119 @@
+// Items of a run as people see them: `runs.items`, and the counts on the run itself.
+
+import { ConfigurationError } from "../core/errors.js";
+import type { StoredError } from "../core/failure.js";
+import { FAILED_OUTCOME } from "../core/item.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import type { ItemFilter, ItemRecord } from "../store/item-store.js";
+import type { RunRecord, Store } from "../store/store.js";
+
+/** How many items a run has, kept with it: looking at them costs the same for ten and a million. */
+export type ItemCounts = {
+  readonly total: number;
+  readonly byOutcome: Readonly<Record<string, number>>;
+};
+
+export type RunItem = {
+  readonly key: string;
+  /** `ok` or what the handler calls it; `failed`: it threw, and a later attempt tries again. */
+  readonly outcome: string;
+  /** The attempt that did it, or that failed last. */
+  readonly attempt: number;
+  readonly startedAt: Date;
+  readonly durationMs: number;
+  readonly value: unknown;
+  readonly error: StoredError | null;
+};
+
+export type ItemListOptions = {
+  /** Only those that turned out so. */
+  readonly outcome?: string;
+  /** By key, or those that took longest first. @default by key */
+  readonly sort?: "slowest";
+  /** @default 50, at most 1,000 */
+  readonly limit?: number;
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string;
+};
+
+export type ItemPage = { readonly items: readonly RunItem[]; readonly nextCursor: string | null };
+
+const LIMIT_DEFAULT = 50;
+const LIMIT_MAX = 1_000;
+
+export function countsOf({ items, status }: RunRecord): {
+  readonly items: ItemCounts;
+  readonly partial: boolean;
+} {
+  const outcomes = Object.keys(items).sort();
+  const byOutcome = Object.fromEntries(outcomes.map((name) => [name, items[name] as number]));
+  const total = outcomes.reduce((sum, name) => sum + (items[name] as number), 0);
+  const partial = status === "completed" && (items[FAILED_OUTCOME] ?? 0) > 0;
+  return { items: { total, byOutcome }, partial };
+}
+
+export async function itemPage(
+  store: Store,
+  id: string,
+  options: ItemListOptions,
+): Promise<ItemPage> {
+  const { limit, filter } = readOptions(id, options);
+  const records = await store.items({ ...filter, limit: limit + 1 });
+  const page = records.slice(0, limit);
+  const last = page.at(-1);
+  const isMore = records.length > limit && last !== undefined;
+  return { items: page.map(toItem), nextCursor: isMore ? cursorOf(last) : null };
+}
+
+function readOptions(
+  id: string,
+  options: ItemListOptions,
+): { readonly limit: number; readonly filter: Omit<ItemFilter, "limit"> } {
+  const { limit = LIMIT_DEFAULT, outcome, sort, cursor } = options;
+  const known = ["outcome", "sort", "limit", "cursor"];
+  const problems = refuseUnknownMembers(options, known, "runs.items()");
+  if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX)
+    problems.push({
+      field: "limit",
+      message: `must be a whole number from 1 to ${LIMIT_MAX}, for example 50`,
+    });
+  if (sort !== undefined && sort !== "slowest")
+    problems.push({ field: "sort", message: 'must be "slowest", or be left out: by key' });
+  if (outcome !== undefined && typeof outcome !== "string")
+    problems.push({ field: "outcome", message: 'must be a text, for example "failed"' });
+  const after = cursor === undefined ? undefined : readCursor(cursor);
+  if (after === null)
+    problems.push({ field: "cursor", message: "must be the nextCursor of an earlier page" });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return {
+    limit,
+    filter: {
+      id,
+      sort: sort ?? "key",
+      ...(outcome === undefined ? {} : { outcome }),
+      ...(after ? { after } : {}),
+    },
+  };
+}
+
+function toItem(record: ItemRecord): RunItem {
+  return {
+    ...record,
+    startedAt: new Date(record.startedAt),
+    value: record.value === null ? null : JSON.parse(record.value),
+    error: record.error === null ? null : (JSON.parse(record.error) as StoredError),
+  };
+}
+
+function cursorOf({ key, durationMs }: ItemRecord): string {
+  return Buffer.from(JSON.stringify([key, durationMs])).toString("base64url");
+}
+
+function readCursor(cursor: unknown): { key: string; durationMs: number } | null {
+  try {
+    const [key, durationMs] = JSON.parse(Buffer.from(String(cursor), "base64url").toString());
+    return typeof key === "string" && Number.isInteger(durationMs) ? { key, durationMs } : null;
+  } catch {
+    return null;
+  }
+}

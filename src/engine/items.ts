@@ -1,0 +1,248 @@
+// `ctx.item`: one unit of a run, done once over all attempts. What is done is stored under the fence
+// before the handler hears of it; what failed is stored too, and tried again by a later attempt.
+
+import {
+  ConfigurationError,
+  ItemConflictError,
+  LeaseLostError,
+  OutcomeUnknownError,
+  RetryLater,
+  RunCommittedError,
+} from "../core/errors.js";
+import { describeFailure } from "../core/failure.js";
+import { FAILED_OUTCOME, OK_OUTCOME, requireOutcome } from "../core/item.js";
+import { encodeItem } from "../core/json.js";
+import { requireKey } from "../core/names.js";
+import type { Clock } from "../core/ports.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import type { ItemAnswer, ItemWrite } from "../store/item-store.js";
+import type { Store } from "../store/store.js";
+import type { Emit } from "../telemetry/log.js";
+import type { Attempted } from "./context.js";
+import { workOf } from "./in-transaction.js";
+import { ItemBook } from "./item-book.js";
+import { ItemWriter } from "./item-writer.js";
+import { patiently } from "./patience.js";
+
+export type ItemOptions<Value = unknown> = {
+  /**
+   * What a failure does: `throw` ends this attempt, `record` goes on, and the call answers undefined.
+   * Either way it is stored, and a later attempt tries the item again.
+   * @default "throw"
+   */
+  readonly onError?: "throw" | "record";
+  /** Names how a done item turned out, for counting. @default () => "ok" */
+  readonly outcome?: (value: Value) => string;
+  /** True: `fn(tx)` runs in a transaction, which also stores the item. On SQLite `fn` is synchronous. */
+  readonly tx?: boolean;
+};
+
+type Asked = {
+  readonly attempted: Attempted;
+  readonly key: string;
+  readonly fn: (tx: never) => unknown;
+  readonly options: ItemOptions<never>;
+};
+
+/** How an item ended: with the JSON of its value, or by its own failure. */
+type Ended = { readonly value: string } | { readonly error: unknown };
+
+type Book = { readonly done: ItemBook; readonly open: Map<string, Promise<Ended>> };
+
+export class Items {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #emit: Emit;
+  readonly #writer: ItemWriter;
+  readonly #books = new WeakMap<Attempted, Book>();
+
+  constructor(params: { readonly store: Store; readonly clock: Clock; readonly emit: Emit }) {
+    this.#store = params.store;
+    this.#clock = params.clock;
+    this.#emit = params.emit;
+    this.#writer = new ItemWriter(params);
+  }
+
+  /** The same key at the same time is done once, and every caller is told how it ended. */
+  async item(asked: Asked): Promise<unknown> {
+    checkItem(asked);
+    const { attempted, key, options } = asked;
+    if (attempted.commitPhase !== "none") throw new RunCommittedError(attempted.run.id, "ctx.item");
+    const { open } = this.#book(attempted);
+    let doing = open.get(key);
+    if (!doing) {
+      doing = this.#do(asked).finally(() => open.delete(key));
+      open.set(key, doing);
+    }
+    const ended = await doing;
+    if ("value" in ended) return JSON.parse(ended.value);
+    if (options.onError === "record") return undefined;
+    throw ended.error;
+  }
+
+  async #do(asked: Asked): Promise<Ended> {
+    const { attempted, key, options } = asked;
+    const { done } = this.#book(attempted);
+    const found = await done.find(key);
+    if (found !== undefined) {
+      done.add(key, found);
+      return { value: found };
+    }
+    // Nothing is begun by an attempt that was told to stop.
+    if (attempted.stopReason) throw attempted.stopReason;
+    const ended = options.tx ? await this.#inTransaction(asked) : await this.#plain(asked);
+    if ("value" in ended) done.add(key, ended.value);
+    return ended;
+  }
+
+  async #plain(asked: Asked): Promise<Ended> {
+    const startedMs = this.#clock.monotonicMs();
+    let item: ItemWrite;
+    try {
+      const value = await (asked.fn as () => unknown)();
+      item = this.#doneItem(asked, value, startedMs);
+    } catch (error) {
+      return this.#failed(asked, error, startedMs);
+    }
+    const answer = await this.#writer.store(item);
+    if (typeof answer === "object") throw new ItemConflictError(asked.attempted.run.id, asked.key);
+    return this.#ended(asked, item, answer);
+  }
+
+  async #inTransaction(asked: Asked): Promise<Ended> {
+    const { attempted, key, fn } = asked;
+    const { run, claim } = attempted;
+    const startedMs = this.#clock.monotonicMs();
+    const work = workOf({
+      verb: "ctx.item",
+      fn,
+      make: (value: unknown) => this.#doneItem(asked, value, startedMs),
+      attempted,
+      clock: this.#clock,
+      emit: this.#emit,
+      isSync: this.#store.engine === "sqlite",
+    });
+    let answer: ItemAnswer;
+    try {
+      answer = await this.#store.commitItem({
+        id: run.id,
+        fence: claim.fence,
+        on: null,
+        timeoutMs: claim.policy.timeoutMs,
+        work: work.run,
+      });
+    } catch (error) {
+      if (work.thrown) return this.#failed(asked, work.thrown.error, startedMs);
+      if (!work.made) throw error;
+      if (!(error instanceof OutcomeUnknownError)) return this.#failed(asked, error, startedMs);
+      return this.#readBack(attempted, key, error);
+    }
+    // What was done before stays, and what was done now was rolled back: it is done once.
+    return this.#ended(asked, work.made?.what, answer);
+  }
+
+  #ended({ attempted }: Asked, item: ItemWrite | undefined, answer: ItemAnswer): Ended {
+    if (typeof answer === "object") return { value: answer.kept.value };
+    if (answer === "stale" || !item?.value)
+      throw new LeaseLostError(attempted.run.id, attempted.claim.fence);
+    return { value: item.value };
+  }
+
+  /** Whether a transaction whose answer was lost has stored its item. */
+  async #readBack(
+    { run, claim }: Attempted,
+    key: string,
+    error: OutcomeUnknownError,
+  ): Promise<Ended> {
+    const ask = { id: run.id, keys: [key], limit: 1, charsMax: 0 };
+    const state = await patiently(this.#clock, () =>
+      this.#store.grantState({ id: run.id, fence: claim.fence }),
+    );
+    const { items } = await patiently(this.#clock, () => this.#store.doneItems(ask));
+    if (items[0]) return { value: items[0].value };
+    if (state !== "held") throw new LeaseLostError(run.id, claim.fence);
+    throw error.cause ?? error;
+  }
+
+  /** What failed because the attempt was told to stop, or asked to be run later, has not failed. */
+  async #failed(asked: Asked, error: unknown, startedMs: number): Promise<Ended> {
+    const { attempted, key } = asked;
+    if (attempted.stopReason || isLater(error)) throw error;
+    const item: ItemWrite = {
+      id: attempted.run.id,
+      fence: attempted.claim.fence,
+      key,
+      outcome: FAILED_OUTCOME,
+      value: null,
+      error: JSON.stringify(describeFailure(error)),
+      durationMs: this.#clock.monotonicMs() - startedMs,
+    };
+    const answer = await this.#writer.store(item);
+    if (answer === "stale") throw new LeaseLostError(item.id, item.fence);
+    return typeof answer === "object" ? { value: answer.kept.value } : { error };
+  }
+
+  #doneItem({ attempted, key, options }: Asked, value: unknown, startedMs: number): ItemWrite {
+    const text = encodeItem(key, value);
+    const outcome = options.outcome
+      ? requireOutcome(options.outcome(value as never), key)
+      : OK_OUTCOME;
+    return {
+      id: attempted.run.id,
+      fence: attempted.claim.fence,
+      key,
+      outcome,
+      value: text,
+      error: null,
+      durationMs: this.#clock.monotonicMs() - startedMs,
+    };
+  }
+
+  #book(attempted: Attempted): Book {
+    let book = this.#books.get(attempted);
+    if (!book) {
+      const { run } = attempted;
+      const done = new ItemBook({
+        store: this.#store,
+        clock: this.#clock,
+        id: run.id,
+        isFresh: isFirstGrant(attempted),
+      });
+      book = { done, open: new Map() };
+      this.#books.set(attempted, book);
+    }
+    return book;
+  }
+}
+
+/** Attempts that were handed back, put off or refunded are counted apart, and may have done items. */
+function isFirstGrant({ run, claim }: Attempted): boolean {
+  const grants = claim.attempt + run.refunds + run.laters + run.extraAttempts;
+  return grants === 1 && !claim.isSuspect;
+}
+
+function isLater(error: unknown): boolean {
+  try {
+    return error instanceof RetryLater;
+  } catch {
+    return false; // A Proxy that throws when asked for its prototype.
+  }
+}
+
+function checkItem({ key, fn, options }: Asked): void {
+  requireKey(key, "ctx.item(key)");
+  const problems = refuseUnknownMembers(options, ["onError", "outcome", "tx"], "ctx.item()");
+  const { onError, outcome, tx } = options;
+  if (typeof fn !== "function")
+    problems.push({ field: "ctx.item(fn)", message: "must be a function that does the item" });
+  if (onError !== undefined && onError !== "throw" && onError !== "record")
+    problems.push({ field: "ctx.item().onError", message: 'must be "throw" or "record"' });
+  if (outcome !== undefined && typeof outcome !== "function")
+    problems.push({
+      field: "ctx.item().outcome",
+      message: 'must be a function, for example (value) => value.isNew ? "NEW" : "KNOWN"',
+    });
+  if (tx !== undefined && typeof tx !== "boolean")
+    problems.push({ field: "ctx.item().tx", message: "must be true or false" });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+}

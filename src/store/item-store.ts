@@ -1,0 +1,94 @@
+// What the engine asks of a database about items and about transactions that users' work shares with
+// a write of ours. Every write carries the fence of the run's holder; one that no longer holds
+// changes nothing and says so.
+
+import type { RunId } from "../core/run.js";
+import type { Grant, Settlement } from "./store.js";
+import type { Transactor } from "./transaction.js";
+
+/** One item of a held run, done or failed. */
+export type ItemWrite = Grant & {
+  readonly key: string;
+  readonly outcome: string;
+  /** JSON of what was done; null where it failed. */
+  readonly value: string | null;
+  /** JSON of why it failed; null where it is done. */
+  readonly error: string | null;
+  readonly durationMs: number;
+};
+
+/**
+ * Stored, also if the equal item was there before. Stale: the fence is no longer the current one.
+ * Otherwise the item was done before, with this other value, which stays.
+ */
+export type ItemAnswer =
+  | "stored"
+  | "stale"
+  | { readonly kept: { readonly outcome: string; readonly value: string } };
+
+export type DoneItem = { readonly key: string; readonly value: string };
+
+export type ItemRecord = {
+  readonly key: string;
+  readonly outcome: string;
+  readonly attempt: number;
+  readonly startedAt: number;
+  readonly durationMs: number;
+  readonly value: string | null;
+  readonly error: string | null;
+};
+
+export type ItemFilter = {
+  readonly id: RunId;
+  readonly outcome?: string;
+  readonly sort: "key" | "slowest";
+  /** Continues after this one. */
+  readonly after?: { readonly key: string; readonly durationMs: number };
+  readonly limit: number;
+};
+
+type InTransaction = Grant & {
+  /** Opens the transaction; null: a connection of the store's own. SQLite has only its own. */
+  readonly on: Transactor | null;
+  /** How long one statement of the user's may take. */
+  readonly timeoutMs: number;
+};
+
+export type CommitParams = InTransaction & {
+  readonly holder: number;
+  /** For what the end of a run draws. */
+  readonly chance: number;
+  /** The user's work; what it answers with is settled as the last statement. On SQLite synchronous. */
+  readonly work: (tx: unknown) => Settlement | Promise<Settlement>;
+};
+
+export type CommitItemParams = InTransaction & {
+  /** The user's work; the item that it answers with is the last statement. On SQLite synchronous. */
+  readonly work: (tx: unknown) => ItemWrite | Promise<ItemWrite>;
+};
+
+export interface ItemStore {
+  /** Stores items, each by itself: one that is stale or differs does not keep the others back. */
+  storeItems(items: readonly ItemWrite[]): Promise<readonly ItemAnswer[]>;
+  /**
+   * Items of a run that are done: those with these keys, or else the first ones by key, as many as
+   * `limit` and `charsMax` of values allow. `isAll`: there are no others.
+   */
+  doneItems(params: {
+    readonly id: RunId;
+    readonly keys: readonly string[] | null;
+    readonly limit: number;
+    readonly charsMax: number;
+  }): Promise<{ readonly items: readonly DoneItem[]; readonly isAll: boolean }>;
+  items(filter: ItemFilter): Promise<readonly ItemRecord[]>;
+
+  /**
+   * Does the user's work and settles its run in one transaction. Whatever the work throws comes out,
+   * and nothing was changed. An `OutcomeUnknownError` means that the answer to the commit was lost.
+   */
+  commit(params: CommitParams): Promise<"committed" | "stale">;
+  /** The same with an item instead of the end of a run. Unless it is stored, nothing was changed. */
+  commitItem(params: CommitItemParams): Promise<ItemAnswer>;
+  /** Where a grant stands, once no transaction under its fence is under way any more. */
+  grantState(grant: Grant): Promise<"held" | "completed" | "gone">;
+}

@@ -1,0 +1,203 @@
+// A process dies at its n-th statement, for every n, before it or before its answer, in a handler that
+// commits its work with its run, and in one that commits it with items. Another process goes on. In the
+// end there is one effect for every completed run and for every item, and never one more.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { DatabaseSync } from "@photostructure/sqlite";
+import pg from "pg";
+import { describe, expect, test } from "vitest";
+import { systemChance, systemIds } from "../../src/adapters/chance.js";
+import { systemClock } from "../../src/adapters/clock.js";
+import type { RunContext } from "../../src/engine/context.js";
+import { Holdfast } from "../../src/engine/holdfast.js";
+import { PostgresStore } from "../../src/store/postgres-store.js";
+import type { PostgresTx } from "../../src/store/postgres-transactor.js";
+import type { SqliteHandle } from "../../src/store/sqlite.js";
+import { SqliteStore } from "../../src/store/sqlite-store.js";
+import type { Store } from "../../src/store/store.js";
+import { Cut, type Fate } from "../support/cut.js";
+import { cutPool } from "../support/cut-postgres.js";
+import { cutHandle } from "../support/cut-sqlite.js";
+import { POSTGRES_URL } from "./places.js";
+
+const HOUR_MS = 3_600_000;
+const KEYS = ["a", "b", "c"];
+const SILENT = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+};
+
+/** A database for two processes: one that dies, and one that does not. */
+type Ground = {
+  newStore(params: { readonly now: () => number; readonly cut: Cut | null }): Store;
+  /** Does something in a transaction. */
+  write(tx: unknown, what: string): unknown;
+  effects(): Promise<string[]>;
+  close(): Promise<void>;
+};
+
+type Handler = (ctx: RunContext, write: (what: string) => (tx: unknown) => unknown) => unknown;
+
+const HANDLERS: Readonly<Record<string, Handler>> = {
+  "ctx.commit": (ctx, write) => ctx.commit(write(ctx.runId)),
+  "items with tx": async (ctx, write) => {
+    for (const key of KEYS) await ctx.item(key, write(`${ctx.runId} ${key}`), { tx: true });
+  },
+};
+
+async function sqliteGround(): Promise<Ground> {
+  const folder = mkdtempSync(path.join(tmpdir(), "holdfast-killed-"));
+  const file = path.join(folder, "holdfast.db");
+  const observer = new DatabaseSync(file);
+  observer.exec("pragma journal_mode = wal; create table effect (what text not null)");
+  return {
+    newStore: ({ now, cut }) =>
+      new SqliteStore({
+        source: cut ? { handle: cutHandle(file, cut) } : { file },
+        clock: systemClock,
+        chance: systemChance,
+        synchronous: "NORMAL",
+        migrate: "auto",
+        mayCreate: true,
+        now,
+      }),
+    write: (tx, what) => {
+      (tx as SqliteHandle).exec(`insert into effect values ('${what}')`);
+      return what;
+    },
+    effects: async () =>
+      observer
+        .prepare("select what from effect order by what")
+        .all()
+        .map((row) => String(row.what)),
+    close: async () => {
+      observer.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function postgresGround(): Promise<Ground> {
+  const schema = `killed_${crypto.randomUUID().replaceAll("-", "_")}`;
+  const url = POSTGRES_URL as string;
+  const observer = new pg.Client(url);
+  await observer.connect();
+  await observer.query(
+    `create schema "${schema}"; create table "${schema}".effect (what text not null)`,
+  );
+  return {
+    newStore: ({ now, cut }) =>
+      new PostgresStore({
+        source: cut ? cutPool(url, cut) : url,
+        schema,
+        clock: systemClock,
+        migrate: "auto",
+        now,
+      }),
+    write: async (tx, what) => {
+      await (tx as PostgresTx).query(`insert into "${schema}".effect values ($1)`, [what]);
+      return what;
+    },
+    effects: async () => {
+      const { rows } = await observer.query(`select what from "${schema}".effect order by what`);
+      return rows.map(({ what }) => String(what));
+    },
+    close: async () => {
+      await observer.query(`drop schema "${schema}" cascade`);
+      await observer.end();
+    },
+  };
+}
+
+/** Time that only ever goes on: a dead holder's lease is over when the test says so. */
+class Time {
+  #aheadMs = 0;
+
+  now = (): number => systemClock.wallMs() + this.#aheadMs;
+
+  expireLeases(): void {
+    this.#aheadMs += HOUR_MS;
+  }
+}
+
+function instance(ground: Ground, params: { time: Time; cut: Cut | null; handler: Handler }) {
+  const { time, cut, handler } = params;
+  const holdfast = new Holdfast(
+    { database: "sqlite::memory:", logger: SILENT, poll: cut ? "10m" : "100ms" },
+    {
+      ports: { clock: systemClock, chance: systemChance, ids: systemIds() },
+      store: () => ground.newStore({ now: time.now, cut }),
+    },
+  );
+  const write = (what: string) => (tx: unknown) => ground.write(tx, what);
+  const study = holdfast.job("study", {
+    lease: "30s",
+    retry: { attempts: 20, delay: "1ms", max: "1ms" },
+    run: (_, ctx) => handler(ctx, write),
+  });
+  return { holdfast, study };
+}
+
+/** One run whose first process dies at this statement; answers whether it got so far. */
+async function killedAt(
+  ground: Ground,
+  params: { readonly number: number; readonly fate: Fate; readonly handler: Handler; time: Time },
+): Promise<{ readonly id: string; readonly hasDied: boolean }> {
+  const { number, fate, handler, time } = params;
+  const heir = instance(ground, { time, cut: null, handler });
+  const { id } = await heir.study.enqueue({});
+  const done = heir.holdfast.runs.wait(id, { timeout: "20s" });
+  let onDeath = () => {};
+  const death = new Promise<void>((resolve) => {
+    onDeath = resolve;
+  });
+  const cut = new Cut({ fate, number, onDeath });
+  const dying = instance(ground, { time, cut, handler });
+  dying.holdfast.start({ scheduler: false }).catch(() => undefined);
+  await Promise.race([death, done]);
+  if (cut.isDead) {
+    time.expireLeases();
+    await heir.holdfast.start({ scheduler: false });
+  }
+  const run = await done;
+  const stopping = dying.holdfast.stop({ grace: 0 }).catch(() => undefined);
+  if (!cut.isDead) await stopping;
+  await heir.holdfast.stop();
+  expect(run.status).toBe("completed");
+  return { id, hasDied: cut.isDead };
+}
+
+function describeKilled(name: string, makeGround: () => Promise<Ground>): void {
+  describe.concurrent(name, () => {
+    for (const [what, handler] of Object.entries(HANDLERS)) {
+      for (const fate of ["before", "after"] as const) {
+        test(`${what}: a process that dies ${fate === "before" ? "before" : "after"} any of its statements leaves one effect for each`, {
+          timeout: 120_000,
+        }, async () => {
+          const ground = await makeGround();
+          const time = new Time();
+          const expected: string[] = [];
+          let number = 1;
+          for (let hasDied = true; hasDied && number < 200; number += 1) {
+            const answer = await killedAt(ground, { number, fate, handler, time });
+            hasDied = answer.hasDied;
+            const effects = what === "ctx.commit" ? [""] : KEYS.map((key) => ` ${key}`);
+            expected.push(...effects.map((each) => `${answer.id}${each}`));
+            expect(await ground.effects()).toEqual([...expected].sort());
+          }
+          expect(number).toBeGreaterThan(5);
+          await ground.close();
+        });
+      }
+    }
+  });
+}
+
+describeKilled("on SQLite", sqliteGround);
+describe.skipIf(POSTGRES_URL === undefined)("with a server", () => {
+  describeKilled("on PostgreSQL", postgresGround);
+});
