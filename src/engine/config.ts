@@ -6,9 +6,12 @@ import { ConfigurationError, type Problem } from "../core/errors.js";
 import { requireName } from "../core/names.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { Database } from "../store/open.js";
+import type { OnError } from "../telemetry/bus.js";
 import { LOG_LEVELS, type Logger, type LogLevel } from "../telemetry/log.js";
+import { AROUND_OPTIONS, type Around, type AroundOptions } from "./around.js";
+import { NOTHING_AROUND, readAround } from "./around-options.js";
 
-export type HoldfastOptions = {
+export type HoldfastOptions = AroundOptions & {
   /**
    * Where runs live: `"sqlite:app.db"`, `"postgres://…"`, a pg `Pool`, or a SQLite handle.
    * @default HOLDFAST_DATABASE_URL, else "sqlite:.holdfast/holdfast.db"
@@ -32,6 +35,8 @@ export type HoldfastOptions = {
   readonly synchronous?: "FULL" | "NORMAL";
   /** Any pino-like logger. @default JSON lines on stderr, from HOLDFAST_LOG_LEVEL (warn) up */
   readonly logger?: Logger;
+  /** Hears of every error of the library itself that would otherwise only be logged. */
+  readonly onError?: OnError;
 };
 
 export type StartOptions = {
@@ -48,7 +53,15 @@ export type WorkerOptions = {
   readonly queues?: readonly string[];
   /** Only these jobs. @default all that have a handler */
   readonly jobs?: readonly string[];
+  /**
+   * Who sends the heartbeats: the main thread, or a thread of its own with its own connection, so that
+   * a handler that blocks the event loop keeps its lease, for up to ten leases. @default "main"
+   */
+  readonly heartbeat?: Heartbeat;
 };
+
+export const HEARTBEATS = ["main", "thread"] as const;
+export type Heartbeat = (typeof HEARTBEATS)[number];
 
 export type Config = {
   readonly database: Database;
@@ -63,6 +76,7 @@ export type Config = {
   readonly logLevel: LogLevel;
   readonly isWorkerEnabled: boolean;
   readonly isSchedulerEnabled: boolean;
+  readonly around: Around;
 };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -79,6 +93,8 @@ const OPTIONS = [
   "migrate",
   "synchronous",
   "logger",
+  "onError",
+  ...AROUND_OPTIONS,
 ];
 const CONCURRENCY_MAX = 10_000;
 
@@ -133,7 +149,10 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
     ),
     isWorkerEnabled: flag("HOLDFAST_WORKER_ENABLED"),
     isSchedulerEnabled: flag("HOLDFAST_SCHEDULER_ENABLED"),
+    around: read(() => readAround(options, NOTHING_AROUND, (member) => member), NOTHING_AROUND),
   };
+  if (options.onError !== undefined && typeof options.onError !== "function")
+    problems.push({ field: "onError", message: "must be a function, for example (error) => …" });
   if (problems.length > 0) throw new ConfigurationError(problems);
   return config;
 }
@@ -144,6 +163,7 @@ export type WorkerConfig = {
   readonly concurrency: number;
   readonly queues: readonly string[] | null;
   readonly jobs: readonly string[] | null;
+  readonly heartbeat: Heartbeat;
 };
 
 export function readStart(options: StartOptions, config: Config): StartConfig {
@@ -153,9 +173,15 @@ export function readStart(options: StartOptions, config: Config): StartConfig {
   const worker = options.worker ?? config.isWorkerEnabled;
   const settings: WorkerOptions = typeof worker === "object" ? worker : {};
   problems.push(
-    ...refuseUnknownMembers(settings, ["concurrency", "queues", "jobs"], "start().worker"),
+    ...refuseUnknownMembers(
+      settings,
+      ["concurrency", "queues", "jobs", "heartbeat"],
+      "start().worker",
+    ),
   );
-  const { concurrency = 10, queues, jobs } = settings;
+  const { concurrency = 10, queues, jobs, heartbeat = "main" } = settings;
+  if (!HEARTBEATS.includes(heartbeat))
+    problems.push({ field: "start().worker.heartbeat", message: 'must be "main" or "thread"' });
   if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > CONCURRENCY_MAX) {
     problems.push({
       field: "start().worker.concurrency",
@@ -180,8 +206,8 @@ export function readStart(options: StartOptions, config: Config): StartConfig {
   if (problems.length > 0) throw new ConfigurationError(problems);
   // A worker that is off has nothing that it could run.
   return worker === false
-    ? { isScheduler, concurrency, queues: null, jobs: [] }
-    : { isScheduler, concurrency, ...chosen };
+    ? { isScheduler, concurrency, heartbeat, queues: null, jobs: [] }
+    : { isScheduler, concurrency, heartbeat, ...chosen };
 }
 
 function retentionMs(option: Duration | undefined, days: string | undefined): number {

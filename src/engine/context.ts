@@ -1,27 +1,24 @@
 // What a handler holds in its hands while it runs. Everything is made when it is first asked for:
 // most runs never look at their signal.
 
+import type { ProgressOptions } from "../core/progress.js";
 import type { Mode, RunId } from "../core/run.js";
-import type { Claim, ClaimedRun } from "../store/store.js";
-import { type Logger, withFields } from "../telemetry/log.js";
-
-/** The attempt that a context belongs to. */
-export type Attempted = {
-  readonly run: ClaimedRun;
-  readonly claim: Claim;
-  signal(): AbortSignal;
-};
+import type { Logger } from "../telemetry/log.js";
+import type { Attempted } from "./attempted.js";
+import { type RunLog, type RunLogLevel, runLog } from "./run-log.js";
 
 /** What a context needs of the worker that runs it; one object for all runs. */
 export type ContextServices = {
   readonly log: Logger;
   heartbeat(attempted: Attempted): Promise<void>;
+  progress(attempted: Attempted, told: ProgressOptions): Promise<void>;
+  keepLine(attempted: Attempted, level: RunLogLevel, fields: object, message: string): void;
 };
 
 export class RunContext {
   readonly #attempted: Attempted;
   readonly #services: ContextServices;
-  #log: Logger | null = null;
+  #log: RunLog | null = null;
 
   constructor(attempted: Attempted, services: ContextServices) {
     this.#attempted = attempted;
@@ -30,6 +27,16 @@ export class RunContext {
 
   get runId(): RunId {
     return this.#attempted.run.id;
+  }
+
+  /** The name of its job. */
+  get job(): string {
+    return this.#attempted.claim.job;
+  }
+
+  /** As they were given when it was enqueued. */
+  get tags(): readonly string[] {
+    return this.#attempted.run.tags;
   }
 
   /** The number of this try, the first one is 1. */
@@ -69,15 +76,30 @@ export class RunContext {
     return this.#attempted.signal();
   }
 
-  /** The instance's logger; every line carries the run, its job and its attempt. */
-  get log(): Logger {
+  /** The instance's logger; every line carries the run, its job and its attempt, and is kept with the run. */
+  get log(): RunLog {
     const { run, claim } = this.#attempted;
-    this.#log ??= withFields(this.#services.log, {
-      run: run.id,
-      job: claim.job,
-      attempt: claim.attempt,
+    this.#log ??= runLog({
+      logger: this.#services.log,
+      fields: {
+        run: run.id,
+        job: claim.job,
+        attempt: claim.attempt,
+        ...(run.tags.length > 0 ? { tags: run.tags } : {}),
+      },
+      keep: (level, fields, message) =>
+        this.#services.keepLine(this.#attempted, level, fields, message),
     });
     return this.#log;
+  }
+
+  /**
+   * Tells how far the run is; what is left out stays as it was, a new stage begins anew. Counts as a
+   * heartbeat. Call it as often as you like: it is written once a second, and when the stage changes.
+   * Need not be awaited; rejects with a `LeaseLostError` if the run is no longer ours.
+   */
+  progress(told: ProgressOptions): Promise<void> {
+    return this.#services.progress(this.#attempted, told);
   }
 
   /** Renews the lease now and rejects with a `LeaseLostError` if it is no longer ours. */

@@ -16,7 +16,10 @@ import type { ScheduleOptions } from "../core/schedule.js";
 import { type StandardSchema, validateInput } from "../core/schema.js";
 import { storeFor } from "../store/open.js";
 import type { Store } from "../store/store.js";
-import { type Emit, type Logger, lineLogger, logEvents, logs } from "../telemetry/log.js";
+import { Bus, type Listener } from "../telemetry/bus.js";
+import { type Emit, type EventName, type Logger, lineLogger } from "../telemetry/log.js";
+import type { AroundOptions } from "./around.js";
+import { readAround } from "./around-options.js";
 import { Calendars } from "./calendars.js";
 import { CompiledSchedules } from "./compiled.js";
 import {
@@ -72,6 +75,7 @@ export class Holdfast {
   readonly #ports: Ports;
   readonly #store: Store;
   readonly #logger: Logger;
+  readonly #bus: Bus;
   readonly #emit: Emit;
   readonly #enqueuer: Enqueuer;
   readonly #waiter: Waiter;
@@ -112,7 +116,12 @@ export class Holdfast {
         (line) => process.stderr.write(`${line}\n`),
         () => new Date(clock.wallMs()),
       );
-    this.#emit = logEvents(this.#logger);
+    this.#bus = new Bus({
+      logger: this.#logger,
+      now: () => new Date(clock.wallMs()),
+      onError: options.onError,
+    });
+    this.#emit = this.#bus.emit;
     this.#enqueuer = new Enqueuer({
       store: this.#store,
       clock,
@@ -164,11 +173,16 @@ export class Holdfast {
     name: string,
     options: PlainJobOptions<Input, Result>,
   ): Job<Input, Result>;
-  job(name: string, options: JobOptions & { readonly run?: Handler }): Job<never, never> {
+  job(
+    name: string,
+    options: JobOptions & AroundOptions & { readonly run?: Handler },
+  ): Job<never, never> {
     if (this.#definitions.has(name)) throw new DuplicateJobError(name);
     const definition = defineJob(name, options);
+    const field = (member: string) => `job("${name}").${member}`;
+    const around = readAround(options, this.#config.around, field);
     this.#definitions.set(name, definition);
-    if (options.run) this.#runnable.set(name, { ...definition, run: options.run });
+    if (options.run) this.#runnable.set(name, { ...definition, run: options.run, around });
     if (this.#starting) void this.#announceLate();
     return new Job<never, never>(definition, this.#sender());
   }
@@ -181,6 +195,14 @@ export class Holdfast {
   ): void {
     this.#declarations.add(name, jobName(job, `schedule("${name}").job`), options);
     if (this.#starting) void this.#declareLate(name);
+  }
+
+  /**
+   * Calls back when something happens in this instance, with the facts. What a listener throws disturbs
+   * nothing and is reported once. Answers with how to stop listening.
+   */
+  on<Name extends EventName>(event: Name, listener: Listener<Name>): () => void {
+    return this.#bus.on(event, listener);
   }
 
   /** Enqueues a job by name; one that this process did not declare is taken as it was announced. */
@@ -230,7 +252,7 @@ export class Holdfast {
       queues,
       jobs,
       emit: this.#emit,
-      listens: logs(this.#logger),
+      listens: this.#bus.listens,
       logger: this.#logger,
       onSettled: (settlements) => {
         this.#waiter.settled(settlements.map(({ id }) => id));
@@ -263,7 +285,7 @@ export class Holdfast {
       compiled: this.#compiled,
       refusals: new Map(),
       emit: this.#emit,
-      listens: logs(this.#logger),
+      listens: this.#bus.listens,
     };
     this.#emit("instance.started", {
       instance: this.instanceId,
@@ -380,7 +402,8 @@ export class Holdfast {
       await this.#declarations.reconcileAll(this.#store, { isForced: false, only: name });
       started.loop.pollWithin(1);
     } catch (error) {
-      this.#emit("schedule.refused", { schedule: name, why: describeFailure(error).message });
+      const why = describeFailure(error).message;
+      this.#emit("schedule.refused", { schedule: name, why }, error);
     }
   }
 

@@ -103,11 +103,15 @@ export class Loop {
         this.#params.pollMs * 2 ** Math.min(this.#pollFailures - 1, 10),
       );
       if (!this.#isStopped) {
-        this.#params.emit("store.failed", {
-          what: "poll",
-          error: describeFailure(error),
-          retryInMs: nextMs,
-        });
+        this.#params.emit(
+          "store.failed",
+          {
+            what: "poll",
+            error: describeFailure(error),
+            retryInMs: nextMs,
+          },
+          error,
+        );
       }
     } finally {
       this.#isPolling = false;
@@ -133,7 +137,7 @@ export class Loop {
   /** How soon the next poll has something to see to that this one's answer does not tell. */
   async #act(answer: PollAnswer): Promise<number> {
     const { store, worker, ports, emit, pulse, holder } = this.#params;
-    const isDisobeyed = worker.cancelRequested(answer.cancelRequested);
+    worker.cancelRequested(answer.cancelRequested);
     worker.relieve();
     this.#hasGated = answer.hasGated;
     const report = answer.hasDueSchedule ? await this.#tick(answer) : undefined;
@@ -149,7 +153,7 @@ export class Loop {
         worker.wake();
       }
     }
-    if (isDisobeyed) await enforceCancelsOnce(store, ports.chance.next());
+    if (answer.hasOverdueCancel) await enforceCancelsOnce(store, ports.chance.next());
     if (answer.hasReady) worker.wake();
     if (answer.hasSuspect) worker.wakeForSuspect();
     return report?.hasMore ? 1 : (report?.nextInMs ?? Number.POSITIVE_INFINITY);
@@ -203,7 +207,7 @@ export class Loop {
     } catch (error) {
       // Trust is not extended: it runs out by itself unless a later renewal succeeds.
       retryInMs = BEAT_RETRY_MS;
-      emit("store.failed", { what: "heartbeat", error: describeFailure(error), retryInMs });
+      emit("store.failed", { what: "heartbeat", error: describeFailure(error), retryInMs }, error);
     } finally {
       this.#isBeating = false;
     }
@@ -217,11 +221,15 @@ export class Loop {
       await tidyOnce({ store, keepMs, keepTicksMs });
       if (this.#params.tick) await this.#params.lookEachHour();
     } catch (error) {
-      emit("store.failed", {
-        what: "tidy",
-        error: describeFailure(error),
-        retryInMs: TIDY_EVERY_MS,
-      });
+      emit(
+        "store.failed",
+        {
+          what: "tidy",
+          error: describeFailure(error),
+          retryInMs: TIDY_EVERY_MS,
+        },
+        error,
+      );
     }
     this.#set("tidy", TIDY_EVERY_MS, () => this.#tidy());
   }
@@ -232,7 +240,7 @@ export class Loop {
       await lookEachMinute();
     } catch (error) {
       const retryInMs = LOOK_EVERY_MS;
-      emit("store.failed", { what: "schedules", error: describeFailure(error), retryInMs });
+      emit("store.failed", { what: "schedules", error: describeFailure(error), retryInMs }, error);
     }
     this.#set("look", LOOK_EVERY_MS, () => this.#look(lookEachMinute));
   }

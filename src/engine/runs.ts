@@ -15,6 +15,14 @@ import { refuseUnknownMembers } from "../core/suggest.js";
 import type { AttemptRecord, CancelAnswer, RetryAnswer, RunRecord, Store } from "../store/store.js";
 import type { Desk } from "./desk.js";
 import { reviveUnderSchedule } from "./revive.js";
+import {
+  type RunLogOptions,
+  type RunLogPage,
+  type RunProgress,
+  readLogOptions,
+  toLogPage,
+  toProgress,
+} from "./run-kept.js";
 
 export type Run = {
   readonly id: RunId;
@@ -42,6 +50,8 @@ export type Run = {
   readonly cancelRequestedAt: Date | null;
   readonly key: string | null;
   readonly tags: readonly string[];
+  /** Null: its handler told nothing. */
+  readonly progress: RunProgress | null;
 };
 
 export type RunAttempt = {
@@ -99,8 +109,9 @@ export class Runs {
 
   async get(id: RunId): Promise<Run | null> {
     if (!isUuid(id)) return null;
-    const record = await (await this.#store()).run(id.toLowerCase());
-    return record ? toRun(record) : null;
+    const store = await this.#store();
+    const record = await store.run(id.toLowerCase());
+    return record ? ((await withProgress(store, [record]))[0] ?? null) : null;
   }
 
   /** Newest first. */
@@ -122,7 +133,8 @@ export class Runs {
       problems.push({ field: "mode", message: `must be one of ${MODES.join(", ")}` });
     if (problems.length > 0) throw new ConfigurationError(problems);
     const { job, schedule, tag, text } = options;
-    const records = await (await this.#store()).runs({
+    const store = await this.#store();
+    const records = await store.runs({
       limit: limit + 1,
       ...(status === undefined ? {} : { status }),
       ...(mode === undefined ? {} : { mode }),
@@ -134,7 +146,7 @@ export class Runs {
     });
     const page = records.slice(0, limit);
     return {
-      runs: page.map(toRun),
+      runs: await withProgress(store, page),
       nextCursor: records.length > limit ? (page.at(-1)?.id ?? null) : null,
     };
   }
@@ -149,6 +161,14 @@ export class Runs {
       endedAt: new Date(record.endedAt),
       error: toError(record.error),
     }));
+  }
+
+  /** The log lines that were kept with it, the oldest first, over all attempts. */
+  async logs(id: RunId, options: RunLogOptions = {}): Promise<RunLogPage> {
+    const { after, limit } = readLogOptions(options);
+    if (!isUuid(id)) return toLogPage([], null);
+    const records = await (await this.#store()).logs({ id: id.toLowerCase(), after, limit });
+    return toLogPage(records, options.after ?? null);
   }
 
   /** A pending run at once; a running one is told to stop and is cancelled when it does. */
@@ -288,7 +308,13 @@ export class Waiter {
   }
 }
 
-function toRun(record: RunRecord): Run {
+async function withProgress(store: Store, records: readonly RunRecord[]): Promise<Run[]> {
+  const told = records.length === 0 ? [] : await store.progressOf(records.map(({ id }) => id));
+  const known = new Map(told.map((each) => [each.id, toProgress(each)]));
+  return records.map((record) => toRun(record, known.get(record.id) ?? null));
+}
+
+function toRun(record: RunRecord, progress: RunProgress | null): Run {
   const { startedAt, finishedAt } = record;
   const { attemptsMax: _, ...shown } = record;
   return {
@@ -306,6 +332,7 @@ function toRun(record: RunRecord): Run {
     heartbeatAt: toDate(record.heartbeatAt),
     leaseUntil: toDate(record.leaseUntil),
     cancelRequestedAt: toDate(record.cancelRequestedAt),
+    progress,
   };
 }
 

@@ -4,14 +4,16 @@
 
 import { MigrationError, OutcomeUnknownError } from "../core/errors.js";
 import { type Clock, delay } from "../core/ports.js";
-import { ATTEMPT_ENDS, MODES, type RunId } from "../core/run.js";
+import { ATTEMPT_ENDS, CANCEL_GRACE_MS, MODES, type RunId } from "../core/run.js";
 import { checkPool, LinkFailure, type PostgresSource, type Row, unavailable } from "./postgres.js";
 import { columnsOf } from "./postgres-array.js";
 import { PostgresAsker } from "./postgres-asker.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
 import { dropDays, dropTickDays, makeDays } from "./postgres-days.js";
 import { PostgresEnqueue } from "./postgres-enqueue.js";
+import { PostgresLogs } from "./postgres-logs.js";
 import { createSchema, schemaVersion } from "./postgres-migrate.js";
+import { PostgresProgress } from "./postgres-progress.js";
 import { PostgresSchedules } from "./postgres-schedules.js";
 import { PostgresTransactions } from "./postgres-transactions.js";
 import {
@@ -50,6 +52,8 @@ export class PostgresStore implements store.Store {
   readonly #transactions: PostgresTransactions;
   readonly #enqueue: PostgresEnqueue;
   readonly #schedules: PostgresSchedules;
+  readonly #progress: PostgresProgress;
+  readonly #logs: PostgresLogs;
   readonly #bound: ClaimBound;
   readonly #listeners = new Set<store.WakeListener>();
 
@@ -69,6 +73,8 @@ export class PostgresStore implements store.Store {
     const transactions = new PostgresTransactions({ source, clock });
     const enqueue = new PostgresEnqueue({ asker, transactions, channel, wake });
     this.#transactions = transactions;
+    this.#progress = new PostgresProgress(asker);
+    this.#logs = new PostgresLogs(asker);
     this.#enqueue = enqueue;
     this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue });
   }
@@ -247,7 +253,10 @@ export class PostgresStore implements store.Store {
   }
 
   async poll(params: store.PollParams): Promise<store.PollAnswer> {
-    const [row = {}] = await this.#asker.attempt("poll", this.#asker.beat, sql.POLL, params);
+    const [row = {}] = await this.#asker.attempt("poll", this.#asker.beat, sql.POLL, {
+      ...params,
+      cancelGraceMs: CANCEL_GRACE_MS,
+    });
     return {
       now: Number(row.now),
       hasReady: row.hasReady === true,
@@ -257,6 +266,7 @@ export class PostgresStore implements store.Store {
       hasDueSchedule: row.hasDueSchedule === true,
       hasGated: row.hasGated === true,
       lastPolledAt: row.lastPolledAt === null ? null : Number(row.lastPolledAt),
+      hasOverdueCancel: row.hasOverdueCancel === true,
       cancelRequested: (row.cancelRequested ?? []) as RunId[],
       nextWakeAt: row.nextWakeAt === null ? null : Number(row.nextWakeAt),
     };
@@ -370,6 +380,11 @@ export class PostgresStore implements store.Store {
     const [more] = await this.#asker.repeat("prune", PRUNE_SCHEDULES, params);
     return dropped + Number(row?.pruned ?? 0) + Number(more?.pruned ?? 0);
   }
+
+  progress: store.Store["progress"] = (params) => this.#progress.write(params);
+  progressOf: store.Store["progressOf"] = (ids) => this.#progress.of(ids);
+  appendLogs: store.Store["appendLogs"] = (params) => this.#logs.append(params);
+  logs: store.Store["logs"] = (params) => this.#logs.of(params);
 
   // What schedules need is in a file of its own.
   dueSchedules: store.Store["dueSchedules"] = (params) => this.#schedules.dueSchedules(params);

@@ -104,9 +104,12 @@ type ClaimRow = Omit<Claim, "policy" | "runs"> & {
         number,
         number | null,
         number | null,
+        readonly string[] | null,
       ][]
     | null;
 };
+
+const NO_TAGS: readonly string[] = [];
 
 export function toClaim(row: ClaimRow): Claim {
   const { refunds, laters, extraAttempts } = row;
@@ -119,7 +122,7 @@ export function toClaim(row: ClaimRow): Claim {
     leaseMs: row.leaseMs,
     isSuspect: row.isSuspect,
     runs: (row.runs ?? []).map(
-      ([id, input, mode, version, priority, createdAt, dueAt, nominalAt, schedule]) => ({
+      ([id, input, mode, version, priority, createdAt, dueAt, nominalAt, schedule, tags]) => ({
         id,
         input,
         mode: MODES[mode] as Mode,
@@ -129,6 +132,7 @@ export function toClaim(row: ClaimRow): Claim {
         dueAt,
         nominalAt,
         schedule,
+        tags: tags ?? NO_TAGS,
         refunds,
         laters,
         extraAttempts,

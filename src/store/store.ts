@@ -3,6 +3,8 @@
 // values. Every time in here that decides something is the database's, never the caller's.
 
 import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from "../core/run.js";
+import type { LogStore } from "./log-store.js";
+import type { ProgressStore } from "./progress-store.js";
 import type { ScheduleStore } from "./schedule-store.js";
 
 /** One lease: some runs of one lane and policy, at one attempt, granted to one holder under one fence. */
@@ -31,6 +33,7 @@ export type ClaimedRun = {
   readonly nominalAt: number | null;
   /** The number of the schedule that made it. */
   readonly schedule: number | null;
+  readonly tags: readonly string[];
   readonly refunds: number;
   readonly laters: number;
   readonly extraAttempts: number;
@@ -170,6 +173,8 @@ export type PollAnswer = {
   readonly hasGated: boolean;
   /** When any instance with the scheduler on had polled before this poll. */
   readonly lastPolledAt: number | null;
+  /** A running run was told to stop so long ago that its holder is not waited for any longer. */
+  readonly hasOverdueCancel: boolean;
   /** Held runs that somebody asked to cancel. */
   readonly cancelRequested: readonly RunId[];
   /** When the next waiting run or tick becomes due, by the database's clock. */
@@ -240,7 +245,7 @@ export type RetryAnswer = "pending" | "not_terminal" | "completed" | "not_found"
 /** Tells that something may have changed; only a hint, never needed for correctness. */
 export type WakeListener = () => void;
 
-export interface Store extends ScheduleStore {
+export interface Store extends ScheduleStore, ProgressStore, LogStore {
   /** "sqlite" or "postgres"; for messages. */
   readonly engine: "sqlite" | "postgres";
 

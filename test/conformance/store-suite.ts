@@ -11,9 +11,11 @@ import { enqueueSuite } from "./enqueue-suite.js";
 import { instanceSuite } from "./instance-suite.js";
 import { keySuite } from "./key-suite.js";
 import { listSuite } from "./list-suite.js";
+import { logSuite } from "./log-suite.js";
 import { modelSuite } from "./model-suite.js";
 import { openSuite } from "./open-suite.js";
 import { pollSuite } from "./poll-suite.js";
+import { progressSuite } from "./progress-suite.js";
 import { pruneSuite } from "./prune-suite.js";
 import { reclaimSuite } from "./reclaim-suite.js";
 import { renewSuite } from "./renew-suite.js";
@@ -50,6 +52,8 @@ const NOUNS = {
   settle: settleSuite,
   "stale fences": staleSuite,
   renew: renewSuite,
+  progress: progressSuite,
+  logs: logSuite,
   reclaim: reclaimSuite,
   cancel: cancelSuite,
   "retry and remove": retrySuite,
@@ -81,6 +85,8 @@ export const HOLDING: readonly Noun[] = [
   "settle",
   "stale fences",
   "renew",
+  "progress",
+  "logs",
   "reclaim",
   "cancel",
   "several stores at once",

@@ -8,13 +8,20 @@ where n.nspname = :schema and c.relispartition and c.relkind = 'r'`;
 
 /** A day of one of the partitioned tables; the id of a run tells its day. */
 export type Day = {
-  readonly table: "run" | "outcome" | "attempt" | "tick";
+  readonly table: "run" | "outcome" | "attempt" | "progress" | "log" | "tick";
   readonly name: string;
   readonly from: string;
   readonly to: string;
 };
 
-const ID_OF = { run: "id", outcome: "id", attempt: "run", tick: "at" } as const;
+const ID_OF = {
+  run: "id",
+  outcome: "id",
+  attempt: "run",
+  progress: "run",
+  log: "run",
+  tick: "at",
+} as const;
 const idOf = ({ table }: Day) => ID_OF[table];
 
 /**

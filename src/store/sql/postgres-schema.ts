@@ -3,6 +3,9 @@
 // One lease row stands for one claim: all its runs share lane, policy, attempt and fence, so a claim
 // of a thousand runs costs one row, and so does its heartbeat. See docs/decisions/0001-table-layout.md.
 
+import { CREATE_LOG } from "./postgres-log-schema.js";
+import { CREATE_PROGRESS } from "./postgres-progress-schema.js";
+
 export const SCHEMA_VERSION = 1;
 
 export const CREATE_SCHEMA = /* sql */ `
@@ -355,8 +358,8 @@ left join {instance} i on i.no = coalesce(o.holder, h.holder)
 left join lateral (
   select x.ended_at, x.error from {attempt} x where x.run = r.id order by x.fence desc limit 1
 ) a on true;
-`;
+${CREATE_PROGRESS}${CREATE_LOG}`;
 
 /** Tables that hold history, all keyed by run id and partitioned by the same days, in the order in
  * which a day of them is removed: runs are there for as long as anything else of them is. */
-export const PARTITIONED = ["outcome", "attempt", "run"] as const;
+export const PARTITIONED = ["outcome", "attempt", "progress", "log", "run"] as const;

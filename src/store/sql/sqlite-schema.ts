@@ -2,6 +2,9 @@
 // the engine's own forms: a lease keeps its run ids as a JSON array, `ready` is its own claim index,
 // and history is removed by bounded deletes instead of partitions.
 
+import { CREATE_LOG } from "./sqlite-log-schema.js";
+import { CREATE_PROGRESS } from "./sqlite-progress-schema.js";
+
 export const SCHEMA_VERSION = 1;
 
 export const CREATE_SCHEMA = /* sql */ `
@@ -323,4 +326,4 @@ left join {ready} y on y.id = r.id
 left join {waiting} w on w.id = r.id
 left join (select m.value as run, x.* from {lease} x, json_each(x.ids) m) h on h.run = r.id
 left join {instance} i on i.no = coalesce(o.holder, h.holder);
-`;
+${CREATE_PROGRESS}${CREATE_LOG}`;

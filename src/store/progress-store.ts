@@ -1,0 +1,42 @@
+// What the engine asks of a database about how far runs are, in domain verbs.
+
+import type { RunId } from "../core/run.js";
+import type { Grant, RenewAnswer } from "./store.js";
+
+/** How far a held run is. What happened before the call is told by how long ago it was. */
+export type ProgressWrite = Grant & {
+  readonly stage: string | null;
+  readonly done: number | null;
+  readonly total: number | null;
+  readonly agoMs: number;
+  /** Every stage of this attempt so far, the first one first; those that are stored keep their times. */
+  readonly stages: readonly { readonly stage: string; readonly agoMs: number }[];
+};
+
+export type ProgressParams = {
+  readonly holder: number;
+  /** At most one for a run. */
+  readonly writes: readonly ProgressWrite[];
+  readonly timeoutMs?: number;
+};
+
+export type ProgressRecord = {
+  readonly id: RunId;
+  /** The attempt that told it: the last one that told anything. */
+  readonly attempt: number;
+  readonly at: number;
+  readonly stage: string | null;
+  readonly done: number | null;
+  readonly total: number | null;
+  readonly stages: readonly { readonly stage: string; readonly at: number }[];
+};
+
+export interface ProgressStore {
+  /**
+   * Stores how far runs are, and renews their leases: whoever gets on is alive. Under any other fence
+   * than the current one nothing is stored and nothing renewed.
+   */
+  progress(params: ProgressParams): Promise<RenewAnswer>;
+  /** Of these runs, those that told how far they are. */
+  progressOf(ids: readonly RunId[]): Promise<readonly ProgressRecord[]>;
+}
