@@ -45,7 +45,7 @@ import {
   type SchemaJobOptions,
 } from "./job.js";
 import { Loop } from "./loop.js";
-import { mainThreadPulse } from "./pulse.js";
+import { mainThreadPulse, type Pulse } from "./pulse.js";
 import { Runs, Waiter } from "./runs.js";
 import { jobName } from "./schedule-options.js";
 import { Schedules } from "./schedules.js";
@@ -63,7 +63,12 @@ export type Internals = {
   readonly mayCreate?: boolean;
 };
 
-type Started = { readonly worker: Worker; readonly loop: Loop; readonly holder: number };
+type Started = {
+  readonly worker: Worker;
+  readonly loop: Loop;
+  readonly pulse: Pulse;
+  readonly holder: number;
+};
 
 export class Holdfast {
   /** `host:pid:boot-uuid`: names this object in leases, logs and history. */
@@ -261,12 +266,13 @@ export class Holdfast {
       onClaimed: () => loop.claimed(),
       onPostponed: (delayMs) => loop.pollWithin(delayMs),
     });
+    const pulse = await this.#pulse(settings, { store, holder, worker });
     const loop = new Loop({
       store,
       worker,
       holder,
       ports: this.#ports,
-      pulse: mainThreadPulse(store),
+      pulse,
       appetite: () => ({ jobs: [...jobs.keys()], queues }),
       pollMs: this.#config.pollMs,
       keepMs: this.#config.keepMs,
@@ -295,7 +301,24 @@ export class Holdfast {
     });
     worker.start();
     loop.start();
-    return { worker, loop, holder };
+    return { worker, loop, pulse, holder };
+  }
+
+  /** A thread is not even loaded where nobody asks for one. */
+  async #pulse(
+    { heartbeat }: StartConfig,
+    { store, holder, worker }: { store: Store; holder: number; worker: Worker },
+  ): Promise<Pulse> {
+    if (heartbeat === "main") return mainThreadPulse(store);
+    const { threadPulse } = await import("./thread-pulse.js");
+    return threadPulse({
+      store,
+      holder,
+      config: this.#config,
+      clock: this.#ports.clock,
+      emit: this.#emit,
+      held: () => worker.leases.held(),
+    });
   }
 
   /** The database in words, without secrets. */
@@ -313,6 +336,7 @@ export class Holdfast {
       started.loop.stopPolling();
       report = await started.worker.stop({ graceMs });
       started.loop.stopBeating();
+      await started.pulse.close();
       await this.#store.retire({ holder: started.holder }).catch(() => undefined);
       this.#emit("instance.stopped", { instance: this.instanceId, ...report });
     }

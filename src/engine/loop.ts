@@ -185,6 +185,7 @@ export class Loop {
   /** There is something to renew: the next heartbeat is due a third of the shortest lease from now. */
   claimed(): void {
     const leaseMs = this.#params.worker.leases.shortestMs();
+    this.#params.pulse.claimed();
     if (leaseMs === null || this.#isBeating) return;
     this.#beatWithin(renewEveryMs(leaseMs));
   }

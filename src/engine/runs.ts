@@ -110,8 +110,9 @@ export class Runs {
   async get(id: RunId): Promise<Run | null> {
     if (!isUuid(id)) return null;
     const store = await this.#store();
-    const record = await store.run(id.toLowerCase());
-    return record ? ((await withProgress(store, [record]))[0] ?? null) : null;
+    const known = id.toLowerCase();
+    const [record, [told]] = await Promise.all([store.run(known), store.progressOf([known])]);
+    return record ? toRun(record, told ? toProgress(told) : null) : null;
   }
 
   /** Newest first. */

@@ -140,7 +140,7 @@ export class Worker {
   }
 
   /** What the heartbeat has to renew. */
-  get leases(): Pick<Leases, "fences" | "shortestMs"> {
+  get leases(): Pick<Leases, "fences" | "held" | "shortestMs"> {
     return this.#leases;
   }
 

@@ -1,13 +1,14 @@
 // What the engine asks of a database about the log lines that are kept with runs, in domain verbs.
 
 import type { RunId } from "../core/run.js";
-import type { Grant } from "./store.js";
 
 /** As the tables store them: by their place. */
 export const LOG_LEVELS_KEPT = ["debug", "info", "warn", "error"] as const;
 export type KeptLevel = (typeof LOG_LEVELS_KEPT)[number];
 
-export type LogLine = Grant & {
+export type LogLine = {
+  readonly id: RunId;
+  readonly fence: number;
   /** Counted by the holder, from 1 for each grant: the same line sent twice is one line. */
   readonly no: number;
   readonly level: KeptLevel;
@@ -35,7 +36,7 @@ export interface LogStore {
   appendLogs(params: {
     readonly holder: number;
     readonly lines: readonly LogLine[];
-  }): Promise<readonly Grant[]>;
+  }): Promise<readonly { readonly id: RunId; readonly fence: number }[]>;
   /** The oldest first, those after a line. */
   logs(params: {
     readonly id: RunId;

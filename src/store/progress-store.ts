@@ -1,10 +1,11 @@
 // What the engine asks of a database about how far runs are, in domain verbs.
 
 import type { RunId } from "../core/run.js";
-import type { Grant, RenewAnswer } from "./store.js";
 
 /** How far a held run is. What happened before the call is told by how long ago it was. */
-export type ProgressWrite = Grant & {
+export type ProgressWrite = {
+  readonly id: RunId;
+  readonly fence: number;
   readonly stage: string | null;
   readonly done: number | null;
   readonly total: number | null;
@@ -18,6 +19,17 @@ export type ProgressParams = {
   /** At most one for a run. */
   readonly writes: readonly ProgressWrite[];
   readonly timeoutMs?: number;
+};
+
+/** As a renewal is answered. */
+export type ProgressAnswer = {
+  readonly held: readonly {
+    readonly fence: number;
+    readonly leaseMs: number;
+    readonly ids: readonly RunId[];
+  }[];
+  /** Locked by somebody at this moment: neither stored nor lost; ask again. */
+  readonly unknown: readonly number[];
 };
 
 export type ProgressRecord = {
@@ -36,7 +48,7 @@ export interface ProgressStore {
    * Stores how far runs are, and renews their leases: whoever gets on is alive. Under any other fence
    * than the current one nothing is stored and nothing renewed.
    */
-  progress(params: ProgressParams): Promise<RenewAnswer>;
+  progress(params: ProgressParams): Promise<ProgressAnswer>;
   /** Of these runs, those that told how far they are. */
   progressOf(ids: readonly RunId[]): Promise<readonly ProgressRecord[]>;
 }
