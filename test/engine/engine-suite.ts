@@ -1,11 +1,13 @@
 // The engine's promises, tested on a database whose time the test moves.
 
 import { test as base, describe } from "vitest";
+import { aroundSuite } from "./around-suite.js";
 import { endSuite } from "./end-suite.js";
 import { explainSuite } from "./explain-suite.js";
 import { faultSuite } from "./fault-suite.js";
 import { hostileSuite } from "./hostile-suite.js";
 import { leaseSuite } from "./lease-suite.js";
+import { longRunSuite } from "./long-run-suite.js";
 import { retrySuite } from "./retry-suite.js";
 import { rhythmSuite } from "./rhythm-suite.js";
 import { runSuite } from "./run-suite.js";
@@ -33,6 +35,8 @@ export function describeLife(name: string, makePlace: MakePlace): void {
     describe("a failure", () => retrySuite(test));
     describe("an end", () => endSuite(test));
     describe("a hostile value", () => hostileSuite(test));
+    describe("a long run", () => longRunSuite(test));
+    describe("what surrounds a run", () => aroundSuite(test));
   });
 }
 

@@ -4,16 +4,23 @@ import type { Command } from "commander";
 import { type Call, newCommand } from "../command.js";
 import { runsCancelCommand } from "./runs-cancel.js";
 import { runsListCommand } from "./runs-list.js";
+import { runsLogsCommand } from "./runs-logs.js";
 import { runsRetryCommand } from "./runs-retry.js";
 import { runsShowCommand } from "./runs-show.js";
 
 export function runsCommand(call: Call): Command {
   const command = newCommand({
     name: "runs",
-    summary: "Look at runs, cancel them, retry them.",
+    summary: "Look at runs and their logs, cancel them, retry them.",
     examples: ["runs list --status failed"],
   });
-  for (const add of [runsListCommand, runsShowCommand, runsCancelCommand, runsRetryCommand]) {
+  for (const add of [
+    runsListCommand,
+    runsShowCommand,
+    runsLogsCommand,
+    runsCancelCommand,
+    runsRetryCommand,
+  ]) {
     command.addCommand(add(call));
   }
   return command;
