@@ -40,6 +40,7 @@ const PAGES = [
   "runs",
   "runs list",
   "runs show",
+  "runs logs",
   "runs cancel",
   "runs retry",
   "enqueue",

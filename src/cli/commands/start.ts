@@ -2,10 +2,10 @@
 
 import type { Command } from "commander";
 import { requireName } from "../../core/names.js";
-import type { StartOptions } from "../../engine/config.js";
+import { HEARTBEATS, type Heartbeat, type StartOptions } from "../../engine/config.js";
 import { act, type Call, newCommand } from "../command.js";
 import { type CommonFlags, loadInstance } from "../instance.js";
-import { refusing, UsageError, wholeNumber } from "../usage.js";
+import { oneOf, refusing, UsageError, wholeNumber } from "../usage.js";
 import { workUntilSignal } from "../work.js";
 
 const GRACE_MS = 25_000;
@@ -15,6 +15,7 @@ export type WorkFlags = CommonFlags & {
   readonly worker: boolean;
   readonly queues?: readonly string[];
   readonly concurrency?: number;
+  readonly heartbeat?: Heartbeat;
 };
 
 export function startCommand(call: Call): Command {
@@ -44,6 +45,11 @@ export function withWorkOptions(command: Command): Command {
       "--concurrency <count>",
       "runs at the same time (default: 10)",
       wholeNumber({ min: 1, max: 10_000 }),
+    )
+    .option(
+      "--heartbeat <from>",
+      "heartbeats from the main thread or one of their own: main, thread",
+      oneOf(HEARTBEATS),
     );
 }
 
@@ -53,10 +59,11 @@ export function withConfig(flags: CommonFlags, config: string | undefined): Comm
 
 /** Left out is left to the environment. */
 export function startOptions(flags: WorkFlags): StartOptions {
-  const { queues, concurrency } = flags;
+  const { queues, concurrency, heartbeat } = flags;
   const workerFlags = [
     ...(queues === undefined ? [] : ["--queues"]),
     ...(concurrency === undefined ? [] : ["--concurrency"]),
+    ...(heartbeat === undefined ? [] : ["--heartbeat"]),
   ];
   if (!flags.worker && workerFlags.length > 0) {
     throw new UsageError(`--no-worker and ${workerFlags.join(", ")} contradict each other.`);
@@ -67,6 +74,7 @@ export function startOptions(flags: WorkFlags): StartOptions {
   const worker = {
     ...(queues === undefined ? {} : { queues }),
     ...(concurrency === undefined ? {} : { concurrency }),
+    ...(heartbeat === undefined ? {} : { heartbeat }),
   };
   return {
     ...(flags.scheduler ? {} : { scheduler: false }),

@@ -7,6 +7,10 @@ import type { Clock } from "../../core/ports.js";
 import type { RunContext } from "../../engine/context.js";
 import type { PlainJobOptions } from "../../engine/job.js";
 import { type Draw, mix } from "./draw.js";
+import { tellPart } from "./telling.js";
+
+/** How often a slow handler tells how far it is. */
+const PARTS = 3;
 
 export const BEHAVIOURS = [
   "quick",
@@ -100,11 +104,20 @@ async function behave(plan: JobPlan, { host, ctx, fate, luck }: Attempt): Promis
     host.crash();
     await new Promise(() => undefined);
   }
-  await work(host.clock, workMs, ctx.signal);
+  if (plan.name === "slow") await workInParts(host.clock, workMs, ctx);
+  else await work(host.clock, workMs, ctx.signal);
   if (plan.name === "flaky" && luck % 5 < 3) throw new Error("The service answered 503.");
   if (plan.name === "wrong" && luck % 2 === 0) throw new PermanentError("The account is closed.");
   if (plan.name === "postponing" && luck % 3 > 0)
     throw new RetryLater({ delay: 500 + (luck % 20_000) });
+}
+
+/** The same, and tells how far it is. */
+async function workInParts(clock: Clock, ms: number, ctx: RunContext): Promise<void> {
+  for (let part = 1; part <= PARTS; part += 1) {
+    await work(clock, ms / PARTS, ctx.signal);
+    tellPart(ctx, part, PARTS);
+  }
 }
 
 /** Takes a while, and stops when told. */

@@ -18,6 +18,7 @@ import { SimulatedProcess } from "./process.js";
 import { RunHistory, type Transaction } from "./run-history.js";
 import { GARBLED, ScheduleHistory } from "./schedule-history.js";
 import { judgeTables } from "./table-checks.js";
+import { judgeToldAnswer } from "./telling.js";
 import { type WireWorld, wireStore } from "./wire.js";
 
 /** Changes what a transaction does, right before it is committed: so that checkers can be seen to fail. */
@@ -283,6 +284,7 @@ export class Simulation {
       this.#callCount += 1;
       if (verb === "scheduleStates" || verb === "dueSchedules") this.#noteRead(process, answer);
       else if (verb === "exchange") this.#judgeAnswer(params, answer);
+      else if (verb === "progress") judgeToldAnswer(params, answer, this.#chronicle);
       else if (verb === "claimsByToken" && (answer as unknown[]).length > 0)
         this.#chronicle.saw("claim-read-back");
       else if (verb === "writeSchedules") {

@@ -31,6 +31,7 @@ const REPEATABLE = new Set([
   "enqueue",
   "renew",
   "markStarted",
+  "appendLogs",
   "writeSchedules",
   "createSchedule",
   "cancel",
