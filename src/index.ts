@@ -33,12 +33,15 @@ export {
   WaitTimeoutError,
 } from "./core/errors.js";
 export type { StoredError } from "./core/failure.js";
+export type { LogsOptions } from "./core/kept-logs.js";
 export type { Overlap } from "./core/overlap.js";
+export type { ProgressOptions } from "./core/progress.js";
 export type { RetryOptions } from "./core/retry.js";
 export type { Mode, OnLost, RunId, RunStatus } from "./core/run.js";
 export type { MissedOptions, ScheduleOptions } from "./core/schedule.js";
 export type { StandardSchema } from "./core/schema.js";
 export type { Evidence, Outcome, Reason } from "./core/tick.js";
+export type { AroundOptions, Middleware } from "./engine/around.js";
 export type { Calendar, Calendars } from "./engine/calendars.js";
 export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/config.js";
 export type { RunContext } from "./engine/context.js";
@@ -52,6 +55,13 @@ export type {
   PlainJobOptions,
   SchemaJobOptions,
 } from "./engine/job.js";
+export type {
+  RunLogEntry,
+  RunLogOptions,
+  RunLogPage,
+  RunProgress,
+} from "./engine/run-kept.js";
+export type { RunLog, RunLogLine } from "./engine/run-log.js";
 export type { Run, RunAttempt, RunListOptions, RunPage, Runs } from "./engine/runs.js";
 export type {
   BackfillOptions,
@@ -73,4 +83,5 @@ export type {
 export type { Schedules } from "./engine/schedules.js";
 export type { StopReport } from "./engine/worker.js";
 export type { Database } from "./store/open.js";
-export type { Logger } from "./telemetry/log.js";
+export type { EventOf, Listener, OnError } from "./telemetry/bus.js";
+export type { EventName, Events, Logger } from "./telemetry/log.js";
