@@ -39,6 +39,7 @@ export {
   WaitTimeoutError,
 } from "./core/errors.js";
 export type { StoredError } from "./core/failure.js";
+export type { LogsOptions } from "./core/kept-logs.js";
 export type {
   LockAnswer,
   LockFilter,
@@ -53,11 +54,13 @@ export type {
   LockTidied,
 } from "./core/lock.js";
 export type { Overlap } from "./core/overlap.js";
+export type { ProgressOptions } from "./core/progress.js";
 export type { RetryOptions } from "./core/retry.js";
 export type { Mode, OnLost, RunId, RunStatus } from "./core/run.js";
 export type { MissedOptions, ScheduleOptions } from "./core/schedule.js";
 export type { StandardSchema } from "./core/schema.js";
 export type { Evidence, Outcome, Reason } from "./core/tick.js";
+export type { AroundOptions, Middleware } from "./engine/around.js";
 export type { Calendar, Calendars } from "./engine/calendars.js";
 export type { CommitOptions, TransactionHandle } from "./engine/commits.js";
 export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/config.js";
@@ -77,6 +80,13 @@ export type {
 } from "./engine/job.js";
 export type { Ticked, TickOptions } from "./engine/pass.js";
 export type { Batch, ChildListOptions } from "./engine/run-children.js";
+export type {
+  RunLogEntry,
+  RunLogOptions,
+  RunLogPage,
+  RunProgress,
+} from "./engine/run-kept.js";
+export type { RunLog, RunLogLine } from "./engine/run-log.js";
 export type { Run, RunAttempt, RunListOptions, RunPage, Runs } from "./engine/runs.js";
 export type {
   BackfillOptions,
@@ -114,4 +124,5 @@ export type { BatchAnswer, BatchError } from "./store/batch-store.js";
 export type { Database } from "./store/open.js";
 export type { PostgresTx } from "./store/postgres-transactor.js";
 export type { SqliteHandle } from "./store/sqlite.js";
-export type { Logger } from "./telemetry/log.js";
+export type { EventOf, Listener, OnError } from "./telemetry/bus.js";
+export type { EventName, Events, Logger } from "./telemetry/log.js";

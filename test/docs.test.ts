@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { ERROR_CODES } from "../src/core/errors.js";
+import { LINES } from "../src/telemetry/log.js";
 
 const ROOT = path.resolve(import.meta.dirname, "..");
 const PAGES = [
@@ -14,6 +15,17 @@ const PAGES = [
 test("docs/reference/errors.md has every code, in the words of the code", () => {
   const rows = [...read("docs/reference/errors.md").matchAll(/^\| `([A-Z_]+)` \| (.+?) \|/gm)];
   expect(rows.map(([, code, description]) => ({ code, description }))).toEqual(ERROR_CODES);
+});
+
+test("docs/reference/events.md has every event, with the level, the words and the fields of the code", () => {
+  const rows = [
+    ...read("docs/reference/events.md").matchAll(/^\| `([a-z_.]+)` \| (\w+) \| (.+) \| (.*) \|$/gm),
+  ];
+  const shown = rows.map(([, name, level, words, fields = ""]) => [name, level, words, fields]);
+  const known = Object.entries(LINES).map(([name, [level, words]]) => {
+    return [name, level, words, fieldsOf(name).join(", ")];
+  });
+  expect(shown).toEqual(known);
 });
 
 test("every variable that the code reads is in .env.example and in the reference", () => {
@@ -65,6 +77,21 @@ test("every document that the code points to exists", () => {
   );
   expect(named.filter((target) => !existsSync(path.join(ROOT, target)))).toEqual([]);
 });
+
+/** The members of an event's type, those that it shares with others first. */
+function fieldsOf(event: string): string[] {
+  const source = read("src/telemetry/log.ts");
+  const members = (text = "") => [...text.matchAll(/(\w+\??):/g)].map(([, name]) => `\`${name}\``);
+  const [, type = ""] =
+    new RegExp(`^  "${event}":\\s+([^;]*?(?:\\{.*?\\})?);$`, "ms").exec(source) ?? [];
+  const shared = ["RunFields", "TickFields"]
+    .filter((name) => type.includes(name))
+    .map((name) => new RegExp(`^type ${name} = \\{(.*?)^\\};`, "ms").exec(source)?.[1]);
+  return [
+    ...members(shared[0]?.replaceAll(/\/\*\*.*?\*\//gs, "")),
+    ...members(/\{.*\}/s.exec(type)?.[0]),
+  ];
+}
 
 function read(name: string): string {
   return readFileSync(path.join(ROOT, name), "utf8");

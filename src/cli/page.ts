@@ -4,6 +4,7 @@ import Table from "cli-table3";
 import { formatDuration } from "../core/duration-text.js";
 import type { RunStatus } from "../core/run.js";
 import type { Run, RunAttempt, RunPage } from "../engine/runs.js";
+import { progressText, stagesText } from "./progress-page.js";
 import { type Colours, cut, plain } from "./shell.js";
 import { shortTime } from "./times.js";
 
@@ -60,6 +61,8 @@ export function runPage(run: Run, attempts: readonly RunAttempt[], colours: Colo
     ["started", run.startedAt?.toISOString() ?? null],
     ["finished", run.finishedAt?.toISOString() ?? null],
     ["took", run.durationMs === null ? null : formatDuration(run.durationMs)],
+    ["progress", run.progress === null ? null : progressText(run.progress)],
+    ["stages", run.progress === null ? null : stagesText(run.progress)],
     ["holder", run.holder === null ? null : plain(run.holder)],
     ["fence", run.fence === null ? null : String(run.fence)],
     ["lease until", run.leaseUntil?.toISOString() ?? null],

@@ -57,6 +57,11 @@ const KNOWN_OPTIONS = [
   "version",
   "upcast",
   "run",
+  "logs",
+  "onStart",
+  "onSuccess",
+  "onFailure",
+  "middleware",
 ] as const;
 
 export const DEFAULT_QUEUE = "default";

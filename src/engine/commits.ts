@@ -15,15 +15,9 @@ import type { SqliteHandle } from "../store/sqlite.js";
 import type { Settlement, Store } from "../store/store.js";
 import { transactorOf } from "../store/transactor-of.js";
 import type { Emit } from "../telemetry/log.js";
-import type { Attempted } from "./context.js";
+import type { Attempted } from "./attempted.js";
 import { workOf } from "./in-transaction.js";
 import { isAbsent, patiently } from "./patience.js";
-
-/**
- * How far a commit has come. While it is being settled nobody but the database knows whether the run
- * is still held: a heartbeat that no longer finds it says nothing.
- */
-export type CommitPhase = "none" | "working" | "settling" | "done";
 
 /**
  * What is in a transaction: `query` on PostgreSQL, the database handle on SQLite. Code that is meant for

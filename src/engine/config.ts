@@ -9,9 +9,12 @@ import { requireName } from "../core/names.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { LockProvider } from "../locks/provider.js";
 import type { Database } from "../store/open.js";
+import type { OnError } from "../telemetry/bus.js";
 import { LOG_LEVELS, type Logger, type LogLevel } from "../telemetry/log.js";
+import { AROUND_OPTIONS, type Around, type AroundOptions } from "./around.js";
+import { NOTHING_AROUND, readAround } from "./around-options.js";
 
-export type HoldfastOptions = {
+export type HoldfastOptions = AroundOptions & {
   /**
    * Where runs live: `"sqlite:app.db"`, `"postgres://…"`, a pg `Pool`, or a SQLite handle.
    * @default HOLDFAST_DATABASE_URL, else "sqlite:.holdfast/holdfast.db"
@@ -41,6 +44,8 @@ export type HoldfastOptions = {
   readonly locking?: boolean;
   /** Any pino-like logger. @default JSON lines on stderr, from HOLDFAST_LOG_LEVEL (warn) up */
   readonly logger?: Logger;
+  /** Hears of every error of the library itself that would otherwise only be logged. */
+  readonly onError?: OnError;
 };
 
 export type StartOptions = {
@@ -57,7 +62,15 @@ export type WorkerOptions = {
   readonly queues?: readonly string[];
   /** Only these jobs. @default all that have a handler */
   readonly jobs?: readonly string[];
+  /**
+   * Who sends the heartbeats: the main thread, or a thread of its own with its own connection, so that
+   * a handler that blocks the event loop keeps its lease, for up to ten leases. @default "main"
+   */
+  readonly heartbeat?: Heartbeat;
 };
+
+export const HEARTBEATS = ["main", "thread"] as const;
+export type Heartbeat = (typeof HEARTBEATS)[number];
 
 export type Config = {
   readonly database: Database;
@@ -74,6 +87,7 @@ export type Config = {
   readonly isSchedulerEnabled: boolean;
   readonly isLockingEnabled: boolean;
   readonly lockLeaseMs: number;
+  readonly around: Around;
 };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -93,6 +107,8 @@ const OPTIONS = [
   "lockLease",
   "locking",
   "logger",
+  "onError",
+  ...AROUND_OPTIONS,
 ];
 const CONCURRENCY_MAX = 10_000;
 
@@ -162,8 +178,11 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
           : durationMs(options.lockLease, "lockLease", { min: LEASE_MIN_MS }),
       0,
     ),
+    around: read(() => readAround(options, NOTHING_AROUND, (member) => member), NOTHING_AROUND),
   };
   if (options.locks !== undefined) problems.push(...providerProblems(options.locks));
+  if (options.onError !== undefined && typeof options.onError !== "function")
+    problems.push({ field: "onError", message: "must be a function, for example (error) => …" });
   if (problems.length > 0) throw new ConfigurationError(problems);
   return config;
 }
@@ -174,6 +193,7 @@ export type WorkerConfig = {
   readonly concurrency: number;
   readonly queues: readonly string[] | null;
   readonly jobs: readonly string[] | null;
+  readonly heartbeat: Heartbeat;
 };
 
 export function readStart(options: StartOptions, config: Config): StartConfig {
@@ -183,9 +203,15 @@ export function readStart(options: StartOptions, config: Config): StartConfig {
   const worker = options.worker ?? config.isWorkerEnabled;
   const settings: WorkerOptions = typeof worker === "object" ? worker : {};
   problems.push(
-    ...refuseUnknownMembers(settings, ["concurrency", "queues", "jobs"], "start().worker"),
+    ...refuseUnknownMembers(
+      settings,
+      ["concurrency", "queues", "jobs", "heartbeat"],
+      "start().worker",
+    ),
   );
-  const { concurrency = 10, queues, jobs } = settings;
+  const { concurrency = 10, queues, jobs, heartbeat = "main" } = settings;
+  if (!HEARTBEATS.includes(heartbeat))
+    problems.push({ field: "start().worker.heartbeat", message: 'must be "main" or "thread"' });
   if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > CONCURRENCY_MAX) {
     problems.push({
       field: "start().worker.concurrency",
@@ -210,8 +236,8 @@ export function readStart(options: StartOptions, config: Config): StartConfig {
   if (problems.length > 0) throw new ConfigurationError(problems);
   // A worker that is off has nothing that it could run.
   return worker === false
-    ? { isScheduler, concurrency, queues: null, jobs: [] }
-    : { isScheduler, concurrency, ...chosen };
+    ? { isScheduler, concurrency, heartbeat, queues: null, jobs: [] }
+    : { isScheduler, concurrency, heartbeat, ...chosen };
 }
 
 function retentionMs(option: Duration | undefined, days: string | undefined): number {

@@ -2,28 +2,16 @@
 // most runs never look at their signal.
 
 import { ConfigurationError } from "../core/errors.js";
+import type { ProgressOptions } from "../core/progress.js";
 import type { Mode, RunId } from "../core/run.js";
 import type { BatchAnswer } from "../store/batch-store.js";
-import type { Claim, ClaimedRun } from "../store/store.js";
-import { type Logger, withFields } from "../telemetry/log.js";
-import type { CommitOptions, CommitPhase, TransactionHandle } from "./commits.js";
+import type { Logger } from "../telemetry/log.js";
+import type { Attempted } from "./attempted.js";
+import type { CommitOptions, TransactionHandle } from "./commits.js";
 import { type BatchEntry, type BatchOptions, type FanOut, readBatchOptions } from "./fan-out.js";
 import type { ItemOptions } from "./items.js";
 import type { Enqueued, EnqueueOptions, Job } from "./job.js";
-
-/** The attempt that a context belongs to. */
-export type Attempted = {
-  readonly run: ClaimedRun;
-  readonly claim: Claim;
-  signal(): AbortSignal;
-  /** Why it was told to stop. */
-  readonly stopReason: Error | null;
-  /** When the handler began, on this instance's monotonic clock. */
-  readonly startedMs: number;
-  commitPhase: CommitPhase;
-  /** The last call of `ctx.commit`, also if nobody waits for it. */
-  committing: Promise<unknown> | null;
-};
+import { type RunLog, type RunLogLevel, runLog } from "./run-log.js";
 
 /** What a context needs of the worker that runs it; one object for all runs. */
 export type ContextServices = {
@@ -41,12 +29,14 @@ export type ContextServices = {
     fn: (tx: Tx) => Value | Promise<Value>,
     options: CommitOptions,
   ): Promise<Value>;
+  progress(attempted: Attempted, told: ProgressOptions): Promise<void>;
+  keepLine(attempted: Attempted, level: RunLogLevel, fields: object, message: string): void;
 };
 
 export class RunContext {
   readonly #attempted: Attempted;
   readonly #services: ContextServices;
-  #log: Logger | null = null;
+  #log: RunLog | null = null;
   #batchNames: Set<string> | null = null;
 
   constructor(attempted: Attempted, services: ContextServices) {
@@ -56,6 +46,16 @@ export class RunContext {
 
   get runId(): RunId {
     return this.#attempted.run.id;
+  }
+
+  /** The name of its job. */
+  get job(): string {
+    return this.#attempted.claim.job;
+  }
+
+  /** As they were given when it was enqueued. */
+  get tags(): readonly string[] {
+    return this.#attempted.run.tags;
   }
 
   /** The number of this try, the first one is 1. */
@@ -95,15 +95,30 @@ export class RunContext {
     return this.#attempted.signal();
   }
 
-  /** The instance's logger; every line carries the run, its job and its attempt. */
-  get log(): Logger {
+  /** The instance's logger; every line carries the run, its job and its attempt, and is kept with the run. */
+  get log(): RunLog {
     const { run, claim } = this.#attempted;
-    this.#log ??= withFields(this.#services.log, {
-      run: run.id,
-      job: claim.job,
-      attempt: claim.attempt,
+    this.#log ??= runLog({
+      logger: this.#services.log,
+      fields: {
+        run: run.id,
+        job: claim.job,
+        attempt: claim.attempt,
+        ...(run.tags.length > 0 ? { tags: run.tags } : {}),
+      },
+      keep: (level, fields, message) =>
+        this.#services.keepLine(this.#attempted, level, fields, message),
     });
     return this.#log;
+  }
+
+  /**
+   * Tells how far the run is; what is left out stays as it was, a new stage begins anew. Counts as a
+   * heartbeat. Call it as often as you like: it is written once a second, and when the stage changes.
+   * Need not be awaited; rejects with a `LeaseLostError` if the run is no longer ours.
+   */
+  progress(told: ProgressOptions): Promise<void> {
+    return this.#services.progress(this.#attempted, told);
   }
 
   /** Renews the lease now and rejects with a `LeaseLostError` if it is no longer ours. */

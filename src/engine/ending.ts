@@ -78,5 +78,6 @@ export function tellEnding(params: {
 }
 
 export function factsOf({ run, claim }: Execution) {
-  return { run: run.id, job: claim.job, attempt: claim.attempt };
+  const facts = { run: run.id, job: claim.job, attempt: claim.attempt };
+  return run.tags.length === 0 ? facts : { ...facts, tags: run.tags };
 }

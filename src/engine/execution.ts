@@ -12,20 +12,24 @@ import {
 import { describeFailure, type StoredError } from "../core/failure.js";
 import type { JobDefinition } from "../core/job.js";
 import { encodeResult } from "../core/json.js";
+import type { LogsPolicy } from "../core/kept-logs.js";
 import type { Ending } from "../core/run.js";
 import { validateInput } from "../core/schema.js";
 import type { Claim, ClaimedRun } from "../store/store.js";
-import type { CommitPhase } from "./commits.js";
+import { type Around, throughMiddleware } from "./around.js";
+import type { CommitPhase } from "./attempted.js";
 import { type ContextServices, RunContext } from "./context.js";
 
 export type Handler = (input: never, ctx: RunContext) => unknown;
-export type RunnableJob = JobDefinition & { readonly run: Handler };
+export type RunnableJob = JobDefinition & { readonly run: Handler; readonly around: Around };
 
 /** How the attempt ended, with what there is to store. */
 export type Report = {
   readonly ending: Ending;
   readonly result: string | null;
   readonly error: StoredError | null;
+  /** What the handler returned or threw, as it is. */
+  readonly value?: unknown;
 };
 
 const COMPLETED: Ending = { kind: "completed" };
@@ -42,6 +46,8 @@ export class Execution {
   startedMs = 0;
   commitPhase: CommitPhase = "none";
   committing: Promise<unknown> | null = null;
+  hasTold = false;
+  #context: RunContext | null = null;
   #controller: AbortController | null = null;
   #stopReason: StopReason | null = null;
 
@@ -55,6 +61,16 @@ export class Execution {
     this.claimedMs = params.claimedMs;
     this.run = params.run;
     this.job = params.job;
+  }
+
+  get logs(): LogsPolicy {
+    return this.job.around.logs;
+  }
+
+  /** What the handler and all that surrounds it hold; one for the attempt. */
+  context(services: ContextServices): RunContext {
+    this.#context ??= new RunContext(this, services);
+    return this.#context;
   }
 
   get stopReason(): StopReason | null {
@@ -78,22 +94,30 @@ export class Execution {
 
   async perform(services: ContextServices, wallMs: () => number): Promise<Report> {
     try {
-      const input = this.#input();
-      const result = await this.job.run(
-        (isPromise(input) ? await input : input) as never,
-        new RunContext(this, services),
-      );
+      const ctx = this.context(services);
+      const { middleware } = this.job.around;
+      const value =
+        middleware.length === 0
+          ? await this.#handle(ctx)
+          : await throughMiddleware(middleware, ctx, () => this.#handle(ctx));
       // A commit that nobody waited for decides how the run ends.
       if (this.#isCommitting) await this.committing;
-      return { ending: COMPLETED, result: encodeResult(result), error: null };
+      return { ending: COMPLETED, result: encodeResult(value), error: null, value };
     } catch (thrown) {
       if (this.#isCommitting) await this.committing?.catch(() => undefined);
-      return this.#failed(thrown, wallMs);
+      return { ...this.#failed(thrown, wallMs), value: thrown };
     }
   }
 
   get #isCommitting(): boolean {
     return this.commitPhase === "working" || this.commitPhase === "settling";
+  }
+
+  /** Not async: a turn of the event loop for every run would cost more than short runs do. */
+  #handle(ctx: RunContext): unknown {
+    const input = this.#input();
+    if (!isPromise(input)) return this.job.run(input as never, ctx);
+    return input.then((checked) => this.job.run(checked as never, ctx));
   }
 
   /** The raw JSON is parsed and checked again: stored runs outlive code. */

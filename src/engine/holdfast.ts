@@ -25,7 +25,10 @@ import { type HeldLock, Locking, type LockResult } from "../locks/locking.js";
 import { Locks } from "../locks/locks.js";
 import { storeFor } from "../store/open.js";
 import type { Store } from "../store/store.js";
-import { type Emit, type Logger, lineLogger, logEvents, logs } from "../telemetry/log.js";
+import { Bus, type Listener } from "../telemetry/bus.js";
+import { type Emit, type EventName, type Logger, lineLogger } from "../telemetry/log.js";
+import type { AroundOptions } from "./around.js";
+import { readAround } from "./around-options.js";
 import { Calendars } from "./calendars.js";
 import { CompiledSchedules } from "./compiled.js";
 import {
@@ -55,7 +58,7 @@ import {
 } from "./job.js";
 import { Loop, type LoopParams } from "./loop.js";
 import { type BoundedWorker, passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
-import { mainThreadPulse } from "./pulse.js";
+import { mainThreadPulse, type Pulse } from "./pulse.js";
 import { Runs, Waiter } from "./runs.js";
 import { jobName } from "./schedule-options.js";
 import { Schedules } from "./schedules.js";
@@ -73,7 +76,12 @@ export type Internals = {
   readonly mayCreate?: boolean;
 };
 
-type Started = { readonly worker: Worker; readonly loop: Loop; readonly holder: number };
+type Started = {
+  readonly worker: Worker;
+  readonly loop: Loop;
+  readonly pulse: Pulse;
+  readonly holder: number;
+};
 
 export class Holdfast {
   /** `host:pid:boot-uuid`: names this object in leases, logs and history. */
@@ -88,6 +96,7 @@ export class Holdfast {
   readonly #store: Store;
   /** What its lines go to. */
   readonly logger: Logger;
+  readonly #bus: Bus;
   readonly #emit: Emit;
   readonly #enqueuer: Enqueuer;
   readonly #waiter: Waiter;
@@ -132,7 +141,12 @@ export class Holdfast {
         (line) => process.stderr.write(`${line}\n`),
         () => new Date(clock.wallMs()),
       );
-    this.#emit = logEvents(this.logger);
+    this.#bus = new Bus({
+      logger: this.logger,
+      now: () => new Date(clock.wallMs()),
+      onError: options.onError,
+    });
+    this.#emit = this.#bus.emit;
     this.#enqueuer = new Enqueuer({
       store: this.#store,
       clock,
@@ -210,11 +224,16 @@ export class Holdfast {
     name: string,
     options: PlainJobOptions<Input, Result>,
   ): Job<Input, Result>;
-  job(name: string, options: JobOptions & { readonly run?: Handler }): Job<never, never> {
+  job(
+    name: string,
+    options: JobOptions & AroundOptions & { readonly run?: Handler },
+  ): Job<never, never> {
     if (this.#definitions.has(name)) throw new DuplicateJobError(name);
     const definition = defineJob(name, options);
+    const field = (member: string) => `job("${name}").${member}`;
+    const around = readAround(options, this.#config.around, field);
     this.#definitions.set(name, definition);
-    if (options.run) this.#runnable.set(name, { ...definition, run: options.run });
+    if (options.run) this.#runnable.set(name, { ...definition, run: options.run, around });
     if (this.#starting) void this.#announceLate();
     return new Job<never, never>(definition, this.#sender());
   }
@@ -227,6 +246,14 @@ export class Holdfast {
   ): void {
     this.#declarations.add(name, jobName(job, `schedule("${name}").job`), options);
     if (this.#starting) void this.#declareLate(name);
+  }
+
+  /**
+   * Calls back when something happens in this instance, with the facts. What a listener throws disturbs
+   * nothing and is reported once. Answers with how to stop listening.
+   */
+  on<Name extends EventName>(event: Name, listener: Listener<Name>): () => void {
+    return this.#bus.on(event, listener);
   }
 
   /** Enqueues a job by name; one that this process did not declare is taken as it was announced. */
@@ -296,11 +323,12 @@ export class Holdfast {
     const { concurrency, queues } = settings;
     const jobs = settings.jobs === null ? this.#runnable : only(this.#runnable, settings.jobs);
     const ticker = this.#ticker(store, holder);
-    const { worker, loop } = this.#newWorker(store, {
+    const { worker, loop, pulse } = await this.#newWorker(store, {
       holder,
       concurrency,
       queues,
       jobs,
+      heartbeat: settings.heartbeat,
       tick: isScheduler ? (lastPolledAt) => tickOnce(ticker, lastPolledAt) : null,
     });
     this.#emit("instance.started", {
@@ -311,23 +339,41 @@ export class Holdfast {
     });
     worker.start();
     loop.start();
-    return { worker, loop, holder };
+    return { worker, loop, pulse, holder };
   }
 
-  #newWorker(
+  /** A thread is not even loaded where nobody asks for one. */
+  async #pulse(
+    heartbeat: StartConfig["heartbeat"],
+    { store, holder, worker }: { store: Store; holder: number; worker: Worker },
+  ): Promise<Pulse> {
+    if (heartbeat === "main") return mainThreadPulse(store);
+    const { threadPulse } = await import("./thread-pulse.js");
+    return threadPulse({
+      store,
+      holder,
+      config: this.#config,
+      clock: this.#ports.clock,
+      emit: this.#emit,
+      held: () => worker.leases.held(),
+    });
+  }
+
+  async #newWorker(
     store: Store,
     params: Pick<WorkerParams, "holder" | "concurrency" | "queues" | "jobs"> &
       Pick<LoopParams, "tick"> &
+      Pick<StartConfig, "heartbeat"> &
       Partial<Pick<WorkerParams, "claimMax" | "onDrained">>,
-  ): { readonly worker: Worker; readonly loop: Loop } {
-    const { tick, ...workerParams } = params;
+  ): Promise<{ readonly worker: Worker; readonly loop: Loop; readonly pulse: Pulse }> {
+    const { tick, heartbeat, ...workerParams } = params;
     const { holder, queues, jobs } = workerParams;
     const worker = new Worker({
       ...workerParams,
       store,
       ports: this.#ports,
       emit: this.#emit,
-      listens: logs(this.logger),
+      listens: this.#bus.listens,
       logger: this.logger,
       fanOut: new FanOut({
         store,
@@ -343,13 +389,14 @@ export class Holdfast {
       onClaimed: () => loop.claimed(),
       onPostponed: (delayMs) => loop.pollWithin(delayMs),
     });
+    const pulse = await this.#pulse(heartbeat, { store, holder, worker });
     const loop = new Loop({
       store,
       worker,
       holder,
       tick,
       ports: this.#ports,
-      pulse: mainThreadPulse(store),
+      pulse,
       appetite: () => ({ jobs: [...jobs.keys()], queues }),
       pollMs: this.#config.pollMs,
       keepMs: this.#config.keepMs,
@@ -361,7 +408,7 @@ export class Holdfast {
       tidyLocks: () => this.#locking.tidyIfDue(),
       lookEachHour: () => this.#declarations.recompute(store),
     });
-    return { worker, loop };
+    return { worker, loop, pulse };
   }
 
   #ticker(store: Store, holder: number): TickerParams {
@@ -372,15 +419,15 @@ export class Holdfast {
       compiled: this.#compiled,
       refusals: new Map(),
       emit: this.#emit,
-      listens: logs(this.logger),
+      listens: this.#bus.listens,
     };
   }
 
   /** For one bounded pass: nothing of it outlives the call. */
-  #boundedWorker(
+  async #boundedWorker(
     store: Store,
     params: { readonly holder: number; readonly claimMax: number; readonly end: AbortSignal },
-  ): BoundedWorker {
+  ): Promise<BoundedWorker> {
     const { holder, claimMax, end } = params;
     let onDrained: () => void = () => undefined;
     const over = new Promise<void>((resolve) => {
@@ -388,11 +435,12 @@ export class Holdfast {
       end.addEventListener("abort", () => resolve());
     });
     const jobs = this.#runnable;
-    const made = this.#newWorker(store, {
+    const made = await this.#newWorker(store, {
       holder,
       concurrency: claimMax,
       queues: null,
       jobs,
+      heartbeat: "main",
       tick: null,
       claimMax,
       onDrained,
@@ -428,6 +476,7 @@ export class Holdfast {
       started.loop.stopPolling();
       report = await started.worker.stop({ graceMs });
       started.loop.stopBeating();
+      await started.pulse.close();
       await this.#store.retire({ holder: started.holder }).catch(() => undefined);
       this.#emit("instance.stopped", { instance: this.instanceId, ...report });
     }
@@ -539,7 +588,8 @@ export class Holdfast {
       await this.#declarations.reconcileAll(this.#store, { isForced: false, only: name });
       started.loop.pollWithin(1);
     } catch (error) {
-      this.#emit("schedule.refused", { schedule: name, why: describeFailure(error).message });
+      const why = describeFailure(error).message;
+      this.#emit("schedule.refused", { schedule: name, why }, error);
     }
   }
 

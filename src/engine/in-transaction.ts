@@ -5,7 +5,7 @@
 import { renewEveryMs } from "../core/lease.js";
 import type { Clock } from "../core/ports.js";
 import type { Emit } from "../telemetry/log.js";
-import type { Attempted } from "./context.js";
+import type { Attempted } from "./attempted.js";
 
 /** Undefined until the function has ended. */
 export type Work<Made> = {

@@ -18,7 +18,7 @@ import { refuseUnknownMembers } from "../core/suggest.js";
 import type { ItemAnswer, ItemWrite } from "../store/item-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
-import type { Attempted } from "./context.js";
+import type { Attempted } from "./attempted.js";
 import { workOf } from "./in-transaction.js";
 import { ItemBook } from "./item-book.js";
 import { ItemWriter } from "./item-writer.js";

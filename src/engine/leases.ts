@@ -19,6 +19,11 @@ export class Leases {
     return [...this.#leases.keys()];
   }
 
+  /** The same with the whole length of each. */
+  held(): { readonly fence: number; readonly leaseMs: number }[] {
+    return [...this.#leases].map(([fence, { fullMs }]) => ({ fence, leaseMs: fullMs }));
+  }
+
   /** The shortest lease held, which sets the pace of the heartbeat. */
   shortestMs(): number | null {
     let shortest: number | null = null;

@@ -106,11 +106,15 @@ export class Loop {
         this.#params.pollMs * 2 ** Math.min(this.#pollFailures - 1, 10),
       );
       if (!this.#isStopped) {
-        this.#params.emit("store.failed", {
-          what: "poll",
-          error: describeFailure(error),
-          retryInMs: nextMs,
-        });
+        this.#params.emit(
+          "store.failed",
+          {
+            what: "poll",
+            error: describeFailure(error),
+            retryInMs: nextMs,
+          },
+          error,
+        );
       }
     } finally {
       this.#isPolling = false;
@@ -136,7 +140,7 @@ export class Loop {
   /** How soon the next poll has something to see to that this one's answer does not tell. */
   async #act(answer: PollAnswer): Promise<number> {
     const { store, worker, ports, emit, pulse, holder } = this.#params;
-    const isDisobeyed = worker.cancelRequested(answer.cancelRequested);
+    worker.cancelRequested(answer.cancelRequested);
     worker.relieve();
     this.#hasGated = answer.hasGated;
     const report = answer.hasDueSchedule ? await this.#tick(answer) : undefined;
@@ -152,7 +156,7 @@ export class Loop {
         worker.wake();
       }
     }
-    if (isDisobeyed) await enforceCancelsOnce(store, ports.chance.next());
+    if (answer.hasOverdueCancel) await enforceCancelsOnce(store, ports.chance.next());
     if (answer.hasReady) worker.wake();
     if (answer.hasSuspect) worker.wakeForSuspect();
     return report?.hasMore ? 1 : (report?.nextInMs ?? Number.POSITIVE_INFINITY);
@@ -184,6 +188,7 @@ export class Loop {
   /** There is something to renew: the next heartbeat is due a third of the shortest lease from now. */
   claimed(): void {
     const leaseMs = this.#params.worker.leases.shortestMs();
+    this.#params.pulse.claimed();
     if (leaseMs === null || this.#isBeating) return;
     this.#beatWithin(renewEveryMs(leaseMs));
   }
@@ -206,7 +211,7 @@ export class Loop {
     } catch (error) {
       // Trust is not extended: it runs out by itself unless a later renewal succeeds.
       retryInMs = BEAT_RETRY_MS;
-      emit("store.failed", { what: "heartbeat", error: describeFailure(error), retryInMs });
+      emit("store.failed", { what: "heartbeat", error: describeFailure(error), retryInMs }, error);
     } finally {
       this.#isBeating = false;
     }
@@ -220,11 +225,15 @@ export class Loop {
       await tidyOnce({ store, keepMs, keepTicksMs });
       if (this.#params.tick) await this.#params.lookEachHour();
     } catch (error) {
-      emit("store.failed", {
-        what: "tidy",
-        error: describeFailure(error),
-        retryInMs: TIDY_EVERY_MS,
-      });
+      emit(
+        "store.failed",
+        {
+          what: "tidy",
+          error: describeFailure(error),
+          retryInMs: TIDY_EVERY_MS,
+        },
+        error,
+      );
     }
     this.#set("tidy", TIDY_EVERY_MS, () => this.#tidy());
   }
@@ -246,7 +255,7 @@ export class Loop {
       await lookEachMinute();
     } catch (error) {
       const retryInMs = LOOK_EVERY_MS;
-      emit("store.failed", { what: "schedules", error: describeFailure(error), retryInMs });
+      emit("store.failed", { what: "schedules", error: describeFailure(error), retryInMs }, error);
     }
     this.#set("look", LOOK_EVERY_MS, () => this.#look(lookEachMinute));
   }

@@ -84,7 +84,7 @@ export type PassParams = {
   readonly jobs: readonly string[];
   readonly limit: number;
   readonly budgetMs: number;
-  readonly newWorker: (claimMax: number) => BoundedWorker;
+  readonly newWorker: (claimMax: number) => Promise<BoundedWorker>;
 };
 
 export async function passOnce(params: PassParams): Promise<Ticked> {
@@ -131,7 +131,7 @@ async function execute(
   { ports: { clock }, limit, budgetMs, newWorker }: PassParams,
   startedMs: number,
 ): Promise<{ readonly executed: number; readonly dispatched: number }> {
-  const { worker, loop, over } = newWorker(limit);
+  const { worker, loop, over } = await newWorker(limit);
   const usableMs = Math.max(budgetMs * 0.8, budgetMs - ABORT_GRACE_MS);
   const timeUp = new Promise<void>((resolve) => {
     const leftMs = Math.max(0, startedMs + usableMs - clock.monotonicMs());

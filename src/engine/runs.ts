@@ -29,6 +29,14 @@ import {
   retryFailedChildren,
   toBatch,
 } from "./run-children.js";
+import {
+  type RunLogOptions,
+  type RunLogPage,
+  type RunProgress,
+  readLogOptions,
+  toLogPage,
+  toProgress,
+} from "./run-kept.js";
 
 export type Run = {
   readonly id: RunId;
@@ -61,6 +69,8 @@ export type Run = {
   /** It is completed, and some of its items failed. */
   readonly partial: boolean;
   readonly items: ItemCounts;
+  /** Null: its handler told nothing. */
+  readonly progress: RunProgress | null;
 };
 
 export type RunAttempt = {
@@ -120,8 +130,10 @@ export class Runs {
 
   async get(id: RunId): Promise<Run | null> {
     if (!isUuid(id)) return null;
-    const record = await (await this.#store()).run(id.toLowerCase());
-    return record ? toRun(record) : null;
+    const store = await this.#store();
+    const known = id.toLowerCase();
+    const [record, [told]] = await Promise.all([store.run(known), store.progressOf([known])]);
+    return record ? toRun(record, told ? toProgress(told) : null) : null;
   }
 
   /** Newest first. */
@@ -143,7 +155,8 @@ export class Runs {
       problems.push({ field: "mode", message: `must be one of ${MODES.join(", ")}` });
     if (problems.length > 0) throw new ConfigurationError(problems);
     const { job, schedule, tag, text } = options;
-    const records = await (await this.#store()).runs({
+    const store = await this.#store();
+    const records = await store.runs({
       limit: limit + 1,
       ...(status === undefined ? {} : { status }),
       ...(mode === undefined ? {} : { mode }),
@@ -153,7 +166,7 @@ export class Runs {
       ...(text === undefined ? {} : { text }),
       ...(cursor === undefined ? {} : { before: cursor.toLowerCase() }),
     });
-    return pageOf(records, limit);
+    return pageOf(store, records, limit);
   }
 
   /** The runs that this one made, newest first; what comes after a batch is named by its batch. */
@@ -161,8 +174,8 @@ export class Runs {
     const filter = readChildFilter(id.toLowerCase(), options);
     if (!isUuid(id)) return { runs: [], nextCursor: null };
     const { limit } = filter;
-    const records = await (await this.#store()).children({ ...filter, limit: limit + 1 });
-    return pageOf(records, limit);
+    const store = await this.#store();
+    return pageOf(store, await store.children({ ...filter, limit: limit + 1 }), limit);
   }
 
   /** The batches that this run made, in their order. */
@@ -202,6 +215,14 @@ export class Runs {
   async items(id: RunId, options: ItemListOptions = {}): Promise<ItemPage> {
     const store = await this.#store();
     return itemPage(store, isUuid(id) ? id.toLowerCase() : NO_RUN, options);
+  }
+
+  /** The log lines that were kept with it, the oldest first, over all attempts. */
+  async logs(id: RunId, options: RunLogOptions = {}): Promise<RunLogPage> {
+    const { after, limit } = readLogOptions(options);
+    if (!isUuid(id)) return toLogPage([], null);
+    const records = await (await this.#store()).logs({ id: id.toLowerCase(), after, limit });
+    return toLogPage(records, options.after ?? null);
   }
 
   /** A pending run at once; a running one is told to stop and is cancelled when it does. */
@@ -342,15 +363,25 @@ export class Waiter {
 }
 
 /** One more than the page was asked for: whether there is a next one. */
-function pageOf(records: readonly RunRecord[], limit: number): RunPage {
+async function pageOf(
+  store: Store,
+  records: readonly RunRecord[],
+  limit: number,
+): Promise<RunPage> {
   const page = records.slice(0, limit);
   return {
-    runs: page.map(toRun),
+    runs: await withProgress(store, page),
     nextCursor: records.length > limit ? (page.at(-1)?.id ?? null) : null,
   };
 }
 
-function toRun(record: RunRecord): Run {
+async function withProgress(store: Store, records: readonly RunRecord[]): Promise<Run[]> {
+  const told = records.length === 0 ? [] : await store.progressOf(records.map(({ id }) => id));
+  const known = new Map(told.map((each) => [each.id, toProgress(each)]));
+  return records.map((record) => toRun(record, known.get(record.id) ?? null));
+}
+
+function toRun(record: RunRecord, progress: RunProgress | null): Run {
   const { startedAt, finishedAt } = record;
   const { attemptsMax: _, ...shown } = record;
   return {
@@ -369,6 +400,7 @@ function toRun(record: RunRecord): Run {
     leaseUntil: toDate(record.leaseUntil),
     cancelRequestedAt: toDate(record.cancelRequestedAt),
     ...countsOf(record),
+    progress,
   };
 }
 

@@ -202,7 +202,8 @@ async function writeRefused(
   refusals.set(state.id, times);
   const failure = describeFailure(error);
   if (times < REFUSALS_MAX || isBroken !== undefined) {
-    emit("store.failed", { what: `schedule ${state.name}`, error: failure, retryInMs: 0 });
+    const what = `schedule ${state.name}`;
+    emit("store.failed", { what, error: failure, retryInMs: 0 }, error);
     return [];
   }
   const broken = failure.message;
@@ -224,11 +225,10 @@ function tell({ emit, listens }: TickerParams, decided: Decided, now: number): v
   }
   for (const { firstAt, lastAt, count, reason, run } of change.ticks) {
     const outcome = OUTCOME_OF[reason];
-    const name = `schedule.${outcome}` as const;
+    const name = `tick.${outcome}` as const;
     if (!listens(name)) continue;
     const tick = new Date(firstAt).toISOString();
-    if (run !== null)
-      emit("schedule.fired", { schedule, tick, reason, run, lateMs: now - firstAt });
+    if (run !== null) emit("tick.fired", { schedule, tick, reason, run, lateMs: now - firstAt });
     else if (outcome !== "fired")
       emit(name, { schedule, tick, reason, count, lastTick: new Date(lastAt).toISOString() });
   }

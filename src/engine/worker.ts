@@ -7,11 +7,13 @@ import { CancelledError, LeaseLostError, ShutdownError } from "../core/errors.js
 import { describeFailure } from "../core/failure.js";
 import { type Moment, renewTimeoutMs } from "../core/lease.js";
 import { type Clock, delay, type Ports } from "../core/ports.js";
-import { ABORT_GRACE_MS, CANCEL_GRACE_MS, type RunId } from "../core/run.js";
+import { ABORT_GRACE_MS, type RunId } from "../core/run.js";
 import type { Claim, ExchangeAnswer, Grant, Renewal, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName, Logger } from "../telemetry/log.js";
+import { callHooks, type Hook, isBare } from "./around.js";
+import type { Attempted } from "./attempted.js";
 import { Commits } from "./commits.js";
-import type { Attempted, ContextServices } from "./context.js";
+import type { ContextServices } from "./context.js";
 import { Deadlines } from "./deadlines.js";
 import { factsOf, isHandBack, settlementOf, tellEnding, transitionOf } from "./ending.js";
 import { Execution, overTime, type Report, type RunnableJob } from "./execution.js";
@@ -19,8 +21,10 @@ import type { FanOut } from "./fan-out.js";
 import { Fifo } from "./fifo.js";
 import { Items } from "./items.js";
 import { Leases } from "./leases.js";
+import { LogKeeper } from "./log-keeper.js";
 import { Outbox } from "./outbox.js";
 import { Pace } from "./pace.js";
+import { ProgressBoard } from "./progress-board.js";
 import { Quarantine } from "./quarantine.js";
 
 /** Two exchanges at a time: one is on its way while the runs of the other are executed. */
@@ -32,6 +36,8 @@ const BUFFER_STALE_MS = 2_000;
 const BACKOFF_MAX_MS = 5_000;
 /** How long a stopping instance waits for a slow database to take what has ended. */
 const SETTLE_PATIENCE_MS = 10_000;
+/** How long an attempt that has ended waits for what it told to be stored, before it is settled anyway. */
+const TOLD_PATIENCE_MS = 5_000;
 
 type Buffered = { readonly execution: Execution; readonly sinceMs: number };
 
@@ -72,8 +78,9 @@ export class Worker {
   readonly #pace: Pace;
   readonly #deadlines: Deadlines;
   readonly #quarantine: Quarantine;
+  readonly #progress: ProgressBoard;
+  readonly #logs: LogKeeper;
   readonly #running = new Map<RunId, Execution>();
-  readonly #cancelSeenMs = new Map<RunId, number>();
   readonly #buffer = new Fifo<Buffered>();
   #asked = 0;
   #claimedCount = 0;
@@ -111,10 +118,20 @@ export class Worker {
     const onCommitted = (attempted: Attempted, settlement: Settlement) =>
       this.#committed(attempted as Execution, settlement);
     const commits = new Commits({ store, ports, holder, emit, onCommitted });
+    const shared = { store, holder, clock: this.#clock };
+    const onFailed = (what: string) => (error: unknown, retryInMs: number) => {
+      const facts = { what, error: describeFailure(error), retryInMs };
+      emit("store.failed", facts, error);
+    };
+    const onRenewed = (answer: Parameters<Worker["renewed"]>[0]) => this.renewed(answer);
+    this.#progress = new ProgressBoard({ ...shared, onRenewed, onFailed: onFailed("progress") });
+    this.#logs = new LogKeeper({ ...shared, onFailed: onFailed("log lines of runs") });
     this.#services = {
       log: params.logger,
       fanOut,
       heartbeat: (attempted) => this.#beatNow(attempted),
+      progress: (attempted, told) => this.#progress.tell(attempted, told),
+      keepLine: (attempted, ...line) => this.#logs.keep(attempted, ...line),
       item: (asked) => items.item(asked),
       commit: (attempted, fn, options) => commits.commit(attempted, fn, options),
     };
@@ -139,7 +156,7 @@ export class Worker {
   }
 
   /** What the heartbeat has to renew. */
-  get leases(): Pick<Leases, "fences" | "shortestMs"> {
+  get leases(): Pick<Leases, "fences" | "held" | "shortestMs"> {
     return this.#leases;
   }
 
@@ -173,16 +190,12 @@ export class Worker {
     this.#schedule();
   }
 
-  /** Somebody asked for these to be cancelled. Answers whether one of them does not obey. */
-  cancelRequested(ids: readonly RunId[]): boolean {
-    let isOverdue = false;
+  /** Somebody asked for these to be cancelled. */
+  cancelRequested(ids: readonly RunId[]): void {
     for (const id of ids) {
       const execution = this.#running.get(id);
       if (execution) {
         execution.abort(new CancelledError(id));
-        const seenMs = this.#cancelSeenMs.get(id) ?? this.#clock.monotonicMs();
-        this.#cancelSeenMs.set(id, seenMs);
-        if (this.#clock.monotonicMs() - seenMs > CANCEL_GRACE_MS) isOverdue = true;
         continue;
       }
       const [buffered] = this.#buffer.remove(({ execution: { run } }) => run.id === id);
@@ -193,7 +206,6 @@ export class Worker {
           error: null,
         });
     }
-    return isOverdue;
   }
 
   /** Gives back what has waited in the buffer for too long, since its slots are taken by long runs. */
@@ -230,6 +242,8 @@ export class Worker {
     this.#running.clear();
     this.#leases.clear();
     this.#deadlines.close();
+    this.#progress.close();
+    this.#logs.close();
     this.#quarantine.close();
   }
 
@@ -423,7 +437,7 @@ export class Worker {
     this.#failures += 1;
     const retryInMs = Math.min(BACKOFF_MAX_MS, 50 * 2 ** Math.min(this.#failures, 10));
     this.#isBackingOff = true;
-    this.#params.emit("store.failed", { what, error: describeFailure(error), retryInMs });
+    this.#params.emit("store.failed", { what, error: describeFailure(error), retryInMs }, error);
     await delay(this.#clock, retryInMs, this.#over.signal);
     this.#isBackingOff = false;
   }
@@ -486,9 +500,64 @@ export class Worker {
     this.#deadlines.watch(execution);
     if (claim.isSuspect) this.#quarantine.begun(execution);
     if (this.#params.listens("run.started")) this.#params.emit("run.started", factsOf(execution));
-    void execution
+    if (isBare(execution.job.around)) void this.#perform(execution);
+    else void this.#surround(execution);
+  }
+
+  #perform(execution: Execution): Promise<void> {
+    return execution
       .perform(this.#services, this.#wallMs)
-      .then((report) => this.#ended(execution, report));
+      .then((report) =>
+        execution.hasTold ? this.#afterTold(execution, report) : this.#ended(execution, report),
+      );
+  }
+
+  /** With the hooks of instance and job, which belong to the attempt: it is held while they run. */
+  async #surround(execution: Execution): Promise<void> {
+    await this.#callHooks(execution, "onStart", []);
+    const report = await execution.perform(this.#services, this.#wallMs);
+    // Lost or given up meanwhile: neither succeeded nor failed, as far as this instance knows.
+    if (this.#running.get(execution.run.id) !== execution) return;
+    const { kind } = report.ending;
+    if (kind === "completed") await this.#callHooks(execution, "onSuccess", [report.value]);
+    if (kind === "failed" || kind === "timeout") {
+      const willRetry = transitionOf(execution, report, () => 0).to === "pending";
+      await this.#callHooks(execution, "onFailure", [report.value, { willRetry }]);
+    }
+    await this.#afterTold(execution, report);
+  }
+
+  #callHooks(execution: Execution, hook: Hook, args: readonly unknown[]): Promise<void> {
+    return callHooks({
+      around: execution.job.around,
+      hook,
+      args: [execution.context(this.#services), ...args] as never,
+      onFailed: (error) => {
+        const facts = { ...factsOf(execution), hook, error: describeFailure(error) };
+        this.#params.emit("hook.failed", facts, error);
+      },
+    });
+  }
+
+  /** What the attempt told is stored before its end, under the fence that it still has. */
+  async #afterTold(execution: Execution, report: Report): Promise<void> {
+    if (execution.hasTold) {
+      const done = new AbortController();
+      const stored = Promise.all([
+        this.#progress.finish(execution),
+        this.#logs.finish(execution),
+      ]).catch(() => undefined);
+      await Promise.race([stored, delay(this.#clock, TOLD_PATIENCE_MS, done.signal)]);
+      done.abort();
+      this.#forgetTold(execution);
+    }
+    this.#ended(execution, report);
+  }
+
+  #forgetTold(execution: Execution): void {
+    if (!execution.hasTold) return;
+    this.#progress.forget(execution);
+    this.#logs.forget(execution);
   }
 
   #ended(execution: Execution, report: Report): void {
@@ -498,7 +567,7 @@ export class Worker {
     const ranMs = this.#clock.monotonicMs() - execution.startedMs;
     this.#pace.ran(ranMs);
     this.#running.delete(run.id);
-    this.#cancelSeenMs.delete(run.id);
+    this.#forgetTold(execution);
     this.#quarantine.leave(execution);
     if (execution.commitPhase === "done") this.#endedAfterCommit(execution, report);
     else this.#settle(execution, report);
@@ -544,7 +613,7 @@ export class Worker {
     const { run, claim } = execution;
     execution.abort(new LeaseLostError(run.id, claim.fence));
     if (this.#running.get(run.id) === execution) this.#running.delete(run.id);
-    this.#cancelSeenMs.delete(run.id);
+    this.#forgetTold(execution);
     this.#buffer.remove((buffered) => buffered.execution === execution);
     if (execution.commitPhase !== "done") this.#leases.letGo(claim.fence);
     this.#quarantine.leave(execution);

@@ -4,7 +4,7 @@
 
 import { MigrationError, OutcomeUnknownError } from "../core/errors.js";
 import { type Clock, delay } from "../core/ports.js";
-import { ATTEMPT_ENDS, MODES, type RunId } from "../core/run.js";
+import { ATTEMPT_ENDS, CANCEL_GRACE_MS, MODES, type RunId } from "../core/run.js";
 import { checkPool, LinkFailure, type PostgresSource, type Row, unavailable } from "./postgres.js";
 import { columnsOf } from "./postgres-array.js";
 import { PostgresAsker } from "./postgres-asker.js";
@@ -14,7 +14,9 @@ import { dropDays, dropTickDays, makeDays } from "./postgres-days.js";
 import { PostgresEnqueue } from "./postgres-enqueue.js";
 import { PostgresItems } from "./postgres-items.js";
 import { PostgresLocks } from "./postgres-locks.js";
+import { PostgresLogs } from "./postgres-logs.js";
 import { channelOf, createSchema, schemaVersion } from "./postgres-migrate.js";
+import { PostgresProgress } from "./postgres-progress.js";
 import { PostgresSchedules } from "./postgres-schedules.js";
 import { PostgresTransactions } from "./postgres-transactions.js";
 import { PostgresWithin } from "./postgres-within.js";
@@ -59,6 +61,8 @@ export class PostgresStore implements store.Store {
   readonly #locks: PostgresLocks;
   readonly #batches: PostgresBatches;
   readonly #items: PostgresItems;
+  readonly #progress: PostgresProgress;
+  readonly #logs: PostgresLogs;
   readonly #bound: ClaimBound;
   readonly #listeners = new Set<store.WakeListener>();
 
@@ -78,6 +82,8 @@ export class PostgresStore implements store.Store {
     const transactions = new PostgresTransactions({ source, clock });
     const enqueue = new PostgresEnqueue({ asker, transactions, channel, wake });
     this.#transactions = transactions;
+    this.#progress = new PostgresProgress(asker);
+    this.#logs = new PostgresLogs(asker);
     this.#enqueue = enqueue;
     this.#within = new PostgresWithin({ asker, enqueue });
     this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue });
@@ -264,7 +270,10 @@ export class PostgresStore implements store.Store {
   }
 
   async poll(params: store.PollParams): Promise<store.PollAnswer> {
-    const [row = {}] = await this.#asker.attempt("poll", this.#asker.beat, sql.POLL, params);
+    const [row = {}] = await this.#asker.attempt("poll", this.#asker.beat, sql.POLL, {
+      ...params,
+      cancelGraceMs: CANCEL_GRACE_MS,
+    });
     return {
       now: Number(row.now),
       hasReady: row.hasReady === true,
@@ -274,6 +283,7 @@ export class PostgresStore implements store.Store {
       hasDueSchedule: row.hasDueSchedule === true,
       hasGated: row.hasGated === true,
       lastPolledAt: row.lastPolledAt === null ? null : Number(row.lastPolledAt),
+      hasOverdueCancel: row.hasOverdueCancel === true,
       cancelRequested: (row.cancelRequested ?? []) as RunId[],
       nextWakeAt: row.nextWakeAt === null ? null : Number(row.nextWakeAt),
     };
@@ -391,6 +401,11 @@ export class PostgresStore implements store.Store {
     );
     return counts.reduce((sum, count) => sum + count, dropped);
   }
+
+  progress: store.Store["progress"] = (params) => this.#progress.write(params);
+  progressOf: store.Store["progressOf"] = (ids) => this.#progress.of(ids);
+  appendLogs: store.Store["appendLogs"] = (params) => this.#logs.append(params);
+  logs: store.Store["logs"] = (params) => this.#logs.of(params);
 
   // What schedules need is in a file of its own.
   dueSchedules: store.Store["dueSchedules"] = (params) => this.#schedules.dueSchedules(params);

@@ -112,9 +112,12 @@ type ClaimRow = Omit<Claim, "policy" | "runs"> & {
         number | null,
         number | null,
         number | null,
+        readonly string[] | null,
       ][]
     | null;
 };
+
+const NO_TAGS: readonly string[] = [];
 
 export function toClaim(row: ClaimRow): Claim {
   const { refunds, laters, extraAttempts } = row;
@@ -127,7 +130,19 @@ export function toClaim(row: ClaimRow): Claim {
     leaseMs: row.leaseMs,
     isSuspect: row.isSuspect,
     runs: (row.runs ?? []).map(
-      ([id, input, mode, version, priority, createdAt, dueAt, nominalAt, schedule, batch]) => ({
+      ([
+        id,
+        input,
+        mode,
+        version,
+        priority,
+        createdAt,
+        dueAt,
+        nominalAt,
+        schedule,
+        batch,
+        tags,
+      ]) => ({
         id,
         input,
         mode: MODES[mode] as Mode,
@@ -138,6 +153,7 @@ export function toClaim(row: ClaimRow): Claim {
         nominalAt,
         schedule,
         batch,
+        tags: tags ?? NO_TAGS,
         refunds,
         laters,
         extraAttempts,

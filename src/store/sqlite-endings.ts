@@ -5,6 +5,8 @@ import type { RunId } from "../core/run.js";
 import { CANCEL_ERROR, statusCode } from "./record.js";
 import * as sql from "./sql/sqlite.js";
 import { DELETE_ITEMS } from "./sql/sqlite-items.js";
+import { PRUNE_LOGS } from "./sql/sqlite-logs.js";
+import { PRUNE_PROGRESS } from "./sql/sqlite-progress.js";
 import { PRUNE_RUNS_OF_SCHEDULES } from "./sql/sqlite-schedule-changes.js";
 import type { Row, SqliteFile } from "./sqlite.js";
 import { Books, isOverItsTime, judgeLoss, type LeaseRow } from "./sqlite-books.js";
@@ -116,7 +118,12 @@ export class SqliteEndings {
       return this.#file.get(sql.RUN, { id }) ? "not_terminal" : "not_found";
     }
     const ids = JSON.stringify([id]);
-    for (const statement of [...PRUNE_RUNS_OF_SCHEDULES, ...DELETE_ITEMS])
+    for (const statement of [
+      ...PRUNE_RUNS_OF_SCHEDULES,
+      ...DELETE_ITEMS,
+      PRUNE_PROGRESS,
+      PRUNE_LOGS,
+    ])
       this.#file.run(statement, { ids });
     for (const statement of [sql.DELETE_RUN, sql.DELETE_ATTEMPTS, sql.DELETE_KEYS]) {
       this.#file.run(statement, { id });

@@ -3,13 +3,15 @@
 // decides in between, with the same pure functions that the engine uses.
 
 import type { Chance, Clock } from "../core/ports.js";
-import { MODES, type RunId } from "../core/run.js";
+import { CANCEL_GRACE_MS, MODES, type RunId } from "../core/run.js";
 import type * as batches from "./batch-store.js";
 import { statusOrder, toAttemptRecord, toBatchRecord, toPolicy, toRunRecord } from "./record.js";
 import type * as schedules from "./schedule-store.js";
 import * as sql from "./sql/sqlite.js";
 import * as batchSql from "./sql/sqlite-batches.js";
 import { DELETE_ITEMS } from "./sql/sqlite-items.js";
+import { PRUNE_LOGS } from "./sql/sqlite-logs.js";
+import { PRUNE_PROGRESS } from "./sql/sqlite-progress.js";
 import {
   PRUNE_BACKFILLS,
   PRUNE_RUNS_OF_SCHEDULES,
@@ -23,7 +25,9 @@ import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
 import { SqliteItems } from "./sqlite-items.js";
 import { SqliteLeases } from "./sqlite-leases.js";
 import { SqliteLocks } from "./sqlite-locks.js";
+import { SqliteLogs } from "./sqlite-logs.js";
 import { migrateSqlite } from "./sqlite-migrate.js";
+import { SqliteProgress } from "./sqlite-progress.js";
 import { SqliteSchedules } from "./sqlite-schedules.js";
 import { SqliteWithin } from "./sqlite-within.js";
 import type * as store from "./store.js";
@@ -58,6 +62,8 @@ export class SqliteStore implements store.Store {
   readonly #locks: SqliteLocks;
   readonly #batches: SqliteBatches;
   readonly #items: SqliteItems;
+  readonly #progress: SqliteProgress;
+  readonly #logs: SqliteLogs;
   readonly #listeners = new Set<store.WakeListener>();
 
   constructor(params: SqliteStoreParams) {
@@ -74,6 +80,8 @@ export class SqliteStore implements store.Store {
     this.#endings = new SqliteEndings(this.#file, this.#leases);
     const [file, enqueue, leases] = [this.#file, this.#enqueue, this.#leases];
     this.#batches = new SqliteBatches({ file, enqueue, leases });
+    this.#progress = new SqliteProgress(this.#file, this.#leases);
+    this.#logs = new SqliteLogs(this.#file, this.#leases);
     this.#schedules = new SqliteSchedules({
       file: this.#file,
       enqueue: this.#enqueue,
@@ -219,6 +227,7 @@ export class SqliteStore implements store.Store {
       const row = this.#file.get(sql.POLL, {
         holder,
         now,
+        cancelGraceMs: CANCEL_GRACE_MS,
         jobs: JSON.stringify(jobs),
         queues: queues && JSON.stringify(queues),
       }) as Row;
@@ -233,6 +242,7 @@ export class SqliteStore implements store.Store {
         hasDue: row.hasDue === 1,
         hasExpired: row.hasExpired === 1,
         ...ofSchedules,
+        hasOverdueCancel: row.hasOverdueCancel === 1,
         cancelRequested: JSON.parse(String(row.cancelRequested)) as RunId[],
         nextWakeAt: wakeAt === Infinity ? null : wakeAt,
       };
@@ -318,7 +328,13 @@ export class SqliteStore implements store.Store {
       const before = firstIdAt(now - keepMs);
       const old = this.#file.all(sql.OLD_RUNS, { keepMs, limit, now, before }).map((row) => row.id);
       const ids = JSON.stringify(old);
-      for (const statement of [...PRUNE_RUNS_OF_SCHEDULES, ...DELETE_ITEMS, ...sql.PRUNE]) {
+      for (const statement of [
+        ...PRUNE_RUNS_OF_SCHEDULES,
+        ...DELETE_ITEMS,
+        PRUNE_PROGRESS,
+        PRUNE_LOGS,
+        ...sql.PRUNE,
+      ]) {
         this.#file.run(statement, { ids });
       }
       const rest = [
@@ -343,6 +359,16 @@ export class SqliteStore implements store.Store {
 
   /** The write itself is what other processes notice. */
   wake(): void {}
+
+  // ── what is kept with runs ─────────────────────────────────────────────────────────────────────
+
+  readonly progress: store.Store["progress"] = (params) =>
+    this.#write("progress", (now) => this.#progress.write(params, now));
+  readonly progressOf: store.Store["progressOf"] = (ids) =>
+    this.#file.read(() => this.#progress.of(ids));
+  readonly appendLogs: store.Store["appendLogs"] = (params) =>
+    this.#write("appendLogs", (now) => this.#logs.append(params, now));
+  readonly logs: store.Store["logs"] = (params) => this.#file.read(() => this.#logs.of(params));
 
   // ── schedules ──────────────────────────────────────────────────────────────────────────────────
 

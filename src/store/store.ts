@@ -6,6 +6,8 @@ import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from 
 import type { BatchStore } from "./batch-store.js";
 import type { ItemStore } from "./item-store.js";
 import type { LockStore } from "./lock-store.js";
+import type { LogStore } from "./log-store.js";
+import type { ProgressStore } from "./progress-store.js";
 import type { ScheduleStore } from "./schedule-store.js";
 
 /** One lease: some runs of one lane and policy, at one attempt, granted to one holder under one fence. */
@@ -36,6 +38,7 @@ export type ClaimedRun = {
   readonly schedule: number | null;
   /** The number of the batch that it is a child of. */
   readonly batch: number | null;
+  readonly tags: readonly string[];
   readonly refunds: number;
   readonly laters: number;
   readonly extraAttempts: number;
@@ -185,6 +188,8 @@ export type PollAnswer = {
   readonly hasGated: boolean;
   /** When any instance with the scheduler on had polled before this poll. */
   readonly lastPolledAt: number | null;
+  /** A running run was told to stop so long ago that its holder is not waited for any longer. */
+  readonly hasOverdueCancel: boolean;
   /** Held runs that somebody asked to cancel. */
   readonly cancelRequested: readonly RunId[];
   /** When the next waiting run or tick becomes due, by the database's clock. */
@@ -259,7 +264,13 @@ export type RetryAnswer = "pending" | "not_terminal" | "completed" | "not_found"
 /** Tells that something may have changed; only a hint, never needed for correctness. */
 export type WakeListener = () => void;
 
-export interface Store extends ScheduleStore, LockStore, BatchStore, ItemStore {
+export interface Store
+  extends ScheduleStore,
+    LockStore,
+    BatchStore,
+    ItemStore,
+    ProgressStore,
+    LogStore {
   /** "sqlite" or "postgres"; for messages. */
   readonly engine: "sqlite" | "postgres";
 

@@ -15,7 +15,13 @@ export type Logger = {
   isLevelEnabled?(level: string): boolean;
 };
 
-type RunFields = { readonly run: RunId; readonly job: string; readonly attempt: number };
+type RunFields = {
+  readonly run: RunId;
+  readonly job: string;
+  readonly attempt: number;
+  /** Only of runs that have some. */
+  readonly tags?: readonly string[];
+};
 
 type LockFields = { readonly lock: string; readonly fence: number };
 
@@ -49,9 +55,9 @@ export type Events = {
   "run.after_commit": RunFields & { error: StoredError };
   "run.held_up": RunFields & { verb: string; heldMs: number; leaseMs: number };
   "run.reclaimed": RunFields & { holder: string; end: "lost" | "timeout"; to: RunStatus };
-  "schedule.fired": { schedule: string; tick: string; reason: Reason; run: RunId; lateMs: number };
-  "schedule.skipped": TickFields;
-  "schedule.missed": TickFields;
+  "tick.fired": { schedule: string; tick: string; reason: Reason; run: RunId; lateMs: number };
+  "tick.skipped": TickFields;
+  "tick.missed": TickFields;
   "schedule.stuck": { schedule: string; nextAt: string | null; cursorAt: string | null };
   "schedule.broken": { schedule: string; error: string };
   "schedule.declared": { schedule: string; change: string };
@@ -69,14 +75,22 @@ export type Events = {
   "lock.unreleased": LockFields & { error: StoredError };
   "locking.disabled": { instance: string };
   "loop.blocked": { blockedMs: number };
+  "hook.failed": RunFields & { hook: string; error: StoredError };
+  "listener.failed": { listener: EventName | "onError"; error: StoredError };
 };
 
 export type EventName = keyof Events;
-export type Emit = <Name extends EventName>(name: Name, facts: Events[Name]) => void;
+/** Tells of something; `cause` is the error itself, where it is one of the library and not of a run. */
+export type Emit = <Name extends EventName>(
+  name: Name,
+  facts: Events[Name],
+  cause?: unknown,
+) => void;
 
 type Level = "debug" | "info" | "warn" | "error";
 
-const LINES: { readonly [Name in EventName]: readonly [Level, string] } = {
+/** Every event there is, with the level and the words of its log line. */
+export const LINES: { readonly [Name in EventName]: readonly [Level, string] } = {
   "instance.started": ["info", "instance started"],
   "instance.stopped": ["info", "instance stopped"],
   "run.started": ["debug", "run started"],
@@ -91,9 +105,9 @@ const LINES: { readonly [Name in EventName]: readonly [Level, string] } = {
   "run.after_commit": ["warn", "the handler failed after ctx.commit had completed its run"],
   "run.held_up": ["warn", "a synchronous transaction held the file and the event loop for long"],
   "run.reclaimed": ["warn", "run taken from a silent holder"],
-  "schedule.fired": ["info", "tick fired"],
-  "schedule.skipped": ["info", "tick skipped"],
-  "schedule.missed": ["warn", "tick missed"],
+  "tick.fired": ["info", "tick fired"],
+  "tick.skipped": ["info", "tick skipped"],
+  "tick.missed": ["warn", "tick missed"],
   "schedule.stuck": ["warn", "schedule was stuck and is evaluated by itself"],
   "schedule.broken": ["error", "schedule cannot be evaluated and fires no more until it is mended"],
   "schedule.declared": ["info", "schedule brought up to its declaration in code"],
@@ -114,7 +128,11 @@ const LINES: { readonly [Name in EventName]: readonly [Level, string] } = {
     "LOCKING IS OFF: holdfast.lock keeps nobody out, which is not safe with several instances",
   ],
   "loop.blocked": ["warn", "the event loop was blocked; heartbeats were late"],
+  "hook.failed": ["error", "a hook failed; the run goes on"],
+  "listener.failed": ["error", "a listener failed; it is reported once"],
 };
+
+export const EVENT_NAMES = Object.keys(LINES) as readonly EventName[];
 
 export function logEvents(logger: Logger): Emit {
   return (name, facts) => {
@@ -160,11 +178,4 @@ export function lineLogger(
     error: at("error"),
     isLevelEnabled: (each) => RANK[each as Level] >= RANK[level],
   };
-}
-
-/** A logger that adds these fields to every line. */
-export function withFields(logger: Logger, fields: object): Logger {
-  const at = (level: Level) => (own: object, message: string) =>
-    logger[level]({ ...fields, ...own }, message);
-  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }

@@ -41,6 +41,7 @@ const PAGES = [
   "runs items",
   "runs list",
   "runs show",
+  "runs logs",
   "runs cancel",
   "runs retry",
   "enqueue",

@@ -18,6 +18,15 @@ holdfast.job("parts", {
       await ctx.item(key, () => { if (key === "b") throw new Error("no such part"); return key; }, { onError: "record" });
   },
 });
+holdfast.job("telling", {
+  async run(input, ctx) {
+    await ctx.progress({ stage: "load" });
+    ctx.log.info({ market: "eu" }, "loaded\\u001b[31m");
+    await ctx.progress({ stage: "sort", done: 1, total: 4 });
+    ctx.log.warn("slow");
+    if (input.waits) await pause(600_000, null, { signal: ctx.signal });
+  },
+});
 `;
 
 let terminal: Terminal;
@@ -53,6 +62,45 @@ test("enqueue stores a run and says its id", async () => {
     stdout: "Run <id> stored.\n",
     stderr: "",
   });
+});
+
+test("runs show tells how far a run is, and runs logs what it said", async () => {
+  const id = await enqueued("telling", "--wait");
+  const shown = await terminal.holdfast(["runs", "show", id, ...place]);
+  expect(shown.stdout).toMatch(/^progress {5}sort \[#{5}-{15}\] 1 of 4 \(25 %\)$/m);
+  expect(shown.stdout).toMatch(/^stages {7}load \(2\S+ \S+Z\), sort \(2\S+ \S+Z\)$/m);
+  const logs = await terminal.holdfast(["runs", "logs", id, ...place]);
+  const lines = logs.stdout.trimEnd().split("\n");
+  expect(lines).toHaveLength(2);
+  expect(lines[0]).toMatch(/^2\S+Z #1 info {2}loaded\uFFFD\[31m \{"market":"eu"\}$/);
+  expect(lines[1]).toMatch(/^2\S+Z #1 warn {2}slow$/);
+  const { document } = await json(["runs", "logs", id]);
+  expect(document).toMatchObject({
+    lines: [
+      { level: "info", attempt: 1, fields: { market: "eu" } },
+      { level: "warn", attempt: 1, message: "slow", fields: {} },
+    ],
+    cursor: expect.any(String),
+  });
+});
+
+test("runs logs --follow shows lines as they come, until the run has ended", async () => {
+  const { document } = await json(["enqueue", "telling", '{"waits":true}']);
+  const session = terminal.begin(["runs", "logs", document.id, "--follow", ...place]);
+  await session.line(/warn {2}slow$/);
+  await json(["runs", "cancel", document.id]);
+  expect((await session.ended).code).toBe(0);
+  const both = await terminal.holdfast([
+    "runs",
+    "logs",
+    document.id,
+    "--follow",
+    "--json",
+    ...place,
+  ]);
+  expect(both.code).toBe(2);
+  const none = await json(["runs", "logs", crypto.randomUUID()]);
+  expect([none.code, none.document]).toEqual([1, null]);
 });
 
 test("enqueue --wait shows the run once it has completed", async () => {

@@ -149,6 +149,26 @@ export function cancelSuite(test: SceneTest): void {
     expect(await scene.store.runs({ status: "running", limit: 10 })).toEqual([]);
   });
 
+  test("every instance hears of a cancel that was not obeyed for 30 s, for as long as the run is held", async ({
+    scene,
+  }) => {
+    await scene.enqueued(2);
+    const [one, two] = (await scene.claim()) as [Held, Held];
+    const other = await scene.announce("second");
+    const hears = async () => (await scene.poll({ holder: other, jobs: [] })).hasOverdueCancel;
+    await scene.store.cancel({ id: one.id, chance: 0 });
+    scene.advance(29_999);
+    expect(await hears()).toBe(false);
+    scene.advance(1);
+    expect(await hears()).toBe(true);
+    await scene.store.enforceCancels({ graceMs: 30_000, chance: 0 });
+    expect(await hears()).toBe(false);
+    await scene.store.cancel({ id: two.id, chance: 0 });
+    await scene.settle(completed(two));
+    scene.advance(60_000);
+    expect(await hears()).toBe(false);
+  });
+
   test("a cancelled neighbour leaves the rest of its claim untouched", async ({ scene }) => {
     await scene.enqueued(2);
     const [one, two] = (await scene.claim()) as [Held, Held];

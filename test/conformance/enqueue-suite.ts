@@ -49,7 +49,8 @@ export function enqueueSuite(test: SceneTest): void {
   });
 
   test("a claimed run carries everything that its handler needs", async ({ scene }) => {
-    const run = scene.run({ input: "[1]", mode: "test", version: 9, priority: 3 });
+    const tags = ['a "b"', "ü"];
+    const run = scene.run({ input: "[1]", mode: "test", version: 9, priority: 3, tags });
     await scene.enqueue(run);
     const { claim } = await scene.claimOne();
     expect(claim).toMatchObject({ job: "study", queue: "default", attempt: 1, policy: run.policy });
@@ -65,6 +66,7 @@ export function enqueueSuite(test: SceneTest): void {
         nominalAt: null,
         schedule: null,
         batch: null,
+        tags,
         refunds: 0,
         laters: 0,
         extraAttempts: 0,

@@ -3,6 +3,7 @@
 
 import {
   type AttemptEnd,
+  CANCEL_GRACE_MS,
   PRIORITY_STEP_MS,
   REFUNDS_MAX,
   type RunId,
@@ -227,6 +228,9 @@ export class Model {
       hasDueSchedule: false,
       hasGated: false,
       lastPolledAt: null,
+      hasOverdueCancel: this.#in("running").some(
+        ({ lease, given }) => (lease?.cancels.get(given.id) ?? now) + CANCEL_GRACE_MS <= now,
+      ),
       cancelRequested: this.#in("running")
         .filter(({ lease, given }) => lease?.cancels.has(given.id))
         .map((run) => run.given.id)

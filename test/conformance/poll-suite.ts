@@ -11,6 +11,7 @@ const NOTHING = {
   hasDueSchedule: false,
   hasGated: false,
   lastPolledAt: null,
+  hasOverdueCancel: false,
   cancelRequested: [],
   nextWakeAt: null,
 };

@@ -16,9 +16,11 @@ import { itemSuite } from "./item-suite.js";
 import { keySuite } from "./key-suite.js";
 import { listSuite } from "./list-suite.js";
 import { lockSuite } from "./lock-suite.js";
+import { logSuite } from "./log-suite.js";
 import { modelSuite } from "./model-suite.js";
 import { openSuite } from "./open-suite.js";
 import { pollSuite } from "./poll-suite.js";
+import { progressSuite } from "./progress-suite.js";
 import { pruneSuite } from "./prune-suite.js";
 import { reclaimSuite } from "./reclaim-suite.js";
 import { renewSuite } from "./renew-suite.js";
@@ -55,6 +57,8 @@ const NOUNS = {
   settle: settleSuite,
   "stale fences": staleSuite,
   renew: renewSuite,
+  progress: progressSuite,
+  logs: logSuite,
   reclaim: reclaimSuite,
   cancel: cancelSuite,
   "retry and remove": retrySuite,
@@ -95,6 +99,8 @@ export const HOLDING: readonly Noun[] = [
   "settle",
   "stale fences",
   "renew",
+  "progress",
+  "logs",
   "reclaim",
   "cancel",
   "several stores at once",

@@ -1,6 +1,7 @@
 // The engine's promises, tested on a database whose time the test moves.
 
 import { test as base, describe } from "vitest";
+import { aroundSuite } from "./around-suite.js";
 import { commitSuite } from "./commit-suite.js";
 import { endSuite } from "./end-suite.js";
 import { explainSuite } from "./explain-suite.js";
@@ -10,6 +11,7 @@ import { hostileSuite } from "./hostile-suite.js";
 import { itemSuite } from "./item-suite.js";
 import { leaseSuite } from "./lease-suite.js";
 import { lockSuite } from "./lock-suite.js";
+import { longRunSuite } from "./long-run-suite.js";
 import { passSuite } from "./pass-suite.js";
 import { retrySuite } from "./retry-suite.js";
 import { rhythmSuite } from "./rhythm-suite.js";
@@ -39,6 +41,8 @@ export function describeLife(name: string, makePlace: MakePlace): void {
     describe("an end", () => endSuite(test));
     describe("a run that makes runs", () => fanOutSuite(test));
     describe("a hostile value", () => hostileSuite(test));
+    describe("a long run", () => longRunSuite(test));
+    describe("what surrounds a run", () => aroundSuite(test));
   });
 }
 

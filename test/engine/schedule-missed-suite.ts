@@ -149,7 +149,7 @@ export function scheduleMissedSuite(test: WorldTest): void {
     const [stretch] = await tickRecords(world);
     const lastPolledAt = stretch?.evidence?.lastPolledAt as number;
     expect(Math.abs(lastPolledAt - Date.UTC(2026, 0, 15, 12, 0, 5))).toBeLessThan(2_000);
-    expect(heard(member, "schedule.missed")).toMatchObject([
+    expect(heard(member, "tick.missed")).toMatchObject([
       { schedule: "s", reason: "nobody", count: 6, lastTick: "2026-01-15T13:00:00.000Z" },
     ]);
   });

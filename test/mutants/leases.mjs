@@ -53,6 +53,22 @@ export const LEASE_MUTANTS = [
     suites: ["conformance: SQLite"],
   },
   {
+    name: "progress-of-a-stranger",
+    promise: "S3: whoever lost a run tells nothing of it",
+    file: "src/store/sqlite-progress.ts",
+    find: "if (lease?.members.has(write.id)) this.#put",
+    replace: "if (lease) this.#put",
+    suites: ["conformance: SQLite"],
+  },
+  {
+    name: "log-line-of-a-stranger",
+    promise: "S3: whoever lost a run adds no line to it",
+    file: "src/store/sqlite-logs.ts",
+    find: "lease?.row.holder === holder && lease.members.has(line.id)",
+    replace: "lease?.row.holder === holder",
+    suites: ["conformance: SQLite"],
+  },
+  {
     name: "reaper-keeps-the-lease",
     promise: "S2, S3: a heartbeat does not revive what was taken away",
     file: "src/store/sqlite-endings.ts",

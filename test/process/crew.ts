@@ -25,6 +25,9 @@ export type Line = { readonly event: string; readonly [field: string]: unknown }
 export type Orders = {
   readonly lease?: string;
   readonly poll?: string;
+  /** Of every job. */
+  readonly timeout?: string;
+  readonly heartbeat?: "main" | "thread";
   readonly grace?: string;
   readonly concurrency?: number;
   readonly attempts?: number;

@@ -4,14 +4,14 @@
 import { expect } from "vitest";
 import type { Holdfast } from "../../src/engine/holdfast.js";
 import { until } from "../support/until.js";
-import { type Crew, ended, onBothDatabases, reached, type Worker } from "./crew.js";
+import { type Crew, ended, type Orders, onBothDatabases, reached, type Worker } from "./crew.js";
 
 const ORDERS = { lease: "1s", poll: "200ms" };
 
 /** A run that this worker has begun, and then the worker is stopped in the middle of it. */
-async function frozen(crew: Crew, onAbort: "ignore" | "return" | "throw") {
+async function frozen(crew: Crew, onAbort: "ignore" | "return" | "throw", orders: Orders = ORDERS) {
   const observer = crew.observer();
-  const first = await crew.start("first", ORDERS);
+  const first = await crew.start("first", orders);
   const { id } = await observer.enqueue("hold", onAbort);
   const { fence } = await first.says("begun");
   await freeze(first, observer);
@@ -81,6 +81,28 @@ onBothDatabases((test) => {
     expect(await first.stops()).toBe(0);
     expect(await observer.runs.get(id)).toEqual(before);
     expect(before).toMatchObject({ status: "completed", result: "second", attempt: 2 });
+  });
+
+  test("a process that was stopped past its time limit loses its run to another, long before its lease ends", async ({
+    crew,
+  }) => {
+    const orders = { lease: "10m", timeout: "1s", poll: "200ms" };
+    const { observer, first, id, fence } = await frozen(crew, "return", orders);
+    // The time limit and the five seconds of grace pass while nobody else is there to see it.
+    await takenOver(crew);
+    const before = await ended(observer, id);
+    first.signal("SIGCONT");
+    await until("the first one hears of it", () => {
+      return first.heard("run.stale").length + first.heard("run.lost").length > 0;
+    });
+    expect(await first.stops()).toBe(0);
+    expect(await observer.runs.get(id)).toEqual(before);
+    expect(before).toMatchObject({ status: "completed", result: "second", attempt: 2 });
+    const attempts = await observer.runs.attempts(id);
+    expect(attempts).toMatchObject([
+      { attempt: 1, fence, end: "timeout", error: { code: "TIMEOUT" } },
+      { attempt: 2, end: "completed" },
+    ]);
   });
 
   test("a process that was stopped past its lease goes on if nobody took its run", async ({

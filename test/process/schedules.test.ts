@@ -187,7 +187,7 @@ async function expectOneRunEach(crew: Crew, expected: readonly Expected[]): Prom
   expect(new Set(crew.starts().map(({ run }) => run)).size).toBe(runs.length);
   for (const event of ["refused", "store.failed", "run.lost", "run.stale", "run.reclaimed"])
     expect(crew.heard(event)).toEqual([]);
-  for (const event of ["schedule.missed", "schedule.skipped", "schedule.stuck", "schedule.broken"])
+  for (const event of ["tick.missed", "tick.skipped", "schedule.stuck", "schedule.broken"])
     expect(crew.heard(event)).toEqual([]);
 }
 

@@ -71,6 +71,19 @@ const BROKEN: readonly {
     promise: "S10",
   },
   {
+    what: "a stranger tells how far a run is",
+    verb: "poll",
+    sql: "update holdfast_progress set fence = fence - 1",
+    promise: "S3",
+  },
+  {
+    what: "a log line is added to a run that has ended",
+    verb: "poll",
+    sql: `insert or ignore into holdfast_log (run, fence, no, attempt, at, level, message)
+          select id, fence, 999, attempt, 0, 1, 'late' from holdfast_outcome where fence is not null`,
+    promise: "S3",
+  },
+  {
     what: "the ledger forgets a fired tick",
     verb: "writeSchedules",
     sql: "delete from holdfast_tick where outcome = 0",

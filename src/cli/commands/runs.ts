@@ -6,13 +6,14 @@ import { runsCancelCommand } from "./runs-cancel.js";
 import { runsChildrenCommand } from "./runs-children.js";
 import { runsItemsCommand } from "./runs-items.js";
 import { runsListCommand } from "./runs-list.js";
+import { runsLogsCommand } from "./runs-logs.js";
 import { runsRetryCommand } from "./runs-retry.js";
 import { runsShowCommand } from "./runs-show.js";
 
 export function runsCommand(call: Call): Command {
   const command = newCommand({
     name: "runs",
-    summary: "Look at runs, cancel them, retry them.",
+    summary: "Look at runs and their logs, cancel them, retry them.",
     examples: ["runs list --status failed"],
   });
   for (const add of [
@@ -20,6 +21,7 @@ export function runsCommand(call: Call): Command {
     runsShowCommand,
     runsChildrenCommand,
     runsItemsCommand,
+    runsLogsCommand,
     runsCancelCommand,
     runsRetryCommand,
   ]) {

@@ -2,11 +2,11 @@
 
 import type { Command } from "commander";
 import { requireName } from "../../core/names.js";
-import type { StartOptions } from "../../engine/config.js";
+import { HEARTBEATS, type Heartbeat, type StartOptions } from "../../engine/config.js";
 import { act, type Call, newCommand } from "../command.js";
 import { type CommonFlags, loadInstance } from "../instance.js";
 import { readPlace, type ServeFlags } from "../serving.js";
-import { refusing, UsageError, wholeNumber } from "../usage.js";
+import { oneOf, refusing, UsageError, wholeNumber } from "../usage.js";
 import { workUntilSignal } from "../work.js";
 
 const GRACE_MS = 25_000;
@@ -17,6 +17,7 @@ export type WorkFlags = CommonFlags &
     readonly worker: boolean;
     readonly queues?: readonly string[];
     readonly concurrency?: number;
+    readonly heartbeat?: Heartbeat;
   };
 
 export function startCommand(call: Call): Command {
@@ -63,6 +64,11 @@ export function withWorkOptions(command: Command): Command {
       "--concurrency <count>",
       "runs at the same time (default: 10)",
       wholeNumber({ min: 1, max: 10_000 }),
+    )
+    .option(
+      "--heartbeat <from>",
+      "heartbeats from the main thread or one of their own: main, thread",
+      oneOf(HEARTBEATS),
     );
 }
 
@@ -72,10 +78,11 @@ export function withConfig(flags: CommonFlags, config: string | undefined): Comm
 
 /** Left out is left to the environment. */
 export function startOptions(flags: WorkFlags): StartOptions {
-  const { queues, concurrency } = flags;
+  const { queues, concurrency, heartbeat } = flags;
   const workerFlags = [
     ...(queues === undefined ? [] : ["--queues"]),
     ...(concurrency === undefined ? [] : ["--concurrency"]),
+    ...(heartbeat === undefined ? [] : ["--heartbeat"]),
   ];
   if (!flags.worker && workerFlags.length > 0) {
     throw new UsageError(`--no-worker and ${workerFlags.join(", ")} contradict each other.`);
@@ -88,6 +95,7 @@ export function startOptions(flags: WorkFlags): StartOptions {
   const worker = {
     ...(queues === undefined ? {} : { queues }),
     ...(concurrency === undefined ? {} : { concurrency }),
+    ...(heartbeat === undefined ? {} : { heartbeat }),
   };
   return {
     ...(flags.scheduler ? {} : { scheduler: false }),

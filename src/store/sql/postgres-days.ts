@@ -8,7 +8,15 @@ where n.nspname = :schema and c.relispartition and c.relkind = 'r'`;
 
 /** A day of one of the partitioned tables; the id of a run tells its day. */
 export type Day = {
-  readonly table: "run" | "outcome" | "attempt" | "item" | "item_count" | "tick";
+  readonly table:
+    | "run"
+    | "outcome"
+    | "attempt"
+    | "item"
+    | "item_count"
+    | "progress"
+    | "log"
+    | "tick";
   readonly name: string;
   readonly from: string;
   readonly to: string;
@@ -20,6 +28,8 @@ const ID_OF = {
   attempt: "run",
   item: "run",
   item_count: "run",
+  progress: "run",
+  log: "run",
   tick: "at",
 } as const;
 const idOf = ({ table }: Day) => ID_OF[table];

@@ -5,6 +5,8 @@
 
 import { CREATE_ITEMS } from "./postgres-items-schema.js";
 import { CREATE_LOCKS } from "./postgres-locks-schema.js";
+import { CREATE_LOG } from "./postgres-log-schema.js";
+import { CREATE_PROGRESS } from "./postgres-progress-schema.js";
 
 export const SCHEMA_VERSION = 1;
 
@@ -362,8 +364,16 @@ left join {instance} i on i.no = coalesce(o.holder, h.holder)
 left join lateral (
   select x.ended_at, x.error from {attempt} x where x.run = r.id order by x.fence desc limit 1
 ) a on true;
-${CREATE_LOCKS}`;
+${CREATE_LOCKS}${CREATE_PROGRESS}${CREATE_LOG}`;
 
 /** Tables that hold history, all keyed by run id and partitioned by the same days, in the order in
  * which a day of them is removed: runs are there for as long as anything else of them is. */
-export const PARTITIONED = ["outcome", "attempt", "item", "item_count", "run"] as const;
+export const PARTITIONED = [
+  "outcome",
+  "attempt",
+  "item",
+  "item_count",
+  "progress",
+  "log",
+  "run",
+] as const;

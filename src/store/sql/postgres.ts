@@ -23,7 +23,7 @@ const CLAIMS_JSON = /* sql */ `
     'policy', json_build_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost),
     'runs', (
       select json_agg(json_build_array(
-        r.id, r.input, r.mode, r.version, r.priority, r.created_at, r.due_at, r.nominal_at, r.schedule, r.batch))
+        r.id, r.input, r.mode, r.version, r.priority, r.created_at, r.due_at, r.nominal_at, r.schedule, r.batch, r.tags))
       from unnest(c.ids) u (id), lateral (select * from {run} x where x.id = u.id offset 0) r)
   ))
   from granted c join {lane} l on l.id = c.lane join {policy} p on p.id = c.policy cross join now`;
@@ -350,6 +350,9 @@ select now.at as now,
   (select max(i.polled_at) from {instance} i) as "lastPolledAt",
   (select json_agg(c.id) from {lease} k, jsonb_object_keys(k.cancels) c (id)
     where k.holder = :holder::int and k.cancels is not null and c.id::uuid = any(k.ids)) as "cancelRequested",
+  exists (select from {lease} k, jsonb_each_text(k.cancels) c (id, at)
+    where k.cancels is not null and c.at::bigint + :cancelGraceMs::bigint <= now.at
+      and c.id::uuid = any(k.ids)) as "hasOverdueCancel",
   least(
     (select min(w.wake_at) from {waiting} w where w.gate is null and w.wake_at > now.at),
     (select min(s.next_at) from {schedule} s where s.next_at > now.at and :isScheduler::boolean)) as "nextWakeAt"
@@ -537,6 +540,8 @@ run as (delete from {run} where id = any(array(select id from ended))),
 attempts as (delete from {attempt} where run = any(array(select id from ended))),
 items as (delete from {item} where run = any(array(select id from ended))),
 item_counts as (delete from {item_count} where run = any(array(select id from ended))),
+progress as (delete from {progress} where run = any(array(select id from ended))),
+lines as (delete from {log} where run = any(array(select id from ended))),
 keys as (delete from {key} where run = any(array(select id from ended)))
 select exists (select from ended) as removed, exists (select from {run} where id = :id::uuid) as known`;
 
@@ -597,6 +602,8 @@ runs as (delete from {run} where id = any(array(select id from outcomes))),
 attempts as (delete from {attempt} where run = any(array(select id from outcomes))),
 items as (delete from {item} where run = any(array(select id from outcomes))),
 item_counts as (delete from {item_count} where run = any(array(select id from outcomes))),
+progress as (delete from {progress} where run = any(array(select id from outcomes))),
+lines as (delete from {log} where run = any(array(select id from outcomes))),
 old_keys as (delete from {key} where run = any(array(select id from outcomes))),
 instances as (
   delete from {instance} where no = any(array(

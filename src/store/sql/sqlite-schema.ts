@@ -4,6 +4,8 @@
 
 import { CREATE_ITEMS } from "./sqlite-items-schema.js";
 import { CREATE_LOCKS } from "./sqlite-locks-schema.js";
+import { CREATE_LOG } from "./sqlite-log-schema.js";
+import { CREATE_PROGRESS } from "./sqlite-progress-schema.js";
 
 export const SCHEMA_VERSION = 1;
 
@@ -329,4 +331,4 @@ left join {ready} y on y.id = r.id
 left join {waiting} w on w.id = r.id
 left join (select m.value as run, x.* from {lease} x, json_each(x.ids) m) h on h.run = r.id
 left join {instance} i on i.no = coalesce(o.holder, h.holder);
-${CREATE_LOCKS}`;
+${CREATE_LOCKS}${CREATE_PROGRESS}${CREATE_LOG}`;

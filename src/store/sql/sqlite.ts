@@ -84,7 +84,7 @@ select json_object(
   'policy', json_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost),
   'runs', (
     select json_group_array(json_array(
-      r.id, r.input, r.mode, r.version, r.priority, r.created_at, r.due_at, r.nominal_at, r.schedule, r.batch))
+      r.id, r.input, r.mode, r.version, r.priority, r.created_at, r.due_at, r.nominal_at, r.schedule, r.batch, json(r.tags)))
     from json_each(c.ids) m cross join {run} r on r.id = m.value)
 ) as claim
 from {lease} c join {lane} l on l.id = c.lane join {policy} p on p.id = c.policy
@@ -143,6 +143,9 @@ select
   (select json_group_array(c.key) from {lease} k, json_each(k.cancels) c
     where k.holder = :holder and k.cancels is not null
       and exists (select 1 from json_each(k.ids) m where m.value = c.key)) as cancelRequested,
+  exists (select 1 from {lease} k, json_each(k.cancels) c
+    where k.cancels is not null and c.value + :cancelGraceMs <= :now
+      and exists (select 1 from json_each(k.ids) m where m.value = c.key)) as hasOverdueCancel,
   (select min(wake_at) from {waiting} where gate is null and wake_at > :now) as nextWakeAt`;
 
 export const PROMOTE = /* sql */ `

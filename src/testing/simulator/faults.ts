@@ -79,6 +79,7 @@ const AIMED: readonly (readonly [number, readonly string[]])[] = [
   [4, ["settle"]],
   [4, ["claim"]],
   [2, ["renew"]],
+  [1, ["progress", "appendLogs"]],
   [4, ["writeSchedules"]],
   [2, ["enqueue"]],
   [1, ["markStarted"]],

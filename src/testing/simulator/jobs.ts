@@ -9,6 +9,10 @@ import type { PlainJobOptions } from "../../engine/job.js";
 import { type Draw, mix } from "./draw.js";
 import { fan } from "./fanning.js";
 import { commitWork, doItems } from "./storing-jobs.js";
+import { tellPart } from "./telling.js";
+
+/** How often a slow handler tells how far it is. */
+const PARTS = 3;
 
 export const BEHAVIOURS = [
   "quick",
@@ -116,13 +120,22 @@ async function behave(plan: JobPlan, { host, ctx, fate, luck }: Attempt): Promis
     const rest = () => work(host.clock, Math.floor(workMs / 4), ctx.signal);
     return doItems(ctx, { luck, rest, onReplayed: () => host.replayed() });
   }
-  await work(host.clock, workMs, ctx.signal);
+  if (plan.name === "slow") await workInParts(host.clock, workMs, ctx);
+  else await work(host.clock, workMs, ctx.signal);
   if (plan.name === "fanning") await fan(ctx, fate, luck);
   if (plan.name === "committing") return commitWork(ctx, () => host.ended(ctx));
   if (plan.name === "flaky" && luck % 5 < 3) throw new Error("The service answered 503.");
   if (plan.name === "wrong" && luck % 2 === 0) throw new PermanentError("The account is closed.");
   if (plan.name === "postponing" && luck % 3 > 0)
     throw new RetryLater({ delay: 500 + (luck % 20_000) });
+}
+
+/** The same, and tells how far it is. */
+async function workInParts(clock: Clock, ms: number, ctx: RunContext): Promise<void> {
+  for (let part = 1; part <= PARTS; part += 1) {
+    await work(clock, ms / PARTS, ctx.signal);
+    tellPart(ctx, part, PARTS);
+  }
 }
 
 /** Takes a while, and stops when told. */

@@ -22,6 +22,10 @@ const COLUMNS = {
   "outcome+": "new.id, new.fence, new.status, new.attempt, new.holder, new.result",
   "outcome-": "old.id, old.fence, old.status",
   "attempt+": "new.run, new.fence, new.attempt, new.ended",
+  "progress+": "new.run, new.fence",
+  "progress~": "new.run, new.fence",
+  "log+": "new.run, new.fence",
+  "log~": "new.run, new.fence",
   "tick+":
     "new.schedule, new.at, new.last_at, new.count, new.outcome, new.reason, new.run, new.version, new.evidence",
   "tick-": "old.schedule, old.at",

@@ -7,6 +7,7 @@ import type { Chronicle } from "./chronicle.js";
 import { type Effects, short } from "./effects.js";
 import type { Note } from "./notes.js";
 import type { SimulatedProcess } from "./process.js";
+import { judgeTold } from "./telling.js";
 
 /** One committed transaction. */
 export type Transaction = {
@@ -166,6 +167,12 @@ export class RunHistory {
       case "attempt+":
         this.#attempted(note, transaction);
         break;
+      case "progress+":
+      case "progress~":
+      case "log+":
+      case "log~":
+        this.#told(note, transaction);
+        break;
       case "queue+":
       case "queue~":
         this.#queueChanged(String(first), note[2] !== null);
@@ -188,6 +195,12 @@ export class RunHistory {
       default:
         break;
     }
+  }
+
+  #told(note: Note, { process }: Transaction): void {
+    const fence = this.runs.get(String(note[1]))?.fence;
+    const holder = this.leases.get(Number(note[2]))?.process;
+    judgeTold(note, { fence, holder }, process, this.#chronicle);
   }
 
   #queueChanged(queue: string, isPaused: boolean): void {
@@ -320,7 +333,7 @@ export class RunHistory {
     if (holderBefore !== holder)
       this.#violate("S1", `Fence ${fence} passed from holder ${holderBefore} to ${holder}.`);
     if (until !== untilBefore) {
-      if (verb !== "renew" || lease.process !== process)
+      if ((verb !== "renew" && verb !== "progress") || lease.process !== process)
         this.#violate("S3", `Fence ${fence} was extended by ${verb} of ${process.label}.`);
       if (Number(untilBefore) <= now) this.#chronicle.saw("expired-lease-renewed");
       lease.until = Number(until);

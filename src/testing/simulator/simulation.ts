@@ -22,6 +22,7 @@ import { SimulatedProcess } from "./process.js";
 import { RunHistory, type Transaction } from "./run-history.js";
 import { GARBLED, ScheduleHistory } from "./schedule-history.js";
 import { judgeTables } from "./table-checks.js";
+import { judgeToldAnswer } from "./telling.js";
 import { judgeUserTables } from "./user-checks.js";
 import { type WireWorld, wireStore } from "./wire.js";
 
@@ -307,6 +308,7 @@ export class Simulation {
       if (verb === "scheduleStates" || verb === "dueSchedules") this.#noteRead(process, answer);
       else if (verb === "exchange") this.#judgeAnswer(params, answer);
       else if (verb === "commit") this.#judgeCommit(params, answer);
+      else if (verb === "progress") judgeToldAnswer(params, answer, this.#chronicle);
       else if (verb === "claimsByToken" && (answer as unknown[]).length > 0)
         this.#chronicle.saw("claim-read-back");
       else if (verb === "writeSchedules") {

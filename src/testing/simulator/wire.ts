@@ -33,6 +33,7 @@ const REPEATABLE = new Set([
   "enqueueChildren",
   "renew",
   "markStarted",
+  "appendLogs",
   "writeSchedules",
   "createSchedule",
   "cancel",

@@ -1,0 +1,52 @@
+// Options around a run, of an instance and of a job: checked whole, the job's put after the instance's.
+
+import { ConfigurationError, type Problem } from "../core/errors.js";
+import { LOGS_DEFAULT, readLogs } from "../core/kept-logs.js";
+import type { Around, AroundOptions, Middleware } from "./around.js";
+
+const HOOK_EXAMPLES = {
+  onStart: "onStart: (run) => …",
+  onSuccess: "onSuccess: (run, result) => …",
+  onFailure: "onFailure: (run, error, { willRetry }) => …",
+} as const;
+
+export const NOTHING_AROUND: Around = { logs: LOGS_DEFAULT, middleware: [], hooks: [] };
+
+/** `outer` is the instance's; `field` names the member, for example `job("mail").onStart`. */
+export function readAround(
+  options: AroundOptions,
+  outer: Around,
+  field: (member: string) => string,
+): Around {
+  const problems: Problem[] = [];
+  let { logs } = outer;
+  try {
+    logs = readLogs(options.logs, outer.logs, field("logs"));
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    problems.push(...error.problems);
+  }
+  for (const [hook, example] of Object.entries(HOOK_EXAMPLES)) {
+    const given = options[hook as keyof typeof HOOK_EXAMPLES];
+    if (given === undefined || typeof given === "function") continue;
+    problems.push({ field: field(hook), message: `must be a function, for example ${example}` });
+  }
+  const { middleware = [], onStart, onSuccess, onFailure } = options;
+  const own = (Array.isArray(middleware) ? middleware : [middleware]) as readonly Middleware[];
+  if (own.some((each) => typeof each !== "function"))
+    problems.push({
+      field: field("middleware"),
+      message: "must be a function or a list of them, for example (run, next) => next()",
+    });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  const hooks = {
+    ...(onStart ? { onStart } : {}),
+    ...(onSuccess ? { onSuccess } : {}),
+    ...(onFailure ? { onFailure } : {}),
+  };
+  return {
+    logs,
+    middleware: [...outer.middleware, ...own],
+    hooks: Object.keys(hooks).length === 0 ? outer.hooks : [...outer.hooks, hooks],
+  };
+}

@@ -1,0 +1,27 @@
+// One attempt as those know it who do something for it: which run, under which grant, told to stop how.
+
+import type { LogsPolicy } from "../core/kept-logs.js";
+import type { Claim, ClaimedRun } from "../store/store.js";
+
+/**
+ * How far an attempt is with completing its run by itself: the user's function is at work, the settle
+ * is under way and may have taken effect, or it has.
+ */
+export type CommitPhase = "none" | "working" | "settling" | "done";
+
+export type Attempted = {
+  readonly run: ClaimedRun;
+  readonly claim: Claim;
+  /** Which of its log lines are kept. */
+  readonly logs: LogsPolicy;
+  /** It told something that may not be stored yet. */
+  hasTold: boolean;
+  signal(): AbortSignal;
+  /** Why it was told to stop. */
+  readonly stopReason: Error | null;
+  /** When the handler began, on this instance's monotonic clock. */
+  readonly startedMs: number;
+  commitPhase: CommitPhase;
+  /** The last call of `ctx.commit`, also if nobody waits for it. */
+  committing: Promise<unknown> | null;
+};

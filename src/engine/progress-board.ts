@@ -1,0 +1,186 @@
+// How far the runs of an instance are, on its way to the database: one statement for all of them, at
+// most one write a second for a run unless its stage changes. A database that is away delays what was
+// told and fails nobody; only a lost lease does.
+
+import { LeaseLostError } from "../core/errors.js";
+import type { Moment } from "../core/lease.js";
+import type { Clock, Timer } from "../core/ports.js";
+import {
+  NO_PROGRESS,
+  nextProgress,
+  type Progress,
+  type ProgressOptions,
+} from "../core/progress.js";
+import type { ProgressWrite } from "../store/progress-store.js";
+import type { RenewAnswer, Store } from "../store/store.js";
+import type { Attempted } from "./attempted.js";
+
+const EVERY_MS = 1_000;
+/** Later stages of an attempt are shown while they last, and not kept. */
+const STAGES_MAX = 100;
+
+type Entry = {
+  readonly attempted: Attempted;
+  progress: Progress;
+  toldMs: number;
+  readonly stages: { readonly stage: string; readonly atMs: number }[];
+  writtenMs: number;
+  isDirty: boolean;
+  isUrgent: boolean;
+  waiting: { readonly resolve: () => void; readonly reject: (error: Error) => void }[];
+};
+
+export class ProgressBoard {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #holder: number;
+  readonly #onRenewed: (answer: RenewAnswer & { sentAt: Moment; asked: number[] }) => void;
+  readonly #onFailed: (error: unknown, retryInMs: number) => void;
+  readonly #entries = new Map<Attempted, Entry>();
+  #sending: Promise<void> | null = null;
+  #timer: Timer | null = null;
+  #isClosed = false;
+
+  constructor(params: {
+    readonly store: Store;
+    readonly clock: Clock;
+    readonly holder: number;
+    /** It was a heartbeat as well. */
+    readonly onRenewed: (answer: RenewAnswer & { sentAt: Moment; asked: number[] }) => void;
+    readonly onFailed: (error: unknown, retryInMs: number) => void;
+  }) {
+    this.#store = params.store;
+    this.#clock = params.clock;
+    this.#holder = params.holder;
+    this.#onRenewed = params.onRenewed;
+    this.#onFailed = params.onFailed;
+  }
+
+  /** Resolves when it is stored, or at once if it can wait for the next write. */
+  tell(attempted: Attempted, told: ProgressOptions): Promise<void> {
+    const entry = this.#entries.get(attempted) ?? newEntry(attempted);
+    const progress = nextProgress(entry.progress, told);
+    const nowMs = this.#clock.monotonicMs();
+    const isNewStage = progress.stage !== null && progress.stage !== entry.progress.stage;
+    if (isNewStage && entry.stages.length < STAGES_MAX)
+      entry.stages.push({ stage: progress.stage as string, atMs: nowMs });
+    entry.isUrgent ||= isNewStage || nowMs - entry.writtenMs >= EVERY_MS;
+    Object.assign(entry, { progress, toldMs: nowMs, isDirty: true });
+    attempted.hasTold = true;
+    this.#entries.set(attempted, entry);
+    if (!entry.isUrgent) {
+      this.#sendWithin(entry.writtenMs + EVERY_MS - nowMs);
+      return Promise.resolve();
+    }
+    const stored = new Promise<void>((resolve, reject) => entry.waiting.push({ resolve, reject }));
+    // Whoever does not wait for the answer hears of a loss by the signal, not by an unhandled rejection.
+    stored.catch(() => undefined);
+    // A microtask later, so that what is told together travels together.
+    queueMicrotask(() => void this.#send());
+    return stored;
+  }
+
+  /** The attempt is over: its last word is stored now, if the database takes it. */
+  async finish(attempted: Attempted): Promise<void> {
+    const entry = this.#entries.get(attempted);
+    if (!entry) return;
+    await this.#sending;
+    if (entry.isDirty) {
+      entry.isUrgent = true;
+      await this.#send();
+    }
+    this.forget(attempted);
+  }
+
+  forget(attempted: Attempted): void {
+    this.#entries.delete(attempted);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#timer?.cancel();
+    this.#entries.clear();
+  }
+
+  #sendWithin(delayMs: number): void {
+    if (this.#timer || this.#isClosed) return;
+    this.#timer = this.#clock.timer(Math.max(1, delayMs), () => {
+      this.#timer = null;
+      void this.#send();
+    });
+  }
+
+  async #send(): Promise<void> {
+    while (this.#sending) await this.#sending;
+    const nowMs = this.#clock.monotonicMs();
+    const due = [...this.#entries.values()].filter(
+      ({ isDirty, isUrgent, writtenMs }) => isDirty && (isUrgent || nowMs - writtenMs >= EVERY_MS),
+    );
+    if (due.length > 0 && !this.#isClosed) {
+      this.#sending = this.#write(due);
+      await this.#sending;
+      this.#sending = null;
+    }
+    for (const { isDirty, writtenMs } of this.#entries.values())
+      if (isDirty) this.#sendWithin(writtenMs + EVERY_MS - this.#clock.monotonicMs());
+  }
+
+  async #write(entries: readonly Entry[]): Promise<void> {
+    const sentAt = { wallMs: this.#clock.wallMs(), monotonicMs: this.#clock.monotonicMs() };
+    const writes = entries.map((entry) => writeOf(entry, sentAt.monotonicMs));
+    const waiting = entries.map((entry) => entry.waiting);
+    for (const entry of entries)
+      Object.assign(entry, {
+        isDirty: false,
+        isUrgent: false,
+        waiting: [],
+        writtenMs: sentAt.monotonicMs,
+      });
+    try {
+      const answer = await this.#store.progress({ holder: this.#holder, writes });
+      const asked = [...new Set(writes.map(({ fence }) => fence))];
+      this.#onRenewed({ sentAt, asked, ...answer });
+      const held = new Set(
+        answer.held.flatMap(({ fence, ids }) => ids.map((id) => `${id} ${fence}`)),
+      );
+      entries.forEach((entry, at) => {
+        const { run, claim } = entry.attempted;
+        const isUnknown = answer.unknown.includes(claim.fence);
+        if (isUnknown) entry.isDirty = true;
+        const isLost = !isUnknown && !held.has(`${run.id} ${claim.fence}`);
+        if (isLost) this.forget(entry.attempted);
+        for (const { resolve, reject } of waiting[at] ?? [])
+          if (isLost) reject(new LeaseLostError(run.id, claim.fence));
+          else resolve();
+      });
+    } catch (error) {
+      for (const entry of entries) entry.isDirty = true;
+      for (const { resolve } of waiting.flat()) resolve();
+      this.#onFailed(error, EVERY_MS);
+    }
+  }
+}
+
+function newEntry(attempted: Attempted): Entry {
+  return {
+    attempted,
+    progress: NO_PROGRESS,
+    toldMs: 0,
+    stages: [],
+    writtenMs: Number.NEGATIVE_INFINITY,
+    isDirty: false,
+    isUrgent: false,
+    waiting: [],
+  };
+}
+
+function writeOf({ attempted, progress, toldMs, stages }: Entry, nowMs: number): ProgressWrite {
+  const agoMs = (atMs: number) => Math.max(0, Math.round(nowMs - atMs));
+  return {
+    id: attempted.run.id,
+    fence: attempted.claim.fence,
+    ...progress,
+    agoMs: agoMs(toldMs),
+    stages: stages.map(({ stage, atMs }) => ({ stage, agoMs: agoMs(atMs) })),
+  };
+}

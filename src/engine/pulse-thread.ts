@@ -1,0 +1,44 @@
+// The thread of the heartbeat: a store of its own on the same database, and a beater that stands in when
+// the main thread is silent. Started by thread-pulse.ts, and by nobody else.
+
+import { parentPort, workerData } from "node:worker_threads";
+import { systemChance } from "../adapters/chance.js";
+import { systemClock } from "../adapters/clock.js";
+import { storeFor } from "../store/open.js";
+import { Beater } from "./beater.js";
+import type { FromThread, ThreadData, ToThread } from "./thread-pulse.js";
+
+const { holder, ...database } = workerData as ThreadData;
+const store = storeFor({
+  ...database,
+  // The main thread has made the tables.
+  migrate: "off",
+  mayCreate: false,
+  clock: systemClock,
+  chance: systemChance,
+});
+await store.open();
+
+const beater = new Beater({ store, holder, clock: systemClock });
+const say = (message: FromThread) => parentPort?.postMessage(message);
+
+parentPort?.on("message", (message: ToThread) => void take(message));
+say({ kind: "ready" });
+
+async function take(message: ToThread): Promise<void> {
+  if (message.kind === "close") {
+    beater.close();
+    await store.close().catch(() => undefined);
+    parentPort?.close();
+    return;
+  }
+  const blockedMs = beater.held(message.leases);
+  if (blockedMs !== null) say({ kind: "blocked", blockedMs: Math.round(blockedMs) });
+  if (message.kind === "held") return;
+  const { id } = message;
+  try {
+    say({ kind: "renewed", id, answer: await beater.renew(message.params) });
+  } catch (error) {
+    say({ kind: "failed", id, message: error instanceof Error ? error.message : String(error) });
+  }
+}

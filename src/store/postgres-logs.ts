@@ -1,0 +1,36 @@
+// Log lines that are kept with runs, on PostgreSQL.
+
+import { LOG_LEVELS_KEPT, type LogRecord, type LogStore } from "./log-store.js";
+import { plainColumn, textColumn } from "./postgres-array.js";
+import type { PostgresAsker } from "./postgres-asker.js";
+import { toLogRecord } from "./record-kept.js";
+import * as sql from "./sql/postgres-logs.js";
+import type { Grant } from "./store.js";
+
+export class PostgresLogs {
+  readonly #asker: PostgresAsker;
+
+  constructor(asker: PostgresAsker) {
+    this.#asker = asker;
+  }
+
+  async append({ holder, lines }: Parameters<LogStore["appendLogs"]>[0]): Promise<Grant[]> {
+    const rows = await this.#asker.attempt("appendLogs", this.#asker.work, sql.APPEND_LOGS, {
+      holder,
+      ids: plainColumn(lines, ({ id }) => id),
+      fences: plainColumn(lines, ({ fence }) => fence),
+      numbers: plainColumn(lines, ({ no }) => no),
+      agoMs: plainColumn(lines, ({ agoMs }) => agoMs),
+      levels: plainColumn(lines, ({ level }) => LOG_LEVELS_KEPT.indexOf(level)),
+      messages: textColumn(lines, ({ message }) => message),
+      fields: textColumn(lines, ({ fields }) => fields),
+    });
+    return rows.map((row) => ({ id: String(row.id), fence: Number(row.fence) }));
+  }
+
+  async of({ id, after, limit }: Parameters<LogStore["logs"]>[0]): Promise<LogRecord[]> {
+    const { fence, no } = after ?? { fence: 0, no: 0 };
+    const rows = await this.#asker.repeat("logs", sql.LOGS, { id, fence, no, limit });
+    return rows.map(toLogRecord);
+  }
+}

@@ -1,0 +1,29 @@
+// The statements about log lines that are kept with runs on PostgreSQL.
+
+/** The leases are locked for as long as this takes, so that nobody takes a run meanwhile. */
+export const APPEND_LOGS = /* sql */ `
+with now as materialized (select {now} as at),
+sent as materialized (
+  select * from unnest(:ids::uuid[], :fences::bigint[], :numbers::int[], :agoMs::bigint[], :levels::smallint[],
+    :messages::text[], :fields::text[]) as s (id, fence, no, "agoMs", level, message, fields)
+),
+held as materialized (
+  select fence, ids, attempt from {lease}
+  where fence = any(array(select distinct fence from sent)) and holder = :holder::int order by fence for share
+),
+valid as materialized (
+  select s.*, h.attempt from sent s join held h on h.fence = s.fence where s.id = any(h.ids)
+),
+kept as (
+  insert into {log} (run, fence, no, attempt, at, level, message, fields)
+  select v.id, v.fence, v.no, v.attempt, now.at - v."agoMs", v.level, v.message, v.fields
+  from valid v cross join now
+  on conflict (run, fence, no)
+  do update set at = excluded.at, message = excluded.message, fields = excluded.fields
+)
+select distinct s.id, s.fence::text from sent s
+where not exists (select from valid v where v.id = s.id and v.fence = s.fence)`;
+
+export const LOGS = /* sql */ `
+select fence, no, attempt, at, level, message, fields from {log}
+where run = :id::uuid and (fence, no) > (:fence::bigint, :no::int) order by fence, no limit :limit`;

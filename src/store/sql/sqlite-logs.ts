@@ -1,0 +1,13 @@
+// The statements about log lines that are kept with runs on SQLite.
+
+export const APPEND_LOGS = /* sql */ `
+insert into {log} (run, fence, no, attempt, at, level, message, fields)
+select value ->> 0, value ->> 1, value ->> 2, value ->> 3, :now - (value ->> 4), value ->> 5, value ->> 6, value ->> 7
+from json_each(:rows) where true
+on conflict do update set at = excluded.at, message = excluded.message, fields = excluded.fields`;
+
+export const LOGS = /* sql */ `
+select fence, no, attempt, at, level, message, fields from {log}
+where run = :id and (fence, no) > (:fence, :no) order by fence, no limit (:limit + 0)`;
+
+export const PRUNE_LOGS = /* sql */ `delete from {log} where run in (select value from json_each(:ids))`;

@@ -1,0 +1,47 @@
+// Log lines that are kept with runs, on SQLite. A write happens inside of a write transaction.
+
+import type { RunId } from "../core/run.js";
+import { LOG_LEVELS_KEPT, type LogLine, type LogRecord, type LogStore } from "./log-store.js";
+import { toLogRecord } from "./record-kept.js";
+import * as sql from "./sql/sqlite-logs.js";
+import type { SqliteFile } from "./sqlite.js";
+import type { SqliteLeases } from "./sqlite-leases.js";
+import type { Grant } from "./store.js";
+
+export class SqliteLogs {
+  readonly #file: SqliteFile;
+  readonly #leases: SqliteLeases;
+
+  constructor(file: SqliteFile, leases: SqliteLeases) {
+    this.#file = file;
+    this.#leases = leases;
+  }
+
+  append({ holder, lines }: Parameters<LogStore["appendLogs"]>[0], now: number): Grant[] {
+    const leases = this.#leases.leases(lines.map(({ fence }) => fence));
+    const refused = new Map<string, Grant>();
+    const rows: unknown[][] = [];
+    for (const line of lines) {
+      const lease = leases.get(line.fence);
+      if (lease?.row.holder === holder && lease.members.has(line.id))
+        rows.push(rowOf(line, lease.row.attempt));
+      else refused.set(`${line.id} ${line.fence}`, { id: line.id, fence: line.fence });
+    }
+    if (rows.length > 0) this.#file.run(sql.APPEND_LOGS, { rows: JSON.stringify(rows), now });
+    return [...refused.values()];
+  }
+
+  of(params: {
+    readonly id: RunId;
+    readonly after: { readonly fence: number; readonly no: number } | null;
+    readonly limit: number;
+  }): LogRecord[] {
+    const { id, after, limit } = params;
+    const { fence, no } = after ?? { fence: 0, no: 0 };
+    return this.#file.all(sql.LOGS, { id, fence, no, limit }).map(toLogRecord);
+  }
+}
+
+function rowOf({ id, fence, no, agoMs, level, message, fields }: LogLine, attempt: number) {
+  return [id, fence, no, attempt, agoMs, LOG_LEVELS_KEPT.indexOf(level), message, fields];
+}

@@ -1,0 +1,67 @@
+// A handler that keeps the event loop to itself for longer than its lease: what becomes of its run when
+// the main thread sends the heartbeats, and when a thread of its own does.
+
+import { expect } from "vitest";
+import { SILENT_LEASES_MAX } from "../../src/engine/beater.js";
+import { until } from "../support/until.js";
+import { type Crew, ended, expectOneStartPerFence, onBothDatabases } from "./crew.js";
+
+const LEASE_MS = 1_000;
+const ORDERS = { lease: `${LEASE_MS}ms`, poll: "200ms" };
+const FOR_EVER_MS = 1e9;
+
+/** A run that the first worker has begun and that blocks it, while a second one looks for work. */
+async function blocked(crew: Crew, heartbeat: "main" | "thread", ms: number) {
+  const observer = crew.observer();
+  const first = await crew.start("first", { ...ORDERS, heartbeat });
+  const { id } = await observer.enqueue("block", ms);
+  await first.says("begun");
+  const second = await crew.start("second", ORDERS);
+  return { observer, first, second, id };
+}
+
+onBothDatabases((test) => {
+  test("with a heartbeat from a thread a handler that blocks for three leases keeps its run", async ({
+    crew,
+  }) => {
+    const { observer, first, second, id } = await blocked(crew, "thread", 3 * LEASE_MS);
+    const run = await ended(observer, id);
+    expect(run).toMatchObject({ status: "completed", result: "first", attempt: 1 });
+    expect(await first.says("loop.blocked")).toMatchObject({ blockedMs: expect.any(Number) });
+    expect(second.heard("run.reclaimed")).toEqual([]);
+    expect(crew.starts()).toHaveLength(1);
+    for (const worker of [first, second]) {
+      expect(await worker.stops()).toBe(0);
+      expect(worker.errors).toBe("");
+    }
+  });
+
+  test("with a heartbeat from the main thread another instance takes the run over, and the first one's result is refused", async ({
+    crew,
+  }) => {
+    const { observer, first, second, id } = await blocked(crew, "main", 5 * LEASE_MS);
+    await second.says("begun");
+    const before = await ended(observer, id);
+    expect(before).toMatchObject({ status: "completed", result: "second", attempt: 2 });
+    await until("the first one hears of it", () => {
+      return first.heard("run.stale").length + first.heard("run.lost").length > 0;
+    });
+    expect(await first.stops()).toBe(0);
+    expect(await observer.runs.get(id)).toEqual(before);
+    expectOneStartPerFence(crew);
+  });
+
+  test("a handler that never gives the event loop back does not keep its run for ever", async ({
+    crew,
+  }) => {
+    const { observer, second, id } = await blocked(crew, "thread", FOR_EVER_MS);
+    const run = await ended(observer, id);
+    expect(run).toMatchObject({ status: "completed", result: "second", attempt: 2 });
+    const [lost] = await observer.runs.attempts(id);
+    expect(lost).toMatchObject({ attempt: 1, end: "lost" });
+    // It was renewed for as long as promised, and then no more.
+    const heldMs = Number(lost?.endedAt) - Number(lost?.startedAt);
+    expect(heldMs).toBeGreaterThanOrEqual((SILENT_LEASES_MAX - 1) * LEASE_MS);
+    expect(await second.stops()).toBe(0);
+  });
+});
