@@ -50,9 +50,8 @@ export type {
   Enqueued,
   EnqueueOptions,
   Job,
-  PlainJobOptions,
-  SchemaJobOptions,
 } from "./engine/job.js";
+export type { PlainJobOptions, SchemaJobOptions } from "./engine/job-options.js";
 export type { Batch, ChildListOptions } from "./engine/run-children.js";
 export type { Run, RunAttempt, RunListOptions, RunPage, Runs } from "./engine/runs.js";
 export type {

@@ -4,7 +4,7 @@
 import { ConfigurationError } from "../core/errors.js";
 import type { Mode, RunId } from "../core/run.js";
 import type { BatchAnswer } from "../store/batch-store.js";
-import type { Claim, ClaimedRun } from "../store/store.js";
+import type { Claim, ClaimedRun, Grant } from "../store/store.js";
 import { type Logger, withFields } from "../telemetry/log.js";
 import { type BatchEntry, type BatchOptions, type FanOut, readBatchOptions } from "./fan-out.js";
 import type { Enqueued, EnqueueOptions, Job } from "./job.js";
@@ -91,6 +91,10 @@ export class RunContext {
     return this.#services.heartbeat(this.#attempted);
   }
 
+  get #grant(): Grant {
+    return { id: this.runId, fence: this.fence };
+  }
+
   /**
    * Stores a run whose parent is this one, only while this attempt holds its lease. Another attempt
    * stores another one, unless it has a key.
@@ -100,7 +104,7 @@ export class RunContext {
     input: Input,
     options: EnqueueOptions = {},
   ): Promise<Enqueued> {
-    return this.#services.fanOut.enqueue(this.#attempted, { job, input, options });
+    return this.#services.fanOut.enqueue(this.#grant, { job, input, options });
   }
 
   /**
@@ -118,6 +122,6 @@ export class RunContext {
       throw new ConfigurationError([{ field: "enqueueBatch().name", message }]);
     }
     this.#batchNames.add(name);
-    return this.#services.fanOut.enqueueBatch(this.#attempted, { name, after, entries });
+    return this.#services.fanOut.enqueueBatch(this.#grant, { name, after, entries });
   }
 }

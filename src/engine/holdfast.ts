@@ -32,16 +32,8 @@ import { Desk } from "./desk.js";
 import { Enqueuer } from "./enqueuer.js";
 import type { Handler, RunnableJob } from "./execution.js";
 import { FanOut } from "./fan-out.js";
-import {
-  accepted,
-  type Enqueued,
-  type EnqueueOptions,
-  Job,
-  type JobOf,
-  newRun,
-  type PlainJobOptions,
-  type SchemaJobOptions,
-} from "./job.js";
+import { accepted, type Enqueued, type EnqueueOptions, Job, type JobOf, newRun } from "./job.js";
+import type { PlainJobOptions, SchemaJobOptions } from "./job-options.js";
 import { Loop } from "./loop.js";
 import { mainThreadPulse } from "./pulse.js";
 import { Runs, Waiter } from "./runs.js";

@@ -9,32 +9,13 @@ import {
   type Problem,
 } from "../core/errors.js";
 import { readInstant } from "../core/instant.js";
-import type { JobDefinition, JobOptions } from "../core/job.js";
+import type { JobDefinition } from "../core/job.js";
 import { canonicalJson, encodeInput } from "../core/json.js";
 import { requireKey, requireName, requirePriority, requireTags } from "../core/names.js";
 import type { RunId } from "../core/run.js";
-import {
-  type InferInput,
-  type InferOutput,
-  type StandardSchema,
-  validateInput,
-} from "../core/schema.js";
+import { type InferInput, type StandardSchema, validateInput } from "../core/schema.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { EnqueueAnswer, NewRun } from "../store/store.js";
-import type { RunContext } from "./context.js";
-
-/** Options of a job whose input is checked by a schema. */
-export type SchemaJobOptions<Schema extends StandardSchema, Result> = Omit<JobOptions, "input"> & {
-  readonly input: Schema;
-  /** Left out: the job is enqueued here and executed elsewhere. */
-  readonly run?: (input: InferOutput<Schema>, ctx: RunContext) => Result | Promise<Result>;
-};
-
-/** Options of a job whose input is taken as it is. */
-export type PlainJobOptions<Input, Result> = Omit<JobOptions, "input"> & {
-  readonly input?: undefined;
-  readonly run?: (input: Input, ctx: RunContext) => Result | Promise<Result>;
-};
 
 export type EnqueueOptions = {
   /** The same key and input is the same run for every caller; with another input it is refused. */

@@ -1,7 +1,7 @@
 // Batches as the committed transactions left them, and the promises about them: made once under the
 // fence of their run, counted exactly as their children end and go on, and followed by one run.
 
-import type { BatchStore, NewBatch } from "../../store/batch-store.js";
+import type { BatchStore, NewBatch } from "../../store/store.js";
 import type { Chronicle } from "./chronicle.js";
 import type { Note } from "./notes.js";
 import type { RunHistory, Transaction } from "./run-history.js";
