@@ -176,7 +176,6 @@ export class BatchHistory {
     const isHeld = lease?.process === process && lease.ids.includes(parent.id);
     if (notes.length > 0 && !isHeld)
       this.#chronicle.violate("S3", `Run ${parent.id} made runs without holding ${parent.fence}.`);
-    if (notes.length === 0 && !isHeld) this.#chronicle.saw("stale-children-refused");
     if (isMade || !isHeld || name === undefined) return;
     for (const batch of this.#batches.values()) {
       if (batch.parent === parent.id && batch.name === name && batch.fence !== parent.fence)
