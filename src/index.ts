@@ -75,9 +75,8 @@ export type {
   Enqueued,
   EnqueueOptions,
   Job,
-  PlainJobOptions,
-  SchemaJobOptions,
 } from "./engine/job.js";
+export type { PlainJobOptions, SchemaJobOptions } from "./engine/job-options.js";
 export type { Ticked, TickOptions } from "./engine/pass.js";
 export type { Batch, ChildListOptions } from "./engine/run-children.js";
 export type {

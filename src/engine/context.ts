@@ -5,6 +5,7 @@ import { ConfigurationError } from "../core/errors.js";
 import type { ProgressOptions } from "../core/progress.js";
 import type { Mode, RunId } from "../core/run.js";
 import type { BatchAnswer } from "../store/batch-store.js";
+import type { Grant } from "../store/store.js";
 import type { Logger } from "../telemetry/log.js";
 import type { Attempted } from "./attempted.js";
 import type { CommitOptions, TransactionHandle } from "./commits.js";
@@ -126,6 +127,10 @@ export class RunContext {
     return this.#services.heartbeat(this.#attempted);
   }
 
+  get #grant(): Grant {
+    return { id: this.runId, fence: this.fence };
+  }
+
   /**
    * Stores a run whose parent is this one, only while this attempt holds its lease. Another attempt
    * stores another one, unless it has a key.
@@ -135,7 +140,7 @@ export class RunContext {
     input: Input,
     options: EnqueueOptions = {},
   ): Promise<Enqueued> {
-    return this.#services.fanOut.enqueue(this.#attempted, { job, input, options });
+    return this.#services.fanOut.enqueue(this.#grant, { job, input, options });
   }
 
   /**
@@ -153,7 +158,7 @@ export class RunContext {
       throw new ConfigurationError([{ field: "enqueueBatch().name", message }]);
     }
     this.#batchNames.add(name);
-    return this.#services.fanOut.enqueueBatch(this.#attempted, { name, after, entries });
+    return this.#services.fanOut.enqueueBatch(this.#grant, { name, after, entries });
   }
 
   /**

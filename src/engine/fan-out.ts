@@ -73,14 +73,13 @@ export class FanOut {
   }
 
   async enqueue(
-    attempted: Attempted,
+    parent: Grant,
     asked: { readonly job: unknown; readonly input: unknown; readonly options: EnqueueOptions },
   ): Promise<Enqueued> {
     const { input, options } = asked;
     const name = jobName(asked.job, "ctx.enqueue(job)");
     const definition = await this.#params.definitionOf(name);
     const run = await newRun({ definition, input, options, id: this.#params.newId() });
-    const parent = grantOf(attempted);
     const answer = await this.#children.one(parent, run);
     if (answer === "stale") throw new LeaseLostError(parent.id, parent.fence);
     this.#tellStored([run]);
@@ -89,7 +88,7 @@ export class FanOut {
 
   /** All is checked before anything is stored; what cannot be stored is listed, and the rest is. */
   async enqueueBatch(
-    attempted: Attempted,
+    parent: Grant,
     batch: { readonly name: string; readonly entries: unknown; readonly after: unknown },
   ): Promise<BatchAnswer> {
     const { name } = batch;
@@ -105,7 +104,6 @@ export class FanOut {
         errors.push({ index, ...briefly(error) });
       }
     }
-    const parent = grantOf(attempted);
     const answer = await this.#params.store.enqueueBatch({ parent, name, children, errors, after });
     if (answer === "stale") throw new LeaseLostError(parent.id, parent.fence);
     this.#tellStored(children.map(({ run }) => run));
@@ -170,10 +168,6 @@ function requireEntry(entry: unknown): BatchEntry {
 function briefly(error: unknown): { readonly code: string; readonly message: string } {
   const { code, message } = describeFailure(error);
   return { code, message: message.slice(0, MESSAGE_LENGTH_MAX) };
-}
-
-function grantOf({ run, claim }: Attempted): Grant {
-  return { id: run.id, fence: claim.fence };
 }
 
 /** A long list names few jobs: each is looked up once. */

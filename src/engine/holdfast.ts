@@ -51,11 +51,10 @@ import {
   Job,
   type JobOf,
   newRun,
-  type PlainJobOptions,
-  type SchemaJobOptions,
   type Sender,
   send,
 } from "./job.js";
+import type { PlainJobOptions, SchemaJobOptions } from "./job-options.js";
 import { Loop, type LoopParams } from "./loop.js";
 import { type BoundedWorker, passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
 import { mainThreadPulse, type Pulse } from "./pulse.js";

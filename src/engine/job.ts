@@ -9,36 +9,18 @@ import {
   type Problem,
 } from "../core/errors.js";
 import { readInstant } from "../core/instant.js";
-import type { JobDefinition, JobOptions } from "../core/job.js";
+import type { JobDefinition } from "../core/job.js";
 import { canonicalJson, encodeInput } from "../core/json.js";
 import { requireKey, requireName, requirePriority, requireTags } from "../core/names.js";
 import type { RunId } from "../core/run.js";
 import {
   type InferInput,
-  type InferOutput,
   requireValid,
   type StandardSchema,
   validateInput,
 } from "../core/schema.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { EnqueueAnswer, NewRun, WithinParams } from "../store/store.js";
-import type { AroundOptions } from "./around.js";
-import type { RunContext } from "./context.js";
-
-type AroundJobOptions = Omit<JobOptions, "input"> & AroundOptions;
-
-/** Options of a job whose input is checked by a schema. */
-export type SchemaJobOptions<Schema extends StandardSchema, Result> = AroundJobOptions & {
-  readonly input: Schema;
-  /** Left out: the job is enqueued here and executed elsewhere. */
-  readonly run?: (input: InferOutput<Schema>, ctx: RunContext) => Result | Promise<Result>;
-};
-
-/** Options of a job whose input is taken as it is. */
-export type PlainJobOptions<Input, Result> = AroundJobOptions & {
-  readonly input?: undefined;
-  readonly run?: (input: Input, ctx: RunContext) => Result | Promise<Result>;
-};
 
 export type EnqueueOptions = {
   /** The same key and input is the same run for every caller; with another input it is refused. */

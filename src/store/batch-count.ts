@@ -3,9 +3,9 @@
 // once; if it is still live, the entry is refused, as nobody would tell the batch of its end.
 
 import type { RunId } from "../core/run.js";
-import type { BatchError, NewBatch } from "./batch-store.js";
+import type { BatchError } from "./batch-store.js";
 import { statusCode } from "./record.js";
-import type { EnqueueAnswer } from "./store.js";
+import type { EnqueueAnswer, NewBatch } from "./store.js";
 
 /** What a batch begins with. */
 export type BatchCount = {

@@ -1,8 +1,11 @@
 // What the engine asks of a database about runs that a run makes. Everything here that writes does so
 // under the fence of the run that asks: otherwise nothing is stored, and the answer is "stale".
+// What a run is, going in and coming out, is for store.ts to say: hence the type parameters.
 
 import type { RunId, RunStatus } from "../core/run.js";
-import type { EnqueueAnswer, Grant, NewRun, RunRecord } from "./store.js";
+
+/** A run under the fence that its holder believes in. */
+type Maker = { readonly id: RunId; readonly fence: number };
 
 /** Why an entry of a batch has no child: `index` is its place in the list that was given. */
 export type BatchError = {
@@ -11,8 +14,8 @@ export type BatchError = {
   readonly message: string;
 };
 
-export type NewBatch = {
-  readonly parent: Grant;
+export type NewBatchOf<NewRun> = {
+  readonly parent: Maker;
   /** One batch of this name per run, over all attempts. */
   readonly name: string;
   readonly children: readonly { readonly index: number; readonly run: NewRun }[];
@@ -54,10 +57,10 @@ export type RetryChildren = {
   readonly limit: number;
 };
 
-export interface BatchStore {
+export interface BatchVerbs<NewRun, EnqueueAnswer, RunRecord> {
   /** Stores runs that a held run makes, each with its own answer; the same id twice is the same run. */
   enqueueChildren(params: {
-    readonly parent: Grant;
+    readonly parent: Maker;
     readonly runs: readonly NewRun[];
   }): Promise<readonly EnqueueAnswer[] | "stale">;
 
@@ -66,7 +69,7 @@ export interface BatchStore {
    * answers as it did then and makes nothing. A batch without children that are still to end makes
    * the run that comes after at once.
    */
-  enqueueBatch(params: NewBatch): Promise<BatchAnswer | "stale">;
+  enqueueBatch(params: NewBatchOf<NewRun>): Promise<BatchAnswer | "stale">;
 
   /** In the order of their making. */
   batches(run: RunId): Promise<readonly BatchRecord[]>;

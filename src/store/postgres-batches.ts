@@ -16,7 +16,7 @@ import type * as store from "./store.js";
 /** Rolls back what was written under a fence that is no longer the current one. */
 class Stale extends Error {}
 
-export class PostgresBatches implements batches.BatchStore {
+export class PostgresBatches implements store.BatchStore {
   readonly #asker: PostgresAsker;
   readonly #transactions: PostgresTransactions;
   readonly #enqueue: PostgresEnqueue;
@@ -47,7 +47,7 @@ export class PostgresBatches implements batches.BatchStore {
     );
   }
 
-  async enqueueBatch(batch: batches.NewBatch): Promise<batches.BatchAnswer | "stale"> {
+  async enqueueBatch(batch: store.NewBatch): Promise<batches.BatchAnswer | "stale"> {
     const runs = batch.children.map(({ run }) => run);
     await this.#enqueue.rememberAll(batch.after ? [...runs, batch.after] : runs);
     return this.#underFence("enqueueBatch", batch.parent, async (ask) => {

@@ -5,7 +5,7 @@ import { retryDelayMs } from "../core/retry.js";
 import { REFUNDS_MAX, type RunId } from "../core/run.js";
 import { LOST_ERROR, modeCode, statusCode, TIMEOUT_ERROR, wholeDelayMs } from "./record.js";
 import type { Row } from "./sqlite.js";
-import type { ChildChange } from "./sqlite-batches.js";
+import type { ChildChange } from "./sqlite-child-counts.js";
 import type * as store from "./store.js";
 
 export const ENDED_FAILED = 0;

@@ -6,7 +6,6 @@ import * as sql from "./sql/sqlite.js";
 import { BATCH_OF } from "./sql/sqlite-batches.js";
 import { END_SCHEDULE_RUNS, GATE_REVIVED } from "./sql/sqlite-schedule-changes.js";
 import type { Row, SqliteFile } from "./sqlite.js";
-import { countChildren } from "./sqlite-batches.js";
 import {
   Books,
   ENDED_CANCELLED,
@@ -15,6 +14,7 @@ import {
   type Origin,
   type Pending,
 } from "./sqlite-books.js";
+import { countChildren } from "./sqlite-child-counts.js";
 import type * as store from "./store.js";
 
 /** Spreads one draw over a batch: multiples of the golden ratio lie as far apart as can be. */

@@ -417,11 +417,11 @@ export class SqliteStore implements store.Store {
   readonly tidyLocks: store.Store["tidyLocks"] = (params) => this.#locks.tidyLocks(params);
   // ── runs that runs make ────────────────────────────────────────────────────────────────────────
 
-  readonly enqueueChildren: batches.BatchStore["enqueueChildren"] = (params) =>
+  readonly enqueueChildren: store.Store["enqueueChildren"] = (params) =>
     this.#write("enqueueChildren", (now) => this.#batches.enqueueChildren(params, now));
-  readonly enqueueBatch: batches.BatchStore["enqueueBatch"] = (params) =>
+  readonly enqueueBatch: store.Store["enqueueBatch"] = (params) =>
     this.#write("enqueueBatch", (now) => this.#batches.enqueueBatch(params, now));
-  readonly retryChildren: batches.BatchStore["retryChildren"] = (params) =>
+  readonly retryChildren: store.Store["retryChildren"] = (params) =>
     this.#write("retryChildren", (now) => this.#batches.retryChildren(params, now));
 
   async batches(run: RunId): Promise<readonly batches.BatchRecord[]> {

@@ -3,7 +3,7 @@
 // values. Every time in here that decides something is the database's, never the caller's.
 
 import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from "../core/run.js";
-import type { BatchStore } from "./batch-store.js";
+import type { BatchVerbs, NewBatchOf } from "./batch-store.js";
 import type { ItemStore } from "./item-store.js";
 import type { LockStore } from "./lock-store.js";
 import type { LogStore } from "./log-store.js";
@@ -260,6 +260,9 @@ export type RunFilter = {
 
 export type CancelAnswer = "cancelled" | "requested" | "already_terminal" | "not_found";
 export type RetryAnswer = "pending" | "not_terminal" | "completed" | "not_found";
+
+export type NewBatch = NewBatchOf<NewRun>;
+export type BatchStore = BatchVerbs<NewRun, EnqueueAnswer, RunRecord>;
 
 /** Tells that something may have changed; only a hint, never needed for correctness. */
 export type WakeListener = () => void;

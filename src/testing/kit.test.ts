@@ -23,6 +23,33 @@ function hourly(holdfast: Holdfast) {
   return { sync };
 }
 
+describe("runs that make runs", () => {
+  test("a batch, its children and what comes after it run as in production", async () => {
+    const kit = await newKit({
+      setup(holdfast) {
+        const child = holdfast.job("child", { run: (n: number) => n * 2 });
+        const after = holdfast.job("after", { run: (counts: object) => counts });
+        const parent = holdfast.job("parent", {
+          run: (_input: unknown, ctx) =>
+            ctx.enqueueBatch(
+              [1, 2, 3].map((input) => ({ job: child, input })),
+              { then: after },
+            ),
+        });
+        return { parent };
+      },
+    });
+    await kit.start();
+    const { id } = await kit.app.parent.enqueue(null);
+    await kit.advance("10s");
+    expect([...(await kit.enqueued("child"))].sort()).toEqual([1, 2, 3]);
+    expect(await kit.enqueued("after")).toEqual([
+      { scheduled: 3, errors: 0, completed: 3, failed: 0, cancelled: 0 },
+    ]);
+    expect((await kit.holdfast.runs.get(id))?.result).toEqual({ scheduled: 3, errors: [] });
+  });
+});
+
 describe("time", () => {
   test("advancing fires every tick that falls due, the last instant included", async () => {
     const kit = await newKit({ now: "2026-03-01T00:00:00Z", setup: hourly });

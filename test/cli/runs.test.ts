@@ -1,6 +1,7 @@
 // The commands that store runs, look at them and act on them, in words and as JSON.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "../support/until.js";
 import { configText, openTerminal, type Session, steady, type Terminal } from "./terminal.js";
 
 const JOBS = `
@@ -26,6 +27,10 @@ holdfast.job("telling", {
     ctx.log.warn("slow");
     if (input.waits) await pause(600_000, null, { signal: ctx.signal });
   },
+});
+holdfast.job("fan", {
+  run: (input, ctx) => ctx.enqueueBatch(
+    [{ job: "echo", input: 1 }, { job: "refuse", input: 2 }, { job: "nobody", input: 3 }], { then: "echo" }),
 });
 `;
 
@@ -382,4 +387,41 @@ test("runs show counts items and names the slowest; runs items lists them", asyn
   expect(rest.document.items).toHaveLength(1);
   const unknown = await json(["runs", "items", "0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55"]);
   expect(unknown).toMatchObject({ code: 1, document: null });
+});
+
+test("runs children shows batches with their counts, and the runs that were made", async () => {
+  const { document: fan } = await json(["enqueue", "fan", "{}", "--wait"]);
+  await until("the batch has ended", async () => {
+    const { document } = await json(["runs", "children", fan.id]);
+    return document.batches[0]?.then !== null;
+  });
+  const { code, stdout } = await terminal.holdfast(["runs", "children", fan.id, ...place]);
+  expect(code).toBe(0);
+  expect(steady(stdout)).toContain("batch  scheduled  refused  completed  failed  cancelled  then");
+  expect(stdout).toContain("batch[2]: JOB_UNKNOWN");
+  const failed = await json(["runs", "children", fan.id, "--failed"]);
+  expect(failed.document).toMatchObject({
+    batches: [{ name: "batch", scheduled: 2, completed: 1, failed: 1 }],
+    runs: [{ job: "refuse", status: "failed", parent: fan.id }],
+    nextCursor: null,
+  });
+});
+
+test("runs retry --children gives every failed child one attempt more", async () => {
+  const { document: fan } = await json(["enqueue", "fan", "{}", "--wait"]);
+  await until("the batch has ended", async () => {
+    const { document } = await json(["runs", "children", fan.id]);
+    return document.batches[0]?.then !== null;
+  });
+  const none = await terminal.holdfast(["runs", "retry", fan.id, "--batch", "batch", ...place]);
+  expect(none).toMatchObject({ code: 2 });
+  expect(await json(["runs", "retry", fan.id, "--children", "--batch", "other"])).toMatchObject({
+    code: 1,
+    document: { id: fan.id, retried: 0 },
+  });
+  const retried = await terminal.holdfast(["runs", "retry", fan.id, "--children", ...place]);
+  expect({ ...retried, stdout: steady(retried.stdout) }).toMatchObject({
+    code: 0,
+    stdout: "Run <id>: 1 failed child is pending again.\n",
+  });
 });

@@ -1,8 +1,8 @@
 // Short words for what a run does that fans out.
 
 import type { RunId } from "../../src/core/run.js";
-import type { BatchRecord, NewBatch } from "../../src/store/batch-store.js";
-import type { NewRun, Store } from "../../src/store/store.js";
+import type { BatchRecord } from "../../src/store/batch-store.js";
+import type { NewBatch, NewRun, Store } from "../../src/store/store.js";
 import type { Held, Scene } from "./scene.js";
 
 /** A run that is held, of a job that nobody else claims. */

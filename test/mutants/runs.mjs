@@ -55,9 +55,9 @@ export const RUN_MUTANTS = [
     name: "cancelled-run-starts",
     promise: "S14: a run that was cancelled before it began does not begin",
     file: "src/store/sql/sqlite.ts",
-    find: "delete from {ready} where id = :id\nreturning id, lane, attempt, extra, (select r.schedule from {run} r where r.id = :id) as schedule",
+    find: "delete from {ready} where id = :id\nreturning id, lane, attempt, extra, (select r.schedule from {run} r where r.id = :id) as schedule,\n  (select r.batch from {run} r where r.id = :id) as batch`;\nexport const DELETE_PENDING_WAITING",
     replace:
-      "select id, lane, attempt, extra, (select r.schedule from {run} r where r.id = :id) as schedule from {ready} where id = :id",
+      "select id, lane, attempt, extra, (select r.schedule from {run} r where r.id = :id) as schedule, (select r.batch from {run} r where r.id = :id) as batch from {ready} where id = :id`;\nexport const DELETE_PENDING_WAITING",
     suites: ["conformance: SQLite"],
   },
   {

@@ -1,7 +1,7 @@
 // Batches as the committed transactions left them, and the promises about them: made once under the
 // fence of their run, counted exactly as their children end and go on, and followed by one run.
 
-import type { BatchStore, NewBatch } from "../../store/batch-store.js";
+import type { BatchStore, NewBatch } from "../../store/store.js";
 import type { Chronicle } from "./chronicle.js";
 import type { Note } from "./notes.js";
 import type { RunHistory, Transaction } from "./run-history.js";
@@ -176,7 +176,6 @@ export class BatchHistory {
     const isHeld = lease?.process === process && lease.ids.includes(parent.id);
     if (notes.length > 0 && !isHeld)
       this.#chronicle.violate("S3", `Run ${parent.id} made runs without holding ${parent.fence}.`);
-    if (notes.length === 0 && !isHeld) this.#chronicle.saw("stale-children-refused");
     if (isMade || !isHeld || name === undefined) return;
     for (const batch of this.#batches.values()) {
       if (batch.parent === parent.id && batch.name === name && batch.fence !== parent.fence)

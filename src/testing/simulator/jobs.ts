@@ -5,7 +5,7 @@
 import { PermanentError, RetryLater } from "../../core/errors.js";
 import type { Clock } from "../../core/ports.js";
 import type { RunContext } from "../../engine/context.js";
-import type { PlainJobOptions } from "../../engine/job.js";
+import type { PlainJobOptions } from "../../engine/job-options.js";
 import { type Draw, mix } from "./draw.js";
 import { fan } from "./fanning.js";
 import { commitWork, doItems } from "./storing-jobs.js";

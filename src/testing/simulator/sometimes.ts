@@ -66,7 +66,6 @@ export const SOMETIMES = {
   "batch-met-ended-run": "a child of a batch had ended before, under its key",
   "child-retried-after-batch": "a child went on after what comes after its batch was made",
   "children-retried-together": "failed children were retried together",
-  "stale-children-refused": "a holder of an old fence asked for children and made none",
   "crash-after-commit": "a process crashed between a commit and its answer",
   "stop-beyond-lease": "a process stood still for longer than a lease",
   "instance-clock-back": "the clock of an instance stepped back",

@@ -1,0 +1,51 @@
+// What ends and revivals of children do to their batches on SQLite, inside of the write transaction that
+// ends or revives them.
+
+import type { BatchCount } from "./batch-count.js";
+import { statusCode } from "./record.js";
+import * as sql from "./sql/sqlite-batches.js";
+import { READY_SCHEDULE_RUNS } from "./sql/sqlite-schedule-changes.js";
+import type { Row, SqliteFile } from "./sqlite.js";
+
+/** A child that has ended, or goes on after it had. */
+export type ChildChange = {
+  readonly batch: number;
+  readonly status: number;
+  readonly isEnd: boolean;
+};
+
+/** Counts ends and revivals; answers how many runs that come after were made. */
+export function countChildren(
+  file: SqliteFile,
+  changes: readonly ChildChange[],
+  now: number,
+): number {
+  const byBatch = new Map<number, Omit<BatchCount, "scheduled" | "errors">>();
+  for (const { batch, status, isEnd } of changes) {
+    const step = isEnd ? 1 : -1;
+    const is = (code: number) => (status === code ? step : 0);
+    const before = byBatch.get(batch);
+    byBatch.set(batch, {
+      unended: (before?.unended ?? 0) - step,
+      completed: (before?.completed ?? 0) + is(statusCode("completed")),
+      failed: (before?.failed ?? 0) + is(statusCode("failed")),
+      cancelled: (before?.cancelled ?? 0) + is(statusCode("cancelled")),
+    });
+  }
+  let continued = 0;
+  for (const [batch, change] of byBatch)
+    if (changeBatch(file, { batch, ...change }, now)) continued += 1;
+  return continued;
+}
+
+/** Whoever brings a batch to its end for the first time makes the run that comes after. */
+export function changeBatch(file: SqliteFile, change: Row, now: number): boolean {
+  const { batch } = change;
+  const after = file.get(sql.COUNT_BATCH, change);
+  if (!after || after.ended_at !== null || after.unended !== 0) return false;
+  const ended = file.get(sql.END_BATCH, { batch, now });
+  if (!ended || ended.then_run === null) return false;
+  file.run(sql.CONTINUE_BATCH, { batch, now });
+  file.run(READY_SCHEDULE_RUNS, { ids: JSON.stringify([ended.then_run]), now });
+  return true;
+}
