@@ -2,6 +2,7 @@
 // product's code, and `test/mutants.test.ts` sees to it that each still fits that code.
 
 import { LEASE_MUTANTS } from "./leases.mjs";
+import { LOCK_MUTANTS } from "./locks.mjs";
 import { RUN_MUTANTS } from "./runs.mjs";
 import { SCHEDULE_MUTANTS } from "./schedules.mjs";
 import { TICK_MUTANTS } from "./ticks.mjs";
@@ -19,7 +20,13 @@ import { TICK_MUTANTS } from "./ticks.mjs";
 /** @typedef {keyof typeof import("./suites.mjs").SUITES} SuiteName */
 
 /** @type {readonly Mutant[]} */
-export const MUTANTS = [...LEASE_MUTANTS, ...RUN_MUTANTS, ...TICK_MUTANTS, ...SCHEDULE_MUTANTS];
+export const MUTANTS = [
+  ...LEASE_MUTANTS,
+  ...RUN_MUTANTS,
+  ...TICK_MUTANTS,
+  ...SCHEDULE_MUTANTS,
+  ...LOCK_MUTANTS,
+];
 
 /**
  * @param {string} text
