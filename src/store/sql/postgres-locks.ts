@@ -187,7 +187,8 @@ void as (
     select w.token from {lock_waiter} w cross join now where not ${IS_LIVE} limit :limit for update of w skip locked))
   returning token
 )
-select (select count(*) from old) + (select count(*) from idle) + (select count(*) from void) as removed`;
+select (select count(*) from old) + (select count(*) from idle) + (select count(*) from void) as removed,
+  (select count(*) from {lock} where state = 0) as held`;
 
 /** For transactions of the caller's own, whose end releases it. A number is the key itself. */
 export const TRY_ADVISORY_LOCK = {
