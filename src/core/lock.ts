@@ -87,4 +87,6 @@ export type LockTidied = {
   readonly expired: readonly (LockGrant & { readonly holder: string })[];
   /** How many rows of history, idle names and dead waiters are gone. */
   readonly removed: number;
+  /** How many locks are held now: while there are none, nothing can run out. */
+  readonly held: number;
 };

@@ -64,7 +64,7 @@ export class Loop {
     const { store, worker } = this.#params;
     this.#stopListening = store.onWake(() => worker.wake());
     this.#set("tidy", TIDY_FIRST_MS, () => this.#tidy());
-    this.#set("locks", LOOK_EVERY_MS, () => this.#tidyLocks());
+    this.#set("locks", this.#tidyLocksEveryMs, () => this.#tidyLocks());
     const { tick, lookEachMinute } = this.#params;
     if (tick && lookEachMinute) this.#set("look", LOOK_EVERY_MS, () => this.#look(lookEachMinute));
     void this.#poll();
@@ -238,15 +238,20 @@ export class Loop {
     this.#set("tidy", TIDY_EVERY_MS, () => this.#tidy());
   }
 
+  /** Whoever wants to be left in peace for longer than a minute is. */
+  get #tidyLocksEveryMs(): number {
+    return Math.max(LOOK_EVERY_MS, this.#params.pollMs);
+  }
+
   async #tidyLocks(): Promise<void> {
     const { tidyLocks, emit } = this.#params;
+    const retryInMs = this.#tidyLocksEveryMs;
     try {
       await tidyLocks();
     } catch (error) {
-      const retryInMs = LOOK_EVERY_MS;
       emit("store.failed", { what: "locks", error: describeFailure(error), retryInMs });
     }
-    this.#set("locks", LOOK_EVERY_MS, () => this.#tidyLocks());
+    this.#set("locks", retryInMs, () => this.#tidyLocks());
   }
 
   async #look(lookEachMinute: () => Promise<void>): Promise<void> {

@@ -49,6 +49,8 @@ const REPEAT_MS = 50;
 const STOP_MS = 5_000;
 /** A little less than the minute of the loop that calls: timers may be early. */
 const TIDY_EVERY_MS = 55_000;
+/** Where no lock is held, as in most applications, an idle instance sends polls alone. */
+const TIDY_IDLE_MS = 55 * 60_000;
 const TIDY_BATCH = 1_000;
 const TIDY_ROUNDS_MAX = 20;
 
@@ -74,6 +76,8 @@ export class Locking {
   /** Calls of this process that wait for a name: a release here wakes them at once. */
   readonly #waiting = new Map<string, Set<() => void>>();
   #tidiedAtMs: number | null = null;
+  /** Whether a lease may have run out since then. */
+  #isInUse = true;
   #hasWarned = false;
 
   constructor(params: LockingParams) {
@@ -93,6 +97,7 @@ export class Locking {
     if (this.#stopping.signal.aborted) throw new StoppedError("lock");
     if (!this.#params.isEnabled) return this.#unprotected(name, fn);
     const provider = await this.#params.provider("lock");
+    this.#isInUse = true;
     const locked = this.#locked({ provider, name, settings, fn });
     this.#ending.add(locked);
     // Who called hears of a failure; a stop waits for the end alone.
@@ -234,16 +239,19 @@ export class Locking {
     this.#params.emit("locking.disabled", { instance: this.#params.holder });
   }
 
-  /** Once a minute, whoever asks: by the loop where there is one, else after a lock. */
+  /** Once a minute while there are locks: by the loop where there is one, else after a lock. */
   async tidyIfDue(): Promise<void> {
     const { ports, isEnabled, keepMs, emit } = this.#params;
     const nowMs = ports.clock.monotonicMs();
-    const isDue = this.#tidiedAtMs === null || nowMs - this.#tidiedAtMs >= TIDY_EVERY_MS;
+    const everyMs = this.#isInUse ? TIDY_EVERY_MS : TIDY_IDLE_MS;
+    const isDue = this.#tidiedAtMs === null || nowMs - this.#tidiedAtMs >= everyMs;
     if (!isEnabled || !isDue || this.#stopping.signal.aborted) return;
     this.#tidiedAtMs = nowMs;
+    this.#isInUse = false;
     const provider = await this.#params.provider("lock");
     for (let round = 0; round < TIDY_ROUNDS_MAX; round += 1) {
-      const { expired, removed } = await provider.tidy({ keepMs, limit: TIDY_BATCH });
+      const { expired, removed, held } = await provider.tidy({ keepMs, limit: TIDY_BATCH });
+      this.#isInUse ||= held > 0;
       for (const { name, fence, holder } of expired)
         emit("lock.expired", { lock: name, fence, holder });
       if (expired.length < TIDY_BATCH && removed < TIDY_BATCH) return;

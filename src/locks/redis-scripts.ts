@@ -176,4 +176,4 @@ for _, fence in ipairs(redis.call('ZRANGEBYSCORE', P .. ':ended', '-inf', '(' ..
   redis.call('HINCRBY', P .. ':counts', record.state, -1)
   removed = removed + 1
 end
-return { expired, removed }`;
+return { expired, removed, redis.call('ZCARD', P .. ':held') }`;

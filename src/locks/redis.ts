@@ -87,8 +87,9 @@ export function redisLocks(client: RedisClient, options: RedisLockOptions = {}):
       return { acquired, released, expired, revoked, waiting };
     },
     async tidy({ keepMs, limit }) {
-      const [rows, removed] = (await ask("tidy", scripts.TIDY, [keepMs, limit])) as [
+      const [rows, removed, held] = (await ask("tidy", scripts.TIDY, [keepMs, limit])) as [
         Reply[],
+        number,
         number,
       ];
       const expired = rows.map(([name, fence, holder]) => ({
@@ -96,7 +97,7 @@ export function redisLocks(client: RedisClient, options: RedisLockOptions = {}):
         fence: Number(fence),
         holder: String(holder),
       }));
-      return { expired, removed };
+      return { expired, removed, held };
     },
   };
 }

@@ -90,7 +90,8 @@ export class PostgresLocks implements LockStore {
   }): Promise<LockTidied> {
     const rows = await this.#asker.repeat("tidyLocks", sql.EXPIRE_LOCKS, params);
     const [row] = await this.#asker.repeat("tidyLocks", sql.PRUNE_LOCKS, params);
-    return { expired: rows.map(toHeldGrant), removed: Number(row?.removed) };
+    const expired = rows.map(toHeldGrant);
+    return { expired, removed: Number(row?.removed), held: Number(row?.held) };
   }
 }
 

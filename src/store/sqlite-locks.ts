@@ -142,7 +142,7 @@ export class SqliteLocks implements LockStore {
       const removed =
         this.#file.run(sql.PRUNE_LOCK_HISTORY, { keepMs, limit, now }) +
         this.#file.run(sql.PRUNE_LOCK_WAITERS, { limit, now });
-      return { expired, removed };
+      return { expired, removed, held: Number(this.#file.get(sql.COUNT_LOCKS)?.held) };
     });
   }
 

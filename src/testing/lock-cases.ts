@@ -318,7 +318,8 @@ const CASES: Readonly<Record<string, Case>> = {
     const { fence } = await scene.grant({ holder: "host:1:a" });
     await scene.grant({ name: "fresh", leaseMs: 60_000 });
     await scene.pass(PAST_LEASE_MS);
-    const { expired } = await scene.provider.tidy({ keepMs: 60_000, limit: 100 });
+    const { expired, held } = await scene.provider.tidy({ keepMs: 60_000, limit: 100 });
+    strictEqual(held, 1);
     deepStrictEqual(expired, [{ name: "import", fence, holder: "host:1:a" }]);
     deepStrictEqual((await scene.provider.tidy({ keepMs: 60_000, limit: 100 })).expired, []);
     strictEqual(await scene.provider.extend({ name: "import", fence, leaseMs: LEASE_MS }), false);

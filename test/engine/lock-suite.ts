@@ -401,7 +401,7 @@ export function lockSuite(test: WorldTest): void {
     const { inside } = holding(dead, "import");
     await world.clock.until(inside);
     dead.clock.pause();
-    const living = world.member({ retention: "1h" });
+    const living = world.member({ retention: "1h", poll: "30s" });
     await living.holdfast.start({ worker: false });
     await world.clock.advance(70_000);
     expect(heard(living, "lock.expired")).toMatchObject([
@@ -409,7 +409,7 @@ export function lockSuite(test: WorldTest): void {
     ]);
     const grants = async () => (await living.holdfast.locks.history()).grants;
     expect(await grants()).toMatchObject([{ state: "expired", heldMs: 3_000 }]);
-    await world.clock.advance(3_700_000);
+    await world.clock.advance(7_300_000);
     expect(await grants()).toEqual([]);
   });
 

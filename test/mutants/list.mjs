@@ -2,6 +2,7 @@
 // product's code, and `test/mutants.test.ts` sees to it that each still fits that code.
 
 import { LEASE_MUTANTS } from "./leases.mjs";
+import { LOCK_MUTANTS } from "./locks.mjs";
 import { RUN_MUTANTS } from "./runs.mjs";
 import { SCHEDULE_MUTANTS } from "./schedules.mjs";
 import { TICK_MUTANTS } from "./ticks.mjs";
@@ -26,6 +27,7 @@ export const MUTANTS = [
   ...TICK_MUTANTS,
   ...SCHEDULE_MUTANTS,
   ...TRANSACTION_MUTANTS,
+  ...LOCK_MUTANTS,
 ];
 
 /**

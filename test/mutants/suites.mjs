@@ -43,6 +43,16 @@ export const SUITES = {
     args: ["test/conformance/sql-functions.test.ts"],
     needsPostgres: true,
   },
+  "conformance: PostgreSQL, locks": {
+    args: [
+      "test/conformance/store-postgres-keeping.test.ts",
+      "test/conformance/postgres-locks.test.ts",
+      "-t",
+      "locks",
+    ],
+    needsPostgres: true,
+  },
+  "engine: locks": { args: ["test/engine/locks-sqlite.test.ts"] },
   "engine: runs": { args: ["test/engine/engine-sqlite.test.ts"] },
   "engine: schedules": { args: ["test/engine/schedules-sqlite.test.ts"] },
   "engine: clock and pause": { args: ["test/engine/clock-and-pause.test.ts"] },

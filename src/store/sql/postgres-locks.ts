@@ -11,7 +11,8 @@ const NOW = "with now as materialized (select {now} as at)";
 const IS_LIVE = `w.seen_at > now.at - ${WAITER_VOID_MS}`;
 
 // `known` is what the snapshot shows, for the answer; `free` is the row as it is now, locked, so that
-// the fence is drawn after the lock is ours: fences of one name grow in the order of their grants.
+// the fence is drawn after the lock is ours: fences of one name grow in the order of their grants. Its
+// time is read again with it: a release that commits in between must not end after this grant begins.
 const acquiring = (goesBefore: string) => /* sql */ `${NOW},
 known as materialized (
   select l.fence, l.token, l.holder, l.until, l.state = 0 and l.until > now.at as is_held
@@ -24,14 +25,14 @@ queue as materialized (
   ) as is_behind
 ),
 free as materialized (
-  select l.fence, l.holder, l.acquired_at, l.until, l.state from {lock} l cross join now cross join queue q
+  select l.fence, l.holder, l.acquired_at, l.until, l.state, {now} as at from {lock} l cross join now cross join queue q
   where l.name = :name::text and (l.state <> 0 or l.until <= now.at) and not q.is_behind
   for update of l skip locked
 ),
 regranted as (
   update {lock} l set fence = nextval('{lock_fence}'), token = :token::uuid, holder = :holder::text,
-    acquired_at = now.at, renewed_at = now.at, until = now.at + :leaseMs::bigint, state = 0, ended_at = null
-  from free f cross join now where l.name = :name::text
+    acquired_at = f.at, renewed_at = f.at, until = f.at + :leaseMs::bigint, state = 0, ended_at = null
+  from free f where l.name = :name::text
   returning l.fence
 ),
 first_granted as (
@@ -101,7 +102,7 @@ returning l.fence`;
 
 export const REVOKE_LOCK = /* sql */ `${NOW},
 gone as (
-  update {lock} l set state = 3, ended_at = now.at from now
+  update {lock} l set state = 3, ended_at = {now} from now
   where l.name = :name::text and l.state = 0 and l.until > now.at
   returning l.fence, l.name, l.holder, l.acquired_at, l.until, l.ended_at
 ),
@@ -186,7 +187,8 @@ void as (
     select w.token from {lock_waiter} w cross join now where not ${IS_LIVE} limit :limit for update of w skip locked))
   returning token
 )
-select (select count(*) from old) + (select count(*) from idle) + (select count(*) from void) as removed`;
+select (select count(*) from old) + (select count(*) from idle) + (select count(*) from void) as removed,
+  (select count(*) from {lock} where state = 0) as held`;
 
 /** For transactions of the caller's own, whose end releases it. A number is the key itself. */
 export const TRY_ADVISORY_LOCK = {

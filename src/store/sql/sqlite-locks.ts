@@ -75,6 +75,8 @@ from {lock_history}`;
 export const EXPIRED_LOCKS = /* sql */ `
 select fence, name, holder from {lock} where until <= :now order by until limit (:limit + 0)`;
 
+export const COUNT_LOCKS = /* sql */ `select count(*) as held from {lock}`;
+
 export const PRUNE_LOCK_HISTORY = /* sql */ `
 delete from {lock_history} where fence in (
   select fence from {lock_history} where ended_at < :now - :keepMs order by ended_at limit (:limit + 0))`;

@@ -3,7 +3,7 @@
 
 import { Draw } from "./draw.js";
 import { CALL_FAULTS, type Fault, type FaultKind } from "./faults.js";
-import type { Operation } from "./plan.js";
+import type { Operation } from "./operation.js";
 
 const BURSTS = 6;
 const CALLS_MAX = 5;

@@ -7,7 +7,7 @@ import type { Chronicle } from "./chronicle.js";
 import type { Clients } from "./clients.js";
 import { short } from "./effects.js";
 import { type LockWorld, useLock } from "./lock-operation.js";
-import type { Operation } from "./plan.js";
+import type { Operation } from "./operation.js";
 import type { SimulatedProcess } from "./process.js";
 import type { RunFacts, RunHistory } from "./run-history.js";
 import type { ScheduleHistory } from "./schedule-history.js";

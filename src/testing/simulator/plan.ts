@@ -6,43 +6,8 @@ import { Draw } from "./draw.js";
 import { drawFault, drawMix, type Fault } from "./faults.js";
 import { type Behaviour, drawJobs, type JobPlan } from "./jobs.js";
 import { drawLocks } from "./lock-plan.js";
-import { drawSchedule, drawSetting, type SchedulePlan, type Setting } from "./schedule-plan.js";
-
-export type OperationKind =
-  | "enqueue"
-  | "enqueueMany"
-  | "trigger"
-  | "cancel"
-  | "retry"
-  | "retryChildren"
-  | "remove"
-  | "upsert"
-  | "pause"
-  | "resume"
-  | "delete"
-  | "backfill"
-  | "cancelBackfill"
-  | "putCalendar"
-  | "pauseQueue"
-  | "resumeQueue"
-  | "garble"
-  | "look"
-  | "lock"
-  | "stop"
-  | "crash";
-
-export type Operation = {
-  readonly id: number;
-  readonly afterMs: number;
-  readonly kind: OperationKind;
-  readonly place: number;
-  /** Chooses among what is there when it happens. */
-  readonly luck: number;
-  readonly job: Behaviour;
-  readonly schedule: string;
-  readonly options: SchedulePlan;
-  readonly calendar: CalendarPlan;
-};
+import type { Operation, OperationKind } from "./operation.js";
+import { drawSchedule, drawSetting, type Setting } from "./schedule-plan.js";
 
 export type Plan = {
   readonly seed: number;
