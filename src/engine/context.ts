@@ -4,8 +4,7 @@
 import type { Mode, RunId } from "../core/run.js";
 import type { Claim, ClaimedRun } from "../store/store.js";
 import { type Logger, withFields } from "../telemetry/log.js";
-import type { CommitOptions, CommitPhase, TransactionHandle } from "./commits.js";
-import type { ItemOptions } from "./items.js";
+import type { CommitOptions, CommitPhase, ItemOptions, TransactionHandle } from "./work-options.js";
 
 /** The attempt that a context belongs to. */
 export type Attempted = {

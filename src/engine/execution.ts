@@ -15,8 +15,8 @@ import { encodeResult } from "../core/json.js";
 import type { Ending } from "../core/run.js";
 import { validateInput } from "../core/schema.js";
 import type { Claim, ClaimedRun } from "../store/store.js";
-import type { CommitPhase } from "./commits.js";
 import { type ContextServices, RunContext } from "./context.js";
+import type { CommitPhase } from "./work-options.js";
 
 export type Handler = (input: never, ctx: RunContext) => unknown;
 export type RunnableJob = JobDefinition & { readonly run: Handler };

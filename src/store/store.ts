@@ -243,7 +243,7 @@ export type RetryAnswer = "pending" | "not_terminal" | "completed" | "not_found"
 /** Tells that something may have changed; only a hint, never needed for correctness. */
 export type WakeListener = () => void;
 
-export interface Store extends ScheduleStore, ItemStore {
+export interface Store extends ScheduleStore, ItemStore<Settlement> {
   /** "sqlite" or "postgres"; for messages. */
   readonly engine: "sqlite" | "postgres";
 
