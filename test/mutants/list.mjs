@@ -5,6 +5,7 @@ import { LEASE_MUTANTS } from "./leases.mjs";
 import { RUN_MUTANTS } from "./runs.mjs";
 import { SCHEDULE_MUTANTS } from "./schedules.mjs";
 import { TICK_MUTANTS } from "./ticks.mjs";
+import { WORK_MUTANTS } from "./work.mjs";
 
 /**
  * One deliberate bug.
@@ -19,7 +20,13 @@ import { TICK_MUTANTS } from "./ticks.mjs";
 /** @typedef {keyof typeof import("./suites.mjs").SUITES} SuiteName */
 
 /** @type {readonly Mutant[]} */
-export const MUTANTS = [...LEASE_MUTANTS, ...RUN_MUTANTS, ...TICK_MUTANTS, ...SCHEDULE_MUTANTS];
+export const MUTANTS = [
+  ...LEASE_MUTANTS,
+  ...RUN_MUTANTS,
+  ...WORK_MUTANTS,
+  ...TICK_MUTANTS,
+  ...SCHEDULE_MUTANTS,
+];
 
 /**
  * @param {string} text

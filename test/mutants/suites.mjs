@@ -32,6 +32,7 @@ export const SUITES = {
     args: ["test/conformance/store-postgres-schedules.test.ts"],
     needsPostgres: true,
   },
+  "engine: work": { args: ["test/engine/engine-sqlite.test.ts", "-t", "work on"] },
   "engine: runs": { args: ["test/engine/engine-sqlite.test.ts"] },
   "engine: schedules": { args: ["test/engine/schedules-sqlite.test.ts"] },
   "engine: clock and pause": { args: ["test/engine/clock-and-pause.test.ts"] },
