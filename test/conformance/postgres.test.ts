@@ -612,7 +612,7 @@ function days(): void {
   }) => {
     const today = () => Math.floor(scene.now / DAY_MS);
     const expected = (numbers: number[]) =>
-      ["attempt", "outcome", "run", "tick"].flatMap((table) =>
+      ["attempt", "item_count", "item", "outcome", "run", "tick"].flatMap((table) =>
         numbers.map((number) => `${table}_day_${number}`),
       );
     const first = today();
@@ -648,7 +648,7 @@ function days(): void {
     scene.advance(KEEP_MS + 5 * DAY_MS);
     await scene.store.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 100 });
     const kept = (await dayNames(sql, schema)).filter((name) => before.includes(name));
-    expect(kept).toHaveLength(3);
+    expect(kept).toHaveLength(5);
     expect(await scene.store.runs({ status: "pending", limit: 1 })).toHaveLength(1);
   });
 }
