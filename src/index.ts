@@ -62,7 +62,6 @@ export type { StandardSchema } from "./core/schema.js";
 export type { Evidence, Outcome, Reason } from "./core/tick.js";
 export type { AroundOptions, Middleware } from "./engine/around.js";
 export type { Calendar, Calendars } from "./engine/calendars.js";
-export type { CommitOptions, TransactionHandle } from "./engine/commits.js";
 export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/config.js";
 export type { RunContext } from "./engine/context.js";
 export type { PlannedChange } from "./engine/declared.js";
@@ -70,7 +69,6 @@ export type { Explanation } from "./engine/explain.js";
 export type { BatchCounts, BatchEntry, BatchOptions } from "./engine/fan-out.js";
 export { Holdfast } from "./engine/holdfast.js";
 export type { ItemListOptions, ItemPage, RunItem } from "./engine/item-view.js";
-export type { ItemOptions } from "./engine/items.js";
 export type {
   Enqueued,
   EnqueueOptions,
@@ -105,6 +103,7 @@ export type {
   Tick,
 } from "./engine/schedule-view.js";
 export type { Schedules } from "./engine/schedules.js";
+export type { CommitOptions, ItemOptions, TransactionHandle } from "./engine/work-options.js";
 export type { StopReport } from "./engine/worker.js";
 export { type AdvisoryResult, type AdvisoryTransaction, advisoryLock } from "./locks/advisory.js";
 export type { LockOptions } from "./locks/lock-options.js";

@@ -2,12 +2,7 @@
 
 import type { LogsPolicy } from "../core/kept-logs.js";
 import type { Claim, ClaimedRun } from "../store/store.js";
-
-/**
- * How far an attempt is with completing its run by itself: the user's function is at work, the settle
- * is under way and may have taken effect, or it has.
- */
-export type CommitPhase = "none" | "working" | "settling" | "done";
+import type { CommitPhase } from "./work-options.js";
 
 export type Attempted = {
   readonly run: ClaimedRun;

@@ -10,25 +10,13 @@ import {
 import { encodeResult } from "../core/json.js";
 import type { Ports } from "../core/ports.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
-import type { PostgresTx } from "../store/postgres-transactor.js";
-import type { SqliteHandle } from "../store/sqlite.js";
 import type { Settlement, Store } from "../store/store.js";
 import { transactorOf } from "../store/transactor-of.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Attempted } from "./attempted.js";
 import { workOf } from "./in-transaction.js";
 import { isAbsent, patiently } from "./patience.js";
-
-/**
- * What is in a transaction: `query` on PostgreSQL, the database handle on SQLite. Code that is meant for
- * one of them says so: `ctx.commit((tx: PostgresTx) => …)`.
- */
-export type TransactionHandle = PostgresTx & SqliteHandle;
-
-export type CommitOptions = {
-  /** The database object that opens the transaction, on PostgreSQL; `tx` is then what it gives. */
-  readonly on?: unknown;
-};
+import type { CommitOptions } from "./work-options.js";
 
 export type CommitsParams = {
   readonly store: Store;

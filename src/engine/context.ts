@@ -8,11 +8,10 @@ import type { BatchAnswer } from "../store/batch-store.js";
 import type { Grant } from "../store/store.js";
 import type { Logger } from "../telemetry/log.js";
 import type { Attempted } from "./attempted.js";
-import type { CommitOptions, TransactionHandle } from "./commits.js";
 import { type BatchEntry, type BatchOptions, type FanOut, readBatchOptions } from "./fan-out.js";
-import type { ItemOptions } from "./items.js";
 import type { Enqueued, EnqueueOptions, Job } from "./job.js";
 import { type RunLog, type RunLogLevel, runLog } from "./run-log.js";
+import type { CommitOptions, ItemOptions, TransactionHandle } from "./work-options.js";
 
 /** What a context needs of the worker that runs it; one object for all runs. */
 export type ContextServices = {

@@ -17,8 +17,8 @@ import type { Ending } from "../core/run.js";
 import { validateInput } from "../core/schema.js";
 import type { Claim, ClaimedRun } from "../store/store.js";
 import { type Around, throughMiddleware } from "./around.js";
-import type { CommitPhase } from "./attempted.js";
 import { type ContextServices, RunContext } from "./context.js";
+import type { CommitPhase } from "./work-options.js";
 
 export type Handler = (input: never, ctx: RunContext) => unknown;
 export type RunnableJob = JobDefinition & { readonly run: Handler; readonly around: Around };

@@ -23,19 +23,7 @@ import { workOf } from "./in-transaction.js";
 import { ItemBook } from "./item-book.js";
 import { ItemWriter } from "./item-writer.js";
 import { patiently } from "./patience.js";
-
-export type ItemOptions<Value = unknown> = {
-  /**
-   * What a failure does: `throw` ends this attempt, `record` goes on, and the call answers undefined.
-   * Either way it is stored, and a later attempt tries the item again.
-   * @default "throw"
-   */
-  readonly onError?: "throw" | "record";
-  /** Names how a done item turned out, for counting. @default () => "ok" */
-  readonly outcome?: (value: Value) => string;
-  /** True: `fn(tx)` runs in a transaction, which also stores the item. On SQLite `fn` is synchronous. */
-  readonly tx?: boolean;
-};
+import type { ItemOptions } from "./work-options.js";
 
 type Asked = {
   readonly attempted: Attempted;

@@ -3,8 +3,10 @@
 // changes nothing and says so.
 
 import type { RunId } from "../core/run.js";
-import type { Grant, Settlement } from "./store.js";
 import type { Transactor } from "./transaction.js";
+
+/** A run under the fence that its holder believes in. */
+type Grant = { readonly id: RunId; readonly fence: number };
 
 /** One item of a held run, done or failed. */
 export type ItemWrite = Grant & {
@@ -54,7 +56,8 @@ type InTransaction = Grant & {
   readonly timeoutMs: number;
 };
 
-export type CommitParams = InTransaction & {
+/** `Settlement`: what the end of a run is told by. */
+export type CommitParams<Settlement> = InTransaction & {
   readonly holder: number;
   /** For what the end of a run draws. */
   readonly chance: number;
@@ -67,7 +70,7 @@ export type CommitItemParams = InTransaction & {
   readonly work: (tx: unknown) => ItemWrite | Promise<ItemWrite>;
 };
 
-export interface ItemStore {
+export interface ItemStore<Settlement> {
   /** Stores items, each by itself: one that is stale or differs does not keep the others back. */
   storeItems(items: readonly ItemWrite[]): Promise<readonly ItemAnswer[]>;
   /**
@@ -86,7 +89,7 @@ export interface ItemStore {
    * Does the user's work and settles its run in one transaction. Whatever the work throws comes out,
    * and nothing was changed. An `OutcomeUnknownError` means that the answer to the commit was lost.
    */
-  commit(params: CommitParams): Promise<"committed" | "stale">;
+  commit(params: CommitParams<Settlement>): Promise<"committed" | "stale">;
   /** The same with an item instead of the end of a run. Unless it is stored, nothing was changed. */
   commitItem(params: CommitItemParams): Promise<ItemAnswer>;
   /** Where a grant stands, once no transaction under its fence is under way any more. */

@@ -21,7 +21,7 @@ const STORE_TRIES_MAX = 5;
 
 type Ask = (template: string, params: Row) => Promise<Row[]>;
 
-export class PostgresItems implements items.ItemStore {
+export class PostgresItems implements items.ItemStore<Settlement> {
   readonly #asker: PostgresAsker;
   readonly #clock: Clock;
   readonly #own: PostgresTransactor;
@@ -61,7 +61,9 @@ export class PostgresItems implements items.ItemStore {
     keys,
     limit,
     charsMax,
-  }: Parameters<items.ItemStore["doneItems"]>[0]): ReturnType<items.ItemStore["doneItems"]> {
+  }: Parameters<items.ItemStore<Settlement>["doneItems"]>[0]): ReturnType<
+    items.ItemStore<Settlement>["doneItems"]
+  > {
     if (keys !== null) {
       const rows = await this.#asker.repeat("doneItems", sql.ITEMS_BY_KEYS, {
         id,
@@ -86,7 +88,7 @@ export class PostgresItems implements items.ItemStore {
   }
 
   /** The lease is locked by the last statement alone: heartbeats of its other runs are not held up. */
-  async commit(params: items.CommitParams): Promise<"committed" | "stale"> {
+  async commit(params: items.CommitParams<Settlement>): Promise<"committed" | "stale"> {
     const { holder, chance, work } = params;
     return this.#transact<"committed" | "stale">("commit", params, async ({ tx, query }) => {
       const settlement = await work(tx);

@@ -8,11 +8,11 @@ import { RolledBack, ThrownByWork } from "./rolled-back.js";
 import * as sql from "./sql/sqlite-items.js";
 import type { SqliteFile } from "./sqlite.js";
 import type { SqliteLeases } from "./sqlite-leases.js";
-import type { Grant } from "./store.js";
+import type { Grant, Settlement } from "./store.js";
 
 type Known = { readonly outcome: string; readonly value: string; readonly isDone: boolean };
 
-export class SqliteItems implements items.ItemStore {
+export class SqliteItems implements items.ItemStore<Settlement> {
   readonly #file: SqliteFile;
   readonly #leases: SqliteLeases;
   readonly #write: <T>(what: string, work: (now: number) => T) => Promise<T>;
@@ -40,7 +40,9 @@ export class SqliteItems implements items.ItemStore {
     keys,
     limit,
     charsMax,
-  }: Parameters<items.ItemStore["doneItems"]>[0]): ReturnType<items.ItemStore["doneItems"]> {
+  }: Parameters<items.ItemStore<Settlement>["doneItems"]>[0]): ReturnType<
+    items.ItemStore<Settlement>["doneItems"]
+  > {
     return this.#file.read(() => {
       if (keys === null)
         return toDoneItems(this.#file.all(sql.DONE_ITEMS, { id, limit, charsMax }), { limit });
@@ -63,7 +65,7 @@ export class SqliteItems implements items.ItemStore {
     return rows.map(toItemRecord);
   }
 
-  commit({ work, chance }: items.CommitParams): Promise<"committed" | "stale"> {
+  commit({ work, chance }: items.CommitParams<Settlement>): Promise<"committed" | "stale"> {
     return this.#transact<"committed" | "stale">("ctx.commit", () => {
       const settlement = this.#work("ctx.commit", work);
       const { stale } = this.#leases.settle({ settlements: [settlement], chance }, this.#now());

@@ -271,7 +271,7 @@ export interface Store
   extends ScheduleStore,
     LockStore,
     BatchStore,
-    ItemStore,
+    ItemStore<Settlement>,
     ProgressStore,
     LogStore {
   /** "sqlite" or "postgres"; for messages. */

@@ -360,3 +360,48 @@ test("options that are not there are refused by name", async () => {
   await expect(createTestHoldfast({ nwo: "2026" } as never)).rejects.toThrow(ConfigurationError);
   await expect(createTestHoldfast({ now: "tomorrow" })).rejects.toThrow(/now/);
 });
+
+describe("what handlers store", () => {
+  test("items and commits outlive a killed process, and are done once", async () => {
+    const looks: string[] = [];
+    const kit = await newKit({
+      setup(holdfast, { sleep }) {
+        return holdfast.job("study", {
+          lease: "30s",
+          async run(markets: string[], ctx) {
+            for (const market of markets) {
+              await ctx.item(market, async () => {
+                looks.push(market);
+                if (ctx.attempt === 1 && market === "west") await sleep("1h");
+                return { market };
+              });
+            }
+            await ctx.commit((tx) => {
+              tx.exec("create table if not exists report (run text)");
+              tx.prepare("insert into report values (:run)").run({ run: ctx.runId });
+              return tx.prepare("select count(*) as count from report").get({});
+            });
+          },
+        });
+      },
+    });
+    await kit.start();
+    const { id } = await kit.app.enqueue(["east", "west", "north"]);
+    await kit.advance("10s");
+    await kit.restart({ isKilled: true });
+    await kit.advance("5m");
+    const run = await kit.holdfast.runs.get(id);
+    expect(run).toMatchObject({
+      status: "completed",
+      attempt: 2,
+      result: { count: 1 },
+      items: { total: 3, byOutcome: { ok: 3 } },
+    });
+    expect(looks).toEqual(["east", "west", "west", "north"]);
+    expect((await kit.holdfast.runs.items(id)).items.map(({ key }) => key)).toEqual([
+      "east",
+      "north",
+      "west",
+    ]);
+  });
+});

@@ -49,7 +49,11 @@ class Ledger {
     };
   }
 
-  commit(held: Held, settlement: Settlement, text = this.effect(held.id)): CommitParams {
+  commit(
+    held: Held,
+    settlement: Settlement,
+    text = this.effect(held.id),
+  ): CommitParams<Settlement> {
     const { id, fence } = held;
     const { holder } = this.#scene;
     const work = this.#work(text, settlement);

@@ -44,6 +44,7 @@ export function enqueueSuite(test: SceneTest): void {
       key: null,
       tags: ["eu", "nightly"],
       cancelRequestedAt: null,
+      items: {},
     });
     expect(await scene.store.attempts(run.id)).toEqual([]);
   });

@@ -200,6 +200,8 @@ export function commitSuite(test: WorldTest): void {
       expect(await effects.all()).toEqual([`attempt ${attempt}`]);
       await world.clock.advance(5_000);
       expect(heard(member, "run.lost")).toEqual([]);
+      // The handler heard what the database knows: it had nothing more to say.
+      expect(heard(member, "run.stale")).toEqual([]);
     });
   }
 

@@ -7,6 +7,7 @@ import { RUN_MUTANTS } from "./runs.mjs";
 import { SCHEDULE_MUTANTS } from "./schedules.mjs";
 import { TICK_MUTANTS } from "./ticks.mjs";
 import { TRANSACTION_MUTANTS } from "./transactions.mjs";
+import { WORK_MUTANTS } from "./work.mjs";
 
 /**
  * One deliberate bug.
@@ -24,6 +25,7 @@ import { TRANSACTION_MUTANTS } from "./transactions.mjs";
 export const MUTANTS = [
   ...LEASE_MUTANTS,
   ...RUN_MUTANTS,
+  ...WORK_MUTANTS,
   ...TICK_MUTANTS,
   ...SCHEDULE_MUTANTS,
   ...TRANSACTION_MUTANTS,

@@ -53,6 +53,7 @@ export const SUITES = {
     needsPostgres: true,
   },
   "engine: locks": { args: ["test/engine/locks-sqlite.test.ts"] },
+  "engine: work": { args: ["test/engine/engine-sqlite.test.ts", "-t", "work on"] },
   "engine: runs": { args: ["test/engine/engine-sqlite.test.ts"] },
   "engine: schedules": { args: ["test/engine/schedules-sqlite.test.ts"] },
   "engine: clock and pause": { args: ["test/engine/clock-and-pause.test.ts"] },

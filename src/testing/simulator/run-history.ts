@@ -1,8 +1,7 @@
 // Runs and leases as the committed transactions left them, and the promises about them: S1 to S3, S7,
 // S8, S10, S14 and S16, judged at every commit from the rows that it changed.
 
-import type { CommitParams } from "../../store/item-store.js";
-import type { ExchangeParams, Settlement } from "../../store/store.js";
+import type { ExchangeParams, Grant, Settlement } from "../../store/store.js";
 import type { Chronicle } from "./chronicle.js";
 import { type Effects, short } from "./effects.js";
 import type { Note } from "./notes.js";
@@ -385,7 +384,7 @@ export class RunHistory {
         return;
       }
       case "commit": {
-        const grant = params as CommitParams;
+        const grant = params as Grant;
         if (grant.id !== id || grant.fence !== lease.fence || lease.process !== process)
           this.#violate("S3", `${process.label} completed run ${id}, which ${who} holds.`);
         this.ends.set(key, "settled");
