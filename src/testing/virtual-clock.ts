@@ -41,9 +41,8 @@ export class VirtualClock implements Clock {
   readonly #isSwift: boolean;
   #stepsSinceTurn = 0;
   #now: number;
-  /** Callbacks for the next turn, and whether a turn of the event loop will see to them. */
+  /** Callbacks for the next turn, in their order. */
   readonly #soon: (() => void)[] = [];
-  #isTurnComing = false;
   /** Real work that time waits for, by what it is. */
   readonly #held = new Map<symbol, () => string>();
   readonly #onReleased: (() => void)[] = [];
@@ -72,23 +71,10 @@ export class VirtualClock implements Clock {
     return this.#timers.add(this.#now + waitMs, callback);
   }
 
-  /** In the next turn of the event loop, or of `rest`, which takes the turns of a swift clock. */
+  /** In the next turn of the event loop, unless the rest of a swift clock has come to it before. */
   soon(callback: () => void): void {
     this.#soon.push(callback);
-    if (this.#isTurnComing) return;
-    this.#isTurnComing = true;
-    nextTurn(() => this.#turn());
-  }
-
-  /** One callback in each turn, so that promises go on in between, as after every callback of Node. */
-  #turn(): void {
-    this.#isTurnComing = false;
-    const callback = this.#soon.shift();
-    if (this.#soon.length > 0) {
-      this.#isTurnComing = true;
-      nextTurn(() => this.#turn());
-    }
-    callback?.();
+    nextTurn(() => this.#soon.shift()?.());
   }
 
   /** Time stands still until this has been answered. */

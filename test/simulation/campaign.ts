@@ -8,7 +8,7 @@ import { runHalf } from "./half.js";
 const SEEDS = Number(process.env.HOLDFAST_SIMULATION_SEEDS ?? 1_000) / 2;
 const BUDGET_MS = Number(process.env.HOLDFAST_SIMULATION_SECONDS ?? 150) * 1_000;
 /** Fewer seeds than these cannot be expected to have seen everything. */
-const ENOUGH_SEEDS = 300;
+const ENOUGH_SEEDS = 400;
 
 export function campaign(half: 0 | 1): void {
   test("no seed breaks a promise, and the rare states are reached", {

@@ -4,9 +4,7 @@
 import type { CalendarOptions } from "../../core/calendar.js";
 import type { Draw } from "./draw.js";
 import { offsetAt, WEEKDAYS } from "./oracle.js";
-import type { Setting } from "./schedule-plan.js";
-
-export const CALENDARS = ["quiet-times", "holidays"] as const;
+import { CALENDARS, type Setting } from "./schedule-plan.js";
 
 export type CalendarPlan = {
   readonly name: (typeof CALENDARS)[number];

@@ -1,13 +1,13 @@
 // Everything that a seed decides before anything happens: who takes part, what is asked for when, and
 // what goes wrong. A shrunk seed is the same plan with faults and operations left out.
 
-import { CALENDARS, type CalendarPlan, drawCalendar } from "./calendar-plan.js";
+import { type CalendarPlan, drawCalendar } from "./calendar-plan.js";
 import { Draw } from "./draw.js";
 import { drawFault, drawMix, type Fault } from "./faults.js";
 import { type Behaviour, drawJobs, type JobPlan } from "./jobs.js";
 import { drawLocks } from "./lock-plan.js";
 import type { Operation, OperationKind } from "./operation.js";
-import { drawSchedule, drawSetting, type Setting } from "./schedule-plan.js";
+import { CALENDARS, drawSchedule, drawSetting, type Setting } from "./schedule-plan.js";
 
 export type Plan = {
   readonly seed: number;

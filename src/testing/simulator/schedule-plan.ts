@@ -2,7 +2,6 @@
 // zone whose clocks change while the simulation lasts.
 
 import type { ScheduleOptions } from "../../core/schedule.js";
-import { CALENDARS } from "./calendar-plan.js";
 import type { Draw } from "./draw.js";
 import type { Behaviour } from "./jobs.js";
 
@@ -15,6 +14,9 @@ export type Setting = {
 };
 
 export type SchedulePlan = ScheduleOptions & { readonly job: Behaviour };
+
+/** The calendars that schedules may use. */
+export const CALENDARS = ["quiet-times", "holidays"] as const;
 
 const PLAIN_START = Date.UTC(2026, 5, 10, 9, 3, 20);
 
