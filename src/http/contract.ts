@@ -37,10 +37,6 @@ const name = z.string().max(200);
 const limit = z.coerce.number().int().min(1).max(1_000).optional();
 const cursor = z.string().max(500).optional();
 const note = z.string().max(2_000).optional();
-const fence = z.number().int().min(1).max(Number.MAX_SAFE_INTEGER);
-const flag = z
-  .enum(["true", "false", "1", "0"])
-  .transform((text) => text === "true" || text === "1");
 
 const storedError = z.looseObject({ code: z.string(), name: z.string(), message: z.string() });
 
@@ -459,5 +455,3 @@ export const ROUTES = {
     answers: { 200: ok },
   }),
 } as const;
-
-export { fence as fenceNumber, flag as queryFlag };

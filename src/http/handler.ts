@@ -135,7 +135,7 @@ async function answer(
       address,
       params,
       granted,
-      require: (scope) => requireScope(granted, scope),
+      needs: (scope) => requireScope(granted, scope),
       query: route.query ? checked(route.query, queryOf(request), "query") : {},
       body: route.body ? checked(route.body, await readJson(request), "body") : {},
     } as Call;
