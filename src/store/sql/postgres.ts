@@ -105,8 +105,14 @@ ended_runs as materialized (
 ),
 ${AFTER_END}`;
 
+/** Runs of one lane, policy and attempt share a lease. */
+const TOGETHER = "group by 1, 2, 3, 4, 5, 6, 7, 8";
+/** Runs of these jobs have one each: others than their holder renew and end them, one by one. */
+const APART = /* sql */ `${TOGETHER},
+    case when lane = any(array(select l.id from {lane} l where l.job = any(:apart::text[]))) then id end`;
+
 /** Lanes are drained in the order of their oldest run. */
-const CLAIMING = /* sql */ `
+const claiming = (grouping: string) => /* sql */ `
 head as materialized (
   select l.id as lane, h.sort_at
   from {lane} l
@@ -130,7 +136,7 @@ gone as (delete from {ready} where ctid = any(array(select tid from taken))),
 grouped as materialized (
   select lane, policy, attempt, losses, refunds, laters, extra, suspect,
     array_agg(id order by sort_at, id) as ids
-  from taken group by 1, 2, 3, 4, 5, 6, 7, 8
+  from taken ${grouping}
 ),
 granted as (
   insert into {lease} (until, deadline_at, claimed_at, renewed_at, holder, lane, policy,
@@ -150,11 +156,16 @@ const CLAIMS = /* sql */ `(select min(sort_at)::text from head) as head, (${CLAI
 
 // One statement for all would do, but the server prepares every part of a plan for every execution:
 // a claim of one run takes a quarter less without the parts that it does not need.
-export const CLAIM = `${NOW}, ${CLAIMING} select ${CLAIMS}`;
-export const FINISH_AND_CLAIM = `${NOW}, ${SETTLING}, ${CLAIMING} select ${UNAPPLIED}, ${CLAIMS}`;
-export const SETTLE_AND_CLAIM = `${NOW}, ${SETTLING}, ${RETURNING}, ${CLAIMING} select ${UNAPPLIED}, ${CLAIMS}`;
-export const SETTLE_SCHEDULED_AND_CLAIM = `${NOW}, ${SETTLING}, ${RETURNING}, ${RESCHEDULING}, ${CLAIMING}
-select ${UNAPPLIED}, ${CLAIMS}`;
+const exchanges = (grouping: string) => ({
+  claim: `${NOW}, ${claiming(grouping)} select ${CLAIMS}`,
+  finishAndClaim: `${NOW}, ${SETTLING}, ${claiming(grouping)} select ${UNAPPLIED}, ${CLAIMS}`,
+  settleAndClaim: `${NOW}, ${SETTLING}, ${RETURNING}, ${claiming(grouping)} select ${UNAPPLIED}, ${CLAIMS}`,
+  settleScheduledAndClaim: `${NOW}, ${SETTLING}, ${RETURNING}, ${RESCHEDULING}, ${claiming(grouping)}
+select ${UNAPPLIED}, ${CLAIMS}`,
+});
+export const EXCHANGE = exchanges(TOGETHER);
+/** Texts of their own, so that leases that are shared cost nothing more. */
+export const EXCHANGE_APART = exchanges(APART);
 
 /** What history knows of the end of these grants. */
 export const ENDINGS = /* sql */ `
