@@ -5,6 +5,11 @@ import { type Duration, durationMs } from "../core/duration.js";
 import { ConfigurationError, type Problem } from "../core/errors.js";
 import { requireName } from "../core/names.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
+import {
+  type DispatchConfig,
+  readDispatch,
+  type WorkerTargetOptions,
+} from "../http/dispatch/targets.js";
 import type { Database } from "../store/open.js";
 import { LOG_LEVELS, type Logger, type LogLevel } from "../telemetry/log.js";
 
@@ -30,6 +35,10 @@ export type HoldfastOptions = {
   readonly migrate?: "auto" | "check" | "off";
   /** SQLite only: NORMAL is faster and may lose the last commits when the machine loses power. @default "FULL" */
   readonly synchronous?: "FULL" | "NORMAL";
+  /** Services that runs of jobs with `worker` are sent to, by name. */
+  readonly workers?: Readonly<Record<string, WorkerTargetOptions>>;
+  /** The address under which those services reach this application. @default HOLDFAST_PUBLIC_URL */
+  readonly publicUrl?: string;
   /** Any pino-like logger. @default JSON lines on stderr, from HOLDFAST_LOG_LEVEL (warn) up */
   readonly logger?: Logger;
 };
@@ -63,6 +72,7 @@ export type Config = {
   readonly logLevel: LogLevel;
   readonly isWorkerEnabled: boolean;
   readonly isSchedulerEnabled: boolean;
+  readonly dispatch: DispatchConfig;
 };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -78,8 +88,11 @@ const OPTIONS = [
   "ledgerRetention",
   "migrate",
   "synchronous",
+  "workers",
+  "publicUrl",
   "logger",
 ];
+const NO_DISPATCH: DispatchConfig = { targets: new Map(), publicUrl: null };
 const CONCURRENCY_MAX = 10_000;
 
 export function readConfig(options: HoldfastOptions, env: Environment): Config {
@@ -133,6 +146,15 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
     ),
     isWorkerEnabled: flag("HOLDFAST_WORKER_ENABLED"),
     isSchedulerEnabled: flag("HOLDFAST_SCHEDULER_ENABLED"),
+    dispatch: read(
+      () =>
+        readDispatch({
+          workers: options.workers,
+          publicUrl: options.publicUrl ?? fromEnv("HOLDFAST_PUBLIC_URL"),
+          publicUrlField: options.publicUrl === undefined ? "HOLDFAST_PUBLIC_URL" : "publicUrl",
+        }),
+      NO_DISPATCH,
+    ),
   };
   if (problems.length > 0) throw new ConfigurationError(problems);
   return config;

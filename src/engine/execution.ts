@@ -18,13 +18,22 @@ import type { Claim, ClaimedRun } from "../store/store.js";
 import { type ContextServices, RunContext } from "./context.js";
 
 export type Handler = (input: never, ctx: RunContext) => unknown;
-export type RunnableJob = JobDefinition & { readonly run: Handler };
+/** Has an attempt carried out by a service elsewhere. */
+export type Dispatch = (execution: Execution) => Promise<Report | LetGo>;
+export type RunnableJob = JobDefinition &
+  ({ readonly run: Handler } | { readonly dispatch: Dispatch });
 
 /** How the attempt ended, with what there is to store. */
 export type Report = {
   readonly ending: Ending;
   readonly result: string | null;
   readonly error: StoredError | null;
+};
+
+/** The run is in other hands, or may be: nothing is settled, and its lease is renewed here no more. */
+export type LetGo = {
+  readonly letGo: "accepted" | "unknown";
+  readonly reason: string;
 };
 
 const COMPLETED: Ending = { kind: "completed" };
@@ -73,10 +82,16 @@ export class Execution {
     return this.#controller.signal;
   }
 
-  async perform(services: ContextServices, wallMs: () => number): Promise<Report> {
+  get isDispatched(): boolean {
+    return "dispatch" in this.job;
+  }
+
+  async perform(services: ContextServices, wallMs: () => number): Promise<Report | LetGo> {
+    const { job } = this;
     try {
+      if ("dispatch" in job) return await job.dispatch(this);
       const input = this.#input();
-      const result = await this.job.run(
+      const result = await job.run(
         (isPromise(input) ? await input : input) as never,
         new RunContext(this, services),
       );
@@ -86,11 +101,22 @@ export class Execution {
     }
   }
 
-  /** The raw JSON is parsed and checked again: stored runs outlive code. */
-  #input(): unknown {
+  /** The input as JSON, of the job's version, checked; a worker elsewhere reads it by itself. */
+  async plainInput(): Promise<unknown> {
+    await this.#input();
+    return this.#current();
+  }
+
+  #current(): unknown {
     const { job, run } = this;
     const raw: unknown = JSON.parse(run.input);
-    const current = job.upcast && run.version < job.version ? job.upcast(raw, run.version) : raw;
+    return job.upcast && run.version < job.version ? job.upcast(raw, run.version) : raw;
+  }
+
+  /** The raw JSON is parsed and checked again: stored runs outlive code. */
+  #input(): unknown {
+    const { job } = this;
+    const current = this.#current();
     return job.schema ? validateInput(job.schema, current, `input of job "${job.name}"`) : current;
   }
 

@@ -5,6 +5,7 @@
 import { hostname } from "node:os";
 import { systemChance, systemIds } from "../adapters/chance.js";
 import { systemClock } from "../adapters/clock.js";
+import { systemNetwork } from "../adapters/network.js";
 import { type Duration, durationMs } from "../core/duration.js";
 import { DuplicateJobError, StoppedError, UnknownJobError } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
@@ -14,6 +15,8 @@ import type { Ports } from "../core/ports.js";
 import { redactUrl } from "../core/redact.js";
 import type { ScheduleOptions } from "../core/schedule.js";
 import { type StandardSchema, validateInput } from "../core/schema.js";
+import { Dispatcher } from "../http/dispatch/dispatcher.js";
+import { refuseUnknownTarget, requirePublicUrl } from "../http/dispatch/targets.js";
 import { storeFor } from "../store/open.js";
 import type { Store } from "../store/store.js";
 import { type Emit, type Logger, lineLogger, logEvents, logs } from "../telemetry/log.js";
@@ -29,6 +32,7 @@ import {
 import { Declarations } from "./declarations.js";
 import type { PlannedChange } from "./declared.js";
 import { Desk } from "./desk.js";
+import { dispatchTo, type Sends } from "./dispatching.js";
 import { Enqueuer } from "./enqueuer.js";
 import type { Handler, RunnableJob } from "./execution.js";
 import {
@@ -44,12 +48,14 @@ import {
 import { Loop, type LoopParams } from "./loop.js";
 import { type BoundedWorker, passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
 import { mainThreadPulse } from "./pulse.js";
+import { RunnableJobs } from "./runnable.js";
 import { Runs, Waiter } from "./runs.js";
 import { jobName } from "./schedule-options.js";
 import { Schedules } from "./schedules.js";
 import { readConfigWithin, surroundings } from "./surroundings.js";
 import { type TickerParams, tickOnce } from "./ticker.js";
-import { type StopReport, Worker, type WorkerParams } from "./worker.js";
+import { type Allowance, type StopReport, Worker, type WorkerParams } from "./worker.js";
+import { Workers } from "./workers.js";
 
 const STOP_GRACE = "25s";
 
@@ -59,9 +65,11 @@ export type Internals = {
   readonly store?: (config: Config, ports: Ports) => Store;
   /** False: commands that only look never make a database. */
   readonly mayCreate?: boolean;
+  /** What sends runs to targets. */
+  readonly sends?: Sends;
 };
 
-type Started = { readonly worker: Worker; readonly loop: Loop; readonly holder: number };
+type Started = { readonly worker: Workers; readonly loop: Loop; readonly holder: number };
 
 export class Holdfast {
   /** `host:pid:boot-uuid`: names this object in leases, logs and history. */
@@ -77,7 +85,8 @@ export class Holdfast {
   readonly #enqueuer: Enqueuer;
   readonly #waiter: Waiter;
   readonly #definitions = new Map<string, JobDefinition>();
-  readonly #runnable = new Map<string, RunnableJob>();
+  readonly #runnable = new RunnableJobs();
+  readonly #sends: Sends;
   readonly #compiled = new CompiledSchedules();
   readonly #declarations: Declarations;
   /** Jobs that the database knows from this instance. */
@@ -117,6 +126,14 @@ export class Holdfast {
         () => new Date(clock.wallMs()),
       );
     this.#emit = logEvents(this.#logger);
+    this.#sends =
+      internals.sends ??
+      new Dispatcher({
+        ...this.#config.dispatch,
+        clock,
+        network: systemNetwork,
+        onCircuit: (change) => this.#emit("target.changed", change),
+      });
     this.#enqueuer = new Enqueuer({
       store: this.#store,
       clock,
@@ -171,8 +188,10 @@ export class Holdfast {
   job(name: string, options: JobOptions & { readonly run?: Handler }): Job<never, never> {
     if (this.#definitions.has(name)) throw new DuplicateJobError(name);
     const definition = defineJob(name, options);
+    refuseUnknownTarget(definition, this.#config.dispatch);
     this.#definitions.set(name, definition);
-    if (options.run) this.#runnable.set(name, { ...definition, run: options.run });
+    if (options.run) this.#runnable.add({ ...definition, run: options.run });
+    else if (definition.worker !== null) this.#runnable.add(this.#sent(definition));
     if (this.#starting) void this.#announceLate();
     return new Job<never, never>(definition, this.#sender());
   }
@@ -198,6 +217,7 @@ export class Holdfast {
   async start(options: StartOptions = {}): Promise<void> {
     if (this.#stopping) throw new StoppedError("start");
     const settings = readStart(options, this.#config);
+    requirePublicUrl(this.#config.dispatch);
     this.#starting ??= this.#begin(settings);
     this.#starting.catch(() => {
       this.#starting = null;
@@ -212,6 +232,7 @@ export class Holdfast {
    */
   async tick(options: TickOptions = {}): Promise<Ticked> {
     const { limit, budgetMs } = readTick(options);
+    requirePublicUrl(this.#config.dispatch);
     const store = await this.#opened("tick");
     await this.#reconcileOnce();
     const holder = await this.#holder(store);
@@ -222,7 +243,7 @@ export class Holdfast {
       holder,
       ticker: this.#ticker(store, holder),
       emit: this.#emit,
-      jobs: [...this.#runnable.keys()],
+      jobs: this.#runnable.names(),
       limit,
       budgetMs,
       newWorker: (claimMax) => this.#boundedWorker(store, { holder, claimMax, end: end.signal }),
@@ -251,7 +272,7 @@ export class Holdfast {
     const holder = await this.#announce(store);
     if (isScheduler) await this.#reconcileOnce();
     const { concurrency, queues } = settings;
-    const jobs = settings.jobs === null ? this.#runnable : only(this.#runnable, settings.jobs);
+    const jobs = settings.jobs === null ? this.#runnable : this.#runnable.only(settings.jobs);
     const ticker = this.#ticker(store, holder);
     const { worker, loop } = this.#newWorker(store, {
       holder,
@@ -263,7 +284,7 @@ export class Holdfast {
     this.#emit("instance.started", {
       instance: this.instanceId,
       database: this.databaseLabel,
-      jobs: [...jobs.keys()],
+      jobs: jobs.names(),
       concurrency,
     });
     worker.start();
@@ -273,13 +294,13 @@ export class Holdfast {
 
   #newWorker(
     store: Store,
-    params: Pick<WorkerParams, "holder" | "concurrency" | "queues" | "jobs"> &
+    params: Pick<WorkerParams, "holder" | "concurrency" | "queues"> &
       Pick<LoopParams, "tick"> &
-      Partial<Pick<WorkerParams, "claimMax" | "onDrained">>,
-  ): { readonly worker: Worker; readonly loop: Loop } {
-    const { tick, ...workerParams } = params;
+      Partial<Pick<WorkerParams, "allowance" | "onDrained">> & { readonly jobs: RunnableJobs },
+  ): { readonly worker: Workers; readonly loop: Loop } {
+    const { tick, onDrained, ...workerParams } = params;
     const { holder, queues, jobs } = workerParams;
-    const worker = new Worker({
+    const shared = {
       ...workerParams,
       store,
       ports: this.#ports,
@@ -292,7 +313,20 @@ export class Holdfast {
       },
       onClaimed: () => loop.claimed(),
       onPostponed: (delayMs) => loop.pollWithin(delayMs),
-    });
+      ...(onDrained ? { onDrained: () => worker.isDrained && onDrained() } : {}),
+    } satisfies Omit<WorkerParams, "jobs"> & { readonly jobs: RunnableJobs };
+    const here = new Worker({ ...shared, jobs: jobs.of(null) });
+    const elsewhere = [...this.#config.dispatch.targets.values()].map(
+      ({ name, concurrency }) =>
+        new Worker({
+          ...shared,
+          jobs: jobs.of(name),
+          concurrency,
+          isApart: true,
+          room: () => this.#sends.room(name),
+        }),
+    );
+    const worker = new Workers([here, ...elsewhere], this.#ports.clock);
     const loop = new Loop({
       store,
       worker,
@@ -300,7 +334,7 @@ export class Holdfast {
       tick,
       ports: this.#ports,
       pulse: mainThreadPulse(store),
-      appetite: () => ({ jobs: [...jobs.keys()], queues }),
+      appetite: () => ({ jobs: jobs.names(), queues }),
       pollMs: this.#config.pollMs,
       keepMs: this.#config.keepMs,
       keepTicksMs: this.#config.keepTicksMs,
@@ -325,6 +359,14 @@ export class Holdfast {
     };
   }
 
+  #sent(definition: JobDefinition): RunnableJob {
+    const target = definition.worker ?? "";
+    return {
+      ...definition,
+      dispatch: dispatchTo({ target, sends: this.#sends, emit: this.#emit }),
+    };
+  }
+
   /** For one bounded pass: nothing of it outlives the call. */
   #boundedWorker(
     store: Store,
@@ -337,13 +379,14 @@ export class Holdfast {
       end.addEventListener("abort", () => resolve());
     });
     const jobs = this.#runnable;
+    const allowance: Allowance = { left: claimMax };
     const made = this.#newWorker(store, {
       holder,
       concurrency: claimMax,
       queues: null,
       jobs,
       tick: null,
-      claimMax,
+      allowance,
       onDrained,
     });
     return { ...made, over };
@@ -509,12 +552,12 @@ export class Holdfast {
       throw new UnknownJobError(name, [
         ...new Set([...this.#definitions.keys(), ...known.map((job) => job.name)]),
       ]);
-    return { ...found, schema: undefined, upcast: undefined };
+    return { ...found, worker: null, schema: undefined, upcast: undefined };
   }
 
   #refuseUnknownJobs(names: readonly string[] | null): void {
     for (const name of names ?? []) {
-      if (!this.#runnable.has(name)) throw new UnknownJobError(name, [...this.#runnable.keys()]);
+      if (!this.#runnable.has(name)) throw new UnknownJobError(name, this.#runnable.names());
     }
   }
 
@@ -538,11 +581,4 @@ export class Holdfast {
       newId: () => this.#ports.ids.run(),
     };
   }
-}
-
-function only(
-  jobs: ReadonlyMap<string, RunnableJob>,
-  names: readonly string[],
-): ReadonlyMap<string, RunnableJob> {
-  return new Map([...jobs].filter(([name]) => names.includes(name)));
 }

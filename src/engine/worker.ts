@@ -7,13 +7,13 @@ import { CancelledError, LeaseLostError, ShutdownError } from "../core/errors.js
 import { describeFailure } from "../core/failure.js";
 import { type Moment, renewTimeoutMs } from "../core/lease.js";
 import { type Clock, delay, type Ports } from "../core/ports.js";
-import { ABORT_GRACE_MS, CANCEL_GRACE_MS, type RunId } from "../core/run.js";
+import { ABORT_GRACE_MS, type RunId } from "../core/run.js";
 import type { Claim, ExchangeAnswer, Grant, Renewal, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName, Logger } from "../telemetry/log.js";
 import type { Attempted, ContextServices } from "./context.js";
 import { Deadlines } from "./deadlines.js";
 import { factsOf, isHandBack, settlementOf, tellEnding, transitionOf } from "./ending.js";
-import { Execution, overTime, type Report, type RunnableJob } from "./execution.js";
+import { Execution, type LetGo, overTime, type Report, type RunnableJob } from "./execution.js";
 import { Fifo } from "./fifo.js";
 import { Leases } from "./leases.js";
 import { Outbox } from "./outbox.js";
@@ -52,11 +52,18 @@ export type WorkerParams = {
   readonly onClaimed: () => void;
   /** Called when a run was put off by this much and has reached the database. */
   readonly onPostponed: (delayMs: number) => void;
-  /** How many runs it claims in its whole life. Left out: no end of them. */
-  readonly claimMax?: number;
+  /** Each run gets a lease of its own: a worker elsewhere may take it over. */
+  readonly isApart?: boolean;
+  /** How many runs it may still claim, perhaps together with others. Left out: no end of them. */
+  readonly allowance?: Allowance;
+  /** How many runs it may hold now, its slots aside. Left out: as many as it likes. */
+  readonly room?: () => number;
   /** Called when it holds nothing and claims nothing more unless somebody wakes it. */
   readonly onDrained?: () => void;
 };
+
+/** What is left to claim for those who share it. */
+export type Allowance = { left: number };
 
 export class Worker {
   readonly #params: WorkerParams;
@@ -69,10 +76,8 @@ export class Worker {
   readonly #deadlines: Deadlines;
   readonly #quarantine: Quarantine;
   readonly #running = new Map<RunId, Execution>();
-  readonly #cancelSeenMs = new Map<RunId, number>();
   readonly #buffer = new Fifo<Buffered>();
   #asked = 0;
-  #claimedCount = 0;
   #exchanges = 0;
   #marking = 0;
   #hints = 0;
@@ -87,6 +92,9 @@ export class Worker {
   /** Aborts when this worker is no more: nothing is sent and nothing waits after it. */
   readonly #over = new AbortController();
   #finishedCount = 0;
+  #executedCount = 0;
+  #dispatchedCount = 0;
+  #unknownCount = 0;
   #handedBackCount = 0;
   #idle: (() => void)[] = [];
 
@@ -128,13 +136,21 @@ export class Worker {
     return this.#leases;
   }
 
-  get runningCount(): number {
-    return this.#running.size;
+  /** Attempts that have ended here, whatever became of them; those handed back are none. */
+  get executedCount(): number {
+    return this.#executedCount;
   }
 
-  /** Attempts that have ended here, whatever became of them; those handed back are none. */
-  get finishedCount(): number {
-    return this.#finishedCount;
+  /** Attempts that a service elsewhere has received, or may have. */
+  get dispatchedCount(): number {
+    return this.#dispatchedCount;
+  }
+
+  /** Nothing is held, and nothing more is claimed unless somebody wakes it. */
+  get isDrained(): boolean {
+    const isBusy = this.#buffer.length + this.#outbox.length + this.#exchanges + this.#asked > 0;
+    const isRunning = this.#running.size + this.#marking > 0;
+    return !isRunning && !isBusy && !this.#isBackingOff && !this.#wantsExchange();
   }
 
   /** The database's answer to a renewal that was sent at `sentAt` for these fences. */
@@ -156,18 +172,10 @@ export class Worker {
     this.#schedule();
   }
 
-  /** Somebody asked for these to be cancelled. Answers whether one of them does not obey. */
-  cancelRequested(ids: readonly RunId[]): boolean {
-    let isOverdue = false;
+  /** Somebody asked for these to be cancelled. */
+  cancelRequested(ids: readonly RunId[]): void {
     for (const id of ids) {
-      const execution = this.#running.get(id);
-      if (execution) {
-        execution.abort(new CancelledError(id));
-        const seenMs = this.#cancelSeenMs.get(id) ?? this.#clock.monotonicMs();
-        this.#cancelSeenMs.set(id, seenMs);
-        if (this.#clock.monotonicMs() - seenMs > CANCEL_GRACE_MS) isOverdue = true;
-        continue;
-      }
+      this.#running.get(id)?.abort(new CancelledError(id));
       const [buffered] = this.#buffer.remove(({ execution: { run } }) => run.id === id);
       if (buffered)
         this.#settle(buffered.execution, {
@@ -176,7 +184,6 @@ export class Worker {
           error: null,
         });
     }
-    return isOverdue;
   }
 
   /** Gives back what has waited in the buffer for too long, since its slots are taken by long runs. */
@@ -193,7 +200,11 @@ export class Worker {
   /** Stops claiming, waits, aborts, hands back; the caller keeps the heartbeat going meanwhile. */
   async stop({ graceMs }: { readonly graceMs: number }): Promise<StopReport> {
     this.#isClaiming = false;
-    const before = { finished: this.#finishedCount, handedBack: this.#handedBackCount };
+    const before = {
+      finished: this.#finishedCount,
+      handedBack: this.#handedBackCount,
+      unknown: this.#unknownCount,
+    };
     this.#handBackBuffer();
     await this.#untilIdle(graceMs);
     for (const execution of this.#running.values()) execution.abort(new ShutdownError());
@@ -201,7 +212,7 @@ export class Worker {
     await this.#untilSettled();
     const handedBack = this.#handedBackCount - before.handedBack;
     const finished = this.#finishedCount - before.finished;
-    const abandoned = this.#running.size;
+    const abandoned = this.#running.size + this.#unknownCount - before.unknown;
     this.#close();
     return { finished, handedBack, abandoned };
   }
@@ -241,7 +252,7 @@ export class Worker {
       // The heartbeat will renew what is no longer trusted, or take it away.
       if (!next || !this.#isTrusted(next.execution)) return;
       this.#buffer.shift();
-      if (next.execution.claim.isSuspect) this.#quarantine.enter(next.execution);
+      if (isDangerous(next.execution)) this.#quarantine.enter(next.execution);
       if (isLossFinal(next.execution)) this.#markAndStart(next.execution);
       else this.#start(next.execution);
     }
@@ -272,7 +283,19 @@ export class Worker {
   }
 
   #claimsLeft(): number {
-    return (this.#params.claimMax ?? Number.POSITIVE_INFINITY) - this.#claimedCount - this.#asked;
+    const { allowance, room } = this.#params;
+    const roomLeft = room ? room() - this.#heldCount() : Number.POSITIVE_INFINITY;
+    return Math.min(allowance?.left ?? Number.POSITIVE_INFINITY, roomLeft);
+  }
+
+  #heldCount(): number {
+    return this.#running.size + this.#marking + this.#buffer.length + this.#asked;
+  }
+
+  /** Negative: they are given back. */
+  #ask(count: number): void {
+    this.#asked += count;
+    if (this.#params.allowance) this.#params.allowance.left -= count;
   }
 
   #isSuspectsTurn(): boolean {
@@ -282,8 +305,9 @@ export class Worker {
   #wanted(): number {
     const mayClaim = this.#isClaiming && this.#mayHaveWork && this.#params.jobs.size > 0;
     if (!mayClaim || this.#isSuspectsTurn() || this.#quarantine.isOn) return 0;
-    const have = this.#running.size + this.#marking + this.#buffer.length + this.#asked;
-    return Math.min(this.#pace.wanted({ have, slow: this.#slowCount }), this.#claimsLeft());
+    const have = this.#heldCount();
+    const wanted = this.#pace.wanted({ have, slow: this.#slowCount });
+    return Math.max(0, Math.min(wanted, this.#claimsLeft()));
   }
 
   // ── exchange ───────────────────────────────────────────────────────────────────────────────────
@@ -296,9 +320,10 @@ export class Worker {
     const hints = this.#hints;
     const token = this.#params.ports.ids.unique();
     this.#exchanges += 1;
-    this.#asked += limit;
+    this.#ask(limit);
     try {
-      const { store, holder, queues, jobs } = this.#params;
+      const { store, holder, queues, jobs, isApart = false } = this.#params;
+      const names = [...jobs.keys()];
       const answer = await store.exchange({
         holder,
         token,
@@ -306,10 +331,11 @@ export class Worker {
         limit,
         wantsSuspect,
         queues,
-        jobs: [...jobs.keys()],
+        jobs: names,
         chance: this.#params.ports.chance.next(),
+        apart: isApart ? names : [],
       });
-      this.#asked -= limit;
+      this.#ask(-limit);
       this.#recovered();
       this.#settled(settlements, answer);
       if (limit > 0) this.#claimed(answer.claims, { sentAt, limit, wantsSuspect, hints });
@@ -360,7 +386,7 @@ export class Worker {
       // Nothing to hold: its lease runs out by itself instead of being renewed for ever.
       if (claim.runs.length === 0) continue;
       this.#leases.granted(claim, sentAt);
-      this.#claimedCount += claim.runs.length;
+      if (this.#params.allowance) this.#params.allowance.left -= claim.runs.length;
       const job = this.#params.jobs.get(claim.job);
       for (const run of claim.runs) {
         if (job)
@@ -393,7 +419,7 @@ export class Worker {
         await this.#backOff("read back a claim", error);
       }
     }
-    this.#asked -= limit;
+    this.#ask(-limit);
     this.#schedule();
   }
 
@@ -455,31 +481,44 @@ export class Worker {
   }
 
   #start(execution: Execution): void {
-    const { run, claim } = execution;
+    const { run } = execution;
     // Lost, and claimed again before the heartbeat said so: the earlier execution is a stranger's.
     const earlier = this.#running.get(run.id);
     if (earlier) this.#lose(earlier);
     execution.startedMs = this.#clock.monotonicMs();
     this.#running.set(run.id, execution);
     this.#deadlines.watch(execution);
-    if (claim.isSuspect) this.#quarantine.begun(execution);
+    if (isDangerous(execution)) this.#quarantine.begun(execution);
     if (this.#params.listens("run.started")) this.#params.emit("run.started", factsOf(execution));
     void execution
       .perform(this.#services, this.#wallMs)
       .then((report) => this.#ended(execution, report));
   }
 
-  #ended(execution: Execution, report: Report): void {
+  #ended(execution: Execution, report: Report | LetGo): void {
     const { run } = execution;
     // Lost or given up meanwhile: what the handler says no longer counts.
     if (this.#running.get(run.id) !== execution) return;
     const ranMs = this.#clock.monotonicMs() - execution.startedMs;
     this.#pace.ran(ranMs);
     this.#running.delete(run.id);
-    this.#cancelSeenMs.delete(run.id);
     this.#quarantine.leave(execution);
-    this.#settle(execution, report);
+    if ("letGo" in report) this.#letGo(execution, report);
+    else this.#settle(execution, report);
     this.#startBuffered();
+  }
+
+  /** Under the same fence, but no longer ours to renew or to end. */
+  #letGo(execution: Execution, { letGo, reason }: LetGo): void {
+    const { fence } = execution.claim;
+    this.#leases.letGo(fence);
+    this.#dispatchedCount += 1;
+    if (letGo === "unknown") this.#unknownCount += 1;
+    const facts = { ...factsOf(execution), fence };
+    if (letGo === "accepted") this.#params.emit("run.accepted", facts);
+    else this.#params.emit("run.unknown", { ...facts, reason });
+    // There is room again, and perhaps nobody else who says so.
+    this.wake();
   }
 
   #settle(execution: Execution, report: Report): void {
@@ -487,10 +526,16 @@ export class Worker {
     const transition = transitionOf(execution, report, () => ports.chance.next());
     const ranMs = execution.startedMs === 0 ? 0 : this.#clock.monotonicMs() - execution.startedMs;
     if (isHandBack(transition)) this.#handedBackCount += 1;
-    else this.#finishedCount += 1;
+    else this.#countFinished(execution);
     tellEnding({ execution, report, transition, ranMs, emit, listens });
     this.#outbox.push(settlementOf({ execution, report, transition, ranMs }));
     this.#schedule();
+  }
+
+  #countFinished({ isDispatched }: Execution): void {
+    this.#finishedCount += 1;
+    if (isDispatched) this.#dispatchedCount += 1;
+    else this.#executedCount += 1;
   }
 
   *#held(): Generator<Execution> {
@@ -503,7 +548,6 @@ export class Worker {
     const { run, claim } = execution;
     execution.abort(new LeaseLostError(run.id, claim.fence));
     if (this.#running.get(run.id) === execution) this.#running.delete(run.id);
-    this.#cancelSeenMs.delete(run.id);
     this.#buffer.remove((buffered) => buffered.execution === execution);
     this.#leases.letGo(claim.fence);
     this.#quarantine.leave(execution);
@@ -552,12 +596,7 @@ export class Worker {
     const waiting = this.#idle;
     this.#idle = [];
     for (const resolve of waiting) resolve();
-    if (this.#params.onDrained && this.#isDrained()) this.#params.onDrained();
-  }
-
-  #isDrained(): boolean {
-    const isBusy = this.#buffer.length + this.#outbox.length + this.#exchanges + this.#asked > 0;
-    return !isBusy && !this.#isBackingOff && !this.#wantsExchange();
+    if (this.#params.onDrained && this.isDrained) this.#params.onDrained();
   }
 
   async #untilIdle(timeoutMs: number): Promise<void> {
@@ -578,6 +617,11 @@ export class Worker {
       await delay(this.#clock, 10);
     }
   }
+}
+
+/** It may have ended the process of its earlier holder; what is done elsewhere ends nobody here. */
+function isDangerous({ claim, isDispatched }: Execution): boolean {
+  return claim.isSuspect && !isDispatched;
 }
 
 /** An attempt whose loss would end the run: its start must be known to the reaper. */

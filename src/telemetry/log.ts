@@ -43,6 +43,10 @@ export type Events = {
   "run.cancelled": RunFields;
   "run.handed_back": RunFields;
   "run.lost": RunFields & { fence: number };
+  "run.accepted": RunFields & { fence: number };
+  "run.unknown": RunFields & { fence: number; reason: string };
+  "run.undelivered": RunFields & { target: string; reason: string; pauseMs: number };
+  "target.changed": { target: string; isOpen: boolean; reason: string };
   "run.stale": { run: RunId; fence: number };
   "run.reclaimed": RunFields & { holder: string; end: "lost" | "timeout"; to: RunStatus };
   "schedule.fired": { schedule: string; tick: string; reason: Reason; run: RunId; lateMs: number };
@@ -74,6 +78,13 @@ const LINES: { readonly [Name in EventName]: readonly [Level, string] } = {
   "run.cancelled": ["info", "run cancelled"],
   "run.handed_back": ["info", "run handed back, its attempt is not burnt"],
   "run.lost": ["warn", "lease lost, the run's signal was aborted"],
+  "run.accepted": ["info", "a worker elsewhere has taken the run, its heartbeats keep it"],
+  "run.unknown": [
+    "warn",
+    "no answer to a dispatch; nothing is sent again before the lease expires",
+  ],
+  "run.undelivered": ["warn", "run not delivered and handed back, its attempt is not burnt"],
+  "target.changed": ["warn", "a target was left alone after failures, or answers again"],
   "run.stale": ["warn", "a result came too late and was refused"],
   "run.reclaimed": ["warn", "run taken from a silent holder"],
   "schedule.fired": ["info", "tick fired"],

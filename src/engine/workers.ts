@@ -1,0 +1,88 @@
+// The workers of an instance as one: the one that executes here, and one for each target that runs are
+// sent to, with slots of its own, so that a slow target takes no slot from anybody else. They share the
+// instance's polls, heartbeats and name.
+
+import type { Clock } from "../core/ports.js";
+import { CANCEL_GRACE_MS, type RunId } from "../core/run.js";
+import type { StopReport, Worker } from "./worker.js";
+
+export class Workers {
+  readonly #workers: readonly Worker[];
+  readonly #clock: Clock;
+  /** When the wish to cancel a run was first seen, also of runs that a worker elsewhere took over. */
+  readonly #cancelSeenMs = new Map<RunId, number>();
+
+  constructor(workers: readonly Worker[], clock: Clock) {
+    this.#workers = workers;
+    this.#clock = clock;
+  }
+
+  start(): void {
+    for (const worker of this.#workers) worker.start();
+  }
+
+  wake(): void {
+    for (const worker of this.#workers) worker.wake();
+  }
+
+  wakeForSuspect(): void {
+    for (const worker of this.#workers) worker.wakeForSuspect();
+  }
+
+  readonly leases = {
+    fences: (): number[] => this.#workers.flatMap(({ leases }) => leases.fences()),
+    shortestMs: (): number | null => {
+      const lengths = this.#workers.map(({ leases }) => leases.shortestMs());
+      const held = lengths.filter((each) => each !== null);
+      return held.length === 0 ? null : Math.min(...held);
+    },
+  };
+
+  renewed(answer: Parameters<Worker["renewed"]>[0]): void {
+    for (const worker of this.#workers) worker.renewed(answer);
+  }
+
+  /** Somebody asked for these to be cancelled. Answers whether one of them does not obey. */
+  cancelRequested(ids: readonly RunId[]): boolean {
+    for (const worker of this.#workers) worker.cancelRequested(ids);
+    const asked = new Set(ids);
+    for (const id of this.#cancelSeenMs.keys()) if (!asked.has(id)) this.#cancelSeenMs.delete(id);
+    const nowMs = this.#clock.monotonicMs();
+    let isOverdue = false;
+    for (const id of asked) {
+      const seenMs = this.#cancelSeenMs.get(id) ?? nowMs;
+      this.#cancelSeenMs.set(id, seenMs);
+      if (nowMs - seenMs > CANCEL_GRACE_MS) isOverdue = true;
+    }
+    return isOverdue;
+  }
+
+  relieve(): void {
+    for (const worker of this.#workers) worker.relieve();
+  }
+
+  async stop(options: { readonly graceMs: number }): Promise<StopReport> {
+    const reports = await Promise.all(this.#workers.map((worker) => worker.stop(options)));
+    const sum = (member: keyof StopReport) =>
+      reports.reduce((total, report) => total + report[member], 0);
+    return {
+      finished: sum("finished"),
+      handedBack: sum("handedBack"),
+      abandoned: sum("abandoned"),
+    };
+  }
+
+  get isDrained(): boolean {
+    return this.#workers.every(({ isDrained }) => isDrained);
+  }
+
+  /** Attempts that ended here, executed here. */
+  get executedCount(): number {
+    return this.#workers.reduce((sum, { executedCount }) => sum + executedCount, 0);
+  }
+
+  /** Attempts that a service elsewhere has received, or may have. */
+  get dispatchedCount(): number {
+    return this.#workers.reduce((sum, { dispatchedCount }) => sum + dispatchedCount, 0);
+  }
+}

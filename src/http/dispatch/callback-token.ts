@@ -1,0 +1,40 @@
+// The token that a dispatch gives to its worker: good for one run under one fence, and for nothing
+// else. It is made from the target's secret and never stored; whoever holds it learns nothing of the
+// secret, and a token of another run, another attempt or another target is refused.
+
+import { fromHex, hmac, isEqualDigest, toHex } from "./hmac.js";
+
+/** Keeps the tokens' key apart from the one that signs requests. */
+const KEY_LABEL = "holdfast callback token v1";
+const PREFIX = "hfcb1_";
+
+export type TokenGrant = { readonly runId: string; readonly fence: number };
+
+export async function callbackToken({ runId, fence }: TokenGrant, secret: string): Promise<string> {
+  return `${PREFIX}${toHex(await digestOf({ runId, fence }, secret))}`;
+}
+
+/**
+ * Whether the token was made for this run and fence. `secrets` are those of the target of the run's job,
+ * never of all targets: the worker of one target knows its own secret and could make tokens for others.
+ */
+export async function isCallbackToken(params: {
+  readonly token: string;
+  readonly grant: TokenGrant;
+  readonly secrets: readonly string[];
+}): Promise<boolean> {
+  const { token, grant, secrets } = params;
+  const isFence = Number.isSafeInteger(grant.fence) && grant.fence > 0;
+  const given = token.startsWith(PREFIX) ? fromHex(token.slice(PREFIX.length)) : null;
+  if (!isFence || given === null) return false;
+  const expected = await Promise.all(
+    secrets.filter((secret) => secret !== "").map((secret) => digestOf(grant, secret)),
+  );
+  let isRight = false;
+  for (const digest of expected) isRight = isEqualDigest(digest, given) || isRight;
+  return isRight;
+}
+
+async function digestOf({ runId, fence }: TokenGrant, secret: string): Promise<Uint8Array> {
+  return hmac(await hmac(secret, KEY_LABEL), `${runId}.${fence}`);
+}
