@@ -1,6 +1,7 @@
 // The engine's promises, tested on a database whose time the test moves.
 
 import { test as base, describe } from "vitest";
+import { dispatchSuite } from "./dispatch-suite.js";
 import { endSuite } from "./end-suite.js";
 import { explainSuite } from "./explain-suite.js";
 import { faultSuite } from "./fault-suite.js";
@@ -45,6 +46,11 @@ export function describeTrouble(name: string, makePlace: MakePlace): void {
     describe("a stop", () => stopSuite(test));
     describe("a fault", () => faultSuite(test));
   });
+}
+
+/** Runs that are sent to a service elsewhere. */
+export function describeDispatch(name: string, makePlace: MakePlace): void {
+  describe(`dispatch on ${name}`, () => dispatchSuite(testIn(makePlace)));
 }
 
 /** When runs are made: on time, late, never twice. */

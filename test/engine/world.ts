@@ -4,6 +4,7 @@
 import { expect, type TestAPI } from "vitest";
 import type { RunId, RunStatus } from "../../src/core/run.js";
 import type { HoldfastOptions } from "../../src/engine/config.js";
+import type { Sends } from "../../src/engine/dispatching.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
 import type { Run } from "../../src/engine/runs.js";
 import type { RunRecord, Store } from "../../src/store/store.js";
@@ -55,7 +56,10 @@ export class World {
   }
 
   /** Makes an instance; nothing is started. */
-  member(options: HoldfastOptions = {}, { skewMs = 0 } = {}): Member {
+  member(
+    options: HoldfastOptions = {},
+    { skewMs = 0, sends }: { readonly skewMs?: number; readonly sends?: Sends } = {},
+  ): Member {
     const clock = new SkewedClock(this.clock, skewMs);
     const faults = new StoreFaults(() => this.clock.wallMs());
     const said: Said[] = [];
@@ -71,6 +75,7 @@ export class World {
             faults,
             track: (statement) => this.clock.io(statement),
           }),
+        ...(sends ? { sends } : {}),
       },
     );
     const member = { holdfast, faults, clock, said };

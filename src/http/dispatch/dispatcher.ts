@@ -98,7 +98,7 @@ export class Dispatcher {
     }
   }
 
-  async #send(target: Target, run: DispatchedRun, signal: AbortSignal): Promise<GuardedAnswer> {
+  #send(target: Target, run: DispatchedRun, signal: AbortSignal): Promise<GuardedAnswer> {
     const { clock, network, publicUrl } = this.#params;
     const { id: runId, ...rest } = run;
     const base = `${publicUrl}/api/runs/${encodeURIComponent(runId)}`;
@@ -106,10 +106,10 @@ export class Dispatcher {
       runId,
       ...rest,
       callbacks: Object.fromEntries(CALLBACKS.map((verb) => [verb, `${base}/${verb}`])),
-      token: await callbackToken({ runId, fence: run.fence }, target.secrets[0] ?? ""),
+      token: callbackToken({ runId, fence: run.fence }, target.secrets[0] ?? ""),
     });
     // One POST for one grant, and a fence is never used again: the pair names this request.
-    const signed = await signDispatch({
+    const signed = signDispatch({
       id: `${runId}-${run.fence}`,
       body,
       secrets: target.secrets,
