@@ -73,5 +73,7 @@ export type {
 } from "./engine/schedule-view.js";
 export type { Schedules } from "./engine/schedules.js";
 export type { StopReport } from "./engine/worker.js";
+export { type Verified, type VerifyParams, verifyDispatch } from "./http/dispatch/signature.js";
+export type { WorkerTargetOptions } from "./http/dispatch/targets.js";
 export type { Database } from "./store/open.js";
 export type { Logger } from "./telemetry/log.js";

@@ -20,6 +20,7 @@ import { refuseUnknownTarget, requirePublicUrl } from "../http/dispatch/targets.
 import { storeFor } from "../store/open.js";
 import type { Store } from "../store/store.js";
 import { type Emit, type Logger, lineLogger, logEvents, logs } from "../telemetry/log.js";
+import { Allowance } from "./allowance.js";
 import { Calendars } from "./calendars.js";
 import { CompiledSchedules } from "./compiled.js";
 import {
@@ -54,7 +55,7 @@ import { jobName } from "./schedule-options.js";
 import { Schedules } from "./schedules.js";
 import { readConfigWithin, surroundings } from "./surroundings.js";
 import { type TickerParams, tickOnce } from "./ticker.js";
-import { type Allowance, type StopReport, Worker, type WorkerParams } from "./worker.js";
+import { type StopReport, Worker, type WorkerParams } from "./worker.js";
 import { Workers } from "./workers.js";
 
 const STOP_GRACE = "25s";
@@ -326,7 +327,7 @@ export class Holdfast {
           room: () => this.#sends.room(name),
         }),
     );
-    const worker = new Workers([here, ...elsewhere], this.#ports.clock);
+    const worker = new Workers([here, ...elsewhere], this.#ports);
     const loop = new Loop({
       store,
       worker,
@@ -379,7 +380,7 @@ export class Holdfast {
       end.addEventListener("abort", () => resolve());
     });
     const jobs = this.#runnable;
-    const allowance: Allowance = { left: claimMax };
+    const allowance = new Allowance(claimMax);
     const made = this.#newWorker(store, {
       holder,
       concurrency: claimMax,

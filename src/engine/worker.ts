@@ -10,6 +10,7 @@ import { type Clock, delay, type Ports } from "../core/ports.js";
 import { ABORT_GRACE_MS, type RunId } from "../core/run.js";
 import type { Claim, ExchangeAnswer, Grant, Renewal, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName, Logger } from "../telemetry/log.js";
+import type { Allowance } from "./allowance.js";
 import type { Attempted, ContextServices } from "./context.js";
 import { Deadlines } from "./deadlines.js";
 import { factsOf, isHandBack, settlementOf, tellEnding, transitionOf } from "./ending.js";
@@ -62,9 +63,6 @@ export type WorkerParams = {
   readonly onDrained?: () => void;
 };
 
-/** What is left to claim for those who share it. */
-export type Allowance = { left: number };
-
 export class Worker {
   readonly #params: WorkerParams;
   readonly #clock: Clock;
@@ -110,6 +108,7 @@ export class Worker {
         this.#ended(execution, overTime(execution.claim.policy.timeoutMs)),
     });
     this.#quarantine = new Quarantine({ clock: this.#clock, onOver: () => this.#schedule() });
+    params.allowance?.onReturned(() => this.#schedule());
     this.#services = { log: params.logger, heartbeat: (attempted) => this.#beatNow(attempted) };
   }
 
@@ -295,7 +294,7 @@ export class Worker {
   /** Negative: they are given back. */
   #ask(count: number): void {
     this.#asked += count;
-    if (this.#params.allowance) this.#params.allowance.left -= count;
+    this.#params.allowance?.take(count);
   }
 
   #isSuspectsTurn(): boolean {
@@ -386,7 +385,7 @@ export class Worker {
       // Nothing to hold: its lease runs out by itself instead of being renewed for ever.
       if (claim.runs.length === 0) continue;
       this.#leases.granted(claim, sentAt);
-      if (this.#params.allowance) this.#params.allowance.left -= claim.runs.length;
+      this.#params.allowance?.take(claim.runs.length);
       const job = this.#params.jobs.get(claim.job);
       for (const run of claim.runs) {
         if (job)

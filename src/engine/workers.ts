@@ -2,23 +2,27 @@
 // sent to, with slots of its own, so that a slow target takes no slot from anybody else. They share the
 // instance's polls, heartbeats and name.
 
-import type { Clock } from "../core/ports.js";
+import type { Ports } from "../core/ports.js";
 import { CANCEL_GRACE_MS, type RunId } from "../core/run.js";
 import type { StopReport, Worker } from "./worker.js";
 
 export class Workers {
   readonly #workers: readonly Worker[];
-  readonly #clock: Clock;
+  readonly #ports: Ports;
   /** When the wish to cancel a run was first seen, also of runs that a worker elsewhere took over. */
   readonly #cancelSeenMs = new Map<RunId, number>();
 
-  constructor(workers: readonly Worker[], clock: Clock) {
+  constructor(workers: readonly Worker[], ports: Ports) {
     this.#workers = workers;
-    this.#clock = clock;
+    this.#ports = ports;
   }
 
+  /** Any of them may be the first to claim: where they share what may be claimed, nobody starves. */
   start(): void {
-    for (const worker of this.#workers) worker.start();
+    const { length } = this.#workers;
+    const first = length > 1 ? Math.floor(this.#ports.chance.next() * length) : 0;
+    const order = [...this.#workers.slice(first), ...this.#workers.slice(0, first)];
+    for (const worker of order) worker.start();
   }
 
   wake(): void {
@@ -47,7 +51,7 @@ export class Workers {
     for (const worker of this.#workers) worker.cancelRequested(ids);
     const asked = new Set(ids);
     for (const id of this.#cancelSeenMs.keys()) if (!asked.has(id)) this.#cancelSeenMs.delete(id);
-    const nowMs = this.#clock.monotonicMs();
+    const nowMs = this.#ports.clock.monotonicMs();
     let isOverdue = false;
     for (const id of asked) {
       const seenMs = this.#cancelSeenMs.get(id) ?? nowMs;
