@@ -174,7 +174,11 @@ export class Worker {
   /** Somebody asked for these to be cancelled. */
   cancelRequested(ids: readonly RunId[]): void {
     for (const id of ids) {
-      this.#running.get(id)?.abort(new CancelledError(id));
+      const execution = this.#running.get(id);
+      if (execution) {
+        execution.abort(new CancelledError(id));
+        continue;
+      }
       const [buffered] = this.#buffer.remove(({ execution: { run } }) => run.id === id);
       if (buffered)
         this.#settle(buffered.execution, {
