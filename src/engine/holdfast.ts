@@ -15,6 +15,7 @@ import type { Ports } from "../core/ports.js";
 import { redactUrl } from "../core/redact.js";
 import type { ScheduleOptions } from "../core/schedule.js";
 import { type StandardSchema, validateInput } from "../core/schema.js";
+import { isCallbackToken, type TokenGrant } from "../http/dispatch/callback-token.js";
 import { Dispatcher } from "../http/dispatch/dispatcher.js";
 import { refuseUnknownTarget, requirePublicUrl } from "../http/dispatch/targets.js";
 import { storeFor } from "../store/open.js";
@@ -358,6 +359,16 @@ export class Holdfast {
       emit: this.#emit,
       listens: logs(this.#logger),
     };
+  }
+
+  /**
+   * Whether this token was given to the worker of that job's target with this run, under this fence.
+   * For what serves callbacks; that the fence is still the current one is for the store to say.
+   */
+  isCallbackToken(params: { readonly token: string; readonly job: string } & TokenGrant): boolean {
+    const target = this.#definitions.get(params.job)?.worker ?? null;
+    const secrets = target === null ? [] : this.#config.dispatch.targets.get(target)?.secrets;
+    return isCallbackToken({ token: params.token, grant: params, secrets: secrets ?? [] });
   }
 
   #sent(definition: JobDefinition): RunnableJob {

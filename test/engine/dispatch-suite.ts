@@ -5,6 +5,7 @@ import { expect } from "vitest";
 import { ConfigurationError } from "../../src/core/errors.js";
 import type { HoldfastOptions } from "../../src/engine/config.js";
 import type { Sends } from "../../src/engine/dispatching.js";
+import { callbackToken } from "../../src/http/dispatch/callback-token.js";
 import type { DispatchAnswer, DispatchOrder } from "../../src/http/dispatch/dispatcher.js";
 import {
   aborted,
@@ -423,6 +424,31 @@ export function dispatchSuite(test: WorldTest): void {
     expectEnded(await world.ended(right.id), "completed", 1);
     expectEnded(await world.ended(wrong.id), "failed", 1);
     expect(target.orders.map(({ run }) => run.input)).toEqual([{ study: 7 }]);
+  });
+
+  test("a callback is taken from the worker that got the run, and from no other target's", async ({
+    world,
+  }) => {
+    const secret = "a-secret-of-enough-letters";
+    const others = "the-secret-of-the-others";
+    const { holdfast } = world.member({
+      ...OPTIONS,
+      workers: {
+        studies: { url: "https://studies.example.com", secret: ["a-newer-secret-of-ours", secret] },
+        mails: { url: "https://mails.example.com", secret: others },
+      },
+    });
+    holdfast.job("study", { worker: "studies" });
+    holdfast.job("mail", { worker: "mails" });
+    holdfast.job("here", { run: () => 1 });
+    const grant = { runId: "0199c1aa-0000-7000-8000-000000000001", fence: 41 };
+    const token = callbackToken(grant, secret);
+    expect(holdfast.isCallbackToken({ ...grant, job: "study", token })).toBe(true);
+    expect(holdfast.isCallbackToken({ ...grant, fence: 42, job: "study", token })).toBe(false);
+    for (const job of ["mail", "here", "unheard-of", "__proto__"])
+      expect(holdfast.isCallbackToken({ ...grant, job, token })).toBe(false);
+    const forged = callbackToken(grant, others);
+    expect(holdfast.isCallbackToken({ ...grant, job: "study", token: forged })).toBe(false);
   });
 
   test("a job has a handler or a target that exists, and a start needs to be called back", async ({
