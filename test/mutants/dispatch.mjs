@@ -56,7 +56,7 @@ export const DISPATCH_MUTANTS = [
     file: "src/engine/allowance.ts",
     find: "if (count < 0) for (const listener of this.#listeners) listener();",
     replace: "",
-    suites: ["engine: dispatch"],
+    suites: ["engine: dispatch, PostgreSQL"],
   },
   {
     name: "one-right-address-is-enough",

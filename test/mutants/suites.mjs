@@ -40,6 +40,10 @@ export const SUITES = {
   "engine: runs": { args: ["test/engine/engine-sqlite.test.ts"] },
   "engine: schedules": { args: ["test/engine/schedules-sqlite.test.ts"] },
   "engine: dispatch": { args: ["test/engine/dispatch-sqlite.test.ts"] },
+  "engine: dispatch, PostgreSQL": {
+    args: ["test/engine/dispatch-postgres.test.ts", "-t", "one bounded pass"],
+    needsPostgres: true,
+  },
   "engine: clock and pause": { args: ["test/engine/clock-and-pause.test.ts"] },
   simulation: {
     args: ["test/simulation/first-half.test.ts", "-t", "no seed breaks a promise"],
