@@ -140,6 +140,8 @@ export type ExchangeParams = Appetite & {
   readonly wantsSuspect: boolean;
   /** For what the end of a run draws. */
   readonly chance: number;
+  /** Of these jobs every run gets a lease of its own: somebody else will renew and end it. */
+  readonly apart?: readonly string[];
 };
 
 export type ExchangeAnswer = {
