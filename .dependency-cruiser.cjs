@@ -1,4 +1,5 @@
 // Which part of the source may know which other: core ← store ← engine ← {http, cli}, without cycles.
+// What sends runs to other services (http/dispatch) knows only core, and the engine uses it.
 // Imports of types count as well: a layer that names another layer's types depends on it.
 
 // Seen as a path where installed, as a bare name where not.
@@ -40,7 +41,8 @@ module.exports = {
     only("store", ["core", "adapters"]),
     only("telemetry", ["core"]),
     only("locks", ["core", "store", "adapters", "telemetry"]),
-    only("engine", ["core", "store", "adapters", "locks", "telemetry"]),
+    only("http/dispatch", ["core", "adapters"]),
+    only("engine", ["core", "store", "adapters", "locks", "telemetry", "http/dispatch"]),
     only("http", ["core", "store", "engine", "adapters", "locks", "telemetry"]),
     only("testing", ["core", "store", "engine", "adapters", "telemetry", "http", "locks"]),
     {

@@ -105,6 +105,8 @@ export type {
 export type { Schedules } from "./engine/schedules.js";
 export type { CommitOptions, ItemOptions, TransactionHandle } from "./engine/work-options.js";
 export type { StopReport } from "./engine/worker.js";
+export { type Verified, type VerifyParams, verifyDispatch } from "./http/dispatch/signature.js";
+export type { WorkerTargetOptions } from "./http/dispatch/targets.js";
 export { type AdvisoryResult, type AdvisoryTransaction, advisoryLock } from "./locks/advisory.js";
 export type { LockOptions } from "./locks/lock-options.js";
 export type { HeldLock, LockResult } from "./locks/locking.js";

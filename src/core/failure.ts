@@ -30,6 +30,11 @@ export function describeFailure(thrown: unknown): StoredError {
   return described;
 }
 
+/** What is stored of a failure that nobody threw: somebody else's words, cut to what is worth keeping. */
+export function storedError(said: StoredError): StoredError {
+  return { ...said, message: storableText(said.message, MESSAGE_LENGTH_MAX) };
+}
+
 function nameOf(thrown: unknown): string {
   if (!isObject(thrown)) return "NonError";
   const own = textProp(thrown, "name");

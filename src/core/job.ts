@@ -29,6 +29,8 @@ export type JobOptions = {
   readonly retry?: RetryOptions;
   /** What becomes of a run whose worker fell silent: tried again, or failed. @default "retry" */
   readonly onLost?: OnLost;
+  /** The target, one of `new Holdfast({ workers })`, that its runs are sent to; in place of `run`. */
+  readonly worker?: string;
   /** The version of the input's shape; stored with every run. @default 1 */
   readonly version?: number;
   /** Brings an input of an earlier version up to date: stored runs outlive code. */
@@ -42,6 +44,8 @@ export type JobDefinition = {
   readonly priority: number;
   readonly version: number;
   readonly policy: Policy;
+  /** The target that its runs are sent to; null: they are executed where they are claimed. */
+  readonly worker: string | null;
   readonly schema: StandardSchema | undefined;
   readonly upcast: ((input: unknown, version: number) => unknown) | undefined;
 };
@@ -54,6 +58,7 @@ const KNOWN_OPTIONS = [
   "timeout",
   "retry",
   "onLost",
+  "worker",
   "version",
   "upcast",
   "run",
@@ -96,6 +101,16 @@ export function defineJob(name: string, options: JobOptions): JobDefinition {
     DEFAULT_QUEUE,
   );
   const priority = read(() => requirePriority(options.priority ?? 0, field("priority")), 0);
+  const worker = read(
+    () => (options.worker === undefined ? null : requireName(options.worker, field("worker"))),
+    null,
+  );
+  if (worker !== null && "run" in options && options.run !== undefined) {
+    problems.push({
+      field: `${field("worker")} and ${field("run")}`,
+      message: "exclude each other: a run is sent to a worker, or executed here",
+    });
+  }
   const { onLost = "retry", version = 1, input: schema, upcast } = options;
   if (!ON_LOST.includes(onLost)) {
     problems.push({ field: field("onLost"), message: 'must be "retry" or "fail"' });
@@ -125,6 +140,7 @@ export function defineJob(name: string, options: JobOptions): JobDefinition {
     priority,
     version,
     policy: { leaseMs, timeoutMs, retry, onLost },
+    worker,
     schema,
     upcast,
   };

@@ -28,12 +28,39 @@ export interface Ids {
   unique(): string;
 }
 
-/**
- * Sends one HTTP request; targets come from configuration only.
- * @public The port of what dispatches runs to other services.
- */
-export interface Http {
-  send(request: Request): Promise<Response>;
+/** One HTTP request to one address that was looked up and judged before. */
+export type PinnedRequest = {
+  /** An IP address, never a name: nothing is looked up again between the check and the connection. */
+  readonly address: string;
+  readonly port: number;
+  /** The name that the certificate must have; null for plain http. */
+  readonly tlsName: string | null;
+  readonly method: string;
+  /** Path and query. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+  /** Reading ends after so many bytes of the answer's body. */
+  readonly bytesMax: number;
+  readonly signal: AbortSignal;
+  /** Called when there is a connection and the first byte is about to be sent. */
+  readonly onConnected: () => void;
+};
+
+export type PinnedResponse = {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Uint8Array;
+  /** The body was longer than `bytesMax`. */
+  readonly isCut: boolean;
+};
+
+/** The network, as far as runs are sent to other services. */
+export interface Network {
+  /** All addresses of a name. */
+  resolve(hostname: string): Promise<readonly string[]>;
+  /** Rejects when there is no connection, when it breaks, and when the signal aborts; follows nothing. */
+  send(request: PinnedRequest): Promise<PinnedResponse>;
 }
 
 /** Everything an engine needs from outside, but for its store. */

@@ -53,7 +53,8 @@ export type Ending =
   | { readonly kind: "failed"; readonly isTransient: boolean; readonly retryAfterMs?: number }
   | { readonly kind: "timeout" }
   | { readonly kind: "later"; readonly delayMs: number }
-  | { readonly kind: "handed_back" }
+  /** `delayMs`: when there is a chance that it can be started. @default 0 */
+  | { readonly kind: "handed_back"; readonly delayMs?: number }
   | { readonly kind: "cancelled" };
 
 /** Where the run goes next. A delay counts from the database's now. */
@@ -103,7 +104,7 @@ export function settle(facts: AttemptFacts, ending: Ending, random: () => number
     case "handed_back": {
       const isRefund = facts.refunds < REFUNDS_MAX;
       if (!isRefund && facts.attempt >= facts.attemptsMax) return { to: "failed" };
-      return { to: "pending", end: "handed_back", delayMs: 0, isRefund };
+      return { to: "pending", end: "handed_back", delayMs: ending.delayMs ?? 0, isRefund };
     }
   }
 }

@@ -7,6 +7,11 @@ import { LEASE_MIN_MS } from "../core/lease.js";
 import { LOCK_LEASE_DEFAULT } from "../core/lock.js";
 import { requireName } from "../core/names.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
+import {
+  type DispatchConfig,
+  readDispatch,
+  type WorkerTargetOptions,
+} from "../http/dispatch/targets.js";
 import type { LockProvider } from "../locks/provider.js";
 import type { Database } from "../store/open.js";
 import type { OnError } from "../telemetry/bus.js";
@@ -42,6 +47,10 @@ export type HoldfastOptions = AroundOptions & {
   readonly lockLease?: Duration;
   /** False: `holdfast.lock` keeps nobody out. Not safe with several instances. @default HOLDFAST_LOCKING_ENABLED, else true */
   readonly locking?: boolean;
+  /** Services that runs of jobs with `worker` are sent to, by name. */
+  readonly workers?: Readonly<Record<string, WorkerTargetOptions>>;
+  /** The address under which those services reach this application. @default HOLDFAST_PUBLIC_URL */
+  readonly publicUrl?: string;
   /** Any pino-like logger. @default JSON lines on stderr, from HOLDFAST_LOG_LEVEL (warn) up */
   readonly logger?: Logger;
   /** Hears of every error of the library itself that would otherwise only be logged. */
@@ -88,6 +97,7 @@ export type Config = {
   readonly isLockingEnabled: boolean;
   readonly lockLeaseMs: number;
   readonly around: Around;
+  readonly dispatch: DispatchConfig;
 };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -106,10 +116,13 @@ const OPTIONS = [
   "locks",
   "lockLease",
   "locking",
+  "workers",
+  "publicUrl",
   "logger",
   "onError",
   ...AROUND_OPTIONS,
 ];
+const NO_DISPATCH: DispatchConfig = { targets: new Map(), publicUrl: null };
 const CONCURRENCY_MAX = 10_000;
 
 export function readConfig(options: HoldfastOptions, env: Environment): Config {
@@ -179,6 +192,15 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
       0,
     ),
     around: read(() => readAround(options, NOTHING_AROUND, (member) => member), NOTHING_AROUND),
+    dispatch: read(
+      () =>
+        readDispatch({
+          workers: options.workers,
+          publicUrl: options.publicUrl ?? fromEnv("HOLDFAST_PUBLIC_URL"),
+          publicUrlField: options.publicUrl === undefined ? "HOLDFAST_PUBLIC_URL" : "publicUrl",
+        }),
+      NO_DISPATCH,
+    ),
   };
   if (options.locks !== undefined) problems.push(...providerProblems(options.locks));
   if (options.onError !== undefined && typeof options.onError !== "function")

@@ -21,7 +21,12 @@ import { type ContextServices, RunContext } from "./context.js";
 import type { CommitPhase } from "./work-options.js";
 
 export type Handler = (input: never, ctx: RunContext) => unknown;
-export type RunnableJob = JobDefinition & { readonly run: Handler; readonly around: Around };
+/** Has an attempt carried out by a service elsewhere. */
+export type Dispatch = (execution: Execution) => Promise<Report | LetGo>;
+export type RunnableJob = JobDefinition & { readonly around: Around } & (
+    | { readonly run: Handler }
+    | { readonly dispatch: Dispatch }
+  );
 
 /** How the attempt ended, with what there is to store. */
 export type Report = {
@@ -30,6 +35,12 @@ export type Report = {
   readonly error: StoredError | null;
   /** What the handler returned or threw, as it is. */
   readonly value?: unknown;
+};
+
+/** The run is in other hands, or may be: nothing is settled, and its lease is renewed here no more. */
+export type LetGo = {
+  readonly letGo: "accepted" | "unknown";
+  readonly reason: string;
 };
 
 const COMPLETED: Ending = { kind: "completed" };
@@ -50,6 +61,7 @@ export class Execution {
   #context: RunContext | null = null;
   #controller: AbortController | null = null;
   #stopReason: StopReason | null = null;
+  #answer: Report | LetGo | null = null;
 
   constructor(params: {
     readonly claim: Claim;
@@ -92,7 +104,11 @@ export class Execution {
     return this.#controller.signal;
   }
 
-  async perform(services: ContextServices, wallMs: () => number): Promise<Report> {
+  get isDispatched(): boolean {
+    return "dispatch" in this.job;
+  }
+
+  async perform(services: ContextServices, wallMs: () => number): Promise<Report | LetGo> {
     try {
       const ctx = this.context(services);
       const { middleware } = this.job.around;
@@ -102,10 +118,10 @@ export class Execution {
           : await throughMiddleware(middleware, ctx, () => this.#handle(ctx));
       // A commit that nobody waited for decides how the run ends.
       if (this.#isCommitting) await this.committing;
-      return { ending: COMPLETED, result: encodeResult(value), error: null, value };
+      return this.#answer ?? { ending: COMPLETED, result: encodeResult(value), error: null, value };
     } catch (thrown) {
       if (this.#isCommitting) await this.committing?.catch(() => undefined);
-      return { ...this.#failed(thrown, wallMs), value: thrown };
+      return this.#answer ?? { ...this.#failed(thrown, wallMs), value: thrown };
     }
   }
 
@@ -115,16 +131,38 @@ export class Execution {
 
   /** Not async: a turn of the event loop for every run would cost more than short runs do. */
   #handle(ctx: RunContext): unknown {
+    const { job } = this;
+    if ("dispatch" in job) return this.#send(job.dispatch);
     const input = this.#input();
-    if (!isPromise(input)) return this.job.run(input as never, ctx);
-    return input.then((checked) => this.job.run(checked as never, ctx));
+    if (!isPromise(input)) return job.run(input as never, ctx);
+    return input.then((checked) => job.run(checked as never, ctx));
+  }
+
+  /** What surrounds it hears the answer of whoever received it, and changes nothing about it. */
+  async #send(dispatch: Dispatch): Promise<unknown> {
+    const answer = await dispatch(this);
+    this.#answer = answer;
+    if ("letGo" in answer) return undefined;
+    if (answer.ending.kind !== "completed") throw answer.value;
+    return answer.value;
+  }
+
+  /** The input as JSON, of the job's version, checked; a worker elsewhere reads it by itself. */
+  async plainInput(): Promise<unknown> {
+    await this.#input();
+    return this.#current();
+  }
+
+  #current(): unknown {
+    const { job, run } = this;
+    const raw: unknown = JSON.parse(run.input);
+    return job.upcast && run.version < job.version ? job.upcast(raw, run.version) : raw;
   }
 
   /** The raw JSON is parsed and checked again: stored runs outlive code. */
   #input(): unknown {
-    const { job, run } = this;
-    const raw: unknown = JSON.parse(run.input);
-    const current = job.upcast && run.version < job.version ? job.upcast(raw, run.version) : raw;
+    const { job } = this;
+    const current = this.#current();
     return job.schema ? validateInput(job.schema, current, `input of job "${job.name}"`) : current;
   }
 

@@ -5,6 +5,7 @@
 import { hostname } from "node:os";
 import { systemChance, systemIds } from "../adapters/chance.js";
 import { systemClock } from "../adapters/clock.js";
+import { systemNetwork } from "../adapters/network.js";
 import { type Duration, durationMs } from "../core/duration.js";
 import {
   ConfigurationError,
@@ -19,6 +20,9 @@ import type { Ports } from "../core/ports.js";
 import { redactUrl } from "../core/redact.js";
 import type { ScheduleOptions } from "../core/schedule.js";
 import { type StandardSchema, validateInput } from "../core/schema.js";
+import { isCallbackToken, type TokenGrant } from "../http/dispatch/callback-token.js";
+import { Dispatcher } from "../http/dispatch/dispatcher.js";
+import { refuseUnknownTarget, requirePublicUrl } from "../http/dispatch/targets.js";
 import { leaseRows } from "../locks/lease-rows.js";
 import type { LockOptions } from "../locks/lock-options.js";
 import { type HeldLock, Locking, type LockResult } from "../locks/locking.js";
@@ -27,7 +31,8 @@ import { storeFor } from "../store/open.js";
 import type { Store } from "../store/store.js";
 import { Bus, type Listener } from "../telemetry/bus.js";
 import { type Emit, type EventName, type Logger, lineLogger } from "../telemetry/log.js";
-import type { AroundOptions } from "./around.js";
+import { Allowance } from "./allowance.js";
+import type { Around, AroundOptions } from "./around.js";
 import { readAround } from "./around-options.js";
 import { Calendars } from "./calendars.js";
 import { CompiledSchedules } from "./compiled.js";
@@ -41,6 +46,7 @@ import {
 import { Declarations } from "./declarations.js";
 import type { PlannedChange } from "./declared.js";
 import { Desk } from "./desk.js";
+import { dispatchTo, type Sends } from "./dispatching.js";
 import { Enqueuer } from "./enqueuer.js";
 import type { Handler, RunnableJob } from "./execution.js";
 import { FanOut } from "./fan-out.js";
@@ -59,12 +65,14 @@ import { Loop, type LoopParams } from "./loop.js";
 import { type BoundedWorker, passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
 import { mainThreadPulse, type Pulse } from "./pulse.js";
 import { Remote } from "./remote.js";
+import { RunnableJobs } from "./runnable.js";
 import { Runs, Waiter } from "./runs.js";
 import { jobName } from "./schedule-options.js";
 import { Schedules } from "./schedules.js";
 import { readConfigWithin, surroundings } from "./surroundings.js";
 import { type TickerParams, tickOnce } from "./ticker.js";
 import { type StopReport, Worker, type WorkerParams } from "./worker.js";
+import { Workers } from "./workers.js";
 
 const STOP_GRACE = "25s";
 
@@ -74,10 +82,12 @@ export type Internals = {
   readonly store?: (config: Config, ports: Ports) => Store;
   /** False: commands that only look never make a database. */
   readonly mayCreate?: boolean;
+  /** What sends runs to targets. */
+  readonly sends?: Sends;
 };
 
 type Started = {
-  readonly worker: Worker;
+  readonly worker: Workers;
   readonly loop: Loop;
   readonly pulse: Pulse;
   readonly holder: number;
@@ -103,7 +113,8 @@ export class Holdfast {
   readonly #enqueuer: Enqueuer;
   readonly #waiter: Waiter;
   readonly #definitions = new Map<string, JobDefinition>();
-  readonly #runnable = new Map<string, RunnableJob>();
+  readonly #runnable = new RunnableJobs();
+  readonly #sends: Sends;
   readonly #compiled = new CompiledSchedules();
   readonly #declarations: Declarations;
   /** Jobs that the database knows from this instance. */
@@ -149,6 +160,14 @@ export class Holdfast {
       onError: options.onError,
     });
     this.#emit = this.#bus.emit;
+    this.#sends =
+      internals.sends ??
+      new Dispatcher({
+        ...this.#config.dispatch,
+        clock,
+        network: systemNetwork,
+        onCircuit: (change) => this.#emit("target.changed", change),
+      });
     this.#enqueuer = new Enqueuer({
       store: this.#store,
       clock,
@@ -241,10 +260,12 @@ export class Holdfast {
   ): Job<never, never> {
     if (this.#definitions.has(name)) throw new DuplicateJobError(name);
     const definition = defineJob(name, options);
+    refuseUnknownTarget(definition, this.#config.dispatch);
     const field = (member: string) => `job("${name}").${member}`;
     const around = readAround(options, this.#config.around, field);
     this.#definitions.set(name, definition);
-    if (options.run) this.#runnable.set(name, { ...definition, run: options.run, around });
+    if (options.run) this.#runnable.add({ ...definition, run: options.run, around });
+    else if (definition.worker !== null) this.#runnable.add(this.#sent(definition, around));
     if (this.#starting) void this.#announceLate();
     return new Job<never, never>(definition, this.#sender());
   }
@@ -278,6 +299,7 @@ export class Holdfast {
   async start(options: StartOptions = {}): Promise<void> {
     if (this.#stopping) throw new StoppedError("start");
     const settings = readStart(options, this.#config);
+    requirePublicUrl(this.#config.dispatch);
     this.#starting ??= this.#begin(settings);
     this.#starting.catch(() => {
       this.#starting = null;
@@ -292,6 +314,7 @@ export class Holdfast {
    */
   async tick(options: TickOptions = {}): Promise<Ticked> {
     const { limit, budgetMs } = readTick(options);
+    requirePublicUrl(this.#config.dispatch);
     const store = await this.#opened("tick");
     await this.#reconcileOnce();
     const holder = await this.#holder(store);
@@ -302,7 +325,7 @@ export class Holdfast {
       holder,
       ticker: this.#ticker(store, holder),
       emit: this.#emit,
-      jobs: [...this.#runnable.keys()],
+      jobs: this.#runnable.names(),
       limit,
       budgetMs,
       newWorker: (claimMax) => this.#boundedWorker(store, { holder, claimMax, end: end.signal }),
@@ -332,7 +355,7 @@ export class Holdfast {
     const holder = await this.#announce(store);
     if (isScheduler) await this.#reconcileOnce();
     const { concurrency, queues } = settings;
-    const jobs = settings.jobs === null ? this.#runnable : only(this.#runnable, settings.jobs);
+    const jobs = settings.jobs === null ? this.#runnable : this.#runnable.only(settings.jobs);
     const ticker = this.#ticker(store, holder);
     const { worker, loop, pulse } = await this.#newWorker(store, {
       holder,
@@ -345,7 +368,7 @@ export class Holdfast {
     this.#emit("instance.started", {
       instance: this.instanceId,
       database: this.databaseLabel,
-      jobs: [...jobs.keys()],
+      jobs: jobs.names(),
       concurrency,
     });
     worker.start();
@@ -356,7 +379,7 @@ export class Holdfast {
   /** A thread is not even loaded where nobody asks for one. */
   async #pulse(
     heartbeat: StartConfig["heartbeat"],
-    { store, holder, worker }: { store: Store; holder: number; worker: Worker },
+    { store, holder, worker }: { store: Store; holder: number; worker: Workers },
   ): Promise<Pulse> {
     if (heartbeat === "main") return mainThreadPulse(store);
     const { threadPulse } = await import("./thread-pulse.js");
@@ -372,14 +395,14 @@ export class Holdfast {
 
   async #newWorker(
     store: Store,
-    params: Pick<WorkerParams, "holder" | "concurrency" | "queues" | "jobs"> &
+    params: Pick<WorkerParams, "holder" | "concurrency" | "queues"> &
       Pick<LoopParams, "tick"> &
       Pick<StartConfig, "heartbeat"> &
-      Partial<Pick<WorkerParams, "claimMax" | "onDrained">>,
-  ): Promise<{ readonly worker: Worker; readonly loop: Loop; readonly pulse: Pulse }> {
-    const { tick, heartbeat, ...workerParams } = params;
+      Partial<Pick<WorkerParams, "allowance" | "onDrained">> & { readonly jobs: RunnableJobs },
+  ): Promise<{ readonly worker: Workers; readonly loop: Loop; readonly pulse: Pulse }> {
+    const { tick, heartbeat, onDrained, ...workerParams } = params;
     const { holder, queues, jobs } = workerParams;
-    const worker = new Worker({
+    const shared = {
       ...workerParams,
       store,
       ports: this.#ports,
@@ -399,7 +422,21 @@ export class Holdfast {
       },
       onClaimed: () => loop.claimed(),
       onPostponed: (delayMs) => loop.pollWithin(delayMs),
-    });
+      onLetGo: () => pulse.changed(),
+      ...(onDrained ? { onDrained: () => worker.isDrained && onDrained() } : {}),
+    } satisfies Omit<WorkerParams, "jobs"> & { readonly jobs: RunnableJobs };
+    const here = new Worker({ ...shared, jobs: jobs.of(null) });
+    const elsewhere = [...this.#config.dispatch.targets.values()].map(
+      ({ name, concurrency }) =>
+        new Worker({
+          ...shared,
+          jobs: jobs.of(name),
+          concurrency,
+          isApart: true,
+          room: () => this.#sends.room(name),
+        }),
+    );
+    const worker = new Workers([here, ...elsewhere], this.#ports);
     const pulse = await this.#pulse(heartbeat, { store, holder, worker });
     const loop = new Loop({
       store,
@@ -408,7 +445,7 @@ export class Holdfast {
       tick,
       ports: this.#ports,
       pulse,
-      appetite: () => ({ jobs: [...jobs.keys()], queues }),
+      appetite: () => ({ jobs: jobs.names(), queues }),
       pollMs: this.#config.pollMs,
       keepMs: this.#config.keepMs,
       keepTicksMs: this.#config.keepTicksMs,
@@ -434,6 +471,25 @@ export class Holdfast {
     };
   }
 
+  /**
+   * Whether this token was given to the worker of that job's target with this run, under this fence.
+   * For what serves callbacks; that the fence is still the current one is for the store to say.
+   */
+  isCallbackToken(params: { readonly token: string; readonly job: string } & TokenGrant): boolean {
+    const target = this.#definitions.get(params.job)?.worker ?? null;
+    const secrets = target === null ? [] : this.#config.dispatch.targets.get(target)?.secrets;
+    return isCallbackToken({ token: params.token, grant: params, secrets: secrets ?? [] });
+  }
+
+  #sent(definition: JobDefinition, around: Around): RunnableJob {
+    const target = definition.worker ?? "";
+    return {
+      ...definition,
+      around,
+      dispatch: dispatchTo({ target, sends: this.#sends, emit: this.#emit }),
+    };
+  }
+
   /** For one bounded pass: nothing of it outlives the call. */
   async #boundedWorker(
     store: Store,
@@ -446,6 +502,7 @@ export class Holdfast {
       end.addEventListener("abort", () => resolve());
     });
     const jobs = this.#runnable;
+    const allowance = new Allowance(claimMax);
     const made = await this.#newWorker(store, {
       holder,
       concurrency: claimMax,
@@ -453,7 +510,7 @@ export class Holdfast {
       jobs,
       heartbeat: "main",
       tick: null,
-      claimMax,
+      allowance,
       onDrained,
     });
     return { ...made, over };
@@ -630,12 +687,12 @@ export class Holdfast {
       throw new UnknownJobError(name, [
         ...new Set([...this.#definitions.keys(), ...known.map((job) => job.name)]),
       ]);
-    return { ...found, schema: undefined, upcast: undefined };
+    return { ...found, worker: null, schema: undefined, upcast: undefined };
   }
 
   #refuseUnknownJobs(names: readonly string[] | null): void {
     for (const name of names ?? []) {
-      if (!this.#runnable.has(name)) throw new UnknownJobError(name, [...this.#runnable.keys()]);
+      if (!this.#runnable.has(name)) throw new UnknownJobError(name, this.#runnable.names());
     }
   }
 
@@ -686,11 +743,4 @@ function notOpen(): ConfigurationError {
   const message =
     "needs a database that is open, and opening takes time; first `await holdfast.start()` or any other verb";
   return new ConfigurationError([{ field: "enqueueSync()", message }]);
-}
-
-function only(
-  jobs: ReadonlyMap<string, RunnableJob>,
-  names: readonly string[],
-): ReadonlyMap<string, RunnableJob> {
-  return new Map([...jobs].filter(([name]) => names.includes(name)));
 }

@@ -10,7 +10,7 @@ import type { Emit } from "../telemetry/log.js";
 import { beatOnce, enforceCancelsOnce, promoteOnce, reapOnce, tidyOnce } from "./passes.js";
 import type { Pulse } from "./pulse.js";
 import type { TickReport } from "./ticker.js";
-import type { Worker } from "./worker.js";
+import type { Workers } from "./workers.js";
 
 const POLL_JITTER = 0.2;
 const BACKOFF_MAX_MS = 10_000;
@@ -26,7 +26,7 @@ export type LoopParams = {
   readonly store: Store;
   readonly pulse: Pulse;
   readonly ports: Ports;
-  readonly worker: Worker;
+  readonly worker: Workers;
   readonly holder: number;
   readonly appetite: () => Appetite;
   readonly pollMs: number;
@@ -188,7 +188,7 @@ export class Loop {
   /** There is something to renew: the next heartbeat is due a third of the shortest lease from now. */
   claimed(): void {
     const leaseMs = this.#params.worker.leases.shortestMs();
-    this.#params.pulse.claimed();
+    this.#params.pulse.changed();
     if (leaseMs === null || this.#isBeating) return;
     this.#beatWithin(renewEveryMs(leaseMs));
   }

@@ -12,7 +12,7 @@ import type { Emit } from "../telemetry/log.js";
 import type { Loop } from "./loop.js";
 import { promoteOnce, reapOnce } from "./passes.js";
 import { type TickerParams, type TickReport, tickOnce } from "./ticker.js";
-import type { Worker } from "./worker.js";
+import type { Workers } from "./workers.js";
 
 export type TickOptions = {
   /** How many runs it executes at most; 0 only fires. @default 5 */
@@ -69,7 +69,7 @@ export function readTick(options: TickOptions): {
 
 /** A worker that claims no more than it is told, with the loop that keeps its leases. */
 export type BoundedWorker = {
-  readonly worker: Worker;
+  readonly worker: Workers;
   readonly loop: Loop;
   /** Resolves when it holds nothing and finds nothing more to claim, or when the instance stops. */
   readonly over: Promise<void>;
@@ -144,5 +144,5 @@ async function execute(
   loop.stopPolling();
   await worker.stop({ graceMs: 0 });
   loop.stopBeating();
-  return { executed: worker.finishedCount, dispatched: 0 };
+  return { executed: worker.executedCount, dispatched: worker.dispatchedCount };
 }

@@ -8,7 +8,7 @@ import { CANCEL_GRACE_MS } from "../core/run.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Pulse } from "./pulse.js";
-import type { Worker } from "./worker.js";
+import type { Workers } from "./workers.js";
 
 const PROMOTE_BATCH = 1_000;
 const RECLAIM_BATCH = 100;
@@ -18,7 +18,7 @@ const ROUNDS_MAX = 20;
 
 /** Renews everything held in one statement, and tells the worker what is no longer its own. */
 export async function beatOnce(params: {
-  readonly worker: Worker;
+  readonly worker: Workers;
   readonly pulse: Pulse;
   readonly holder: number;
   readonly clock: Clock;

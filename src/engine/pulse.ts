@@ -4,15 +4,15 @@
 import type { RenewAnswer, RenewParams, Store } from "../store/store.js";
 
 export interface Pulse {
-  /** There is something to renew that was not there before. Told before any of it is begun. */
-  claimed(): void;
+  /** What is to be renewed has changed. What is new is told before any of it is begun. */
+  changed(): void;
   renew(params: RenewParams): Promise<RenewAnswer>;
   close(): Promise<void>;
 }
 
 export function mainThreadPulse(store: Store): Pulse {
   return {
-    claimed: () => undefined,
+    changed: () => undefined,
     renew: (params) => store.renew(params),
     close: async () => undefined,
   };

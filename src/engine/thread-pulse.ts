@@ -1,5 +1,5 @@
 // The heartbeat from a thread of its own, seen from the main thread: what is held is told at every claim,
-// before a handler can block anything; renewals are asked of the thread and answered by it. If the thread
+// before a handler can block anything, and when a worker elsewhere takes a run over; renewals are asked of the thread and answered by it. If the thread
 // ends, the main thread sends the heartbeats itself. Loaded only where it is asked for.
 
 import { once } from "node:events";
@@ -64,7 +64,7 @@ export async function threadPulse(params: {
   await once(thread, "message");
   const pulse = new ThreadPulse(thread, params);
   return {
-    claimed: () => pulse.claimed(),
+    changed: () => pulse.changed(),
     renew: (each) => pulse.renew(each),
     close: () => pulse.close(clock),
   };
@@ -121,7 +121,7 @@ class ThreadPulse {
     });
   }
 
-  claimed(): void {
+  changed(): void {
     if (!this.#isOver) this.#post({ kind: "held", leases: this.#held() });
   }
 

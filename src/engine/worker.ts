@@ -10,13 +10,14 @@ import { type Clock, delay, type Ports } from "../core/ports.js";
 import { ABORT_GRACE_MS, type RunId } from "../core/run.js";
 import type { Claim, ExchangeAnswer, Grant, Renewal, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName, Logger } from "../telemetry/log.js";
+import type { Allowance } from "./allowance.js";
 import { callHooks, type Hook, isBare } from "./around.js";
 import type { Attempted } from "./attempted.js";
 import { Commits } from "./commits.js";
 import type { ContextServices } from "./context.js";
 import { Deadlines } from "./deadlines.js";
 import { factsOf, isHandBack, settlementOf, tellEnding, transitionOf } from "./ending.js";
-import { Execution, overTime, type Report, type RunnableJob } from "./execution.js";
+import { Execution, type LetGo, overTime, type Report, type RunnableJob } from "./execution.js";
 import type { FanOut } from "./fan-out.js";
 import { Fifo } from "./fifo.js";
 import { Items } from "./items.js";
@@ -60,10 +61,16 @@ export type WorkerParams = {
   readonly onSettled: (settlements: readonly Settlement[]) => void;
   /** Called when there is something to renew that was not there before. */
   readonly onClaimed: () => void;
+  /** Called when a lease that still stands is no longer to be renewed here. */
+  readonly onLetGo: () => void;
   /** Called when a run was put off by this much and has reached the database. */
   readonly onPostponed: (delayMs: number) => void;
-  /** How many runs it claims in its whole life. Left out: no end of them. */
-  readonly claimMax?: number;
+  /** Each run gets a lease of its own: a worker elsewhere may take it over. */
+  readonly isApart?: boolean;
+  /** How many runs it may still claim, perhaps together with others. Left out: no end of them. */
+  readonly allowance?: Allowance;
+  /** How many runs it may hold now, its slots aside. Left out: as many as it likes. */
+  readonly room?: () => number;
   /** Called when it holds nothing and claims nothing more unless somebody wakes it. */
   readonly onDrained?: () => void;
 };
@@ -83,7 +90,6 @@ export class Worker {
   readonly #running = new Map<RunId, Execution>();
   readonly #buffer = new Fifo<Buffered>();
   #asked = 0;
-  #claimedCount = 0;
   #exchanges = 0;
   #marking = 0;
   #hints = 0;
@@ -98,6 +104,9 @@ export class Worker {
   /** Aborts when this worker is no more: nothing is sent and nothing waits after it. */
   readonly #over = new AbortController();
   #finishedCount = 0;
+  #executedCount = 0;
+  #dispatchedCount = 0;
+  #unknownCount = 0;
   #handedBackCount = 0;
   #idle: (() => void)[] = [];
 
@@ -113,6 +122,7 @@ export class Worker {
         this.#ended(execution, overTime(execution.claim.policy.timeoutMs)),
     });
     this.#quarantine = new Quarantine({ clock: this.#clock, onOver: () => this.#schedule() });
+    params.allowance?.onReturned(() => this.#schedule());
     const { store, ports, holder, emit, fanOut } = params;
     const items = new Items({ store, clock: this.#clock, emit });
     const onCommitted = (attempted: Attempted, settlement: Settlement) =>
@@ -160,13 +170,21 @@ export class Worker {
     return this.#leases;
   }
 
-  get runningCount(): number {
-    return this.#running.size;
+  /** Attempts that have ended here, whatever became of them; those handed back are none. */
+  get executedCount(): number {
+    return this.#executedCount;
   }
 
-  /** Attempts that have ended here, whatever became of them; those handed back are none. */
-  get finishedCount(): number {
-    return this.#finishedCount;
+  /** Attempts that a service elsewhere has received, or may have. */
+  get dispatchedCount(): number {
+    return this.#dispatchedCount;
+  }
+
+  /** Nothing is held, and nothing more is claimed unless somebody wakes it. */
+  get isDrained(): boolean {
+    const isBusy = this.#buffer.length + this.#outbox.length + this.#exchanges + this.#asked > 0;
+    const isRunning = this.#running.size + this.#marking > 0;
+    return !isRunning && !isBusy && !this.#isBackingOff && !this.#wantsExchange();
   }
 
   /** The database's answer to a renewal that was sent at `sentAt` for these fences. */
@@ -222,7 +240,11 @@ export class Worker {
   /** Stops claiming, waits, aborts, hands back; the caller keeps the heartbeat going meanwhile. */
   async stop({ graceMs }: { readonly graceMs: number }): Promise<StopReport> {
     this.#isClaiming = false;
-    const before = { finished: this.#finishedCount, handedBack: this.#handedBackCount };
+    const before = {
+      finished: this.#finishedCount,
+      handedBack: this.#handedBackCount,
+      unknown: this.#unknownCount,
+    };
     this.#handBackBuffer();
     await this.#untilIdle(graceMs);
     for (const execution of this.#running.values()) execution.abort(new ShutdownError());
@@ -231,7 +253,8 @@ export class Worker {
     const handedBack = this.#handedBackCount - before.handedBack;
     const finished = this.#finishedCount - before.finished;
     const isOpen = ({ commitPhase }: Execution) => commitPhase !== "done";
-    const abandoned = [...this.#running.values()].filter(isOpen).length;
+    const open = [...this.#running.values()].filter(isOpen).length;
+    const abandoned = open + this.#unknownCount - before.unknown;
     this.#close();
     return { finished, handedBack, abandoned };
   }
@@ -273,7 +296,7 @@ export class Worker {
       // The heartbeat will renew what is no longer trusted, or take it away.
       if (!next || !this.#isTrusted(next.execution)) return;
       this.#buffer.shift();
-      if (next.execution.claim.isSuspect) this.#quarantine.enter(next.execution);
+      if (isDangerous(next.execution)) this.#quarantine.enter(next.execution);
       if (isLossFinal(next.execution)) this.#markAndStart(next.execution);
       else this.#start(next.execution);
     }
@@ -304,7 +327,19 @@ export class Worker {
   }
 
   #claimsLeft(): number {
-    return (this.#params.claimMax ?? Number.POSITIVE_INFINITY) - this.#claimedCount - this.#asked;
+    const { allowance, room } = this.#params;
+    const roomLeft = room ? room() - this.#heldCount() : Number.POSITIVE_INFINITY;
+    return Math.min(allowance?.left ?? Number.POSITIVE_INFINITY, roomLeft);
+  }
+
+  #heldCount(): number {
+    return this.#running.size + this.#marking + this.#buffer.length + this.#asked;
+  }
+
+  /** Negative: they are given back. */
+  #ask(count: number): void {
+    this.#asked += count;
+    this.#params.allowance?.take(count);
   }
 
   #isSuspectsTurn(): boolean {
@@ -314,8 +349,9 @@ export class Worker {
   #wanted(): number {
     const mayClaim = this.#isClaiming && this.#mayHaveWork && this.#params.jobs.size > 0;
     if (!mayClaim || this.#isSuspectsTurn() || this.#quarantine.isOn) return 0;
-    const have = this.#running.size + this.#marking + this.#buffer.length + this.#asked;
-    return Math.min(this.#pace.wanted({ have, slow: this.#slowCount }), this.#claimsLeft());
+    const have = this.#heldCount();
+    const wanted = this.#pace.wanted({ have, slow: this.#slowCount });
+    return Math.max(0, Math.min(wanted, this.#claimsLeft()));
   }
 
   // ── exchange ───────────────────────────────────────────────────────────────────────────────────
@@ -328,9 +364,10 @@ export class Worker {
     const hints = this.#hints;
     const token = this.#params.ports.ids.unique();
     this.#exchanges += 1;
-    this.#asked += limit;
+    this.#ask(limit);
     try {
-      const { store, holder, queues, jobs } = this.#params;
+      const { store, holder, queues, jobs, isApart = false } = this.#params;
+      const names = [...jobs.keys()];
       const answer = await store.exchange({
         holder,
         token,
@@ -338,10 +375,11 @@ export class Worker {
         limit,
         wantsSuspect,
         queues,
-        jobs: [...jobs.keys()],
+        jobs: names,
         chance: this.#params.ports.chance.next(),
+        apart: isApart ? names : [],
       });
-      this.#asked -= limit;
+      this.#ask(-limit);
       this.#recovered();
       this.#settled(settlements, answer);
       if (limit > 0) this.#claimed(answer.claims, { sentAt, limit, wantsSuspect, hints });
@@ -396,7 +434,7 @@ export class Worker {
       // Nothing to hold: its lease runs out by itself instead of being renewed for ever.
       if (claim.runs.length === 0) continue;
       this.#leases.granted(claim, sentAt);
-      this.#claimedCount += claim.runs.length;
+      this.#params.allowance?.take(claim.runs.length);
       const job = this.#params.jobs.get(claim.job);
       for (const run of claim.runs) {
         if (job)
@@ -429,7 +467,7 @@ export class Worker {
         await this.#backOff("read back a claim", error);
       }
     }
-    this.#asked -= limit;
+    this.#ask(-limit);
     this.#schedule();
   }
 
@@ -491,14 +529,14 @@ export class Worker {
   }
 
   #start(execution: Execution): void {
-    const { run, claim } = execution;
+    const { run } = execution;
     // Lost, and claimed again before the heartbeat said so: the earlier execution is a stranger's.
     const earlier = this.#running.get(run.id);
     if (earlier) this.#lose(earlier);
     execution.startedMs = this.#clock.monotonicMs();
     this.#running.set(run.id, execution);
     this.#deadlines.watch(execution);
-    if (claim.isSuspect) this.#quarantine.begun(execution);
+    if (isDangerous(execution)) this.#quarantine.begun(execution);
     if (this.#params.listens("run.started")) this.#params.emit("run.started", factsOf(execution));
     if (isBare(execution.job.around)) void this.#perform(execution);
     else void this.#surround(execution);
@@ -518,13 +556,17 @@ export class Worker {
     const report = await execution.perform(this.#services, this.#wallMs);
     // Lost or given up meanwhile: neither succeeded nor failed, as far as this instance knows.
     if (this.#running.get(execution.run.id) !== execution) return;
+    if (!("letGo" in report)) await this.#callEndHooks(execution, report);
+    await this.#afterTold(execution, report);
+  }
+
+  async #callEndHooks(execution: Execution, report: Report): Promise<void> {
     const { kind } = report.ending;
     if (kind === "completed") await this.#callHooks(execution, "onSuccess", [report.value]);
     if (kind === "failed" || kind === "timeout") {
       const willRetry = transitionOf(execution, report, () => 0).to === "pending";
       await this.#callHooks(execution, "onFailure", [report.value, { willRetry }]);
     }
-    await this.#afterTold(execution, report);
   }
 
   #callHooks(execution: Execution, hook: Hook, args: readonly unknown[]): Promise<void> {
@@ -540,7 +582,7 @@ export class Worker {
   }
 
   /** What the attempt told is stored before its end, under the fence that it still has. */
-  async #afterTold(execution: Execution, report: Report): Promise<void> {
+  async #afterTold(execution: Execution, report: Report | LetGo): Promise<void> {
     if (execution.hasTold) {
       const done = new AbortController();
       const stored = Promise.all([
@@ -560,7 +602,7 @@ export class Worker {
     this.#logs.forget(execution);
   }
 
-  #ended(execution: Execution, report: Report): void {
+  #ended(execution: Execution, report: Report | LetGo): void {
     const { run } = execution;
     // Lost or given up meanwhile: what the handler says no longer counts.
     if (this.#running.get(run.id) !== execution) return;
@@ -570,6 +612,7 @@ export class Worker {
     this.#forgetTold(execution);
     this.#quarantine.leave(execution);
     if (execution.commitPhase === "done") this.#endedAfterCommit(execution, report);
+    else if ("letGo" in report) this.#letGo(execution, report);
     else this.#settle(execution, report);
     this.#startBuffered();
   }
@@ -581,15 +624,30 @@ export class Worker {
     // Given up meanwhile: what was settled for it then is refused, and lets go of the lease.
     if (this.#running.get(execution.run.id) !== execution) return;
     this.#leases.letGo(execution.claim.fence);
-    this.#finishedCount += 1;
+    this.#countFinished(execution);
     const report: Report = { ending: { kind: "completed" }, result: null, error: null };
     const { ranMs } = settlement;
     tellEnding({ execution, report, transition: { to: "completed" }, ranMs, emit, listens });
   }
 
-  #endedAfterCommit(execution: Execution, { error }: Report): void {
+  #endedAfterCommit(execution: Execution, report: Report | LetGo): void {
+    const error = "letGo" in report ? null : report.error;
     if (error) this.#params.emit("run.after_commit", { ...factsOf(execution), error });
     this.#schedule();
+  }
+
+  /** Under the same fence, but no longer ours to renew or to end. */
+  #letGo(execution: Execution, { letGo, reason }: LetGo): void {
+    const { fence } = execution.claim;
+    this.#leases.letGo(fence);
+    this.#params.onLetGo();
+    this.#dispatchedCount += 1;
+    if (letGo === "unknown") this.#unknownCount += 1;
+    const facts = { ...factsOf(execution), fence };
+    if (letGo === "accepted") this.#params.emit("run.accepted", facts);
+    else this.#params.emit("run.unknown", { ...facts, reason });
+    // There is room again, and perhaps nobody else who says so.
+    this.wake();
   }
 
   #settle(execution: Execution, report: Report): void {
@@ -597,10 +655,16 @@ export class Worker {
     const transition = transitionOf(execution, report, () => ports.chance.next());
     const ranMs = execution.startedMs === 0 ? 0 : this.#clock.monotonicMs() - execution.startedMs;
     if (isHandBack(transition)) this.#handedBackCount += 1;
-    else this.#finishedCount += 1;
+    else this.#countFinished(execution);
     tellEnding({ execution, report, transition, ranMs, emit, listens });
     this.#outbox.push(settlementOf({ execution, report, transition, ranMs }));
     this.#schedule();
+  }
+
+  #countFinished({ isDispatched }: Execution): void {
+    this.#finishedCount += 1;
+    if (isDispatched) this.#dispatchedCount += 1;
+    else this.#executedCount += 1;
   }
 
   *#held(): Generator<Execution> {
@@ -662,12 +726,7 @@ export class Worker {
     const waiting = this.#idle;
     this.#idle = [];
     for (const resolve of waiting) resolve();
-    if (this.#params.onDrained && this.#isDrained()) this.#params.onDrained();
-  }
-
-  #isDrained(): boolean {
-    const isBusy = this.#buffer.length + this.#outbox.length + this.#exchanges + this.#asked > 0;
-    return !isBusy && !this.#isBackingOff && !this.#wantsExchange();
+    if (this.#params.onDrained && this.isDrained) this.#params.onDrained();
   }
 
   async #untilIdle(timeoutMs: number): Promise<void> {
@@ -688,6 +747,11 @@ export class Worker {
       await delay(this.#clock, 10);
     }
   }
+}
+
+/** It may have ended the process of its earlier holder; what is done elsewhere ends nobody here. */
+function isDangerous({ claim, isDispatched }: Execution): boolean {
+  return claim.isSuspect && !isDispatched;
 }
 
 /** An attempt whose loss would end the run: its start must be known to the reaper. */

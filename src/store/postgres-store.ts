@@ -184,12 +184,12 @@ export class PostgresStore implements store.Store {
   async exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
     const link =
       this.#asker.beat.inFlight < this.#asker.work.inFlight ? this.#asker.beat : this.#asker.work;
-    const { holder, token, jobs, queues, wantsSuspect } = params;
+    const { holder, token, jobs, queues, wantsSuspect, apart = [] } = params;
     const limit = wantsSuspect ? Math.min(params.limit, 1) : params.limit;
     const appetite = `${wantsSuspect} ${queues} ${jobs}`;
     const low = this.#bound.low(appetite);
     const sentMs = this.#clock.monotonicMs();
-    const [row] = await this.#asker.attempt("exchange", link, exchangeText(params.settlements), {
+    const [row] = await this.#asker.attempt("exchange", link, exchangeText(params), {
       ...settlementArrays(onceEach(params.settlements)),
       holder,
       token,
@@ -200,6 +200,7 @@ export class PostgresStore implements store.Store {
       shard: holder * 2 + (link === this.#asker.beat ? 1 : 0),
       suspect: wantsSuspect,
       chance: params.chance,
+      apart,
     });
     const unapplied = ((row?.unapplied ?? []) as [string, number][]).map(([id, fence]) => ({
       id,
@@ -514,13 +515,14 @@ function claimsOf(row: Row | undefined): readonly store.Claim[] {
   return ((row?.claims ?? []) as Parameters<typeof toClaim>[0][]).map(toClaim);
 }
 
-function exchangeText(settlements: readonly store.Settlement[]): string {
-  if (settlements.length === 0) return sql.CLAIM;
-  if (settlements.some(({ batch }) => batch !== null)) return sql.SETTLE_CHILDREN_AND_CLAIM;
-  if (settlements.some(({ schedule }) => schedule !== null)) return sql.SETTLE_SCHEDULED_AND_CLAIM;
+function exchangeText({ settlements, apart = [] }: store.ExchangeParams): string {
+  const texts = apart.length === 0 ? sql.EXCHANGE : sql.EXCHANGE_APART;
+  if (settlements.length === 0) return texts.claim;
+  if (settlements.some(({ batch }) => batch !== null)) return texts.settleChildrenAndClaim;
+  if (settlements.some(({ schedule }) => schedule !== null)) return texts.settleScheduledAndClaim;
   return settlements.every(({ to }) => to !== "pending")
-    ? sql.FINISH_AND_CLAIM
-    : sql.SETTLE_AND_CLAIM;
+    ? texts.finishAndClaim
+    : texts.settleAndClaim;
 }
 
 function settlementArrays(settlements: readonly store.Settlement[]): Row {

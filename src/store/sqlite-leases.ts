@@ -82,7 +82,7 @@ export class SqliteLeases {
 
   /** Answers how many runs it took. */
   claim(
-    { holder, token, jobs, queues, limit, wantsSuspect }: store.ExchangeParams,
+    { holder, token, jobs, queues, limit, wantsSuspect, apart = [] }: store.ExchangeParams,
     now: number,
   ): number {
     const suspect = wantsSuspect ? 1 : 0;
@@ -93,7 +93,7 @@ export class SqliteLeases {
       jobs: JSON.stringify(jobs),
       queues: queues && JSON.stringify(queues),
     });
-    for (const { lane } of heads) {
+    for (const { lane, job } of heads) {
       if (left === 0) break;
       const taken = this.#file.get(sql.READY_ROWS, { lane, suspect, limit: left })?.rows;
       const rows = JSON.parse(String(taken)) as [RunId, ...number[]][];
@@ -101,7 +101,9 @@ export class SqliteLeases {
       if (!last) continue;
       this.#file.run(sql.DELETE_READY, { lane, suspect, sortAt: last[1], id: last[0] });
       left -= rows.length;
-      for (const { ids, policy, attempt, losses, refunds, laters, extra } of groupsOf(rows)) {
+      const isApart = apart.includes(String(job));
+      for (const group of groupsOf(rows, isApart)) {
+        const { ids, policy, attempt, losses, refunds, laters, extra } = group;
         this.#file.get(sql.INSERT_LEASE, {
           holder,
           token,
@@ -200,8 +202,8 @@ export class SqliteLeases {
   }
 }
 
-/** Rows of one lane by what a lease has in common, in the order in which they were ready. */
-function groupsOf(rows: readonly [RunId, ...number[]][]) {
+/** Rows of one lane by what a lease has in common, or one by one, in the order in which they were ready. */
+function groupsOf(rows: readonly [RunId, ...number[]][], isApart: boolean) {
   const groups = new Map<
     string,
     {
@@ -215,7 +217,7 @@ function groupsOf(rows: readonly [RunId, ...number[]][]) {
     }
   >();
   for (const [id, , ...common] of rows) {
-    const key = common.join();
+    const key = isApart ? id : common.join();
     const group = groups.get(key);
     if (group) group.ids.push(id);
     else {

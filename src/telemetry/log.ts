@@ -51,6 +51,10 @@ export type Events = {
   "run.cancelled": RunFields;
   "run.handed_back": RunFields;
   "run.lost": RunFields & { fence: number };
+  "run.accepted": RunFields & { fence: number };
+  "run.unknown": RunFields & { fence: number; reason: string };
+  "run.undelivered": RunFields & { target: string; reason: string; pauseMs: number };
+  "target.changed": { target: string; isOpen: boolean; reason: string };
   "run.stale": { run: RunId; fence: number };
   "run.after_commit": RunFields & { error: StoredError };
   "run.held_up": RunFields & { verb: string; heldMs: number; leaseMs: number };
@@ -101,6 +105,13 @@ export const LINES: { readonly [Name in EventName]: readonly [Level, string] } =
   "run.cancelled": ["info", "run cancelled"],
   "run.handed_back": ["info", "run handed back, its attempt is not burnt"],
   "run.lost": ["warn", "lease lost, the run's signal was aborted"],
+  "run.accepted": ["info", "a worker elsewhere has taken the run, its heartbeats keep it"],
+  "run.unknown": [
+    "warn",
+    "no answer to a dispatch; nothing is sent again before the lease expires",
+  ],
+  "run.undelivered": ["warn", "run not delivered and handed back, its attempt is not burnt"],
+  "target.changed": ["warn", "a target was left alone after failures, or answers again"],
   "run.stale": ["warn", "a result came too late and was refused"],
   "run.after_commit": ["warn", "the handler failed after ctx.commit had completed its run"],
   "run.held_up": ["warn", "a synchronous transaction held the file and the event loop for long"],

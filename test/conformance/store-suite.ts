@@ -2,6 +2,7 @@
 // this passes on it. One file per noun; the promises' numbers (S1…) are those of the design.
 
 import { test as base, describe } from "vitest";
+import { apartSuite } from "./apart-suite.js";
 import { backfillSuite } from "./backfill-suite.js";
 import { batchRaceSuite } from "./batch-race-suite.js";
 import { batchSuite } from "./batch-suite.js";
@@ -54,6 +55,7 @@ const NOUNS = {
   enqueue: enqueueSuite,
   keys: keySuite,
   claim: claimSuite,
+  "claims apart": apartSuite,
   settle: settleSuite,
   "stale fences": staleSuite,
   renew: renewSuite,
@@ -96,6 +98,7 @@ const SHARED: readonly Noun[] = [
 /** What happens to a run while somebody holds it. */
 export const HOLDING: readonly Noun[] = [
   "claim",
+  "claims apart",
   "settle",
   "stale fences",
   "renew",

@@ -3,6 +3,7 @@
 import { test as base, describe } from "vitest";
 import { aroundSuite } from "./around-suite.js";
 import { commitSuite } from "./commit-suite.js";
+import { dispatchSuite } from "./dispatch-suite.js";
 import { endSuite } from "./end-suite.js";
 import { explainSuite } from "./explain-suite.js";
 import { fanOutSuite } from "./fan-out-suite.js";
@@ -63,6 +64,11 @@ export function describeTrouble(name: string, makePlace: MakePlace): void {
     describe("a stop", () => stopSuite(test));
     describe("a fault", () => faultSuite(test));
   });
+}
+
+/** Runs that are sent to a service elsewhere. */
+export function describeDispatch(name: string, makePlace: MakePlace): void {
+  describe(`dispatch on ${name}`, () => dispatchSuite(testIn(makePlace)));
 }
 
 /** When runs are made: on time, late, never twice. */

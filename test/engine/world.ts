@@ -4,6 +4,7 @@
 import { expect, type TestAPI } from "vitest";
 import type { RunId, RunStatus } from "../../src/core/run.js";
 import type { HoldfastOptions } from "../../src/engine/config.js";
+import type { Sends } from "../../src/engine/dispatching.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
 import type { Run } from "../../src/engine/runs.js";
 import type { RunRecord, Store } from "../../src/store/store.js";
@@ -60,7 +61,11 @@ export class World {
   /** Makes an instance; nothing is started. Time goes on while statements of `free` are under way. */
   member(
     options: HoldfastOptions = {},
-    { skewMs = 0, free = [] }: { readonly skewMs?: number; readonly free?: readonly Verb[] } = {},
+    {
+      skewMs = 0,
+      free = [],
+      sends,
+    }: { readonly skewMs?: number; readonly free?: readonly Verb[]; readonly sends?: Sends } = {},
   ): Member {
     const clock = new SkewedClock(this.clock, skewMs);
     const faults = new StoreFaults(() => this.clock.wallMs());
@@ -78,6 +83,7 @@ export class World {
             track: (statement, verb) =>
               (free as readonly string[]).includes(verb) ? statement : this.clock.io(statement),
           }),
+        ...(sends ? { sends } : {}),
       },
     );
     const member = { holdfast, faults, clock, said };

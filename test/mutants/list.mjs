@@ -1,6 +1,7 @@
 // Every mutant there is, and the reading of their texts. The bugs are data: none of them is in the
 // product's code, and `test/mutants.test.ts` sees to it that each still fits that code.
 
+import { DISPATCH_MUTANTS } from "./dispatch.mjs";
 import { LEASE_MUTANTS } from "./leases.mjs";
 import { LOCK_MUTANTS } from "./locks.mjs";
 import { RUN_MUTANTS } from "./runs.mjs";
@@ -30,6 +31,7 @@ export const MUTANTS = [
   ...SCHEDULE_MUTANTS,
   ...TRANSACTION_MUTANTS,
   ...LOCK_MUTANTS,
+  ...DISPATCH_MUTANTS,
 ];
 
 /**

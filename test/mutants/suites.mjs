@@ -14,6 +14,11 @@ export const SUITES = {
   "unit: retry": { args: ["src/core/retry.test.ts"] },
   "unit: failure": { args: ["src/core/failure.test.ts", "src/core/json.test.ts"] },
   "unit: evaluate": { args: ["src/core/evaluate.test.ts"] },
+  "unit: dispatch": {
+    args: ["breaker", "callback-token", "dispatcher", "guard", "signature", "targets", "turns"].map(
+      (name) => `src/http/dispatch/${name}.test.ts`,
+    ),
+  },
   "conformance: SQLite": {
     args: ["test/conformance/store-sqlite.test.ts", "-t", "SQLite in memory"],
   },
@@ -56,6 +61,11 @@ export const SUITES = {
   "engine: work": { args: ["test/engine/engine-sqlite.test.ts", "-t", "work on"] },
   "engine: runs": { args: ["test/engine/engine-sqlite.test.ts"] },
   "engine: schedules": { args: ["test/engine/schedules-sqlite.test.ts"] },
+  "engine: dispatch": { args: ["test/engine/dispatch-sqlite.test.ts"] },
+  "engine: dispatch, PostgreSQL": {
+    args: ["test/engine/dispatch-postgres.test.ts", "-t", "one bounded pass"],
+    needsPostgres: true,
+  },
   "engine: clock and pause": { args: ["test/engine/clock-and-pause.test.ts"] },
   simulation: {
     args: ["test/simulation/first-half.test.ts", "-t", "no seed breaks a promise"],

@@ -140,12 +140,12 @@ taken as materialized (
 )`;
 
 /** From the rows of `ready` in `taken` to leases, one for each group that can share one. */
-const GRANTING = /* sql */ `
+const grantingBy = (grouping: string) => /* sql */ `
 gone as (delete from {ready} where ctid = any(array(select tid from taken))),
 grouped as materialized (
   select lane, policy, attempt, losses, refunds, laters, extra, suspect,
     array_agg(id order by sort_at, id) as ids
-  from taken group by 1, 2, 3, 4, 5, 6, 7, 8
+  from taken ${grouping}
 ),
 granted as (
   insert into {lease} (until, deadline_at, claimed_at, renewed_at, holder, lane, policy,
@@ -156,6 +156,13 @@ granted as (
   from grouped g join {policy} p on p.id = g.policy cross join now
   returning *
 )`;
+/** Runs of one lane, policy and attempt share a lease. */
+const TOGETHER = "group by 1, 2, 3, 4, 5, 6, 7, 8";
+/** Runs of these jobs have one each: others than their holder renew and end them, one by one. */
+const APART = /* sql */ `${TOGETHER},
+    case when lane = any(array(select l.id from {lane} l where l.job = any(:apart::text[]))) then id end`;
+const GRANTING = grantingBy(TOGETHER);
+const GRANTING_APART = grantingBy(APART);
 
 const NOW = "with now as materialized (select {now} as at)";
 const UNAPPLIED = /* sql */ `(
@@ -165,13 +172,18 @@ const CLAIMS = /* sql */ `(select min(sort_at)::text from head) as head, (${CLAI
 
 // One statement for all would do, but the server prepares every part of a plan for every execution:
 // a claim of one run takes a quarter less without the parts that it does not need.
-export const CLAIM = `${NOW}, ${CLAIMING}, ${GRANTING} select ${CLAIMS}`;
-export const FINISH_AND_CLAIM = `${NOW}, ${SETTLING}, ${CLAIMING}, ${GRANTING} select ${UNAPPLIED}, ${CLAIMS}`;
-export const SETTLE_AND_CLAIM = `${NOW}, ${SETTLING}, ${RETURNING}, ${CLAIMING}, ${GRANTING} select ${UNAPPLIED}, ${CLAIMS}`;
-export const SETTLE_SCHEDULED_AND_CLAIM = `${NOW}, ${SETTLING}, ${RETURNING}, ${RESCHEDULING}, ${CLAIMING}, ${GRANTING}
-select ${UNAPPLIED}, ${CLAIMS}`;
-export const SETTLE_CHILDREN_AND_CLAIM = `${NOW}, ${SETTLING}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN}, ${CLAIMING}, ${GRANTING}
-select ${CONTINUED}, ${UNAPPLIED}, ${CLAIMS}`;
+const exchanges = (granting: string) => ({
+  claim: `${NOW}, ${CLAIMING}, ${granting} select ${CLAIMS}`,
+  finishAndClaim: `${NOW}, ${SETTLING}, ${CLAIMING}, ${granting} select ${UNAPPLIED}, ${CLAIMS}`,
+  settleAndClaim: `${NOW}, ${SETTLING}, ${RETURNING}, ${CLAIMING}, ${granting} select ${UNAPPLIED}, ${CLAIMS}`,
+  settleScheduledAndClaim: `${NOW}, ${SETTLING}, ${RETURNING}, ${RESCHEDULING}, ${CLAIMING}, ${granting}
+select ${UNAPPLIED}, ${CLAIMS}`,
+  settleChildrenAndClaim: `${NOW}, ${SETTLING}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN}, ${CLAIMING}, ${granting}
+select ${CONTINUED}, ${UNAPPLIED}, ${CLAIMS}`,
+});
+export const EXCHANGE = exchanges(GRANTING);
+/** Texts of their own, so that leases that are shared cost nothing more. */
+export const EXCHANGE_APART = exchanges(GRANTING_APART);
 
 // The last statement before COMMIT of a transaction that users' work is in. Whoever falls silent between
 // the two must not keep others from the lease, which is locked: the server ends the session then.

@@ -52,8 +52,8 @@ select ended, error from {attempt} where run = :id and fence = :fence`;
 
 /** The lanes that have something, the one with the oldest run first. */
 export const HEADS = /* sql */ `
-select lane from (
-  select l.id as lane, (
+select lane, job from (
+  select l.id as lane, l.job, (
     select r.sort_at from {ready} r where r.lane = l.id and r.suspect = :suspect
     order by r.sort_at, r.id limit 1) as head
   from {lane} l left join {queue} q on q.name = l.queue

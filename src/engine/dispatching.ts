@@ -1,0 +1,112 @@
+// From what a target answered to what becomes of the attempt. The instance renews the run's lease only
+// while its request is open: whoever may have received it keeps it until the lease has run out, and
+// only what certainly was not received goes back at once.
+
+import { CancelledError, ShutdownError, TimeoutError } from "../core/errors.js";
+import { describeFailure, type StoredError, storedError } from "../core/failure.js";
+import type { DispatchAnswer, Dispatcher } from "../http/dispatch/dispatcher.js";
+import type { Emit } from "../telemetry/log.js";
+import { factsOf } from "./ending.js";
+import type { Dispatch, Execution, LetGo, Report } from "./execution.js";
+
+export type Sends = Pick<Dispatcher, "dispatch" | "room">;
+
+export function dispatchTo(params: {
+  readonly target: string;
+  readonly sends: Pick<Sends, "dispatch">;
+  readonly emit: Emit;
+}): Dispatch {
+  const { target, sends, emit } = params;
+  return async (execution) => {
+    const { run, claim } = execution;
+    const answer = await sends.dispatch({
+      target,
+      run: {
+        id: run.id,
+        fence: claim.fence,
+        attempt: claim.attempt,
+        job: claim.job,
+        input: await execution.plainInput(),
+        idempotencyKey: run.id,
+        leaseMs: claim.policy.leaseMs,
+      },
+      signal: execution.signal(),
+    });
+    if (answer.kind === "not_delivered" && !execution.stopReason) {
+      const { reason, pauseMs } = answer;
+      emit("run.undelivered", { ...factsOf(execution), target, reason, pauseMs });
+    }
+    return reportOf(answer, execution);
+  };
+}
+
+function reportOf(answer: DispatchAnswer, execution: Execution): Report | LetGo {
+  switch (answer.kind) {
+    case "completed":
+      return {
+        ending: { kind: "completed" },
+        result: answer.result,
+        error: null,
+        value: JSON.parse(answer.result),
+      };
+    case "accepted":
+      return { letGo: "accepted", reason: "" };
+    case "failed": {
+      const { error, isPermanent, retryAfterMs } = answer;
+      const after = retryAfterMs === undefined ? {} : { retryAfterMs };
+      return {
+        ending: { kind: "failed", isTransient: !isPermanent, ...after },
+        result: null,
+        error,
+        value: thrownFor(error),
+      };
+    }
+    case "unknown":
+      // Its worker hears of the cancel by its next call, and what it says then comes too late.
+      return execution.stopReason instanceof CancelledError
+        ? cancelled(execution.stopReason)
+        : { letGo: "unknown", reason: answer.reason };
+    case "not_delivered":
+      return undelivered(answer, execution);
+  }
+}
+
+function undelivered(
+  { reason, pauseMs }: Extract<DispatchAnswer, { readonly kind: "not_delivered" }>,
+  { stopReason }: Execution,
+): Report {
+  if (stopReason instanceof CancelledError) return cancelled(stopReason);
+  if (stopReason instanceof TimeoutError) {
+    return {
+      ending: { kind: "timeout" },
+      result: null,
+      error: describeFailure(stopReason),
+      value: stopReason,
+    };
+  }
+  const error = storedError({ code: "NOT_DELIVERED", name: "DispatchError", message: reason });
+  return {
+    ending: {
+      kind: "handed_back",
+      // Another instance may well reach it.
+      delayMs: stopReason instanceof ShutdownError ? 0 : pauseMs,
+    },
+    result: null,
+    error,
+    value: thrownFor(error),
+  };
+}
+
+function cancelled(reason: CancelledError): Report {
+  return {
+    ending: { kind: "cancelled" },
+    result: null,
+    error: describeFailure(reason),
+    value: reason,
+  };
+}
+
+/** For what surrounds the run, as if it had been thrown here. */
+function thrownFor({ name, message, code }: StoredError): Error {
+  return Object.assign(new Error(message), { name, code });
+}

@@ -1,0 +1,40 @@
+// The jobs that this process can see to, by who carries them out: a handler here, or a target. More may
+// come at any time; the maps that were handed out grow along.
+
+import type { RunnableJob } from "./execution.js";
+
+export class RunnableJobs {
+  readonly #all = new Map<string, RunnableJob>();
+  readonly #byWorker = new Map<string | null, Map<string, RunnableJob>>();
+
+  add(job: RunnableJob): void {
+    this.#all.set(job.name, job);
+    this.#of(job.worker).set(job.name, job);
+  }
+
+  has(name: string): boolean {
+    return this.#all.has(name);
+  }
+
+  names(): string[] {
+    return [...this.#all.keys()];
+  }
+
+  /** Those of one target, or, for null, those with a handler. */
+  of(worker: string | null): ReadonlyMap<string, RunnableJob> {
+    return this.#of(worker);
+  }
+
+  /** These of them, as they are now. */
+  only(names: readonly string[]): RunnableJobs {
+    const chosen = new RunnableJobs();
+    for (const [name, job] of this.#all) if (names.includes(name)) chosen.add(job);
+    return chosen;
+  }
+
+  #of(worker: string | null): Map<string, RunnableJob> {
+    const jobs = this.#byWorker.get(worker) ?? new Map<string, RunnableJob>();
+    this.#byWorker.set(worker, jobs);
+    return jobs;
+  }
+}

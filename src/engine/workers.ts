@@ -1,0 +1,94 @@
+// The workers of an instance as one: the one that executes here, and one for each target that runs are
+// sent to, with slots of its own, so that a slow target takes no slot from anybody else. They share the
+// instance's polls, heartbeats and name.
+
+import type { Ports } from "../core/ports.js";
+import { CANCEL_GRACE_MS, type RunId } from "../core/run.js";
+import type { StopReport, Worker } from "./worker.js";
+
+export class Workers {
+  readonly #workers: readonly Worker[];
+  readonly #ports: Ports;
+  /** When the wish to cancel a run was first seen, also of runs that a worker elsewhere took over. */
+  readonly #cancelSeenMs = new Map<RunId, number>();
+
+  constructor(workers: readonly Worker[], ports: Ports) {
+    this.#workers = workers;
+    this.#ports = ports;
+  }
+
+  /** Any of them may be the first to claim: where they share what may be claimed, nobody starves. */
+  start(): void {
+    const { length } = this.#workers;
+    const first = length > 1 ? Math.floor(this.#ports.chance.next() * length) : 0;
+    const order = [...this.#workers.slice(first), ...this.#workers.slice(0, first)];
+    for (const worker of order) worker.start();
+  }
+
+  wake(): void {
+    for (const worker of this.#workers) worker.wake();
+  }
+
+  wakeForSuspect(): void {
+    for (const worker of this.#workers) worker.wakeForSuspect();
+  }
+
+  readonly leases = {
+    fences: (): number[] => this.#workers.flatMap(({ leases }) => leases.fences()),
+    held: (): { readonly fence: number; readonly leaseMs: number }[] =>
+      this.#workers.flatMap(({ leases }) => leases.held()),
+    shortestMs: (): number | null => {
+      const lengths = this.#workers.map(({ leases }) => leases.shortestMs());
+      const held = lengths.filter((each) => each !== null);
+      return held.length === 0 ? null : Math.min(...held);
+    },
+  };
+
+  renewed(answer: Parameters<Worker["renewed"]>[0]): void {
+    for (const worker of this.#workers) worker.renewed(answer);
+  }
+
+  /** Somebody asked for these to be cancelled. Answers whether one of them does not obey. */
+  cancelRequested(ids: readonly RunId[]): boolean {
+    for (const worker of this.#workers) worker.cancelRequested(ids);
+    const asked = new Set(ids);
+    for (const id of this.#cancelSeenMs.keys()) if (!asked.has(id)) this.#cancelSeenMs.delete(id);
+    const nowMs = this.#ports.clock.monotonicMs();
+    let isOverdue = false;
+    for (const id of asked) {
+      const seenMs = this.#cancelSeenMs.get(id) ?? nowMs;
+      this.#cancelSeenMs.set(id, seenMs);
+      if (nowMs - seenMs > CANCEL_GRACE_MS) isOverdue = true;
+    }
+    return isOverdue;
+  }
+
+  relieve(): void {
+    for (const worker of this.#workers) worker.relieve();
+  }
+
+  async stop(options: { readonly graceMs: number }): Promise<StopReport> {
+    const reports = await Promise.all(this.#workers.map((worker) => worker.stop(options)));
+    const sum = (member: keyof StopReport) =>
+      reports.reduce((total, report) => total + report[member], 0);
+    return {
+      finished: sum("finished"),
+      handedBack: sum("handedBack"),
+      abandoned: sum("abandoned"),
+    };
+  }
+
+  get isDrained(): boolean {
+    return this.#workers.every(({ isDrained }) => isDrained);
+  }
+
+  /** Attempts that ended here, executed here. */
+  get executedCount(): number {
+    return this.#workers.reduce((sum, { executedCount }) => sum + executedCount, 0);
+  }
+
+  /** Attempts that a service elsewhere has received, or may have. */
+  get dispatchedCount(): number {
+    return this.#workers.reduce((sum, { dispatchedCount }) => sum + dispatchedCount, 0);
+  }
+}

@@ -1,0 +1,241 @@
+// Sends runs to the services that execute them: one signed POST for each attempt, as many at a time as
+// a target allows, none while its circuit is open. Answers with a plain value that says what became of
+// it; what that means for the run is the engine's to decide. It never sends anything twice.
+
+import { classifyFailure } from "../../core/classify.js";
+import { type StoredError, storedError } from "../../core/failure.js";
+import { encodeResult } from "../../core/json.js";
+import type { Clock, Network } from "../../core/ports.js";
+import * as breaker from "./breaker.js";
+import { callbackToken } from "./callback-token.js";
+import { type GuardedAnswer, guardedFetch } from "./guard.js";
+import { signDispatch } from "./signature.js";
+import type { DispatchConfig, Target } from "./targets.js";
+import { Turns } from "./turns.js";
+
+/** One attempt of a run, as its worker gets it. */
+export type DispatchedRun = {
+  readonly id: string;
+  readonly fence: number;
+  readonly attempt: number;
+  readonly job: string;
+  readonly input: unknown;
+  readonly idempotencyKey: string;
+  readonly leaseMs: number;
+};
+
+export type DispatchOrder = {
+  readonly target: string;
+  readonly run: DispatchedRun;
+  readonly signal: AbortSignal;
+};
+
+export type DispatchAnswer =
+  /** 200: the worker is done. `result` is JSON text. */
+  | { readonly kind: "completed"; readonly result: string }
+  /** 202: the worker goes on by itself; its heartbeats renew the lease from here on. */
+  | { readonly kind: "accepted" }
+  | {
+      readonly kind: "failed";
+      readonly error: StoredError;
+      readonly isPermanent: boolean;
+      readonly retryAfterMs?: number;
+    }
+  /** It may have been received: nothing may be sent again before the lease has run out. */
+  | { readonly kind: "unknown"; readonly reason: string }
+  /** It certainly was not received. `pauseMs`: when it is worth another try. */
+  | { readonly kind: "not_delivered"; readonly reason: string; readonly pauseMs: number };
+
+export type DispatcherParams = DispatchConfig & {
+  readonly clock: Clock;
+  readonly network: Network;
+  readonly onCircuit: (change: {
+    readonly target: string;
+    readonly isOpen: boolean;
+    readonly reason: string;
+  }) => void;
+};
+
+/** What a worker calls back, each under the run's own address. */
+const CALLBACKS = ["heartbeat", "progress", "items", "logs", "complete", "fail"] as const;
+/** Statuses by which a target says that it cannot serve anybody now. */
+const UNAVAILABLE: ReadonlySet<number> = new Set([502, 503, 504]);
+
+type Post = { readonly target: Target; readonly turns: Turns; circuit: breaker.Circuit };
+
+export class Dispatcher {
+  readonly #params: DispatcherParams;
+  readonly #posts: ReadonlyMap<string, Post>;
+
+  constructor(params: DispatcherParams) {
+    this.#params = params;
+    this.#posts = new Map(
+      [...params.targets].map(([name, target]) => [
+        name,
+        { target, turns: new Turns(target.concurrency), circuit: breaker.CLOSED },
+      ]),
+    );
+  }
+
+  /** How many runs may be sent to this target now: none while its circuit is open, one to probe it. */
+  room(target: string): number {
+    return breaker.roomOf(this.#post(target).circuit, this.#nowMs());
+  }
+
+  async dispatch({ target, run, signal }: DispatchOrder): Promise<DispatchAnswer> {
+    const post = this.#post(target);
+    const giveBack = await post.turns.take(signal);
+    if (!giveBack) return { kind: "not_delivered", reason: "not sent: told to stop", pauseMs: 0 };
+    try {
+      if (breaker.roomOf(post.circuit, this.#nowMs()) < 1)
+        return this.#undelivered(post, `not sent: too many failures of ${target} in a row`);
+      post.circuit = breaker.asked(post.circuit);
+      const answer = await this.#send(post.target, run, signal);
+      this.#note(post, answer, signal);
+      return this.#read(post, answer);
+    } finally {
+      giveBack();
+    }
+  }
+
+  #send(target: Target, run: DispatchedRun, signal: AbortSignal): Promise<GuardedAnswer> {
+    const { clock, network, publicUrl } = this.#params;
+    const { id: runId, ...rest } = run;
+    const base = `${publicUrl}/api/runs/${encodeURIComponent(runId)}`;
+    const body = JSON.stringify({
+      runId,
+      ...rest,
+      callbacks: Object.fromEntries(CALLBACKS.map((verb) => [verb, `${base}/${verb}`])),
+      token: callbackToken({ runId, fence: run.fence }, target.secrets[0] ?? ""),
+    });
+    // One POST for one grant, and a fence is never used again: the pair names this request.
+    const signed = signDispatch({
+      id: `${runId}-${run.fence}`,
+      body,
+      secrets: target.secrets,
+      nowMs: clock.wallMs(),
+    });
+    return guardedFetch(
+      {
+        url: target.url,
+        method: "POST",
+        headers: { "content-type": "application/json", accept: "application/json", ...signed },
+        body,
+        timeoutMs: target.timeoutMs,
+        signal,
+        allowPrivateNetwork: target.allowPrivateNetwork,
+      },
+      { network, clock },
+    );
+  }
+
+  #note(post: Post, answer: GuardedAnswer, signal: AbortSignal): void {
+    const before = post.circuit;
+    const isAnswered = answer.kind === "answered" && !UNAVAILABLE.has(answer.status);
+    // A refused or a withdrawn request tells nothing of the target.
+    const isTelling = answer.kind === "answered" || (answer.kind !== "refused" && !signal.aborted);
+    if (isAnswered) post.circuit = breaker.answered(before);
+    else if (isTelling) post.circuit = breaker.failed(before, this.#nowMs());
+    else post.circuit = breaker.withdrawn(before, this.#nowMs());
+    const isOpen = post.circuit.state === "open";
+    const wasOpen = before.state !== "closed";
+    if (!isTelling || isOpen === wasOpen) return;
+    this.#params.onCircuit({ target: post.target.name, isOpen, reason: reasonOf(answer) });
+  }
+
+  #read(post: Post, answer: GuardedAnswer): DispatchAnswer {
+    switch (answer.kind) {
+      case "unknown":
+        return answer;
+      case "not_delivered":
+        return this.#undelivered(post, answer.reason);
+      case "refused":
+        // The address is wrong and stays so until somebody changes the configuration or the name.
+        return failed({ code: "TARGET_REFUSED", message: answer.reason, isPermanent: true });
+      case "answered":
+        return readAnswered(answer);
+    }
+  }
+
+  #undelivered(post: Post, reason: string): DispatchAnswer {
+    const pauseMs = breaker.pauseMs(post.circuit, this.#nowMs());
+    return { kind: "not_delivered", reason, pauseMs };
+  }
+
+  #post(target: string): Post {
+    const post = this.#posts.get(target);
+    if (!post) throw new TypeError(`There is no target ${target}.`);
+    return post;
+  }
+
+  #nowMs(): number {
+    return this.#params.clock.monotonicMs();
+  }
+}
+
+type Answered = Extract<GuardedAnswer, { readonly kind: "answered" }>;
+
+function readAnswered(answer: Answered): DispatchAnswer {
+  const { status, headers } = answer;
+  if (status === 200) return completed(answer);
+  if (status === 202) return { kind: "accepted" };
+  if (status >= 400 && status <= 599) {
+    const { class: failureClass, retryAfterMs } = classifyFailure({ status, headers });
+    return failed({
+      code: `HTTP_${status}`,
+      message: `The worker answered with status ${status}${excerptOf(answer)}`,
+      isPermanent: failureClass === "permanent",
+      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    });
+  }
+  const why = status >= 300 && status < 400 ? "; redirects are not followed" : "";
+  return failed({
+    code: `HTTP_${status}`,
+    message: `The worker answered with status ${status}, which is neither 200 nor 202${why}.`,
+    isPermanent: true,
+  });
+}
+
+/**
+ * The worker says that it is done. A result that is too large is cut as a handler's would be. What is no
+ * JSON did not come from a worker (a proxy's page, another service's), and to send the run again would
+ * bring the same.
+ */
+function completed({ body, isCut }: Answered): DispatchAnswer {
+  const text = textOf(body);
+  if (isCut) {
+    const result = { $truncated: true, bytes: body.byteLength, preview: text.slice(0, 1_024) };
+    return { kind: "completed", result: encodeResult(result) };
+  }
+  if (text.trim() === "") return { kind: "completed", result: "null" };
+  try {
+    return { kind: "completed", result: encodeResult(JSON.parse(text)) };
+  } catch {
+    const message = "The worker answered 200 with a body that is not JSON.";
+    return failed({ code: "ANSWER_NOT_JSON", message, isPermanent: true });
+  }
+}
+
+function failed(params: {
+  readonly code: string;
+  readonly message: string;
+  readonly isPermanent: boolean;
+  readonly retryAfterMs?: number;
+}): DispatchAnswer {
+  const { code, message, ...rest } = params;
+  return { kind: "failed", error: storedError({ code, name: "DispatchError", message }), ...rest };
+}
+
+/** What the worker says of its failure, where it is text. */
+function excerptOf({ body }: Answered): string {
+  const text = textOf(body.subarray(0, 2_000)).trim();
+  return text === "" ? "." : `: ${text}`;
+}
+
+function textOf(body: Uint8Array): string {
+  return new TextDecoder().decode(body);
+}
+
+function reasonOf(answer: GuardedAnswer): string {
+  return answer.kind === "answered" ? `status ${answer.status}` : answer.reason;
+}

@@ -1,0 +1,225 @@
+// One HTTP request that cannot be led astray. The name is looked up once, every address is judged, and
+// the connection goes to a judged address and no other: a name that answers differently a moment later
+// gains nothing. No redirect is followed, so what the headers carry reaches one origin. The answer's
+// size and the whole time are bounded. Tells apart what certainly was not delivered from what may have
+// been.
+
+import type { Clock, Network, PinnedResponse } from "../../core/ports.js";
+import { prop, textProp } from "../../core/thrown.js";
+import { judgeAddress } from "./address.js";
+
+export const RESPONSE_BYTES_MAX = 1024 * 1024;
+/** A name with more addresses than this is not tried at all of them. */
+const ADDRESSES_TRIED_MAX = 4;
+
+export type GuardedRequest = {
+  readonly url: string;
+  readonly method: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Uint8Array;
+  /** For all of it: the lookup, the connection, the answer. */
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+  /** Loopback, private and link-local networks may be reached. @default false */
+  readonly allowPrivateNetwork?: boolean;
+};
+
+export type GuardedAnswer =
+  | ({ readonly kind: "answered" } & PinnedResponse)
+  /** The request itself is not allowed; nothing was sent, and the next time will be no better. */
+  | { readonly kind: "refused"; readonly reason: string }
+  /** Certainly no byte of it was sent. */
+  | { readonly kind: "not_delivered"; readonly reason: string }
+  /** A connection was there: the request may have been received, wholly or not at all. */
+  | { readonly kind: "unknown"; readonly reason: string };
+
+export type GuardServices = { readonly network: Network; readonly clock: Clock };
+
+export async function guardedFetch(
+  request: GuardedRequest,
+  { network, clock }: GuardServices,
+): Promise<GuardedAnswer> {
+  const refusal = refusalOf(request);
+  if (refusal !== null) return { kind: "refused", reason: refusal };
+  const end = new AbortController();
+  const timer = clock.timer(request.timeoutMs, () => end.abort(new NoAnswer(request.timeoutMs)));
+  const onAbort = () => end.abort(request.signal?.reason);
+  if (request.signal?.aborted) onAbort();
+  request.signal?.addEventListener("abort", onAbort, { once: true });
+  try {
+    return await sendJudged(request, network, end.signal);
+  } finally {
+    timer.cancel();
+    request.signal?.removeEventListener("abort", onAbort);
+  }
+}
+
+/** Why this request is not even tried, in words, or null. Looks nothing up. */
+export function refusalOf({
+  url: text,
+  method,
+  headers = {},
+  allowPrivateNetwork = false,
+}: Pick<GuardedRequest, "url" | "method" | "headers" | "allowPrivateNetwork">): string | null {
+  if (!URL.canParse(text)) return "the URL cannot be read";
+  const url = new URL(text);
+  if (url.protocol !== "http:" && url.protocol !== "https:")
+    return `${url.protocol} is neither http: nor https:`;
+  if (url.username !== "" || url.password !== "") return "the URL contains a user or a password";
+  const port = portOf(url);
+  if (OTHER_PROTOCOLS.has(port)) return `port ${port} belongs to another protocol than HTTP`;
+  if (!/^[A-Z]{1,20}$/.test(method)) return "the method is none of HTTP's";
+  const wrong = Object.entries(headers).find(([name, value]) => !isHeader(name, value));
+  if (wrong) return `the header ${JSON.stringify(wrong[0].slice(0, 64))} is not allowed`;
+  const literal = literalAddress(url);
+  return literal === null ? null : refusedAddress([literal], allowPrivateNetwork);
+}
+
+async function sendJudged(
+  request: GuardedRequest,
+  network: Network,
+  signal: AbortSignal,
+): Promise<GuardedAnswer> {
+  const url = new URL(request.url);
+  let addresses: readonly string[];
+  try {
+    addresses = await addressesOf(url, network, signal);
+  } catch (error) {
+    return { kind: "not_delivered", reason: reasonOf(error) };
+  }
+  if (addresses.length === 0)
+    return { kind: "not_delivered", reason: `${url.hostname} has no address` };
+  const refused = refusedAddress(addresses, request.allowPrivateNetwork ?? false);
+  if (refused !== null)
+    return { kind: "refused", reason: `${url.hostname} leads astray: ${refused}` };
+  let reason = "";
+  for (const address of addresses.slice(0, ADDRESSES_TRIED_MAX)) {
+    const answer = await sendTo(address, { request, url, network, signal });
+    if (answer.kind !== "not_delivered" || signal.aborted) return answer;
+    reason ||= answer.reason;
+  }
+  return { kind: "not_delivered", reason };
+}
+
+async function sendTo(
+  address: string,
+  params: {
+    readonly request: GuardedRequest;
+    readonly url: URL;
+    readonly network: Network;
+    readonly signal: AbortSignal;
+  },
+): Promise<GuardedAnswer> {
+  const { request, url, network, signal } = params;
+  const { body = "" } = request;
+  let isConnected = false;
+  const sending = network.send({
+    address,
+    port: portOf(url),
+    tlsName: url.protocol === "https:" ? unbracketed(url) : null,
+    method: request.method,
+    path: `${url.pathname}${url.search}`,
+    // No coding is offered: a small body that unpacks to a huge one is never unpacked here.
+    headers: { "accept-encoding": "identity", ...lowered(request.headers), host: url.host },
+    body: typeof body === "string" ? new TextEncoder().encode(body) : body,
+    bytesMax: RESPONSE_BYTES_MAX,
+    signal,
+    onConnected: () => {
+      isConnected = true;
+    },
+  });
+  try {
+    return { kind: "answered", ...(await unlessAborted(sending, signal)) };
+  } catch (error) {
+    return { kind: isConnected ? "unknown" : "not_delivered", reason: reasonOf(error) };
+  }
+}
+
+async function addressesOf(
+  url: URL,
+  network: Network,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const literal = literalAddress(url);
+  return literal === null
+    ? unlessAborted(network.resolve(url.hostname), signal)
+    : Promise.resolve([literal]);
+}
+
+/** One address that leads astray is enough: an honest name has none. */
+function refusedAddress(addresses: readonly string[], mayBePrivate: boolean): string | null {
+  for (const address of addresses) {
+    const { kind, what } = judgeAddress(address);
+    if (kind === "forbidden") return `${address} is ${what}, where no request may go`;
+    if (kind === "private" && !mayBePrivate)
+      return `${address} is ${what}; allowPrivateNetwork: true would allow it`;
+  }
+  return null;
+}
+
+/** The address, where the URL has one in place of a name; `URL` has read every way to write it. */
+function literalAddress(url: URL): string | null {
+  const isAddress = url.hostname.startsWith("[") || /^[\d.]+$/.test(url.hostname);
+  return isAddress ? unbracketed(url) : null;
+}
+
+function unbracketed({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
+}
+
+function portOf(url: URL): number {
+  if (url.port !== "") return Number(url.port);
+  return url.protocol === "https:" ? 443 : 80;
+}
+
+/** What frames the request is ours to say. */
+const OWN_HEADERS = ["host", "content-length", "transfer-encoding", "connection", "upgrade", "te"];
+
+function isHeader(name: string, value: string): boolean {
+  const isToken = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/.test(name);
+  return isToken && !OWN_HEADERS.includes(name.toLowerCase()) && /^[\t\x20-\x7e]*$/.test(value);
+}
+
+function lowered(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
+  );
+}
+
+/** Whoever does not hear the signal is not waited for. */
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}
+
+/** Not an exception of the library: it never leaves this file but as words. */
+class NoAnswer {
+  readonly message: string;
+  constructor(timeoutMs: number) {
+    this.message = `no answer within ${timeoutMs} ms`;
+  }
+}
+
+/** Codes before messages: a message may repeat what was sent. */
+function reasonOf(error: unknown): string {
+  const code = textProp(error, "code") ?? textProp(prop(error, "cause"), "code");
+  if (error instanceof NoAnswer) return error.message;
+  return code ?? textProp(error, "name") ?? "the connection failed";
+}
+
+/**
+ * Ports that speak something else. Those that browsers refuse, and those of databases, queues and remote
+ * control: what they would read in a request must never be tried.
+ */
+const OTHER_PROTOCOLS: ReadonlySet<number> = new Set([
+  ...[0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95],
+  ...[101, 102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 138, 139, 143, 161],
+  ...[179, 389, 427, 445, 465, 512, 513, 514, 515, 526, 530, 531, 532, 540, 548, 554, 556, 563],
+  ...[587, 601, 636, 989, 990, 993, 995, 1433, 1521, 1719, 1720, 1723, 2049, 2375, 2376, 3306],
+  ...[3389, 3659, 4045, 4190, 5060, 5061, 5432, 5672, 5900, 6000, 6379, 6566, 6665, 6666, 6667],
+  ...[6668, 6669, 6679, 6697, 9042, 9092, 10080, 11211, 27017, 27018, 27019],
+]);

@@ -1,0 +1,75 @@
+// Runs that are claimed apart: each has a lease of its own, since somebody else than the instance
+// that claimed it will renew and end it.
+
+import { expect } from "vitest";
+import { completed, handedBack, idsOf, LEASE_MS, type SceneTest } from "./scene.js";
+
+export function apartSuite(test: SceneTest): void {
+  test("runs of a job that is claimed apart have a lease each, the others share theirs", async ({
+    scene,
+  }) => {
+    const apart = await scene.enqueued(3);
+    const shared = await scene.enqueued(3, { job: "mail" });
+    const claims = await scene.claims({ jobs: ["study", "mail"], apart: ["study"] });
+    const of = (job: string) => claims.filter((claim) => claim.job === job);
+    expect(of("study").map(({ runs }) => idsOf(runs))).toEqual(apart.map((id) => [id]));
+    expect(of("mail").map(({ runs }) => idsOf(runs).sort())).toEqual([shared]);
+    expect(new Set(claims.map(({ fence }) => fence)).size).toBe(4);
+  });
+
+  test("one that is renewed lives on while its neighbour of the same claim expires", async ({
+    scene,
+  }) => {
+    await scene.enqueued(2);
+    const [kept, dropped] = await scene.claim({ apart: ["study"] });
+    if (!kept || !dropped) throw new Error("Two runs were to be claimed.");
+    scene.advance(LEASE_MS - 1);
+    await scene.store.renew({ holder: scene.holder, fences: [kept.fence] });
+    scene.advance(1);
+    const reclaimed = await scene.store.reclaim({ limit: 10, chance: 0 });
+    expect(idsOf(reclaimed)).toEqual([dropped.id]);
+    expect(await scene.settle(completed(dropped))).toEqual([
+      { id: dropped.id, fence: dropped.fence },
+    ]);
+    expect(await scene.settle(completed(kept))).toEqual([]);
+  });
+
+  test("a claim apart keeps to its limit, and settles what came along with it", async ({
+    scene,
+  }) => {
+    await scene.enqueued(5);
+    const [first, second] = await scene.claim({ limit: 2, apart: ["study"] });
+    if (!first || !second) throw new Error("Two runs were to be claimed.");
+    const { claims, stale } = await scene.store.exchange({
+      holder: scene.holder,
+      token: crypto.randomUUID(),
+      settlements: [completed(first), handedBack(second)],
+      limit: 2,
+      wantsSuspect: false,
+      jobs: ["study"],
+      queues: null,
+      chance: 0,
+      apart: ["study"],
+    });
+    expect(stale).toEqual([]);
+    expect(claims.map(({ runs }) => runs.length)).toEqual([1, 1]);
+    expect((await scene.record(first.id)).status).toBe("completed");
+  });
+
+  test("what is handed back with a pause waits for it, its attempt refunded", async ({ scene }) => {
+    await scene.enqueued(1);
+    const held = await scene.claimOne({ apart: ["study"] });
+    const back = {
+      ...handedBack(held),
+      to: "pending",
+      end: "handed_back",
+      isRefund: true,
+    } as const;
+    expect(await scene.settle({ ...back, delayMs: 5_000 })).toEqual([]);
+    scene.advance(4_999);
+    expect(await scene.store.promote({ limit: 1 })).toBe(0);
+    scene.advance(1);
+    expect(await scene.store.promote({ limit: 1 })).toBe(1);
+    expect(await scene.claimOne()).toMatchObject({ id: held.id, attempt: 1 });
+  });
+}
