@@ -422,6 +422,7 @@ export class Holdfast {
       },
       onClaimed: () => loop.claimed(),
       onPostponed: (delayMs) => loop.pollWithin(delayMs),
+      onContinued: () => worker.wake(),
       onLetGo: () => pulse.changed(),
       ...(onDrained ? { onDrained: () => worker.isDrained && onDrained() } : {}),
     } satisfies Omit<WorkerParams, "jobs"> & { readonly jobs: RunnableJobs };

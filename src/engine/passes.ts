@@ -25,7 +25,8 @@ export async function beatOnce(params: {
 }): Promise<void> {
   const { worker, pulse, holder, clock } = params;
   const asked = worker.leases.fences();
-  if (asked.length === 0) return;
+  // Whoever stands in for a silent main thread must not take one that has nothing to renew for it.
+  if (asked.length === 0) return pulse.changed();
   // Taken before sending: the database may act at once while its answer takes long.
   const sentAt = { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() };
   const timeoutMs = renewTimeoutMs(worker.leases.shortestMs() ?? LEASE_DEFAULT_MS);

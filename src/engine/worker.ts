@@ -61,6 +61,8 @@ export type WorkerParams = {
   readonly onSettled: (settlements: readonly Settlement[]) => void;
   /** Called when there is something to renew that was not there before. */
   readonly onClaimed: () => void;
+  /** Called when what comes after a batch is ready, for whoever of the instance executes it. */
+  readonly onContinued: () => void;
   /** Called when a lease that still stands is no longer to be renewed here. */
   readonly onLetGo: () => void;
   /** Called when a run was put off by this much and has reached the database. */
@@ -398,7 +400,7 @@ export class Worker {
   #settled(settlements: readonly Settlement[], { stale, hasContinued }: ExchangeAnswer): void {
     for (const { id, fence } of stale) this.#params.emit("run.stale", { run: id, fence });
     if (hasContinued) {
-      this.wake();
+      this.#params.onContinued();
       this.#params.store.wake();
     }
     if (settlements.length === 0) return;

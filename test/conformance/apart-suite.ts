@@ -2,6 +2,7 @@
 // that claimed it will renew and end it.
 
 import { expect } from "vitest";
+import { continuations, heldChildren } from "./batch-words.js";
 import { completed, handedBack, idsOf, LEASE_MS, type SceneTest } from "./scene.js";
 
 export function apartSuite(test: SceneTest): void {
@@ -54,6 +55,32 @@ export function apartSuite(test: SceneTest): void {
     expect(stale).toEqual([]);
     expect(claims.map(({ runs }) => runs.length)).toEqual([1, 1]);
     expect((await scene.record(first.id)).status).toBe("completed");
+  });
+
+  test("a claim apart counts down the batches of the children that it settles", async ({
+    scene,
+  }) => {
+    const { batch, children } = await heldChildren(scene, 2);
+    const [first, second] = children;
+    if (!first || !second) throw new Error("Two children were to be claimed.");
+    const waiting = await scene.enqueued(2);
+    const exchange = (settlements: Parameters<typeof scene.settle>) =>
+      scene.store.exchange({
+        holder: scene.holder,
+        token: crypto.randomUUID(),
+        settlements,
+        limit: 2,
+        wantsSuspect: false,
+        jobs: ["study"],
+        queues: null,
+        chance: 0,
+        apart: ["study"],
+      });
+    const { claims, ...one } = await exchange([completed(first)]);
+    expect(one).toEqual({ stale: [], hasContinued: false });
+    expect(claims.map(({ runs }) => idsOf(runs))).toEqual(waiting.map((id) => [id]));
+    expect(await exchange([completed(second)])).toMatchObject({ stale: [], hasContinued: true });
+    expect(await continuations(scene)).toMatchObject([{ id: batch.after?.id }]);
   });
 
   test("what is handed back with a pause waits for it, its attempt refunded", async ({ scene }) => {

@@ -391,6 +391,96 @@ export function dispatchSuite(test: WorldTest): void {
     for (const { id } of enqueued) expectEnded(await world.ended(id), "completed", 1);
   });
 
+  test("hooks hear of a dispatched attempt as of any other, with the answer", async ({ world }) => {
+    const busy: DispatchAnswer = {
+      kind: "failed",
+      error: { code: "HTTP_503", name: "DispatchError", message: "busy" },
+      isPermanent: false,
+    };
+    const { holdfast } = scene(world, busy, DONE);
+    const told: unknown[] = [];
+    const study = holdfast.job("study", {
+      worker: "studies",
+      onStart: ({ attempt }) => told.push(["start", attempt]),
+      onSuccess: (_, result) => told.push(["success", result]),
+      onFailure: (_, error, { willRetry }) => told.push(["failure", error, willRetry]),
+    });
+    await holdfast.start();
+    expectEnded(await world.ended((await study.enqueue({})).id), "completed", 2);
+    expect(told).toEqual([
+      ["start", 1],
+      [
+        "failure",
+        expect.objectContaining({ message: "busy", name: "DispatchError", code: "HTTP_503" }),
+        true,
+      ],
+      ["start", 2],
+      ["success", "done elsewhere"],
+    ]);
+  });
+
+  test("of a run that was let go no hook says how it ended", async ({ world }) => {
+    const { target, holdfast } = scene(world, { kind: "accepted" });
+    const told: string[] = [];
+    const study = holdfast.job("study", {
+      worker: "studies",
+      onStart: () => told.push("start"),
+      onSuccess: () => told.push("success"),
+      onFailure: () => told.push("failure"),
+    });
+    await holdfast.start();
+    const { id } = await study.enqueue({});
+    await world.clock.advance(1_000);
+    const [order] = target.orders;
+    if (!order) throw new Error("Nothing was sent.");
+    expect(await complete(world, order)).toBe(true);
+    expectEnded(await world.record(id), "completed", 1);
+    expect(told).toEqual(["start"]);
+  });
+
+  test("middleware surrounds the request and may refuse it, but not change what was answered", async ({
+    world,
+  }) => {
+    const { target, holdfast } = scene(world, DONE, { kind: "accepted" });
+    const seen: unknown[] = [];
+    const study = holdfast.job<string>("study", {
+      worker: "studies",
+      retry: { attempts: 1 },
+      middleware: async (run, next) => {
+        if (run.tags.includes("refused")) throw new Error("not today");
+        seen.push(await next());
+        throw new Error("too late");
+      },
+    });
+    await holdfast.start();
+    const done = await world.ended((await study.enqueue("first")).id);
+    expectEnded(done, "completed", 1);
+    expect(done.result).toBe('"done elsewhere"');
+    const accepted = await study.enqueue("second");
+    await world.clock.advance(1_000);
+    expectEnded(await world.record(accepted.id), "running", 1);
+    const refused = await world.ended((await study.enqueue("third", { tags: ["refused"] })).id);
+    expectEnded(refused, "failed", 1);
+    expect(target.orders.map(({ run }) => run.input)).toEqual(["first", "second"]);
+    expect(seen).toEqual(["done elsewhere", undefined]);
+  });
+
+  test("what comes after a batch is sent within the bounded pass that ended its last child", async ({
+    world,
+  }) => {
+    const { target, holdfast } = scene(world, DONE);
+    const after = holdfast.job("after", { worker: "studies" });
+    const child = holdfast.job("child", { run: () => undefined });
+    const parent = holdfast.job("parent", {
+      run: (_: unknown, ctx) => ctx.enqueueBatch([{ job: child, input: 1 }], { then: after }),
+    });
+    await parent.enqueue({});
+    const tick = () => world.clock.until(holdfast.tick({ limit: 10 }));
+    expect(await tick()).toMatchObject({ executed: 1, dispatched: 0 });
+    expect(await tick()).toMatchObject({ executed: 1, dispatched: 1 });
+    expect(target.orders).toMatchObject([{ run: { job: "after", input: { completed: 1 } } }]);
+  });
+
   test("one bounded pass executes and dispatches no more than its limit, together", async ({
     world,
   }) => {
