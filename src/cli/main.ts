@@ -15,6 +15,7 @@ import { runsCommand } from "./commands/runs.js";
 import { schedulesCommand } from "./commands/schedules.js";
 import { simulateCommand } from "./commands/simulate.js";
 import { startCommand } from "./commands/start.js";
+import { tickCommand } from "./commands/tick.js";
 import { readDatabaseFlag } from "./database.js";
 import { describeExit } from "./failure.js";
 import { EXIT, Shell } from "./shell.js";
@@ -22,6 +23,7 @@ import { EXIT, Shell } from "./shell.js";
 const COMMANDS = [
   devCommand,
   startCommand,
+  tickCommand,
   nextCommand,
   migrateCommand,
   schedulesCommand,

@@ -30,7 +30,13 @@ import { Locks } from "../locks/locks.js";
 import { storeFor } from "../store/open.js";
 import type { Store } from "../store/store.js";
 import { Bus, type Listener } from "../telemetry/bus.js";
-import { type Emit, type EventName, type Logger, lineLogger } from "../telemetry/log.js";
+import {
+  type Emit,
+  type EventName,
+  LentLogger,
+  type Logger,
+  lineLogger,
+} from "../telemetry/log.js";
 import { Allowance } from "./allowance.js";
 import type { Around, AroundOptions } from "./around.js";
 import { readAround } from "./around-options.js";
@@ -149,10 +155,12 @@ export class Holdfast {
     this.logger =
       options.logger ??
       around.logger ??
-      lineLogger(
-        this.#config.logLevel,
-        (line) => process.stderr.write(`${line}\n`),
-        () => new Date(clock.wallMs()),
+      new LentLogger(
+        lineLogger(
+          this.#config.logLevel,
+          (line) => process.stderr.write(`${line}\n`),
+          () => new Date(clock.wallMs()),
+        ),
       );
     this.#bus = new Bus({
       logger: this.logger,
@@ -278,6 +286,11 @@ export class Holdfast {
   ): void {
     this.#declarations.add(name, jobName(job, `schedule("${name}").job`), options);
     if (this.#starting) void this.#declareLate(name);
+  }
+
+  /** For a server that hosts this instance: its lines go there, unless it was given a logger. */
+  lendLogger(logger: Logger): void {
+    if (this.logger instanceof LentLogger) this.logger.lend(logger);
   }
 
   /**

@@ -50,6 +50,7 @@ export async function holdfastFastify(
   options: FastifyPluginOptions,
 ): Promise<void> {
   const { holdfast, start, grace, prefix: _, ...rest } = options;
+  holdfast.lendLogger(server.log);
   const handler = createHandler(holdfast, { basePath: server.prefix, logger: server.log, ...rest });
   // The raw body goes to the handler, which has limits of its own.
   server.removeAllContentTypeParsers();

@@ -190,3 +190,36 @@ export function lineLogger(
     isLevelEnabled: (each) => RANK[each as Level] >= RANK[level],
   };
 }
+
+/** Writes to a logger of its own until a host lends it another one. */
+export class LentLogger implements Logger {
+  #to: Logger;
+
+  constructor(own: Logger) {
+    this.#to = own;
+  }
+
+  lend(logger: Logger): void {
+    this.#to = logger;
+  }
+
+  debug(fields: object, message: string): void {
+    this.#to.debug(fields, message);
+  }
+
+  info(fields: object, message: string): void {
+    this.#to.info(fields, message);
+  }
+
+  warn(fields: object, message: string): void {
+    this.#to.warn(fields, message);
+  }
+
+  error(fields: object, message: string): void {
+    this.#to.error(fields, message);
+  }
+
+  isLevelEnabled(level: string): boolean {
+    return this.#to.isLevelEnabled?.(level) !== false;
+  }
+}

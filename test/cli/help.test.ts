@@ -13,6 +13,7 @@ const PAGES = [
   "",
   "dev",
   "start",
+  "tick",
   "next",
   "migrate",
   "schedules",

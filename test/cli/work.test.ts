@@ -232,3 +232,20 @@ test("an instance whose output nobody reads any more stops in good order", async
   session.child.stdout?.destroy();
   expect(await session.ended).toMatchObject({ code: 0 });
 });
+
+test("tick fires and executes what is due, says so, and ends", async () => {
+  const text = `${ECHO_JOB}
+holdfast.schedule("often", "echo", { every: "1h..2h", input: { a: 1 } });`;
+  terminal.write({ "holdfast.config.mjs": configText(text) });
+  const first = await terminal.holdfast(["tick", "--json"]);
+  expect(first.code).toBe(0);
+  expect(JSON.parse(first.stdout)).toMatchObject({
+    ok: true,
+    fired: [{ schedule: "often" }],
+    executed: 1,
+  });
+  const again = await terminal.holdfast(["tick"]);
+  expect(again.stdout).toMatch(/^0 fired, 0 not fired, 0 executed; next at /m);
+  const wrong = await terminal.holdfast(["tick", "--limit", "-1"]);
+  expect(wrong.code).toBe(2);
+});

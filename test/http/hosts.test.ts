@@ -80,6 +80,19 @@ describe("Fastify", () => {
     expect(lines).toEqual([]);
     await app.close();
   });
+
+  test("an instance without a logger of its own writes to the server's", async () => {
+    const said: string[] = [];
+    const holdfast = new Holdfast({ database: "sqlite::memory:" });
+    const app = Fastify({
+      logger: { level: "info", stream: { write: (line: string) => void said.push(line) } },
+    });
+    app.register(holdfastFastify, { holdfast, secrets: SECRETS });
+    await app.ready();
+    await app.close();
+    const events = said.map((line) => (JSON.parse(line) as { event?: string }).event);
+    expect(events).toEqual(expect.arrayContaining(["instance.started", "instance.stopped"]));
+  });
 });
 
 test("Express mounts it through the adapter for Node", async () => {
