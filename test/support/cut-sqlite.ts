@@ -38,9 +38,9 @@ export function cutHandle(file: string, cut: Cut): SqliteHandle {
       if (cut.isDead) throw new Dead("There is no such process any more.");
       const statement = inner.prepare(text);
       return {
-        run: (params) => pass(() => statement.run(params as never)),
-        get: (params) => pass(() => statement.get(params as never)),
-        all: (params) => pass(() => statement.all(params as never)),
+        run: (...values) => pass(() => statement.run(...(values as never[]))),
+        get: (...values) => pass(() => statement.get(...(values as never[]))),
+        all: (...values) => pass(() => statement.all(...(values as never[]))),
       };
     },
     close: () => {
