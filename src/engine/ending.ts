@@ -34,14 +34,14 @@ export function settlementOf(params: {
 }): Settlement {
   const { report, transition, ranMs } = params;
   const { id, mode, schedule } = params.execution.run;
-  const { fence } = params.execution.claim;
+  const { fence, isLimited } = params.execution.claim;
   const error = report.error === null ? null : JSON.stringify(report.error);
   if (transition.to === "pending") {
     const { to, end, delayMs, isRefund } = transition;
-    return { id, fence, mode, schedule, ranMs, error, to, end, delayMs, isRefund };
+    return { id, fence, mode, schedule, isLimited, ranMs, error, to, end, delayMs, isRefund };
   }
   const { to } = transition;
-  return { id, fence, mode, schedule, ranMs, error, to, result: report.result };
+  return { id, fence, mode, schedule, isLimited, ranMs, error, to, result: report.result };
 }
 
 export function isHandBack(transition: Transition): boolean {

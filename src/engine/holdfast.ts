@@ -8,6 +8,7 @@ import { systemClock } from "../adapters/clock.js";
 import { type Duration, durationMs } from "../core/duration.js";
 import { DuplicateJobError, StoppedError, UnknownJobError } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
+import { NO_LIMITS } from "../core/flow.js";
 import { defineJob, type JobDefinition, type JobOptions } from "../core/job.js";
 import { encodeInput } from "../core/json.js";
 import type { Ports } from "../core/ports.js";
@@ -406,7 +407,8 @@ export class Holdfast {
       throw new UnknownJobError(name, [
         ...new Set([...this.#definitions.keys(), ...known.map((job) => job.name)]),
       ]);
-    return { ...found, schema: undefined, upcast: undefined };
+    const { limits = NO_LIMITS } = found;
+    return { ...found, limits, schema: undefined, upcast: undefined };
   }
 
   #refuseUnknownJobs(names: readonly string[] | null): void {

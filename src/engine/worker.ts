@@ -16,6 +16,7 @@ import { factsOf, isHandBack, settlementOf, tellEnding, transitionOf } from "./e
 import { Execution, overTime, type Report, type RunnableJob } from "./execution.js";
 import { Fifo } from "./fifo.js";
 import { Leases } from "./leases.js";
+import { LimitedTurn } from "./limited-turn.js";
 import { Outbox } from "./outbox.js";
 import { Pace } from "./pace.js";
 import { Quarantine } from "./quarantine.js";
@@ -64,6 +65,7 @@ export class Worker {
   readonly #pace: Pace;
   readonly #deadlines: Deadlines;
   readonly #quarantine: Quarantine;
+  readonly #limited: LimitedTurn;
   readonly #running = new Map<RunId, Execution>();
   readonly #cancelSeenMs = new Map<RunId, number>();
   readonly #buffer = new Fifo<Buffered>();
@@ -97,6 +99,7 @@ export class Worker {
         this.#ended(execution, overTime(execution.claim.policy.timeoutMs)),
     });
     this.#quarantine = new Quarantine({ clock: this.#clock, onOver: () => this.#schedule() });
+    this.#limited = new LimitedTurn(params.jobs);
     this.#services = { log: params.logger, heartbeat: (attempted) => this.#beatNow(attempted) };
   }
 
@@ -109,7 +112,14 @@ export class Worker {
   wake(): void {
     this.#hints += 1;
     this.#mayHaveWork = true;
+    this.#limited.mayBe();
     this.#schedule();
+  }
+
+  /** A limit may let a run through. */
+  wakeForLimited(): void {
+    this.#limited.is();
+    this.wake();
   }
 
   /** There is a run whose earlier holder fell silent. */
@@ -293,11 +303,13 @@ export class Worker {
         queues,
         jobs: [...jobs.keys()],
         chance: this.#params.ports.chance.next(),
+        ...this.#limited.take(limit, wantsSuspect),
       });
       this.#asked -= limit;
       this.#recovered();
       this.#settled(settlements, answer);
       if (limit > 0) this.#claimed(answer.claims, { sentAt, limit, wantsSuspect, hints });
+      if (answer.limitedInMs != null) this.#params.onPostponed(Math.max(1, answer.limitedInMs));
     } catch (error) {
       // Whether it took effect is unknown: settlements are repeated under the same fence, which is
       // harmless if they did, and the claim is read back by its token.
@@ -317,6 +329,8 @@ export class Worker {
     for (const settlement of settlements) {
       // Renewed until now: while its settlement travelled, the run was still ours.
       this.#leases.letGo(settlement.fence);
+      // What it held of a limit may be the next one's.
+      if (settlement.isLimited) this.wakeForLimited();
       if (settlement.to !== "pending") continue;
       if (settlement.delayMs === 0) this.wake();
       else this.#params.onPostponed(settlement.delayMs);
@@ -330,7 +344,10 @@ export class Worker {
     const count = claims.reduce((sum, { runs }) => sum + runs.length, 0);
     this.#pace.claimed(claims);
     if (asked.wantsSuspect) this.#mayHaveSuspect = count > 0;
-    else if (count < asked.limit && this.#hints === asked.hints) this.#mayHaveWork = false;
+    else if (count < asked.limit && this.#hints === asked.hints) {
+      this.#mayHaveWork = false;
+      this.#limited.wasEnough();
+    }
     this.#adopt(claims, { sentAt: asked.sentAt, claimedMs: asked.sentAt.monotonicMs });
     if (count > 0) this.#params.onClaimed();
     this.#startBuffered();

@@ -1,10 +1,11 @@
 // Storing new runs on PostgreSQL: one statement for runs without keys, and what keys need beyond it.
 
 import { ON_LOST, type Policy } from "../core/run.js";
-import { answersOf, firstOfEachKey, type KeyHolder } from "./keys.js";
+import { answersOf, firstOfEachKey, type KeyHolder, lastsColumns } from "./keys.js";
 import { LinkFailure, type Row } from "./postgres.js";
 import { columnsOf, textArray } from "./postgres-array.js";
 import type { PostgresAsker } from "./postgres-asker.js";
+import { storeByRules } from "./postgres-enqueue-rules.js";
 import type { PostgresTransactions } from "./postgres-transactions.js";
 import { modeCode, policyDigest } from "./record.js";
 import * as sql from "./sql/postgres.js";
@@ -40,12 +41,39 @@ export class PostgresEnqueue {
     await this.#rememberAll(runs);
     const rows = runs.map((run) => this.#enqueueRow(run));
     const isKeyless = runs.every((run) => run.key === null);
+    if (runs.some((run) => run.flow !== undefined || run.key?.onDuplicate !== undefined)) {
+      return this.#storeByRules(params, rows, isKeyless);
+    }
     if (isKeyless) {
       await this.#storeOnce(rows, params.tellsOthers);
       return runs.map(({ id }) => ({ id, deduplicated: false }));
     }
     const answers = await this.#storeKeyed(runs, rows, params.isAtomic);
     if (params.tellsOthers) this.#wake();
+    return answers;
+  }
+
+  /** Runs of which some are limited, or whose keys replace or postpone. */
+  async #storeByRules(
+    params: store.EnqueueParams,
+    rows: readonly Row[],
+    isKeyless: boolean,
+  ): Promise<readonly store.EnqueueAnswer[]> {
+    const { runs, isAtomic, tellsOthers } = params;
+    if (isKeyless) {
+      const channel = tellsOthers ? this.#channel : null;
+      await this.#asker.repeat("enqueue", sql.STORE_RUNS, { runs: JSON.stringify(rows), channel });
+      return runs.map(({ id }) => ({ id, deduplicated: false }));
+    }
+    const answers = await this.#asker.patiently("enqueue", () =>
+      this.#transactions.run((query) =>
+        storeByRules(
+          { runs, rows, isAtomic, rollback: () => query("rollback") },
+          (template, values) => this.#asker.within(query, template, values),
+        ),
+      ),
+    );
+    if (tellsOthers) this.#wake();
     return answers;
   }
 
@@ -64,6 +92,8 @@ export class PostgresEnqueue {
       job: run.job,
       key: run.key?.key,
       inputHash: run.key?.inputHash,
+      ...(run.key ? lastsColumns(run.key) : {}),
+      flow: run.flow,
     };
   }
 

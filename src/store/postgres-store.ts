@@ -3,6 +3,7 @@
 // the same time goes to whichever is less busy (docs/decisions/0002-two-connections.md).
 
 import { MigrationError, OutcomeUnknownError } from "../core/errors.js";
+import { isLimited, NO_LIMITS } from "../core/flow.js";
 import { type Clock, delay } from "../core/ports.js";
 import { ATTEMPT_ENDS, MODES, type RunId } from "../core/run.js";
 import { checkPool, LinkFailure, type PostgresSource, type Row, unavailable } from "./postgres.js";
@@ -16,20 +17,27 @@ import { PostgresSchedules } from "./postgres-schedules.js";
 import { PostgresTransactions } from "./postgres-transactions.js";
 import {
   isSameEnd,
+  limitColumns,
   statusOf,
+  toAnnouncement,
   toAttemptRecord,
   toClaim,
-  toPolicy,
+  toQueueRecord,
   toRunRecord,
   toSettlementRow,
+  toWaiting,
 } from "./record.js";
 import * as sql from "./sql/postgres.js";
+import * as flows from "./sql/postgres-flow.js";
 import * as reads from "./sql/postgres-reads.js";
 import { PRUNE_SCHEDULES } from "./sql/postgres-schedules.js";
 import { SCHEMA_VERSION } from "./sql/postgres-schema.js";
 import type * as store from "./store.js";
 
 const COMPLETED = 1;
+/** How often a limit is asked again that others were changing meanwhile; then the next poll does. */
+const CONTENDED_TRIES_MAX = 5;
+const NOTHING = { claims: [], limitedInMs: null };
 
 export type PostgresStoreParams = {
   readonly source: PostgresSource;
@@ -109,7 +117,7 @@ export class PostgresStore implements store.Store {
 
   async announceJobs(jobs: readonly store.JobAnnouncement[]): Promise<void> {
     await Promise.all(
-      jobs.map(async ({ name, queue, priority, version, policy }) => {
+      jobs.map(async ({ name, queue, priority, version, policy, limits = NO_LIMITS }) => {
         const [id] = await Promise.all([
           this.#enqueue.policy(policy),
           this.#enqueue.lane(queue, name),
@@ -120,7 +128,14 @@ export class PostgresStore implements store.Store {
           priority,
           version,
           policy: id,
+          ...limitColumns(limits),
         });
+        const isNowLimited = isLimited(limits);
+        if (
+          isNowLimited ||
+          (await this.#asker.repeat("announce", flows.HAS_FLOWS, { name })).length > 0
+        )
+          await this.#asker.repeat("announce", flows.REOPEN_JOB, { name, isLimited: isNowLimited });
       }),
     );
   }
@@ -141,13 +156,7 @@ export class PostgresStore implements store.Store {
 
   async announcedJobs(): Promise<readonly store.JobAnnouncement[]> {
     const rows = await this.#asker.repeat("announcedJobs", sql.ANNOUNCED_JOBS, {});
-    return rows.map((row) => ({
-      name: String(row.name),
-      queue: String(row.queue),
-      priority: Number(row.priority),
-      version: Number(row.version),
-      policy: toPolicy(row.policy as number[]),
-    }));
+    return rows.map((row) => toAnnouncement(row, row.policy as number[]));
   }
 
   async retire({ holder }: { readonly holder: number }): Promise<void> {
@@ -158,7 +167,62 @@ export class PostgresStore implements store.Store {
     return this.#enqueue.enqueue(params);
   }
 
+  /**
+   * What limits let through is claimed by a statement of its own: it has to see what the settlements
+   * before it gave back. All carry the same token, so a lost answer is read back as a whole.
+   */
   async exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
+    const { limited, ...plain } = params;
+    if (limited === undefined || params.limit === 0) return this.#exchange(plain);
+    const isFirst = limited === "first";
+    const settled =
+      isFirst && params.settlements.length === 0
+        ? { claims: [], stale: [] }
+        : await this.#exchange(isFirst ? { ...plain, limit: 0 } : plain);
+    const room = params.limit - countOf(settled.claims);
+    const { claims: letThrough, limitedInMs } =
+      room > 0 ? await this.#claimLimited({ ...params, limit: room }) : NOTHING;
+    const rest = room - countOf(letThrough);
+    const last =
+      isFirst && rest > 0
+        ? (await this.#exchange({ ...plain, settlements: [], limit: rest })).claims
+        : [];
+    return {
+      claims: [...settled.claims, ...letThrough, ...last],
+      stale: settled.stale,
+      limitedInMs,
+    };
+  }
+
+  /** A flow that somebody else is changing at this moment is asked for again. */
+  async #claimLimited(params: store.ExchangeParams): Promise<{
+    readonly claims: readonly store.Claim[];
+    readonly limitedInMs: number | null;
+  }> {
+    const { holder, token, jobs, queues, wantsSuspect } = params;
+    const claims: store.Claim[] = [];
+    let left = wantsSuspect ? Math.min(params.limit, 1) : params.limit;
+    for (let tries = 1; ; tries += 1) {
+      const [row] = await this.#asker.attempt("exchange", this.#asker.work, sql.CLAIM_LIMITED, {
+        holder,
+        token,
+        jobs,
+        queues,
+        limit: left,
+        suspect: wantsSuspect,
+      });
+      const taken = claimsOf(row);
+      claims.push(...taken);
+      left -= countOf(taken);
+      if (left === 0 || Number(row?.contended) === 0 || tries === CONTENDED_TRIES_MAX) {
+        const limitedInMs = row?.limitedInMs == null ? null : Number(row.limitedInMs);
+        return { claims, limitedInMs };
+      }
+      await delay(this.#clock, tries);
+    }
+  }
+
+  async #exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
     const link =
       this.#asker.beat.inFlight < this.#asker.work.inFlight ? this.#asker.beat : this.#asker.work;
     const { holder, token, jobs, queues, wantsSuspect } = params;
@@ -184,12 +248,12 @@ export class PostgresStore implements store.Store {
     }));
     const stale = await this.#staleAmong(unapplied, params.settlements);
     const claims = claimsOf(row);
-    const count = claims.reduce((sum, { runs }) => sum + runs.length, 0);
+    const count = countOf(claims);
     const head = row?.head === null || row?.head === undefined ? null : String(row.head);
     const tookMs = this.#clock.monotonicMs() - sentMs;
     if (limit > 0) this.#bound.saw({ appetite, low, limit, count, head, tookMs });
     if (count === limit || low === FROM_THE_START) return { claims, stale };
-    const rest = await this.exchange({ ...params, settlements: [], limit: limit - count });
+    const rest = await this.#exchange({ ...params, settlements: [], limit: limit - count });
     return { claims: [...claims, ...rest.claims], stale };
   }
 
@@ -252,6 +316,7 @@ export class PostgresStore implements store.Store {
       now: Number(row.now),
       hasReady: row.hasReady === true,
       hasSuspect: row.hasSuspect === true,
+      hasLimited: row.hasLimited === true,
       hasDue: row.hasDue === true,
       hasExpired: row.hasExpired === true,
       hasDueSchedule: row.hasDueSchedule === true,
@@ -350,9 +415,17 @@ export class PostgresStore implements store.Store {
     );
   }
 
-  async pauseQueue(params: { readonly queue: string; readonly isPaused: boolean }): Promise<void> {
-    await this.#asker.repeat("pauseQueue", sql.PAUSE_QUEUE, params);
-  }
+  readonly pauseQueue: store.Store["pauseQueue"] = async ({ note = null, ...params }) => {
+    await this.#asker.repeat("pauseQueue", flows.PAUSE_QUEUE, { ...params, note });
+  };
+
+  readonly queues: store.Store["queues"] = async () =>
+    (await this.#asker.repeat("queues", flows.QUEUES, {})).map(toQueueRecord);
+
+  readonly waitingFor: store.Store["waitingFor"] = async (id) => {
+    const [row] = await this.#asker.repeat("waitingFor", flows.WAITING_FOR, { id });
+    return row ? toWaiting(row) : null;
+  };
 
   /** History goes by whole days, so `limit` bounds only what is removed row by row. */
   async prune(params: {
@@ -368,7 +441,9 @@ export class PostgresStore implements store.Store {
     });
     const [row] = await this.#asker.repeat("prune", sql.PRUNE, { keepMs, limit });
     const [more] = await this.#asker.repeat("prune", PRUNE_SCHEDULES, params);
-    return dropped + Number(row?.pruned ?? 0) + Number(more?.pruned ?? 0);
+    const [idle] = await this.#asker.repeat("prune", flows.PRUNE_FLOWS, { limit });
+    const pruned = [row, more, idle].map((each) => Number(each?.pruned ?? 0));
+    return pruned.reduce((sum, count) => sum + count, dropped);
   }
 
   // What schedules need is in a file of its own.
@@ -436,12 +511,17 @@ function onceEach(settlements: readonly store.Settlement[]): readonly store.Sett
   return settlements.filter(({ id, fence }) => seen.delete(`${id} ${fence}`));
 }
 
+function countOf(claims: readonly store.Claim[]): number {
+  return claims.reduce((sum, { runs }) => sum + runs.length, 0);
+}
+
 function claimsOf(row: Row | undefined): readonly store.Claim[] {
   return ((row?.claims ?? []) as Parameters<typeof toClaim>[0][]).map(toClaim);
 }
 
 function exchangeText(settlements: readonly store.Settlement[]): string {
   if (settlements.length === 0) return sql.CLAIM;
+  if (settlements.some((each) => each.isLimited)) return sql.SETTLE_LIMITED_AND_CLAIM;
   if (settlements.some(({ schedule }) => schedule !== null)) return sql.SETTLE_SCHEDULED_AND_CLAIM;
   return settlements.every(({ to }) => to !== "pending")
     ? sql.FINISH_AND_CLAIM

@@ -13,6 +13,7 @@ import {
   type Origin,
   type Pending,
 } from "./sqlite-books.js";
+import type { LetThrough, SqliteFlow } from "./sqlite-flow.js";
 import type * as store from "./store.js";
 
 /** Spreads one draw over a batch: multiples of the golden ratio lie as far apart as can be. */
@@ -20,9 +21,11 @@ export const CHANCE_STEP = 0.618034;
 
 export class SqliteLeases {
   readonly #file: SqliteFile;
+  readonly #flow: SqliteFlow;
 
-  constructor(file: SqliteFile) {
+  constructor(file: SqliteFile, flow: SqliteFlow) {
     this.#file = file;
+    this.#flow = flow;
   }
 
   settle(
@@ -78,41 +81,72 @@ export class SqliteLeases {
     else this.#file.run(sql.SHRINK_LEASE, { fence, ids: JSON.stringify(left) });
   }
 
-  claim(
+  /** Claims what is ready, and what limits let through where that is asked for. */
+  claim(params: store.ExchangeParams, now: number): void {
+    const { limit, limited } = params;
+    const first = limited === "first" ? this.#claimLimited(params, now) : 0;
+    const count =
+      first + (limit > first ? this.#claimReady({ ...params, limit: limit - first }, now) : 0);
+    if (limited === "last" && limit > count)
+      this.#claimLimited({ ...params, limit: limit - count }, now);
+  }
+
+  #claimLimited(params: store.ExchangeParams, now: number): number {
+    const letThrough = this.#flow.claim(params, now);
+    for (const [lane, rows] of byLane(letThrough)) {
+      this.#grant(rows, { ...params, lane, suspect: params.wantsSuspect ? 1 : 0, now });
+    }
+    return letThrough.length;
+  }
+
+  /** Answers how many. */
+  #claimReady(
     { holder, token, jobs, queues, limit, wantsSuspect }: store.ExchangeParams,
     now: number,
-  ): void {
+  ): number {
     const suspect = wantsSuspect ? 1 : 0;
-    let left = wantsSuspect ? Math.min(limit, 1) : limit;
+    const wanted = wantsSuspect ? Math.min(limit, 1) : limit;
+    let left = wanted;
     const heads = this.#file.all(sql.HEADS, {
       suspect,
       jobs: JSON.stringify(jobs),
       queues: queues && JSON.stringify(queues),
     });
     for (const { lane } of heads) {
-      if (left === 0) return;
+      if (left === 0) break;
       const taken = this.#file.get(sql.READY_ROWS, { lane, suspect, limit: left })?.rows;
       const rows = JSON.parse(String(taken)) as [RunId, ...number[]][];
       const last = rows.at(-1);
       if (!last) continue;
       this.#file.run(sql.DELETE_READY, { lane, suspect, sortAt: last[1], id: last[0] });
       left -= rows.length;
-      for (const { ids, policy, attempt, losses, refunds, laters, extra } of groupsOf(rows)) {
-        this.#file.get(sql.INSERT_LEASE, {
-          holder,
-          token,
-          lane,
-          policy,
-          losses,
-          refunds,
-          laters,
-          extra,
-          suspect,
-          now,
-          attempt: attempt + 1,
-          ids: JSON.stringify(ids),
-        });
-      }
+      this.#grant(rows, { holder, token, lane: Number(lane), suspect, now });
+    }
+    return wanted - left;
+  }
+
+  #grant(
+    rows: readonly (readonly [RunId, ...number[]])[],
+    lease: {
+      readonly holder: number;
+      readonly token: string;
+      readonly lane: number;
+      readonly suspect: number;
+      readonly now: number;
+    },
+  ): void {
+    const { holder, token, lane, suspect, now } = lease;
+    for (const { ids, attempt, ...common } of groupsOf(rows)) {
+      this.#file.get(sql.INSERT_LEASE, {
+        holder,
+        token,
+        lane,
+        suspect,
+        now,
+        ...common,
+        attempt: attempt + 1,
+        ids: JSON.stringify(ids),
+      });
     }
   }
 
@@ -133,7 +167,7 @@ export class SqliteLeases {
   }
 
   enter(books: Books, { now, chance }: { readonly now: number; readonly chance: number }): void {
-    const { finished, counted, attempts, pending, ends } = books.rows();
+    const { finished, counted, attempts, pending, ends, left, limited } = books.rows();
     if (finished.length > 0) {
       this.#file.run(sql.INSERT_OUTCOMES, { rows: JSON.stringify(finished), now });
       this.#file.run(sql.COUNT_OUTCOMES, { rows: JSON.stringify(counted), now });
@@ -149,6 +183,8 @@ export class SqliteLeases {
       const rows = ends.map((end, at) => [...end, (chance + at * CHANCE_STEP) % 1]);
       this.#file.run(END_SCHEDULE_RUNS, { rows: JSON.stringify(rows), now });
     }
+    this.#flow.leave(left, now);
+    this.#flow.return(limited, now);
   }
 
   /** A failed or cancelled run goes on; false if it is none. */
@@ -167,14 +203,17 @@ export class SqliteLeases {
     const attempt = Number(outcome.attempt);
     const extra = Number(outcome.extra) + 1;
     const again: Pending = [id, 0, attempt, 0, 0, 0, extra, 0];
-    if (isGated) this.#file.run(GATE_REVIVED, { id, attempt, extra, now });
+    const flow = this.#flow.flowsOf([id]).get(id);
+    if (isGated || flow !== undefined) this.#file.run(GATE_REVIVED, { id, attempt, extra, now });
     else this.#file.run(sql.INSERT_READY, { rows: JSON.stringify([again]), now });
+    if (flow !== undefined && isGated) this.#flow.keep(id, flow);
+    else if (flow !== undefined) this.#flow.stand(id, flow, now);
     return true;
   }
 }
 
 /** Rows of one lane by what a lease has in common, in the order in which they were ready. */
-function groupsOf(rows: readonly [RunId, ...number[]][]) {
+function groupsOf(rows: readonly (readonly [RunId, ...number[]])[]) {
   const groups = new Map<
     string,
     {
@@ -185,6 +224,7 @@ function groupsOf(rows: readonly [RunId, ...number[]][]) {
       refunds: number;
       laters: number;
       extra: number;
+      limited: number;
     }
   >();
   for (const [id, , ...common] of rows) {
@@ -192,7 +232,8 @@ function groupsOf(rows: readonly [RunId, ...number[]][]) {
     const group = groups.get(key);
     if (group) group.ids.push(id);
     else {
-      const [policy, attempt, losses, refunds, laters, extra] = common as [
+      const [policy, attempt, losses, refunds, laters, extra, limited] = common as [
+        number,
         number,
         number,
         number,
@@ -200,8 +241,14 @@ function groupsOf(rows: readonly [RunId, ...number[]][]) {
         number,
         number,
       ];
-      groups.set(key, { ids: [id], policy, attempt, losses, refunds, laters, extra });
+      groups.set(key, { ids: [id], policy, attempt, losses, refunds, laters, extra, limited });
     }
   }
   return groups.values();
+}
+
+function byLane(letThrough: readonly LetThrough[]) {
+  const lanes = new Map<number, (readonly [RunId, ...number[]])[]>();
+  for (const { lane, row } of letThrough) lanes.set(lane, [...(lanes.get(lane) ?? []), row]);
+  return lanes;
 }

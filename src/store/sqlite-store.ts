@@ -4,9 +4,17 @@
 
 import type { Chance, Clock } from "../core/ports.js";
 import { MODES, type RunId } from "../core/run.js";
-import { toAttemptRecord, toPolicy, toRunRecord } from "./record.js";
+import {
+  limitColumns,
+  toAnnouncement,
+  toAttemptRecord,
+  toQueueRecord,
+  toRunRecord,
+  toWaiting,
+} from "./record.js";
 import type * as schedules from "./schedule-store.js";
 import * as sql from "./sql/sqlite.js";
+import * as flows from "./sql/sqlite-flow.js";
 import {
   PRUNE_BACKFILLS,
   PRUNE_RUNS_OF_SCHEDULES,
@@ -16,6 +24,7 @@ import type { Dialect } from "./sql/template.js";
 import { type Row, SqliteFile, type SqliteSource } from "./sqlite.js";
 import { SqliteEndings } from "./sqlite-endings.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
+import { SqliteFlow } from "./sqlite-flow.js";
 import { SqliteLeases } from "./sqlite-leases.js";
 import { migrateSqlite } from "./sqlite-migrate.js";
 import { SqliteSchedules } from "./sqlite-schedules.js";
@@ -40,6 +49,7 @@ export class SqliteStore implements store.Store {
   readonly #now: (() => number) | undefined;
   readonly #dialect: Dialect;
   readonly #enqueue: SqliteEnqueue;
+  readonly #flow: SqliteFlow;
   readonly #leases: SqliteLeases;
   readonly #endings: SqliteEndings;
   readonly #schedules: SqliteSchedules;
@@ -50,11 +60,15 @@ export class SqliteStore implements store.Store {
     this.#now = params.now;
     this.#dialect = { name: (plain) => `holdfast_${plain}`, now: DATABASE_CLOCK };
     this.#file = new SqliteFile({ ...params, dialect: this.#dialect });
-    this.#enqueue = new SqliteEnqueue(this.#file);
-    this.#leases = new SqliteLeases(this.#file);
-    this.#endings = new SqliteEndings(this.#file, this.#leases);
+    const file = this.#file;
+    const flow = new SqliteFlow(file);
+    this.#flow = flow;
+    this.#enqueue = new SqliteEnqueue(file, flow);
+    this.#leases = new SqliteLeases(file, flow);
+    this.#endings = new SqliteEndings({ file, leases: this.#leases, flow });
     this.#schedules = new SqliteSchedules({
-      file: this.#file,
+      file,
+      flow,
       enqueue: this.#enqueue,
       leases: this.#leases,
       now: () => this.#databaseNow(),
@@ -98,22 +112,19 @@ export class SqliteStore implements store.Store {
   }
 
   #announceJobs(jobs: readonly store.JobAnnouncement[], now: number): void {
-    for (const { name, queue, priority, version, policy } of jobs) {
+    for (const { name, queue, priority, version, policy, limits } of jobs) {
       this.#enqueue.lane(queue, name);
       const id = this.#enqueue.policy(policy);
-      this.#file.run(sql.ANNOUNCE_JOB, { name, queue, priority, version, policy: id, now });
+      const row = { name, queue, priority, version, policy: id, ...limitColumns(limits), now };
+      if (this.#file.run(sql.ANNOUNCE_JOB, row) > 0) this.#flow.reopen(name, limits, now);
     }
   }
 
   async announcedJobs(): Promise<readonly store.JobAnnouncement[]> {
     const rows = await this.#file.read(() => this.#file.all(sql.ANNOUNCED_JOBS));
-    return rows.map((row) => ({
-      name: String(row.name),
-      queue: String(row.queue),
-      priority: Number(row.priority),
-      version: Number(row.version),
-      policy: toPolicy(JSON.parse(String(row.policy)) as number[]),
-    }));
+    return rows.map((row) =>
+      toAnnouncement(row, JSON.parse(String(row.policy)) as readonly number[]),
+    );
   }
 
   async retire({ holder }: { readonly holder: number }): Promise<void> {
@@ -182,13 +193,15 @@ export class SqliteStore implements store.Store {
         queues: queues && JSON.stringify(queues),
       }) as Row;
       const { nextTickAt, ...ofSchedules } = this.#schedules.poll(isScheduler, now);
+      const lines = this.#flow.poll({ jobs, queues }, now);
       // Last: who had polled before is part of the answer.
       this.#file.run(sql.SEE_INSTANCE, { holder, isScheduler, now });
       const wakeAt = Math.min(Number(row.nextWakeAt ?? Infinity), nextTickAt ?? Infinity);
       return {
         now,
         hasReady: row.hasReady === 1,
-        hasSuspect: row.hasSuspect === 1,
+        hasSuspect: row.hasSuspect === 1 || lines.hasSuspect,
+        hasLimited: lines.hasLimited,
         hasDue: row.hasDue === 1,
         hasExpired: row.hasExpired === 1,
         ...ofSchedules,
@@ -200,8 +213,11 @@ export class SqliteStore implements store.Store {
 
   async promote({ limit }: { readonly limit: number }): Promise<number> {
     return this.#write("promote", (now) => {
-      this.#file.run(sql.PROMOTE, { limit, now });
-      return this.#file.run(sql.DELETE_PROMOTED, { limit, now });
+      const limited = this.#flow.promote({ limit }, now);
+      // Those are behind their gates now: as many as are left of the limit are due beside them.
+      const rest = { limit: limit - limited, now };
+      this.#file.run(sql.PROMOTE, rest);
+      return limited + this.#file.run(sql.DELETE_PROMOTED, rest);
     });
   }
 
@@ -260,9 +276,20 @@ export class SqliteStore implements store.Store {
     return rows.map((row) => String(row.id));
   }
 
-  async pauseQueue(params: { readonly queue: string; readonly isPaused: boolean }): Promise<void> {
-    await this.#write("pauseQueue", (now) => this.#file.run(sql.PAUSE_QUEUE, { ...params, now }));
-  }
+  readonly pauseQueue: store.Store["pauseQueue"] = async ({ note = null, ...params }) => {
+    await this.#write("pauseQueue", (now) =>
+      this.#file.run(flows.PAUSE_QUEUE, { ...params, note, now }),
+    );
+  };
+
+  readonly queues: store.Store["queues"] = () =>
+    this.#file.read(() => this.#file.all(flows.QUEUES).map(toQueueRecord));
+
+  readonly waitingFor: store.Store["waitingFor"] = (id) =>
+    this.#file.read(() => {
+      const row = this.#file.get(flows.WAITING_FOR, { id, now: this.#databaseNow() });
+      return row ? toWaiting(row) : null;
+    });
 
   async prune({
     keepMs,
@@ -286,6 +313,7 @@ export class SqliteStore implements store.Store {
         this.#file.run(sql.PRUNE_ROLLUPS, { keepMs, now }),
         this.#file.run(PRUNE_TICKS, { keepTicksMs, limit, now }),
         this.#file.run(PRUNE_BACKFILLS, { keepMs, now }),
+        this.#flow.prune(limit, now),
       ];
       return rest.reduce((sum, removed) => sum + removed, old.length);
     });

@@ -2,7 +2,9 @@
 // The conformance suite (test/conformance) is its real definition. Expected outcomes are return
 // values. Every time in here that decides something is the database's, never the caller's.
 
+import type { Limits } from "../core/flow.js";
 import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from "../core/run.js";
+import type { FlowStore } from "./flow-store.js";
 import type { ScheduleStore } from "./schedule-store.js";
 
 /** One lease: some runs of one lane and policy, at one attempt, granted to one holder under one fence. */
@@ -16,6 +18,8 @@ export type Claim = {
   readonly leaseMs: number;
   /** The earlier holder fell silent with this run: it is handed out alone. */
   readonly isSuspect: boolean;
+  /** A limit let its runs through: their settlements have to say so. */
+  readonly isLimited: boolean;
   readonly runs: readonly ClaimedRun[];
 };
 
@@ -44,6 +48,8 @@ export type Settlement = Grant & {
   readonly mode: Mode;
   /** Of a run that a schedule made: its end may set the schedule's next tick. */
   readonly schedule: number | null;
+  /** As its claim said: what it held of a limit is given back, unless it goes straight back to ready. */
+  readonly isLimited?: boolean;
   readonly ranMs: number;
   readonly error: string | null;
 } & (
@@ -70,10 +76,19 @@ export type NewRun = {
   readonly delayMs: number;
   readonly tags: readonly string[];
   readonly key: NewKey | null;
+  /** Of a limited job: the key that it waits under (core/flow.ts). */
+  readonly flow?: string | undefined;
 };
 
 /** The idempotency key of a run: lives for as long as the run, unless told otherwise. */
-export type NewKey = { readonly key: string; readonly inputHash: string };
+export type NewKey = {
+  readonly key: string;
+  readonly inputHash: string;
+  /** For so long, or until its run has ended. */
+  readonly lastsMs?: number | "live" | undefined;
+  /** What a taken key does to its run while that has not begun; once it has, this run takes the key. */
+  readonly onDuplicate?: "replace" | "postpone" | undefined;
+};
 
 export type EnqueueParams = {
   readonly runs: readonly NewRun[];
@@ -93,6 +108,8 @@ export type JobAnnouncement = {
   readonly priority: number;
   readonly version: number;
   readonly policy: Policy;
+  /** Left out: none. */
+  readonly limits?: Limits;
 };
 
 export type InstanceAnnouncement = {
@@ -124,12 +141,16 @@ export type ExchangeParams = Appetite & {
   readonly wantsSuspect: boolean;
   /** For what the end of a run draws. */
   readonly chance: number;
+  /** Whether runs that wait for a limit are claimed too, and who has the first choice of the room. */
+  readonly limited?: "first" | "last";
 };
 
 export type ExchangeAnswer = {
   readonly claims: readonly Claim[];
   /** Settlements that changed nothing, since their fence is no longer the current one. */
   readonly stale: readonly Grant[];
+  /** Runs wait for the window of a rate; so long until one of them may begin. */
+  readonly limitedInMs?: number | null;
 };
 
 export type RenewParams = {
@@ -162,6 +183,8 @@ export type PollAnswer = {
   readonly now: number;
   readonly hasReady: boolean;
   readonly hasSuspect: boolean;
+  /** A limit may let a run through. */
+  readonly hasLimited: boolean;
   readonly hasDue: boolean;
   readonly hasExpired: boolean;
   /** A tick is due, or a schedule waits for a look. Always false where the scheduler is off. */
@@ -240,7 +263,7 @@ export type RetryAnswer = "pending" | "not_terminal" | "completed" | "not_found"
 /** Tells that something may have changed; only a hint, never needed for correctness. */
 export type WakeListener = () => void;
 
-export interface Store extends ScheduleStore {
+export interface Store extends ScheduleStore, FlowStore {
   /** "sqlite" or "postgres"; for messages. */
   readonly engine: "sqlite" | "postgres";
 
@@ -307,7 +330,6 @@ export interface Store extends ScheduleStore {
   /** Of these, the ones that are terminal. */
   terminal(ids: readonly RunId[]): Promise<readonly RunId[]>;
 
-  pauseQueue(params: { readonly queue: string; readonly isPaused: boolean }): Promise<void>;
   /** Removes what is past its time, a bounded amount; answers how much. */
   prune(params: {
     readonly keepMs: number;

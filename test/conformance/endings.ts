@@ -3,13 +3,18 @@
 import type { Mode } from "../../src/core/run.js";
 import type { Grant, Settlement } from "../../src/store/store.js";
 
-type Ended = Grant & { readonly mode?: Mode; readonly schedule?: number | null };
+type Ended = Grant & {
+  readonly mode?: Mode;
+  readonly schedule?: number | null;
+  readonly claim?: { readonly isLimited: boolean };
+};
 
-const common = ({ id, fence, mode = "enqueued", schedule = null }: Ended) => ({
+const common = ({ id, fence, mode = "enqueued", schedule = null, claim }: Ended) => ({
   id,
   fence,
   mode,
   schedule,
+  isLimited: claim?.isLimited ?? false,
   ranMs: 5,
 });
 

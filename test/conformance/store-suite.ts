@@ -7,7 +7,10 @@ import { calendarSuite } from "./calendar-suite.js";
 import { cancelSuite } from "./cancel-suite.js";
 import { claimSuite } from "./claim-suite.js";
 import { concurrencySuite } from "./concurrency-suite.js";
+import { duplicateSuite } from "./duplicate-suite.js";
 import { enqueueSuite } from "./enqueue-suite.js";
+import { flowRaceSuite } from "./flow-race-suite.js";
+import { flowSuite } from "./flow-suite.js";
 import { instanceSuite } from "./instance-suite.js";
 import { keySuite } from "./key-suite.js";
 import { listSuite } from "./list-suite.js";
@@ -15,6 +18,8 @@ import { modelSuite } from "./model-suite.js";
 import { openSuite } from "./open-suite.js";
 import { pollSuite } from "./poll-suite.js";
 import { pruneSuite } from "./prune-suite.js";
+import { queueSuite } from "./queue-suite.js";
+import { rateSuite } from "./rate-suite.js";
 import { reclaimSuite } from "./reclaim-suite.js";
 import { renewSuite } from "./renew-suite.js";
 import { retrySuite } from "./retry-suite.js";
@@ -46,6 +51,7 @@ const NOUNS = {
   instances: instanceSuite,
   enqueue: enqueueSuite,
   keys: keySuite,
+  "keys that replace or postpone": duplicateSuite,
   claim: claimSuite,
   settle: settleSuite,
   "stale fences": staleSuite,
@@ -58,7 +64,11 @@ const NOUNS = {
   prune: pruneSuite,
   texts: textSuite,
   "random histories": modelSuite,
+  "limits of concurrency": flowSuite,
+  "limits of rate": rateSuite,
+  queues: queueSuite,
   "several stores at once": concurrencySuite,
+  "limits in several stores at once": flowRaceSuite,
   "schedules made and edited": scheduleEditSuite,
   "changes of schedules": scheduleWriteSuite,
   "runs of schedules": scheduleRunSuite,
@@ -74,7 +84,11 @@ const NOUNS = {
 
 export type Noun = keyof typeof NOUNS;
 /** What needs a place that several stores can share. */
-const SHARED: readonly Noun[] = ["several stores at once", "schedules in several stores at once"];
+const SHARED: readonly Noun[] = [
+  "several stores at once",
+  "limits in several stores at once",
+  "schedules in several stores at once",
+];
 /** What happens to a run while somebody holds it. */
 export const HOLDING: readonly Noun[] = [
   "claim",
@@ -83,7 +97,10 @@ export const HOLDING: readonly Noun[] = [
   "renew",
   "reclaim",
   "cancel",
+  "limits of concurrency",
+  "limits of rate",
   "several stores at once",
+  "limits in several stores at once",
 ];
 export const SCHEDULING: readonly Noun[] = [
   "schedules made and edited",

@@ -2,6 +2,8 @@
 // the engine's own forms: a lease keeps its run ids as a JSON array, `ready` is its own claim index,
 // and history is removed by bounded deletes instead of partitions.
 
+import { CREATE_FLOW_SCHEMA } from "./sqlite-flow-schema.js";
+
 export const SCHEMA_VERSION = 1;
 
 export const CREATE_SCHEMA = /* sql */ `
@@ -28,10 +30,15 @@ create table {job} (
   priority integer not null,
   version integer not null,
   policy integer not null,
+  concurrency_limit integer,
+  concurrency_key text,
+  rate_limit integer,
+  rate_per_ms integer,
+  rate_key text,
   announced_at integer not null
 ) without rowid;
 
-create table {queue} (name text primary key, paused_at integer) without rowid;
+create table {queue} (name text primary key, paused_at integer, pause_note text) without rowid;
 
 create table {lane} (id integer primary key, queue text not null, job text not null, unique (job, queue));
 
@@ -76,6 +83,7 @@ create table {ready} (
   refunds integer not null,
   laters integer not null,
   extra integer not null,
+  limited integer not null default 0,
   primary key (lane, suspect, sort_at, id)
 ) without rowid;
 create unique index {ready_id} on {ready} (id);
@@ -92,10 +100,11 @@ create table {waiting} (
   laters integer not null,
   extra integer not null,
   suspect integer not null,
-  gate text
+  gate text,
+  flow integer
 ) without rowid;
 create index {waiting_wake} on {waiting} (wake_at) where gate is null;
-create index {waiting_gate} on {waiting} (id) where gate is not null;
+create index {waiting_gate} on {waiting} (id) where gate = 'schedule';
 
 -- Autoincrement: a fence is never reused, also after the row with the largest one is gone.
 create table {lease} (
@@ -113,6 +122,7 @@ create table {lease} (
   laters integer not null,
   extra integer not null,
   suspect integer not null,
+  limited integer not null default 0,
   token text not null,
   ids text not null,
   started text not null,
@@ -154,6 +164,7 @@ create table {key} (
   run text not null,
   input_hash text not null,
   expires_at integer,
+  is_live integer not null default 0,
   primary key (job, key)
 ) without rowid;
 create index {key_run} on {key} (run);
@@ -323,4 +334,4 @@ left join {ready} y on y.id = r.id
 left join {waiting} w on w.id = r.id
 left join (select m.value as run, x.* from {lease} x, json_each(x.ids) m) h on h.run = r.id
 left join {instance} i on i.no = coalesce(o.holder, h.holder);
-`;
+${CREATE_FLOW_SCHEMA}`;
