@@ -33,6 +33,7 @@ export {
   WaitTimeoutError,
 } from "./core/errors.js";
 export type { StoredError } from "./core/failure.js";
+export type { ConcurrencyOptions, RateOptions } from "./core/flow.js";
 export type { Overlap } from "./core/overlap.js";
 export type { RetryOptions } from "./core/retry.js";
 export type { Mode, OnLost, RunId, RunStatus } from "./core/run.js";
@@ -49,10 +50,12 @@ export type {
   Enqueued,
   EnqueueOptions,
   Job,
+  OnDuplicate,
   PlainJobOptions,
   SchemaJobOptions,
 } from "./engine/job.js";
-export type { Run, RunAttempt, RunListOptions, RunPage, Runs } from "./engine/runs.js";
+export type { Queue, Queues } from "./engine/queues.js";
+export type { Run, RunAttempt, RunDetails, RunListOptions, RunPage, Runs } from "./engine/runs.js";
 export type {
   BackfillOptions,
   ScheduleListOptions,
@@ -71,6 +74,7 @@ export type {
   Tick,
 } from "./engine/schedule-view.js";
 export type { Schedules } from "./engine/schedules.js";
+export type { WaitingFor } from "./engine/waiting-for.js";
 export type { StopReport } from "./engine/worker.js";
 export type { Database } from "./store/open.js";
 export type { Logger } from "./telemetry/log.js";

@@ -10,6 +10,7 @@ import { devCommand } from "./commands/dev.js";
 import { enqueueCommand } from "./commands/enqueue.js";
 import { migrateCommand } from "./commands/migrate.js";
 import { nextCommand } from "./commands/next.js";
+import { queuesCommand } from "./commands/queues.js";
 import { runsCommand } from "./commands/runs.js";
 import { schedulesCommand } from "./commands/schedules.js";
 import { simulateCommand } from "./commands/simulate.js";
@@ -26,6 +27,7 @@ const COMMANDS = [
   schedulesCommand,
   calendarsCommand,
   runsCommand,
+  queuesCommand,
   enqueueCommand,
   simulateCommand,
 ];

@@ -44,6 +44,7 @@ import {
 } from "./job.js";
 import { Loop } from "./loop.js";
 import { mainThreadPulse } from "./pulse.js";
+import { Queues } from "./queues.js";
 import { Runs, Waiter } from "./runs.js";
 import { jobName } from "./schedule-options.js";
 import { Schedules } from "./schedules.js";
@@ -67,6 +68,7 @@ export class Holdfast {
   /** `host:pid:boot-uuid`: names this object in leases, logs and history. */
   readonly instanceId: string;
   readonly runs: Runs;
+  readonly queues: Queues;
   readonly schedules: Schedules;
   readonly calendars: Calendars;
   readonly #config: Config;
@@ -124,6 +126,7 @@ export class Holdfast {
     const onChanged = () => void this.#pollSoon();
     const desk = new Desk(this.#ports);
     this.runs = new Runs({ store, waiter: this.#waiter, ports: this.#ports, desk, onChanged });
+    this.queues = new Queues({ store: () => this.#opened("queues"), onChanged });
     const { app, release } = this.#config;
     const encode = (job: string, input: unknown) => this.#encode(job, input);
     const ensureJob = (name: string) => this.#ensureJob(name);

@@ -15,6 +15,7 @@ import { refuseUnknownMembers } from "../core/suggest.js";
 import type { AttemptRecord, CancelAnswer, RetryAnswer, RunRecord, Store } from "../store/store.js";
 import type { Desk } from "./desk.js";
 import { reviveUnderSchedule } from "./revive.js";
+import { toWaitingFor, type WaitingFor } from "./waiting-for.js";
 
 export type Run = {
   readonly id: RunId;
@@ -42,6 +43,12 @@ export type Run = {
   readonly cancelRequestedAt: Date | null;
   readonly key: string | null;
   readonly tags: readonly string[];
+};
+
+/** One run, looked at by itself. */
+export type RunDetails = Run & {
+  /** Why it does not begin; null where it is not pending. */
+  readonly waitingFor: WaitingFor | null;
 };
 
 export type RunAttempt = {
@@ -97,10 +104,13 @@ export class Runs {
     this.#onChanged = params.onChanged;
   }
 
-  async get(id: RunId): Promise<Run | null> {
+  async get(id: RunId): Promise<RunDetails | null> {
     if (!isUuid(id)) return null;
-    const record = await (await this.#store()).run(id.toLowerCase());
-    return record ? toRun(record) : null;
+    const store = await this.#store();
+    const record = await store.run(id.toLowerCase());
+    if (!record) return null;
+    const waiting = record.status === "pending" ? await store.waitingFor(record.id) : null;
+    return { ...toRun(record), waitingFor: toWaitingFor(waiting) };
   }
 
   /** Newest first. */
@@ -185,7 +195,7 @@ export class Runs {
   async wait(
     id: RunId,
     options: { readonly timeout?: Duration; readonly signal?: AbortSignal } = {},
-  ): Promise<Run> {
+  ): Promise<RunDetails> {
     const timeoutMs =
       options.timeout === undefined ? null : durationMs(options.timeout, "wait().timeout");
     const found = await this.get(id);

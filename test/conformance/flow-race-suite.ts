@@ -24,8 +24,9 @@ export function flowRaceSuite(test: SceneTest): void {
     const job = await LimitedJob.announce(scene, { concurrency: { limit: 2, key: "account" } });
     const stores = await storesOf(scene, 4);
     const accounts = ["a", "b", "c"];
-    const total = 60;
-    for (let at = 0; at < total / 2; at += 1) await job.enqueued(1, accounts[at % 3]);
+    const roundsMore = 8;
+    const total = 30 + stores.length * roundsMore;
+    for (let at = 0; at < 30; at += 1) await job.enqueued(1, accounts[at % 3]);
     const held = new Map<string, Set<string>>();
     let ended = 0;
     let most = 0;
@@ -33,7 +34,7 @@ export function flowRaceSuite(test: SceneTest): void {
       String(claim.runs.find((run) => run.id === id)?.input);
     const work = async (store: Store, worker: number) => {
       for (let round = 0; ended < total && round < 400; round += 1) {
-        if (round < total / 8) await job.enqueued(1, accounts[round % 3]);
+        if (round < roundsMore) await job.enqueued(1, accounts[round % 3]);
         const claims = heldBy(
           (
             await store.exchange({

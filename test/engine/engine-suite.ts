@@ -4,6 +4,7 @@ import { test as base, describe } from "vitest";
 import { endSuite } from "./end-suite.js";
 import { explainSuite } from "./explain-suite.js";
 import { faultSuite } from "./fault-suite.js";
+import { flowSuite } from "./flow-suite.js";
 import { hostileSuite } from "./hostile-suite.js";
 import { leaseSuite } from "./lease-suite.js";
 import { retrySuite } from "./retry-suite.js";
@@ -33,6 +34,7 @@ export function describeLife(name: string, makePlace: MakePlace): void {
     describe("a failure", () => retrySuite(test));
     describe("an end", () => endSuite(test));
     describe("a hostile value", () => hostileSuite(test));
+    describe("a limit", () => flowSuite(test));
   });
 }
 

@@ -2,7 +2,7 @@
 
 import type { Command } from "commander";
 import type { Holdfast } from "../../engine/holdfast.js";
-import type { Run, RunAttempt } from "../../engine/runs.js";
+import type { RunAttempt, RunDetails } from "../../engine/runs.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { runPage } from "../page.js";
@@ -11,7 +11,7 @@ import { EXIT } from "../shell.js";
 import { readDurationFlag, readRunId } from "../usage.js";
 
 type Flags = CommonFlags & WatchFlags;
-type Shown = { readonly run: Run; readonly attempts: readonly RunAttempt[] };
+type Shown = { readonly run: RunDetails; readonly attempts: readonly RunAttempt[] };
 
 export function runsShowCommand(call: Call): Command {
   const command = newCommand({
