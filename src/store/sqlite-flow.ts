@@ -144,7 +144,7 @@ export class SqliteFlow {
   claim(
     params: Pick<store.ExchangeParams, "jobs" | "queues" | "limit" | "wantsSuspect">,
     now: number,
-  ): LetThrough[] {
+  ): { readonly taken: LetThrough[]; readonly freeAt: number | null } {
     const suspect = params.wantsSuspect ? 1 : 0;
     const limit = params.wantsSuspect ? Math.min(params.limit, 1) : params.limit;
     const rooms = new Map<string, Room>();
@@ -159,7 +159,17 @@ export class SqliteFlow {
       .map((row) => this.#line(row, { rooms, suspect, limit, now }));
     takeInTurn(lines, limit);
     for (const line of lines) this.#letThrough(line, { suspect, now });
-    return lines.flatMap(({ lane, taken }) => taken.map((row) => ({ lane, row: leaseRow(row) })));
+    const soonest = Math.min(
+      ...lines.map(({ rateRoom, standing, taken }) =>
+        rateRoom && rateRoom.free <= 0 && standing.length > taken.length
+          ? rateRoom.freeAt
+          : Infinity,
+      ),
+    );
+    return {
+      taken: lines.flatMap(({ lane, taken }) => taken.map((row) => ({ lane, row: leaseRow(row) }))),
+      freeAt: Number.isFinite(soonest) ? soonest : null,
+    };
   }
 
   #line(

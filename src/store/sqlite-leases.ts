@@ -19,6 +19,8 @@ import type * as store from "./store.js";
 /** Spreads one draw over a batch: multiples of the golden ratio lie as far apart as can be. */
 export const CHANCE_STEP = 0.618034;
 
+const NONE = { count: 0, freeAt: null };
+
 export class SqliteLeases {
   readonly #file: SqliteFile;
   readonly #flow: SqliteFlow;
@@ -81,22 +83,26 @@ export class SqliteLeases {
     else this.#file.run(sql.SHRINK_LEASE, { fence, ids: JSON.stringify(left) });
   }
 
-  /** Claims what is ready, and what limits let through where that is asked for. */
-  claim(params: store.ExchangeParams, now: number): void {
+  /** Claims what is ready, and what limits let through where that is asked for; answers when one may again. */
+  claim(params: store.ExchangeParams, now: number): number | null {
     const { limit, limited } = params;
-    const first = limited === "first" ? this.#claimLimited(params, now) : 0;
-    const count =
-      first + (limit > first ? this.#claimReady({ ...params, limit: limit - first }, now) : 0);
-    if (limited === "last" && limit > count)
-      this.#claimLimited({ ...params, limit: limit - count }, now);
+    const first = limited === "first" ? this.#claimLimited(params, now) : NONE;
+    const room = limit - first.count;
+    const ready = room > 0 ? this.#claimReady({ ...params, limit: room }, now) : 0;
+    const rest = { ...params, limit: room - ready };
+    const last = limited === "last" && rest.limit > 0 ? this.#claimLimited(rest, now) : NONE;
+    return first.freeAt ?? last.freeAt;
   }
 
-  #claimLimited(params: store.ExchangeParams, now: number): number {
-    const letThrough = this.#flow.claim(params, now);
-    for (const [lane, rows] of byLane(letThrough)) {
+  #claimLimited(
+    params: store.ExchangeParams,
+    now: number,
+  ): { readonly count: number; readonly freeAt: number | null } {
+    const { taken, freeAt } = this.#flow.claim(params, now);
+    for (const [lane, rows] of byLane(taken)) {
       this.#grant(rows, { ...params, lane, suspect: params.wantsSuspect ? 1 : 0, now });
     }
-    return letThrough.length;
+    return { count: taken.length, freeAt };
   }
 
   /** Answers how many. */

@@ -142,9 +142,9 @@ export class SqliteStore implements store.Store {
   async exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
     return this.#write("exchange", (now) => {
       const stale = params.settlements.length === 0 ? [] : this.#leases.settle(params, now);
-      if (params.limit > 0) this.#leases.claim(params, now);
+      const freeAt = params.limit > 0 ? this.#leases.claim(params, now) : null;
       const claims = params.limit > 0 ? this.#leases.claimsByToken(params, now) : [];
-      return { claims, stale };
+      return { claims, stale, limitedInMs: freeAt === null ? null : freeAt - now };
     });
   }
 
