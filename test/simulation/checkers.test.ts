@@ -93,9 +93,28 @@ const BROKEN: readonly {
     verb: "poll",
     sql: `insert into holdfast_ready (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
           select id, wake_at, lane, policy, attempt, losses, refunds, laters, extra, suspect
-          from holdfast_waiting where gate is not null;
-          delete from holdfast_waiting where gate is not null`,
+          from holdfast_waiting where gate = 'schedule';
+          delete from holdfast_waiting where gate = 'schedule'`,
     promise: "S15",
+  },
+  {
+    what: "a limit lets one too many through",
+    verb: "exchange",
+    sql: `insert into holdfast_flow_run (run, flow, held)
+          select id, flow, flow from holdfast_waiting where gate = 'flow' limit 1`,
+    promise: "F",
+  },
+  {
+    what: "what was held is not given back",
+    verb: "reclaim",
+    sql: "insert into holdfast_flow_run (run, flow, held) select 'nobody', id, id from holdfast_flow limit 1",
+    promise: "F",
+  },
+  {
+    what: "a window forgets its claims",
+    verb: "poll",
+    sql: "delete from holdfast_flow_turn; update holdfast_flow set used = 0",
+    promise: "F",
   },
   {
     what: "a waiting run is never due",

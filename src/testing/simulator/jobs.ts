@@ -7,6 +7,7 @@ import type { Clock } from "../../core/ports.js";
 import type { RunContext } from "../../engine/context.js";
 import type { PlainJobOptions } from "../../engine/job.js";
 import { type Draw, mix } from "./draw.js";
+import { limitOptions } from "./limited-jobs.js";
 
 export const BEHAVIOURS = [
   "quick",
@@ -18,6 +19,8 @@ export const BEHAVIOURS = [
   "deaf",
   "once",
   "rare",
+  "limited",
+  "paced",
 ] as const;
 export type Behaviour = (typeof BEHAVIOURS)[number];
 
@@ -71,6 +74,7 @@ export function jobOptions(plan: JobPlan, host: HandlerHost): PlainJobOptions<un
     timeout: plan.timeoutMs,
     retry: { attempts: plan.attempts, delay: plan.retryMs, max: 30_000 },
     onLost: plan.onLost,
+    ...limitOptions(plan.name),
     run: async (input, ctx) => {
       host.begun(ctx);
       const n = (input as { n?: number } | null)?.n ?? 0;
@@ -102,6 +106,7 @@ async function behave(plan: JobPlan, { host, ctx, fate, luck }: Attempt): Promis
   }
   await work(host.clock, workMs, ctx.signal);
   if (plan.name === "flaky" && luck % 5 < 3) throw new Error("The service answered 503.");
+  if (plan.name === "limited" && luck % 4 === 0) throw new Error("The service answered 503.");
   if (plan.name === "wrong" && luck % 2 === 0) throw new PermanentError("The account is closed.");
   if (plan.name === "postponing" && luck % 3 > 0)
     throw new RetryLater({ delay: 500 + (luck % 20_000) });

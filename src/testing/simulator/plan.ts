@@ -91,6 +91,8 @@ const ASKED: readonly (readonly [number, Behaviour])[] = [
   [1, "deaf"],
   [3, "once"],
   [2, "rare"],
+  [6, "limited"],
+  [3, "paced"],
 ];
 
 export function makePlan(seed: number): Plan {

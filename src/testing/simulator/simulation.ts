@@ -10,6 +10,7 @@ import { type Connection, SimulatedDatabase } from "./database.js";
 import { mix } from "./draw.js";
 import { Effects } from "./effects.js";
 import { type Fault, faultInWords } from "./faults.js";
+import { FlowHistory } from "./flow-history.js";
 import type { HandlerHost } from "./jobs.js";
 import type { Note } from "./notes.js";
 import { type OperationWorld, perform } from "./operations.js";
@@ -60,6 +61,7 @@ export class Simulation {
   readonly #effects: Effects;
   readonly #runs: RunHistory;
   readonly #schedules: ScheduleHistory;
+  readonly #flows: FlowHistory;
   readonly #clients: Clients;
   readonly #database = SimulatedDatabase.take();
   readonly #tamper: Tamper | undefined;
@@ -92,6 +94,7 @@ export class Simulation {
     this.#effects = new Effects(this.#chronicle);
     this.#runs = new RunHistory(this.#chronicle, this.#effects);
     this.#schedules = new ScheduleHistory(this.#chronicle);
+    this.#flows = new FlowHistory(this.#chronicle, this.#runs);
     this.#clients = new Clients(this.#chronicle, this.#runs);
     this.#places = Array.from({ length: plan.placeCount }, () => null);
   }
@@ -253,6 +256,7 @@ export class Simulation {
       notes,
     };
     const touched = this.#runs.commit(transaction);
+    this.#flows.commit(transaction, touched);
     this.#runs.judgeLosses();
     this.#schedules.commit(transaction, touched);
     if (this.#commitCount % TABLES_EVERY === 0) this.#judgeTables();

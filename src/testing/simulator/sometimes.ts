@@ -52,6 +52,9 @@ export const SOMETIMES = {
   "final-loss-refunded": "a run that had not begun was lost and came back as it was",
   "unknown-job-waited": "a run waited for an instance that knows its job",
   "paused-queue-held": "runs of a paused queue were left alone",
+  "limit-waited": "a run waited, as the limit of its key was reached",
+  "limit-freed-by-reclaim":
+    "what a lost run held of a limit came back when it was taken from its holder",
   "crash-after-commit": "a process crashed between a commit and its answer",
   "stop-beyond-lease": "a process stood still for longer than a lease",
   "instance-clock-back": "the clock of an instance stepped back",
