@@ -1,6 +1,7 @@
 // Every mutant there is, and the reading of their texts. The bugs are data: none of them is in the
 // product's code, and `test/mutants.test.ts` sees to it that each still fits that code.
 
+import { FLOW_MUTANTS } from "./flow.mjs";
 import { LEASE_MUTANTS } from "./leases.mjs";
 import { RUN_MUTANTS } from "./runs.mjs";
 import { SCHEDULE_MUTANTS } from "./schedules.mjs";
@@ -19,7 +20,13 @@ import { TICK_MUTANTS } from "./ticks.mjs";
 /** @typedef {keyof typeof import("./suites.mjs").SUITES} SuiteName */
 
 /** @type {readonly Mutant[]} */
-export const MUTANTS = [...LEASE_MUTANTS, ...RUN_MUTANTS, ...TICK_MUTANTS, ...SCHEDULE_MUTANTS];
+export const MUTANTS = [
+  ...LEASE_MUTANTS,
+  ...RUN_MUTANTS,
+  ...FLOW_MUTANTS,
+  ...TICK_MUTANTS,
+  ...SCHEDULE_MUTANTS,
+];
 
 /**
  * @param {string} text
