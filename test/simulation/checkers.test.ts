@@ -112,8 +112,10 @@ const BROKEN: readonly {
   },
   {
     what: "a window forgets its claims",
-    verb: "poll",
-    sql: "delete from holdfast_flow_turn; update holdfast_flow set used = 0",
+    verb: "exchange",
+    sql: `delete from holdfast_flow_turn;
+          update holdfast_flow set used = 0;
+          update holdfast_flow_line set look_at = 0 where look_at is not null`,
     promise: "F",
   },
   {

@@ -5,7 +5,7 @@ import type { JobOptions } from "../../core/job.js";
 
 const OPTIONS: Readonly<Record<string, Pick<JobOptions, "concurrency" | "rate">>> = {
   limited: { concurrency: { limit: 2, key: "lot" } },
-  paced: { concurrency: { limit: 3 }, rate: { limit: 4, per: "1m", key: "lot" } },
+  paced: { concurrency: { limit: 3 }, rate: { limit: 2, per: "30s", key: "lot" } },
 };
 
 export function limitOptions(job: string): Pick<JobOptions, "concurrency" | "rate"> {
