@@ -1,3 +1,5 @@
+// Keys of limits: what they are read from, and what they are where there is nothing.
+
 import { expect, test } from "vitest";
 import { flowKeyOf, resolveLimits, shownFlowKey, WHOLE_JOB } from "./flow.js";
 
