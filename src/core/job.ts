@@ -3,6 +3,13 @@
 
 import { type Duration, durationMs } from "./duration.js";
 import { ConfigurationError, type Problem } from "./errors.js";
+import {
+  type ConcurrencyOptions,
+  type Limits,
+  NO_LIMITS,
+  type RateOptions,
+  resolveLimits,
+} from "./flow.js";
 import { LEASE_DEFAULT_MS, LEASE_MIN_MS, TIMEOUT_DEFAULT_MS } from "./lease.js";
 import { requireName, requirePriority } from "./names.js";
 import { type RetryOptions, resolveRetry } from "./retry.js";
@@ -29,6 +36,10 @@ export type JobOptions = {
   readonly retry?: RetryOptions;
   /** What becomes of a run whose worker fell silent: tried again, or failed. @default "retry" */
   readonly onLost?: OnLost;
+  /** How many of its runs are held at once, over all instances; for each key where one is given. */
+  readonly concurrency?: ConcurrencyOptions;
+  /** How many of its runs begin within a stretch of time, over all instances. */
+  readonly rate?: RateOptions;
   /** The version of the input's shape; stored with every run. @default 1 */
   readonly version?: number;
   /** Brings an input of an earlier version up to date: stored runs outlive code. */
@@ -42,6 +53,7 @@ export type JobDefinition = {
   readonly priority: number;
   readonly version: number;
   readonly policy: Policy;
+  readonly limits: Limits;
   readonly schema: StandardSchema | undefined;
   readonly upcast: ((input: unknown, version: number) => unknown) | undefined;
 };
@@ -54,6 +66,8 @@ const KNOWN_OPTIONS = [
   "timeout",
   "retry",
   "onLost",
+  "concurrency",
+  "rate",
   "version",
   "upcast",
   "run",
@@ -91,6 +105,7 @@ export function defineJob(name: string, options: JobOptions): JobDefinition {
     TIMEOUT_DEFAULT_MS,
   );
   const retry = read(() => resolveRetry(options.retry, field("retry")), undefined);
+  const limits = read(() => resolveLimits(options, field), NO_LIMITS);
   const queue = read(
     () => requireName(options.queue ?? DEFAULT_QUEUE, field("queue")),
     DEFAULT_QUEUE,
@@ -125,6 +140,7 @@ export function defineJob(name: string, options: JobOptions): JobDefinition {
     priority,
     version,
     policy: { leaseMs, timeoutMs, retry, onLost },
+    limits,
     schema,
     upcast,
   };

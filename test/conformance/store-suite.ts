@@ -10,7 +10,10 @@ import { cancelSuite } from "./cancel-suite.js";
 import { claimSuite } from "./claim-suite.js";
 import { commitSuite } from "./commit-suite.js";
 import { concurrencySuite } from "./concurrency-suite.js";
+import { duplicateSuite } from "./duplicate-suite.js";
 import { enqueueSuite } from "./enqueue-suite.js";
+import { flowRaceSuite } from "./flow-race-suite.js";
+import { flowSuite } from "./flow-suite.js";
 import { instanceSuite } from "./instance-suite.js";
 import { itemSuite } from "./item-suite.js";
 import { keySuite } from "./key-suite.js";
@@ -22,6 +25,8 @@ import { openSuite } from "./open-suite.js";
 import { pollSuite } from "./poll-suite.js";
 import { progressSuite } from "./progress-suite.js";
 import { pruneSuite } from "./prune-suite.js";
+import { queueSuite } from "./queue-suite.js";
+import { rateSuite } from "./rate-suite.js";
 import { reclaimSuite } from "./reclaim-suite.js";
 import { renewSuite } from "./renew-suite.js";
 import { retrySuite } from "./retry-suite.js";
@@ -53,6 +58,7 @@ const NOUNS = {
   instances: instanceSuite,
   enqueue: enqueueSuite,
   keys: keySuite,
+  "keys that replace or postpone": duplicateSuite,
   claim: claimSuite,
   settle: settleSuite,
   "stale fences": staleSuite,
@@ -70,9 +76,13 @@ const NOUNS = {
   texts: textSuite,
   locks: lockSuite,
   "random histories": modelSuite,
+  "limits of concurrency": flowSuite,
+  "limits of rate": rateSuite,
+  queues: queueSuite,
   "several stores at once": concurrencySuite,
   batches: batchSuite,
   "batches in several stores at once": batchRaceSuite,
+  "limits in several stores at once": flowRaceSuite,
   "schedules made and edited": scheduleEditSuite,
   "changes of schedules": scheduleWriteSuite,
   "runs of schedules": scheduleRunSuite,
@@ -91,6 +101,7 @@ export type Noun = keyof typeof NOUNS;
 const SHARED: readonly Noun[] = [
   "several stores at once",
   "batches in several stores at once",
+  "limits in several stores at once",
   "schedules in several stores at once",
 ];
 /** What happens to a run while somebody holds it. */
@@ -103,9 +114,12 @@ export const HOLDING: readonly Noun[] = [
   "logs",
   "reclaim",
   "cancel",
+  "limits of concurrency",
+  "limits of rate",
   "several stores at once",
   "batches",
   "batches in several stores at once",
+  "limits in several stores at once",
 ];
 export const SCHEDULING: readonly Noun[] = [
   "schedules made and edited",

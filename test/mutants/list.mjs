@@ -1,6 +1,7 @@
 // Every mutant there is, and the reading of their texts. The bugs are data: none of them is in the
 // product's code, and `test/mutants.test.ts` sees to it that each still fits that code.
 
+import { FLOW_MUTANTS } from "./flow.mjs";
 import { LEASE_MUTANTS } from "./leases.mjs";
 import { LOCK_MUTANTS } from "./locks.mjs";
 import { RUN_MUTANTS } from "./runs.mjs";
@@ -26,6 +27,7 @@ export const MUTANTS = [
   ...LEASE_MUTANTS,
   ...RUN_MUTANTS,
   ...WORK_MUTANTS,
+  ...FLOW_MUTANTS,
   ...TICK_MUTANTS,
   ...SCHEDULE_MUTANTS,
   ...TRANSACTION_MUTANTS,
