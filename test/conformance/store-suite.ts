@@ -12,6 +12,7 @@ import { commitSuite } from "./commit-suite.js";
 import { concurrencySuite } from "./concurrency-suite.js";
 import { duplicateSuite } from "./duplicate-suite.js";
 import { enqueueSuite } from "./enqueue-suite.js";
+import { flowMeetsSuite } from "./flow-meets-suite.js";
 import { flowRaceSuite } from "./flow-race-suite.js";
 import { flowSuite } from "./flow-suite.js";
 import { instanceSuite } from "./instance-suite.js";
@@ -78,6 +79,7 @@ const NOUNS = {
   "random histories": modelSuite,
   "limits of concurrency": flowSuite,
   "limits of rate": rateSuite,
+  "limits where runs come and end in other ways": flowMeetsSuite,
   queues: queueSuite,
   "several stores at once": concurrencySuite,
   batches: batchSuite,
@@ -116,6 +118,7 @@ export const HOLDING: readonly Noun[] = [
   "cancel",
   "limits of concurrency",
   "limits of rate",
+  "limits where runs come and end in other ways",
   "several stores at once",
   "batches",
   "batches in several stores at once",
