@@ -39,6 +39,7 @@ export {
   WaitTimeoutError,
 } from "./core/errors.js";
 export type { StoredError } from "./core/failure.js";
+export type { ConcurrencyOptions, RateOptions } from "./core/flow.js";
 export type { LogsOptions } from "./core/kept-logs.js";
 export type {
   LockAnswer,
@@ -73,9 +74,11 @@ export type {
   Enqueued,
   EnqueueOptions,
   Job,
+  OnDuplicate,
 } from "./engine/job.js";
 export type { PlainJobOptions, SchemaJobOptions } from "./engine/job-options.js";
 export type { Ticked, TickOptions } from "./engine/pass.js";
+export type { Queue, Queues } from "./engine/queues.js";
 export type { Batch, ChildListOptions } from "./engine/run-children.js";
 export type {
   RunLogEntry,
@@ -84,7 +87,7 @@ export type {
   RunProgress,
 } from "./engine/run-kept.js";
 export type { RunLog, RunLogLine } from "./engine/run-log.js";
-export type { Run, RunAttempt, RunListOptions, RunPage, Runs } from "./engine/runs.js";
+export type { Run, RunAttempt, RunDetails, RunListOptions, RunPage, Runs } from "./engine/runs.js";
 export type {
   BackfillOptions,
   ScheduleListOptions,
@@ -103,6 +106,7 @@ export type {
   Tick,
 } from "./engine/schedule-view.js";
 export type { Schedules } from "./engine/schedules.js";
+export type { WaitingFor } from "./engine/waiting-for.js";
 export type { CommitOptions, ItemOptions, TransactionHandle } from "./engine/work-options.js";
 export type { StopReport } from "./engine/worker.js";
 export { type Verified, type VerifyParams, verifyDispatch } from "./http/dispatch/signature.js";

@@ -11,6 +11,7 @@ import { enqueueCommand } from "./commands/enqueue.js";
 import { locksCommand } from "./commands/locks.js";
 import { migrateCommand } from "./commands/migrate.js";
 import { nextCommand } from "./commands/next.js";
+import { queuesCommand } from "./commands/queues.js";
 import { runsCommand } from "./commands/runs.js";
 import { schedulesCommand } from "./commands/schedules.js";
 import { simulateCommand } from "./commands/simulate.js";
@@ -29,6 +30,7 @@ const COMMANDS = [
   schedulesCommand,
   calendarsCommand,
   runsCommand,
+  queuesCommand,
   enqueueCommand,
   locksCommand,
   simulateCommand,

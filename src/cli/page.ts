@@ -3,7 +3,8 @@
 import Table from "cli-table3";
 import { formatDuration } from "../core/duration-text.js";
 import type { RunStatus } from "../core/run.js";
-import type { Run, RunAttempt, RunPage } from "../engine/runs.js";
+import type { Run, RunAttempt, RunDetails, RunPage } from "../engine/runs.js";
+import { waitingText } from "../engine/waiting-for.js";
 import { progressText, stagesText } from "./progress-page.js";
 import { type Colours, cut, plain } from "./shell.js";
 import { shortTime } from "./times.js";
@@ -43,11 +44,16 @@ export function runListPage({ runs, nextCursor }: RunPage, colours: Colours): st
   return `${table.toString()}${more}`;
 }
 
-export function runPage(run: Run, attempts: readonly RunAttempt[], colours: Colours): string {
+export function runPage(
+  run: RunDetails,
+  attempts: readonly RunAttempt[],
+  colours: Colours,
+): string {
   const facts: Fact[] = [
     ["run", run.id],
     ["job", plain(run.job)],
     ["status", colours[COLOUR_OF_RUN[run.status]](run.status)],
+    ["waits", run.waitingFor === null ? null : plain(waitingText(run.waitingFor))],
     ["mode", run.mode],
     ["schedule", run.schedule === null ? null : plain(run.schedule)],
     ["tick", tickText(run)],

@@ -3,6 +3,13 @@
 
 import { type Duration, durationMs } from "./duration.js";
 import { ConfigurationError, type Problem } from "./errors.js";
+import {
+  type ConcurrencyOptions,
+  type Limits,
+  NO_LIMITS,
+  type RateOptions,
+  resolveLimits,
+} from "./flow.js";
 import { LEASE_DEFAULT_MS, LEASE_MIN_MS, TIMEOUT_DEFAULT_MS } from "./lease.js";
 import { requireName, requirePriority } from "./names.js";
 import { type RetryOptions, resolveRetry } from "./retry.js";
@@ -31,6 +38,10 @@ export type JobOptions = {
   readonly onLost?: OnLost;
   /** The target, one of `new Holdfast({ workers })`, that its runs are sent to; in place of `run`. */
   readonly worker?: string;
+  /** How many of its runs are held at once, over all instances; for each key where one is given. */
+  readonly concurrency?: ConcurrencyOptions;
+  /** How many of its runs begin within a stretch of time, over all instances. */
+  readonly rate?: RateOptions;
   /** The version of the input's shape; stored with every run. @default 1 */
   readonly version?: number;
   /** Brings an input of an earlier version up to date: stored runs outlive code. */
@@ -46,6 +57,7 @@ export type JobDefinition = {
   readonly policy: Policy;
   /** The target that its runs are sent to; null: they are executed where they are claimed. */
   readonly worker: string | null;
+  readonly limits: Limits;
   readonly schema: StandardSchema | undefined;
   readonly upcast: ((input: unknown, version: number) => unknown) | undefined;
 };
@@ -59,6 +71,8 @@ const KNOWN_OPTIONS = [
   "retry",
   "onLost",
   "worker",
+  "concurrency",
+  "rate",
   "version",
   "upcast",
   "run",
@@ -96,6 +110,7 @@ export function defineJob(name: string, options: JobOptions): JobDefinition {
     TIMEOUT_DEFAULT_MS,
   );
   const retry = read(() => resolveRetry(options.retry, field("retry")), undefined);
+  const limits = read(() => resolveLimits(options, field), NO_LIMITS);
   const queue = read(
     () => requireName(options.queue ?? DEFAULT_QUEUE, field("queue")),
     DEFAULT_QUEUE,
@@ -141,6 +156,7 @@ export function defineJob(name: string, options: JobOptions): JobDefinition {
     version,
     policy: { leaseMs, timeoutMs, retry, onLost },
     worker,
+    limits,
     schema,
     upcast,
   };

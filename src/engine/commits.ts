@@ -91,6 +91,7 @@ export class Commits {
       mode: run.mode,
       schedule: run.schedule,
       batch: run.batch,
+      isLimited: claim.isLimited,
       ranMs: this.#params.ports.clock.monotonicMs() - startedMs,
       error: null,
       to: "completed",

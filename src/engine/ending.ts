@@ -34,14 +34,14 @@ export function settlementOf(params: {
 }): Settlement {
   const { report, transition, ranMs } = params;
   const { id, mode, schedule, batch } = params.execution.run;
-  const { fence } = params.execution.claim;
+  const { fence, isLimited } = params.execution.claim;
   const error = report.error === null ? null : JSON.stringify(report.error);
+  const common = { id, fence, mode, schedule, batch, isLimited, ranMs, error };
   if (transition.to === "pending") {
     const { to, end, delayMs, isRefund } = transition;
-    return { id, fence, mode, schedule, batch, ranMs, error, to, end, delayMs, isRefund };
+    return { ...common, to, end, delayMs, isRefund };
   }
-  const { to } = transition;
-  return { id, fence, mode, schedule, batch, ranMs, error, to, result: report.result };
+  return { ...common, to: transition.to, result: report.result };
 }
 
 export function isHandBack(transition: Transition): boolean {

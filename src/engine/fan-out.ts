@@ -111,6 +111,7 @@ export class FanOut {
 
   async #child(entry: unknown, definitionOf: FanOutParams["definitionOf"]): Promise<NewRun> {
     const { job, input, ...options } = requireEntry(entry);
+    refuseRival(options);
     const definition = await definitionOf(jobName(job, "entry.job"));
     return newRunSoon({ definition, input, options, id: this.#params.newId() });
   }
@@ -162,6 +163,13 @@ function requireEntry(entry: unknown): BatchEntry {
       message: 'must be an object such as { job: study, input: { market: "eu" } }',
     },
   ]);
+}
+
+/** The run that it would change may be nobody's child: the batch would not hear of its end. */
+function refuseRival({ onDuplicate }: EnqueueOptions): void {
+  if (onDuplicate === undefined || onDuplicate === "return") return;
+  const message = `cannot be "${onDuplicate}" in a batch; leave it out, or use ctx.enqueue()`;
+  throw new ConfigurationError([{ field: "entry.onDuplicate", message }]);
 }
 
 function briefly(error: unknown): { readonly code: string; readonly message: string } {

@@ -14,6 +14,7 @@ import {
   UnknownJobError,
 } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
+import { NO_LIMITS } from "../core/flow.js";
 import { defineJob, type JobDefinition, type JobOptions } from "../core/job.js";
 import { encodeInput } from "../core/json.js";
 import type { Ports } from "../core/ports.js";
@@ -70,6 +71,7 @@ import type { PlainJobOptions, SchemaJobOptions } from "./job-options.js";
 import { Loop, type LoopParams } from "./loop.js";
 import { type BoundedWorker, passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
 import { mainThreadPulse, type Pulse } from "./pulse.js";
+import { Queues } from "./queues.js";
 import { Remote } from "./remote.js";
 import { RunnableJobs } from "./runnable.js";
 import { Runs, Waiter } from "./runs.js";
@@ -103,6 +105,7 @@ export class Holdfast {
   /** `host:pid:boot-uuid`: names this object in leases, logs and history. */
   readonly instanceId: string;
   readonly runs: Runs;
+  readonly queues: Queues;
   readonly schedules: Schedules;
   readonly calendars: Calendars;
   readonly locks: Locks;
@@ -195,6 +198,7 @@ export class Holdfast {
     });
     const desk = new Desk(this.#ports);
     this.runs = new Runs({ store, waiter: this.#waiter, ports: this.#ports, desk, onChanged });
+    this.queues = new Queues({ store: () => this.#opened("queues"), onChanged });
     const { app, release } = this.#config;
     const encode = (job: string, input: unknown) => this.#encode(job, input);
     const ensureJob = (name: string) => this.#ensureJob(name);
@@ -701,7 +705,8 @@ export class Holdfast {
       throw new UnknownJobError(name, [
         ...new Set([...this.#definitions.keys(), ...known.map((job) => job.name)]),
       ]);
-    return { ...found, worker: null, schema: undefined, upcast: undefined };
+    const { limits = NO_LIMITS } = found;
+    return { ...found, limits, worker: null, schema: undefined, upcast: undefined };
   }
 
   #refuseUnknownJobs(names: readonly string[] | null): void {

@@ -8,6 +8,7 @@ import {
   KeyConflictError,
   type Problem,
 } from "../core/errors.js";
+import { flowKeyOf, isLimited } from "../core/flow.js";
 import { readInstant } from "../core/instant.js";
 import type { JobDefinition } from "../core/job.js";
 import { canonicalJson, encodeInput } from "../core/json.js";
@@ -20,11 +21,18 @@ import {
   validateInput,
 } from "../core/schema.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
-import type { EnqueueAnswer, NewRun, WithinParams } from "../store/store.js";
+import type { EnqueueAnswer, NewKey, NewRun, WithinParams } from "../store/store.js";
 
 export type EnqueueOptions = {
   /** The same key and input is the same run for every caller; with another input it is refused. */
   readonly key?: string;
+  /** How long the key stands for its run: so long, or until the run has ended. @default until the run is pruned */
+  readonly keyFor?: Duration | "live";
+  /**
+   * What a key that is taken does to its run while that has not begun: nothing, give it this input and
+   * time, or this time alone. Once it has begun, a new run takes over the key. @default "return"
+   */
+  readonly onDuplicate?: OnDuplicate;
   /** Not before this instant. */
   readonly at?: Date | string;
   /** Not before this much time has passed. */
@@ -39,9 +47,22 @@ export type EnqueueOptions = {
   readonly tx?: object;
 };
 
+export type OnDuplicate = (typeof ON_DUPLICATE)[number];
+
 export type Enqueued = { readonly id: RunId; readonly deduplicated: boolean };
 
-const ENQUEUE_MEMBERS = ["key", "at", "delay", "priority", "queue", "tags", "tx"];
+const ON_DUPLICATE = ["return", "replace", "postpone"] as const;
+const ENQUEUE_MEMBERS = [
+  "key",
+  "keyFor",
+  "onDuplicate",
+  "at",
+  "delay",
+  "priority",
+  "queue",
+  "tags",
+  "tx",
+];
 const BATCH_MAX = 100_000;
 
 /** Sends runs to the store; what a job needs of its instance. */
@@ -195,6 +216,7 @@ function newRunNow(params: NewRunParams): NewRun {
 export function uncheckedRun({ definition, input, options, id }: NewRunParams): NewRun {
   const { key, dueAt, delayMs, tags, queue, priority } = readOptions(options);
   const json = encodeInput(input);
+  const { limits } = definition;
   return {
     id,
     job: definition.name,
@@ -207,7 +229,8 @@ export function uncheckedRun({ definition, input, options, id }: NewRunParams): 
     tags,
     queue: queue ?? definition.queue,
     priority: priority ?? definition.priority,
-    key: key === null ? null : { key, inputHash: inputHash(json) },
+    key: key === null ? null : { ...key, inputHash: inputHash(json) },
+    ...(isLimited(limits) ? { flow: flowKeyOf(limits, json) } : {}),
   };
 }
 
@@ -221,7 +244,7 @@ const NO_OPTIONS = {
 } as const;
 
 function readOptions(options: EnqueueOptions): {
-  readonly key: string | null;
+  readonly key: Omit<NewKey, "inputHash"> | null;
   readonly dueAt: number | null;
   readonly delayMs: number;
   readonly priority: number | null;
@@ -247,7 +270,17 @@ function readOptions(options: EnqueueOptions): {
       message: "exclude each other; give one of them",
     });
   }
-  const key = read(options.key, (value) => requireKey(value, "enqueue().key"));
+  for (const member of ["keyFor", "onDuplicate"] as const) {
+    if (options[member] !== undefined && options.key === undefined)
+      problems.push({
+        field: `enqueue().${member}`,
+        message: 'needs a key, such as key: "order-7"',
+      });
+  }
+  const name = read(options.key, (value) => requireKey(value, "enqueue().key"));
+  const lastsMs = read(options.keyFor, keyForMs) ?? undefined;
+  const onDuplicate = read(options.onDuplicate, duplicateRule) ?? undefined;
+  const key = name === null ? null : { key: name, lastsMs, onDuplicate };
   const dueAt = read(options.at, instantMs);
   const delayMs = read(options.delay, (value) => durationMs(value, "enqueue().delay")) ?? 0;
   const priority = read(options.priority, (value) => requirePriority(value, "enqueue().priority"));
@@ -255,6 +288,18 @@ function readOptions(options: EnqueueOptions): {
   const tags = read(options.tags, (value) => requireTags(value, "enqueue().tags")) ?? [];
   if (problems.length > 0) throw new ConfigurationError(problems);
   return { key, dueAt, delayMs, priority, queue, tags };
+}
+
+function keyForMs(value: Duration | "live"): number | "live" {
+  return value === "live" ? value : durationMs(value, "enqueue().keyFor", { min: 1 });
+}
+
+function duplicateRule(value: OnDuplicate): "replace" | "postpone" | undefined {
+  if (!ON_DUPLICATE.includes(value)) {
+    const message = 'must be "return", "replace" or "postpone"';
+    throw new ConfigurationError([{ field: "enqueue().onDuplicate", message }]);
+  }
+  return value === "return" ? undefined : value;
 }
 
 function instantMs(value: Date | string): number {

@@ -158,6 +158,7 @@ export class Loop {
     }
     if (answer.hasOverdueCancel) await enforceCancelsOnce(store, ports.chance.next());
     if (answer.hasReady) worker.wake();
+    if (answer.hasLimited) worker.wakeForLimited();
     if (answer.hasSuspect) worker.wakeForSuspect();
     return report?.hasMore ? 1 : (report?.nextInMs ?? Number.POSITIVE_INFINITY);
   }

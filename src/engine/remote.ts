@@ -246,6 +246,7 @@ export class Remote {
         limit,
         wantsSuspect: false,
         apart: jobs,
+        limited: "last",
         chance: chance.next(),
       });
       const leftMs = untilMs - clock.monotonicMs();
@@ -389,6 +390,7 @@ export class Remote {
       mode,
       schedule,
       batch,
+      isLimited: claim.isLimited,
       ranMs: heldMs,
       error: error === null ? null : JSON.stringify(error),
     };

@@ -37,6 +37,7 @@ import {
   toLogPage,
   toProgress,
 } from "./run-kept.js";
+import { toWaitingFor, type WaitingFor } from "./waiting-for.js";
 
 export type Run = {
   readonly id: RunId;
@@ -71,6 +72,12 @@ export type Run = {
   readonly items: ItemCounts;
   /** Null: its handler told nothing. */
   readonly progress: RunProgress | null;
+};
+
+/** One run, looked at by itself. */
+export type RunDetails = Run & {
+  /** Why it does not begin; null where it is not pending. */
+  readonly waitingFor: WaitingFor | null;
 };
 
 export type RunAttempt = {
@@ -128,12 +135,17 @@ export class Runs {
     this.#onChanged = params.onChanged;
   }
 
-  async get(id: RunId): Promise<Run | null> {
+  async get(id: RunId): Promise<RunDetails | null> {
     if (!isUuid(id)) return null;
     const store = await this.#store();
     const known = id.toLowerCase();
     const [record, [told]] = await Promise.all([store.run(known), store.progressOf([known])]);
-    return record ? toRun(record, told ? toProgress(told) : null) : null;
+    if (!record) return null;
+    const waiting = record.status === "pending" ? await store.waitingFor(record.id) : null;
+    return {
+      ...toRun(record, told ? toProgress(told) : null),
+      waitingFor: toWaitingFor(waiting),
+    };
   }
 
   /** Newest first. */
@@ -259,7 +271,7 @@ export class Runs {
   async wait(
     id: RunId,
     options: { readonly timeout?: Duration; readonly signal?: AbortSignal } = {},
-  ): Promise<Run> {
+  ): Promise<RunDetails> {
     const timeoutMs =
       options.timeout === undefined ? null : durationMs(options.timeout, "wait().timeout");
     const found = await this.get(id);

@@ -22,6 +22,7 @@ import type { FanOut } from "./fan-out.js";
 import { Fifo } from "./fifo.js";
 import { Items } from "./items.js";
 import { Leases } from "./leases.js";
+import { LimitedTurn } from "./limited-turn.js";
 import { LogKeeper } from "./log-keeper.js";
 import { Outbox } from "./outbox.js";
 import { Pace } from "./pace.js";
@@ -89,6 +90,7 @@ export class Worker {
   readonly #quarantine: Quarantine;
   readonly #progress: ProgressBoard;
   readonly #logs: LogKeeper;
+  readonly #limited: LimitedTurn;
   readonly #running = new Map<RunId, Execution>();
   readonly #buffer = new Fifo<Buffered>();
   #asked = 0;
@@ -125,6 +127,7 @@ export class Worker {
     });
     this.#quarantine = new Quarantine({ clock: this.#clock, onOver: () => this.#schedule() });
     params.allowance?.onReturned(() => this.#schedule());
+    this.#limited = new LimitedTurn(params.jobs);
     const { store, ports, holder, emit, fanOut } = params;
     const items = new Items({ store, clock: this.#clock, emit });
     const onCommitted = (attempted: Attempted, settlement: Settlement) =>
@@ -158,7 +161,14 @@ export class Worker {
   wake(): void {
     this.#hints += 1;
     this.#mayHaveWork = true;
+    this.#limited.mayBe();
     this.#schedule();
+  }
+
+  /** A limit may let a run through. */
+  wakeForLimited(): void {
+    this.#limited.is();
+    this.wake();
   }
 
   /** There is a run whose earlier holder fell silent. */
@@ -380,11 +390,13 @@ export class Worker {
         jobs: names,
         chance: this.#params.ports.chance.next(),
         apart: isApart ? names : [],
+        ...this.#limited.take(limit, wantsSuspect),
       });
       this.#ask(-limit);
       this.#recovered();
       this.#settled(settlements, answer);
       if (limit > 0) this.#claimed(answer.claims, { sentAt, limit, wantsSuspect, hints });
+      if (answer.limitedInMs != null) this.#params.onPostponed(Math.max(1, answer.limitedInMs));
     } catch (error) {
       // Whether it took effect is unknown: settlements are repeated under the same fence, which is
       // harmless if they did, and the claim is read back by its token.
@@ -408,6 +420,8 @@ export class Worker {
     for (const settlement of settlements) {
       // Renewed until now: while its settlement travelled, the run was still ours.
       this.#leases.letGo(settlement.fence);
+      // What it held of a limit may be the next one's.
+      if (settlement.isLimited) this.wakeForLimited();
       if (settlement.to !== "pending") continue;
       if (settlement.delayMs === 0) this.wake();
       else this.#params.onPostponed(settlement.delayMs);
@@ -421,7 +435,10 @@ export class Worker {
     const count = claims.reduce((sum, { runs }) => sum + runs.length, 0);
     this.#pace.claimed(claims);
     if (asked.wantsSuspect) this.#mayHaveSuspect = count > 0;
-    else if (count < asked.limit && this.#hints === asked.hints) this.#mayHaveWork = false;
+    else if (count < asked.limit && this.#hints === asked.hints) {
+      this.#mayHaveWork = false;
+      this.#limited.wasEnough();
+    }
     this.#adopt(claims, { sentAt: asked.sentAt, claimedMs: asked.sentAt.monotonicMs });
     if (count > 0) this.#params.onClaimed();
     this.#startBuffered();
@@ -623,6 +640,7 @@ export class Worker {
   #committed(execution: Execution, settlement: Settlement): void {
     const { emit, listens } = this.#params;
     this.#params.onSettled([settlement]);
+    if (settlement.isLimited) this.wakeForLimited();
     // Given up meanwhile: what was settled for it then is refused, and lets go of the lease.
     if (this.#running.get(execution.run.id) !== execution) return;
     this.#leases.letGo(execution.claim.fence);

@@ -29,6 +29,10 @@ export class Workers {
     for (const worker of this.#workers) worker.wake();
   }
 
+  wakeForLimited(): void {
+    for (const worker of this.#workers) worker.wakeForLimited();
+  }
+
   wakeForSuspect(): void {
     for (const worker of this.#workers) worker.wakeForSuspect();
   }

@@ -1,10 +1,17 @@
 // Storing new runs on PostgreSQL: one statement for runs without keys, and what keys need beyond it.
 
-import { ON_LOST, type Policy, type RunId } from "../core/run.js";
-import { answersOf, firstOfEachKey, type KeyHolder } from "./keys.js";
+import { ON_LOST, type Policy } from "../core/run.js";
+import { answersOf, firstOfEachKey, type KeyHolder, lastsColumns } from "./keys.js";
 import { LinkFailure, type Row } from "./postgres.js";
 import { columnsOf, textArray } from "./postgres-array.js";
 import type { PostgresAsker } from "./postgres-asker.js";
+import {
+  type Ask,
+  hasRules,
+  type Origin,
+  type Storing,
+  storeByRules,
+} from "./postgres-enqueue-rules.js";
 import type { PostgresTransactions } from "./postgres-transactions.js";
 import { modeCode, policyDigest } from "./record.js";
 import * as sql from "./sql/postgres.js";
@@ -16,18 +23,6 @@ const UNIQUE_VIOLATION = "23505";
 /** One statement takes this many runs and characters of a long list at most. */
 const CHUNK_MAX = 5_000;
 const CHUNK_CHARS_MAX = 8 * 1024 * 1024;
-
-/** A statement inside of a transaction. */
-export type Ask = (template: string, params: Row) => Promise<Row[]>;
-/** What a run that another run made has more than others. */
-export type Origin = { readonly parent: RunId; readonly batch: number | null };
-
-type Storing = {
-  readonly ask: Ask;
-  /** Told by the commit, unless null. */
-  readonly channel: string | null;
-  readonly undo: () => Promise<unknown>;
-};
 
 export class PostgresEnqueue {
   readonly #asker: PostgresAsker;
@@ -57,6 +52,7 @@ export class PostgresEnqueue {
     await this.rememberAll(runs);
     const rows = runs.map((run) => this.#enqueueRow(run));
     const isKeyless = runs.every((run) => run.key === null);
+    if (runs.some(hasRules)) return this.#storeByRules(params, rows, isKeyless);
     if (isKeyless) {
       await this.#storeOnce(rows, params.tellsOthers);
       return runs.map(({ id }) => ({ id, deduplicated: false }));
@@ -73,20 +69,50 @@ export class PostgresEnqueue {
   ): Promise<readonly store.EnqueueAnswer[]> {
     await this.rememberAll(runs);
     const rows = runs.map((run) => this.#enqueueRow(run));
-    const ask: Ask = (template, params) => this.#asker.within(query, template, params);
     const [first] = runs;
     const mayBeUndone = runs.length > 1 && runs.some((run) => run.key !== null);
     if (first === undefined) return [];
     if (mayBeUndone) await query(within.BEGIN_PART, []);
-    const holders = await this.#storeAll(runs, rows, {
-      ask,
+    const storing: Storing = {
+      ask: (template, params) => this.#asker.within(query, template, params),
       channel: this.#channel,
       undo: async () => {
         if (mayBeUndone) await query(within.UNDO_PART, []);
       },
-    });
+    };
+    const answers = runs.some(hasRules)
+      ? await storeByRules({ runs, rows, isOpen: true }, storing)
+      : answersOf(runs, await this.#storeAll(runs, rows, storing));
     if (mayBeUndone) await query(within.END_PART, []);
-    return answersOf(runs, holders);
+    return answers;
+  }
+
+  /** Runs of which some are limited, or whose keys replace or postpone. */
+  async #storeByRules(
+    params: store.EnqueueParams,
+    rows: readonly Row[],
+    isKeyless: boolean,
+  ): Promise<readonly store.EnqueueAnswer[]> {
+    const { runs, isAtomic, tellsOthers } = params;
+    if (isKeyless) {
+      const channel = tellsOthers ? this.#channel : null;
+      await this.#asker.repeat("enqueue", sql.STORE_RUNS, { runs: JSON.stringify(rows), channel });
+      return runs.map(({ id }) => ({ id, deduplicated: false }));
+    }
+    const answers = await this.#asker.patiently("enqueue", () =>
+      this.#transactions.run((query) =>
+        storeByRules(
+          { runs, rows, isOpen: false },
+          {
+            ask: (template, values) => this.#asker.within(query, template, values),
+            channel: null,
+            undo: isAtomic ? () => query("rollback") : null,
+          },
+        ),
+      ),
+    );
+    if (tellsOthers) this.#wake();
+    return answers;
   }
 
   #enqueueRow(run: store.NewRun): Row {
@@ -104,6 +130,8 @@ export class PostgresEnqueue {
       job: run.job,
       key: run.key?.key,
       inputHash: run.key?.inputHash,
+      ...(run.key ? lastsColumns(run.key) : {}),
+      flow: run.flow,
     };
   }
 
@@ -156,7 +184,7 @@ export class PostgresEnqueue {
     const { keyless, keyed } = byKey(runs, rows);
     const holders = await this.#takeKeys(keyed, ask);
     const isRefused = answersOf(runs, holders).some((answer) => "conflict" in answer);
-    if (isRefused) await undo();
+    if (isRefused) await undo?.();
     else if (keyless.length > 0 || channel !== null)
       await ask(sql.ENQUEUE_MISSING, { ...runArrays(keyless), channel });
     return holders;
@@ -200,6 +228,7 @@ export class PostgresEnqueue {
     runs: readonly store.NewRun[],
     origin: Origin,
   ): Promise<readonly store.EnqueueAnswer[]> {
+    if (runs.some(hasRules)) return this.#storeChildrenByRules(ask, runs, origin);
     const first = firstOfEachKey(runs);
     const keyless = runs.filter(({ key }) => key === null);
     for (const chunk of chunksOf(keyless)) {
@@ -212,6 +241,26 @@ export class PostgresEnqueue {
       holders.push(...(await this.#takeKeys(rows, ask, sql.ENQUEUE_KEYED_CHILDREN, origin)));
     }
     return answersOf(runs, holders);
+  }
+
+  async #storeChildrenByRules(
+    ask: Ask,
+    runs: readonly store.NewRun[],
+    origin: Origin,
+  ): Promise<readonly store.EnqueueAnswer[]> {
+    const places = runs
+      .map((run, at) => ({ run, at }))
+      .sort((a, b) => inKeyOrder(a.run, b.run) || a.at - b.at);
+    const inOrder: store.EnqueueAnswer[] = [];
+    for (const chunk of chunksOf(places.map(({ run }) => run))) {
+      const rows = chunk.map((run) => this.#enqueueRow(run));
+      const storing = { ask, channel: null, undo: null };
+      inOrder.push(...(await storeByRules({ runs: chunk, rows, isOpen: true, origin }, storing)));
+    }
+    const answers: store.EnqueueAnswer[] = [];
+    for (const [place, { at }] of places.entries())
+      answers[at] = inOrder[place] as store.EnqueueAnswer;
+    return answers;
   }
 
   /** Of a run that was remembered. */

@@ -9,7 +9,7 @@ import { plainColumn, textColumn } from "./postgres-array.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import { PostgresTransactor } from "./postgres-transactor.js";
 import { RolledBack } from "./rolled-back.js";
-import { FINISH, FINISH_CHILD, FINISH_SCHEDULED } from "./sql/postgres.js";
+import { FINISH, FINISH_CHILD, FINISH_LIMITED, FINISH_SCHEDULED } from "./sql/postgres.js";
 import * as sql from "./sql/postgres-items.js";
 import type { Grant, Settlement } from "./store.js";
 import type { OpenTransaction, Transactor } from "./transaction.js";
@@ -210,7 +210,8 @@ function columnsOf(given: readonly items.ItemWrite[]): Row {
 }
 
 /** No more than what this run belongs to: every part of a plan is prepared for every execution. */
-function finishText({ batch, schedule }: Settlement): string {
+function finishText({ batch, schedule, isLimited }: Settlement): string {
+  if (isLimited) return FINISH_LIMITED;
   if (batch !== null) return FINISH_CHILD;
   return schedule === null ? FINISH : FINISH_SCHEDULED;
 }

@@ -3,6 +3,7 @@
 // the same time goes to whichever is less busy (docs/decisions/0002-two-connections.md).
 
 import { MigrationError, OutcomeUnknownError } from "../core/errors.js";
+import { isLimited, NO_LIMITS } from "../core/flow.js";
 import { type Clock, delay } from "../core/ports.js";
 import { ATTEMPT_ENDS, CANCEL_GRACE_MS, MODES, type RunId } from "../core/run.js";
 import { checkPool, LinkFailure, type PostgresSource, type Row, unavailable } from "./postgres.js";
@@ -22,22 +23,31 @@ import { PostgresTransactions } from "./postgres-transactions.js";
 import { PostgresWithin } from "./postgres-within.js";
 import {
   isSameEnd,
+  limitColumns,
   statusOf,
+  toAnnouncement,
   toAttemptRecord,
   toClaim,
-  toPolicy,
+  toQueueRecord,
   toRunRecord,
   toSettlementRow,
+  toWaiting,
 } from "./record.js";
 import type { HeldRun } from "./remote-store.js";
 import * as sql from "./sql/postgres.js";
 import { PRUNE_BATCHES } from "./sql/postgres-batches.js";
+import * as flows from "./sql/postgres-flow.js";
 import * as reads from "./sql/postgres-reads.js";
 import { PRUNE_SCHEDULES } from "./sql/postgres-schedules.js";
 import { SCHEMA_VERSION } from "./sql/postgres-schema.js";
 import type * as store from "./store.js";
 
 const COMPLETED = 1;
+/** How often a limit is asked again that others were changing meanwhile; then the next poll does. */
+const CONTENDED_TRIES_MAX = 5;
+/** How many limited runs are lined up before they are claimed. */
+const NEWCOMERS_MAX = 1_000;
+const NOTHING = { claims: [], limitedInMs: null };
 
 export type PostgresStoreParams = {
   readonly source: PostgresSource;
@@ -129,7 +139,7 @@ export class PostgresStore implements store.Store {
 
   async announceJobs(jobs: readonly store.JobAnnouncement[]): Promise<void> {
     await Promise.all(
-      jobs.map(async ({ name, queue, priority, version, policy }) => {
+      jobs.map(async ({ name, queue, priority, version, policy, limits = NO_LIMITS }) => {
         const [id] = await Promise.all([
           this.#enqueue.policy(policy),
           this.#enqueue.lane(queue, name),
@@ -140,7 +150,14 @@ export class PostgresStore implements store.Store {
           priority,
           version,
           policy: id,
+          ...limitColumns(limits),
         });
+        const isNowLimited = isLimited(limits);
+        if (
+          isNowLimited ||
+          (await this.#asker.repeat("announce", flows.HAS_FLOWS, { name })).length > 0
+        )
+          await this.#asker.repeat("announce", flows.REOPEN_JOB, { name, isLimited: isNowLimited });
       }),
     );
   }
@@ -161,13 +178,7 @@ export class PostgresStore implements store.Store {
 
   async announcedJobs(): Promise<readonly store.JobAnnouncement[]> {
     const rows = await this.#asker.repeat("announcedJobs", sql.ANNOUNCED_JOBS, {});
-    return rows.map((row) => ({
-      name: String(row.name),
-      queue: String(row.queue),
-      priority: Number(row.priority),
-      version: Number(row.version),
-      policy: toPolicy(row.policy as number[]),
-    }));
+    return rows.map((row) => toAnnouncement(row, row.policy as number[]));
   }
 
   async retire({ holder }: { readonly holder: number }): Promise<void> {
@@ -181,7 +192,68 @@ export class PostgresStore implements store.Store {
   enqueueWithin: store.Store["enqueueWithin"] = (params) => this.#within.enqueueWithin(params);
   enqueueWithinSync: store.Store["enqueueWithinSync"] = () => this.#within.enqueueWithinSync();
 
+  /**
+   * What limits let through is claimed by a statement of its own: it has to see what the settlements
+   * before it gave back. All carry the same token, so a lost answer is read back as a whole.
+   */
   async exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
+    const { limited, ...plain } = params;
+    if (limited === undefined || params.limit === 0) return this.#exchange(plain);
+    const isFirst = limited === "first";
+    const settled =
+      isFirst && params.settlements.length === 0
+        ? { claims: [], stale: [], hasContinued: false }
+        : await this.#exchange(isFirst ? { ...plain, limit: 0 } : plain);
+    const room = params.limit - countOf(settled.claims);
+    const { claims: letThrough, limitedInMs } =
+      room > 0 ? await this.#claimLimited({ ...params, limit: room }) : NOTHING;
+    const rest = room - countOf(letThrough);
+    const last =
+      isFirst && rest > 0
+        ? (await this.#exchange({ ...plain, settlements: [], limit: rest })).claims
+        : [];
+    return {
+      claims: [...settled.claims, ...letThrough, ...last],
+      stale: settled.stale,
+      hasContinued: settled.hasContinued,
+      limitedInMs,
+    };
+  }
+
+  /** A flow that somebody else is changing at this moment is asked for again. */
+  async #claimLimited(params: store.ExchangeParams): Promise<{
+    readonly claims: readonly store.Claim[];
+    readonly limitedInMs: number | null;
+  }> {
+    const { holder, token, jobs, queues, wantsSuspect, apart = [] } = params;
+    const text = apart.length === 0 ? sql.EXCHANGE.claimLimited : sql.EXCHANGE_APART.claimLimited;
+    const claims: store.Claim[] = [];
+    let left = wantsSuspect ? Math.min(params.limit, 1) : params.limit;
+    for (let tries = 1; ; tries += 1) {
+      const [row] = await this.#asker.attempt("exchange", this.#asker.work, text, {
+        apart,
+        holder,
+        token,
+        jobs,
+        queues,
+        limit: left,
+        suspect: wantsSuspect,
+      });
+      const taken = claimsOf(row);
+      claims.push(...taken);
+      left -= countOf(taken);
+      const mayFindMore =
+        Number(row?.contended) > 0 ||
+        (row?.newcomers === true && (await this.#lineUp(NEWCOMERS_MAX)) > 0);
+      if (left === 0 || !mayFindMore || tries === CONTENDED_TRIES_MAX) {
+        const limitedInMs = row?.limitedInMs == null ? null : Number(row.limitedInMs);
+        return { claims, limitedInMs };
+      }
+      await delay(this.#clock, tries);
+    }
+  }
+
+  async #exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
     const link =
       this.#asker.beat.inFlight < this.#asker.work.inFlight ? this.#asker.beat : this.#asker.work;
     const { holder, token, jobs, queues, wantsSuspect, apart = [] } = params;
@@ -208,13 +280,13 @@ export class PostgresStore implements store.Store {
     }));
     const stale = await this.#staleAmong(unapplied, params.settlements);
     const claims = claimsOf(row);
-    const count = claims.reduce((sum, { runs }) => sum + runs.length, 0);
+    const count = countOf(claims);
     const head = row?.head === null || row?.head === undefined ? null : String(row.head);
     const tookMs = this.#clock.monotonicMs() - sentMs;
     if (limit > 0) this.#bound.saw({ appetite, low, limit, count, head, tookMs });
     const hasContinued = Number(row?.continued ?? 0) > 0;
     if (count === limit || low === FROM_THE_START) return { claims, stale, hasContinued };
-    const rest = await this.exchange({ ...params, settlements: [], limit: limit - count });
+    const rest = await this.#exchange({ ...params, settlements: [], limit: limit - count });
     return { claims: [...claims, ...rest.claims], stale, hasContinued };
   }
 
@@ -292,6 +364,7 @@ export class PostgresStore implements store.Store {
       now: Number(row.now),
       hasReady: row.hasReady === true,
       hasSuspect: row.hasSuspect === true,
+      hasLimited: row.hasLimited === true,
       hasDue: row.hasDue === true,
       hasExpired: row.hasExpired === true,
       hasDueSchedule: row.hasDueSchedule === true,
@@ -305,6 +378,13 @@ export class PostgresStore implements store.Store {
 
   async promote({ limit }: { readonly limit: number }): Promise<number> {
     const [row] = await this.#asker.attempt("promote", this.#asker.beat, sql.PROMOTE, { limit });
+    const promoted = Number(row?.promoted);
+    return row?.newcomers === true ? Math.max(promoted, await this.#lineUp(limit)) : promoted;
+  }
+
+  /** Limited runs that came in transactions which stay open for long: their flows are touched only now. */
+  async #lineUp(limit: number): Promise<number> {
+    const [row] = await this.#asker.attempt("promote", this.#asker.beat, sql.LINE_UP, { limit });
     return Number(row?.promoted);
   }
 
@@ -391,9 +471,17 @@ export class PostgresStore implements store.Store {
     );
   }
 
-  async pauseQueue(params: { readonly queue: string; readonly isPaused: boolean }): Promise<void> {
-    await this.#asker.repeat("pauseQueue", sql.PAUSE_QUEUE, params);
-  }
+  readonly pauseQueue: store.Store["pauseQueue"] = async ({ note = null, ...params }) => {
+    await this.#asker.repeat("pauseQueue", flows.PAUSE_QUEUE, { ...params, note });
+  };
+
+  readonly queues: store.Store["queues"] = async () =>
+    (await this.#asker.repeat("queues", flows.QUEUES, {})).map(toQueueRecord);
+
+  readonly waitingFor: store.Store["waitingFor"] = async (id) => {
+    const [row] = await this.#asker.repeat("waitingFor", flows.WAITING_FOR, { id });
+    return row ? toWaiting(row) : null;
+  };
 
   /** History goes by whole days, so `limit` bounds only what is removed row by row. */
   async prune(params: {
@@ -410,10 +498,9 @@ export class PostgresStore implements store.Store {
     const [row] = await this.#asker.repeat("prune", sql.PRUNE, { keepMs, limit });
     const [more] = await this.#asker.repeat("prune", PRUNE_SCHEDULES, params);
     const [batches] = await this.#asker.repeat("prune", PRUNE_BATCHES, { keepMs, limit });
-    const counts = [row?.pruned, more?.pruned, batches?.pruned].map((pruned) =>
-      Number(pruned ?? 0),
-    );
-    return counts.reduce((sum, count) => sum + count, dropped);
+    const [idle] = await this.#asker.repeat("prune", flows.PRUNE_FLOWS, { limit });
+    const pruned = [row, more, batches, idle].map((each) => Number(each?.pruned ?? 0));
+    return pruned.reduce((sum, count) => sum + count, dropped);
   }
 
   progress: store.Store["progress"] = (params) => this.#progress.write(params);
@@ -511,6 +598,10 @@ function onceEach(settlements: readonly store.Settlement[]): readonly store.Sett
   return settlements.filter(({ id, fence }) => seen.delete(`${id} ${fence}`));
 }
 
+function countOf(claims: readonly store.Claim[]): number {
+  return claims.reduce((sum, { runs }) => sum + runs.length, 0);
+}
+
 function claimsOf(row: Row | undefined): readonly store.Claim[] {
   return ((row?.claims ?? []) as Parameters<typeof toClaim>[0][]).map(toClaim);
 }
@@ -518,7 +609,10 @@ function claimsOf(row: Row | undefined): readonly store.Claim[] {
 function exchangeText({ settlements, apart = [] }: store.ExchangeParams): string {
   const texts = apart.length === 0 ? sql.EXCHANGE : sql.EXCHANGE_APART;
   if (settlements.length === 0) return texts.claim;
-  if (settlements.some(({ batch }) => batch !== null)) return texts.settleChildrenAndClaim;
+  const hasChildren = settlements.some(({ batch }) => batch !== null);
+  if (settlements.some((each) => each.isLimited))
+    return hasChildren ? texts.settleLimitedChildrenAndClaim : texts.settleLimitedAndClaim;
+  if (hasChildren) return texts.settleChildrenAndClaim;
   if (settlements.some(({ schedule }) => schedule !== null)) return texts.settleScheduledAndClaim;
   return settlements.every(({ to }) => to !== "pending")
     ? texts.finishAndClaim

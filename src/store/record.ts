@@ -1,6 +1,7 @@
 // Rows of our tables to the store's records, the same for both engines: what differs between them
 // (big integers as text, JSON parsed or not) ends here.
 
+import { isLimited, type Limits, NO_LIMITS, WHOLE_JOB } from "../core/flow.js";
 import {
   ATTEMPT_ENDS,
   MODES,
@@ -11,7 +12,8 @@ import {
   type TerminalStatus,
 } from "../core/run.js";
 import type { BatchError, BatchRecord } from "./batch-store.js";
-import type { AttemptRecord, Claim, RunRecord, Settlement } from "./store.js";
+import type { QueueRecord, Waiting } from "./flow-store.js";
+import type { AttemptRecord, Claim, JobAnnouncement, RunRecord, Settlement } from "./store.js";
 
 type Row = Record<string, unknown>;
 
@@ -80,6 +82,90 @@ export function toPolicy(values: readonly number[]): Policy {
   };
 }
 
+/** The limits of a job, as its row has them. */
+export function toLimits(row: Row): Limits {
+  const concurrencyLimit = numberOrNull(row.concurrency_limit);
+  const rateLimit = numberOrNull(row.rate_limit);
+  return {
+    concurrency:
+      concurrencyLimit === null
+        ? null
+        : { limit: concurrencyLimit, key: textOrNull(row.concurrency_key) },
+    rate:
+      rateLimit === null
+        ? null
+        : { limit: rateLimit, perMs: Number(row.rate_per_ms), key: textOrNull(row.rate_key) },
+  };
+}
+
+/** The same, on its way to the row. */
+export function limitColumns(limits: Limits = NO_LIMITS): Row {
+  const { concurrency, rate } = limits;
+  return {
+    concurrencyLimit: concurrency?.limit ?? null,
+    concurrencyKey: concurrency?.key ?? null,
+    rateLimit: rate?.limit ?? null,
+    ratePerMs: rate?.perMs ?? null,
+    rateKey: rate?.key ?? null,
+  };
+}
+
+/** A job as it was announced. `policy` is a list, however the engine tells it. */
+export function toAnnouncement(row: Row, policy: readonly number[]): JobAnnouncement {
+  const limits = toLimits(row);
+  return {
+    name: String(row.name),
+    queue: String(row.queue),
+    priority: Number(row.priority),
+    version: Number(row.version),
+    policy: toPolicy(policy),
+    ...(isLimited(limits) ? { limits } : {}),
+  };
+}
+
+/** What keeps a pending run, from what the tables say about it. */
+export function toWaiting(row: Row): Waiting {
+  const now = Number(row.now);
+  const wakeAt = numberOrNull(row.wake_at);
+  if (row.gate === "schedule") return { reason: "schedule" };
+  if (row.gate === null && wakeAt !== null && wakeAt > now)
+    return { reason: "time", until: wakeAt };
+  if (row.paused_at !== null) {
+    const since = Number(row.paused_at);
+    return {
+      reason: "paused_queue",
+      queue: String(row.queue),
+      since,
+      note: textOrNull(row.pause_note),
+    };
+  }
+  const { concurrency, rate } = toLimits(row);
+  const ahead = Number(row.ahead ?? 0);
+  const held = Number(row.held);
+  const keyFor = (path: string | null) => (path === null ? WHOLE_JOB : String(row.key));
+  if (row.gate === "flow" && concurrency && held >= concurrency.limit) {
+    const { limit, key } = concurrency;
+    return { reason: "concurrency", key: keyFor(key), limit, held, ahead };
+  }
+  if (row.gate === "flow" && rate && Number(row.used) >= rate.limit) {
+    const { limit, perMs, key } = rate;
+    const until = Number(row.first_at ?? now) + perMs;
+    return { reason: "rate", key: keyFor(key), limit, perMs, until, ahead };
+  }
+  return { reason: "worker", instances: Number(row.instances) };
+}
+
+export function toQueueRecord(row: Row): QueueRecord {
+  return {
+    name: String(row.name),
+    ready: Number(row.ready),
+    waiting: Number(row.waiting),
+    running: Number(row.running),
+    pausedAt: numberOrNull(row.paused_at),
+    pauseNote: textOrNull(row.pause_note),
+  };
+}
+
 /** Equal policies are one row: this text is how they are recognised. */
 export function policyDigest(policy: Policy): string {
   const { retry } = policy;
@@ -129,6 +215,7 @@ export function toClaim(row: ClaimRow): Claim {
     policy: toPolicy(row.policy),
     leaseMs: row.leaseMs,
     isSuspect: row.isSuspect,
+    isLimited: row.isLimited,
     runs: (row.runs ?? []).map(
       ([
         id,

@@ -7,6 +7,7 @@ import * as sql from "./sql/sqlite-batches.js";
 import type { Row, SqliteFile } from "./sqlite.js";
 import { changeBatch } from "./sqlite-child-counts.js";
 import type { SqliteEnqueue } from "./sqlite-enqueue.js";
+import type { SqliteFlow } from "./sqlite-flow.js";
 import type { SqliteLeases } from "./sqlite-leases.js";
 import type * as store from "./store.js";
 
@@ -14,15 +15,18 @@ export class SqliteBatches {
   readonly #file: SqliteFile;
   readonly #enqueue: SqliteEnqueue;
   readonly #leases: SqliteLeases;
+  readonly #flow: SqliteFlow;
 
   constructor(params: {
     readonly file: SqliteFile;
     readonly enqueue: SqliteEnqueue;
     readonly leases: SqliteLeases;
+    readonly flow: SqliteFlow;
   }) {
     this.#file = params.file;
     this.#enqueue = params.enqueue;
     this.#leases = params.leases;
+    this.#flow = params.flow;
   }
 
   enqueueChildren(
@@ -62,7 +66,7 @@ export class SqliteBatches {
       refused: errors.length,
       errors: JSON.stringify(errors),
     });
-    changeBatch(this.#file, { batch: id, ...counts }, now);
+    changeBatch({ file: this.#file, flow: this.#flow }, { batch: id, ...counts }, now);
     return { scheduled, errors };
   }
 

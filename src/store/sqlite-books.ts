@@ -28,6 +28,7 @@ export type LeaseRow = {
   readonly laters: number;
   readonly extra: number;
   readonly suspect: 0 | 1;
+  readonly limited: 0 | 1;
   readonly ids: string;
   readonly started: string;
   readonly cancels: string | null;
@@ -51,6 +52,9 @@ export class Books {
   readonly #pending: Pending[] = [];
   readonly #ends: [number, RunId, 0 | 1][] = [];
   readonly #children: ChildChange[] = [];
+  /** Of limited runs: those that ended, and those that are pending again. */
+  readonly #left: RunId[] = [];
+  readonly #limited: Pending[] = [];
 
   finish(
     lease: LeaseRow,
@@ -79,6 +83,7 @@ export class Books {
     const count = this.#counts.get(key.join()) ?? { key, runs: 0, ranMs: 0 };
     this.#counts.set(key.join(), { key, runs: count.runs + 1, ranMs: count.ranMs + ranMs });
     this.end(run);
+    if (lease.limited) this.#left.push(id);
   }
 
   /** The end of a schedule's run may set its next tick; the end of a child counts for its batch. */
@@ -102,6 +107,7 @@ export class Books {
       error,
     ]);
     this.#pending.push(pending);
+    if (lease.limited) this.#limited.push(pending);
   }
 
   settle(lease: LeaseRow, settlement: store.Settlement, isCancelled: boolean): void {
@@ -157,6 +163,8 @@ export class Books {
       pending: this.#pending,
       ends: this.#ends,
       children: this.#children,
+      left: this.#left,
+      limited: this.#limited,
     };
   }
 }

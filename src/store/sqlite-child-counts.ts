@@ -4,8 +4,9 @@
 import type { BatchCount } from "./batch-count.js";
 import { statusCode } from "./record.js";
 import * as sql from "./sql/sqlite-batches.js";
-import { READY_SCHEDULE_RUNS } from "./sql/sqlite-schedule-changes.js";
+import { GATE_SCHEDULE_RUNS, READY_SCHEDULE_RUNS } from "./sql/sqlite-schedule-changes.js";
 import type { Row, SqliteFile } from "./sqlite.js";
+import type { SqliteFlow } from "./sqlite-flow.js";
 
 /** A child that has ended, or goes on after it had. */
 export type ChildChange = {
@@ -14,9 +15,11 @@ export type ChildChange = {
   readonly isEnd: boolean;
 };
 
+type Tables = { readonly file: SqliteFile; readonly flow: SqliteFlow };
+
 /** Counts ends and revivals; answers how many runs that come after were made. */
 export function countChildren(
-  file: SqliteFile,
+  tables: Tables,
   changes: readonly ChildChange[],
   now: number,
 ): number {
@@ -34,18 +37,22 @@ export function countChildren(
   }
   let continued = 0;
   for (const [batch, change] of byBatch)
-    if (changeBatch(file, { batch, ...change }, now)) continued += 1;
+    if (changeBatch(tables, { batch, ...change }, now)) continued += 1;
   return continued;
 }
 
 /** Whoever brings a batch to its end for the first time makes the run that comes after. */
-export function changeBatch(file: SqliteFile, change: Row, now: number): boolean {
+export function changeBatch({ file, flow }: Tables, change: Row, now: number): boolean {
   const { batch } = change;
   const after = file.get(sql.COUNT_BATCH, change);
   if (!after || after.ended_at !== null || after.unended !== 0) return false;
   const ended = file.get(sql.END_BATCH, { batch, now });
   if (!ended || ended.then_run === null) return false;
   file.run(sql.CONTINUE_BATCH, { batch, now });
-  file.run(READY_SCHEDULE_RUNS, { ids: JSON.stringify([ended.then_run]), now });
+  const run = String(ended.then_run);
+  const ids = JSON.stringify([run]);
+  const limit = flow.flowsOf([run]).get(run);
+  file.run(limit === undefined ? READY_SCHEDULE_RUNS : GATE_SCHEDULE_RUNS, { ids, now });
+  if (limit !== undefined) flow.stand(run, limit, now);
   return true;
 }

@@ -10,16 +10,23 @@ import { PRUNE_PROGRESS } from "./sql/sqlite-progress.js";
 import { PRUNE_RUNS_OF_SCHEDULES } from "./sql/sqlite-schedule-changes.js";
 import type { Row, SqliteFile } from "./sqlite.js";
 import { Books, isOverItsTime, judgeLoss, type LeaseRow } from "./sqlite-books.js";
+import type { SqliteFlow } from "./sqlite-flow.js";
 import { CHANCE_STEP, type SqliteLeases } from "./sqlite-leases.js";
 import type * as store from "./store.js";
 
 export class SqliteEndings {
   readonly #file: SqliteFile;
   readonly #leases: SqliteLeases;
+  readonly #flow: SqliteFlow;
 
-  constructor(file: SqliteFile, leases: SqliteLeases) {
-    this.#file = file;
-    this.#leases = leases;
+  constructor(params: {
+    readonly file: SqliteFile;
+    readonly leases: SqliteLeases;
+    readonly flow: SqliteFlow;
+  }) {
+    this.#file = params.file;
+    this.#leases = params.leases;
+    this.#flow = params.flow;
   }
 
   reclaim(
@@ -93,6 +100,7 @@ export class SqliteEndings {
       const batch = pending.batch as number | null;
       books.end({ id, schedule, batch, status: statusCode("cancelled") });
       this.#leases.enter(books, { now, chance });
+      this.#flow.leave([id], now);
       return "cancelled";
     }
     const lease = this.#file.get(sql.HOLDING, { id }) as LeaseRow | undefined;

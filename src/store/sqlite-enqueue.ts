@@ -1,10 +1,11 @@
 // Storing new runs on SQLite, inside of a write transaction, and the numbers of lanes and policies.
 
 import { ON_LOST, type Policy, PRIORITY_STEP_MS, type RunId } from "../core/run.js";
-import { answersOf, firstOfEachKey, type KeyHolder } from "./keys.js";
+import { answersOf, firstOfEachKey, type KeyHolder, lastsColumns, layersOf } from "./keys.js";
 import { modeCode, policyDigest } from "./record.js";
 import * as sql from "./sql/sqlite.js";
 import { type Row, type SqliteFile, sqliteCode } from "./sqlite.js";
+import type { SqliteFlow } from "./sqlite-flow.js";
 import type * as store from "./store.js";
 
 /** SQLITE_CONSTRAINT. */
@@ -28,13 +29,15 @@ export class Refused extends Error {
 
 export class SqliteEnqueue {
   readonly #file: SqliteFile;
+  readonly #flow: SqliteFlow;
   readonly #lanes = new Map<string, number>();
   /** By identity: a policy is made once with its job. */
   readonly #policies = new WeakMap<Policy, number>();
   #learnt: (() => void)[] = [];
 
-  constructor(file: SqliteFile) {
+  constructor(file: SqliteFile, flow: SqliteFlow) {
     this.#file = file;
+    this.#flow = flow;
   }
 
   /** What the transaction that begins now will have learnt, to be kept once it is committed. */
@@ -49,30 +52,77 @@ export class SqliteEnqueue {
     now: number,
     origin: Origin = NOBODY,
   ): readonly store.EnqueueAnswer[] {
-    const first = firstOfEachKey(runs);
-    const holders: KeyHolder[] = [];
-    const fresh: store.NewRun[] = [];
-    const chosen = new Set(first.values());
-    for (const run of runs) {
-      if (run.key === null) fresh.push(run);
-      else if (chosen.has(run)) {
-        const holder = this.#takeKey(run, run.key, now);
-        holders.push(holder);
-        if (holder.run === run.id) fresh.push(run);
+    const answers: store.EnqueueAnswer[] = [];
+    for (const layer of layersOf(runs)) {
+      const first = new Set(firstOfEachKey(layer).values());
+      const holders: KeyHolder[] = [];
+      const fresh: store.NewRun[] = [];
+      for (const run of layer) {
+        if (run.key === null) fresh.push(run);
+        else if (first.has(run)) {
+          const holder = this.#takeKey(run, run.key, now);
+          holders.push(holder);
+          if (holder.run === run.id) fresh.push(run);
+        }
       }
+      for (let at = 0; at < fresh.length; at += CHUNK_MAX)
+        this.#insert(fresh.slice(at, at + CHUNK_MAX), now, origin);
+      answers.push(...answersOf(layer, holders));
     }
-    const answers = answersOf(runs, holders);
     if (isAtomic && answers.some((answer) => "conflict" in answer)) throw new Refused(answers);
-    for (let at = 0; at < fresh.length; at += CHUNK_MAX)
-      this.#insert(fresh.slice(at, at + CHUNK_MAX), now, origin);
     return answers;
   }
 
+  /** Whose the key is afterwards; what its run has become of it, where this one replaces or postpones. */
   #takeKey(run: store.NewRun, key: store.NewKey, now: number): KeyHolder {
     const { job } = run;
-    this.#file.run(sql.TAKE_KEY, { job, key: key.key, run: run.id, inputHash: key.inputHash, now });
+    const row = {
+      job,
+      key: key.key,
+      run: run.id,
+      inputHash: key.inputHash,
+      ...lastsColumns(key),
+      now,
+    };
+    this.#file.run(sql.TAKE_KEY, row);
     const holder = this.#file.get(sql.KEY_HOLDER, { job, key: key.key }) as Row;
-    return { id: run.id, run: String(holder.run), inputHash: String(holder.input_hash) };
+    const found = { id: run.id, run: String(holder.run), inputHash: String(holder.input_hash) };
+    if (found.run === run.id || key.onDuplicate === undefined) return found;
+    if (this.#change(found.run, run, now)) {
+      if (key.onDuplicate === "replace") this.#file.run(sql.SET_KEY_INPUT, row);
+      return { ...found, inputHash: key.inputHash };
+    }
+    // It has begun: the key goes to the new run.
+    this.#file.run(sql.PASS_KEY, row);
+    return { ...found, run: run.id, inputHash: key.inputHash };
+  }
+
+  /** Gives a run that has not begun the time of another, and its input where it replaces it. */
+  #change(id: RunId, by: store.NewRun, now: number): boolean {
+    const pulled =
+      this.#file.get(sql.PULL_READY, { id }) ?? this.#file.get(sql.PULL_WAITING, { id });
+    if (!pulled) return false;
+    const isReplaced = by.key?.onDuplicate === "replace";
+    const dueAt = by.dueAt ?? now + by.delayMs;
+    const input = isReplaced ? by.input : null;
+    const priority = Number(this.#file.get(sql.REPLACE_RUN, { id, dueAt, input })?.priority);
+    const lane = Number(pulled.lane);
+    const policy = Number(pulled.policy);
+    const flow = isReplaced
+      ? by.flow === undefined
+        ? null
+        : this.#flow.flow(by.job, by.flow)
+      : ((pulled.flow as number | null | undefined) ?? this.#flow.flowOf(id));
+    this.#flow.leave([id], now);
+    if (flow !== null) this.#flow.place({ id, dueAt, lane, policy, priority, flow }, now);
+    else if (dueAt <= now) {
+      const rows = JSON.stringify([[id, dueAt - priority * PRIORITY_STEP_MS, lane, policy]]);
+      this.#file.run(sql.READY_NEW_RUNS, { rows });
+    } else {
+      const rows = JSON.stringify([[id, dueAt, lane, policy, priority]]);
+      this.#file.run(sql.DELAY_NEW_RUNS, { rows });
+    }
+    return true;
   }
 
   #insert(runs: readonly store.NewRun[], now: number, origin: Origin): void {
@@ -91,20 +141,19 @@ export class SqliteEnqueue {
     const isStored = this.#insertRows(rows, now, origin);
     const ready: unknown[] = [];
     const delayed: unknown[] = [];
-    for (const [id, dueAt, lane, policy, , priority] of rows as [
-      RunId,
-      number,
-      number,
-      number,
-      number,
-      number,
-    ][]) {
+    const limited: Parameters<SqliteFlow["add"]>[0][number][] = [];
+    for (const [at, [id, dueAt, lane, policy, , priority]] of (
+      rows as [RunId, number, number, number, number, number][]
+    ).entries()) {
       if (!isStored(id)) continue;
-      if (dueAt <= now) ready.push([id, dueAt - priority * PRIORITY_STEP_MS, lane, policy]);
+      const { job, flow: key } = runs[at] as store.NewRun;
+      if (key !== undefined) limited.push({ id, dueAt, job, key, lane, policy, priority });
+      else if (dueAt <= now) ready.push([id, dueAt - priority * PRIORITY_STEP_MS, lane, policy]);
       else delayed.push([id, dueAt, lane, policy, priority]);
     }
     if (ready.length > 0) this.#file.run(sql.READY_NEW_RUNS, { rows: JSON.stringify(ready) });
     if (delayed.length > 0) this.#file.run(sql.DELAY_NEW_RUNS, { rows: JSON.stringify(delayed) });
+    if (limited.length > 0) this.#flow.add(limited, now);
   }
 
   /** Answers which of the rows are new; as ids are made once, that is nearly always all of them. */

@@ -16,16 +16,24 @@ import {
   type Pending,
 } from "./sqlite-books.js";
 import { countChildren } from "./sqlite-child-counts.js";
+import type { LetThrough, SqliteFlow } from "./sqlite-flow.js";
 import type * as store from "./store.js";
 
 /** Spreads one draw over a batch: multiples of the golden ratio lie as far apart as can be. */
 export const CHANCE_STEP = 0.618034;
 
+type Claimed = { readonly count: number; readonly freeAt: number | null };
+const NONE: Claimed = { count: 0, freeAt: null };
+
 export class SqliteLeases {
   readonly #file: SqliteFile;
+  readonly #flow: SqliteFlow;
+  readonly #tables: { readonly file: SqliteFile; readonly flow: SqliteFlow };
 
-  constructor(file: SqliteFile) {
+  constructor(file: SqliteFile, flow: SqliteFlow) {
     this.#file = file;
+    this.#flow = flow;
+    this.#tables = { file, flow };
   }
 
   settle(
@@ -80,14 +88,34 @@ export class SqliteLeases {
     else this.#file.run(sql.SHRINK_LEASE, { fence, ids: JSON.stringify(left) });
   }
 
-  /** Answers how many runs it took. */
-  claim(
+  /** Claims what is ready, and what limits let through where that is asked for; answers when one may again. */
+  claim(params: store.ExchangeParams, now: number): Claimed {
+    const { limit, limited } = params;
+    const first = limited === "first" ? this.#claimLimited(params, now) : NONE;
+    const room = limit - first.count;
+    const ready = room > 0 ? this.#claimReady({ ...params, limit: room }, now) : 0;
+    const rest = { ...params, limit: room - ready };
+    const last = limited === "last" && rest.limit > 0 ? this.#claimLimited(rest, now) : NONE;
+    return { count: first.count + ready + last.count, freeAt: first.freeAt ?? last.freeAt };
+  }
+
+  #claimLimited(params: store.ExchangeParams, now: number): Claimed {
+    const { taken, freeAt } = this.#flow.claim(params, now);
+    const isApart = (params.apart ?? []).length > 0;
+    for (const [lane, rows] of byLane(taken)) {
+      this.#grant(rows, { ...params, lane, suspect: params.wantsSuspect ? 1 : 0, now, isApart });
+    }
+    return { count: taken.length, freeAt };
+  }
+
+  /** Answers how many. */
+  #claimReady(
     { holder, token, jobs, queues, limit, wantsSuspect, apart = [] }: store.ExchangeParams,
     now: number,
   ): number {
     const suspect = wantsSuspect ? 1 : 0;
-    const most = wantsSuspect ? Math.min(limit, 1) : limit;
-    let left = most;
+    const wanted = wantsSuspect ? Math.min(limit, 1) : limit;
+    let left = wanted;
     const heads = this.#file.all(sql.HEADS, {
       suspect,
       jobs: JSON.stringify(jobs),
@@ -102,25 +130,35 @@ export class SqliteLeases {
       this.#file.run(sql.DELETE_READY, { lane, suspect, sortAt: last[1], id: last[0] });
       left -= rows.length;
       const isApart = apart.includes(String(job));
-      for (const group of groupsOf(rows, isApart)) {
-        const { ids, policy, attempt, losses, refunds, laters, extra } = group;
-        this.#file.get(sql.INSERT_LEASE, {
-          holder,
-          token,
-          lane,
-          policy,
-          losses,
-          refunds,
-          laters,
-          extra,
-          suspect,
-          now,
-          attempt: attempt + 1,
-          ids: JSON.stringify(ids),
-        });
-      }
+      this.#grant(rows, { holder, token, lane: Number(lane), suspect, now, isApart });
     }
-    return most - left;
+    return wanted - left;
+  }
+
+  #grant(
+    rows: readonly (readonly [RunId, ...number[]])[],
+    lease: {
+      readonly holder: number;
+      readonly token: string;
+      readonly lane: number;
+      readonly suspect: number;
+      readonly now: number;
+      readonly isApart: boolean;
+    },
+  ): void {
+    const { holder, token, lane, suspect, now, isApart } = lease;
+    for (const { ids, attempt, ...common } of groupsOf(rows, isApart)) {
+      this.#file.get(sql.INSERT_LEASE, {
+        holder,
+        token,
+        lane,
+        suspect,
+        now,
+        ...common,
+        attempt: attempt + 1,
+        ids: JSON.stringify(ids),
+      });
+    }
   }
 
   claimsByToken(
@@ -158,7 +196,7 @@ export class SqliteLeases {
 
   /** Answers whether a run that comes after a batch was made. */
   enter(books: Books, { now, chance }: { readonly now: number; readonly chance: number }): boolean {
-    const { finished, counted, attempts, pending, ends, children } = books.rows();
+    const { finished, counted, attempts, pending, ends, children, left, limited } = books.rows();
     if (finished.length > 0) {
       this.#file.run(sql.INSERT_OUTCOMES, { rows: JSON.stringify(finished), now });
       this.#file.run(sql.COUNT_OUTCOMES, { rows: JSON.stringify(counted), now });
@@ -174,7 +212,9 @@ export class SqliteLeases {
       const rows = ends.map((end, at) => [...end, (chance + at * CHANCE_STEP) % 1]);
       this.#file.run(END_SCHEDULE_RUNS, { rows: JSON.stringify(rows), now });
     }
-    return children.length > 0 && countChildren(this.#file, children, now) > 0;
+    this.#flow.leave(left, now);
+    this.#flow.return(limited, now);
+    return children.length > 0 && countChildren(this.#tables, children, now) > 0;
   }
 
   /** A failed or cancelled run goes on; false if it is none. */
@@ -192,18 +232,21 @@ export class SqliteLeases {
     }
     const batch = (this.#file.get(BATCH_OF, { id })?.batch ?? null) as number | null;
     const status = Number(outcome.status);
-    if (batch !== null) countChildren(this.#file, [{ batch, status, isEnd: false }], now);
+    if (batch !== null) countChildren(this.#tables, [{ batch, status, isEnd: false }], now);
     const attempt = Number(outcome.attempt);
     const extra = Number(outcome.extra) + 1;
     const again: Pending = [id, 0, attempt, 0, 0, 0, extra, 0];
-    if (isGated) this.#file.run(GATE_REVIVED, { id, attempt, extra, now });
+    const flow = this.#flow.flowsOf([id]).get(id);
+    if (isGated || flow !== undefined) this.#file.run(GATE_REVIVED, { id, attempt, extra, now });
     else this.#file.run(sql.INSERT_READY, { rows: JSON.stringify([again]), now });
+    if (flow !== undefined && isGated) this.#flow.keep(id, flow);
+    else if (flow !== undefined) this.#flow.stand(id, flow, now);
     return true;
   }
 }
 
 /** Rows of one lane by what a lease has in common, or one by one, in the order in which they were ready. */
-function groupsOf(rows: readonly [RunId, ...number[]][], isApart: boolean) {
+function groupsOf(rows: readonly (readonly [RunId, ...number[]])[], isApart: boolean) {
   const groups = new Map<
     string,
     {
@@ -214,6 +257,7 @@ function groupsOf(rows: readonly [RunId, ...number[]][], isApart: boolean) {
       refunds: number;
       laters: number;
       extra: number;
+      limited: number;
     }
   >();
   for (const [id, , ...common] of rows) {
@@ -221,7 +265,8 @@ function groupsOf(rows: readonly [RunId, ...number[]][], isApart: boolean) {
     const group = groups.get(key);
     if (group) group.ids.push(id);
     else {
-      const [policy, attempt, losses, refunds, laters, extra] = common as [
+      const [policy, attempt, losses, refunds, laters, extra, limited] = common as [
+        number,
         number,
         number,
         number,
@@ -229,8 +274,14 @@ function groupsOf(rows: readonly [RunId, ...number[]][], isApart: boolean) {
         number,
         number,
       ];
-      groups.set(key, { ids: [id], policy, attempt, losses, refunds, laters, extra });
+      groups.set(key, { ids: [id], policy, attempt, losses, refunds, laters, extra, limited });
     }
   }
   return groups.values();
+}
+
+function byLane(letThrough: readonly LetThrough[]) {
+  const lanes = new Map<number, (readonly [RunId, ...number[]])[]>();
+  for (const { lane, row } of letThrough) lanes.set(lane, [...(lanes.get(lane) ?? []), row]);
+  return lanes;
 }

@@ -9,6 +9,7 @@ import * as runs from "./sql/sqlite.js";
 import * as sql from "./sql/sqlite-schedule-changes.js";
 import type { Row, SqliteFile } from "./sqlite.js";
 import type { SqliteEnqueue } from "./sqlite-enqueue.js";
+import type { SqliteFlow } from "./sqlite-flow.js";
 import type { SqliteLeases } from "./sqlite-leases.js";
 
 type Change = schedules.ScheduleChange;
@@ -17,15 +18,18 @@ export class SqliteScheduleChanges {
   readonly #file: SqliteFile;
   readonly #enqueue: SqliteEnqueue;
   readonly #leases: SqliteLeases;
+  readonly #flow: SqliteFlow;
 
   constructor(params: {
     readonly file: SqliteFile;
     readonly enqueue: SqliteEnqueue;
     readonly leases: SqliteLeases;
+    readonly flow: SqliteFlow;
   }) {
     this.#file = params.file;
     this.#enqueue = params.enqueue;
     this.#leases = params.leases;
+    this.#flow = params.flow;
   }
 
   apply(
@@ -40,7 +44,7 @@ export class SqliteScheduleChanges {
     this.#file.run(sql.SET_PROGRESS, {
       rows: JSON.stringify(applied.map(({ id, progress }) => progressRow(id, progress))),
     });
-    this.#openGates(applied);
+    this.#openGates(applied, now);
     for (const change of applied) this.#applyRare(change, now);
     return applied.map(({ id }) => id);
   }
@@ -92,7 +96,7 @@ export class SqliteScheduleChanges {
 
   #insertRuns(changes: readonly Change[], now: number): void {
     const rows: unknown[] = [];
-    const ready: RunId[] = [];
+    let ready: RunId[] = [];
     const gated: RunId[] = [];
     for (const change of changes) {
       for (const { id, mode, nominalAt, isGated, input } of change.runs) {
@@ -102,16 +106,23 @@ export class SqliteScheduleChanges {
     }
     if (rows.length === 0) return;
     this.#file.run(sql.INSERT_SCHEDULE_RUNS, { rows: JSON.stringify(rows), now });
+    const flows = this.#flow.flowsOf([...ready, ...gated]);
+    const standing = ready.filter((id) => flows.has(id));
+    if (standing.length > 0) ready = ready.filter((id) => !flows.has(id));
     if (ready.length > 0)
       this.#file.run(sql.READY_SCHEDULE_RUNS, { ids: JSON.stringify(ready), now });
-    if (gated.length > 0)
-      this.#file.run(sql.GATE_SCHEDULE_RUNS, { ids: JSON.stringify(gated), now });
+    const held = [...gated, ...standing];
+    if (held.length > 0) this.#file.run(sql.GATE_SCHEDULE_RUNS, { ids: JSON.stringify(held), now });
+    for (const [id, flow] of flows) this.#flow.keep(id, flow);
+    for (const id of standing) this.#flow.stand(id, flows.get(id) as number, now);
   }
 
-  #openGates(changes: readonly Change[]): void {
+  #openGates(changes: readonly Change[], now: number): void {
     const opened = changes.flatMap(({ opens }) => (opens === undefined ? [] : [opens]));
     if (opened.length === 0) return;
     const ids = JSON.stringify(opened);
+    const limited = this.#file.all(sql.LIMITED_GATED, { ids });
+    for (const { id, flow } of limited) this.#flow.stand(String(id), Number(flow), now);
     this.#file.run(sql.OPEN_GATES, { ids });
     this.#file.run(sql.DELETE_OPENED, { ids });
   }

@@ -16,6 +16,7 @@ import * as schedules from "./schedule-store.js";
 import * as sql from "./sql/sqlite-schedules.js";
 import type { Row, SqliteFile } from "./sqlite.js";
 import type { SqliteEnqueue } from "./sqlite-enqueue.js";
+import type { SqliteFlow } from "./sqlite-flow.js";
 import type { SqliteLeases } from "./sqlite-leases.js";
 import { SqliteScheduleChanges } from "./sqlite-schedule-changes.js";
 import type { PollAnswer } from "./store.js";
@@ -24,6 +25,7 @@ export type SqliteSchedulesParams = {
   readonly file: SqliteFile;
   readonly enqueue: SqliteEnqueue;
   readonly leases: SqliteLeases;
+  readonly flow: SqliteFlow;
   readonly now: () => number;
   /** One write transaction, with the database's now. */
   readonly write: <T>(what: string, work: (now: number) => T) => Promise<T>;

@@ -5,11 +5,21 @@
 import type { Chance, Clock } from "../core/ports.js";
 import { CANCEL_GRACE_MS, MODES, type RunId } from "../core/run.js";
 import type * as batches from "./batch-store.js";
-import { statusOrder, toAttemptRecord, toBatchRecord, toPolicy, toRunRecord } from "./record.js";
+import {
+  limitColumns,
+  statusOrder,
+  toAnnouncement,
+  toAttemptRecord,
+  toBatchRecord,
+  toQueueRecord,
+  toRunRecord,
+  toWaiting,
+} from "./record.js";
 import type { HeldRun } from "./remote-store.js";
 import type * as schedules from "./schedule-store.js";
 import * as sql from "./sql/sqlite.js";
 import * as batchSql from "./sql/sqlite-batches.js";
+import * as flows from "./sql/sqlite-flow.js";
 import { DELETE_ITEMS } from "./sql/sqlite-items.js";
 import { PRUNE_LOGS } from "./sql/sqlite-logs.js";
 import { PRUNE_PROGRESS } from "./sql/sqlite-progress.js";
@@ -23,6 +33,7 @@ import { type Row, SqliteFile, type SqliteHandle, type SqliteSource } from "./sq
 import { SqliteBatches } from "./sqlite-batches.js";
 import { SqliteEndings } from "./sqlite-endings.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
+import { SqliteFlow } from "./sqlite-flow.js";
 import { SqliteItems } from "./sqlite-items.js";
 import { SqliteLeases } from "./sqlite-leases.js";
 import { SqliteLocks } from "./sqlite-locks.js";
@@ -57,6 +68,7 @@ export class SqliteStore implements store.Store {
   readonly #now: (() => number) | undefined;
   readonly #enqueue: SqliteEnqueue;
   readonly #within: SqliteWithin;
+  readonly #flow: SqliteFlow;
   readonly #leases: SqliteLeases;
   readonly #endings: SqliteEndings;
   readonly #schedules: SqliteSchedules;
@@ -71,20 +83,24 @@ export class SqliteStore implements store.Store {
     this.#migrate = params.migrate;
     this.#now = params.now;
     this.#file = new SqliteFile({ ...params, dialect: DIALECT });
-    this.#enqueue = new SqliteEnqueue(this.#file);
+    const file = this.#file;
+    const flow = new SqliteFlow(file);
+    this.#flow = flow;
+    this.#enqueue = new SqliteEnqueue(file, flow);
     this.#within = new SqliteWithin({
-      file: this.#file,
+      file,
       enqueue: this.#enqueue,
       now: () => this.#databaseNow(),
     });
-    this.#leases = new SqliteLeases(this.#file);
-    this.#endings = new SqliteEndings(this.#file, this.#leases);
-    const [file, enqueue, leases] = [this.#file, this.#enqueue, this.#leases];
-    this.#batches = new SqliteBatches({ file, enqueue, leases });
-    this.#progress = new SqliteProgress(this.#file, this.#leases);
-    this.#logs = new SqliteLogs(this.#file, this.#leases);
+    this.#leases = new SqliteLeases(file, flow);
+    this.#endings = new SqliteEndings({ file, leases: this.#leases, flow });
+    const [enqueue, leases] = [this.#enqueue, this.#leases];
+    this.#batches = new SqliteBatches({ file, enqueue, leases, flow });
+    this.#progress = new SqliteProgress(file, leases);
+    this.#logs = new SqliteLogs(file, leases);
     this.#schedules = new SqliteSchedules({
-      file: this.#file,
+      file,
+      flow,
       enqueue: this.#enqueue,
       leases: this.#leases,
       now: () => this.#databaseNow(),
@@ -144,22 +160,19 @@ export class SqliteStore implements store.Store {
   }
 
   #announceJobs(jobs: readonly store.JobAnnouncement[], now: number): void {
-    for (const { name, queue, priority, version, policy } of jobs) {
+    for (const { name, queue, priority, version, policy, limits } of jobs) {
       this.#enqueue.lane(queue, name);
       const id = this.#enqueue.policy(policy);
-      this.#file.run(sql.ANNOUNCE_JOB, { name, queue, priority, version, policy: id, now });
+      const row = { name, queue, priority, version, policy: id, ...limitColumns(limits), now };
+      if (this.#file.run(sql.ANNOUNCE_JOB, row) > 0) this.#flow.reopen(name, limits, now);
     }
   }
 
   async announcedJobs(): Promise<readonly store.JobAnnouncement[]> {
     const rows = await this.#file.read(() => this.#file.all(sql.ANNOUNCED_JOBS));
-    return rows.map((row) => ({
-      name: String(row.name),
-      queue: String(row.queue),
-      priority: Number(row.priority),
-      version: Number(row.version),
-      policy: toPolicy(JSON.parse(String(row.policy)) as number[]),
-    }));
+    return rows.map((row) =>
+      toAnnouncement(row, JSON.parse(String(row.policy)) as readonly number[]),
+    );
   }
 
   async retire({ holder }: { readonly holder: number }): Promise<void> {
@@ -182,8 +195,10 @@ export class SqliteStore implements store.Store {
   async exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
     return this.#write("exchange", (now) => {
       const settled = params.settlements.length === 0 ? NOTHING : this.#leases.settle(params, now);
-      const claimed = params.limit > 0 ? this.#leases.claim(params, now) : 0;
-      return { ...settled, claims: claimed > 0 ? this.#leases.claimsByToken(params, now) : [] };
+      const { count, freeAt } =
+        params.limit > 0 ? this.#leases.claim(params, now) : { count: 0, freeAt: null };
+      const claims = count > 0 ? this.#leases.claimsByToken(params, now) : [];
+      return { ...settled, claims, limitedInMs: freeAt === null ? null : freeAt - now };
     });
   }
 
@@ -233,13 +248,15 @@ export class SqliteStore implements store.Store {
         queues: queues && JSON.stringify(queues),
       }) as Row;
       const { nextTickAt, ...ofSchedules } = this.#schedules.poll(isScheduler, now);
+      const lines = this.#flow.poll({ jobs, queues }, now);
       // Last: who had polled before is part of the answer.
       this.#file.run(sql.SEE_INSTANCE, { holder, isScheduler, now });
       const wakeAt = Math.min(Number(row.nextWakeAt ?? Infinity), nextTickAt ?? Infinity);
       return {
         now,
         hasReady: row.hasReady === 1,
-        hasSuspect: row.hasSuspect === 1,
+        hasSuspect: row.hasSuspect === 1 || lines.hasSuspect,
+        hasLimited: lines.hasLimited,
         hasDue: row.hasDue === 1,
         hasExpired: row.hasExpired === 1,
         ...ofSchedules,
@@ -252,8 +269,11 @@ export class SqliteStore implements store.Store {
 
   async promote({ limit }: { readonly limit: number }): Promise<number> {
     return this.#write("promote", (now) => {
-      this.#file.run(sql.PROMOTE, { limit, now });
-      return this.#file.run(sql.DELETE_PROMOTED, { limit, now });
+      const limited = this.#flow.promote({ limit }, now);
+      // Those are behind their gates now: as many as are left of the limit are due beside them.
+      const rest = { limit: limit - limited, now };
+      this.#file.run(sql.PROMOTE, rest);
+      return limited + this.#file.run(sql.DELETE_PROMOTED, rest);
     });
   }
 
@@ -312,9 +332,20 @@ export class SqliteStore implements store.Store {
     return rows.map((row) => String(row.id));
   }
 
-  async pauseQueue(params: { readonly queue: string; readonly isPaused: boolean }): Promise<void> {
-    await this.#write("pauseQueue", (now) => this.#file.run(sql.PAUSE_QUEUE, { ...params, now }));
-  }
+  readonly pauseQueue: store.Store["pauseQueue"] = async ({ note = null, ...params }) => {
+    await this.#write("pauseQueue", (now) =>
+      this.#file.run(flows.PAUSE_QUEUE, { ...params, note, now }),
+    );
+  };
+
+  readonly queues: store.Store["queues"] = () =>
+    this.#file.read(() => this.#file.all(flows.QUEUES).map(toQueueRecord));
+
+  readonly waitingFor: store.Store["waitingFor"] = (id) =>
+    this.#file.read(() => {
+      const row = this.#file.get(flows.WAITING_FOR, { id, now: this.#databaseNow() });
+      return row ? toWaiting(row) : null;
+    });
 
   async prune({
     keepMs,
@@ -345,6 +376,7 @@ export class SqliteStore implements store.Store {
         this.#file.run(PRUNE_TICKS, { keepTicksMs, limit, now }),
         this.#file.run(PRUNE_BACKFILLS, { keepMs, now }),
         this.#file.run(batchSql.PRUNE_BATCHES, { keepMs, limit, now }),
+        this.#flow.prune(limit, now),
       ];
       return rest.reduce((sum, removed) => sum + removed, old.length);
     });

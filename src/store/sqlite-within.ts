@@ -5,6 +5,7 @@
 import { ConfigurationError } from "../core/errors.js";
 import { isOpenTransaction, type SqliteFile, type SqliteHandle } from "./sqlite.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
+import { SqliteFlow } from "./sqlite-flow.js";
 import type { EnqueueAnswer, WithinParams } from "./store.js";
 
 const FIELD = "enqueue().tx";
@@ -58,7 +59,7 @@ export class SqliteWithin {
         `is open on ${fileOf(handle) || "a database in memory"}, and Holdfast on ${fileOf(own) || "another one in memory"}; runs are stored in the same file as what they belong to`,
       );
     const file = this.#own.file.on(handle);
-    const desk = { file, enqueue: new SqliteEnqueue(file) };
+    const desk = { file, enqueue: new SqliteEnqueue(file, new SqliteFlow(file)) };
     this.#others.set(handle, desk);
     return desk;
   }

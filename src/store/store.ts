@@ -2,8 +2,10 @@
 // The conformance suite (test/conformance) is its real definition. Expected outcomes are return
 // values. Every time in here that decides something is the database's, never the caller's.
 
+import type { Limits } from "../core/flow.js";
 import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from "../core/run.js";
 import type { BatchVerbs, NewBatchOf } from "./batch-store.js";
+import type { FlowStore } from "./flow-store.js";
 import type { ItemStore } from "./item-store.js";
 import type { LockStore } from "./lock-store.js";
 import type { LogStore } from "./log-store.js";
@@ -22,6 +24,8 @@ export type Claim = {
   readonly leaseMs: number;
   /** The earlier holder fell silent with this run: it is handed out alone. */
   readonly isSuspect: boolean;
+  /** A limit let its runs through: their settlements have to say so. */
+  readonly isLimited: boolean;
   readonly runs: readonly ClaimedRun[];
 };
 
@@ -55,6 +59,8 @@ export type Settlement = Grant & {
   readonly schedule: number | null;
   /** Of a child of a batch: its end counts there, and the last one makes the run that comes after. */
   readonly batch: number | null;
+  /** As its claim said: what it held of a limit is given back, unless it goes straight back to ready. */
+  readonly isLimited: boolean;
   readonly ranMs: number;
   readonly error: string | null;
 } & (
@@ -81,10 +87,19 @@ export type NewRun = {
   readonly delayMs: number;
   readonly tags: readonly string[];
   readonly key: NewKey | null;
+  /** Of a limited job: the key that it waits under (core/flow.ts). */
+  readonly flow?: string | undefined;
 };
 
 /** The idempotency key of a run: lives for as long as the run, unless told otherwise. */
-export type NewKey = { readonly key: string; readonly inputHash: string };
+export type NewKey = {
+  readonly key: string;
+  readonly inputHash: string;
+  /** For so long, or until its run has ended. */
+  readonly lastsMs?: number | "live" | undefined;
+  /** What a taken key does to its run while that has not begun; once it has, this run takes the key. */
+  readonly onDuplicate?: "replace" | "postpone" | undefined;
+};
 
 export type EnqueueParams = {
   readonly runs: readonly NewRun[];
@@ -110,6 +125,8 @@ export type JobAnnouncement = {
   readonly priority: number;
   readonly version: number;
   readonly policy: Policy;
+  /** Left out: none. */
+  readonly limits?: Limits;
 };
 
 export type InstanceAnnouncement = {
@@ -143,6 +160,8 @@ export type ExchangeParams = Appetite & {
   readonly chance: number;
   /** Of these jobs every run gets a lease of its own: somebody else will renew and end it. */
   readonly apart?: readonly string[];
+  /** Whether runs that wait for a limit are claimed too, and who has the first choice of the room. */
+  readonly limited?: "first" | "last";
 };
 
 export type ExchangeAnswer = {
@@ -151,6 +170,8 @@ export type ExchangeAnswer = {
   readonly stale: readonly Grant[];
   /** A settlement ended the last child of a batch: the run that comes after it is ready. */
   readonly hasContinued: boolean;
+  /** Runs wait for the window of a rate; so long until one of them may begin. */
+  readonly limitedInMs?: number | null;
 };
 
 export type RenewParams = {
@@ -183,6 +204,8 @@ export type PollAnswer = {
   readonly now: number;
   readonly hasReady: boolean;
   readonly hasSuspect: boolean;
+  /** A limit may let a run through. */
+  readonly hasLimited: boolean;
   readonly hasDue: boolean;
   readonly hasExpired: boolean;
   /** A tick is due, or a schedule waits for a look. Always false where the scheduler is off. */
@@ -272,6 +295,7 @@ export type WakeListener = () => void;
 
 export interface Store
   extends ScheduleStore,
+    FlowStore,
     LockStore,
     BatchStore,
     ItemStore<Settlement>,
@@ -353,7 +377,6 @@ export interface Store
   /** Of these, the ones that are terminal. */
   terminal(ids: readonly RunId[]): Promise<readonly RunId[]>;
 
-  pauseQueue(params: { readonly queue: string; readonly isPaused: boolean }): Promise<void>;
   /** Removes what is past its time, a bounded amount; answers how much. */
   prune(params: {
     readonly keepMs: number;

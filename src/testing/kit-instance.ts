@@ -180,7 +180,12 @@ export class KitDatabase {
     { pollMs, planned }: { readonly pollMs: number; readonly planned: Planned },
   ): Promise<PollAnswer> {
     const { now, nextWakeAt, hasDueSchedule } = answer;
-    const isActive = answer.hasDue || answer.hasReady || answer.hasSuspect || answer.hasExpired;
+    const isActive =
+      answer.hasDue ||
+      answer.hasReady ||
+      answer.hasLimited ||
+      answer.hasSuspect ||
+      answer.hasExpired;
     const isBusy = answer.hasGated || (await this.#isBusy());
     const knownAt = Math.min(
       nextWakeAt ?? Infinity,

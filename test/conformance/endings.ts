@@ -7,14 +7,16 @@ type Ended = Grant & {
   readonly mode?: Mode;
   readonly schedule?: number | null;
   readonly batch?: number | null;
+  readonly claim?: { readonly isLimited: boolean };
 };
 
-const common = ({ id, fence, mode = "enqueued", schedule = null, batch = null }: Ended) => ({
+const common = ({ id, fence, mode = "enqueued", schedule = null, batch = null, claim }: Ended) => ({
   id,
   fence,
   mode,
   schedule,
   batch,
+  isLimited: claim?.isLimited ?? false,
   ranMs: 5,
 });
 

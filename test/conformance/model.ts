@@ -223,6 +223,7 @@ export class Model {
       now,
       hasReady: this.claimable(1, false).length > 0,
       hasSuspect: this.claimable(1, true).length > 0,
+      hasLimited: false,
       hasDue: wakes.some((at) => at <= now),
       hasExpired: this.#in("running").some(({ lease }) => lease && lease.until <= now),
       hasDueSchedule: false,

@@ -6,6 +6,7 @@ import { completed, idsOf, LEASE_MS, retried, type SceneTest } from "./scene.js"
 const NOTHING = {
   hasReady: false,
   hasSuspect: false,
+  hasLimited: false,
   hasDue: false,
   hasExpired: false,
   hasDueSchedule: false,

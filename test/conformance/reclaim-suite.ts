@@ -156,7 +156,7 @@ export function reclaimSuite(test: SceneTest): void {
       const isLast = times === REFUNDS_MAX + 1;
       expect(transition.to).toBe(isLast ? "failed" : "pending");
       const { id, fence, mode, schedule, batch } = held;
-      const common = { id, fence, mode, schedule, batch, ranMs: 0, error: null };
+      const common = { id, fence, mode, schedule, batch, isLimited: false, ranMs: 0, error: null };
       await scene.settle(
         transition.to === "pending"
           ? { ...common, ...transition }

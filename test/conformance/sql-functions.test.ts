@@ -81,6 +81,36 @@ describe.skipIf(POSTGRES_URL === undefined)("SQL functions", () => {
 });
 
 function enqueueTests(): void {
+  test("a run of a limited job waits for its limit, also with a key", async ({
+    scene: { holdfast, sql },
+  }) => {
+    let most = 0;
+    const busy = new Set<string>();
+    const limited = holdfast.job("limited", {
+      concurrency: { limit: 1, key: "account" },
+      run: async (_: { account: string }, ctx) => {
+        busy.add(ctx.runId);
+        most = Math.max(most, busy.size);
+        await ctx.heartbeat();
+        busy.delete(ctx.runId);
+      },
+    });
+    await holdfast.start();
+    const ask = `select * from $schema.enqueue('limited', '{"account": "a"}', key => $1::text)`;
+    const ids: string[] = [];
+    for (const key of [null, "once", null, null]) {
+      const [row] = await sql(ask, [key]);
+      ids.push(row?.id as string);
+    }
+    expect(await sql(ask, ["once"])).toEqual([{ id: ids[1], deduplicated: true }]);
+    ids.push((await limited.enqueue({ account: "a" })).id);
+    for (const id of ids)
+      expect(await holdfast.runs.wait(id, { timeout: "20s" })).toMatchObject({
+        status: "completed",
+      });
+    expect(most).toBe(1);
+  });
+
   test("a trigger enqueues with the row that it belongs to, and a rollback takes both", async ({
     scene: { holdfast, sql },
   }) => {
@@ -290,6 +320,20 @@ function dueTests(): void {
     const [tick] = (await holdfast.schedules.ticks("signals")).ticks;
     expect(tick).toMatchObject({ outcome: "fired", reason: "on_time", runId: held?.run_id });
     expect((await holdfast.schedules.trigger("signals", { ifDue: true })).skipped).toBe(true);
+  });
+
+  test("a run of a limited job is handed out while the limit has room, and complete makes room", async ({
+    scene: { holdfast, sql, age },
+  }) => {
+    holdfast.job("refresh", { concurrency: { limit: 1 } });
+    for (const name of ["one", "two"])
+      await holdfast.schedules.upsert(name, { job: "refresh", every: "10m" });
+    for (const name of ["one", "two"]) await age(name, 10 * MINUTE);
+    const [held] = await sql(acquire, ["one", "edge-1", 300]);
+    expect(held).toMatchObject({ attempt: 1 });
+    expect(await sql(acquire, ["two", "edge-2", 300])).toEqual([]);
+    await sql("select $schema.complete($1, $2)", [held?.run_id, held?.fence]);
+    expect(await sql(acquire, ["two", "edge-2", 300])).toMatchObject([{ attempt: 1 }]);
   });
 
   test("complete stores the result under the fence, once, and a repeat answers the same", async ({

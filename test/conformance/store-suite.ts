@@ -11,7 +11,11 @@ import { cancelSuite } from "./cancel-suite.js";
 import { claimSuite } from "./claim-suite.js";
 import { commitSuite } from "./commit-suite.js";
 import { concurrencySuite } from "./concurrency-suite.js";
+import { duplicateSuite } from "./duplicate-suite.js";
 import { enqueueSuite } from "./enqueue-suite.js";
+import { flowMeetsSuite } from "./flow-meets-suite.js";
+import { flowRaceSuite } from "./flow-race-suite.js";
+import { flowSuite } from "./flow-suite.js";
 import { instanceSuite } from "./instance-suite.js";
 import { itemSuite } from "./item-suite.js";
 import { keySuite } from "./key-suite.js";
@@ -23,6 +27,8 @@ import { openSuite } from "./open-suite.js";
 import { pollSuite } from "./poll-suite.js";
 import { progressSuite } from "./progress-suite.js";
 import { pruneSuite } from "./prune-suite.js";
+import { queueSuite } from "./queue-suite.js";
+import { rateSuite } from "./rate-suite.js";
 import { reclaimSuite } from "./reclaim-suite.js";
 import { renewSuite } from "./renew-suite.js";
 import { retrySuite } from "./retry-suite.js";
@@ -54,6 +60,7 @@ const NOUNS = {
   instances: instanceSuite,
   enqueue: enqueueSuite,
   keys: keySuite,
+  "keys that replace or postpone": duplicateSuite,
   claim: claimSuite,
   "claims apart": apartSuite,
   settle: settleSuite,
@@ -72,9 +79,14 @@ const NOUNS = {
   texts: textSuite,
   locks: lockSuite,
   "random histories": modelSuite,
+  "limits of concurrency": flowSuite,
+  "limits of rate": rateSuite,
+  "limits where runs come and end in other ways": flowMeetsSuite,
+  queues: queueSuite,
   "several stores at once": concurrencySuite,
   batches: batchSuite,
   "batches in several stores at once": batchRaceSuite,
+  "limits in several stores at once": flowRaceSuite,
   "schedules made and edited": scheduleEditSuite,
   "changes of schedules": scheduleWriteSuite,
   "runs of schedules": scheduleRunSuite,
@@ -93,6 +105,7 @@ export type Noun = keyof typeof NOUNS;
 const SHARED: readonly Noun[] = [
   "several stores at once",
   "batches in several stores at once",
+  "limits in several stores at once",
   "schedules in several stores at once",
 ];
 /** What happens to a run while somebody holds it. */
@@ -106,9 +119,13 @@ export const HOLDING: readonly Noun[] = [
   "logs",
   "reclaim",
   "cancel",
+  "limits of concurrency",
+  "limits of rate",
+  "limits where runs come and end in other ways",
   "several stores at once",
   "batches",
   "batches in several stores at once",
+  "limits in several stores at once",
 ];
 export const SCHEDULING: readonly Noun[] = [
   "schedules made and edited",

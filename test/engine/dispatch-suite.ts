@@ -101,6 +101,7 @@ async function complete(world: World, { run }: DispatchOrder): Promise<boolean> 
         mode: "enqueued",
         schedule: null,
         batch: null,
+        isLimited: false,
         ranMs: 1,
         error: null,
         to: "completed",

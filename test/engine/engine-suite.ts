@@ -8,6 +8,7 @@ import { endSuite } from "./end-suite.js";
 import { explainSuite } from "./explain-suite.js";
 import { fanOutSuite } from "./fan-out-suite.js";
 import { faultSuite } from "./fault-suite.js";
+import { flowSuite } from "./flow-suite.js";
 import { hostileSuite } from "./hostile-suite.js";
 import { itemSuite } from "./item-suite.js";
 import { leaseSuite } from "./lease-suite.js";
@@ -42,6 +43,7 @@ export function describeLife(name: string, makePlace: MakePlace): void {
     describe("an end", () => endSuite(test));
     describe("a run that makes runs", () => fanOutSuite(test));
     describe("a hostile value", () => hostileSuite(test));
+    describe("a limit", () => flowSuite(test));
     describe("a long run", () => longRunSuite(test));
     describe("what surrounds a run", () => aroundSuite(test));
   });

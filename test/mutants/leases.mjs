@@ -137,8 +137,8 @@ export const LEASE_MUTANTS = [
     name: "claim-leaves-it-ready-postgres",
     promise: "S7: claims are disjoint",
     file: "src/store/sql/postgres.ts",
-    find: "gone as (delete from {ready} where ctid = any(array(select tid from taken))),",
-    replace: "gone as (select 1),",
+    find: "gone as (delete from {ready} where ctid = any(array(select tid from taken)))`;",
+    replace: "gone as (select 1)`;",
     suites: ["conformance: PostgreSQL, holding"],
   },
   {

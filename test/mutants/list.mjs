@@ -2,6 +2,7 @@
 // product's code, and `test/mutants.test.ts` sees to it that each still fits that code.
 
 import { DISPATCH_MUTANTS } from "./dispatch.mjs";
+import { FLOW_MUTANTS } from "./flow.mjs";
 import { LEASE_MUTANTS } from "./leases.mjs";
 import { LOCK_MUTANTS } from "./locks.mjs";
 import { RUN_MUTANTS } from "./runs.mjs";
@@ -27,6 +28,7 @@ export const MUTANTS = [
   ...LEASE_MUTANTS,
   ...RUN_MUTANTS,
   ...WORK_MUTANTS,
+  ...FLOW_MUTANTS,
   ...TICK_MUTANTS,
   ...SCHEDULE_MUTANTS,
   ...TRANSACTION_MUTANTS,

@@ -72,8 +72,8 @@ export const RUN_MUTANTS = [
     name: "key-stolen-sqlite",
     promise: "S12: one key is one run",
     file: "src/store/sql/sqlite.ts",
-    find: "  where expires_at <= :now`;\n\nexport const KEY_HOLDER",
-    replace: "`;\n\nexport const KEY_HOLDER",
+    find: "  where expires_at <= :now or is_live and",
+    replace: "  where true or is_live and",
     suites: ["conformance: SQLite"],
   },
   {
@@ -120,8 +120,8 @@ export const RUN_MUTANTS = [
     name: "promoted-run-stays-behind",
     promise: "S16: a run is in one place",
     file: "src/store/sqlite-store.ts",
-    find: "return this.#file.run(sql.DELETE_PROMOTED, { limit, now });",
-    replace: "return 0;",
+    find: "return limited + this.#file.run(sql.DELETE_PROMOTED, rest);",
+    replace: "return limited;",
     suites: ["conformance: SQLite"],
   },
   {

@@ -24,8 +24,8 @@ export const SCHEDULE_MUTANTS = [
     name: "gate-opens-all",
     promise: "S15: one gate opens at a time",
     file: "src/store/sql/sqlite-schedule-changes.ts",
-    find: "suspect from {waiting}\nwhere id in (select value from json_each(:ids)) and gate is not null",
-    replace: "suspect from {waiting}\nwhere gate is not null",
+    find: "suspect from {waiting}\nwhere id in (select value from json_each(:ids)) and gate = 'schedule' and flow is null",
+    replace: "suspect from {waiting}\nwhere gate = 'schedule' and flow is null",
     suites: ["conformance: SQLite"],
   },
   {

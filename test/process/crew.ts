@@ -6,6 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import readline from "node:readline";
+import { DatabaseSync } from "@photostructure/sqlite";
 import pg from "pg";
 import { test as base, describe, expect, type TestAPI } from "vitest";
 import type { ScheduleOptions } from "../../src/core/schedule.js";
@@ -148,6 +149,30 @@ export class Crew {
     const holdfast = new Holdfast({ database: url, ...(schema ? { schema } : {}), logger });
     this.#holdfasts.push(holdfast);
     return holdfast;
+  }
+
+  /** Asks the database itself, past every store; tables are written `{run}`. */
+  async ask(sql: string): Promise<Record<string, unknown>[]> {
+    const { url, schema } = this.#database;
+    if (schema === undefined) {
+      const file = new DatabaseSync(url.slice("sqlite:".length));
+      try {
+        file.exec("pragma busy_timeout = 5000");
+        return file.prepare(sql.replaceAll(/\{(\w+)\}/g, "holdfast_$1")).all() as Record<
+          string,
+          unknown
+        >[];
+      } finally {
+        file.close();
+      }
+    }
+    const client = new pg.Client(url);
+    await client.connect();
+    try {
+      return (await client.query(sql.replaceAll(/\{(\w+)\}/g, `"${schema}".$1`))).rows;
+    } finally {
+      await client.end();
+    }
   }
 
   spawn(name: string, orders: Orders = {}): Worker {

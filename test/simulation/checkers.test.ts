@@ -106,8 +106,8 @@ const BROKEN: readonly {
     verb: "poll",
     sql: `insert into holdfast_ready (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
           select id, wake_at, lane, policy, attempt, losses, refunds, laters, extra, suspect
-          from holdfast_waiting where gate is not null;
-          delete from holdfast_waiting where gate is not null`,
+          from holdfast_waiting where gate = 'schedule';
+          delete from holdfast_waiting where gate = 'schedule'`,
     promise: "S15",
   },
   {
@@ -160,6 +160,27 @@ const BROKEN: readonly {
     verb: "enqueueBatch",
     sql: "update holdfast_batch set scheduled = scheduled + 1",
     promise: "B",
+  },
+  {
+    what: "a limit lets one too many through",
+    verb: "exchange",
+    sql: `insert into holdfast_flow_run (run, flow, held)
+          select id, flow, flow from holdfast_waiting where gate = 'flow' limit 1`,
+    promise: "F",
+  },
+  {
+    what: "what was held is not given back",
+    verb: "reclaim",
+    sql: "insert into holdfast_flow_run (run, flow, held) select 'nobody', id, id from holdfast_flow limit 1",
+    promise: "F",
+  },
+  {
+    what: "a window forgets its claims",
+    verb: "exchange",
+    sql: `delete from holdfast_flow_turn;
+          update holdfast_flow set used = 0;
+          update holdfast_flow_line set look_at = 0 where look_at is not null`,
+    promise: "F",
   },
   {
     what: "a waiting run is never due",

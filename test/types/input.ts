@@ -130,7 +130,7 @@ async function verbs() {
   // @ts-expect-error A count is a number.
   await holdfast.start({ worker: { concurrency: "5" } });
   const run = await holdfast.runs.get("0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55");
-  same<typeof run>()<import("../../src/index.js").Run | null>();
+  same<typeof run>()<import("../../src/index.js").RunDetails | null>();
   if (run) {
     same<typeof run.status>()<"pending" | "running" | "completed" | "failed" | "cancelled">();
     same<typeof run.result>()<unknown>();

@@ -3,7 +3,7 @@
 import type { Command } from "commander";
 import type { Holdfast } from "../../engine/holdfast.js";
 import type { RunItem } from "../../engine/item-view.js";
-import type { Run, RunAttempt } from "../../engine/runs.js";
+import type { RunAttempt, RunDetails } from "../../engine/runs.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { itemTable } from "../item-page.js";
@@ -14,7 +14,7 @@ import { readDurationFlag, readRunId } from "../usage.js";
 
 type Flags = CommonFlags & WatchFlags;
 type Shown = {
-  readonly run: Run;
+  readonly run: RunDetails;
   readonly attempts: readonly RunAttempt[];
   readonly slowest: readonly RunItem[];
 };

@@ -2,6 +2,8 @@
 // one transaction under the fence of the run that makes them; who ends or revives a child counts in
 // that same statement.
 
+import { FLOW_UNKNOWN, IS_LIMITED_LANE } from "./postgres-flow.js";
+
 /** The number of the mode `enqueued`. */
 const ENQUEUED = 0;
 
@@ -40,9 +42,14 @@ continued as (
   from batch_after a cross join now where a.is_over and a.then_run is not null
   returning id, due_at, lane, policy, priority
 ),
+continuation as materialized (select c.*, ${IS_LIMITED_LANE("c.lane")} as limited from continued c),
 continuing as (
   insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
-  select c.id, c.due_at - c.priority * 60000, c.lane, c.policy, 0, 0, 0, 0, 0, false from continued c
+  select c.id, c.due_at - c.priority * 60000, c.lane, c.policy, 0, 0, 0, 0, 0, false from continuation c where not c.limited
+),
+continuing_limited as (
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, flow)
+  select c.id, c.due_at, c.lane, c.policy, c.priority, 0, 0, 0, 0, 0, false, ${FLOW_UNKNOWN} from continuation c where c.limited
 )`;
 
 /**

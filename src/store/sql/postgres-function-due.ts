@@ -4,7 +4,13 @@
 
 import { MODES } from "../../core/run.js";
 import { OUTCOME_OF, OUTCOMES, REASONS } from "../../core/tick.js";
-import { ANNOUNCE_INSTANCE, CLAIM_RUN, PROMOTE, RECLAIM_RUNS } from "./postgres.js";
+import {
+  ANNOUNCE_INSTANCE,
+  CLAIM_LIMITED_RUN,
+  CLAIM_RUN,
+  PROMOTE,
+  RECLAIM_RUNS,
+} from "./postgres.js";
 import { DEFINED, SQLSTATES } from "./postgres-function-parts.js";
 import { ADVANCE_SCHEDULES } from "./postgres-schedules.js";
 import { expressed } from "./template.js";
@@ -185,10 +191,12 @@ const runs = (expression: string) => column("v_plan -> 'runs'", expression);
 const reasonPlace = `array_position(array[${quoted(REASONS)}], e.value ->> 'reason')`;
 const outcomeCodes = REASONS.map((reason) => OUTCOMES.indexOf(OUTCOME_OF[reason])).join(", ");
 
+const CLAIMED = { run: "v_run", holder: "v_no", token: "gen_random_uuid()" };
+
 const LIVE_RUNS = /* sql */ `
   select coalesce(jsonb_agg(jsonb_build_object('id', l.id, 'mode', (array[${quoted(MODES)}])[r.mode + 1],
     'nominalAt', r.nominal_at,
-    'isGated', coalesce((select w.gate is not null from {waiting} w where w.id = l.id), false)) order by l.place), '[]')
+    'isGated', coalesce((select w.gate = 'schedule' from {waiting} w where w.id = l.id), false)) order by l.place), '[]')
   from unnest(v_schedule.live) with ordinality l (id, place),
     lateral (select x.mode, x.nominal_at from {run} x where x.id = l.id offset 0) r
   where (select 1 from {outcome} o where o.id = l.id) is null`;
@@ -219,6 +227,8 @@ declare
   v_no int;
   v_fence bigint;
   v_run uuid;
+  v_suspect boolean;
+  v_stands boolean;
 begin
   if v_holder is null or v_lease_ms is null or v_lease_ms not between 1000 and 86400000 then
     raise exception 'holder and lease_seconds: give a name, and from 1 to 86400 seconds, such as 300'
@@ -306,9 +316,12 @@ begin
 
   -- A run that waits to be tried again may be due by now.
   ${expressed(PROMOTE, { limit: String(PROMOTE_MAX) })} into v_row;
-  select l.id into v_run
+  select l.id, y.suspect, y.stands into v_run, v_suspect, v_stands
   from unnest(v_schedule.live) with ordinality l (id, place),
-    lateral (select y.lane from {ready} y where y.id = l.id offset 0) y,
+    lateral (
+      select r.lane, r.suspect, false as stands from {ready} r where r.id = l.id
+      union all
+      select w.lane, w.suspect, true from {waiting} w where w.id = l.id and w.gate = 'flow' offset 0) y,
     lateral (select x.queue from {lane} x where x.id = y.lane offset 0) x
   where not exists (select from {queue} q where q.name = x.queue and q.paused_at is not null)
   order by l.place limit 1;
@@ -324,7 +337,17 @@ begin
     isScheduler: "false",
     pollMs: "0",
   })} into v_no;
-  ${expressed(CLAIM_RUN, { run: "v_run", holder: "v_no", token: "gen_random_uuid()" })} into v_fence;
+  if v_stands then
+    ${expressed(CLAIM_LIMITED_RUN, {
+      ...CLAIMED,
+      jobs: "array[v_schedule.job]",
+      queues: "null",
+      limit: "1",
+      suspect: "v_suspect",
+    })} into v_fence;
+  else
+    ${expressed(CLAIM_RUN, CLAIMED)} into v_fence;
+  end if;
   if v_fence is null then
     return;
   end if;

@@ -5,13 +5,24 @@
 import { INPUT_BYTES_MAX, RESULT_BYTES_MAX } from "../../core/json.js";
 import { KEY_LENGTH_MAX, NAME_LENGTH_MAX, PRIORITY_MAX, TAG_COUNT_MAX } from "../../core/names.js";
 import { MODES } from "../../core/run.js";
-import { ENQUEUE, ENQUEUE_KEYED, KEY_HOLDERS, SETTLE } from "./postgres.js";
+import {
+  ENQUEUE,
+  ENQUEUE_KEYED,
+  KEY_HOLDERS,
+  SETTLE,
+  STORE_RUNS_LATER,
+  TAKE_KEYS,
+} from "./postgres.js";
 import { ACQUIRE_DUE } from "./postgres-function-due.js";
 import { DEFINED, PARTS, SQLSTATES } from "./postgres-function-parts.js";
 import { expressed } from "./template.js";
 
 const PREVIEW_LENGTH = 1_024;
 const MESSAGE_LENGTH_MAX = 8 * 1_024;
+
+/** The caller's transaction may stay open for long: the flows of limits are not touched in it. */
+const storeLimited = (channel: string) =>
+  expressed(STORE_RUNS_LATER, { runs: "v_runs", channel: `'${channel}'` });
 
 const enqueueFunction = (channel: string) => /* sql */ `
 create function {enqueue}(
@@ -38,13 +49,17 @@ declare
   v_due_at bigint := (extract(epoch from enqueue.at) * 1000)::bigint;
   v_delay_ms bigint := coalesce((extract(epoch from enqueue.delay) * 1000)::bigint, 0);
   v_lane int;
+  v_limited boolean;
   v_runs text;
   v_stored text;
+  v_told text;
   v_place int;
   v_holder uuid;
   v_held_hash text;
 begin
-  select j.queue, j.priority, j.version, j.policy into v_announced from {job} j where j.name = v_job;
+  select j.queue, j.priority, j.version, j.policy,
+    j.concurrency_limit is not null or j.rate_limit is not null as limited
+  into v_announced from {job} j where j.name = v_job;
   if not found then
     raise exception 'No instance has announced a job named "%".', v_job
       using errcode = '${SQLSTATES.jobUnknown}', detail = 'JOB_UNKNOWN',
@@ -81,7 +96,8 @@ begin
     insert into {lane} (queue, job) values (v_queue, v_job)
     on conflict (job, queue) do update set job = excluded.job returning id into v_lane;
   end if;
-  if v_key is null then
+  v_limited := v_announced.limited;
+  if v_key is null and not v_limited then
     ${expressed(ENQUEUE, {
       ids: "array[v_id]",
       lanes: "array[v_lane]",
@@ -98,14 +114,28 @@ begin
     return query select v_id, false;
     return;
   end if;
-  v_hash := {input_hash}(v_input::jsonb);
+  v_hash := case when v_key is not null then {input_hash}(v_input::jsonb) end;
   v_runs := json_build_array(json_build_object(
     'id', v_id, 'job', v_job, 'key', v_key, 'inputHash', v_hash, 'lane', v_lane, 'policy', v_announced.policy,
     'version', v_announced.version, 'priority', v_priority, 'mode', ${MODES.indexOf("enqueued")},
-    'dueAt', v_due_at, 'delayMs', v_delay_ms, 'tags', v_tags, 'input', v_input));
+    'dueAt', v_due_at, 'delayMs', v_delay_ms, 'tags', v_tags, 'input', v_input, 'isLive', false,
+    -- That there is one: which, is looked up when the run is due.
+    'flow', case when v_limited then '' end));
+  if v_key is null then
+    ${storeLimited(channel)} into v_told;
+    return query select v_id, false;
+    return;
+  end if;
   -- A key may vanish between the two statements: then once more.
   loop
-    ${expressed(ENQUEUE_KEYED, { runs: "v_runs" })} into v_stored;
+    if v_limited then
+      ${expressed(TAKE_KEYS, { runs: "v_runs" })} into v_stored;
+      if v_stored is not null then
+        ${storeLimited(channel)} into v_told;
+      end if;
+    else
+      ${expressed(ENQUEUE_KEYED, { runs: "v_runs" })} into v_stored;
+    end if;
     if v_stored is not null then
       perform pg_notify('${channel}', '');
       return query select v_id, false;

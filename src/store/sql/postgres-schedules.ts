@@ -3,11 +3,12 @@
 // revision that it was decided from; rows that somebody holds locked are left to them.
 
 import { UNCOUNTING } from "./postgres-batches.js";
+import { FLOW_KEY, NEW_FLOWS } from "./postgres-flow.js";
 
 // Asked one by one: as joins the planner turns these into reading whole days of history.
 const IS_LIVE = /* sql */ `(select 1 from {outcome} o where o.id = l.id) is null
   and (select 1 from {run} r where r.id = l.id) is not null`;
-const IS_GATED = /* sql */ `coalesce((select w.gate is not null from {waiting} w where w.id = l.id), false)`;
+const IS_GATED = /* sql */ `coalesce((select w.gate = 'schedule' from {waiting} w where w.id = l.id), false)`;
 
 /** The first live run is gated, or none is left: then there is something to decide. */
 const NEEDS_LOOK = /* sql */ `(s.is_replacing or s.backfill is not null or coalesce((
@@ -111,14 +112,15 @@ ledger as (
 ),
 made as materialized (
   select r.id, r.mode, r.nominal_at, r.gated, coalesce(r.input, w.input) as input, w.id as schedule, w.tags,
-    l.id as lane, j.policy, j.version, coalesce(w.priority, j.priority) as priority
+    l.id as lane, j.policy, j.version, coalesce(w.priority, j.priority) as priority, w.job,
+    ${FLOW_KEY("coalesce(r.input, w.input)")} as flow_key
   from unnest(:runSchedules::int[], :runIds::uuid[], :runModes::smallint[], :runNominals::bigint[], :runGates::boolean[],
     :runInputs::text[]) as r (schedule, id, mode, nominal_at, gated, input),
   lateral (
     select x.id, x.job, x.queue, x.priority, x.tags, x.input from {schedule} x where x.id = r.schedule offset 0) w
   -- Left joins: without its job a run has no lane, which is refused; it must not silently be none.
   left join lateral (
-    select x.queue, x.policy, x.version, x.priority from {job} x where x.name = w.job offset 0) j on true
+    select x.* from {job} x where x.name = w.job offset 0) j on true
   left join lateral (
     select x.id from {lane} x where x.job = w.job and x.queue = coalesce(w.queue, j.queue) offset 0) l on true
   where r.schedule = any(array(select id from won))
@@ -128,21 +130,35 @@ stored as (
   select m.id, now.at, now.at, m.lane, m.policy, m.version, m.priority, m.mode, m.schedule, m.nominal_at, m.tags, m.input
   from made m cross join now
 ),
+opening as materialized (
+  select w.id, w.lane, w.flow from {waiting} w where w.gate = 'schedule' and w.id = any(array(
+    select o.run from unnest(:openSchedules::int[], :openRuns::uuid[]) as o (schedule, run)
+    where o.schedule = any(array(select id from won)))) for update
+),
+newcomers as materialized (
+  select m.job, m.flow_key as key, m.lane, not m.gated as lined from made m where m.flow_key is not null
+  union all
+  select f.job, f.key, o.lane, true from opening o join {flow} f on f.id = o.flow
+),
+${NEW_FLOWS},
 held as (
-  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, gate)
-  select m.id, now.at, m.lane, m.policy, m.priority, 0, 0, 0, 0, 0, false, 'schedule'
-  from made m cross join now where m.gated
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, gate, flow)
+  select m.id, now.at, m.lane, m.policy, m.priority, 0, 0, 0, 0, 0, false,
+    case when m.gated then 'schedule' else 'flow' end, f.id
+  from made m left join flows f on f.job = m.job and f.key = m.flow_key cross join now
+  where m.gated or m.flow_key is not null
+),
+stood as (
+  update {waiting} set gate = 'flow', wake_at = now.at from now
+  where id = any(array(select id from opening where flow is not null))
 ),
 opened as (
-  delete from {waiting} where gate is not null and id = any(array(
-    select o.run from unnest(:openSchedules::int[], :openRuns::uuid[]) as o (schedule, run)
-    where o.schedule = any(array(select id from won))))
-  returning *
+  delete from {waiting} where id = any(array(select id from opening where flow is null)) returning *
 ),
 readied as (
   insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
   select m.id, now.at - m.priority * 60000, m.lane, m.policy, 0, 0, 0, 0, 0, false
-  from made m cross join now where not m.gated
+  from made m cross join now where not m.gated and m.flow_key is null
   union all
   select o.id, now.at - o.priority * 60000, o.lane, o.policy, o.attempt, o.losses, o.refunds, o.laters, o.extra, o.suspect
   from opened o cross join now
@@ -200,15 +216,28 @@ noted as (
   select id, fence, attempt, case when status = 3 then 5 else 0 end, holder, started_at, finished_at, error
   from reopened where fence is not null
 ),
+revived as materialized (
+  select o.id, o.attempt, o.extra + 1 as extra, r.lane, r.policy, r.priority, l.job, ${FLOW_KEY("r.input")} as flow_key
+  from reopened o
+  join {run} r on r.id = o.id
+  join {lane} l on l.id = r.lane
+  left join {job} j on j.name = l.job
+),
+newcomers as materialized (
+  select job, flow_key as key, lane, not :isGated::boolean as lined from revived where flow_key is not null
+),
+${NEW_FLOWS},
 returned as (
   insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
-  select o.id, now.at - r.priority * 60000, r.lane, r.policy, o.attempt, 0, 0, 0, o.extra + 1, false
-  from reopened o join {run} r on r.id = o.id cross join now where not :isGated::boolean
+  select r.id, now.at - r.priority * 60000, r.lane, r.policy, r.attempt, 0, 0, 0, r.extra, false
+  from revived r cross join now where not :isGated::boolean and r.flow_key is null
 ),
 held as (
-  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, gate)
-  select o.id, now.at, r.lane, r.policy, r.priority, o.attempt, 0, 0, 0, o.extra + 1, false, 'schedule'
-  from reopened o join {run} r on r.id = o.id cross join now where :isGated::boolean
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, gate, flow)
+  select r.id, now.at, r.lane, r.policy, r.priority, r.attempt, 0, 0, 0, r.extra, false,
+    case when :isGated::boolean then 'schedule' else 'flow' end, f.id
+  from revived r left join flows f on f.job = r.job and f.key = r.flow_key cross join now
+  where :isGated::boolean or r.flow_key is not null
 ),
 ${UNCOUNTING}`;
 export const REVIVING = reviving("id = :id::uuid and status in (2, 3)");

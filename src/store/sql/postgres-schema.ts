@@ -3,6 +3,7 @@
 // One lease row stands for one claim: all its runs share lane, policy, attempt and fence, so a claim
 // of a thousand runs costs one row, and so does its heartbeat. See docs/decisions/0001-table-layout.md.
 
+import { CREATE_FLOW_SCHEMA } from "./postgres-flow-schema.js";
 import { CREATE_ITEMS } from "./postgres-items-schema.js";
 import { CREATE_LOCKS } from "./postgres-locks-schema.js";
 import { CREATE_LOG } from "./postgres-log-schema.js";
@@ -39,12 +40,18 @@ create table {job} (
   priority smallint not null,
   version int not null,
   policy int not null,
+  concurrency_limit int,
+  concurrency_key text,
+  rate_limit int,
+  rate_per_ms bigint,
+  rate_key text,
   announced_at bigint not null
 );
 
 create table {queue} (
   name text collate "C" primary key,
-  paused_at bigint
+  paused_at bigint,
+  pause_note text
 );
 
 -- A worker scans only the lanes that it can run.
@@ -100,7 +107,9 @@ create table {ready} (
   refunds smallint not null,
   laters smallint not null,
   extra smallint not null,
-  suspect boolean not null
+  suspect boolean not null,
+  -- It was let through by a limit and still counts there.
+  limited boolean not null default false
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 create index ready_claim on {ready} (lane, suspect, sort_at, id);
 
@@ -117,7 +126,8 @@ create table {waiting} (
   laters smallint not null,
   extra smallint not null,
   suspect boolean not null,
-  gate text collate "C"
+  gate text collate "C",
+  flow int
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 create index waiting_wake on {waiting} (wake_at) where gate is null;
 
@@ -137,6 +147,7 @@ create table {lease} (
   laters smallint not null,
   extra smallint not null,
   suspect boolean not null,
+  limited boolean not null default false,
   token uuid not null,
   ids uuid[] not null,
   started uuid[] not null,
@@ -183,6 +194,8 @@ create table {key} (
   run uuid not null,
   input_hash text collate "C" not null,
   expires_at bigint,
+  -- Only for as long as its run is live.
+  is_live boolean not null default false,
   primary key (job, key)
 );
 create index key_run on {key} (run);
@@ -364,7 +377,7 @@ left join {instance} i on i.no = coalesce(o.holder, h.holder)
 left join lateral (
   select x.ended_at, x.error from {attempt} x where x.run = r.id order by x.fence desc limit 1
 ) a on true;
-${CREATE_LOCKS}${CREATE_PROGRESS}${CREATE_LOG}`;
+${CREATE_LOCKS}${CREATE_PROGRESS}${CREATE_LOG}${CREATE_FLOW_SCHEMA}`;
 
 /** Tables that hold history, all keyed by run id and partitioned by the same days, in the order in
  * which a day of them is removed: runs are there for as long as anything else of them is. */

@@ -8,6 +8,18 @@
 import { CANCEL_ERROR, LOST_ERROR, TIMEOUT_ERROR } from "../record.js";
 import { CONTINUED, endedChildren, FAILED_CHILDREN } from "./postgres-batches.js";
 import {
+  CLAIMING_LIMITED,
+  CLAIMING_LIMITED_RUN,
+  FLOW_CHANGES,
+  FLOW_KEY,
+  FLOW_UNKNOWN,
+  HAS_LINE,
+  HAS_NEWCOMERS,
+  LIMITED_ANSWER,
+  NEW_FLOWS,
+  NOBODY_LINED,
+} from "./postgres-flow.js";
+import {
   AFTER_END,
   HAS_DUE_SCHEDULE,
   HAS_GATED,
@@ -18,6 +30,7 @@ import {
 const CLAIMS_JSON = /* sql */ `
   select json_agg(json_build_object(
     'fence', c.fence, 'job', l.job, 'queue', l.queue, 'attempt', c.attempt, 'isSuspect', c.suspect,
+    'isLimited', c.limited,
     'leaseMs', greatest(c.until - now.at, 0), 'losses', c.losses, 'refunds', c.refunds, 'laters', c.laters,
     'extraAttempts', c.extra,
     'policy', json_build_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost),
@@ -77,31 +90,67 @@ counted as (
   do update set runs = t.runs + excluded.runs, ran_ms = t.ran_ms + excluded.ran_ms
 )`;
 
-/** For settlements that end an attempt and not the run. */
-const RETURNING = /* sql */ `
+const AGAIN = /* sql */ `
 again as materialized (
-  select v.*, r.priority from valid v,
+  select v.*, r.priority, null::int as flow, false as is_rated from valid v,
+    lateral (select x.priority from {run} x where x.id = v.id offset 0) r
+  where v.status < 0
+)`;
+
+/** For settlements among which are limited runs: those with a rate stand in line for every attempt. */
+const LIMITED_AGAIN = /* sql */ `
+again as materialized (
+  select v.*, r.priority, p.flow, p.flow is not null and j.rate_limit is not null as is_rated
+  from valid v
+  left join lateral (select x.flow from {flow_run} x where x.run = v.id offset 0) p on true
+  left join lateral (
+    select y.rate_limit from {lane} l join {job} y on y.name = l.job where l.id = v.lane offset 0) j on true,
     lateral (select x.priority from {run} x where x.id = v.id offset 0) r
   where v.status < 0
 ),
+stood as (
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, gate, flow)
+  select v.id, now.at, v.lane, v.policy, v.priority, v.attempt - v.refund, v.losses,
+    v.refunds + case when v.ended = 4 then v.refund else 0 end,
+    v.laters + case when v.ended = 3 then 1 else 0 end, v.extra, v.suspect, 'flow', v.flow
+  from again v cross join now where v."delayMs" = 0 and v.is_rated
+)`;
+
+const LIMITED_LEAVING = /* sql */ `
+leaving as materialized (
+  select v.id as run from valid v where v.status >= 0
+  union all
+  select a.id from again a where a."delayMs" > 0 or a.is_rated
+),
+lined as materialized (select distinct flow, lane, suspect from again where "delayMs" = 0 and is_rated),
+${FLOW_CHANGES}`;
+
+/** For settlements that all end their runs. */
+const ENDED_LEAVING = /* sql */ `
+leaving as materialized (select v.id as run from valid v),
+${NOBODY_LINED},
+${FLOW_CHANGES}`;
+
+/** For settlements that end an attempt and not the run. */
+const RETURNING = /* sql */ `
 noted as (
   insert into {attempt} (run, fence, attempt, ended, holder, started_at, ended_at, error)
   select v.id, v.fence, v.attempt, v.ended, v.holder, now.at - v."ranMs", now.at, v.error
   from again v cross join now
 ),
 postponed as (
-  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect)
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, flow)
   select v.id, now.at + v."delayMs", v.lane, v.policy, v.priority, v.attempt - v.refund, v.losses,
     v.refunds + case when v.ended = 4 then v.refund else 0 end,
-    v.laters + case when v.ended = 3 then 1 else 0 end, v.extra, v.suspect
+    v.laters + case when v.ended = 3 then 1 else 0 end, v.extra, v.suspect, v.flow
   from again v cross join now where v."delayMs" > 0
 ),
 returned as (
-  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
+  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect, limited)
   select v.id, now.at - v.priority * 60000, v.lane, v.policy, v.attempt - v.refund, v.losses,
     v.refunds + case when v.ended = 4 then v.refund else 0 end,
-    v.laters + case when v.ended = 3 then 1 else 0 end, v.extra, v.suspect
-  from again v cross join now where v."delayMs" = 0
+    v.laters + case when v.ended = 3 then 1 else 0 end, v.extra, v.suspect, v.flow is not null
+  from again v cross join now where v."delayMs" = 0 and not v.is_rated
 )`;
 
 /** For settlements among which are runs of schedules. */
@@ -116,6 +165,10 @@ ${AFTER_END}`;
 const COUNTING_DOWN = /* sql */ `
 child as materialized (select * from unnest(:childIds::uuid[], :childBatches::int[]) as c (id, batch)),
 ${endedChildren("select c.batch, v.status from valid v join child c on c.id = v.id where v.status >= 0")}`;
+
+/** What was taken from `ready` (`taken`) leaves it. */
+const GONE = /* sql */ `
+gone as (delete from {ready} where ctid = any(array(select tid from taken)))`;
 
 /** Lanes are drained in the order of their oldest run. */
 const CLAIMING = /* sql */ `
@@ -137,27 +190,27 @@ taken as materialized (
       where r.lane = l.lane and r.suspect = :suspect and r.sort_at >= l.sort_at
       order by r.sort_at, r.id limit :limit for update skip locked) x
   limit :limit
-)`;
+),
+${GONE}`;
 
-/** From the rows of `ready` in `taken` to leases, one for each group that can share one. */
+/** Leases for what was taken (`taken`), one for each group that can share one. */
 const grantingBy = (grouping: string) => /* sql */ `
-gone as (delete from {ready} where ctid = any(array(select tid from taken))),
 grouped as materialized (
-  select lane, policy, attempt, losses, refunds, laters, extra, suspect,
+  select lane, policy, attempt, losses, refunds, laters, extra, suspect, limited,
     array_agg(id order by sort_at, id) as ids
   from taken ${grouping}
 ),
 granted as (
   insert into {lease} (until, deadline_at, claimed_at, renewed_at, holder, lane, policy,
-    attempt, losses, refunds, laters, extra, suspect, token, ids, started)
+    attempt, losses, refunds, laters, extra, suspect, limited, token, ids, started)
   select least(now.at + p.lease_ms, now.at + p.timeout_ms + 5000), now.at + p.timeout_ms, now.at, now.at,
-    :holder::int, g.lane, g.policy, g.attempt + 1, g.losses, g.refunds, g.laters, g.extra, g.suspect,
+    :holder::int, g.lane, g.policy, g.attempt + 1, g.losses, g.refunds, g.laters, g.extra, g.suspect, g.limited,
     :token::uuid, g.ids, '{}'
   from grouped g join {policy} p on p.id = g.policy cross join now
   returning *
 )`;
 /** Runs of one lane, policy and attempt share a lease. */
-const TOGETHER = "group by 1, 2, 3, 4, 5, 6, 7, 8";
+const TOGETHER = "group by 1, 2, 3, 4, 5, 6, 7, 8, 9";
 /** Runs of these jobs have one each: others than their holder renew and end them, one by one. */
 const APART = /* sql */ `${TOGETHER},
     case when lane = any(array(select l.id from {lane} l where l.job = any(:apart::text[]))) then id end`;
@@ -175,11 +228,18 @@ const CLAIMS = /* sql */ `(select min(sort_at)::text from head) as head, (${CLAI
 const exchanges = (granting: string) => ({
   claim: `${NOW}, ${CLAIMING}, ${granting} select ${CLAIMS}`,
   finishAndClaim: `${NOW}, ${SETTLING}, ${CLAIMING}, ${granting} select ${UNAPPLIED}, ${CLAIMS}`,
-  settleAndClaim: `${NOW}, ${SETTLING}, ${RETURNING}, ${CLAIMING}, ${granting} select ${UNAPPLIED}, ${CLAIMS}`,
-  settleScheduledAndClaim: `${NOW}, ${SETTLING}, ${RETURNING}, ${RESCHEDULING}, ${CLAIMING}, ${granting}
+  settleAndClaim: `${NOW}, ${SETTLING}, ${AGAIN}, ${RETURNING}, ${CLAIMING}, ${granting}
 select ${UNAPPLIED}, ${CLAIMS}`,
-  settleChildrenAndClaim: `${NOW}, ${SETTLING}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN}, ${CLAIMING}, ${granting}
-select ${CONTINUED}, ${UNAPPLIED}, ${CLAIMS}`,
+  settleScheduledAndClaim: `${NOW}, ${SETTLING}, ${AGAIN}, ${RETURNING}, ${RESCHEDULING},
+${CLAIMING}, ${granting} select ${UNAPPLIED}, ${CLAIMS}`,
+  settleChildrenAndClaim: `${NOW}, ${SETTLING}, ${AGAIN}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN},
+${CLAIMING}, ${granting} select ${CONTINUED}, ${UNAPPLIED}, ${CLAIMS}`,
+  settleLimitedAndClaim: `${NOW}, ${SETTLING}, ${LIMITED_AGAIN}, ${RETURNING}, ${RESCHEDULING},
+${CLAIMING}, ${granting}, ${LIMITED_LEAVING} select ${UNAPPLIED}, ${CLAIMS}`,
+  settleLimitedChildrenAndClaim: `${NOW}, ${SETTLING}, ${LIMITED_AGAIN}, ${RETURNING}, ${RESCHEDULING},
+${COUNTING_DOWN}, ${CLAIMING}, ${granting}, ${LIMITED_LEAVING} select ${CONTINUED}, ${UNAPPLIED}, ${CLAIMS}`,
+  claimLimited: `${NOW}, ${CLAIMING_LIMITED}, ${granting}
+select (${CLAIMS_JSON}) as claims, ${LIMITED_ANSWER}`,
 });
 export const EXCHANGE = exchanges(GRANTING);
 /** Texts of their own, so that leases that are shared cost nothing more. */
@@ -192,17 +252,24 @@ export const FINISH = `${NOW}, ${SETTLING} select ${UNAPPLIED}, ${LAST_BEFORE_CO
 export const FINISH_SCHEDULED = `${NOW}, ${SETTLING}, ${RESCHEDULING} select ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
 export const FINISH_CHILD = `${NOW}, ${SETTLING}, ${RESCHEDULING}, ${COUNTING_DOWN}
 select ${CONTINUED}, ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
+/** Whatever else a limited run belongs to. */
+export const FINISH_LIMITED = `${NOW}, ${SETTLING}, ${RESCHEDULING}, ${COUNTING_DOWN}, ${ENDED_LEAVING}
+select ${CONTINUED}, ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
 
 /** Settles alone, whatever the runs belong to. */
-export const SETTLE = `${NOW}, ${SETTLING}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN}
+export const SETTLE = `${NOW}, ${SETTLING}, ${LIMITED_AGAIN}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN}, ${LIMITED_LEAVING}
 select ${UNAPPLIED}, ${CONTINUED}`;
 
 /** Claims one run by its id, whatever else is ready. */
 export const CLAIM_RUN = /* sql */ `${NOW},
 taken as materialized (
   select r.ctid as tid, r.* from {ready} r where r.id = :run::uuid for update skip locked
-), ${GRANTING}
+),
+${GONE}, ${GRANTING}
 select g.fence from granted g`;
+
+/** The same for a run that stands in the line of a limit: nothing unless the limit has room. */
+export const CLAIM_LIMITED_RUN = `${NOW}, ${CLAIMING_LIMITED_RUN}, ${GRANTING} select g.fence from granted g`;
 
 /** What history knows of the end of these grants. */
 export const ENDINGS = /* sql */ `
@@ -266,6 +333,20 @@ export const ENQUEUE = enqueueRuns("", NOBODY);
 export const ENQUEUE_MISSING = enqueueRuns("on conflict (id) do nothing", NOBODY);
 export const ENQUEUE_CHILDREN = enqueueRuns("on conflict (id) do nothing", PARENT);
 
+// What is expired, or was only for as long as its run is live, is taken over. The rows of keys that
+// are taken are locked, too.
+const TAKING_KEYS = /* sql */ `
+won as (
+  insert into {key} as k (job, key, run, input_hash, expires_at, is_live)
+  select i.job, i.key, i.id, i."inputHash", now.at + i."lastsMs", i."isLive" from input i cross join now
+  order by i.job collate "C", i.key collate "C"
+  on conflict (job, key) do update set run = excluded.run, input_hash = excluded.input_hash,
+      expires_at = excluded.expires_at, is_live = excluded.is_live
+    where k.expires_at <= (select at from now)
+      or (k.is_live and exists (select from {outcome} o where o.id = k.run))
+  returning run
+)`;
+
 // Keys are inserted in sorted order, so that two batches cannot deadlock. A run is stored only if
 // its key was free; whose it is otherwise, the next statement reads.
 const enqueueKeyed = (origin: Origin) => /* sql */ `
@@ -273,15 +354,10 @@ with now as materialized (select {now} as at),
 input as materialized (
   select * from json_to_recordset(:runs::json) as i (
     id uuid, job text, key text, "inputHash" text, lane int, policy int, version int,
-    priority smallint, mode smallint, "dueAt" bigint, "delayMs" bigint, tags text[], input text)
+    priority smallint, mode smallint, "dueAt" bigint, "delayMs" bigint, tags text[], input text,
+    "lastsMs" bigint, "isLive" boolean)
 ),
-won as (
-  insert into {key} as k (job, key, run, input_hash)
-  select i.job, i.key, i.id, i."inputHash" from input i order by i.job collate "C", i.key collate "C"
-  on conflict (job, key) do update set run = excluded.run, input_hash = excluded.input_hash, expires_at = null
-    where k.expires_at <= (select at from now)
-  returning run
-),
+${TAKING_KEYS},
 stored as (
   insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, key, tags, input${origin.columns})
   select i.id, now.at, coalesce(i."dueAt", now.at + i."delayMs"), i.lane, i.policy, i.version, i.priority,
@@ -302,6 +378,139 @@ readied as (
 select id from stored`;
 export const ENQUEUE_KEYED = enqueueKeyed(NOBODY);
 export const ENQUEUE_KEYED_CHILDREN = enqueueKeyed(PARENT);
+
+// Where keys replace or postpone, all is done in one transaction: the keys are locked in sorted order,
+// pending runs are pulled from their places, and what is to be stored is stored last.
+export const TAKE_KEYS = /* sql */ `
+with now as materialized (select {now} as at),
+input as materialized (
+  select * from json_to_recordset(:runs::json) as i (
+    id uuid, job text, key text, "inputHash" text, "lastsMs" bigint, "isLive" boolean)
+),
+${TAKING_KEYS}
+select run from won`;
+
+/** Gives keys to other runs, or to the same run with another input. */
+export const PASS_KEYS = /* sql */ `
+update {key} k set run = i.id, input_hash = i."inputHash",
+  expires_at = case when i."isNew" then {now} + i."lastsMs" else k.expires_at end,
+  is_live = case when i."isNew" then i."isLive" else k.is_live end
+from json_to_recordset(:keys::json) as i (
+  id uuid, job text, key text, "inputHash" text, "lastsMs" bigint, "isLive" boolean, "isNew" boolean)
+where k.job = i.job and k.key = i.key`;
+
+/** Runs that have not begun leave their places; those of a limit give back what they hold. */
+export const PULL_PENDING = /* sql */ `
+with now as materialized (select {now} as at),
+from_ready as (
+  delete from {ready} where id = any(:ids::uuid[]) and attempt = 0 returning id, limited
+),
+from_waiting as (
+  delete from {waiting} where id = any(:ids::uuid[]) and attempt = 0 and (gate is null or gate = 'flow') returning id, flow
+),
+pulled as materialized (
+  select r.id, y.flow from from_ready r
+  left join lateral (select x.flow from {flow_run} x where r.limited and x.run = r.id offset 0) y on true
+  union all
+  select w.id, w.flow from from_waiting w
+),
+leaving as materialized (select id as run from from_ready where limited),
+${NOBODY_LINED},
+${FLOW_CHANGES}
+select p.id, case when p.flow = ${FLOW_UNKNOWN} then (
+    select ${FLOW_KEY("r.input")} from {run} r join {lane} l on l.id = r.lane left join {job} j on j.name = l.job
+    where r.id = p.id)
+  else (select f.key from {flow} f where f.id = p.flow) end as flow
+from pulled p`;
+
+/** Of these, the ones that have not begun: one that was moving between two places is pulled again. */
+export const UNBEGUN = /* sql */ `
+select id from {ready} where id = any(:ids::uuid[]) and attempt = 0
+union all
+select id from {waiting} where id = any(:ids::uuid[]) and attempt = 0`;
+
+/** From stored runs (`stored`: id, due_at, lane, policy, priority) to their places. */
+const PLACING = /* sql */ `
+placed as materialized (
+  select s.id, s.due_at, s.lane, s.policy, s.priority, i.job, i.flow as flow_key
+  from stored s join input i on i.id = s.id
+),
+newcomers as materialized (
+  select p.job, p.flow_key as key, p.lane, p.due_at <= now.at as lined from placed p cross join now
+  where p.flow_key is not null
+),
+${NEW_FLOWS},
+readied as (
+  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
+  select p.id, p.due_at - p.priority * 60000, p.lane, p.policy, 0, 0, 0, 0, 0, false
+  from placed p cross join now where p.due_at <= now.at and p.flow_key is null
+),
+delayed as (
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, gate, flow)
+  select p.id, p.due_at, p.lane, p.policy, p.priority, 0, 0, 0, 0, 0, false,
+    case when p.flow_key is not null and p.due_at <= now.at then 'flow' end, f.id
+  from placed p left join flows f on f.job = p.job and f.key = p.flow_key cross join now
+  where p.due_at > now.at or p.flow_key is not null
+)`;
+
+/**
+ * The same without a touch of the flows, for transactions that stay open: whoever settles a run of the
+ * flow would wait for their commit. A limited run waits for its time, and is lined up when it has come.
+ */
+const PLACING_LATER = /* sql */ `
+placed as materialized (
+  select s.id, s.due_at, s.lane, s.policy, s.priority, i.flow is not null as limited
+  from stored s join input i on i.id = s.id
+),
+readied as (
+  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
+  select p.id, p.due_at - p.priority * 60000, p.lane, p.policy, 0, 0, 0, 0, 0, false
+  from placed p cross join now where p.due_at <= now.at and not p.limited
+),
+delayed as (
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, flow)
+  select p.id, p.due_at, p.lane, p.policy, p.priority, 0, 0, 0, 0, 0, false,
+    case when p.limited then ${FLOW_UNKNOWN} end
+  from placed p cross join now where p.due_at > now.at or p.limited
+)`;
+
+/** For runs of which some are limited. */
+const storeRuns = (placing: string, origin: Origin) => /* sql */ `
+with now as materialized (select {now} as at),
+input as materialized (
+  select * from json_to_recordset(:runs::json) as i (
+    id uuid, job text, key text, lane int, policy int, version int, priority smallint, mode smallint,
+    "dueAt" bigint, "delayMs" bigint, tags text[], input text, flow text)
+),
+stored as (
+  insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, key, tags, input${origin.columns})
+  select i.id, now.at, coalesce(i."dueAt", now.at + i."delayMs"), i.lane, i.policy, i.version, i.priority,
+    i.mode, i.key, i.tags, i.input${origin.values}
+  from input i cross join now on conflict (id) do nothing
+  returning id, due_at, lane, policy, priority
+),
+${placing}
+select pg_notify(:channel::text, '')::text as told where :channel::text is not null`;
+export const STORE_RUNS = storeRuns(PLACING, NOBODY);
+export const STORE_RUNS_LATER = storeRuns(PLACING_LATER, NOBODY);
+export const STORE_CHILDREN_LATER = storeRuns(PLACING_LATER, PARENT);
+
+/** Pulled runs with their new time, and their new input where there is one. */
+const changeRuns = (placing: string) => /* sql */ `
+with now as materialized (select {now} as at),
+input as materialized (
+  select * from json_to_recordset(:runs::json) as i (
+    id uuid, job text, "dueAt" bigint, "delayMs" bigint, input text, flow text)
+),
+stored as (
+  update {run} r set due_at = coalesce(i."dueAt", now.at + i."delayMs"), input = coalesce(i.input, r.input)
+  from input i cross join now where r.id = i.id
+  returning r.id, r.due_at, r.lane, r.policy, r.priority
+),
+${placing}
+select id from stored`;
+export const CHANGE_RUNS = changeRuns(PLACING);
+export const CHANGE_RUNS_LATER = changeRuns(PLACING_LATER);
 
 export const KEY_HOLDERS = /* sql */ `
 select i.at, k.run, k.input_hash as hash
@@ -354,7 +563,7 @@ seen as (
   from now where no = :holder::int
 ),
 lanes as materialized (
-  select l.id from {lane} l left join {queue} q on q.name = l.queue
+  select l.id, l.job from {lane} l left join {queue} q on q.name = l.queue
   where l.job = any(:jobs::text[]) and (:queues::text[] is null or l.queue = any(:queues::text[]))
     and q.paused_at is null
 )
@@ -362,7 +571,9 @@ select now.at as now,
   exists (select from lanes l, lateral (
     select 1 from {ready} r where r.lane = l.id and r.suspect = false limit 1) x) as "hasReady",
   exists (select from lanes l, lateral (
-    select 1 from {ready} r where r.lane = l.id and r.suspect = true limit 1) x) as "hasSuspect",
+    select 1 from {ready} r where r.lane = l.id and r.suspect = true limit 1) x)
+    or ${HAS_LINE(true)} as "hasSuspect",
+  ${HAS_LINE(false)} as "hasLimited",
   exists (select from {waiting} w where w.gate is null and w.wake_at <= now.at) as "hasDue",
   exists (select from {lease} k where k.until <= now.at) as "hasExpired",
   :isScheduler::boolean and ${HAS_DUE_SCHEDULE} as "hasDueSchedule",
@@ -382,13 +593,51 @@ export const PROMOTE = /* sql */ `
 with now as materialized (select {now} as at),
 due as materialized (
   select w.ctid as tid, w.* from {waiting} w, now
-  where w.gate is null and w.wake_at <= now.at
+  where w.gate is null and w.wake_at <= now.at and w.flow is distinct from ${FLOW_UNKNOWN}
   order by w.wake_at limit :limit for update of w skip locked
 ),
-gone as (delete from {waiting} where ctid = any(array(select tid from due))),
+gone as (delete from {waiting} where ctid = any(array(select tid from due where flow is null))),
 readied as (
   insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
-  select id, wake_at - priority * 60000, lane, policy, attempt, losses, refunds, laters, extra, suspect from due
+  select id, wake_at - priority * 60000, lane, policy, attempt, losses, refunds, laters, extra, suspect
+  from due where flow is null
+),
+stood as (
+  update {waiting} set gate = 'flow' where ctid = any(array(select tid from due where flow is not null))
+),
+leaving as materialized (select null::uuid as run where false),
+lined as materialized (select distinct flow, lane, suspect from due where flow is not null),
+${FLOW_CHANGES}
+select (select count(*) from due)::int as promoted, ${HAS_NEWCOMERS} as newcomers`;
+
+/** Limited runs that are due and whose flow nobody has looked up yet: they come to stand in its line. */
+export const LINE_UP = /* sql */ `
+with now as materialized (select {now} as at),
+gone as (
+  delete from {waiting} where ctid = any(array(
+    select w.ctid from {waiting} w, now where w.flow = ${FLOW_UNKNOWN} and w.gate is null and w.wake_at <= now.at
+    order by w.wake_at limit :limit for update of w skip locked))
+  returning id, wake_at, lane, policy, priority
+),
+due as materialized (
+  select g.*, l.job, ${FLOW_KEY("r.input")} as flow_key
+  from gone g,
+    lateral (select x.input from {run} x where x.id = g.id offset 0) r,
+    lateral (select x.job from {lane} x where x.id = g.lane offset 0) l
+    left join {job} j on j.name = l.job
+),
+newcomers as materialized (
+  select d.job, d.flow_key as key, d.lane, true as lined from due d where d.flow_key is not null
+),
+${NEW_FLOWS},
+readied as (
+  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
+  select d.id, d.wake_at - d.priority * 60000, d.lane, d.policy, 0, 0, 0, 0, 0, false from due d where d.flow_key is null
+),
+stood as (
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, gate, flow)
+  select d.id, d.wake_at, d.lane, d.policy, d.priority, 0, 0, 0, 0, 0, false, 'flow', f.id
+  from due d join flows f on f.job = d.job and f.key = d.flow_key
 )
 select count(*)::int as promoted from due`;
 
@@ -407,7 +656,7 @@ expired as materialized (
 gone as (delete from {lease} where fence = any(array(select fence from expired))),
 lost as materialized (
   select x.fence, u.id, x.lane, x.policy, x.attempt, x.losses, x.refunds, x.laters, x.extra, x.holder,
-    x.claimed_at, r.priority, r.mode, r.schedule, r.batch, p.delay_ms, p.factor, p.max_ms, p.jitter,
+    x.claimed_at, r.priority, r.mode, r.schedule, r.batch, f.flow, f.is_rated, p.delay_ms, p.factor, p.max_ms, p.jitter,
     x.deadline_at <= x.until as over_time,
     coalesce(x.cancels ? u.id::text, false) as cancelled,
     x.attempt >= p.attempts + x.extra or (p.on_lost = 1 and x.deadline_at > x.until) as is_final,
@@ -415,7 +664,11 @@ lost as materialized (
     row_number() over (order by x.until, u.id) as place
   from expired x cross join now
   join {policy} p on p.id = x.policy
-  cross join unnest(x.ids) u (id),
+  cross join unnest(x.ids) u (id)
+  left join lateral (
+    select y.flow, exists (
+      select from {lane} l join {job} j on j.name = l.job where l.id = x.lane and j.rate_limit is not null) as is_rated
+    from {flow_run} y where x.limited and y.run = u.id offset 0) f on true,
   lateral (select y.priority, y.mode, y.schedule, y.batch from {run} y where y.id = u.id offset 0) r
 ),
 judged as materialized (
@@ -427,6 +680,7 @@ judged as materialized (
       else -1
     end as verdict,
     case when over_time then 2 else 1 end as ended,
+    coalesce(is_rated, false) as stands,
     floor(least(max_ms, delay_ms * exp(least((attempt - 1) * ln(factor), 50)))
       * (1 - jitter * ((:chance::float8 + place * 0.618034) - floor(:chance::float8 + place * 0.618034))))::bigint as backoff_ms,
     case when over_time then '${TIMEOUT_ERROR}' else '${LOST_ERROR}' end as error
@@ -448,18 +702,28 @@ noted as (
   insert into {attempt} (run, fence, attempt, ended, holder, started_at, ended_at, error)
   select id, fence, attempt, ended, holder, claimed_at, now.at, error from judged cross join now where verdict < 0
 ),
+-- Those that go straight back; under a rate every attempt stands in line.
+back as materialized (
+  select id, lane, policy, priority, flow, stands, laters, extra, verdict = -1 as suspect,
+    case when verdict = -2 then attempt - 1 else attempt end as attempt,
+    case when verdict = -2 then losses else losses + 1 end as losses,
+    case when verdict = -2 then refunds + 1 else refunds end as refunds
+  from judged where verdict = -2 or (verdict = -1 and not over_time and losses = 0)
+),
 returned as (
-  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
-  select id, now.at - priority * 60000, lane, policy,
-    case when verdict = -2 then attempt - 1 else attempt end,
-    case when verdict = -2 then losses else losses + 1 end,
-    case when verdict = -2 then refunds + 1 else refunds end, laters, extra, verdict = -1
-  from judged cross join now where verdict = -2 or (verdict = -1 and not over_time and losses = 0)
+  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect, limited)
+  select id, now.at - priority * 60000, lane, policy, attempt, losses, refunds, laters, extra, suspect, flow is not null
+  from back cross join now where not stands
+),
+stood as (
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, gate, flow)
+  select id, now.at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, 'flow', flow
+  from back cross join now where stands
 ),
 postponed as (
-  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect)
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, flow)
   select id, now.at + backoff_ms, lane, policy, priority, attempt,
-    case when over_time then losses else losses + 1 end, refunds, laters, extra, not over_time
+    case when over_time then losses else losses + 1 end, refunds, laters, extra, not over_time, flow
   from judged cross join now where verdict = -1 and (over_time or losses > 0)
 ),
 ended_runs as materialized (
@@ -467,7 +731,13 @@ ended_runs as materialized (
   from judged where verdict > 0 and schedule is not null
 ),
 ${AFTER_END},
-${endedChildren("select batch, verdict as status from judged where verdict > 0")}
+${endedChildren("select batch, verdict as status from judged where verdict > 0")},
+leaving as materialized (
+  select j.id as run from judged j
+  where j.flow is not null and j.id <> all(array(select b.id from back b where not b.stands))
+),
+lined as materialized (select distinct flow, lane, suspect from back where stands),
+${FLOW_CHANGES}
 select j.id, j.fence::text, l.job, j.attempt, i.id as holder, j.ended, j.verdict, ${CONTINUED}
 from judged j join {lane} l on l.id = j.lane left join {instance} i on i.no = j.holder order by j.place`;
 
@@ -512,7 +782,10 @@ ended_runs as materialized (
   select schedule, id, 3 as status, row_number() over () - 1 as place from overdue where schedule is not null
 ),
 ${AFTER_END},
-${endedChildren("select batch, 3 as status from overdue")}
+${endedChildren("select batch, 3 as status from overdue")},
+leaving as materialized (select id as run from overdue),
+${NOBODY_LINED},
+${FLOW_CHANGES}
 select id, fence::text, ${CONTINUED} from overdue`;
 
 /** Whichever of the three a pending or running run is in, its row is locked and changed here. */
@@ -535,7 +808,10 @@ ended_runs as materialized (
   from pending p, lateral (select x.schedule from {run} x where x.id = p.id offset 0) r where r.schedule is not null
 ),
 ${AFTER_END},
-${endedChildren("select r.batch, 3 as status from pending p, lateral (select x.batch from {run} x where x.id = p.id offset 0) r")}
+${endedChildren("select r.batch, 3 as status from pending p, lateral (select x.batch from {run} x where x.id = p.id offset 0) r")},
+leaving as materialized (select id as run from pending),
+${NOBODY_LINED},
+${FLOW_CHANGES}
 select
   ${CONTINUED},
   exists (select from pending) as cancelled,
@@ -577,13 +853,20 @@ export const RETIRE_INSTANCE = /* sql */ `
 update {instance} set retired_at = {now}, seen_at = {now} where no = :holder`;
 
 export const ANNOUNCE_JOB = /* sql */ `
-insert into {job} as j (name, queue, priority, version, policy, announced_at)
-select :name, :queue, :priority, :version, :policy, {now}
+insert into {job} as j (name, queue, priority, version, policy, concurrency_limit, concurrency_key, rate_limit,
+  rate_per_ms, rate_key, announced_at)
+select :name, :queue, :priority, :version, :policy, :concurrencyLimit::int, :concurrencyKey::text, :rateLimit::int,
+  :ratePerMs::bigint, :rateKey::text, {now}
 on conflict (name) do update
 set queue = excluded.queue, priority = excluded.priority, version = excluded.version,
-  policy = excluded.policy, announced_at = excluded.announced_at
-where (j.queue, j.priority, j.version, j.policy) is distinct from
-  (excluded.queue, excluded.priority, excluded.version, excluded.policy)`;
+  policy = excluded.policy, concurrency_limit = excluded.concurrency_limit, concurrency_key = excluded.concurrency_key,
+  rate_limit = excluded.rate_limit, rate_per_ms = excluded.rate_per_ms, rate_key = excluded.rate_key,
+  announced_at = excluded.announced_at
+where (j.queue, j.priority, j.version, j.policy, j.concurrency_limit, j.concurrency_key, j.rate_limit, j.rate_per_ms,
+    j.rate_key) is distinct from
+  (excluded.queue, excluded.priority, excluded.version, excluded.policy, excluded.concurrency_limit,
+    excluded.concurrency_key, excluded.rate_limit, excluded.rate_per_ms, excluded.rate_key)
+returning 1`;
 
 export const ENSURE_LANE = /* sql */ `
 insert into {lane} (queue, job) values (:queue, :job)
@@ -594,13 +877,9 @@ insert into {policy} (digest, lease_ms, timeout_ms, attempts, delay_ms, factor, 
 values (:digest, :leaseMs, :timeoutMs, :attempts, :delayMs, :factor, :maxMs, :jitter, :onLost)
 on conflict (digest) do update set digest = excluded.digest returning id`;
 
-export const PAUSE_QUEUE = /* sql */ `
-insert into {queue} (name, paused_at) values (:queue, case when :isPaused::boolean then {now} end)
-on conflict (name) do update set paused_at = case when :isPaused::boolean then coalesce({queue}.paused_at, {now}) end`;
-
 export const ANNOUNCED_JOBS = /* sql */ `
-select j.name, j.queue, j.priority, j.version,
-  json_build_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost) as policy
+select j.name, j.queue, j.priority, j.version, j.concurrency_limit, j.concurrency_key, j.rate_limit, j.rate_per_ms,
+  j.rate_key, json_build_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost) as policy
 from {job} j join {policy} p on p.id = j.policy order by j.name`;
 
 /**

@@ -42,10 +42,15 @@ from {run} r where r.id = :id`;
 export const OPEN_GATES = /* sql */ `
 insert into {ready} (id, sort_at, lane, policy, ${COUNTERS}, suspect)
 select id, wake_at - priority * 60000, lane, policy, ${COUNTERS}, suspect from {waiting}
-where id in (select value from json_each(:ids)) and gate is not null`;
+where id in (select value from json_each(:ids)) and gate = 'schedule' and flow is null`;
 
 export const DELETE_OPENED = /* sql */ `
-delete from {waiting} where id in (select value from json_each(:ids)) and gate is not null`;
+delete from {waiting} where id in (select value from json_each(:ids)) and gate = 'schedule' and flow is null`;
+
+/** Those of limited jobs stand in line instead. */
+export const LIMITED_GATED = /* sql */ `
+select w.id, w.flow from {waiting} w
+where w.id in (select value from json_each(:ids)) and w.gate = 'schedule' and w.flow is not null`;
 
 export const SET_PROGRESS = /* sql */ `
 update {schedule} set revision = revision + 1, cursor_at = e.value ->> 1, next_at = e.value ->> 2,

@@ -6,7 +6,7 @@ const LIVE = /* sql */ `
 from json_each(s.live) m cross join {run} r on r.id = m.value
 where not exists (select 1 from {outcome} o where o.id = r.id)`;
 
-const IS_GATED = /* sql */ `exists (select 1 from {waiting} w where w.id = r.id and w.gate is not null)`;
+const IS_GATED = /* sql */ `exists (select 1 from {waiting} w where w.id = r.id and w.gate = 'schedule')`;
 
 /** In the words of the index `schedule_look`, as the planner compares them. */
 const MAY_NEED_LOOK = "(s.is_gated or s.is_replacing or s.backfill is not null)";
@@ -30,7 +30,7 @@ select
     else exists (select 1 from {schedule} s indexed by {schedule_lost} where ${IS_LOST})
   end as hasDueSchedule,
   case
-    when exists (select 1 from {waiting} w indexed by {waiting_gate} where w.gate is not null) then 1
+    when exists (select 1 from {waiting} w indexed by {waiting_gate} where w.gate = 'schedule') then 1
     else exists (
       select 1 from {schedule} s indexed by {schedule_look} where ${MAY_NEED_LOOK} and s.backfill is not null)
   end as hasGated,

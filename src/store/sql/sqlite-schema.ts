@@ -2,6 +2,7 @@
 // the engine's own forms: a lease keeps its run ids as a JSON array, `ready` is its own claim index,
 // and history is removed by bounded deletes instead of partitions.
 
+import { CREATE_FLOW_SCHEMA } from "./sqlite-flow-schema.js";
 import { CREATE_ITEMS } from "./sqlite-items-schema.js";
 import { CREATE_LOCKS } from "./sqlite-locks-schema.js";
 import { CREATE_LOG } from "./sqlite-log-schema.js";
@@ -33,10 +34,15 @@ create table {job} (
   priority integer not null,
   version integer not null,
   policy integer not null,
+  concurrency_limit integer,
+  concurrency_key text,
+  rate_limit integer,
+  rate_per_ms integer,
+  rate_key text,
   announced_at integer not null
 ) without rowid;
 
-create table {queue} (name text primary key, paused_at integer) without rowid;
+create table {queue} (name text primary key, paused_at integer, pause_note text) without rowid;
 
 create table {lane} (id integer primary key, queue text not null, job text not null, unique (job, queue));
 
@@ -82,6 +88,7 @@ create table {ready} (
   refunds integer not null,
   laters integer not null,
   extra integer not null,
+  limited integer not null default 0,
   primary key (lane, suspect, sort_at, id)
 ) without rowid;
 create unique index {ready_id} on {ready} (id);
@@ -98,10 +105,11 @@ create table {waiting} (
   laters integer not null,
   extra integer not null,
   suspect integer not null,
-  gate text
+  gate text,
+  flow integer
 ) without rowid;
 create index {waiting_wake} on {waiting} (wake_at) where gate is null;
-create index {waiting_gate} on {waiting} (id) where gate is not null;
+create index {waiting_gate} on {waiting} (id) where gate = 'schedule';
 
 -- Autoincrement: a fence is never reused, also after the row with the largest one is gone.
 create table {lease} (
@@ -119,6 +127,7 @@ create table {lease} (
   laters integer not null,
   extra integer not null,
   suspect integer not null,
+  limited integer not null default 0,
   token text not null,
   ids text not null,
   started text not null,
@@ -160,6 +169,7 @@ create table {key} (
   run text not null,
   input_hash text not null,
   expires_at integer,
+  is_live integer not null default 0,
   primary key (job, key)
 ) without rowid;
 create index {key_run} on {key} (run);
@@ -331,4 +341,4 @@ left join {ready} y on y.id = r.id
 left join {waiting} w on w.id = r.id
 left join (select m.value as run, x.* from {lease} x, json_each(x.ids) m) h on h.run = r.id
 left join {instance} i on i.no = coalesce(o.holder, h.holder);
-${CREATE_LOCKS}${CREATE_PROGRESS}${CREATE_LOG}`;
+${CREATE_LOCKS}${CREATE_PROGRESS}${CREATE_LOG}${CREATE_FLOW_SCHEMA}`;

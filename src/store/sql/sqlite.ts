@@ -62,7 +62,7 @@ select lane, job from (
 where head is not null order by head`;
 
 export const READY_ROWS = /* sql */ `
-select json_group_array(json_array(id, sort_at, policy, ${COUNTERS})) as rows from (
+select json_group_array(json_array(id, sort_at, policy, ${COUNTERS}, limited)) as rows from (
   select * from {ready} where lane = :lane and suspect = :suspect order by sort_at, id limit (:limit + 0))`;
 
 // What was read is a prefix of the table's own order, so it goes as one range.
@@ -70,17 +70,18 @@ export const DELETE_READY = /* sql */ `
 delete from {ready} where lane = :lane and suspect = :suspect and (sort_at, id) <= (:sortAt, :id)`;
 
 export const INSERT_LEASE = /* sql */ `
-insert into {lease} (until, deadline_at, claimed_at, renewed_at, holder, lane, policy, ${COUNTERS}, suspect,
+insert into {lease} (until, deadline_at, claimed_at, renewed_at, holder, lane, policy, ${COUNTERS}, suspect, limited,
   token, ids, started)
 select min(:now + p.lease_ms, :now + p.timeout_ms + 5000), :now + p.timeout_ms, :now, :now, :holder, :lane, :policy,
-  :attempt, :losses, :refunds, :laters, :extra, :suspect, :token, :ids, '[]'
+  :attempt, :losses, :refunds, :laters, :extra, :suspect, :limited, :token, :ids, '[]'
 from {policy} p where p.id = :policy
 returning fence`;
 
 const claimed = (which: string) => /* sql */ `
 select c.holder, c.cancels, :now - c.claimed_at as "heldMs", json_object(
   'fence', c.fence, 'job', l.job, 'queue', l.queue, 'attempt', c.attempt, 'leaseMs', max(c.until - :now, 0),
-  'isSuspect', json(iif(c.suspect, 'true', 'false')), 'refunds', c.refunds, 'laters', c.laters, 'extraAttempts', c.extra,
+  'isSuspect', json(iif(c.suspect, 'true', 'false')),
+  'isLimited', json(iif(c.limited, 'true', 'false')), 'refunds', c.refunds, 'laters', c.laters, 'extraAttempts', c.extra,
   'policy', json_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost),
   'runs', (
     select json_group_array(json_array(
@@ -115,9 +116,23 @@ insert into {waiting} (id, wake_at, lane, policy, priority, ${COUNTERS}, suspect
 select value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, 0, 0, 0, 0, 0, 0 from json_each(:rows)`;
 
 export const TAKE_KEY = /* sql */ `
-insert into {key} (job, key, run, input_hash) values (:job, :key, :run, :inputHash)
-on conflict do update set run = excluded.run, input_hash = excluded.input_hash, expires_at = null
-  where expires_at <= :now`;
+insert into {key} (job, key, run, input_hash, expires_at, is_live)
+values (:job, :key, :run, :inputHash, :now + :lastsMs, :isLive)
+on conflict do update set run = excluded.run, input_hash = excluded.input_hash, expires_at = excluded.expires_at,
+  is_live = excluded.is_live
+  where expires_at <= :now or is_live and exists (select 1 from {outcome} o where o.id = {key}.run)`;
+
+/** A run that has not begun leaves its place, to be put where its new time says. */
+export const PULL_READY = /* sql */ `
+delete from {ready} where id = :id and attempt = 0 returning lane, policy`;
+export const PULL_WAITING = /* sql */ `
+delete from {waiting} where id = :id and attempt = 0 and (gate is null or gate = 'flow') returning lane, policy, flow`;
+export const REPLACE_RUN = /* sql */ `
+update {run} set due_at = :dueAt, input = coalesce(:input, input) where id = :id returning priority`;
+export const SET_KEY_INPUT = /* sql */ `update {key} set input_hash = :inputHash where job = :job and key = :key`;
+export const PASS_KEY = /* sql */ `
+update {key} set run = :run, input_hash = :inputHash, expires_at = :now + :lastsMs, is_live = :isLive
+where job = :job and key = :key`;
 
 export const KEY_HOLDER = /* sql */ `select run, input_hash from {key} where job = :job and key = :key`;
 
@@ -204,15 +219,21 @@ on conflict (id) do update set jobs = excluded.jobs, schedules = excluded.schedu
 returning no`;
 export const RETIRE_INSTANCE = /* sql */ `update {instance} set retired_at = :now, seen_at = :now where no = :holder`;
 export const ANNOUNCE_JOB = /* sql */ `
-insert into {job} (name, queue, priority, version, policy, announced_at)
-values (:name, :queue, :priority, :version, :policy, :now)
+insert into {job} (name, queue, priority, version, policy, concurrency_limit, concurrency_key, rate_limit, rate_per_ms,
+  rate_key, announced_at)
+values (:name, :queue, :priority, :version, :policy, :concurrencyLimit, :concurrencyKey, :rateLimit, :ratePerMs,
+  :rateKey, :now)
 on conflict (name) do update
 set queue = excluded.queue, priority = excluded.priority, version = excluded.version, policy = excluded.policy,
+  concurrency_limit = excluded.concurrency_limit, concurrency_key = excluded.concurrency_key,
+  rate_limit = excluded.rate_limit, rate_per_ms = excluded.rate_per_ms, rate_key = excluded.rate_key,
   announced_at = excluded.announced_at
-where (queue, priority, version, policy) is not (excluded.queue, excluded.priority, excluded.version, excluded.policy)`;
+where (queue, priority, version, policy, concurrency_limit, concurrency_key, rate_limit, rate_per_ms, rate_key) is not
+  (excluded.queue, excluded.priority, excluded.version, excluded.policy, excluded.concurrency_limit,
+    excluded.concurrency_key, excluded.rate_limit, excluded.rate_per_ms, excluded.rate_key)`;
 export const ANNOUNCED_JOBS = /* sql */ `
-select j.name, j.queue, j.priority, j.version,
-  json_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost) as policy
+select j.name, j.queue, j.priority, j.version, j.concurrency_limit, j.concurrency_key, j.rate_limit, j.rate_per_ms,
+  j.rate_key, json_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost) as policy
 from {job} j join {policy} p on p.id = j.policy order by j.name`;
 export const ENSURE_LANE = /* sql */ `
 insert into {lane} (queue, job) values (:queue, :job) on conflict do update set job = excluded.job returning id`;
@@ -262,10 +283,6 @@ export const LIST_RUNS = {
   failed: listRuns(RUN_SOURCES.failed),
   cancelled: listRuns(RUN_SOURCES.cancelled),
 } as const;
-
-export const PAUSE_QUEUE = /* sql */ `
-insert into {queue} (name, paused_at) values (:queue, iif(:isPaused, :now, null))
-on conflict do update set paused_at = iif(:isPaused, coalesce(paused_at, :now), null)`;
 
 /** Terminal runs past their time, oldest first. Ids begin with the time of creation: younger ones are not looked at. */
 export const OLD_RUNS = /* sql */ `

@@ -14,6 +14,8 @@ import { tellPart } from "./telling.js";
 /** How often a slow handler tells how far it is. */
 const PARTS = 3;
 
+import { limitOptions } from "./limited-jobs.js";
+
 export const BEHAVIOURS = [
   "quick",
   "slow",
@@ -27,6 +29,8 @@ export const BEHAVIOURS = [
   "fanning",
   "committing",
   "itemized",
+  "limited",
+  "paced",
 ] as const;
 export type Behaviour = (typeof BEHAVIOURS)[number];
 
@@ -87,6 +91,7 @@ export function jobOptions(plan: JobPlan, host: HandlerHost): PlainJobOptions<un
     timeout: plan.timeoutMs,
     retry: { attempts: plan.attempts, delay: plan.retryMs, max: 30_000 },
     onLost: plan.onLost,
+    ...limitOptions(plan.name),
     run: async (input, ctx) => {
       host.begun(ctx);
       const n = (input as { n?: number } | null)?.n ?? 0;
@@ -125,6 +130,7 @@ async function behave(plan: JobPlan, { host, ctx, fate, luck }: Attempt): Promis
   if (plan.name === "fanning") await fan(ctx, fate, luck);
   if (plan.name === "committing") return commitWork(ctx, () => host.ended(ctx));
   if (plan.name === "flaky" && luck % 5 < 3) throw new Error("The service answered 503.");
+  if (plan.name === "limited" && luck % 4 === 0) throw new Error("The service answered 503.");
   if (plan.name === "wrong" && luck % 2 === 0) throw new PermanentError("The account is closed.");
   if (plan.name === "postponing" && luck % 3 > 0)
     throw new RetryLater({ delay: 500 + (luck % 20_000) });

@@ -12,7 +12,8 @@ const COLUMNS = {
   "ready+": "new.id, new.attempt, new.losses, new.refunds, new.laters, new.extra, new.suspect",
   "ready-": "old.id",
   "waiting+":
-    "new.id, new.attempt, new.losses, new.refunds, new.laters, new.extra, new.suspect, new.gate, new.wake_at",
+    "new.id, new.attempt, new.losses, new.refunds, new.laters, new.extra, new.suspect, new.gate, new.wake_at, new.flow",
+  "waiting~": "new.id, new.gate, new.wake_at, new.flow",
   "waiting-": "old.id",
   "lease+":
     "new.fence, new.holder, new.lane, new.policy, new.attempt, new.refunds, new.extra, new.until, new.ids, new.suspect",
@@ -42,6 +43,8 @@ const COLUMNS = {
   "batch+": "new.id, new.run, new.name, new.then_run",
   "batch~":
     "new.id, new.scheduled, new.refused, new.unended, new.completed, new.failed, new.cancelled",
+  "flow_run+": "new.run, new.flow, new.held",
+  "flow_run-": "old.run",
   "backfill_run+": "new.schedule, new.at, new.backfill, new.run",
   "delivery+": "new.schedule, new.id, new.run",
   "calendar+": "new.name, new.rules",

@@ -6,6 +6,7 @@ import type { CalendarHistory } from "./calendar-history.js";
 import type { Chronicle } from "./chronicle.js";
 import type { Clients } from "./clients.js";
 import { short } from "./effects.js";
+import { LOTS } from "./limited-jobs.js";
 import { type LockWorld, useLock } from "./lock-operation.js";
 import type { Operation } from "./operation.js";
 import type { SimulatedProcess } from "./process.js";
@@ -127,7 +128,9 @@ async function enqueue(
   const isKeyed = luck % 10 < 3;
   // Few inputs for a key, so that callers meet on the same one, and sometimes on another.
   const key = `key-${Math.floor(luck / 10) % KEYS}`;
-  const input = isKeyed ? { n: (luck >> 9) % 6 === 0 ? 1 : 0 } : { n: luck };
+  const input = isKeyed
+    ? { n: (luck >> 9) % 6 === 0 ? 1 : 0, lot: 0 }
+    : { n: luck, lot: luck % LOTS };
   const delay = luck % 7 < 2 ? { delay: 1_000 + (luck % 240_000) } : {};
   const priority = luck % 11 === 0 ? { priority: (luck % 7) - 3 } : {};
   const name = `the key ${key} of ${job}`;
@@ -153,7 +156,7 @@ async function enqueueMany(
 ): Promise<string> {
   const count = 2 + (luck % 6);
   const asked = Array.from({ length: count }, (_, at) =>
-    process.holdfast.enqueue(job, { n: luck + at }),
+    process.holdfast.enqueue(job, { n: luck + at, lot: luck % LOTS }),
   );
   const answers = await Promise.all(asked);
   for (const { id } of answers) world.clients.acknowledged(id);

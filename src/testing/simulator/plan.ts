@@ -67,6 +67,8 @@ const ASKED: readonly (readonly [number, Behaviour])[] = [
   [3, "fanning"],
   [8, "committing"],
   [6, "itemized"],
+  [6, "limited"],
+  [3, "paced"],
 ];
 
 export function makePlan(seed: number): Plan {

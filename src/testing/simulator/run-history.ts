@@ -138,6 +138,9 @@ export class RunHistory {
       case "run-":
         this.#gone(String(first));
         break;
+      case "waiting~":
+        this.#waits(note);
+        break;
       case "ready+":
       case "waiting+":
         this.#pending(note, transaction);
@@ -246,6 +249,14 @@ export class RunHistory {
     this.removed.add(id);
   }
 
+  /** A run came from behind a gate, or from the future, to stand in line for a limit. */
+  #waits([, id, gate, wakeAt]: Note): void {
+    const run = this.#touch(String(id));
+    if (!run) return;
+    run.isGated = gate === "schedule";
+    run.wakeAt = Number(wakeAt);
+  }
+
   #pending(note: Note, { verb, now }: Transaction): void {
     const [kind, id, attempt, , , , extra] = note;
     const run = this.#touch(String(id));
@@ -261,7 +272,7 @@ export class RunHistory {
       this.#chronicle.saw("gate-opened");
       this.#chronicle.tell(() => `run ${short(run.id)} no longer waits for the one before it`);
     }
-    run.isGated = kind === "waiting+" && note[8] !== null;
+    run.isGated = kind === "waiting+" && note[8] === "schedule";
     run.wakeAt = kind === "waiting+" ? Number(note[9]) : 0;
     run.readyAt = now;
     this.#enter(run, kind === "ready+" ? READY : WAITING);

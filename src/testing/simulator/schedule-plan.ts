@@ -79,7 +79,7 @@ export function drawSchedule(draw: Draw, setting: Setting, afterMs: number): Sch
   ]);
   return {
     job,
-    input: { n: draw.whole(1, 1_000_000) },
+    input: { n: draw.whole(1, 1_000_000), lot: 1 },
     ...drawWhen(draw, setting, afterMs),
     overlap: draw.pick(["skip", "queue", "allow", "replace"]),
     missed: draw.weighted<NonNullable<ScheduleOptions["missed"]>>([

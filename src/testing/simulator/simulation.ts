@@ -13,6 +13,7 @@ import { type Connection, SimulatedDatabase } from "./database.js";
 import { mix } from "./draw.js";
 import { Effects } from "./effects.js";
 import { type Fault, faultInWords } from "./faults.js";
+import { FlowHistory } from "./flow-history.js";
 import type { HandlerHost } from "./jobs.js";
 import { LockHistory } from "./lock-history.js";
 import type { Note } from "./notes.js";
@@ -71,6 +72,7 @@ export class Simulation {
   readonly #calendars: CalendarHistory;
   readonly #locks: LockHistory;
   readonly #batches: BatchHistory;
+  readonly #flows: FlowHistory;
   readonly #clients: Clients;
   readonly #database = SimulatedDatabase.take();
   readonly #tamper: Tamper | undefined;
@@ -106,6 +108,7 @@ export class Simulation {
     this.#calendars = new CalendarHistory(this.#chronicle, this.#schedules);
     this.#locks = new LockHistory(this.#chronicle);
     this.#batches = new BatchHistory(this.#chronicle, this.#runs);
+    this.#flows = new FlowHistory(this.#chronicle, this.#runs);
     this.#clients = new Clients(this.#chronicle, this.#runs);
     this.#places = Array.from({ length: plan.placeCount }, () => null);
   }
@@ -272,6 +275,7 @@ export class Simulation {
       notes,
     };
     const touched = this.#runs.commit(transaction);
+    this.#flows.commit(transaction, touched);
     this.#runs.judgeLosses();
     this.#schedules.commit(transaction, touched);
     this.#calendars.commit(transaction);

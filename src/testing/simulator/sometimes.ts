@@ -66,6 +66,9 @@ export const SOMETIMES = {
   "batch-met-ended-run": "a child of a batch had ended before, under its key",
   "child-retried-after-batch": "a child went on after what comes after its batch was made",
   "children-retried-together": "failed children were retried together",
+  "limit-waited": "a run waited, as the limit of its key was reached",
+  "limit-freed-by-reclaim":
+    "what a lost run held of a limit came back when it was taken from its holder",
   "crash-after-commit": "a process crashed between a commit and its answer",
   "stop-beyond-lease": "a process stood still for longer than a lease",
   "instance-clock-back": "the clock of an instance stepped back",

@@ -56,7 +56,7 @@ const CHECKS: readonly (readonly [promise: string, sql: string])[] = [
     "L",
     `select w.id as what from holdfast_waiting w join holdfast_run r on r.id = w.id
      join holdfast_schedule s on s.id = r.schedule
-     where w.gate is not null and (not s.is_gated
+     where w.gate = 'schedule' and (not s.is_gated
        or not exists (select 1 from json_each(s.live) m where m.value = w.id)) limit 3`,
   ],
   [
@@ -64,6 +64,23 @@ const CHECKS: readonly (readonly [promise: string, sql: string])[] = [
     `select r.id as what from holdfast_run r join holdfast_schedule s on s.id = r.schedule
      where r.id not in (select id from holdfast_outcome)
        and not exists (select 1 from json_each(s.live) m where m.value = r.id) limit 3`,
+  ],
+  [
+    "F",
+    `select f.run as what from holdfast_flow_run f
+     where f.run not in (select id from holdfast_ready where limited)
+       and f.run not in (select m.value from holdfast_lease k, json_each(k.ids) m where k.limited) limit 3`,
+  ],
+  [
+    "F",
+    `select w.id as what from holdfast_waiting w where w.gate = 'flow' and not exists (
+       select 1 from holdfast_flow_line n
+       where n.flow = w.flow and n.lane = w.lane and n.suspect = w.suspect and n.look_at is not null) limit 3`,
+  ],
+  [
+    "F",
+    `select f.id as what from holdfast_flow f
+     where f.used <> (select coalesce(sum(t.runs), 0) from holdfast_flow_turn t where t.flow = f.id) limit 3`,
   ],
 ];
 
@@ -77,6 +94,9 @@ const MEANINGS = [
   "is a tick beyond the cursor",
   "waits for a gate that nobody will open",
   "is a live run that its schedule does not know of",
+  "counts in a limit, but is neither ready nor held",
+  "stands in a line that nobody will look at",
+  "is a flow whose window does not add up",
 ];
 
 export function judgeTables(database: SimulatedDatabase, chronicle: Chronicle): void {

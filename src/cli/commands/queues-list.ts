@@ -1,0 +1,44 @@
+// `holdfast queues list`: how long every queue is, and which are paused.
+
+import type { Command } from "commander";
+import type { Queue } from "../../engine/queues.js";
+import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { type CommonFlags, withInstance } from "../instance.js";
+import { newTable } from "../page.js";
+import { type Colours, cut, EXIT, plain } from "../shell.js";
+import { shortTime } from "../times.js";
+
+const NOTE_LENGTH_MAX = 40;
+
+export function queuesListCommand(call: Call): Command {
+  const command = newCommand({
+    name: "list",
+    summary: "List queues by name, with what is ready, waits and runs in each.",
+    examples: ["queues list", "queues list --json"],
+  });
+  return act<CommonFlags>(withConfigOption(command), call, async (flags) => {
+    const { shell } = call;
+    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+      const queues = await holdfast.queues.list();
+      await shell.say(listPage(queues, shell.colours));
+      await shell.answer({ queues });
+      return EXIT.done;
+    });
+  });
+}
+
+function listPage(queues: readonly Queue[], colours: Colours): string {
+  if (queues.length === 0) return "No queues: no run was stored yet.";
+  const table = newTable(["name", "ready", "waiting", "running", "paused", "note"], colours);
+  for (const { name, ready, waiting, running, pausedAt, pauseNote } of queues) {
+    table.push([
+      plain(name),
+      String(ready),
+      String(waiting),
+      String(running),
+      pausedAt === null ? "" : colours.yellow(shortTime(pausedAt)),
+      cut(plain(pauseNote ?? ""), NOTE_LENGTH_MAX),
+    ]);
+  }
+  return table.toString();
+}

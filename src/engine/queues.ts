@@ -1,0 +1,70 @@
+// `holdfast.queues`: how long the queues are, and stopping one without stopping anything else.
+
+import { ConfigurationError } from "../core/errors.js";
+import { requireName } from "../core/names.js";
+import type { QueueRecord } from "../store/flow-store.js";
+import type { Store } from "../store/store.js";
+
+export type Queue = {
+  readonly name: string;
+  /** Runs that could be claimed at once. */
+  readonly ready: number;
+  /** Runs that wait for their time, for a limit or for their schedule. */
+  readonly waiting: number;
+  readonly running: number;
+  readonly pausedAt: Date | null;
+  readonly pauseNote: string | null;
+};
+
+const NOTE_LENGTH_MAX = 1_000;
+
+export class Queues {
+  readonly #store: () => Promise<Store>;
+  readonly #onChanged: () => void;
+
+  constructor(params: {
+    readonly store: () => Promise<Store>;
+    /** A queue that was resumed has something to claim. */
+    readonly onChanged: () => void;
+  }) {
+    this.#store = params.store;
+    this.#onChanged = params.onChanged;
+  }
+
+  /** Every queue that a run was sent to or that was paused, by name. */
+  async list(): Promise<readonly Queue[]> {
+    return (await (await this.#store()).queues()).map(toQueue);
+  }
+
+  /** Nothing of it is claimed from now on; what runs goes on. Pausing again keeps the time, and the note if none is given. */
+  async pause(name: string, note?: string): Promise<Queue> {
+    if (note !== undefined && (typeof note !== "string" || note.length > NOTE_LENGTH_MAX)) {
+      const message = `must be a text of at most ${NOTE_LENGTH_MAX} characters, such as "the bank is down"`;
+      throw new ConfigurationError([{ field: "queues.pause().note", message }]);
+    }
+    return this.#set("queues.pause().name", { name, isPaused: true, note: note ?? null });
+  }
+
+  async resume(name: string): Promise<Queue> {
+    return this.#set("queues.resume().name", { name, isPaused: false, note: null });
+  }
+
+  async #set(
+    field: string,
+    params: { readonly name: string; readonly isPaused: boolean; readonly note: string | null },
+  ): Promise<Queue> {
+    const queue = requireName(params.name, field);
+    const store = await this.#store();
+    await store.pauseQueue({ queue, isPaused: params.isPaused, note: params.note });
+    if (!params.isPaused) {
+      store.wake();
+      this.#onChanged();
+    }
+    const found = (await store.queues()).find((each) => each.name === queue);
+    return toQueue(found as QueueRecord);
+  }
+}
+
+function toQueue({ pausedAt, ...record }: QueueRecord): Queue {
+  return { ...record, pausedAt: pausedAt === null ? null : new Date(pausedAt) };
+}
