@@ -38,6 +38,7 @@ const PAGES = [
   "calendars set",
   "calendars delete",
   "runs",
+  "runs children",
   "runs items",
   "runs list",
   "runs show",

@@ -88,14 +88,18 @@ function describeDispatch(name: string, makeDatabase: () => Database): void {
   });
 
   /** Sends one run to a service that replies like this; answers how it ended and what was received. */
-  async function sent({ service, holdfast }: Scene, replies: Reply[]) {
+  async function sent(
+    { service, holdfast }: Scene,
+    replies: Reply[],
+    heartbeat: "main" | "thread" = "main",
+  ) {
     service.replies = replies;
     const study = holdfast.job("study", {
       worker: "studies",
       lease: "1s",
       retry: { attempts: 3, delay: "50ms" },
     });
-    await holdfast.start();
+    await holdfast.start({ worker: { heartbeat } });
     const { id } = await study.enqueue({ study: 7 });
     const run = await ended(holdfast, id);
     const { received } = service;
@@ -121,6 +125,15 @@ function describeDispatch(name: string, makeDatabase: () => Database): void {
       // Lost: its lease had expired by the database's clock.
       expect(ends).toEqual(["lost", "completed"]);
       expect(received).toHaveLength(2);
+    });
+
+    test("a thread that sends the heartbeats renews no run that was let go", async ({ scene }) => {
+      const blocked: unknown[] = [];
+      // Said when it stood in for the main thread, with the leases that it was told of last.
+      scene.holdfast.on("loop.blocked", (event) => blocked.push(event));
+      const { ends } = await sent(scene, [answer(202), cut, DONE], "thread");
+      expect(ends).toEqual(["lost", "lost", "completed"]);
+      expect(blocked).toEqual([]);
     });
 
     test("500 is tried again by the policy, and 422 is not", async ({ scene }) => {
