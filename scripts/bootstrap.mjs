@@ -26,6 +26,28 @@ export function ensureBuilt() {
   return isBuilt() || build();
 }
 
+/**
+ * Redis for the tests of locks: from the system's package manager, where this user may use it.
+ * @returns {string} why there is none, or nothing
+ */
+export function provideRedis() {
+  const isThere = () => spawnSync("redis-server", ["--version"]).status === 0;
+  if (isThere()) return "";
+  if (process.getuid?.() !== 0 || spawnSync("apt-get", ["--version"]).status !== 0)
+    return "redis-server was not found, and this user may not install it";
+  console.log("Installing redis-server (apt-get) …");
+  const options = /** @type {const} */ ({
+    stdio: "ignore",
+    timeout: 180_000,
+    // Nothing is started by the installation: the tests start their own.
+    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive", RUNLEVEL: "1" },
+  });
+  spawnSync("apt-get", ["update", "-q"], options);
+  const args = ["install", "-y", "-q", "--no-install-recommends", "redis-server"];
+  spawnSync("apt-get", args, options);
+  return isThere() ? "" : "redis-server could not be installed by apt-get";
+}
+
 function ensureNode() {
   const { engines } = readJson("package.json");
   const [needMajor = 0, needMinor = 0] = engines.node.replace(">=", "").split(".").map(Number);

@@ -6,7 +6,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { ensureBuilt, ensureInstalled } from "./bootstrap.mjs";
+import { ensureBuilt, ensureInstalled, provideRedis } from "./bootstrap.mjs";
 import { startPostgres } from "./postgres.mjs";
 
 /**
@@ -15,6 +15,7 @@ import { startPostgres } from "./postgres.mjs";
  * @property {string[]} command a program of node_modules/.bin or a script, with its arguments
  * @property {boolean} [isVitest] reports its cases as JSON
  * @property {boolean} [needsPostgres]
+ * @property {boolean} [wantsRedis]
  */
 /** @typedef {{ passed: number, failed: number, skipped: number, note?: string, failures?: string[] }} Counts */
 /** @typedef {Counts & { stage: Stage, ms: number }} Result */
@@ -26,12 +27,24 @@ const STAGES = [
   { name: "layering", command: ["depcruise", "src", "--config", ".dependency-cruiser.cjs"] },
   { name: "dead-code", command: ["knip"] },
   { name: "unit", command: vitest("unit"), isVitest: true },
-  { name: "conformance", command: vitest("conformance"), isVitest: true, needsPostgres: true },
+  {
+    name: "conformance",
+    command: vitest("conformance"),
+    isVitest: true,
+    needsPostgres: true,
+    wantsRedis: true,
+  },
   { name: "engine", command: vitest("engine"), isVitest: true, needsPostgres: true },
   { name: "cli", command: vitest("cli"), isVitest: true, needsPostgres: true },
   { name: "http", command: vitest("http"), isVitest: true, needsPostgres: true },
   { name: "simulation", command: vitest("simulation"), isVitest: true },
-  { name: "process", command: vitest("process"), isVitest: true, needsPostgres: true },
+  {
+    name: "process",
+    command: vitest("process"),
+    isVitest: true,
+    needsPostgres: true,
+    wantsRedis: true,
+  },
   { name: "examples", command: ["scripts/check-examples.mjs"] },
   { name: "package", command: ["scripts/check-package.mjs"] },
 ];
@@ -60,6 +73,7 @@ for (const name of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) {
 const results = [runBuild()];
 let postgresProblem = "";
 if (chosen.some((stage) => stage.needsPostgres)) postgresProblem = await providePostgres();
+const redisProblem = chosen.some((stage) => stage.wantsRedis) ? provideRedis() : "";
 for (const stage of chosen) {
   if (interruptedBy) break;
   results.push(await runStage(stage));
@@ -220,6 +234,7 @@ function report() {
     missing.push(`every case on PostgreSQL (${reason})`);
     if (process.env.CI) sum.failed += 1;
   } else if (sum.skipped > 0) missing.push(`${sum.skipped} cases that skipped themselves`);
+  if (redisProblem) missing.push(`locks on Redis (${redisProblem})`);
   const left = STAGES.filter((stage) => !results.some((r) => r.stage.name === stage.name));
   if (left.length > 0) {
     const why = interruptedBy ? `interrupted by ${interruptedBy}` : "not asked for";

@@ -10,7 +10,6 @@ import type { RunId } from "../core/run.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { BatchAnswer, BatchError } from "../store/batch-store.js";
 import type { Grant, NewRun, Store } from "../store/store.js";
-import type { Attempted } from "./attempted.js";
 import { ChildEnqueuer } from "./child-enqueuer.js";
 import {
   accepted,

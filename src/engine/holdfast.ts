@@ -64,6 +64,7 @@ import type { PlainJobOptions, SchemaJobOptions } from "./job-options.js";
 import { Loop, type LoopParams } from "./loop.js";
 import { type BoundedWorker, passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
 import { mainThreadPulse, type Pulse } from "./pulse.js";
+import { Remote } from "./remote.js";
 import { RunnableJobs } from "./runnable.js";
 import { Runs, Waiter } from "./runs.js";
 import { jobName } from "./schedule-options.js";
@@ -100,6 +101,8 @@ export class Holdfast {
   readonly calendars: Calendars;
   readonly locks: Locks;
   readonly #locking: Locking;
+  /** What workers elsewhere ask for over the network; the HTTP API's worker routes call it. */
+  readonly remote: Remote;
   readonly #config: Config;
   readonly #ports: Ports;
   readonly #store: Store;
@@ -173,6 +176,15 @@ export class Holdfast {
     const store = () => this.#opened("runs");
     this.#waiter = new Waiter({ store, clock });
     const onChanged = () => void this.#pollSoon();
+    this.remote = new Remote({
+      store: () => this.#opened("remote"),
+      ports: this.#ports,
+      emit: this.#emit,
+      onSettled: (settlements) => {
+        this.#waiter.settled(settlements.map(({ id }) => id));
+        onChanged();
+      },
+    });
     const desk = new Desk(this.#ports);
     this.runs = new Runs({ store, waiter: this.#waiter, ports: this.#ports, desk, onChanged });
     const { app, release } = this.#config;

@@ -5,7 +5,7 @@
 import { BadTries } from "./bad-tries.js";
 import type { Scope } from "./contract.js";
 import { HttpError } from "./problem.js";
-import type { Secrets } from "./secrets.js";
+import { SECRET_VARIABLES, type Secrets } from "./secrets.js";
 import { hasSession, type Sessions } from "./session.js";
 
 /** What the user's own check of a request answers: scopes, and who it is; nothing refuses. */
@@ -131,7 +131,7 @@ function closed(scope: Scope): HttpError {
     error: "scope_closed",
     detail:
       `The scope "${scope}" is closed: no secret is set for it. ` +
-      `Set HOLDFAST_${scope.toUpperCase()}_SECRET (or HOLDFAST_ADMIN_SECRET) and start again.`,
+      `Set ${SECRET_VARIABLES[scope]} (or ${SECRET_VARIABLES.admin}) and start again.`,
   });
 }
 

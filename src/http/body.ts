@@ -1,6 +1,7 @@
 // The body of a request: read within its limits of size, time and depth, and parsed. Nothing of a
 // body is looked at before it is known to be small enough.
 
+import { systemClock } from "../adapters/clock.js";
 import { JSON_DEPTH_MAX } from "../core/json.js";
 import { HttpError } from "./problem.js";
 
@@ -47,11 +48,10 @@ async function readText(request: Request): Promise<string> {
   const reader = body.getReader();
   const parts: string[] = [];
   let bytes = 0;
-  const timer = setTimeout(
-    () => void reader.cancel(TOO_SLOW).catch(() => undefined),
-    BODY_TIMEOUT_MS,
-  );
-  const startedMs = performance.now();
+  const timer = systemClock.timer(BODY_TIMEOUT_MS, () => {
+    void reader.cancel(TOO_SLOW).catch(() => undefined);
+  });
+  const startedMs = systemClock.monotonicMs();
   try {
     for (;;) {
       const { done, value } = await reader.read();
@@ -60,13 +60,13 @@ async function readText(request: Request): Promise<string> {
       if (bytes > BODY_BYTES_MAX) throw tooLarge();
       parts.push(decoder.decode(value, { stream: true }));
     }
-    if (performance.now() - startedMs >= BODY_TIMEOUT_MS) throw tooSlow();
+    if (systemClock.monotonicMs() - startedMs >= BODY_TIMEOUT_MS) throw tooSlow();
     return parts.join("") + decoder.decode();
   } catch (error) {
     if (error instanceof TypeError) throw bad("body_not_utf8", "The body is not UTF-8.");
     throw error;
   } finally {
-    clearTimeout(timer);
+    timer.cancel();
     void reader.cancel().catch(() => undefined);
   }
 }

@@ -37,10 +37,6 @@ const name = z.string().max(200);
 const limit = z.coerce.number().int().min(1).max(1_000).optional();
 const cursor = z.string().max(500).optional();
 const note = z.string().max(2_000).optional();
-const fence = z.number().int().min(1).max(Number.MAX_SAFE_INTEGER);
-const flag = z
-  .enum(["true", "false", "1", "0"])
-  .transform((text) => text === "true" || text === "1");
 
 const storedError = z.looseObject({ code: z.string(), name: z.string(), message: z.string() });
 
@@ -150,6 +146,29 @@ export const problemAnswer = z
   .meta({ id: "Problem" });
 
 const ok = z.object({ ok: z.literal(true) });
+const fence = z.number().int().min(1).max(Number.MAX_SAFE_INTEGER);
+
+const remoteError = z.strictObject({
+  code: z.string().min(1).max(64).optional(),
+  message: z.string().max(100_000),
+  stack: z.string().max(100_000).optional(),
+});
+
+const claimedAnswer = z
+  .looseObject({
+    id: uuid,
+    job: z.string(),
+    fence: z.number(),
+    attempt: z.number(),
+    input: anyJson,
+    leaseMs: z.number(),
+    timeoutMs: z.number(),
+    mode: z.string(),
+    nominalAt: instantOrNull,
+    idempotencyKey: z.string(),
+    tags: z.array(z.string()),
+  })
+  .meta({ id: "ClaimedRun" });
 
 function page<Item extends z.ZodType>(noun: string, item: Item) {
   return z.object({ [noun]: z.array(item), nextCursor: z.string().nullable() });
@@ -385,6 +404,129 @@ export const ROUTES = {
     summary: "Every attempt of a run, the first one first.",
     answers: { 200: z.object({ attempts: z.array(attemptAnswer) }) },
   }),
+  claimRuns: route({
+    method: "POST",
+    path: "/api/worker/claim",
+    scope: "worker",
+    summary: "Claims runs for a worker elsewhere; waits up to `waitMs` for the first.",
+    body: z.strictObject({
+      instance: name.min(1),
+      claimId: z.string().min(1).max(200).optional(),
+      jobs: z.array(name.min(1)).min(1).max(1_000),
+      limit: z.number().int().min(1).max(100),
+      waitMs: z.number().int().min(0).max(60_000).optional(),
+    }),
+    answers: { 200: z.object({ runs: z.array(claimedAnswer) }) },
+  }),
+  beatRuns: route({
+    method: "POST",
+    path: "/api/worker/heartbeat",
+    scope: "worker",
+    summary: "Renews what a worker elsewhere holds, in one call.",
+    body: z.strictObject({
+      instance: name.min(1),
+      runs: z.array(z.strictObject({ id: uuid, fence })).max(1_000),
+    }),
+    answers: {
+      200: z.object({
+        held: z.array(z.object({ id: uuid, leaseMs: z.number(), cancel: z.boolean() })),
+        lost: z.array(uuid),
+      }),
+    },
+  }),
+  beatRun: route({
+    method: "POST",
+    path: "/api/runs/{id}/heartbeat",
+    scope: "worker",
+    summary: "Renews one run.",
+    body: z.strictObject({ fence }),
+    answers: { 200: z.object({ ok: z.literal(true), leaseMs: z.number(), cancel: z.boolean() }) },
+  }),
+  tellProgress: route({
+    method: "POST",
+    path: "/api/runs/{id}/progress",
+    scope: "worker",
+    summary: "How far a run is; counts as a heartbeat.",
+    body: z.strictObject({
+      fence,
+      stage: z.string().min(1).max(200).optional(),
+      done: z.number().min(0).optional(),
+      total: z.number().min(0).optional(),
+    }),
+    answers: { 200: ok },
+  }),
+  storeItems: route({
+    method: "POST",
+    path: "/api/runs/{id}/items",
+    scope: "worker",
+    summary: "Stores items of a run; an equal one again is a no-op.",
+    body: z.strictObject({
+      fence,
+      items: z
+        .array(
+          z.strictObject({
+            key: z.string().min(1).max(500),
+            outcome: z.string().min(1).max(200).optional(),
+            value: anyJson.optional(),
+            error: remoteError.optional(),
+            durationMs: z.number().min(0).optional(),
+          }),
+        )
+        .max(1_000),
+    }),
+    answers: {
+      200: z.object({
+        ok: z.literal(true),
+        items: z.array(z.object({ key: z.string(), status: z.enum(["stored", "conflict"]) })),
+      }),
+    },
+  }),
+  appendLogs: route({
+    method: "POST",
+    path: "/api/runs/{id}/logs",
+    scope: "worker",
+    summary: "Log lines that are kept with the run.",
+    body: z.strictObject({
+      fence,
+      from: z.number().int().min(1).optional(),
+      lines: z
+        .array(
+          z.strictObject({
+            at: givenInstant.optional(),
+            level: z.enum(["debug", "info", "warn", "error"]),
+            message: z.string().max(100_000),
+          }),
+        )
+        .max(1_000),
+    }),
+    answers: { 200: ok },
+  }),
+  completeRun: route({
+    method: "POST",
+    path: "/api/runs/{id}/complete",
+    scope: "worker",
+    summary: "Ends a run well; asked again it answers the same.",
+    body: z.strictObject({
+      fence,
+      completionId: z.string().max(200).optional(),
+      result: anyJson.optional(),
+    }),
+    answers: { 200: ok },
+  }),
+  failRun: route({
+    method: "POST",
+    path: "/api/runs/{id}/fail",
+    scope: "worker",
+    summary: "Ends an attempt badly; the run is retried by its own policy.",
+    body: z.strictObject({
+      fence,
+      completionId: z.string().max(200).optional(),
+      error: remoteError,
+      permanent: z.boolean().optional(),
+      retryAfterMs: z.number().min(0).optional(),
+    }),
+    answers: { 200: ok },
+  }),
   cancelRun: route({
     method: "POST",
     path: "/api/runs/{id}/cancel",
@@ -459,5 +601,3 @@ export const ROUTES = {
     answers: { 200: ok },
   }),
 } as const;
-
-export { fence as fenceNumber, flag as queryFlag };

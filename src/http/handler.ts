@@ -2,9 +2,9 @@
 // the route, lets access decide, reads and checks what was sent, and words what comes out. What the
 // routes do is in routes/.
 
-import { randomUUID } from "node:crypto";
 import { Hono } from "hono";
 import { z } from "zod";
+import { systemIds } from "../adapters/chance.js";
 import { systemClock } from "../adapters/clock.js";
 import { ConfigurationError, type Problem } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
@@ -21,6 +21,7 @@ import { runRoutes } from "./routes/runs.js";
 import { scheduleRoutes } from "./routes/schedules.js";
 import { sessionRoutes } from "./routes/session.js";
 import { tickingRoutes } from "./routes/ticking.js";
+import { workerRoutes } from "./routes/worker.js";
 import { readSecrets, type SecretOptions } from "./secrets.js";
 import { Sessions } from "./session.js";
 
@@ -52,7 +53,14 @@ const OPTIONS = [
   "storeErrorStatus",
   "logger",
 ];
-const IMPLEMENTATIONS = [...tickingRoutes, ...scheduleRoutes, ...runRoutes, ...sessionRoutes];
+const IMPLEMENTATIONS = [
+  ...tickingRoutes,
+  ...scheduleRoutes,
+  ...runRoutes,
+  ...workerRoutes,
+  ...sessionRoutes,
+];
+const ids = systemIds();
 const REQUEST_ID = /^[\w.:-]{1,100}$/;
 
 export function createHandler(holdfast: Holdfast, options: HandlerOptions = {}): Handler {
@@ -135,7 +143,7 @@ async function answer(
       address,
       params,
       granted,
-      require: (scope) => requireScope(granted, scope),
+      needs: (scope) => requireScope(granted, scope),
       query: route.query ? checked(route.query, queryOf(request), "query") : {},
       body: route.body ? checked(route.body, await readJson(request), "body") : {},
     } as Call;
@@ -181,7 +189,7 @@ function refused(request: Request, error: HttpError): Response {
 /** A caller's own id goes through, so that its log and ours can be put side by side. */
 function requestIdOf(request: Request): string {
   const given = request.headers.get("x-request-id");
-  return given !== null && REQUEST_ID.test(given) ? given : randomUUID();
+  return given !== null && REQUEST_ID.test(given) ? given : ids.unique();
 }
 
 function queryOf(request: Request): Record<string, string> {

@@ -28,7 +28,7 @@ export type Call<R extends Route = Route> = Surroundings & {
   readonly address: string;
   readonly granted: Granted;
   /** A further scope that this call turns out to need. */
-  readonly require: (scope: Scope) => void;
+  readonly needs: (scope: Scope) => void;
   readonly params: Readonly<Record<string, string>>;
   readonly query: Parsed<R["query"], Record<string, never>>;
   readonly body: Parsed<R["body"], Record<string, never>>;

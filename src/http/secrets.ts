@@ -11,6 +11,14 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const SECRETS_MAX = 10;
 
+export const SECRET_VARIABLES: Readonly<Record<Scope, string>> = {
+  trigger: "HOLDFAST_TRIGGER_SECRET",
+  enqueue: "HOLDFAST_ENQUEUE_SECRET",
+  worker: "HOLDFAST_WORKER_SECRET",
+  read: "HOLDFAST_READ_SECRET",
+  admin: "HOLDFAST_ADMIN_SECRET",
+};
+
 export class Secrets {
   readonly #digests: readonly { readonly scope: Scope; readonly digest: Buffer }[];
 
@@ -49,7 +57,7 @@ export function readSecrets(options: SecretOptions, env: Environment): Secrets {
   const problems: Problem[] = [];
   const digests: { scope: Scope; digest: Buffer }[] = [];
   for (const scope of SCOPES) {
-    const variable = `HOLDFAST_${scope.toUpperCase()}_SECRET`;
+    const variable = SECRET_VARIABLES[scope];
     const given = options[scope];
     const [field, text] =
       given === undefined ? [variable, env[variable]] : [`secrets.${scope}`, given];

@@ -1,12 +1,14 @@
 // The page's session: a signed cookie that says which scopes it opens and until when. Nothing is
 // stored but what was ended early: the key changes with the secrets, so rotating them ends all.
 
-import { createHmac, randomUUID, timingSafeEqual } from "node:crypto";
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { systemIds } from "../adapters/chance.js";
 import { SCOPES, type Scope } from "./contract.js";
 
 const COOKIE = "holdfast_session";
 const LENGTH_MS = 12 * 3_600_000;
 const ENDED_MAX = 10_000;
+const ids = systemIds();
 
 export class Sessions {
   readonly #key: Buffer;
@@ -24,7 +26,7 @@ export class Sessions {
     readonly isSecure: boolean;
   }): string {
     const { scopes, nowMs } = params;
-    const claims = [randomUUID(), nowMs + LENGTH_MS, [...scopes].join("+")].join(".");
+    const claims = [ids.unique(), nowMs + LENGTH_MS, [...scopes].join("+")].join(".");
     const value = `${claims}.${this.#sign(claims)}`;
     return cookie(value, { ...params, maxAgeS: LENGTH_MS / 1_000 });
   }

@@ -29,6 +29,7 @@ import {
   toRunRecord,
   toSettlementRow,
 } from "./record.js";
+import type { HeldRun } from "./remote-store.js";
 import * as sql from "./sql/postgres.js";
 import { PRUNE_BATCHES } from "./sql/postgres-batches.js";
 import * as reads from "./sql/postgres-reads.js";
@@ -246,6 +247,18 @@ export class PostgresStore implements store.Store {
   }): Promise<readonly store.Claim[]> {
     const [row] = await this.#asker.repeat("claimsByToken", sql.CLAIMS_BY_TOKEN, params);
     return claimsOf(row);
+  }
+
+  async heldRun(grant: store.Grant): Promise<HeldRun<store.Claim> | null> {
+    const [row] = await this.#asker.repeat("heldRun", sql.HELD, grant);
+    const [claim] = claimsOf(row);
+    if (!row || !claim) return null;
+    return {
+      holder: Number(row.holder),
+      claim: { ...claim, runs: claim.runs.filter(({ id }) => id === grant.id) },
+      heldMs: Number(row.held_ms),
+      isCancelRequested: row.is_cancel_requested === true,
+    };
   }
 
   async renew({ holder, fences, timeoutMs }: store.RenewParams): Promise<store.RenewAnswer> {

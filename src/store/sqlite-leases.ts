@@ -2,6 +2,7 @@
 
 import type { RunId } from "../core/run.js";
 import { isSameEnd, statusCode, toClaim } from "./record.js";
+import type { HeldRun } from "./remote-store.js";
 import * as sql from "./sql/sqlite.js";
 import { BATCH_OF } from "./sql/sqlite-batches.js";
 import { END_SCHEDULE_RUNS, GATE_REVIVED } from "./sql/sqlite-schedule-changes.js";
@@ -129,6 +130,21 @@ export class SqliteLeases {
     return this.#file
       .all(sql.CLAIMED, { holder, token, now })
       .map((row) => toClaim(JSON.parse(String(row.claim)) as Parameters<typeof toClaim>[0]));
+  }
+
+  /** The run, if it is held under this fence. */
+  held(grant: store.Grant, now: number): HeldRun<store.Claim> | null {
+    const { id, fence } = grant;
+    const row = this.#file.get(sql.HELD, { id, fence, now });
+    if (!row) return null;
+    const claim = toClaim(JSON.parse(String(row.claim)) as Parameters<typeof toClaim>[0]);
+    const cancels = JSON.parse(String(row.cancels ?? "{}")) as Record<RunId, number>;
+    return {
+      holder: Number(row.holder),
+      claim: { ...claim, runs: claim.runs.filter((run) => run.id === id) },
+      heldMs: Number(row.heldMs),
+      isCancelRequested: cancels[id] !== undefined,
+    };
   }
 
   /** `ids` is JSON. */

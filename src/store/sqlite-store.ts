@@ -6,6 +6,7 @@ import type { Chance, Clock } from "../core/ports.js";
 import { CANCEL_GRACE_MS, MODES, type RunId } from "../core/run.js";
 import type * as batches from "./batch-store.js";
 import { statusOrder, toAttemptRecord, toBatchRecord, toPolicy, toRunRecord } from "./record.js";
+import type { HeldRun } from "./remote-store.js";
 import type * as schedules from "./schedule-store.js";
 import * as sql from "./sql/sqlite.js";
 import * as batchSql from "./sql/sqlite-batches.js";
@@ -445,6 +446,10 @@ export class SqliteStore implements store.Store {
   readonly commit: store.Store["commit"] = (params) => this.#items.commit(params);
   readonly commitItem: store.Store["commitItem"] = (params) => this.#items.commitItem(params);
   readonly grantState: store.Store["grantState"] = (params) => this.#items.grantState(params);
+
+  async heldRun(grant: store.Grant): Promise<HeldRun<store.Claim> | null> {
+    return this.#file.read(() => this.#leases.held(grant, this.#databaseNow()));
+  }
 
   // ── clock and transactions ─────────────────────────────────────────────────────────────────────
 

@@ -8,6 +8,7 @@ import type { ItemStore } from "./item-store.js";
 import type { LockStore } from "./lock-store.js";
 import type { LogStore } from "./log-store.js";
 import type { ProgressStore } from "./progress-store.js";
+import type { RemoteStore } from "./remote-store.js";
 import type { ScheduleStore } from "./schedule-store.js";
 
 /** One lease: some runs of one lane and policy, at one attempt, granted to one holder under one fence. */
@@ -275,7 +276,8 @@ export interface Store
     BatchStore,
     ItemStore<Settlement>,
     ProgressStore,
-    LogStore {
+    LogStore,
+    RemoteStore<Claim> {
   /** "sqlite" or "postgres"; for messages. */
   readonly engine: "sqlite" | "postgres";
 

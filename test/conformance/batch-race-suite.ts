@@ -74,7 +74,7 @@ export function batchRaceSuite(test: SceneTest): void {
         reaper.reclaim({ limit: 10, chance: 0 }),
         operator.cancel({ id: pending, chance: 0 }),
       ]);
-      // The first look leaves out what the settlement had locked at that moment.
+      // The reaper leaves a lease alone that is being settled at that moment.
       await reaper.reclaim({ limit: 10, chance: 0 });
       for (const { id } of runs) await operator.cancel({ id, chance: 0 });
       const found = await onlyBatch(scene, parent.id);

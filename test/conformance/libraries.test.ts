@@ -16,6 +16,18 @@ describe.skipIf(POSTGRES_URL === undefined).each(Object.keys(LIBRARIES))("%s", (
   const schema = `libraries_${crypto.randomUUID().replaceAll("-", "_")}`;
   const holdfast = new Holdfast({ database: URL, schema });
   const mail = holdfast.job("mail", { run: (input: { to: string }) => `sent to ${input.to}` });
+  const charge = holdfast.job("charge", {
+    retry: { attempts: 1 },
+    run: (input: { order: string; isBroken: boolean }, ctx) =>
+      ctx.commit(
+        async (tx: object) => {
+          await library.execute(tx, order(input.order));
+          if (input.isBroken) throw ROLLED_BACK;
+          return { charged: input.order };
+        },
+        { on: library.database },
+      ),
+  });
   const admin = new pg.Pool({ connectionString: URL, max: 1 });
   let library: OpenedLibrary;
 
@@ -143,6 +155,16 @@ describe.skipIf(POSTGRES_URL === undefined).each(Object.keys(LIBRARIES))("%s", (
     });
     await expect(failing).rejects.toBe(ROLLED_BACK);
     expect([await orders("undone"), await orders("undone-too")]).toEqual([0, 0]);
+  });
+
+  test("ctx.commit on the library's database completes the run with what was written, or neither", async () => {
+    const { id } = await charge.enqueue({ order: "charged", isBroken: false });
+    const charged = await holdfast.runs.wait(id, { timeout: "20s" });
+    expect(charged).toMatchObject({ status: "completed", result: { charged: "charged" } });
+    const { id: broken } = await charge.enqueue({ order: "not-charged", isBroken: true });
+    const failed = await holdfast.runs.wait(broken, { timeout: "20s" });
+    expect(failed).toMatchObject({ status: "failed", error: { message: ROLLED_BACK.message } });
+    expect([await orders("charged"), await orders("not-charged")]).toEqual([1, 0]);
   });
 
   test("a transaction is refused where a database is needed", async () => {

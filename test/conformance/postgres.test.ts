@@ -322,7 +322,7 @@ function lostAnswers(): void {
     const claims = await store.claimsByToken({ holder, token });
     expect(claims.flatMap(({ runs }) => runs)).toHaveLength(3);
     const again = await store.exchange({ ...params, limit: 0, jobs: [] });
-    expect(again).toEqual({ claims: [], stale: [] });
+    expect(again).toMatchObject({ claims: [], stale: [] });
     expect(await store.runs({ status: "completed", limit: 10 })).toHaveLength(2);
     expect(await store.attempts((held[0] as Held).id)).toHaveLength(1);
   });
@@ -614,8 +614,8 @@ function days(): void {
     const today = () => Math.floor(scene.now / DAY_MS);
     const expected = (numbers: number[]) =>
       [...PARTITIONED, "tick"]
-        .sort()
-        .flatMap((table) => numbers.map((number) => `${table}_day_${number}`));
+        .flatMap((table) => numbers.map((number) => `${table}_day_${number}`))
+        .sort();
     const first = today();
     expect(await dayNames(sql, schema)).toEqual(expected([first, first + 1, first + 2]));
     scene.advance(KEEP_MS + 2 * DAY_MS);

@@ -17,9 +17,9 @@ export const tickingRoutes: readonly Implementation[] = [
     }
   }),
 
-  on(ROUTES.trigger, async ({ holdfast, params, body, require, granted, storeErrorStatus }) => {
+  on(ROUTES.trigger, async ({ holdfast, params, body, needs, granted, storeErrorStatus }) => {
     // A caller with the scope trigger alone may start what is there, not say what it works on.
-    if (body.input !== undefined) require("enqueue");
+    if (body.input !== undefined) needs("enqueue");
     try {
       const answer = await holdfast.schedules.trigger(String(params.name), {
         ...given(body),

@@ -219,6 +219,14 @@ with now as materialized (select {now} as at),
 granted as materialized (select * from {lease} where holder = :holder::int and token = :token::uuid)
 select (${CLAIMS_JSON}) as claims`;
 
+/** The lease of a run by its fence: who holds it, for how long, and whether it is to be cancelled. */
+export const HELD = /* sql */ `
+with now as materialized (select {now} as at),
+granted as materialized (select * from {lease} where fence = :fence::bigint and ids @> array[:id::uuid])
+select (${CLAIMS_JSON}) as claims, g.holder, (now.at - g.claimed_at)::float8 as held_ms,
+  coalesce(g.cancels ? :id::text, false) as is_cancel_requested
+from granted g cross join now`;
+
 /** What a run that another run made has more than others. */
 type Origin = { readonly columns: string; readonly values: string };
 const NOBODY: Origin = { columns: "", values: "" };

@@ -77,8 +77,8 @@ select min(:now + p.lease_ms, :now + p.timeout_ms + 5000), :now + p.timeout_ms, 
 from {policy} p where p.id = :policy
 returning fence`;
 
-export const CLAIMED = /* sql */ `
-select json_object(
+const claimed = (which: string) => /* sql */ `
+select c.holder, c.cancels, :now - c.claimed_at as "heldMs", json_object(
   'fence', c.fence, 'job', l.job, 'queue', l.queue, 'attempt', c.attempt, 'leaseMs', max(c.until - :now, 0),
   'isSuspect', json(iif(c.suspect, 'true', 'false')), 'refunds', c.refunds, 'laters', c.laters, 'extraAttempts', c.extra,
   'policy', json_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost),
@@ -88,7 +88,12 @@ select json_object(
     from json_each(c.ids) m cross join {run} r on r.id = m.value)
 ) as claim
 from {lease} c join {lane} l on l.id = c.lane join {policy} p on p.id = c.policy
-where c.holder = :holder and c.token = :token order by c.fence`;
+where ${which} order by c.fence`;
+
+export const CLAIMED = claimed("c.holder = :holder and c.token = :token");
+export const HELD = claimed(
+  "c.fence = :fence and exists (select 1 from json_each(c.ids) m where m.value = :id)",
+);
 
 const RUN_ROWS = /* sql */ `
 insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, key, tags, input, parent, batch)

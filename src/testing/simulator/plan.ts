@@ -1,7 +1,7 @@
 // Everything that a seed decides before anything happens: who takes part, what is asked for when, and
 // what goes wrong. A shrunk seed is the same plan with faults and operations left out.
 
-import { type CalendarPlan, drawCalendar } from "./calendar-plan.js";
+import { drawCalendar } from "./calendar-plan.js";
 import { Draw } from "./draw.js";
 import { drawFault, drawMix, type Fault } from "./faults.js";
 import { type Behaviour, drawJobs, type JobPlan } from "./jobs.js";

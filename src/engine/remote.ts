@@ -1,0 +1,451 @@
+// `holdfast.remote`: what workers elsewhere ask for over the network. They claim, renew, tell and end
+// runs by id and fence; everything is written under the fence, so that a worker that was declared dead
+// changes nothing. Answers may be lost on the way: every verb can be asked again.
+
+import { createHash } from "node:crypto";
+import { classifyFailure } from "../core/classify.js";
+import { LeaseLostError } from "../core/errors.js";
+import type { StoredError } from "../core/failure.js";
+import { isUuid } from "../core/id.js";
+import { encodeResult } from "../core/json.js";
+import { keptFields, keptMessage } from "../core/kept-logs.js";
+import { delay, type Ports } from "../core/ports.js";
+import { type Ending, type RunId, settle } from "../core/run.js";
+import type { KeptLevel } from "../store/log-store.js";
+import type { HeldRun } from "../store/remote-store.js";
+import type { Claim, ClaimedRun, Grant, Settlement, Store } from "../store/store.js";
+import type { Emit } from "../telemetry/log.js";
+import { promoteOnce, reapOnce } from "./passes.js";
+
+/** A run as a worker elsewhere gets it. */
+export type RemoteRun = {
+  readonly id: RunId;
+  readonly job: string;
+  readonly fence: number;
+  readonly attempt: number;
+  readonly input: unknown;
+  readonly leaseMs: number;
+  readonly timeoutMs: number;
+  readonly mode: string;
+  readonly nominalAt: Date | null;
+  readonly idempotencyKey: string;
+  readonly tags: readonly string[];
+};
+
+export type RemoteItem = {
+  readonly key: string;
+  readonly outcome?: string;
+  readonly value?: unknown;
+  readonly error?: RemoteError;
+  readonly durationMs?: number;
+};
+
+export type RemoteError = {
+  readonly code?: string | undefined;
+  readonly message: string;
+  readonly stack?: string | undefined;
+};
+
+export type RemoteLine = {
+  readonly at?: Date;
+  readonly level: KeptLevel;
+  readonly message: string;
+};
+
+export type RemoteFailure = {
+  readonly error: RemoteError;
+  readonly permanent?: boolean;
+  readonly retryAfterMs?: number;
+};
+
+/** How often a claim that waits looks again when nothing wakes it. */
+const LOOK_EVERY_MS = 1_000;
+/** A lease that somebody has locked at this moment is asked for again. */
+const UNKNOWN_TRIES = 5;
+/** Instances whose numbers are remembered. */
+const HOLDERS_MAX = 10_000;
+const POLL_MS = 60_000;
+
+export class Remote {
+  readonly #store: () => Promise<Store>;
+  readonly #ports: Ports;
+  readonly #emit: Emit;
+  readonly #onSettled: (settlements: readonly Settlement[]) => void;
+  readonly #holders = new Map<string, Promise<number>>();
+  /** Claims under way, by who asked and how they named them. */
+  readonly #claiming = new Map<string, Promise<readonly Claim[]>>();
+
+  constructor(params: {
+    readonly store: () => Promise<Store>;
+    readonly ports: Ports;
+    readonly emit: Emit;
+    readonly onSettled: (settlements: readonly Settlement[]) => void;
+  }) {
+    this.#store = params.store;
+    this.#ports = params.ports;
+    this.#emit = params.emit;
+    this.#onSettled = params.onSettled;
+  }
+
+  /**
+   * At most `limit` runs of these jobs, each under a lease of its own. The same `claimId` answers with
+   * the same runs, as long as they are held: for a claim whose answer was lost. Waits up to `waitMs`.
+   */
+  async claim(params: {
+    readonly instance: string;
+    readonly claimId?: string;
+    readonly jobs: readonly string[];
+    readonly limit: number;
+    readonly waitMs?: number;
+    readonly signal?: AbortSignal;
+  }): Promise<readonly RemoteRun[]> {
+    const { instance, claimId } = params;
+    const token = claimId === undefined ? this.#ports.ids.unique() : tokenOf(instance, claimId);
+    const under = `${instance} ${token}`;
+    const claiming = this.#claiming.get(under) ?? this.#claim({ ...params, token });
+    this.#claiming.set(under, claiming);
+    try {
+      return (await claiming).flatMap(toRemoteRuns);
+    } finally {
+      this.#claiming.delete(under);
+    }
+  }
+
+  /** Renews what this instance holds; what is in neither list could not be told at this moment. */
+  async heartbeat(params: { readonly instance: string; readonly runs: readonly Grant[] }): Promise<{
+    readonly held: readonly {
+      readonly id: RunId;
+      readonly leaseMs: number;
+      readonly cancel: boolean;
+    }[];
+    readonly lost: readonly RunId[];
+  }> {
+    const store = await this.#store();
+    const holder = await this.#holder(store, params.instance);
+    const seen = await store.poll({ holder, jobs: [], queues: null, isScheduler: false });
+    const cancelled = new Set(seen.cancelRequested);
+    const fences = [...new Set(params.runs.map(({ fence }) => fence))];
+    const { held, unknown } = await this.#renew(store, holder, fences);
+    const leases = new Map(held.map((each) => [each.fence, each]));
+    const kept = [];
+    const lost: RunId[] = [];
+    for (const { id, fence } of params.runs) {
+      const lease = leases.get(fence);
+      if (lease?.ids.includes(id))
+        kept.push({ id, leaseMs: lease.leaseMs, cancel: cancelled.has(id) });
+      else if (!unknown.includes(fence)) lost.push(id);
+    }
+    return { held: kept, lost };
+  }
+
+  /** Renews one run, whichever instance it was claimed for. */
+  async beat(grant: Grant): Promise<{ readonly leaseMs: number; readonly cancel: boolean }> {
+    const { store, held } = await this.#held(grant);
+    const answer = await this.#renew(store, held.holder, [grant.fence]);
+    const [renewed] = answer.held;
+    if (!renewed && answer.unknown.length === 0) throw new LeaseLostError(grant.id, grant.fence);
+    const { isCancelRequested: cancel, claim } = held;
+    return { leaseMs: renewed?.leaseMs ?? claim.leaseMs, cancel };
+  }
+
+  async progress(
+    grant: Grant,
+    told: { readonly stage?: string; readonly done?: number; readonly total?: number },
+  ): Promise<void> {
+    const { store, held } = await this.#held(grant);
+    const { stage = null, done = null, total = null } = told;
+    const [before] = await store.progressOf([grant.id]);
+    const isSame = before !== undefined && before.attempt === held.claim.attempt;
+    const known = isSame ? before.stages.map((each) => each.stage) : [];
+    const stages = stage === null || known.includes(stage) ? known : [...known, stage];
+    const write = { ...grant, stage, done, total, agoMs: 0 };
+    const answer = await store.progress({
+      holder: held.holder,
+      writes: [{ ...write, stages: stages.map((each) => ({ stage: each, agoMs: 0 })) }],
+    });
+    if (answer.held.length === 0 && answer.unknown.length === 0)
+      throw new LeaseLostError(grant.id, grant.fence);
+  }
+
+  /** Stores items, each by itself; one that was done before with another value is a conflict. */
+  async items(
+    grant: Grant,
+    items: readonly RemoteItem[],
+  ): Promise<readonly { readonly key: string; readonly status: "stored" | "conflict" }[]> {
+    const store = await this.#store();
+    const answers = await store.storeItems(items.map((item) => ({ ...grant, ...toItem(item) })));
+    if (answers.includes("stale")) throw new LeaseLostError(grant.id, grant.fence);
+    return items.map(({ key }, at) => ({
+      key,
+      status: answers[at] === "stored" ? "stored" : "conflict",
+    }));
+  }
+
+  /** Lines are numbered by `from`, so that lines sent twice are there once. */
+  async logs(grant: Grant, lines: readonly RemoteLine[], from?: number): Promise<void> {
+    const { store, held } = await this.#held(grant);
+    const nowMs = this.#ports.clock.wallMs();
+    const first = from ?? (await this.#nextLine(store, grant));
+    const refused = await store.appendLogs({
+      holder: held.holder,
+      lines: lines.map(({ at, level, message }, index) => ({
+        ...grant,
+        no: first + index,
+        level,
+        agoMs: at === undefined ? 0 : Math.min(Math.max(0, nowMs - at.getTime()), held.heldMs),
+        message: keptMessage(message),
+        fields: keptFields({}),
+      })),
+    });
+    if (refused.length > 0) throw new LeaseLostError(grant.id, grant.fence);
+  }
+
+  complete(grant: Grant, result: unknown): Promise<void> {
+    return this.#end(grant, { kind: "completed" }, { result: encodeResult(result), error: null });
+  }
+
+  /** Retried by the run's own policy, unless it is permanent. */
+  fail(grant: Grant, { error, permanent, retryAfterMs }: RemoteFailure): Promise<void> {
+    const described = toStoredError(error);
+    const isTransient =
+      permanent === undefined ? classifyFailure(described).class === "transient" : !permanent;
+    const later = retryAfterMs === undefined ? {} : { retryAfterMs };
+    return this.#end(
+      grant,
+      { kind: "failed", isTransient, ...later },
+      { result: null, error: described },
+    );
+  }
+
+  // ── claiming ───────────────────────────────────────────────────────────────────────────────────
+
+  async #claim(params: {
+    readonly instance: string;
+    readonly token: string;
+    readonly claimId?: string;
+    readonly jobs: readonly string[];
+    readonly limit: number;
+    readonly waitMs?: number;
+    readonly signal?: AbortSignal;
+  }): Promise<readonly Claim[]> {
+    const store = await this.#store();
+    const holder = await this.#holder(store, params.instance);
+    const { token, claimId, jobs, limit, waitMs = 0, signal } = params;
+    const { clock, chance } = this.#ports;
+    const earlier = claimId === undefined ? [] : await store.claimsByToken({ holder, token });
+    if (earlier.length > 0) return earlier;
+    const untilMs = clock.monotonicMs() + waitMs;
+    for (;;) {
+      await this.#lookAfter(store, holder, jobs);
+      const { claims } = await store.exchange({
+        holder,
+        token,
+        jobs,
+        queues: null,
+        settlements: [],
+        limit,
+        wantsSuspect: false,
+        apart: jobs,
+        chance: chance.next(),
+      });
+      const leftMs = untilMs - clock.monotonicMs();
+      if (claims.length > 0 || leftMs <= 0 || signal?.aborted) return claims;
+      await this.#wakeOr(store, Math.min(leftMs, LOOK_EVERY_MS), signal);
+    }
+  }
+
+  /** Where nothing else runs, whoever claims also sees to what is due and to silent holders. */
+  async #lookAfter(store: Store, holder: number, jobs: readonly string[]): Promise<void> {
+    const seen = await store.poll({ holder, jobs, queues: null, isScheduler: false });
+    if (seen.hasDue) await promoteOnce(store);
+    const chance = () => this.#ports.chance.next();
+    if (seen.hasExpired) await reapOnce({ store, chance, emit: this.#emit });
+  }
+
+  async #wakeOr(store: Store, waitMs: number, signal: AbortSignal | undefined): Promise<void> {
+    const woken = new AbortController();
+    const wake = () => woken.abort();
+    const stopListening = store.onWake(wake);
+    signal?.addEventListener("abort", wake, { once: true });
+    try {
+      await delay(this.#ports.clock, waitMs, woken.signal);
+    } finally {
+      stopListening();
+      signal?.removeEventListener("abort", wake);
+    }
+  }
+
+  /** The number of an instance elsewhere; it is announced when it is first heard of. */
+  #holder(store: Store, instance: string): Promise<number> {
+    const known = this.#holders.get(instance);
+    if (known) return known;
+    const announced = store.announce({
+      instanceId: instance,
+      app: null,
+      release: null,
+      jobs: [],
+      schedules: [],
+      isScheduler: false,
+      pollMs: POLL_MS,
+    });
+    announced.catch(() => this.#holders.delete(instance));
+    if (this.#holders.size >= HOLDERS_MAX) this.#holders.clear();
+    this.#holders.set(instance, announced);
+    return announced;
+  }
+
+  // ── holding ────────────────────────────────────────────────────────────────────────────────────
+
+  async #held(grant: Grant): Promise<{ readonly store: Store; readonly held: HeldRun<Claim> }> {
+    const store = await this.#store();
+    const held = isUuid(grant.id) ? await store.heldRun(grant) : null;
+    if (!held) throw new LeaseLostError(grant.id, grant.fence);
+    return { store, held };
+  }
+
+  async #renew(store: Store, holder: number, fences: readonly number[]) {
+    let answer = await store.renew({ holder, fences });
+    for (let tries = 1; answer.unknown.length > 0 && tries < UNKNOWN_TRIES; tries += 1) {
+      await delay(this.#ports.clock, 20 * tries);
+      const again = await store.renew({ holder, fences: answer.unknown });
+      answer = { held: [...answer.held, ...again.held], unknown: again.unknown };
+    }
+    return answer;
+  }
+
+  async #nextLine(store: Store, { id, fence }: Grant): Promise<number> {
+    let last = 0;
+    for (let after: { fence: number; no: number } | null = { fence, no: 0 }; after !== null; ) {
+      const lines = await store.logs({ id, after, limit: 1_000 });
+      const own = lines.filter((line) => line.fence === fence);
+      last = own.at(-1)?.no ?? last;
+      after = own.length === 1_000 ? { fence, no: last } : null;
+    }
+    return last + 1;
+  }
+
+  // ── ending ─────────────────────────────────────────────────────────────────────────────────────
+
+  async #end(
+    grant: Grant,
+    ending: Ending,
+    told: { readonly result: string | null; readonly error: StoredError | null },
+  ): Promise<void> {
+    const store = await this.#store();
+    const held = isUuid(grant.id) ? await store.heldRun(grant) : null;
+    const [run] = held?.claim.runs ?? [];
+    // Ended before under this very fence, and the answer was lost: then it is as it was told.
+    if (!held || !run) return this.#requireEnded(store, grant, ending);
+    const settlement = this.#settlement(held, run, { ending, ...told });
+    const { stale } = await store.exchange({
+      holder: held.holder,
+      token: this.#ports.ids.unique(),
+      settlements: [settlement],
+      limit: 0,
+      wantsSuspect: false,
+      jobs: [],
+      queues: null,
+      chance: this.#ports.chance.next(),
+    });
+    if (stale.length > 0) throw new LeaseLostError(grant.id, grant.fence);
+    this.#onSettled([settlement]);
+  }
+
+  async #requireEnded(store: Store, { id, fence }: Grant, { kind }: Ending): Promise<void> {
+    const attempts = isUuid(id) ? await store.attempts(id) : [];
+    const ended = attempts.find((attempt) => attempt.fence === fence)?.end;
+    if (ended === undefined || ended !== kind) throw new LeaseLostError(id, fence);
+  }
+
+  #settlement(
+    { claim, heldMs, isCancelRequested }: HeldRun<Claim>,
+    run: ClaimedRun,
+    {
+      ending,
+      result,
+      error,
+    }: {
+      readonly ending: Ending;
+      readonly result: string | null;
+      readonly error: StoredError | null;
+    },
+  ): Settlement {
+    const transition = settle(
+      {
+        attempt: claim.attempt,
+        attemptsMax: claim.policy.retry.attempts + run.extraAttempts,
+        refunds: run.refunds,
+        laters: run.laters,
+        retry: claim.policy.retry,
+        isCancelRequested,
+      },
+      ending,
+      () => this.#ports.chance.next(),
+    );
+    const { id, mode, schedule, batch } = run;
+    const common = {
+      id,
+      fence: claim.fence,
+      mode,
+      schedule,
+      batch,
+      ranMs: heldMs,
+      error: error === null ? null : JSON.stringify(error),
+    };
+    if (transition.to !== "pending") return { ...common, to: transition.to, result };
+    const { to, end, delayMs, isRefund } = transition;
+    return { ...common, to, end, delayMs, isRefund };
+  }
+}
+
+function toRemoteRuns(claim: Claim): RemoteRun[] {
+  const { job, fence, attempt, leaseMs, policy } = claim;
+  return claim.runs.map(({ id, input, mode, nominalAt, tags }) => ({
+    id,
+    job,
+    fence,
+    attempt,
+    input: JSON.parse(input),
+    leaseMs,
+    timeoutMs: policy.timeoutMs,
+    mode,
+    nominalAt: nominalAt === null ? null : new Date(nominalAt),
+    idempotencyKey: id,
+    tags,
+  }));
+}
+
+/** A name of the caller's becomes a token of ours, the same one every time. */
+function tokenOf(instance: string, claimId: string): string {
+  const hex = createHash("sha256")
+    .update(JSON.stringify([instance, claimId]))
+    .digest("hex");
+  const [a, b, c, d, e] = [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    hex.slice(12, 16),
+    hex.slice(16, 20),
+    hex.slice(20, 32),
+  ];
+  return `${a}-${b}-${c}-${d}-${e}`;
+}
+
+function toItem({ key, outcome, value, error, durationMs = 0 }: RemoteItem) {
+  const isFailed = error !== undefined;
+  return {
+    key,
+    outcome: outcome ?? (isFailed ? "failed" : "ok"),
+    value: isFailed ? null : encodeResult(value),
+    error: isFailed ? JSON.stringify(toStoredError(error)) : null,
+    durationMs: Math.max(0, Math.round(durationMs)),
+  };
+}
+
+function toStoredError({ code = "REMOTE", message, stack }: RemoteError): StoredError {
+  return {
+    code,
+    name: "RemoteError",
+    message: keptMessage(message),
+    ...(stack === undefined ? {} : { stack: keptMessage(stack) }),
+  };
+}

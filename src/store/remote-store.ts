@@ -1,0 +1,20 @@
+// What the engine asks of a database for workers that are reached over the network: they name a run by
+// its id and fence alone, whoever holds it in the database's eyes.
+
+import type { RunId } from "../core/run.js";
+
+/** A held run: all that is needed to renew it, to store for it, and to end it. */
+export type HeldRun<Claim> = {
+  /** The number of the instance that holds it. */
+  readonly holder: number;
+  /** Its lease, with this run alone. */
+  readonly claim: Claim;
+  /** How long ago it was claimed. */
+  readonly heldMs: number;
+  readonly isCancelRequested: boolean;
+};
+
+export interface RemoteStore<Claim> {
+  /** The run, if it is held under this fence. */
+  heldRun(grant: { readonly id: RunId; readonly fence: number }): Promise<HeldRun<Claim> | null>;
+}

@@ -1,0 +1,161 @@
+// The same handler in other people's servers: Fastify, Express, and Deno as an edge function.
+
+import { spawn } from "node:child_process";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import path from "node:path";
+import { getRequestListener } from "@hono/node-server";
+import express from "express";
+import Fastify from "fastify";
+import pg from "pg";
+import { afterEach, describe, expect, test } from "vitest";
+import { holdfastFastify } from "../../src/http/fastify.js";
+import { createHandler } from "../../src/http/handler.js";
+import { Holdfast } from "../../src/index.js";
+import { POSTGRES_URL, SECRETS } from "./house.js";
+
+const endings: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of endings.splice(0).reverse()) await end();
+});
+
+function instance(lines: object[] = []): Holdfast {
+  const hear = (fields: object) => void lines.push(fields);
+  const logger = { debug: hear, info: hear, warn: hear, error: hear };
+  const holdfast = new Holdfast({ database: "sqlite::memory:", logger });
+  holdfast.job("study", { run: (input) => ({ studied: input }) });
+  endings.push(() => holdfast.stop({ grace: 0 }));
+  return holdfast;
+}
+
+async function ask(base: string, where: string, options: { body?: object; secret?: string } = {}) {
+  const { body, secret = SECRETS.admin } = options;
+  const response = await fetch(base + where, {
+    method: body === undefined ? "GET" : "POST",
+    headers: {
+      authorization: `Bearer ${secret}`,
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
+  return { status: response.status, body: (await response.json()) as any };
+}
+
+describe("Fastify", () => {
+  test("the plugin starts with the server, serves under its prefix beside its routes, and drains when it closes", async () => {
+    const lines: object[] = [];
+    const holdfast = instance(lines);
+    const app = Fastify();
+    app.post("/own", async (request) => request.body);
+    app.register(holdfastFastify, { prefix: "/holdfast", holdfast, secrets: SECRETS });
+    await app.listen({ port: 0, host: "127.0.0.1" });
+    const base = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+    const { status, body } = await ask(base, "/holdfast/api/jobs/study/runs", {
+      body: { input: { a: 1 } },
+    });
+    expect(status).toBe(201);
+    const run = await holdfast.runs.wait(body.id, { timeout: "20s" });
+    expect(run.result).toEqual({ studied: { a: 1 } });
+    expect((await ask(base, "/own", { body: { mine: true } })).body).toEqual({ mine: true });
+    expect((await ask(base, "/holdfast/api/runs", { secret: "wrong" })).status).toBe(401);
+    await app.close();
+    expect(lines).toContainEqual(expect.objectContaining({ event: "instance.stopped" }));
+    await expect(holdfast.enqueue("study", {})).rejects.toThrow(/after stop/);
+  });
+
+  test("with scheduler and worker off it registers its routes, starts nothing, and says so", async () => {
+    const said: string[] = [];
+    const lines: object[] = [];
+    const holdfast = instance(lines);
+    const app = Fastify({
+      logger: { level: "info", stream: { write: (line: string) => void said.push(line) } },
+    });
+    const start = { scheduler: false, worker: false };
+    app.register(holdfastFastify, { holdfast, start, secrets: SECRETS });
+    await app.listen({ port: 0, host: "127.0.0.1" });
+    const base = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+    expect((await ask(base, "/healthz")).status).toBe(200);
+    expect(said.join("")).toContain("nothing was started");
+    expect(lines).toEqual([]);
+    await app.close();
+  });
+});
+
+test("Express mounts it through the adapter for Node", async () => {
+  const holdfast = instance();
+  const handler = createHandler(holdfast, { secrets: SECRETS, basePath: "/jobs" });
+  const listener = getRequestListener((request) => handler(request), {
+    overrideGlobalObjects: false,
+  });
+  const app = express();
+  app.get("/own", (_request, response) => void response.json({ own: true }));
+  app.use((request, response, next) => {
+    if (request.originalUrl.startsWith("/jobs")) void listener(request, response);
+    else next();
+  });
+  const server = createServer(app);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  endings.push(() => new Promise((resolve) => server.close(resolve)));
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  expect((await ask(base, "/own")).body).toEqual({ own: true });
+  expect((await ask(base, "/jobs/api/jobs/study/runs", { body: { input: 1 } })).status).toBe(201);
+  server.closeAllConnections();
+});
+
+describe.skipIf(POSTGRES_URL === undefined)("Deno", () => {
+  test("an edge function fires and executes what is due, once, whoever calls it", async () => {
+    const schema = `edge_${crypto.randomUUID().replaceAll("-", "_")}`;
+    endings.push(async () => {
+      const client = new pg.Client(POSTGRES_URL);
+      await client.connect();
+      await client.query(`drop schema if exists "${schema}" cascade`);
+      await client.end();
+    });
+    const base = `http://127.0.0.1:${await edge(schema)}`;
+    const calls = await Promise.all(
+      Array.from({ length: 10 }, () =>
+        ask(base, "/api/tick", { body: {}, secret: "edge-trigger" }),
+      ),
+    );
+    expect(calls.map(({ status }) => status)).toEqual(calls.map(() => 200));
+    expect(calls.flatMap(({ body }) => body.fired)).toHaveLength(1);
+    expect(calls.reduce((sum, { body }) => sum + body.executed, 0)).toBe(1);
+    const { body } = await ask(base, "/api/runs", { secret: "edge-read" });
+    expect(body.runs).toMatchObject([
+      { status: "completed", mode: "scheduled", result: { refreshed: { source: "feed" } } },
+    ]);
+    const due = await ask(base, "/api/schedules/signals/trigger", {
+      body: { ifDue: true },
+      secret: "edge-trigger",
+    });
+    expect(due.body).toMatchObject({ ok: true, skipped: true, reason: "not_due" });
+  });
+});
+
+/** Starts the function; answers with its port. */
+function edge(schema: string): Promise<number> {
+  const file = path.join(import.meta.dirname, "fixtures", "edge.ts");
+  const args = ["run", "--allow-all", "--no-check", "--quiet", "--node-modules-dir=manual", file];
+  const child = spawn(path.resolve("node_modules/.bin/deno"), args, {
+    env: { ...process.env, DATABASE_URL: POSTGRES_URL, HOLDFAST_SCHEMA: schema, NO_COLOR: "1" },
+  });
+  endings.push(
+    () =>
+      new Promise((resolve) => {
+        child.once("exit", resolve);
+        child.stdin.end();
+      }),
+  );
+  let said = "";
+  return new Promise((resolve, reject) => {
+    const hear = (chunk: Buffer) => {
+      said += chunk;
+      const [, port] = /listening (\d+)/.exec(said) ?? [];
+      if (port) resolve(Number(port));
+    };
+    child.stdout.on("data", hear);
+    child.stderr.on("data", hear);
+    child.once("exit", (code) => reject(new Error(`deno ended with ${code}: ${said}`)));
+  });
+}
