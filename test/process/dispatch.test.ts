@@ -7,11 +7,14 @@ import type { AddressInfo } from "node:net";
 import path from "node:path";
 import pg from "pg";
 import { test as base, describe, expect } from "vitest";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import type { Holdfast } from "../../src/engine/holdfast.js";
 import { isCallbackToken } from "../../src/http/dispatch/callback-token.js";
 import { verifyDispatch } from "../../src/http/dispatch/signature.js";
 import { ended, newFolder, POSTGRES_URL } from "./crew.js";
 
+// As it is built: the thread of the heartbeat is a file that Node loads by itself.
+const built = new URL("../../dist/index.js", import.meta.url);
+const library = (await import(built.href)) as typeof import("../../src/index.js");
 const SECRET = "a-secret-of-enough-letters";
 
 type Received = {
@@ -70,7 +73,7 @@ function describeDispatch(name: string, makeDatabase: () => Database): void {
       const { url: database, schema, clear } = makeDatabase();
       const service = new Service();
       const url = await service.start();
-      const holdfast = new Holdfast({
+      const holdfast = new library.Holdfast({
         database,
         ...(schema ? { schema } : {}),
         poll: "100ms",
