@@ -36,6 +36,19 @@ onBothDatabases((test) => {
     }
   });
 
+  test("an instance that is idle between two runs is not taken for a blocked one", async ({
+    crew,
+  }) => {
+    const observer = crew.observer();
+    const only = await crew.start("only", { ...ORDERS, heartbeat: "thread" });
+    const { id } = await observer.enqueue("tiny", 1);
+    await ended(observer, id);
+    const later = await observer.enqueue("tiny", 2, { delay: 2 * LEASE_MS });
+    expect(await ended(observer, later.id)).toMatchObject({ status: "completed", attempt: 1 });
+    expect(await only.stops()).toBe(0);
+    expect(only.heard("loop.blocked")).toEqual([]);
+  });
+
   test("with a heartbeat from the main thread another instance takes the run over, and the first one's result is refused", async ({
     crew,
   }) => {

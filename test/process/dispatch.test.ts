@@ -7,11 +7,14 @@ import type { AddressInfo } from "node:net";
 import path from "node:path";
 import pg from "pg";
 import { test as base, describe, expect } from "vitest";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import type { Holdfast } from "../../src/engine/holdfast.js";
 import { isCallbackToken } from "../../src/http/dispatch/callback-token.js";
 import { verifyDispatch } from "../../src/http/dispatch/signature.js";
 import { ended, newFolder, POSTGRES_URL } from "./crew.js";
 
+// As it is built: the thread of the heartbeat is a file that Node loads by itself.
+const built = new URL("../../dist/index.js", import.meta.url);
+const library = (await import(built.href)) as typeof import("../../src/index.js");
 const SECRET = "a-secret-of-enough-letters";
 
 type Received = {
@@ -70,7 +73,7 @@ function describeDispatch(name: string, makeDatabase: () => Database): void {
       const { url: database, schema, clear } = makeDatabase();
       const service = new Service();
       const url = await service.start();
-      const holdfast = new Holdfast({
+      const holdfast = new library.Holdfast({
         database,
         ...(schema ? { schema } : {}),
         poll: "100ms",
@@ -88,14 +91,18 @@ function describeDispatch(name: string, makeDatabase: () => Database): void {
   });
 
   /** Sends one run to a service that replies like this; answers how it ended and what was received. */
-  async function sent({ service, holdfast }: Scene, replies: Reply[]) {
+  async function sent(
+    { service, holdfast }: Scene,
+    replies: Reply[],
+    heartbeat: "main" | "thread" = "main",
+  ) {
     service.replies = replies;
     const study = holdfast.job("study", {
       worker: "studies",
       lease: "1s",
       retry: { attempts: 3, delay: "50ms" },
     });
-    await holdfast.start();
+    await holdfast.start({ worker: { heartbeat } });
     const { id } = await study.enqueue({ study: 7 });
     const run = await ended(holdfast, id);
     const { received } = service;
@@ -121,6 +128,15 @@ function describeDispatch(name: string, makeDatabase: () => Database): void {
       // Lost: its lease had expired by the database's clock.
       expect(ends).toEqual(["lost", "completed"]);
       expect(received).toHaveLength(2);
+    });
+
+    test("a thread that sends the heartbeats renews no run that was let go", async ({ scene }) => {
+      const blocked: unknown[] = [];
+      // Said when it stood in for the main thread, with the leases that it was told of last.
+      scene.holdfast.on("loop.blocked", (event) => blocked.push(event));
+      const { ends } = await sent(scene, [answer(202), cut, DONE], "thread");
+      expect(ends).toEqual(["lost", "lost", "completed"]);
+      expect(blocked).toEqual([]);
     });
 
     test("500 is tried again by the policy, and 422 is not", async ({ scene }) => {
