@@ -5,7 +5,6 @@ import { retryDelayMs } from "../core/retry.js";
 import { REFUNDS_MAX, type RunId } from "../core/run.js";
 import { LOST_ERROR, modeCode, statusCode, TIMEOUT_ERROR, wholeDelayMs } from "./record.js";
 import type { Row } from "./sqlite.js";
-import type { ChildChange } from "./sqlite-child-counts.js";
 import type * as store from "./store.js";
 
 export const ENDED_FAILED = 0;
@@ -14,6 +13,13 @@ const ENDED_TIMEOUT = 2;
 const ENDED_LATER = 3;
 const ENDED_HANDED_BACK = 4;
 export const ENDED_CANCELLED = 5;
+
+/** A child that has ended, or goes on after it had. */
+export type ChildChange = {
+  readonly batch: number;
+  readonly status: number;
+  readonly isEnd: boolean;
+};
 
 export type LeaseRow = {
   readonly fence: number;

@@ -6,14 +6,8 @@ import { statusCode } from "./record.js";
 import * as sql from "./sql/sqlite-batches.js";
 import { GATE_SCHEDULE_RUNS, READY_SCHEDULE_RUNS } from "./sql/sqlite-schedule-changes.js";
 import type { Row, SqliteFile } from "./sqlite.js";
+import type { ChildChange } from "./sqlite-books.js";
 import type { SqliteFlow } from "./sqlite-flow.js";
-
-/** A child that has ended, or goes on after it had. */
-export type ChildChange = {
-  readonly batch: number;
-  readonly status: number;
-  readonly isEnd: boolean;
-};
 
 type Tables = { readonly file: SqliteFile; readonly flow: SqliteFlow };
 
