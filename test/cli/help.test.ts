@@ -42,6 +42,7 @@ const PAGES = [
   "queues pause",
   "queues resume",
   "runs",
+  "runs children",
   "runs items",
   "runs list",
   "runs show",
