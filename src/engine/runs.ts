@@ -136,16 +136,19 @@ export class Runs {
   }
 
   async get(id: RunId): Promise<RunDetails | null> {
+    const run = await this.#find(id);
+    if (!run) return null;
+    const store = await this.#store();
+    const waiting = run.status === "pending" ? await store.waitingFor(run.id) : null;
+    return { ...run, waitingFor: toWaitingFor(waiting) };
+  }
+
+  async #find(id: RunId): Promise<Run | null> {
     if (!isUuid(id)) return null;
     const store = await this.#store();
     const known = id.toLowerCase();
     const [record, [told]] = await Promise.all([store.run(known), store.progressOf([known])]);
-    if (!record) return null;
-    const waiting = record.status === "pending" ? await store.waitingFor(record.id) : null;
-    return {
-      ...toRun(record, told ? toProgress(told) : null),
-      waitingFor: toWaitingFor(waiting),
-    };
+    return record ? toRun(record, told ? toProgress(told) : null) : null;
   }
 
   /** Newest first. */
@@ -274,9 +277,9 @@ export class Runs {
   ): Promise<RunDetails> {
     const timeoutMs =
       options.timeout === undefined ? null : durationMs(options.timeout, "wait().timeout");
-    const found = await this.get(id);
+    const found = await this.#find(id);
     if (!found) throw new RunNotFoundError(id);
-    if (found.finishedAt) return found;
+    if (found.finishedAt) return { ...found, waitingFor: null };
     await this.#waiter.terminal({ id: found.id, timeoutMs, signal: options.signal });
     const ended = await this.get(id);
     if (!ended) throw new RunNotFoundError(id);
