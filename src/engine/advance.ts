@@ -16,12 +16,18 @@ import { type Compiled, tzdataOf } from "./compiled.js";
 /** A tick that is this much overdue, while somebody was there to see it, was stuck. */
 export const STUCK_MS = 300_000;
 /** Somebody was there if an instance with the scheduler on has polled this lately. */
-const POLLED_WITHIN_MS = 60_000;
+export const POLLED_WITHIN_MS = 60_000;
 
 export type Surroundings = {
   readonly now: number;
   /** When an instance with the scheduler on had last polled, before this one did now. */
   readonly lastPolledAt: number | null;
+  /**
+   * Whether the instance that asks has itself been looking for a while. One that comes back from an
+   * absence beside others may see a poll of theirs that is a moment old: that is no proof that somebody
+   * had been there while ticks were due. @default false
+   */
+  readonly wasHere?: boolean;
   readonly newId: () => RunId;
   /** The runs that a newer one replaces have been told to stop. */
   readonly hasCancelled?: boolean;
@@ -40,9 +46,9 @@ export type Advance = {
 export function advance(
   state: ScheduleState,
   { definition, when }: Compiled,
-  { now, lastPolledAt, newId, hasCancelled = false }: Surroundings,
+  { now, lastPolledAt, wasHere = false, newId, hasCancelled = false }: Surroundings,
 ): Advance {
-  const isStuck = isStuckAt(state, now, lastPolledAt);
+  const isStuck = isStuckAt(state, now, wasHere ? lastPolledAt : null);
   const hold = state.holdUntil === null ? null : { until: state.holdUntil, run: state.holdRun };
   const isDue = isActive(state) && (state.nextAt === null || state.nextAt <= now);
   const evaluation = isDue

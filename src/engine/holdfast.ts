@@ -380,7 +380,7 @@ export class Holdfast {
       queues,
       jobs,
       heartbeat: settings.heartbeat,
-      tick: isScheduler ? (lastPolledAt) => tickOnce(ticker, lastPolledAt) : null,
+      tick: isScheduler ? (looked) => tickOnce(ticker, looked) : null,
     });
     this.#emit("instance.started", {
       instance: this.instanceId,

@@ -3,13 +3,14 @@
 // rests on; a wake-up only makes it sooner, and late or early timers never matter.
 
 import { describeFailure } from "../core/failure.js";
-import { renewEveryMs } from "../core/lease.js";
+import { type Moment, renewEveryMs } from "../core/lease.js";
 import type { Ports, Timer } from "../core/ports.js";
 import type { Appetite, PollAnswer, Settlement, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
+import { POLLED_WITHIN_MS } from "./advance.js";
 import { beatOnce, enforceCancelsOnce, promoteOnce, reapOnce, tidyOnce } from "./passes.js";
 import type { Pulse } from "./pulse.js";
-import type { TickReport } from "./ticker.js";
+import type { Looked, TickReport } from "./ticker.js";
 import type { Workers } from "./workers.js";
 
 const POLL_JITTER = 0.2;
@@ -34,7 +35,7 @@ export type LoopParams = {
   readonly keepTicksMs: number;
   readonly emit: Emit;
   /** Fires what is due; null where the scheduler is off. */
-  readonly tick: ((lastPolledAt: number | null) => Promise<TickReport>) | null;
+  readonly tick: ((looked: Looked) => Promise<TickReport>) | null;
   /** What schedules need beside their ticks, where the scheduler is on; null: nothing. */
   readonly lookEachMinute: (() => Promise<void>) | null;
   readonly lookEachHour: () => Promise<void>;
@@ -50,6 +51,7 @@ export class Loop {
   #isPolling = false;
   #hasGated = false;
   #unseenSince: number | null | undefined;
+  #lookedAt: Moment | null = null;
   #pollAtMs: number | null = null;
   #soonestMs = Number.POSITIVE_INFINITY;
   #isBeating = false;
@@ -98,6 +100,7 @@ export class Loop {
       if (this.#pollFailures > 0) this.#params.emit("store.recovered", { what: "poll" });
       this.#pollFailures = 0;
       const wantedMs = await this.#act(answer);
+      this.#lookedAt = this.#moment();
       nextMs = Math.min(wantedMs, this.#untilNextPoll(answer));
     } catch (error) {
       this.#pollFailures += 1;
@@ -167,9 +170,23 @@ export class Loop {
   async #tick({ lastPolledAt }: PollAnswer): Promise<TickReport | undefined> {
     const knownAt = this.#unseenSince === undefined ? lastPolledAt : this.#unseenSince;
     this.#unseenSince = knownAt;
-    const report = await this.#params.tick?.(knownAt);
+    const report = await this.#params.tick?.({ lastPolledAt: knownAt, wasHere: this.#wasHere() });
     this.#unseenSince = undefined;
     return report;
+  }
+
+  /** Whether this instance has looked lately, by whichever of its clocks says that it was longer ago. */
+  #wasHere(): boolean {
+    const last = this.#lookedAt;
+    if (last === null) return false;
+    const now = this.#moment();
+    const agoMs = Math.max(now.monotonicMs - last.monotonicMs, now.wallMs - last.wallMs);
+    return agoMs <= Math.max(POLLED_WITHIN_MS, 2 * this.#params.pollMs);
+  }
+
+  #moment(): Moment {
+    const { clock } = this.#params.ports;
+    return { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() };
   }
 
   /** Runs have ended. One that waits for them, gated by its schedule, should not wait for a poll. */

@@ -114,7 +114,7 @@ async function fireAndReclaim(params: PassParams): Promise<{
   const { store, ports, emit, ticker } = params;
   const seen = await look(params);
   const report = seen.hasDueSchedule
-    ? await tickOnce(ticker, seen.lastPolledAt)
+    ? await tickOnce(ticker, { lastPolledAt: seen.lastPolledAt })
     : { fired: [], skipped: [] };
   if (seen.hasDue) await promoteOnce(store);
   const chance = () => ports.chance.next();

@@ -9,7 +9,14 @@ import { OUTCOME_OF } from "../core/tick.js";
 import type { ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
-import { type Advance, advance, breakUp, openGate, replacedBy } from "./advance.js";
+import {
+  type Advance,
+  advance,
+  breakUp,
+  openGate,
+  replacedBy,
+  type Surroundings,
+} from "./advance.js";
 import { backfillStep } from "./backfill-step.js";
 import type { CompiledSchedules } from "./compiled.js";
 
@@ -52,11 +59,11 @@ type Decided = { readonly state: ScheduleState } & Partial<Advance> & {
     readonly broken?: string;
   };
 
+/** Who had looked at schedules before this pass. */
+export type Looked = Pick<Surroundings, "lastPolledAt" | "wasHere">;
+
 /** Records and fires what is due. */
-export async function tickOnce(
-  params: TickerParams,
-  lastPolledAt: number | null,
-): Promise<TickReport> {
+export async function tickOnce(params: TickerParams, looked: Looked): Promise<TickReport> {
   const fired: TickReport["fired"][number][] = [];
   const skipped: TickReport["skipped"][number][] = [];
   let hasMore = false;
@@ -65,7 +72,7 @@ export async function tickOnce(
   let nextInMs = Number.POSITIVE_INFINITY;
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     const due = await params.store.dueSchedules({ limit: READ_MAX });
-    const applied = await decideAndWrite(params, due, lastPolledAt);
+    const applied = await decideAndWrite(params, due, looked);
     for (const each of applied) {
       tell(params, each, due.now);
       const { nextAt } = each.change.progress;
@@ -99,12 +106,12 @@ type Due = { readonly now: number; readonly schedules: readonly ScheduleState[] 
 async function decideAndWrite(
   params: TickerParams,
   { now, schedules }: Due,
-  lastPolledAt: number | null,
+  looked: Looked,
 ): Promise<readonly Decided[]> {
   const written: Promise<readonly Decided[]>[] = [];
   for (let from = 0; from < schedules.length; from += CHUNK) {
     const chunk = { now, schedules: schedules.slice(from, from + CHUNK) };
-    const decided = await decideAll(params, chunk, lastPolledAt);
+    const decided = await decideAll(params, chunk, looked);
     written.push(writeAll(params, decided));
     written.at(-1)?.catch(() => undefined);
     await written.at(-2);
@@ -115,7 +122,7 @@ async function decideAndWrite(
 async function decideAll(
   params: TickerParams,
   due: Due,
-  lastPolledAt: number | null,
+  looked: Looked,
 ): Promise<readonly Decided[]> {
   const { ports, store } = params;
   const { now } = due;
@@ -125,7 +132,7 @@ async function decideAll(
       for (const id of replacedBy(state.live))
         await store.cancel({ id, chance: ports.chance.next() });
     }
-    const made = decide(params, state, { now, lastPolledAt });
+    const made = decide(params, state, { now, ...looked });
     if (made && !made.isIdle) decided.push(made);
     else if (state.backfill && state.brokenAt === null) {
       const change = await backfillStep({
@@ -143,14 +150,13 @@ async function decideAll(
 function decide(
   { ports, compiled }: TickerParams,
   state: ScheduleState,
-  { now, lastPolledAt }: { readonly now: number; readonly lastPolledAt: number | null },
+  seen: Looked & { readonly now: number },
 ): Decided | null {
   try {
     if (!state.isJobKnown && state.nextAt !== null)
       throw new Error(`no instance has announced the job "${state.job}"`);
     const made = advance(state, compiled.of(state), {
-      now,
-      lastPolledAt,
+      ...seen,
       newId: () => ports.ids.run(),
       hasCancelled: true,
     });
@@ -162,7 +168,7 @@ function decide(
       return change && { state, change };
     }
     const broken = describeFailure(error).message;
-    return { state, change: breakUp(state, now, broken), broken };
+    return { state, change: breakUp(state, seen.now, broken), broken };
   }
 }
 

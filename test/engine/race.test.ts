@@ -59,7 +59,7 @@ class Room {
         emit: () => undefined,
         listens: () => false,
       };
-      return { holdfast, store, tick: () => tickOnce(ticker, null) };
+      return { holdfast, store, tick: () => tickOnce(ticker, { lastPolledAt: null }) };
     });
   }
 
