@@ -159,10 +159,8 @@ export class Remote {
     const known = isSame ? before.stages.map((each) => each.stage) : [];
     const stages = stage === null || known.includes(stage) ? known : [...known, stage];
     const write = { ...grant, stage, done, total, agoMs: 0 };
-    const answer = await store.progress({
-      holder: held.holder,
-      writes: [{ ...write, stages: stages.map((each) => ({ stage: each, agoMs: 0 })) }],
-    });
+    const writes = [{ ...write, stages: stages.map((each) => ({ stage: each, agoMs: 0 })) }];
+    const answer = await this.#untilKnown(() => store.progress({ holder: held.holder, writes }));
     if (answer.held.length === 0 && answer.unknown.length === 0)
       throw new LeaseLostError(grant.id, grant.fence);
   }
@@ -173,6 +171,7 @@ export class Remote {
     items: readonly RemoteItem[],
   ): Promise<readonly { readonly key: string; readonly status: "stored" | "conflict" }[]> {
     const store = await this.#store();
+    if (!isUuid(grant.id)) throw new LeaseLostError(grant.id, grant.fence);
     const answers = await store.storeItems(items.map((item) => ({ ...grant, ...toItem(item) })));
     if (answers.includes("stale")) throw new LeaseLostError(grant.id, grant.fence);
     return items.map(({ key }, at) => ({
@@ -313,6 +312,16 @@ export class Remote {
     return answer;
   }
 
+  /** For one lease: asks again while somebody has it locked. */
+  async #untilKnown<A extends { readonly unknown: readonly number[] }>(ask: () => Promise<A>) {
+    let answer = await ask();
+    for (let tries = 1; answer.unknown.length > 0 && tries < UNKNOWN_TRIES; tries += 1) {
+      await delay(this.#ports.clock, 20 * tries);
+      answer = await ask();
+    }
+    return answer;
+  }
+
   async #nextLine(store: Store, { id, fence }: Grant): Promise<number> {
     let last = 0;
     for (let after: { fence: number; no: number } | null = { fence, no: 0 }; after !== null; ) {
@@ -347,14 +356,17 @@ export class Remote {
       queues: null,
       chance: this.#ports.chance.next(),
     });
-    if (stale.length > 0) throw new LeaseLostError(grant.id, grant.fence);
+    // Between the look and the write: taken over, or ended by the same call sent twice.
+    if (stale.length > 0) return this.#requireEnded(store, grant, ending);
     this.#onSettled([settlement]);
   }
 
   async #requireEnded(store: Store, { id, fence }: Grant, { kind }: Ending): Promise<void> {
     const attempts = isUuid(id) ? await store.attempts(id) : [];
     const ended = attempts.find((attempt) => attempt.fence === fence)?.end;
-    if (ended === undefined || ended !== kind) throw new LeaseLostError(id, fence);
+    // A run that was told to stop is cancelled by its failure.
+    const isAsTold = ended === kind || (kind === "failed" && ended === "cancelled");
+    if (!isAsTold) throw new LeaseLostError(id, fence);
   }
 
   #settlement(

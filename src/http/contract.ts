@@ -16,6 +16,8 @@ export type Route = {
   /** Who may call it; `open` needs no secret. */
   readonly scope: Scope | "open";
   readonly summary: string;
+  /** A callback token for the run and fence in question opens it too. */
+  readonly isCallback?: true;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType;
   /** What it answers by status, in the good case. */
@@ -146,6 +148,9 @@ export const problemAnswer = z
   .meta({ id: "Problem" });
 
 const ok = z.object({ ok: z.literal(true) });
+/** Longer than anything lasts or waits, and still a number that every database takes. */
+const MS_MAX = 2 ** 31 - 1;
+const LINES_MAX = 1_000_000_000;
 const fence = z.number().int().min(1).max(Number.MAX_SAFE_INTEGER);
 
 const remoteError = z.strictObject({
@@ -438,6 +443,7 @@ export const ROUTES = {
     method: "POST",
     path: "/api/runs/{id}/heartbeat",
     scope: "worker",
+    isCallback: true,
     summary: "Renews one run.",
     body: z.strictObject({ fence }),
     answers: { 200: z.object({ ok: z.literal(true), leaseMs: z.number(), cancel: z.boolean() }) },
@@ -446,6 +452,7 @@ export const ROUTES = {
     method: "POST",
     path: "/api/runs/{id}/progress",
     scope: "worker",
+    isCallback: true,
     summary: "How far a run is; counts as a heartbeat.",
     body: z.strictObject({
       fence,
@@ -459,6 +466,7 @@ export const ROUTES = {
     method: "POST",
     path: "/api/runs/{id}/items",
     scope: "worker",
+    isCallback: true,
     summary: "Stores items of a run; an equal one again is a no-op.",
     body: z.strictObject({
       fence,
@@ -469,7 +477,7 @@ export const ROUTES = {
             outcome: z.string().min(1).max(200).optional(),
             value: anyJson.optional(),
             error: remoteError.optional(),
-            durationMs: z.number().min(0).optional(),
+            durationMs: z.number().min(0).max(MS_MAX).optional(),
           }),
         )
         .max(1_000),
@@ -485,10 +493,11 @@ export const ROUTES = {
     method: "POST",
     path: "/api/runs/{id}/logs",
     scope: "worker",
+    isCallback: true,
     summary: "Log lines that are kept with the run.",
     body: z.strictObject({
       fence,
-      from: z.number().int().min(1).optional(),
+      from: z.number().int().min(1).max(LINES_MAX).optional(),
       lines: z
         .array(
           z.strictObject({
@@ -505,6 +514,7 @@ export const ROUTES = {
     method: "POST",
     path: "/api/runs/{id}/complete",
     scope: "worker",
+    isCallback: true,
     summary: "Ends a run well; asked again it answers the same.",
     body: z.strictObject({
       fence,
@@ -517,13 +527,14 @@ export const ROUTES = {
     method: "POST",
     path: "/api/runs/{id}/fail",
     scope: "worker",
+    isCallback: true,
     summary: "Ends an attempt badly; the run is retried by its own policy.",
     body: z.strictObject({
       fence,
       completionId: z.string().max(200).optional(),
       error: remoteError,
       permanent: z.boolean().optional(),
-      retryAfterMs: z.number().min(0).optional(),
+      retryAfterMs: z.number().min(0).max(MS_MAX).optional(),
     }),
     answers: { 200: ok },
   }),
