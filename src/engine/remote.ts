@@ -66,6 +66,8 @@ const UNKNOWN_TRIES = 5;
 const HOLDERS_MAX = 10_000;
 const POLL_MS = 60_000;
 
+type Seen = Awaited<ReturnType<Store["poll"]>>;
+
 export class Remote {
   readonly #store: () => Promise<Store>;
   readonly #ports: Ports;
@@ -235,18 +237,26 @@ export class Remote {
     if (earlier.length > 0) return earlier;
     const untilMs = clock.monotonicMs() + waitMs;
     for (;;) {
-      await this.#lookAfter(store, holder, jobs);
-      const { claims } = await store.exchange({
-        holder,
-        token,
-        jobs,
-        queues: null,
-        settlements: [],
-        limit,
-        wantsSuspect: false,
-        apart: jobs,
-        chance: chance.next(),
-      });
+      const seen = await this.#lookAfter(store, holder, jobs);
+      // Suspects come by themselves. Neither they nor the others may wait for the other kind to run dry.
+      const kinds = seen.hasSuspect ? [true, false] : [false];
+      if (seen.hasReady && chance.next() < 0.5) kinds.reverse();
+      let claims: readonly Claim[] = [];
+      for (const wantsSuspect of kinds) {
+        if (claims.length > 0) break;
+        const answer = await store.exchange({
+          holder,
+          token,
+          jobs,
+          queues: null,
+          settlements: [],
+          limit,
+          wantsSuspect,
+          apart: jobs,
+          chance: chance.next(),
+        });
+        claims = answer.claims;
+      }
       const leftMs = untilMs - clock.monotonicMs();
       if (claims.length > 0 || leftMs <= 0 || signal?.aborted) return claims;
       await this.#wakeOr(store, Math.min(leftMs, LOOK_EVERY_MS), signal);
@@ -254,11 +264,14 @@ export class Remote {
   }
 
   /** Where nothing else runs, whoever claims also sees to what is due and to silent holders. */
-  async #lookAfter(store: Store, holder: number, jobs: readonly string[]): Promise<void> {
-    const seen = await store.poll({ holder, jobs, queues: null, isScheduler: false });
-    if (seen.hasDue) await promoteOnce(store);
+  async #lookAfter(store: Store, holder: number, jobs: readonly string[]): Promise<Seen> {
+    const poll = () => store.poll({ holder, jobs, queues: null, isScheduler: false });
+    const seen = await poll();
+    if (!seen.hasDue && !seen.hasExpired) return seen;
     const chance = () => this.#ports.chance.next();
     if (seen.hasExpired) await reapOnce({ store, chance, emit: this.#emit });
+    await promoteOnce(store);
+    return poll();
   }
 
   async #wakeOr(store: Store, waitMs: number, signal: AbortSignal | undefined): Promise<void> {

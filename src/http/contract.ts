@@ -35,7 +35,14 @@ const duration = z.union([z.string().max(64), z.number()]).meta({
 });
 const uuid = z.string();
 const anyJson = z.unknown().meta({ description: "any JSON" });
-const name = z.string().max(200);
+/** Text that every database can store as it is. */
+function storable(text: z.ZodString) {
+  return text.refine((value) => !/[\0\p{Surrogate}]/u.test(value), {
+    message: "must hold neither NUL nor half a character",
+  });
+}
+const name = storable(z.string().max(200));
+const givenName = storable(z.string().min(1).max(200));
 const limit = z.coerce.number().int().min(1).max(1_000).optional();
 const cursor = z.string().max(500).optional();
 const note = z.string().max(2_000).optional();
@@ -154,7 +161,7 @@ const LINES_MAX = 1_000_000_000;
 const fence = z.number().int().min(1).max(Number.MAX_SAFE_INTEGER);
 
 const remoteError = z.strictObject({
-  code: z.string().min(1).max(64).optional(),
+  code: storable(z.string().min(1).max(64)).optional(),
   message: z.string().max(100_000),
   stack: z.string().max(100_000).optional(),
 });
@@ -415,9 +422,9 @@ export const ROUTES = {
     scope: "worker",
     summary: "Claims runs for a worker elsewhere; waits up to `waitMs` for the first.",
     body: z.strictObject({
-      instance: name.min(1),
+      instance: givenName,
       claimId: z.string().min(1).max(200).optional(),
-      jobs: z.array(name.min(1)).min(1).max(1_000),
+      jobs: z.array(givenName).min(1).max(1_000),
       limit: z.number().int().min(1).max(100),
       waitMs: z.number().int().min(0).max(60_000).optional(),
     }),
@@ -429,7 +436,7 @@ export const ROUTES = {
     scope: "worker",
     summary: "Renews what a worker elsewhere holds, in one call.",
     body: z.strictObject({
-      instance: name.min(1),
+      instance: givenName,
       runs: z.array(z.strictObject({ id: uuid, fence })).max(1_000),
     }),
     answers: {
@@ -456,7 +463,7 @@ export const ROUTES = {
     summary: "How far a run is; counts as a heartbeat.",
     body: z.strictObject({
       fence,
-      stage: z.string().min(1).max(200).optional(),
+      stage: givenName.optional(),
       done: z.number().min(0).optional(),
       total: z.number().min(0).optional(),
     }),
@@ -473,8 +480,8 @@ export const ROUTES = {
       items: z
         .array(
           z.strictObject({
-            key: z.string().min(1).max(500),
-            outcome: z.string().min(1).max(200).optional(),
+            key: storable(z.string().min(1).max(500)),
+            outcome: givenName.optional(),
             value: anyJson.optional(),
             error: remoteError.optional(),
             durationMs: z.number().min(0).max(MS_MAX).optional(),
