@@ -82,13 +82,13 @@ export class Wire {
 
   async #once<K extends RouteName>(asked: CallParams<K>): Promise<AnswerOf<K>> {
     const { place, body, timeoutMs = TIMEOUT_MS, signal } = asked;
-    const { secret, fetch } = this.#options;
+    const { secret, fetch: send } = this.#options;
     const ending = new AbortController();
     const end = () => ending.abort();
     const timer = systemClock.timer(timeoutMs, end);
     signal?.addEventListener("abort", end, { once: true });
     try {
-      const response = await fetch(this.#address(asked), {
+      const response = await send(this.#address(asked), {
         method: place.method,
         headers: {
           accept: "application/json",
