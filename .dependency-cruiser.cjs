@@ -44,6 +44,20 @@ module.exports = {
     only("http/dispatch", ["core", "adapters"]),
     only("engine", ["core", "store", "adapters", "locks", "telemetry", "http/dispatch"]),
     only("http", ["core", "store", "engine", "adapters", "locks", "telemetry"]),
+    only("client", ["core", "adapters", "http"]),
+    {
+      name: "client-knows-types-of-the-wire-alone",
+      comment: "What talks HTTP to a server does not carry that server along.",
+      severity: "error",
+      from: { path: "^src/client/", pathNot: "\\.test\\.ts$" },
+      to: { path: "^src/http/", pathNot: "^src/http/contract\\.ts$" },
+    },
+    {
+      name: "client-imports-no-code-of-the-contract",
+      severity: "error",
+      from: { path: "^src/client/" },
+      to: { path: "^src/http/contract\\.ts$", dependencyTypesNot: ["type-only"] },
+    },
     only("testing", ["core", "store", "engine", "adapters", "telemetry", "http", "locks"]),
     {
       name: "testing-stays-outside",

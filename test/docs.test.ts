@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { ERROR_CODES } from "../src/core/errors.js";
+import { ROUTES, type Route } from "../src/http/contract.js";
 import { LINES } from "../src/telemetry/log.js";
 
 const ROOT = path.resolve(import.meta.dirname, "..");
@@ -26,6 +27,27 @@ test("docs/reference/events.md has every event, with the level, the words and th
     return [name, level, words, fieldsOf(name).join(", ")];
   });
   expect(shown).toEqual(known);
+});
+
+test("docs/reference/http.md has every route, with the scope and the words of the contract", () => {
+  const rows = [
+    ...read("docs/reference/http.md").matchAll(/^\| `([A-Z]+)` \| `(\S+)` \| (.+?) \| (.+) \|$/gm),
+  ].map(([, ...cells]) => cells.join(" | "));
+  const known = (Object.values(ROUTES) as Route[]).map(
+    ({ method, path: where, scope, isCallback, summary }) =>
+      [method, where, isCallback ? `${scope} or callback token` : scope, summary].join(" | "),
+  );
+  expect(rows.sort()).toEqual(known.sort());
+});
+
+test("every schedule that a step of the workflow compares with is declared, and every step can run", () => {
+  const workflow = read("deploy/github-actions-cron.yml");
+  const declared = [...workflow.matchAll(/^ {4}- cron: "(.+)"/gm)].map(([, cron]) => cron);
+  const compared = [...workflow.matchAll(/github\.event\.schedule == '(.+?)'/g)].map(
+    ([, cron]) => cron,
+  );
+  expect(declared.length).toBeGreaterThan(1);
+  expect([...new Set(compared)].sort()).toEqual([...declared].sort());
 });
 
 test("every variable that the code reads is in .env.example and in the reference", () => {

@@ -66,6 +66,8 @@ const UNKNOWN_TRIES = 5;
 const HOLDERS_MAX = 10_000;
 const POLL_MS = 60_000;
 
+type Seen = Awaited<ReturnType<Store["poll"]>>;
+
 export class Remote {
   readonly #store: () => Promise<Store>;
   readonly #ports: Ports;
@@ -159,10 +161,8 @@ export class Remote {
     const known = isSame ? before.stages.map((each) => each.stage) : [];
     const stages = stage === null || known.includes(stage) ? known : [...known, stage];
     const write = { ...grant, stage, done, total, agoMs: 0 };
-    const answer = await store.progress({
-      holder: held.holder,
-      writes: [{ ...write, stages: stages.map((each) => ({ stage: each, agoMs: 0 })) }],
-    });
+    const writes = [{ ...write, stages: stages.map((each) => ({ stage: each, agoMs: 0 })) }];
+    const answer = await this.#untilKnown(() => store.progress({ holder: held.holder, writes }));
     if (answer.held.length === 0 && answer.unknown.length === 0)
       throw new LeaseLostError(grant.id, grant.fence);
   }
@@ -173,6 +173,7 @@ export class Remote {
     items: readonly RemoteItem[],
   ): Promise<readonly { readonly key: string; readonly status: "stored" | "conflict" }[]> {
     const store = await this.#store();
+    if (!isUuid(grant.id)) throw new LeaseLostError(grant.id, grant.fence);
     const answers = await store.storeItems(items.map((item) => ({ ...grant, ...toItem(item) })));
     if (answers.includes("stale")) throw new LeaseLostError(grant.id, grant.fence);
     return items.map(({ key }, at) => ({
@@ -236,19 +237,27 @@ export class Remote {
     if (earlier.length > 0) return earlier;
     const untilMs = clock.monotonicMs() + waitMs;
     for (;;) {
-      await this.#lookAfter(store, holder, jobs);
-      const { claims } = await store.exchange({
-        holder,
-        token,
-        jobs,
-        queues: null,
-        settlements: [],
-        limit,
-        wantsSuspect: false,
-        apart: jobs,
-        limited: "last",
-        chance: chance.next(),
-      });
+      const seen = await this.#lookAfter(store, holder, jobs);
+      // Suspects come by themselves. Neither they nor the others may wait for the other kind to run dry.
+      const kinds = seen.hasSuspect ? [true, false] : [false];
+      if (seen.hasReady && chance.next() < 0.5) kinds.reverse();
+      let claims: readonly Claim[] = [];
+      for (const wantsSuspect of kinds) {
+        if (claims.length > 0) break;
+        const answer = await store.exchange({
+          holder,
+          token,
+          jobs,
+          queues: null,
+          settlements: [],
+          limit,
+          wantsSuspect,
+          apart: jobs,
+          limited: "last",
+          chance: chance.next(),
+        });
+        claims = answer.claims;
+      }
       const leftMs = untilMs - clock.monotonicMs();
       if (claims.length > 0 || leftMs <= 0 || signal?.aborted) return claims;
       await this.#wakeOr(store, Math.min(leftMs, LOOK_EVERY_MS), signal);
@@ -256,11 +265,14 @@ export class Remote {
   }
 
   /** Where nothing else runs, whoever claims also sees to what is due and to silent holders. */
-  async #lookAfter(store: Store, holder: number, jobs: readonly string[]): Promise<void> {
-    const seen = await store.poll({ holder, jobs, queues: null, isScheduler: false });
-    if (seen.hasDue) await promoteOnce(store);
+  async #lookAfter(store: Store, holder: number, jobs: readonly string[]): Promise<Seen> {
+    const poll = () => store.poll({ holder, jobs, queues: null, isScheduler: false });
+    const seen = await poll();
+    if (!seen.hasDue && !seen.hasExpired) return seen;
     const chance = () => this.#ports.chance.next();
     if (seen.hasExpired) await reapOnce({ store, chance, emit: this.#emit });
+    await promoteOnce(store);
+    return poll();
   }
 
   async #wakeOr(store: Store, waitMs: number, signal: AbortSignal | undefined): Promise<void> {
@@ -314,6 +326,16 @@ export class Remote {
     return answer;
   }
 
+  /** For one lease: asks again while somebody has it locked. */
+  async #untilKnown<A extends { readonly unknown: readonly number[] }>(ask: () => Promise<A>) {
+    let answer = await ask();
+    for (let tries = 1; answer.unknown.length > 0 && tries < UNKNOWN_TRIES; tries += 1) {
+      await delay(this.#ports.clock, 20 * tries);
+      answer = await ask();
+    }
+    return answer;
+  }
+
   async #nextLine(store: Store, { id, fence }: Grant): Promise<number> {
     let last = 0;
     for (let after: { fence: number; no: number } | null = { fence, no: 0 }; after !== null; ) {
@@ -348,14 +370,17 @@ export class Remote {
       queues: null,
       chance: this.#ports.chance.next(),
     });
-    if (stale.length > 0) throw new LeaseLostError(grant.id, grant.fence);
+    // Between the look and the write: taken over, or ended by the same call sent twice.
+    if (stale.length > 0) return this.#requireEnded(store, grant, ending);
     this.#onSettled([settlement]);
   }
 
   async #requireEnded(store: Store, { id, fence }: Grant, { kind }: Ending): Promise<void> {
     const attempts = isUuid(id) ? await store.attempts(id) : [];
     const ended = attempts.find((attempt) => attempt.fence === fence)?.end;
-    if (ended === undefined || ended !== kind) throw new LeaseLostError(id, fence);
+    // A run that was told to stop is cancelled by its failure.
+    const isAsTold = ended === kind || (kind === "failed" && ended === "cancelled");
+    if (!isAsTold) throw new LeaseLostError(id, fence);
   }
 
   #settlement(

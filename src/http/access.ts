@@ -3,6 +3,7 @@
 // closed, and says so.
 
 import { BadTries } from "./bad-tries.js";
+import { tokenRefused } from "./callback.js";
 import type { Scope } from "./contract.js";
 import { HttpError } from "./problem.js";
 import { SECRET_VARIABLES, type Secrets } from "./secrets.js";
@@ -82,9 +83,14 @@ export class Access {
     return { scopes: sessions.scopesOf(request, nowMs()), by: "page" };
   }
 
-  #badTry(address: string): HttpError {
+  /** A callback token that does not fit counts as a wrong secret does. */
+  badToken(address: string): HttpError {
+    return this.#badTry(address, tokenRefused);
+  }
+
+  #badTry(address: string, refused: () => HttpError = unauthorized): HttpError {
     const waitS = this.#badTries.note(address, this.#params.nowMs());
-    if (waitS === 0) return unauthorized();
+    if (waitS === 0) return refused();
     return new HttpError({
       status: 429,
       error: "too_many_tries",

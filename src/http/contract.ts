@@ -16,6 +16,8 @@ export type Route = {
   /** Who may call it; `open` needs no secret. */
   readonly scope: Scope | "open";
   readonly summary: string;
+  /** A callback token for the run and fence in question opens it too. */
+  readonly isCallback?: true;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType;
   /** What it answers by status, in the good case. */
@@ -33,7 +35,14 @@ const duration = z.union([z.string().max(64), z.number()]).meta({
 });
 const uuid = z.string();
 const anyJson = z.unknown().meta({ description: "any JSON" });
-const name = z.string().max(200);
+/** Text that every database can store as it is. */
+function storable(text: z.ZodString) {
+  return text.refine((value) => !/[\0\p{Surrogate}]/u.test(value), {
+    message: "must hold neither NUL nor half a character",
+  });
+}
+const name = storable(z.string().max(200));
+const givenName = storable(z.string().min(1).max(200));
 const limit = z.coerce.number().int().min(1).max(1_000).optional();
 const cursor = z.string().max(500).optional();
 const note = z.string().max(2_000).optional();
@@ -146,10 +155,13 @@ export const problemAnswer = z
   .meta({ id: "Problem" });
 
 const ok = z.object({ ok: z.literal(true) });
+/** Longer than anything lasts or waits, and still a number that every database takes. */
+const MS_MAX = 2 ** 31 - 1;
+const LINES_MAX = 1_000_000_000;
 const fence = z.number().int().min(1).max(Number.MAX_SAFE_INTEGER);
 
 const remoteError = z.strictObject({
-  code: z.string().min(1).max(64).optional(),
+  code: storable(z.string().min(1).max(64)).optional(),
   message: z.string().max(100_000),
   stack: z.string().max(100_000).optional(),
 });
@@ -410,9 +422,9 @@ export const ROUTES = {
     scope: "worker",
     summary: "Claims runs for a worker elsewhere; waits up to `waitMs` for the first.",
     body: z.strictObject({
-      instance: name.min(1),
+      instance: givenName,
       claimId: z.string().min(1).max(200).optional(),
-      jobs: z.array(name.min(1)).min(1).max(1_000),
+      jobs: z.array(givenName).min(1).max(1_000),
       limit: z.number().int().min(1).max(100),
       waitMs: z.number().int().min(0).max(60_000).optional(),
     }),
@@ -424,7 +436,7 @@ export const ROUTES = {
     scope: "worker",
     summary: "Renews what a worker elsewhere holds, in one call.",
     body: z.strictObject({
-      instance: name.min(1),
+      instance: givenName,
       runs: z.array(z.strictObject({ id: uuid, fence })).max(1_000),
     }),
     answers: {
@@ -438,6 +450,7 @@ export const ROUTES = {
     method: "POST",
     path: "/api/runs/{id}/heartbeat",
     scope: "worker",
+    isCallback: true,
     summary: "Renews one run.",
     body: z.strictObject({ fence }),
     answers: { 200: z.object({ ok: z.literal(true), leaseMs: z.number(), cancel: z.boolean() }) },
@@ -446,10 +459,11 @@ export const ROUTES = {
     method: "POST",
     path: "/api/runs/{id}/progress",
     scope: "worker",
+    isCallback: true,
     summary: "How far a run is; counts as a heartbeat.",
     body: z.strictObject({
       fence,
-      stage: z.string().min(1).max(200).optional(),
+      stage: givenName.optional(),
       done: z.number().min(0).optional(),
       total: z.number().min(0).optional(),
     }),
@@ -459,17 +473,18 @@ export const ROUTES = {
     method: "POST",
     path: "/api/runs/{id}/items",
     scope: "worker",
+    isCallback: true,
     summary: "Stores items of a run; an equal one again is a no-op.",
     body: z.strictObject({
       fence,
       items: z
         .array(
           z.strictObject({
-            key: z.string().min(1).max(500),
-            outcome: z.string().min(1).max(200).optional(),
+            key: storable(z.string().min(1).max(500)),
+            outcome: givenName.optional(),
             value: anyJson.optional(),
             error: remoteError.optional(),
-            durationMs: z.number().min(0).optional(),
+            durationMs: z.number().min(0).max(MS_MAX).optional(),
           }),
         )
         .max(1_000),
@@ -485,10 +500,11 @@ export const ROUTES = {
     method: "POST",
     path: "/api/runs/{id}/logs",
     scope: "worker",
+    isCallback: true,
     summary: "Log lines that are kept with the run.",
     body: z.strictObject({
       fence,
-      from: z.number().int().min(1).optional(),
+      from: z.number().int().min(1).max(LINES_MAX).optional(),
       lines: z
         .array(
           z.strictObject({
@@ -505,6 +521,7 @@ export const ROUTES = {
     method: "POST",
     path: "/api/runs/{id}/complete",
     scope: "worker",
+    isCallback: true,
     summary: "Ends a run well; asked again it answers the same.",
     body: z.strictObject({
       fence,
@@ -517,13 +534,14 @@ export const ROUTES = {
     method: "POST",
     path: "/api/runs/{id}/fail",
     scope: "worker",
+    isCallback: true,
     summary: "Ends an attempt badly; the run is retried by its own policy.",
     body: z.strictObject({
       fence,
       completionId: z.string().max(200).optional(),
       error: remoteError,
       permanent: z.boolean().optional(),
-      retryAfterMs: z.number().min(0).optional(),
+      retryAfterMs: z.number().min(0).max(MS_MAX).optional(),
     }),
     answers: { 200: ok },
   }),

@@ -13,6 +13,7 @@ import type { Holdfast } from "../engine/holdfast.js";
 import type { Logger } from "../telemetry/log.js";
 import { Access, type Authorize, requireScope } from "./access.js";
 import { readJson } from "./body.js";
+import { callbackTokenOf, isCallbackOf } from "./callback.js";
 import { openapi } from "./openapi.js";
 import { PAGE_CSP, page } from "./page.js";
 import { HttpError, problemResponse, refusalOf } from "./problem.js";
@@ -132,8 +133,9 @@ async function answer(
 ): Promise<Response> {
   const requestId = requestIdOf(request);
   try {
+    const token = route.isCallback ? callbackTokenOf(request) : null;
     const granted =
-      route.scope === "open"
+      route.scope === "open" || token !== null
         ? { scopes: new Set<never>(), by: "http" }
         : await around.access.grant(request, route.scope, address);
     const call = {
@@ -147,12 +149,20 @@ async function answer(
       query: route.query ? checked(route.query, queryOf(request), "query") : {},
       body: route.body ? checked(route.body, await readJson(request), "body") : {},
     } as Call;
+    if (token !== null) await requireCallback(call, token);
     return told(await handle(call), requestId);
   } catch (error) {
     const refusal = refusalOf(error);
     if (refusal.status >= 500) tell(around.logger, { error, requestId, path: route.path });
     return secured(problemResponse(refusal, requestId), requestId);
   }
+}
+
+/** The fence is in the body, so such a call is judged when its body has been read and checked. */
+async function requireCallback(call: Call, token: string): Promise<void> {
+  const { fence } = call.body as { readonly fence?: number };
+  const grant = { token, runId: String(call.params.id), fence: fence ?? 0 };
+  if (!(await isCallbackOf(call.holdfast, grant))) throw call.access.badToken(call.address);
 }
 
 function told(reply: Reply | Response, requestId: string): Response {

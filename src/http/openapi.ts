@@ -41,6 +41,7 @@ function operation(operationId: string, route: Route): Json {
     summary: route.summary,
     ...(route.scope === "open" ? { security: [] } : { security: [{ bearer: [] }] }),
     "x-scope": route.scope,
+    ...(route.isCallback ? { "x-callback-token": true } : {}),
     parameters: [...pathParameters(route), ...queryParameters(route)],
     ...(route.body
       ? {

@@ -4,13 +4,17 @@
 import { ConfigurationError } from "../../core/errors.js";
 import { readInstant } from "../../core/instant.js";
 import { ROUTES } from "../contract.js";
-import { type Call, given, type Implementation, on, reply } from "../route.js";
+import { given, type Implementation, on, reply } from "../route.js";
 
 export const workerRoutes: readonly Implementation[] = [
   on(ROUTES.claimRuns, async ({ holdfast, body, request }) =>
     reply({ runs: await holdfast.remote.claim({ ...given(body), signal: request.signal }) }),
   ),
-  on(ROUTES.beatRuns, async ({ holdfast, body }) => reply(await holdfast.remote.heartbeat(body))),
+  on(ROUTES.beatRuns, async ({ holdfast, body: { instance, runs } }) =>
+    reply(
+      await holdfast.remote.heartbeat({ instance, runs: runs.map((run) => grantOf(run, run)) }),
+    ),
+  ),
   on(ROUTES.beatRun, async ({ holdfast, params, body }) =>
     reply({ ok: true, ...(await holdfast.remote.beat(grantOf(params, body))) }),
   ),
@@ -43,7 +47,7 @@ export const workerRoutes: readonly Implementation[] = [
   }),
 ];
 
-function grantOf(params: Call["params"], { fence }: { readonly fence: number }) {
+function grantOf(params: { readonly id?: string }, { fence }: { readonly fence: number }) {
   return { id: String(params.id).toLowerCase(), fence };
 }
 

@@ -1,0 +1,172 @@
+// One call of the HTTP API: typed by the contract, limited in time, and repeated only where a second
+// call does no more than the first. Types of the contract alone are imported, none of its code.
+
+import type { z } from "zod";
+import { systemChance } from "../adapters/chance.js";
+import { systemClock } from "../adapters/clock.js";
+import { delay } from "../core/ports.js";
+import { retryDelayMs } from "../core/retry.js";
+import type { ROUTES } from "../http/contract.js";
+import { NoAnswerError, RequestRefusedError } from "./errors.js";
+
+type Routes = typeof ROUTES;
+type Parsed<T> = T extends z.ZodType ? z.output<T> : never;
+type Given<T> = T extends z.ZodType ? z.input<T> : never;
+export type RouteName = keyof Routes;
+export type AnswerOf<K extends RouteName> = Parsed<
+  Routes[K]["answers"][keyof Routes[K]["answers"]]
+>;
+export type BodyOf<K extends RouteName> = Routes[K] extends { readonly body: infer B }
+  ? Given<B>
+  : undefined;
+export type QueryOf<K extends RouteName> = Routes[K] extends { readonly query: infer Q }
+  ? { readonly [N in keyof Given<Q>]: string | number | undefined }
+  : undefined;
+
+/** Where a route is; that it is where the contract says is checked by the compiler. */
+export type Place<K extends RouteName> = {
+  readonly method: Routes[K]["method"];
+  readonly path: Routes[K]["path"];
+};
+
+export type CallParams<K extends RouteName> = {
+  readonly place: Place<K>;
+  readonly params?: Readonly<Record<string, string>>;
+  readonly query?: QueryOf<K>;
+  readonly body?: BodyOf<K>;
+  /** A second call does no more than the first one. */
+  readonly isRepeatable: boolean;
+  /** @default 30 s */
+  readonly timeoutMs?: number;
+  /** How many times it is asked in all. @default 5 where it is repeatable */
+  readonly tries?: number;
+  readonly signal?: AbortSignal | undefined;
+};
+
+export type WireOptions = {
+  readonly url: string;
+  readonly secret: string | undefined;
+  readonly fetch: typeof globalThis.fetch;
+};
+
+const TIMEOUT_MS = 30_000;
+const TRIES = 5;
+const BACKOFF = { attempts: TRIES, delayMs: 200, factor: 2, maxMs: 5_000, jitter: 0.5 };
+/** No connection was made, so nothing was received. */
+const NOT_RECEIVED = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"];
+/** The server cannot serve anybody now. */
+const UNAVAILABLE = [429, 502, 503, 504];
+
+export class Wire {
+  readonly #options: WireOptions;
+
+  constructor(options: WireOptions) {
+    this.#options = options;
+  }
+
+  async call<K extends RouteName>(asked: CallParams<K>): Promise<AnswerOf<K>> {
+    const { isRepeatable, tries = TRIES, signal } = asked;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#once(asked);
+      } catch (error) {
+        const isWorth = attempt < tries && !signal?.aborted && isWorthAnother(error, isRepeatable);
+        if (!isWorth) throw error;
+        const backoffMs = retryDelayMs(BACKOFF, attempt, () => systemChance.next());
+        const askedMs = error instanceof RequestRefusedError ? (error.retryAfterMs ?? 0) : 0;
+        await delay(systemClock, Math.max(backoffMs, askedMs), signal);
+        if (signal?.aborted) throw error;
+      }
+    }
+  }
+
+  async #once<K extends RouteName>(asked: CallParams<K>): Promise<AnswerOf<K>> {
+    const { place, body, timeoutMs = TIMEOUT_MS, signal } = asked;
+    const { secret, fetch: send } = this.#options;
+    const ending = new AbortController();
+    const end = () => ending.abort();
+    const timer = systemClock.timer(timeoutMs, end);
+    signal?.addEventListener("abort", end, { once: true });
+    try {
+      const response = await send(this.#address(asked), {
+        method: place.method,
+        headers: {
+          accept: "application/json",
+          ...(secret === undefined ? {} : { authorization: `Bearer ${secret}` }),
+          ...(body === undefined ? {} : { "content-type": "application/json" }),
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        // The secret goes nowhere else.
+        redirect: "error",
+        signal: ending.signal,
+      });
+      const text = await response.text();
+      if (!response.ok) throw refused(response, text);
+      return JSON.parse(text) as AnswerOf<K>;
+    } catch (error) {
+      if (error instanceof RequestRefusedError) throw error;
+      const what = `${place.method} ${place.path}`;
+      throw new NoAnswerError(what, !isNotReceived(error), { cause: error });
+    } finally {
+      timer.cancel();
+      signal?.removeEventListener("abort", end);
+    }
+  }
+
+  #address<K extends RouteName>({ place, params = {}, query }: CallParams<K>): string {
+    const path = place.path.replace(/\{(\w+)\}/g, (_, name: string) =>
+      encodeURIComponent(params[name] ?? ""),
+    );
+    const given = Object.entries((query ?? {}) as Record<string, string | number | undefined>);
+    const search = new URLSearchParams(
+      given.flatMap(([name, value]): [string, string][] =>
+        value === undefined ? [] : [[name, String(value)]],
+      ),
+    ).toString();
+    return `${this.#options.url}${path}${search === "" ? "" : `?${search}`}`;
+  }
+}
+
+function isWorthAnother(error: unknown, isRepeatable: boolean): boolean {
+  if (error instanceof NoAnswerError) return isRepeatable || !error.isUnknown;
+  return isRepeatable && error instanceof RequestRefusedError && UNAVAILABLE.includes(error.status);
+}
+
+function isNotReceived(error: unknown): boolean {
+  for (let link = error; link instanceof Error; link = link.cause) {
+    const { code, errors } = link as { code?: unknown; errors?: readonly { code?: unknown }[] };
+    const codes = errors?.map((each) => each.code) ?? [code];
+    if (codes.length > 0 && codes.every((each) => NOT_RECEIVED.includes(String(each)))) return true;
+  }
+  return false;
+}
+
+function refused(response: Response, text: string): RequestRefusedError {
+  const { status, headers } = response;
+  const { error, detail, requestId, problems } = problemOf(text);
+  const seconds = Number(headers.get("retry-after") ?? Number.NaN);
+  return new RequestRefusedError({
+    status,
+    error: error ?? `http_${status}`,
+    detail: detail ?? `The server answered with status ${status}.`,
+    requestId: requestId ?? headers.get("x-request-id"),
+    problems: problems ?? [],
+    retryAfterMs: Number.isFinite(seconds) ? seconds * 1_000 : null,
+  });
+}
+
+type Problem = {
+  readonly error?: string;
+  readonly detail?: string;
+  readonly requestId?: string;
+  readonly problems?: readonly { readonly field: string; readonly message: string }[];
+};
+
+/** A proxy between may answer with a page of its own. */
+function problemOf(text: string): Problem {
+  try {
+    return (JSON.parse(text) ?? {}) as Problem;
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,235 @@
+// The loop of a worker elsewhere: claims with a long poll, renews what it holds in batches, executes, and
+// drains when it is told to stop. A claim keeps its name until it was answered, so that what a lost
+// answer carried is found again.
+
+import { systemChance, systemIds } from "../adapters/chance.js";
+import { systemClock } from "../adapters/clock.js";
+import { CancelledError, ConfigurationError, ShutdownError } from "../core/errors.js";
+import { delay } from "../core/ports.js";
+import { retryDelayMs } from "../core/retry.js";
+import { ABORT_GRACE_MS } from "../core/run.js";
+import { RequestRefusedError } from "./errors.js";
+import { type Handler, Held } from "./held.js";
+import type { Wire } from "./wire.js";
+
+export type WorkOptions = {
+  /** What executes the runs of each job. */
+  readonly jobs: Readonly<Record<string, Handler>>;
+  /** Runs at the same time, 1 … 100. @default 1 */
+  readonly concurrency?: number;
+  /** Names this worker among all; shown as the holder of its runs. @default a random one */
+  readonly instance?: string;
+  /** Ends the loop: no new claims, then it drains. */
+  readonly signal?: AbortSignal;
+  /** How long running handlers may go on after that, before their signal aborts. @default 20 s */
+  readonly graceMs?: number;
+  /** How long a claim waits at the server for a run; a stop waits for it. @default 5 s */
+  readonly waitMs?: number;
+  /** Hears of calls that failed; the loop goes on by itself. */
+  readonly onError?: (error: unknown) => void;
+};
+
+const ids = systemIds();
+const CLAIM = { method: "POST", path: "/api/worker/claim" } as const;
+const HEARTBEAT = { method: "POST", path: "/api/worker/heartbeat" } as const;
+const BACKOFF = { attempts: 1, delayMs: 250, factor: 2, maxMs: 10_000, jitter: 0.5 };
+const BEAT_AGAIN_MS = 500;
+const IDLE_MS = 3_600_000;
+
+/** Resolves when it was told to stop and everything has ended or was given up. */
+export async function work(wire: Wire, options: WorkOptions): Promise<void> {
+  await new WorkLoop(wire, options).run();
+}
+
+class WorkLoop {
+  readonly #wire: Wire;
+  readonly #options: WorkOptions;
+  readonly #instance: string;
+  readonly #concurrency: number;
+  readonly #held = new Map<Held, Promise<void>>();
+  #changed = new AbortController();
+  #isOver = false;
+
+  constructor(wire: Wire, options: WorkOptions) {
+    this.#wire = wire;
+    this.#options = options;
+    this.#instance = options.instance ?? `worker-${ids.unique()}`;
+    this.#concurrency = readConcurrency(options);
+  }
+
+  async run(): Promise<void> {
+    const beating = this.#beatAlways();
+    try {
+      await this.#claimAlways();
+      await this.#drain();
+    } finally {
+      this.#isOver = true;
+      this.#change();
+      await beating;
+    }
+  }
+
+  get #isStopping(): boolean {
+    return this.#options.signal?.aborted === true;
+  }
+
+  // ── claiming ───────────────────────────────────────────────────────────────────────────────────
+
+  async #claimAlways(): Promise<void> {
+    let claimId = ids.unique();
+    for (let failures = 0; !this.#isStopping; ) {
+      const limit = this.#concurrency - this.#held.size;
+      if (limit < 1) {
+        await this.#pause(IDLE_MS);
+        continue;
+      }
+      try {
+        await this.#claim(claimId, limit);
+        claimId = ids.unique();
+        failures = 0;
+      } catch (error) {
+        if (isForGood(error)) throw error;
+        this.#hear(error);
+        failures += 1;
+        const pauseMs = retryDelayMs(BACKOFF, failures, () => systemChance.next());
+        await delay(systemClock, pauseMs, this.#options.signal);
+      }
+    }
+  }
+
+  async #claim(claimId: string, limit: number): Promise<void> {
+    const { jobs, waitMs = 5_000 } = this.#options;
+    const askedMs = systemClock.monotonicMs();
+    const { runs } = await this.#wire.call<"claimRuns">({
+      place: CLAIM,
+      body: { instance: this.#instance, claimId, jobs: Object.keys(jobs), limit, waitMs },
+      isRepeatable: true,
+      tries: 1,
+      timeoutMs: waitMs + 30_000,
+    });
+    // Waiting at the server is no part of a lease: only the last moment of it may be.
+    const heldSinceMs = Math.max(askedMs, systemClock.monotonicMs() - 1_000);
+    for (const run of runs) this.#begin(new Held({ run, wire: this.#wire, askedMs: heldSinceMs }));
+  }
+
+  #begin(held: Held): void {
+    const handler = this.#options.jobs[held.run.job] as Handler;
+    const ended = held
+      .execute(handler)
+      .catch((error: unknown) => this.#hear(error))
+      .finally(() => {
+        this.#held.delete(held);
+        this.#change();
+      });
+    this.#held.set(held, ended);
+    this.#change();
+  }
+
+  // ── renewing ───────────────────────────────────────────────────────────────────────────────────
+
+  async #beatAlways(): Promise<void> {
+    let beatMs = systemClock.monotonicMs();
+    let isAnswered = true;
+    while (!this.#isOver) {
+      const third = Math.min(...[...this.#held.keys()].map(({ leaseMs }) => leaseMs / 3), IDLE_MS);
+      const dueMs = beatMs + (isAnswered ? third : Math.min(third, BEAT_AGAIN_MS));
+      const nowMs = systemClock.monotonicMs();
+      // A run that begins meanwhile may have a shorter lease: then it is looked at again.
+      if (dueMs > nowMs) await this.#pause(dueMs - nowMs);
+      else {
+        beatMs = nowMs;
+        isAnswered = this.#held.size === 0 || (await this.#beat(third));
+      }
+    }
+  }
+
+  async #beat(timeoutMs: number): Promise<boolean> {
+    const held = [...this.#held.keys()];
+    const byId = new Map(held.map((each) => [each.run.id, each]));
+    const askedMs = systemClock.monotonicMs();
+    try {
+      const answer = await this.#wire.call<"beatRuns">({
+        place: HEARTBEAT,
+        body: {
+          instance: this.#instance,
+          runs: held.map(({ run: { id, fence } }) => ({ id, fence })),
+        },
+        isRepeatable: true,
+        tries: 1,
+        timeoutMs,
+      });
+      for (const { id, leaseMs, cancel } of answer.held) {
+        byId.get(id)?.renewed(leaseMs, askedMs);
+        if (cancel) byId.get(id)?.abort(new CancelledError(id));
+      }
+      for (const id of answer.lost) byId.get(id)?.lost();
+      return true;
+    } catch (error) {
+      this.#hear(error);
+      return false;
+    } finally {
+      for (const each of held) each.stopIfSilent(systemClock.monotonicMs());
+    }
+  }
+
+  // ── stopping ───────────────────────────────────────────────────────────────────────────────────
+
+  /** What does not end after its signal aborted is given up: its lease runs out by itself. */
+  async #drain(): Promise<void> {
+    const { graceMs = 20_000 } = this.#options;
+    await this.#endedWithin(graceMs);
+    for (const held of this.#held.keys()) held.abort(new ShutdownError());
+    await this.#endedWithin(ABORT_GRACE_MS);
+  }
+
+  async #endedWithin(waitMs: number): Promise<void> {
+    if (this.#held.size === 0) return;
+    const over = new AbortController();
+    const ended = Promise.all(this.#held.values()).then(() => over.abort());
+    await Promise.race([ended, delay(systemClock, waitMs, over.signal)]);
+  }
+
+  /** Until something began or ended, or the stop, and at most so long. */
+  async #pause(waitMs: number): Promise<void> {
+    const { signal } = this.#options;
+    const changed = this.#changed;
+    const wake = () => changed.abort();
+    if (!this.#isStopping) signal?.addEventListener("abort", wake, { once: true });
+    await delay(systemClock, waitMs, changed.signal);
+    signal?.removeEventListener("abort", wake);
+    if (changed === this.#changed && changed.signal.aborted) this.#changed = new AbortController();
+  }
+
+  #change(): void {
+    const changed = this.#changed;
+    this.#changed = new AbortController();
+    changed.abort();
+  }
+
+  #hear(error: unknown): void {
+    try {
+      this.#options.onError?.(error);
+    } catch {
+      // Whoever listens must not end the loop.
+    }
+  }
+}
+
+/** A wrong secret, a closed scope, a wrong body: asking again would not help. */
+function isForGood(error: unknown): boolean {
+  if (!(error instanceof RequestRefusedError)) return false;
+  return error.status >= 400 && error.status < 500 && ![408, 425, 429].includes(error.status);
+}
+
+function readConcurrency({ jobs, concurrency = 1 }: WorkOptions): number {
+  const problems = [];
+  if (Object.keys(jobs).length === 0)
+    problems.push({
+      field: "work().jobs",
+      message: "must name a job, for example { study: async (input, ctx) => result }",
+    });
+  if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 100)
+    problems.push({ field: "work().concurrency", message: "must be a whole number, 1 … 100" });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return concurrency;
+}

@@ -1,0 +1,211 @@
+// Dispatch as its worker sees it: a real service gets the run, answers 202, and does the rest through the
+// callback addresses with the token that it was given. The token opens that run under that fence only.
+
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type Served, serve } from "../../src/http/serve.js";
+import { until } from "../support/until.js";
+import { DATABASES, type House, newHouse, SECRETS } from "./house.js";
+
+type Order = {
+  readonly runId: string;
+  readonly fence: number;
+  readonly attempt: number;
+  readonly callbacks: Readonly<Record<string, string>>;
+  readonly token: string;
+};
+
+/** Takes every run with 202 and keeps it. */
+class Service {
+  readonly orders: Order[] = [];
+  readonly #server = http.createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    this.orders.push(JSON.parse(String(Buffer.concat(chunks))));
+    response.writeHead(202).end();
+  });
+
+  async start(): Promise<string> {
+    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/run`;
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  /** The order of this attempt, when it has come. */
+  order(attempt: number): Promise<Order> {
+    const look = () => this.orders.find((each) => each.attempt === attempt);
+    return until(`attempt ${attempt} is dispatched`, look);
+  }
+}
+
+async function call(order: Order, verb: string, body: object, token = order.token) {
+  const response = await fetch(order.callbacks[verb] as string, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+}
+
+describe.each(DATABASES)("callbacks of a dispatched run on %s", (database) => {
+  const service = new Service();
+  let house: House;
+  let served: Served;
+
+  beforeEach(async () => {
+    service.orders.length = 0;
+    served = await serve({
+      handler: (request, info) => house.handler(request, info),
+      host: "127.0.0.1",
+      port: 0,
+    });
+    const target = { secret: "a-secret-of-enough-letters", allowPrivateNetwork: true };
+    const url = await service.start();
+    house = await newHouse(database, {
+      options: {
+        poll: "100ms",
+        publicUrl: served.url,
+        workers: {
+          studies: { ...target, url },
+          others: { ...target, secret: "x".repeat(20), url },
+        },
+      },
+    });
+  });
+  afterEach(async () => {
+    await house.end();
+    await served.close();
+    await service.stop();
+  });
+
+  async function dispatched(lease: string): Promise<Order> {
+    const retry = { attempts: 50, delay: 1 };
+    const study = house.holdfast.job("study", { worker: "studies", lease, retry });
+    await house.holdfast.start();
+    await study.enqueue({ study: 7 });
+    return service.order(1);
+  }
+
+  test("a worker that answered 202 renews, tells, stores and completes through its addresses", async () => {
+    const order = await dispatched("30s");
+    const { runId, fence } = order;
+    const beat = await call(order, "heartbeat", { fence });
+    expect(beat).toMatchObject({ status: 200, body: { ok: true, cancel: false } });
+    const told = [
+      await call(order, "progress", { fence, stage: "reading", done: 1, total: 2 }),
+      await call(order, "items", { fence, items: [{ key: "a", value: 1 }] }),
+      await call(order, "logs", { fence, lines: [{ level: "info", message: "half way" }] }),
+      await call(order, "complete", { fence, result: { found: 3 } }),
+      await call(order, "complete", { fence, result: { found: 3 } }),
+    ];
+    expect(told.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    const run = await house.holdfast.runs.get(runId);
+    expect(run).toMatchObject({ status: "completed", attempt: 1, result: { found: 3 } });
+    expect((await house.holdfast.runs.items(runId)).items).toMatchObject([{ key: "a", value: 1 }]);
+    expect((await house.holdfast.runs.logs(runId)).lines).toMatchObject([{ message: "half way" }]);
+    expect(service.orders).toHaveLength(1);
+  });
+
+  test("a cancelled run is told by the next heartbeat, and its failure ends it as cancelled", async () => {
+    const order = await dispatched("30s");
+    const { runId, fence } = order;
+    await house.holdfast.runs.cancel(runId);
+    const beat = await call(order, "heartbeat", { fence });
+    expect(beat.body).toMatchObject({ cancel: true });
+    const stopped = { fence, error: { message: "stopped" } };
+    expect((await call(order, "fail", stopped)).status).toBe(200);
+    expect((await call(order, "fail", stopped)).status).toBe(200);
+    expect(await house.holdfast.runs.get(runId)).toMatchObject({ status: "cancelled" });
+  });
+
+  test("the late answer of an earlier attempt is 409 and changes nothing", async () => {
+    const first = await dispatched("1s");
+    await service.order(2);
+    const late = [
+      await call(first, "heartbeat", { fence: first.fence }),
+      await call(first, "progress", { fence: first.fence, done: 1 }),
+      await call(first, "items", { fence: first.fence, items: [{ key: "a", value: "late" }] }),
+      await call(first, "logs", {
+        fence: first.fence,
+        lines: [{ level: "info", message: "late" }],
+      }),
+      await call(first, "fail", { fence: first.fence, error: { message: "late" } }),
+      await call(first, "complete", { fence: first.fence, result: "late" }),
+    ];
+    expect(late.map(({ status, body }) => [status, body.error])).toEqual(
+      late.map(() => [409, "lease_lost"]),
+    );
+    const after = await house.holdfast.runs.get(first.runId);
+    expect(after).toMatchObject({ result: null, finishedAt: null });
+    expect((await house.holdfast.runs.items(first.runId)).items).toEqual([]);
+    expect((await house.holdfast.runs.logs(first.runId)).lines).toEqual([]);
+    // Whichever attempt is the current one, it alone ends the run.
+    await until("the current attempt completes the run", async () => {
+      const current = service.orders.at(-1) ?? first;
+      const { fence } = current;
+      return (await call(current, "complete", { fence, result: "in time" })).status === 200;
+    });
+    const run = await house.holdfast.runs.get(first.runId);
+    expect(run).toMatchObject({ status: "completed", result: "in time" });
+  });
+
+  test("a token opens its own run, fence and calls, and nothing else", async () => {
+    const order = await dispatched("30s");
+    const { runId, fence, token } = order;
+    const other = house.holdfast.job("other", { worker: "others", lease: "30s" });
+    const { id: otherId } = await other.enqueue({});
+    const otherOrder = await until("the other one is dispatched", () =>
+      service.orders.find((each) => each.runId === otherId),
+    );
+    const last = token.at(-1) === "0" ? "1" : "0";
+    const refused = [
+      // Another fence, another run, a token of another target, a changed token, an empty one.
+      await call(order, "complete", { fence: fence + 1 }),
+      await call(otherOrder, "complete", { fence: otherOrder.fence }, token),
+      await call(order, "complete", { fence }, otherOrder.token),
+      await call(order, "complete", { fence }, token.slice(0, -1) + last),
+      await call(order, "complete", { fence }, "hfcb1_00"),
+    ];
+    expect(refused.map(({ status, body }) => [status, body.error])).toEqual(
+      refused.map(() => [403, "token_refused"]),
+    );
+    const gone = `/api/runs/${crypto.randomUUID()}/complete`;
+    const unknown = await house.ask("POST", gone, { secret: token, body: { fence } });
+    expect([unknown.status, unknown.body.error]).toEqual([403, "token_refused"]);
+    // What is no callback does not take it at all.
+    for (const [method, where] of [
+      ["GET", `/api/runs/${runId}`],
+      ["POST", `/api/runs/${runId}/cancel`],
+      ["POST", "/api/worker/heartbeat"],
+    ] as const) {
+      const { status } = await house.ask(method, where, {
+        secret: token,
+        ...(method === "GET" ? {} : { body: {} }),
+      });
+      expect(status).toBe(401);
+    }
+    expect(await house.holdfast.runs.get(runId)).toMatchObject({ status: "running" });
+    expect(JSON.stringify(house.lines)).not.toContain("hfcb1_");
+    // The secret of workers opens the same calls.
+    const ended = await house.ask("POST", `/api/runs/${runId}/complete`, {
+      secret: SECRETS.worker,
+      body: { fence },
+    });
+    expect(ended.status).toBe(200);
+  });
+
+  test("whoever guesses tokens is held up as one who guesses secrets", async () => {
+    const order = await dispatched("30s");
+    const guesses = [];
+    for (let i = 0; i < 25; i += 1)
+      guesses.push(await call(order, "complete", { fence: order.fence }, `hfcb1_${i}`));
+    expect(new Set(guesses.map(({ status }) => status))).toEqual(new Set([403, 429]));
+    const { status } = await call(order, "complete", { fence: order.fence });
+    expect(status).toBe(200);
+  });
+});

@@ -1,0 +1,288 @@
+// `holdfast/client` against a real server on this machine: what it asks, what it repeats, and its loop of
+// a worker under lost answers, cancels, takeovers and stops.
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import {
+  createClient,
+  NoAnswerError,
+  PermanentError,
+  RequestRefusedError,
+  type WorkContext,
+  type WorkOptions,
+} from "../../src/client/index.js";
+import { type Served, serve } from "../../src/http/serve.js";
+import { until } from "../support/until.js";
+import { DATABASES, type House, newHouse, SECRETS } from "./house.js";
+
+type Fetch = typeof globalThis.fetch;
+
+describe.each(DATABASES)("the client on %s", (database) => {
+  let house: House;
+  let served: Served;
+  const stopping: AbortController[] = [];
+  const loops: Promise<void>[] = [];
+
+  beforeEach(async () => {
+    house = await newHouse(database);
+    house.holdfast.job("study", { lease: "60s", retry: { attempts: 3, delay: 1 } });
+    house.holdfast.job("brief", { lease: "1s", retry: { attempts: 20, delay: 1 } });
+    served = await serve({ handler: house.handler, host: "127.0.0.1", port: 0 });
+  });
+  afterEach(async () => {
+    for (const stop of stopping.splice(0)) stop.abort();
+    await Promise.all(loops.splice(0));
+    await served.close();
+    await house.end();
+  });
+
+  const client = (fetch: Fetch = globalThis.fetch, secret: string = SECRETS.admin) =>
+    createClient({ url: served.url, secret, fetch });
+
+  /** Loses the answer of every call that `loses` picks, after the server has done its part. */
+  function losing(loses: (path: string) => boolean): Fetch {
+    return async (input, init) => {
+      const response = await fetch(input, init);
+      if (!loses(new URL(String(input)).pathname)) return response;
+      await response.text();
+      throw new TypeError("fetch failed", { cause: new Error("the connection was cut") });
+    };
+  }
+
+  function works(options: Partial<WorkOptions> & Pick<WorkOptions, "jobs">, fetch?: Fetch) {
+    const stop = new AbortController();
+    const loop = client(fetch, SECRETS.worker).work({
+      signal: stop.signal,
+      waitMs: 100,
+      ...options,
+    });
+    stopping.push(stop);
+    loops.push(loop);
+    return { stop, loop };
+  }
+
+  const ended = (id: string) =>
+    until("the run has ended", async () => {
+      const run = await house.holdfast.runs.get(id);
+      return run?.finishedAt ? run : null;
+    });
+  const aborted = (signal: AbortSignal) =>
+    new Promise<Error>((resolve) => {
+      if (signal.aborted) resolve(signal.reason);
+      signal.addEventListener("abort", () => resolve(signal.reason), { once: true });
+    });
+
+  test("every verb asks its route", async () => {
+    const { enqueue, trigger, tick, runs, schedules } = client();
+    const { schedule } = await schedules.upsert("s", { job: "study", cron: "0 0 1 1 *" });
+    expect(schedule).toMatchObject({ name: "s", status: "active" });
+    expect(await schedules.pause("s", "a reason")).toMatchObject({ pauseNote: "a reason" });
+    expect(await schedules.resume("s")).toMatchObject({ status: "active" });
+    expect(await schedules.get("s")).toMatchObject({ name: "s" });
+    expect(await schedules.get("none")).toBeNull();
+    expect((await schedules.list({ job: "study" })).schedules).toHaveLength(1);
+    expect(await trigger("s")).toMatchObject({ ok: true, runId: expect.any(String) });
+    const { id } = await enqueue("study", { n: 1 }, { tags: ["eu"] });
+    expect(await runs.get(id)).toMatchObject({ input: { n: 1 }, status: "pending" });
+    expect(await runs.get(crypto.randomUUID())).toBeNull();
+    expect((await runs.list({ tag: "eu", limit: 5 })).runs).toMatchObject([{ id }]);
+    expect(await runs.cancel(id)).toMatchObject({ status: "cancelled" });
+    expect(await runs.retry(id)).toEqual({ ok: true });
+    expect(await tick({ limit: 1 })).toMatchObject({ ok: true, executed: 0 });
+  });
+
+  test("a refusal says its status, its code and what is wrong", async () => {
+    const asked = client().enqueue("no-such-job", {});
+    await expect(asked).rejects.toMatchObject({ status: 404, code: "JOB_UNKNOWN" });
+    await expect(client(fetch, "wrong").tick()).rejects.toBeInstanceOf(RequestRefusedError);
+  });
+
+  test("a lost answer is asked for again only where that does no more than once", async () => {
+    let losses = 0;
+    const loseOnce = () => {
+      losses = 0;
+      return client(losing(() => ++losses === 1));
+    };
+    const unkeyed = loseOnce().enqueue("study", { n: 1 });
+    await expect(unkeyed).rejects.toBeInstanceOf(NoAnswerError);
+    await expect(unkeyed).rejects.toMatchObject({ isUnknown: true });
+    expect((await house.holdfast.runs.list({ job: "study" })).runs).toHaveLength(1);
+    const keyed = await loseOnce().enqueue("study", { n: 2 }, { key: "k" });
+    expect(keyed.deduplicated).toBe(true);
+    await house.holdfast.schedules.upsert("s", { job: "brief", cron: "0 0 1 1 *" });
+    const triggered = await loseOnce().trigger("s");
+    expect(triggered).toMatchObject({ runId: expect.any(String) });
+    expect((await house.holdfast.runs.list({ job: "brief" })).runs).toHaveLength(1);
+    expect(losses).toBe(2);
+  });
+
+  test("a worker executes, tells, stores, logs and completes", async () => {
+    const { id } = await house.holdfast.enqueue("study", { n: 20 });
+    works({
+      instance: "w1",
+      jobs: {
+        study: async (input: { n: number }, ctx: WorkContext) => {
+          ctx.log("begun");
+          await ctx.progress({ stage: "read", done: 1, total: 2 });
+          const first = await ctx.item("a", { n: 1 });
+          const other = await ctx.item("a", { n: 2 });
+          ctx.log("done", "warn");
+          return { n: input.n + 1, first, other, attempt: ctx.attempt };
+        },
+      },
+    });
+    const result = { n: 21, first: "stored", other: "conflict", attempt: 1 };
+    expect(await ended(id)).toMatchObject({ status: "completed", result });
+    const { lines } = await house.holdfast.runs.logs(id);
+    expect(lines.map(({ level, message }) => [level, message])).toEqual([
+      ["info", "begun"],
+      ["warn", "done"],
+    ]);
+  });
+
+  test("a failure is retried, and a permanent one is not", async () => {
+    const transient = await house.holdfast.enqueue("study", {});
+    const permanent = await house.holdfast.enqueue("study", { isWrong: true });
+    works({
+      concurrency: 2,
+      jobs: {
+        study: (input: { isWrong?: boolean }, ctx: WorkContext) => {
+          if (input.isWrong) throw new PermanentError("no such account", { code: "NO_ACCOUNT" });
+          if (ctx.attempt === 1) throw new Error("try again");
+          return ctx.attempt;
+        },
+      },
+    });
+    expect(await ended(transient.id)).toMatchObject({ status: "completed", result: 2 });
+    expect(await ended(permanent.id)).toMatchObject({
+      status: "failed",
+      attempt: 1,
+      error: { code: "NO_ACCOUNT", message: "no such account" },
+    });
+  });
+
+  test("heartbeats keep a run that lasts longer than its lease", async () => {
+    const { id } = await house.holdfast.enqueue("brief", {});
+    const beats: string[] = [];
+    const counting: Fetch = (input, init) => {
+      if (String(input).endsWith("/worker/heartbeat")) beats.push(String(input));
+      return fetch(input, init);
+    };
+    let starts = 0;
+    const jobs = {
+      brief: async () => {
+        starts += 1;
+        // Five renewals at a third of the lease are more than one lease.
+        await until("the lease was renewed", () => beats.length >= 6);
+        return "once";
+      },
+    };
+    works({ jobs }, counting);
+    expect(await ended(id)).toMatchObject({ status: "completed", result: "once", attempt: 1 });
+    expect(starts).toBe(1);
+  });
+
+  test("lost answers of claim, heartbeat and complete neither lose a run nor double one", async () => {
+    const made = [];
+    for (let n = 0; n < 6; n += 1) made.push(await house.holdfast.enqueue("study", { n }));
+    const seen = new Map<string, number>();
+    // Each path loses every other answer.
+    const loses = (path: string) => {
+      const count = (seen.get(path) ?? 0) + 1;
+      seen.set(path, count);
+      return count % 2 === 1;
+    };
+    const ran: string[] = [];
+    const jobs = { study: (_: object, ctx: WorkContext) => void ran.push(ctx.runId) };
+    works({ jobs, concurrency: 3 }, losing(loses));
+    for (const { id } of made)
+      expect(await ended(id)).toMatchObject({ status: "completed", attempt: 1 });
+    expect(ran.sort()).toEqual(made.map(({ id }) => id).sort());
+  });
+
+  test("a cancelled run aborts its handler and ends as cancelled", async () => {
+    const { id } = await house.holdfast.enqueue("brief", {});
+    let reason: Error | undefined;
+    works({
+      jobs: {
+        brief: async (_: object, ctx: WorkContext) => {
+          await house.holdfast.runs.cancel(ctx.runId);
+          reason = await aborted(ctx.signal);
+          throw reason;
+        },
+      },
+    });
+    expect(await ended(id)).toMatchObject({ status: "cancelled" });
+    expect(reason).toMatchObject({ code: "CANCELLED" });
+  });
+
+  test("a worker whose heartbeats do not arrive is told to stop, and its late answer changes nothing", async () => {
+    const { id } = await house.holdfast.enqueue("brief", {});
+    const cut: Fetch = (input, init) => {
+      if (String(input).endsWith("/worker/heartbeat")) throw new TypeError("fetch failed");
+      return fetch(input, init);
+    };
+    let reason: Error | undefined;
+    const { stop, loop } = works(
+      {
+        jobs: {
+          brief: async (_: object, ctx: WorkContext) => {
+            stop.abort();
+            reason = await aborted(ctx.signal);
+            works({ jobs: { brief: () => "in time" } });
+            await ended(id);
+            return "late";
+          },
+        },
+      },
+      cut,
+    );
+    await loop;
+    expect(reason).toMatchObject({ code: "LEASE_LOST" });
+    expect(await ended(id)).toMatchObject({ status: "completed", result: "in time" });
+  });
+
+  test("a stop takes no new runs, waits for the running one, and resolves", async () => {
+    const first = await house.holdfast.enqueue("study", { n: 1 });
+    let release: (value: string) => void = () => undefined;
+    let isBegun = false;
+    const jobs = {
+      study: () => {
+        isBegun = true;
+        return new Promise<string>((resolve) => {
+          release = resolve;
+        });
+      },
+    };
+    const { stop, loop } = works({ jobs });
+    await until("it is at work", () => isBegun);
+    stop.abort();
+    const second = await house.holdfast.enqueue("study", { n: 2 });
+    release("drained");
+    await loop;
+    expect(await house.holdfast.runs.get(first.id)).toMatchObject({ result: "drained" });
+    expect(await house.holdfast.runs.get(second.id)).toMatchObject({ status: "pending" });
+  });
+
+  test("without grace a stop aborts the handler, and the run is tried again elsewhere", async () => {
+    const { id } = await house.holdfast.enqueue("study", {});
+    const jobs = {
+      study: async (_: object, ctx: WorkContext) => {
+        stopNow.abort();
+        throw await aborted(ctx.signal);
+      },
+    };
+    const { stop: stopNow, loop } = works({ jobs, graceMs: 0 });
+    await loop;
+    works({ jobs: { study: (_: object, ctx: WorkContext) => ctx.attempt } });
+    expect(await ended(id)).toMatchObject({ status: "completed", result: 2 });
+  });
+
+  test("a wrong secret ends the loop at once with the refusal", async () => {
+    const loop = client(fetch, "wrong").work({ jobs: { study: () => 1 } });
+    await expect(loop).rejects.toMatchObject({ status: 401 });
+  });
+
+  test("wrong options are named", () => {
+    expect(() => createClient({ url: "jobs.example.com" })).toThrow(/createClient\(\)\.url/);
+  });
+});

@@ -1,0 +1,361 @@
+// What workers elsewhere rely on, on both databases: whatever they lose, repeat or say too late, no run
+// is lost and none ends twice.
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { until } from "../support/until.js";
+import { type Answer, DATABASES, type House, newHouse, SECRETS } from "./house.js";
+
+type Claimed = {
+  readonly id: string;
+  readonly fence: number;
+  readonly attempt: number;
+  readonly leaseMs: number;
+  readonly input: unknown;
+};
+
+describe.each(DATABASES)("the worker protocol on %s", (database) => {
+  let house: House;
+
+  beforeEach(async () => {
+    house = await newHouse(database);
+    // No code of theirs is here: only workers elsewhere execute them.
+    house.holdfast.job("study", { lease: "60s", retry: { attempts: 3, delay: "1h", max: "1h" } });
+    house.holdfast.job("brief", { lease: "1s", retry: { attempts: 20, delay: 1 } });
+  });
+  afterEach(() => house.end());
+
+  const post = (where: string, body: unknown): Promise<Answer> =>
+    house.ask("POST", where, { secret: SECRETS.worker, body });
+
+  async function claim(params: object = {}): Promise<Claimed[]> {
+    const body = { instance: "w1", jobs: ["study", "brief"], limit: 10, ...params };
+    const answer = await post("/api/worker/claim", body);
+    expect(answer.status).toBe(200);
+    return answer.body.runs;
+  }
+
+  async function claimedOne(job = "study", params: object = {}): Promise<Claimed> {
+    await house.holdfast.enqueue(job, { of: job });
+    const [run] = await claim(params);
+    return run as Claimed;
+  }
+
+  /** The next attempt of a run whose holder fell silent: a claim that waits sees to it. */
+  async function takenOver(from: Claimed, instance = "w2"): Promise<Claimed> {
+    const [run] = await claim({ instance, waitMs: 30_000 });
+    expect(run).toMatchObject({ id: from.id });
+    expect(run?.fence).toBeGreaterThan(from.fence);
+    return run as Claimed;
+  }
+
+  const tell = ({ id }: { id: string }, verb: string, body: object) =>
+    post(`/api/runs/${id}/${verb}`, body);
+  const row = async (id: string) => (await house.ask("GET", `/api/runs/${id}`)).body;
+  const ends = async (id: string) => (await house.holdfast.runs.attempts(id)).map(({ end }) => end);
+
+  // ── claiming ─────────────────────────────────────────────────────────────────────────────────
+
+  test("a claim asked again under its claimId answers with the same runs, once each", async () => {
+    for (let i = 0; i < 4; i += 1) await house.holdfast.enqueue("study", { i });
+    const first = await claim({ claimId: "c1", limit: 2 });
+    const again = await claim({ claimId: "c1", limit: 2 });
+    expect(first).toHaveLength(2);
+    expect(again.map(({ id, fence }) => [id, fence]).sort()).toEqual(
+      first.map(({ id, fence }) => [id, fence]).sort(),
+    );
+    // Another name, and the same name of another instance, are other claims.
+    const others = [
+      ...(await claim({ claimId: "c2", limit: 1 })),
+      ...(await claim({ claimId: "c1", limit: 1, instance: "w2" })),
+    ];
+    const ids = [...first, ...others].map(({ id }) => id);
+    expect(new Set(ids).size).toBe(4);
+  });
+
+  test("two equal claims at once are one claim", async () => {
+    for (let i = 0; i < 6; i += 1) await house.holdfast.enqueue("study", { i });
+    const [one, two] = await Promise.all([
+      claim({ claimId: "c1", limit: 3 }),
+      claim({ claimId: "c1", limit: 3 }),
+    ]);
+    expect(one.map(({ id }) => id).sort()).toEqual(two.map(({ id }) => id).sort());
+    expect((await claim({ limit: 10 })).length).toBe(3);
+  });
+
+  test("a claim under an old claimId holds only what is still held", async () => {
+    const run = await claimedOne("study", { claimId: "c1" });
+    await tell(run, "complete", { fence: run.fence });
+    expect(await claim({ claimId: "c1" })).toEqual([]);
+  });
+
+  test("a claim that waits gets a run that is enqueued meanwhile", async () => {
+    const waiting = claim({ waitMs: 30_000 });
+    const { id } = await house.holdfast.enqueue("study", { late: true });
+    expect(await waiting).toMatchObject([{ id, job: "study", input: { late: true }, attempt: 1 }]);
+  });
+
+  test("a claim says all that a worker needs, and takes only the jobs that it asks for", async () => {
+    await house.holdfast.enqueue("brief", {});
+    const { id } = await house.holdfast.enqueue("study", { n: 1 }, { tags: ["eu"] });
+    const [run, ...more] = await claim({ jobs: ["study"] });
+    expect(more).toEqual([]);
+    expect(run).toMatchObject({
+      id,
+      job: "study",
+      attempt: 1,
+      input: { n: 1 },
+      leaseMs: 60_000,
+      mode: "enqueued",
+      nominalAt: null,
+      idempotencyKey: id,
+      tags: ["eu"],
+    });
+    expect(await row(id)).toMatchObject({ status: "running", holder: "w1", fence: run?.fence });
+  });
+
+  // ── renewing ─────────────────────────────────────────────────────────────────────────────────
+
+  test("one heartbeat renews many, tells which are to stop, and which are lost", async () => {
+    for (let i = 0; i < 3; i += 1) await house.holdfast.enqueue("study", { i });
+    const [kept, cancelled, ended] = (await claim()) as [Claimed, Claimed, Claimed];
+    await house.holdfast.runs.cancel(cancelled.id);
+    await tell(ended, "complete", { fence: ended.fence });
+    const grants = [kept, cancelled, ended].map(({ id, fence }) => ({ id, fence }));
+    const foreign = { id: kept.id, fence: cancelled.fence };
+    const unheard = { id: crypto.randomUUID(), fence: 999_999 };
+    const { body } = await post("/api/worker/heartbeat", {
+      instance: "w1",
+      runs: [...grants, foreign, unheard],
+    });
+    expect(body.held).toEqual([
+      { id: kept.id, leaseMs: expect.any(Number), cancel: false },
+      { id: cancelled.id, leaseMs: expect.any(Number), cancel: true },
+    ]);
+    expect(body.lost).toEqual([ended.id, kept.id, unheard.id]);
+  });
+
+  test("another instance cannot renew what it does not hold", async () => {
+    const { id, fence } = await claimedOne();
+    const { body } = await post("/api/worker/heartbeat", {
+      instance: "w2",
+      runs: [{ id, fence }],
+    });
+    expect(body).toEqual({ held: [], lost: [id] });
+  });
+
+  test("the heartbeats of one run do not keep a silent sibling alive", async () => {
+    for (let i = 0; i < 2; i += 1) await house.holdfast.enqueue("brief", { i });
+    const [loud, silent] = (await claim()) as [Claimed, Claimed];
+    expect(loud.fence).not.toBe(silent.fence);
+    const taken = await until("the silent one is taken over", async () => {
+      const beat = await tell(loud, "heartbeat", { fence: loud.fence });
+      expect(beat.status).toBe(200);
+      return (await claim({ instance: "w2" }))[0];
+    });
+    expect(taken).toMatchObject({ id: silent.id, attempt: 2 });
+    expect(await ends(loud.id)).toEqual([]);
+  });
+
+  test("progress keeps a run as a heartbeat does, and is shown with it", async () => {
+    const run = await claimedOne("brief");
+    const { fence } = run;
+    for (const done of [1, 2])
+      await tell(run, "progress", { fence, stage: "read", done, total: 3 });
+    await tell(run, "progress", { fence, stage: "write", done: 3, total: 3 });
+    expect(await row(run.id)).toMatchObject({
+      progress: {
+        stage: "write",
+        done: 3,
+        total: 3,
+        stages: [{ stage: "read" }, { stage: "write" }],
+      },
+    });
+  });
+
+  // ── storing ──────────────────────────────────────────────────────────────────────────────────
+
+  test("an equal item again is a no-op, and another value of a done one is a conflict", async () => {
+    const run = await claimedOne();
+    const { fence } = run;
+    const items = [
+      { key: "a", outcome: "ok", value: { n: 1 } },
+      { key: "b", error: { code: "BROKEN", message: "no" }, durationMs: 12 },
+    ];
+    for (let i = 0; i < 2; i += 1) {
+      const { body } = await tell(run, "items", { fence, items });
+      expect(body.items.map(({ status }: { status: string }) => status)).toEqual([
+        "stored",
+        "stored",
+      ]);
+    }
+    const { body } = await tell(run, "items", { fence, items: [{ key: "a", value: 2 }] });
+    expect(body.items).toEqual([{ key: "a", status: "conflict" }]);
+    const stored = await house.holdfast.runs.items(run.id);
+    expect(stored.items).toMatchObject([
+      { key: "a", outcome: "ok", value: { n: 1 } },
+      { key: "b", outcome: "failed", durationMs: 12, error: { code: "BROKEN", message: "no" } },
+    ]);
+  });
+
+  test("lines that are sent twice with their number are there once", async () => {
+    const run = await claimedOne();
+    const { fence } = run;
+    const lines = [
+      { level: "info", message: "one" },
+      { level: "warn", message: "two" },
+    ];
+    for (let i = 0; i < 2; i += 1) await tell(run, "logs", { fence, from: 1, lines });
+    await tell(run, "logs", { fence, lines: [{ level: "error", message: "three" }] });
+    const kept = await house.holdfast.runs.logs(run.id);
+    expect(kept.lines.map(({ level, message }) => [level, message])).toEqual([
+      ["info", "one"],
+      ["warn", "two"],
+      ["error", "three"],
+    ]);
+  });
+
+  // ── ending ───────────────────────────────────────────────────────────────────────────────────
+
+  test("a complete whose answer was lost may be repeated, also both at once", async () => {
+    const run = await claimedOne();
+    const complete = () => tell(run, "complete", { fence: run.fence, result: { n: 1 } });
+    const answers = [...(await Promise.all([complete(), complete()])), await complete()];
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(await row(run.id)).toMatchObject({ status: "completed", result: { n: 1 } });
+    expect(await ends(run.id)).toEqual(["completed"]);
+    // Who says something else now is too late.
+    const { status } = await tell(run, "fail", { fence: run.fence, error: { message: "no" } });
+    expect(status).toBe(409);
+    expect(await row(run.id)).toMatchObject({ status: "completed", error: null });
+  });
+
+  test("a complete of a run that was told to stop counts, and may be repeated", async () => {
+    const run = await claimedOne();
+    await house.holdfast.runs.cancel(run.id);
+    for (let i = 0; i < 2; i += 1)
+      expect((await tell(run, "complete", { fence: run.fence, result: 1 })).status).toBe(200);
+    expect(await row(run.id)).toMatchObject({ status: "completed", result: 1 });
+  });
+
+  test("what a worker says after its run was taken over is 409 and leaves the row as it is", async () => {
+    const late = await claimedOne("brief");
+    const taken = await takenOver(late);
+    const { fence } = late;
+    const answers = [
+      await tell(late, "heartbeat", { fence }),
+      await tell(late, "progress", { fence, done: 9 }),
+      await tell(late, "items", { fence, items: [{ key: "a", value: "late" }] }),
+      await tell(late, "logs", { fence, lines: [{ level: "info", message: "late" }] }),
+      await tell(late, "fail", { fence, error: { message: "late" }, permanent: true }),
+      await tell(late, "complete", { fence, result: "late" }),
+    ];
+    expect(answers.map(({ status, body }) => [status, body.error])).toEqual(
+      answers.map(() => [409, "lease_lost"]),
+    );
+    expect(await row(late.id)).toMatchObject({ result: null, finishedAt: null, progress: null });
+    expect((await house.holdfast.runs.items(late.id)).items).toEqual([]);
+    expect((await house.holdfast.runs.logs(late.id)).lines).toEqual([]);
+    let current = taken;
+    await until("whoever holds it now completes it", async () => {
+      const { fence: now } = current;
+      if ((await tell(current, "complete", { fence: now, result: "once" })).status === 200)
+        return true;
+      current = await takenOver(current);
+      return false;
+    });
+    expect(await row(late.id)).toMatchObject({ status: "completed", result: "once" });
+    expect((await ends(late.id)).filter((end) => end === "completed")).toHaveLength(1);
+  });
+
+  test("a transient failure is retried by the policy, a permanent one ends the run", async () => {
+    const transient = await claimedOne();
+    const error = { code: "BUSY", message: "try later" };
+    for (let i = 0; i < 2; i += 1) {
+      const failed = await tell(transient, "fail", { fence: transient.fence, error });
+      expect(failed.status).toBe(200);
+    }
+    expect(await row(transient.id)).toMatchObject({ status: "pending", attempt: 1 });
+    expect(await ends(transient.id)).toEqual(["failed"]);
+    const permanent = await claimedOne();
+    await tell(permanent, "fail", { fence: permanent.fence, error, permanent: true });
+    expect(await row(permanent.id)).toMatchObject({ status: "failed", attempt: 1, error });
+  });
+
+  test("retryAfterMs puts the next attempt off, never forward", async () => {
+    const wait = async (retryAfterMs: number) => {
+      const run = await claimedOne();
+      const error = { message: "later" };
+      await tell(run, "fail", { fence: run.fence, error, retryAfterMs });
+      const { dueAt, updatedAt } = await row(run.id);
+      return (Date.parse(dueAt) - Date.parse(updatedAt)) / 3_600_000;
+    };
+    // The policy's own delay is at most an hour, less its jitter.
+    expect(await wait(1)).toBeLessThanOrEqual(1);
+    expect(await wait(1)).toBeGreaterThan(0.1);
+    expect(await wait(7_200_000)).toBeGreaterThan(1.9);
+  });
+
+  // ── what is wrong ────────────────────────────────────────────────────────────────────────────
+
+  test("a wrong fence, a wrong id and values beyond measure are refused and change nothing", async () => {
+    const run = await claimedOne();
+    const other = await claimedOne();
+    const { id, fence } = run;
+    const bodies = {
+      heartbeat: {},
+      progress: { done: 1 },
+      items: { items: [{ key: "k", value: 1 }] },
+      logs: { lines: [{ level: "info", message: "m" }] },
+      complete: { result: "no" },
+      fail: { error: { message: "no" }, permanent: true },
+    };
+    for (const [verb, body] of Object.entries(bodies)) {
+      const path = `/api/runs/${id}/${verb}`;
+      for (const wrong of [String(fence), -1, 0, 1.5, null, 2 ** 53, undefined])
+        expect((await post(path, { ...body, fence: wrong })).status).toBe(400);
+      const raw = JSON.stringify({ ...body, fence: 0 }).replace('"fence":0', '"fence":1e309');
+      const huge = await house.ask("POST", path, {
+        secret: SECRETS.worker,
+        raw,
+        headers: { "content-type": "application/json" },
+      });
+      expect(huge.status).toBe(400);
+      for (const stranger of [other.fence, fence + 1_000, Number.MAX_SAFE_INTEGER])
+        expect((await post(path, { ...body, fence: stranger })).status).toBe(409);
+      for (const unknown of [other.id, crypto.randomUUID(), "no-id", "%00", "a'b"])
+        expect((await post(`/api/runs/${unknown}/${verb}`, { ...body, fence })).status).toBe(409);
+    }
+    for (const runs of [[{ id: "no-id", fence: 1 }], [{ id, fence: Number.MAX_SAFE_INTEGER }]]) {
+      const { status, body } = await post("/api/worker/heartbeat", { instance: "w1", runs });
+      expect([status, body.held]).toEqual([200, []]);
+    }
+    const error = { message: "m" };
+    for (const [verb, body] of [
+      ["fail", { error, retryAfterMs: 1e300 }],
+      ["items", { items: [{ key: "k", value: 1, durationMs: 1e300 }] }],
+      ["logs", { from: 2 ** 40, lines: [] }],
+    ] as const)
+      expect((await tell(run, verb, { fence, ...body })).status).toBe(400);
+    expect(await row(id)).toMatchObject({ status: "running", fence, result: null });
+    expect((await house.holdfast.runs.items(id)).items).toEqual([]);
+    expect((await house.holdfast.runs.logs(id)).lines).toEqual([]);
+  });
+
+  test("text that a database cannot store as it is does no harm", async () => {
+    const run = await claimedOne();
+    const { fence } = run;
+    const text = "nul \u0000, half \ud800, quote ' \" \\";
+    const answers = [
+      await tell(run, "progress", { fence, stage: text }),
+      await tell(run, "items", { fence, items: [{ key: text, value: text, outcome: text }] }),
+      await tell(run, "logs", { fence, lines: [{ level: "info", message: text }] }),
+      await tell(run, "complete", { fence, result: { [text]: text } }),
+    ];
+    for (const { status } of answers) expect([200, 400]).toContain(status);
+    for (const wrong of [{ instance: text }, { jobs: [text] }]) {
+      const body = { instance: "w1", jobs: ["study"], limit: 1, claimId: text, ...wrong };
+      expect((await post("/api/worker/claim", body)).status).toBe(400);
+    }
+    expect(house.lines.filter((line) => "requestId" in line)).toEqual([]);
+  });
+});
