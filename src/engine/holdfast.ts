@@ -35,6 +35,7 @@ import { Allowance } from "./allowance.js";
 import type { Around, AroundOptions } from "./around.js";
 import { readAround } from "./around-options.js";
 import { Calendars } from "./calendars.js";
+import { type CleanedUp, type CleanupOptions, cleanUpOnce, readCleanup } from "./cleanup.js";
 import { CompiledSchedules } from "./compiled.js";
 import {
   type Config,
@@ -332,6 +333,19 @@ export class Holdfast {
     });
     this.#passes.set(pass, end);
     return pass.finally(() => this.#passes.delete(pass));
+  }
+
+  /** Takes back now what silent or endless holders have; each run goes on by its own policy. */
+  async cleanup(options: CleanupOptions = {}): Promise<CleanedUp> {
+    const stale = readCleanup(options);
+    const store = await this.#opened("cleanup");
+    const chance = () => this.#ports.chance.next();
+    const report = await cleanUpOnce({ store, stale, chance, emit: this.#emit });
+    if (report.reclaimed > 0) {
+      store.wake();
+      void this.#pollSoon();
+    }
+    return report;
   }
 
   /**

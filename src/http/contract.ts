@@ -31,6 +31,11 @@ const givenInstant = z.string().max(64);
 const duration = z.union([z.string().max(64), z.number()]).meta({
   description: 'a duration such as "30s" or "5m", or milliseconds',
 });
+const seconds = z
+  .number()
+  .min(0)
+  .max(10 * 365 * 86_400);
+const count = z.number().int().min(0);
 const uuid = z.string();
 const anyJson = z.unknown().meta({ description: "any JSON" });
 const name = z.string().max(200);
@@ -243,6 +248,17 @@ export const ROUTES = {
     summary: "One bounded pass: fires what is due, then executes at most `limit` runs.",
     body: z.strictObject({ limit: z.number().optional(), budget: duration.optional() }),
     answers: { 200: ticked },
+  }),
+  cleanup: route({
+    method: "POST",
+    path: "/api/cleanup",
+    scope: "trigger",
+    summary: "Takes back now what silent or endless holders have, by each run's own policy.",
+    body: z.strictObject({
+      timeoutSeconds: seconds.optional(),
+      heartbeatTimeoutSeconds: seconds.optional(),
+    }),
+    answers: { 200: z.object({ ok: z.literal(true), reclaimed: count, failed: count }) },
   }),
   trigger: route({
     method: "POST",

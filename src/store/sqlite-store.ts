@@ -28,6 +28,7 @@ import { SqliteLeases } from "./sqlite-leases.js";
 import { SqliteLocks } from "./sqlite-locks.js";
 import { SqliteLogs } from "./sqlite-logs.js";
 import { migrateSqlite } from "./sqlite-migrate.js";
+import { SqliteOperators } from "./sqlite-operators.js";
 import { SqliteProgress } from "./sqlite-progress.js";
 import { SqliteSchedules } from "./sqlite-schedules.js";
 import { SqliteWithin } from "./sqlite-within.js";
@@ -65,6 +66,7 @@ export class SqliteStore implements store.Store {
   readonly #items: SqliteItems;
   readonly #progress: SqliteProgress;
   readonly #logs: SqliteLogs;
+  readonly #operators: SqliteOperators;
   readonly #listeners = new Set<store.WakeListener>();
 
   constructor(params: SqliteStoreParams) {
@@ -93,6 +95,10 @@ export class SqliteStore implements store.Store {
     this.#locks = new SqliteLocks({
       file: this.#file,
       now: () => this.#databaseNow(),
+      write: (what, work) => this.#write(what, work),
+    });
+    this.#operators = new SqliteOperators({
+      file: this.#file,
       write: (what, work) => this.#write(what, work),
     });
     this.#items = new SqliteItems({
@@ -450,6 +456,11 @@ export class SqliteStore implements store.Store {
   async heldRun(grant: store.Grant): Promise<HeldRun<store.Claim> | null> {
     return this.#file.read(() => this.#leases.held(grant, this.#databaseNow()));
   }
+
+  // ── operators ──────────────────────────────────────────────────────────────────────────────────
+
+  readonly expireStale: store.Store["expireStale"] = (params) =>
+    this.#operators.expireStale(params);
 
   // ── clock and transactions ─────────────────────────────────────────────────────────────────────
 
