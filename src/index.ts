@@ -76,6 +76,7 @@ export type {
   Job,
 } from "./engine/job.js";
 export type { PlainJobOptions, SchemaJobOptions } from "./engine/job-options.js";
+export type { AnnouncedJob } from "./engine/job-view.js";
 export type { Ticked, TickOptions } from "./engine/pass.js";
 export type { Batch, ChildListOptions } from "./engine/run-children.js";
 export type {

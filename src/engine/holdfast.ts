@@ -62,6 +62,7 @@ import {
   send,
 } from "./job.js";
 import type { PlainJobOptions, SchemaJobOptions } from "./job-options.js";
+import { type AnnouncedJob, toAnnouncedJob } from "./job-view.js";
 import { Loop, type LoopParams } from "./loop.js";
 import { type BoundedWorker, passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
 import { mainThreadPulse, type Pulse } from "./pulse.js";
@@ -333,6 +334,11 @@ export class Holdfast {
     });
     this.#passes.set(pass, end);
     return pass.finally(() => this.#passes.delete(pass));
+  }
+
+  /** Every job that an instance announced, by name, as the newest one announced it. */
+  async jobs(): Promise<readonly AnnouncedJob[]> {
+    return (await (await this.#opened("jobs")).announcedJobs()).map(toAnnouncedJob);
   }
 
   /** Takes back now what silent or endless holders have; each run goes on by its own policy. */

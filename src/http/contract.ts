@@ -41,6 +41,8 @@ const anyJson = z.unknown().meta({ description: "any JSON" });
 const name = z.string().max(200);
 const limit = z.coerce.number().int().min(1).max(1_000).optional();
 const cursor = z.string().max(500).optional();
+/** Of items: it has a whole key in it. */
+const longCursor = z.string().max(5_000).optional();
 const note = z.string().max(2_000).optional();
 
 const storedError = z.looseObject({ code: z.string(), name: z.string(), message: z.string() });
@@ -136,6 +138,79 @@ const backfillAnswer = z
     passed: z.number(),
   })
   .meta({ id: "Backfill" });
+
+const itemAnswer = z
+  .looseObject({
+    key: z.string(),
+    outcome: z.string(),
+    attempt: z.number(),
+    startedAt: instant,
+    durationMs: z.number(),
+    value: anyJson,
+    error: storedError.nullable(),
+  })
+  .meta({ id: "Item" });
+
+const lineAnswer = z
+  .looseObject({
+    at: instant,
+    level: z.enum(["debug", "info", "warn", "error"]),
+    attempt: z.number(),
+    message: z.string(),
+    fields: z.looseObject({}),
+  })
+  .meta({ id: "LogLine" });
+
+const batchAnswer = z
+  .looseObject({ name: z.string(), then: uuid.nullable() })
+  .meta({ id: "Batch" });
+
+const jobAnswer = z
+  .looseObject({
+    name: z.string(),
+    queue: z.string(),
+    priority: z.number(),
+    version: z.number(),
+    policy: z.object({
+      lease: z.string(),
+      timeout: z.string(),
+      retry: z.object({
+        attempts: z.number(),
+        delay: z.string(),
+        factor: z.number(),
+        max: z.string(),
+        jitter: z.number(),
+      }),
+      onLost: z.enum(["retry", "fail"]),
+    }),
+  })
+  .meta({ id: "Job" });
+
+const lockAnswer = z
+  .looseObject({
+    name: z.string(),
+    fence: z.number(),
+    holder: z.string(),
+    acquiredAt: instant,
+    renewedAt: instant,
+    until: instant,
+    waiting: count,
+  })
+  .meta({ id: "Lock" });
+
+const grantAnswer = z
+  .looseObject({
+    name: z.string(),
+    fence: z.number(),
+    holder: z.string(),
+    state: z.enum(["acquired", "released", "expired", "revoked"]),
+    acquiredAt: instant,
+    until: instant,
+    endedAt: instantOrNull,
+    heldMs: z.number().nullable(),
+    note: z.string().nullable(),
+  })
+  .meta({ id: "LockGrant" });
 
 /** Errors, as RFC 9457 writes them, with the library's code in lower case. */
 export const problemAnswer = z
@@ -419,6 +494,109 @@ export const ROUTES = {
     scope: "read",
     summary: "Every attempt of a run, the first one first.",
     answers: { 200: z.object({ attempts: z.array(attemptAnswer) }) },
+  }),
+  listItems: route({
+    method: "GET",
+    path: "/api/runs/{id}/items",
+    scope: "read",
+    summary: "The items of a run, by key or the slowest first.",
+    query: z.strictObject({
+      outcome: name.optional(),
+      sort: z.enum(["slowest"]).optional(),
+      limit,
+      cursor: longCursor,
+    }),
+    answers: { 200: page("items", itemAnswer) },
+  }),
+  listLogs: route({
+    method: "GET",
+    path: "/api/runs/{id}/logs",
+    scope: "read",
+    summary: "The log lines kept with a run, oldest first; `cursor` goes on to lines yet to come.",
+    query: z.strictObject({ limit, cursor }),
+    answers: {
+      200: z.object({
+        lines: z.array(lineAnswer),
+        nextCursor: z.string().nullable(),
+        cursor: z.string().nullable(),
+      }),
+    },
+  }),
+  listChildren: route({
+    method: "GET",
+    path: "/api/runs/{id}/children",
+    scope: "read",
+    summary: "The runs that a run made, newest first.",
+    query: z.strictObject({
+      status: z.enum(["pending", "running", "completed", "failed", "cancelled"]).optional(),
+      batch: name.optional(),
+      limit,
+      cursor,
+    }),
+    answers: { 200: page("runs", runAnswer) },
+  }),
+  listBatches: route({
+    method: "GET",
+    path: "/api/runs/{id}/batches",
+    scope: "read",
+    summary: "The batches that a run made, in their order, with what became of their runs.",
+    answers: { 200: page("batches", batchAnswer) },
+  }),
+  listJobs: route({
+    method: "GET",
+    path: "/api/jobs",
+    scope: "read",
+    summary: "Every job that was announced, by name.",
+    answers: { 200: page("jobs", jobAnswer) },
+  }),
+  listLocks: route({
+    method: "GET",
+    path: "/api/locks",
+    scope: "read",
+    summary: "The locks that are held now, by name.",
+    query: z.strictObject({ limit, cursor }),
+    answers: { 200: page("locks", lockAnswer) },
+  }),
+  lockStats: route({
+    method: "GET",
+    path: "/api/locks/stats",
+    scope: "read",
+    summary: "Grants of locks by state, within retention.",
+    answers: {
+      200: z.object({
+        acquired: count,
+        released: count,
+        expired: count,
+        revoked: count,
+        waiting: count,
+      }),
+    },
+  }),
+  lockHistory: route({
+    method: "GET",
+    path: "/api/locks/history",
+    scope: "read",
+    summary: "Every grant of a lock within retention, newest first.",
+    query: z.strictObject({ name: name.optional(), limit, cursor }),
+    answers: { 200: page("grants", grantAnswer) },
+  }),
+  releaseLock: route({
+    method: "POST",
+    path: "/api/locks/{name}/release",
+    scope: "admin",
+    summary: "Takes a lock from whoever holds it.",
+    body: z.strictObject({ note: z.string().max(500).optional() }),
+    answers: {
+      200: z.union([
+        z.object({
+          ok: z.literal(true),
+          released: z.literal(true),
+          holder: z.string(),
+          fence: z.number(),
+        }),
+        z.object({ ok: z.literal(true), released: z.literal(false) }),
+      ]),
+    },
   }),
   claimRuns: route({
     method: "POST",

@@ -17,6 +17,9 @@ import { openapi } from "./openapi.js";
 import { PAGE_CSP, page } from "./page.js";
 import { HttpError, problemResponse, refusalOf } from "./problem.js";
 import type { Call, Implementation, Reply, Surroundings } from "./route.js";
+import { lockRoutes } from "./routes/locks.js";
+import { overviewRoutes } from "./routes/overview.js";
+import { runPartRoutes } from "./routes/run-parts.js";
 import { runRoutes } from "./routes/runs.js";
 import { scheduleRoutes } from "./routes/schedules.js";
 import { sessionRoutes } from "./routes/session.js";
@@ -57,6 +60,9 @@ const IMPLEMENTATIONS = [
   ...tickingRoutes,
   ...scheduleRoutes,
   ...runRoutes,
+  ...runPartRoutes,
+  ...lockRoutes,
+  ...overviewRoutes,
   ...workerRoutes,
   ...sessionRoutes,
 ];
