@@ -77,6 +77,18 @@ export type {
 } from "./engine/job.js";
 export type { PlainJobOptions, SchemaJobOptions } from "./engine/job-options.js";
 export type { AnnouncedJob } from "./engine/job-view.js";
+export type {
+  ErrorGroup,
+  ErrorReport,
+  ErrorsOptions,
+  Instance,
+  InstanceListOptions,
+  InstancePage,
+  SinceOption,
+  Stats,
+  StatsOptions,
+  Totals,
+} from "./engine/overview.js";
 export type { Ticked, TickOptions } from "./engine/pass.js";
 export type { Batch, ChildListOptions } from "./engine/run-children.js";
 export type {

@@ -64,6 +64,20 @@ import {
 import type { PlainJobOptions, SchemaJobOptions } from "./job-options.js";
 import { type AnnouncedJob, toAnnouncedJob } from "./job-view.js";
 import { Loop, type LoopParams } from "./loop.js";
+import {
+  type ErrorReport,
+  type ErrorsOptions,
+  errorsOf,
+  type InstanceListOptions,
+  type InstancePage,
+  listInstances,
+  readErrors,
+  readInstanceList,
+  readStats,
+  type Stats,
+  type StatsOptions,
+  statsOf,
+} from "./overview.js";
 import { type BoundedWorker, passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
 import { mainThreadPulse, type Pulse } from "./pulse.js";
 import { Remote } from "./remote.js";
@@ -339,6 +353,24 @@ export class Holdfast {
   /** Every job that an instance announced, by name, as the newest one announced it. */
   async jobs(): Promise<readonly AnnouncedJob[]> {
     return (await (await this.#opened("jobs")).announcedJobs()).map(toAnnouncedJob);
+  }
+
+  /** Instances on this database: live ones first, then the newest. */
+  async instances(options: InstanceListOptions = {}): Promise<InstancePage> {
+    const filter = readInstanceList(options);
+    return listInstances(await this.#opened("instances"), filter);
+  }
+
+  /** How runs ended since then: overall, by job, and by hour or day. */
+  async stats(options: StatsOptions = {}): Promise<Stats> {
+    const filter = readStats(options);
+    return statsOf(await this.#opened("stats"), filter);
+  }
+
+  /** What failed since then, equal errors of a job together, out of the newest failed runs. */
+  async errors(options: ErrorsOptions = {}): Promise<ErrorReport> {
+    const since = readErrors(options);
+    return errorsOf(await this.#opened("errors"), since);
   }
 
   /** Takes back now what silent or endless holders have; each run goes on by its own policy. */

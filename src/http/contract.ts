@@ -43,6 +43,9 @@ const limit = z.coerce.number().int().min(1).max(1_000).optional();
 const cursor = z.string().max(500).optional();
 /** Of items: it has a whole key in it. */
 const longCursor = z.string().max(5_000).optional();
+const givenSince = z.string().max(64).optional().meta({
+  description: 'an instant, or a duration such as "24h": so long ago',
+});
 const note = z.string().max(2_000).optional();
 
 const storedError = z.looseObject({ code: z.string(), name: z.string(), message: z.string() });
@@ -211,6 +214,42 @@ const grantAnswer = z
     note: z.string().nullable(),
   })
   .meta({ id: "LockGrant" });
+
+const instanceAnswer = z
+  .looseObject({
+    id: z.string(),
+    app: z.string().nullable(),
+    release: z.string().nullable(),
+    jobs: z.array(z.string()),
+    isScheduler: z.boolean(),
+    isLive: z.boolean(),
+    startedAt: instant,
+    seenAt: instant,
+    retiredAt: instantOrNull,
+    held: count,
+  })
+  .meta({ id: "Instance" });
+
+const totals = {
+  total: count,
+  completed: count,
+  failed: count,
+  cancelled: count,
+  successRate: z.number().min(0).max(1).nullable(),
+  meanMs: z.number().nullable(),
+};
+
+const errorAnswer = z
+  .looseObject({
+    job: z.string(),
+    code: z.string(),
+    message: z.string(),
+    runs: count,
+    firstAt: instant,
+    lastAt: instant,
+    lastRunId: uuid,
+  })
+  .meta({ id: "ErrorGroup" });
 
 /** Errors, as RFC 9457 writes them, with the library's code in lower case. */
 export const problemAnswer = z
@@ -548,6 +587,47 @@ export const ROUTES = {
     scope: "read",
     summary: "Every job that was announced, by name.",
     answers: { 200: page("jobs", jobAnswer) },
+  }),
+  listInstances: route({
+    method: "GET",
+    path: "/api/instances",
+    scope: "read",
+    summary: "Instances on this database: live ones first, then the newest.",
+    query: z.strictObject({ limit, cursor }),
+    answers: { 200: page("instances", instanceAnswer) },
+  }),
+  stats: route({
+    method: "GET",
+    path: "/api/stats",
+    scope: "read",
+    summary: "How runs ended: overall, by job, and by hour or day (UTC).",
+    query: z.strictObject({
+      since: givenSince,
+      by: z.enum(["hour", "day"]).optional(),
+      job: name.optional(),
+    }),
+    answers: {
+      200: z.object({
+        by: z.enum(["hour", "day"]),
+        overall: z.object(totals),
+        jobs: z.array(z.object({ job: z.string(), ...totals })),
+        stretches: z.array(z.object({ at: instant, ...totals })),
+      }),
+    },
+  }),
+  listErrors: route({
+    method: "GET",
+    path: "/api/errors",
+    scope: "read",
+    summary: "Failed runs, equal errors of a job together, the one that happened last first.",
+    query: z.strictObject({ since: givenSince }),
+    answers: {
+      200: z.object({
+        errors: z.array(errorAnswer),
+        isCut: z.boolean(),
+        nextCursor: z.string().nullable(),
+      }),
+    },
   }),
   listLocks: route({
     method: "GET",

@@ -1,7 +1,21 @@
 // What operators ask, on PostgreSQL.
 
-import type { OperatorStore, StaleParams } from "./operator-store.js";
+import type {
+  FailureRecord,
+  InstanceFilter,
+  InstanceRecord,
+  OperatorStore,
+  StaleParams,
+  StatisticsFilter,
+  StatisticsRecord,
+} from "./operator-store.js";
 import type { PostgresAsker } from "./postgres-asker.js";
+import {
+  sinceParams,
+  toFailureRecord,
+  toInstanceRecord,
+  toStatisticsRecord,
+} from "./record-operators.js";
 import * as sql from "./sql/postgres-operators.js";
 
 export class PostgresOperators implements OperatorStore {
@@ -14,5 +28,23 @@ export class PostgresOperators implements OperatorStore {
   async expireStale(params: StaleParams): Promise<number> {
     const [row] = await this.#asker.repeat("expireStale", sql.EXPIRE_STALE, params);
     return Number(row?.expired);
+  }
+
+  async instances({ limit, after }: InstanceFilter): Promise<readonly InstanceRecord[]> {
+    const params = { limit, isLive: after?.isLive ?? null, no: after?.no ?? null };
+    return (await this.#asker.repeat("instances", sql.INSTANCES, params)).map(toInstanceRecord);
+  }
+
+  async statistics(filter: StatisticsFilter): Promise<readonly StatisticsRecord[]> {
+    const params = { ...filter, ...sinceParams(filter.since) };
+    return (await this.#asker.repeat("statistics", sql.STATISTICS, params)).map(toStatisticsRecord);
+  }
+
+  async failures({
+    since,
+    limit,
+  }: Parameters<OperatorStore["failures"]>[0]): Promise<readonly FailureRecord[]> {
+    const params = { limit, ...sinceParams(since) };
+    return (await this.#asker.repeat("failures", sql.FAILURES, params)).map(toFailureRecord);
   }
 }

@@ -477,6 +477,9 @@ export class PostgresStore implements store.Store {
 
   // What operators ask, too.
   expireStale: store.Store["expireStale"] = (params) => this.#operators.expireStale(params);
+  instances: store.Store["instances"] = (params) => this.#operators.instances(params);
+  statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
+  failures: store.Store["failures"] = (params) => this.#operators.failures(params);
 
   onWake(listener: store.WakeListener): () => void {
     this.#listeners.add(listener);

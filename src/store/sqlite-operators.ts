@@ -1,18 +1,37 @@
 // What operators ask, on SQLite.
 
-import type { OperatorStore, StaleParams } from "./operator-store.js";
+import type {
+  FailureRecord,
+  InstanceFilter,
+  InstanceRecord,
+  OperatorStore,
+  StaleParams,
+  StatisticsFilter,
+  StatisticsRecord,
+} from "./operator-store.js";
+import {
+  sinceParams,
+  toFailureRecord,
+  toInstanceRecord,
+  toStatisticsRecord,
+} from "./record-operators.js";
 import * as sql from "./sql/sqlite-operators.js";
-import type { SqliteFile } from "./sqlite.js";
+import type { Row, SqliteFile } from "./sqlite.js";
+
+type Write = <T>(what: string, work: (now: number) => T) => Promise<T>;
 
 export class SqliteOperators implements OperatorStore {
   readonly #file: SqliteFile;
-  readonly #write: <T>(what: string, work: (now: number) => T) => Promise<T>;
+  readonly #now: () => number;
+  readonly #write: Write;
 
   constructor(params: {
     readonly file: SqliteFile;
-    readonly write: <T>(what: string, work: (now: number) => T) => Promise<T>;
+    readonly now: () => number;
+    readonly write: Write;
   }) {
     this.#file = params.file;
+    this.#now = params.now;
     this.#write = params.write;
   }
 
@@ -20,5 +39,26 @@ export class SqliteOperators implements OperatorStore {
     return this.#write("expireStale", (now) =>
       this.#file.run(sql.EXPIRE_STALE, { ...params, now }),
     );
+  }
+
+  async instances({ limit, after }: InstanceFilter): Promise<readonly InstanceRecord[]> {
+    const params = { limit, isLive: after?.isLive ?? null, no: after?.no ?? null };
+    return (await this.#read(sql.INSTANCES, params)).map(toInstanceRecord);
+  }
+
+  async statistics({ since, ...rest }: StatisticsFilter): Promise<readonly StatisticsRecord[]> {
+    const rows = await this.#read(sql.STATISTICS, { ...rest, ...sinceParams(since) });
+    return rows.map(toStatisticsRecord);
+  }
+
+  async failures({
+    since,
+    limit,
+  }: Parameters<OperatorStore["failures"]>[0]): Promise<readonly FailureRecord[]> {
+    return (await this.#read(sql.FAILURES, { limit, ...sinceParams(since) })).map(toFailureRecord);
+  }
+
+  #read(template: string, params: Row): Promise<Row[]> {
+    return this.#file.read(() => this.#file.all(template, { ...params, now: this.#now() }));
   }
 }

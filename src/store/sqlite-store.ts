@@ -99,6 +99,7 @@ export class SqliteStore implements store.Store {
     });
     this.#operators = new SqliteOperators({
       file: this.#file,
+      now: () => this.#databaseNow(),
       write: (what, work) => this.#write(what, work),
     });
     this.#items = new SqliteItems({
@@ -461,6 +462,9 @@ export class SqliteStore implements store.Store {
 
   readonly expireStale: store.Store["expireStale"] = (params) =>
     this.#operators.expireStale(params);
+  readonly instances: store.Store["instances"] = (params) => this.#operators.instances(params);
+  readonly statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
+  readonly failures: store.Store["failures"] = (params) => this.#operators.failures(params);
 
   // ── clock and transactions ─────────────────────────────────────────────────────────────────────
 
