@@ -28,6 +28,7 @@ import type { LockOptions } from "../locks/lock-options.js";
 import { type HeldLock, Locking, type LockResult } from "../locks/locking.js";
 import { Locks } from "../locks/locks.js";
 import { storeFor } from "../store/open.js";
+import type { Glance } from "../store/operator-store.js";
 import type { Store } from "../store/store.js";
 import { Bus, type Listener } from "../telemetry/bus.js";
 import { type Emit, type EventName, type Logger, lineLogger } from "../telemetry/log.js";
@@ -146,6 +147,7 @@ export class Holdfast {
   readonly #isDevelopment: boolean;
   #reconciling: Promise<void> | null = null;
   #stopping: Promise<StopReport> | null = null;
+  readonly #ending = new AbortController();
 
   constructor(options: HoldfastOptions = {}, internals: Internals = {}) {
     const around = surroundings();
@@ -361,6 +363,16 @@ export class Holdfast {
     return listInstances(await this.#opened("instances"), filter);
   }
 
+  /** A cheap look that differs from the one before if runs changed; for what hints at changes. */
+  async glance(): Promise<Glance> {
+    return (await this.#opened("glance")).glance();
+  }
+
+  /** Aborts when a stop begins: for what serves this instance and has to end with it. */
+  get stopSignal(): AbortSignal {
+    return this.#ending.signal;
+  }
+
   /** How runs ended since then: overall, by job, and by hour or day. */
   async stats(options: StatsOptions = {}): Promise<Stats> {
     const filter = readStats(options);
@@ -394,6 +406,7 @@ export class Holdfast {
   stop(options: { readonly grace?: Duration } = {}): Promise<StopReport> {
     const graceMs = durationMs(options.grace ?? STOP_GRACE, "stop().grace");
     this.#stopping ??= this.#end(graceMs);
+    this.#ending.abort();
     return this.#stopping;
   }
 

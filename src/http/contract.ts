@@ -20,6 +20,8 @@ export type Route = {
   readonly body?: z.ZodType;
   /** What it answers by status, in the good case. */
   readonly answers: Readonly<Record<number, z.ZodType>>;
+  /** What it answers is of. @default "application/json" */
+  readonly media?: string;
 };
 
 // ── words ──────────────────────────────────────────────────────────────────────────────────────────
@@ -614,6 +616,15 @@ export const ROUTES = {
         stretches: z.array(z.object({ at: instant, ...totals })),
       }),
     },
+  }),
+  events: route({
+    method: "GET",
+    path: "/api/events",
+    scope: "read",
+    summary:
+      "Hints {type, id, at} that something changed, at least once (SSE); Last-Event-ID goes on, or says refetch.",
+    answers: { 200: z.string() },
+    media: "text/event-stream",
   }),
   listErrors: route({
     method: "GET",

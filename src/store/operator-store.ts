@@ -56,12 +56,21 @@ export type FailureRecord = {
   readonly error: string | null;
 };
 
+/** Differs from an earlier one if runs were stored, or claimed, or have ended meanwhile. */
+export type Glance = {
+  readonly newestRun: RunId | null;
+  /** Opaque: changes with what is held and what has ended. */
+  readonly leases: string;
+};
+
 export interface OperatorStore {
   /**
    * Makes stale leases end now, whatever they were granted for; answers how many. A reclaim then takes
    * them: what was silent as lost, what was not and ran for too long as over its time.
    */
   expireStale(params: StaleParams): Promise<number>;
+  /** Cheap enough to be asked every other second. */
+  glance(): Promise<Glance>;
   /** Live ones first, then the newest. */
   instances(filter: InstanceFilter): Promise<readonly InstanceRecord[]>;
   /** Sums of what has ended, by stretch of time and by job; whole hours. */

@@ -2,6 +2,7 @@
 
 import type {
   FailureRecord,
+  Glance,
   InstanceFilter,
   InstanceRecord,
   OperatorStore,
@@ -13,6 +14,7 @@ import type { PostgresAsker } from "./postgres-asker.js";
 import {
   sinceParams,
   toFailureRecord,
+  toGlance,
   toInstanceRecord,
   toStatisticsRecord,
 } from "./record-operators.js";
@@ -28,6 +30,11 @@ export class PostgresOperators implements OperatorStore {
   async expireStale(params: StaleParams): Promise<number> {
     const [row] = await this.#asker.repeat("expireStale", sql.EXPIRE_STALE, params);
     return Number(row?.expired);
+  }
+
+  async glance(): Promise<Glance> {
+    const [row = {}] = await this.#asker.repeat("glance", sql.GLANCE, {});
+    return toGlance(row);
   }
 
   async instances({ limit, after }: InstanceFilter): Promise<readonly InstanceRecord[]> {

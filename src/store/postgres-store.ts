@@ -478,6 +478,7 @@ export class PostgresStore implements store.Store {
   // What operators ask, too.
   expireStale: store.Store["expireStale"] = (params) => this.#operators.expireStale(params);
   instances: store.Store["instances"] = (params) => this.#operators.instances(params);
+  glance: store.Store["glance"] = () => this.#operators.glance();
   statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
   failures: store.Store["failures"] = (params) => this.#operators.failures(params);
 

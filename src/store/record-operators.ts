@@ -1,7 +1,13 @@
 // Rows of what operators ask as the store's records, the same for both databases.
 
 import type { TerminalStatus } from "../core/run.js";
-import type { FailureRecord, InstanceRecord, Since, StatisticsRecord } from "./operator-store.js";
+import type {
+  FailureRecord,
+  Glance,
+  InstanceRecord,
+  Since,
+  StatisticsRecord,
+} from "./operator-store.js";
 import { statusOf } from "./record.js";
 
 type Row = Record<string, unknown>;
@@ -40,6 +46,10 @@ export function toFailureRecord(row: Row): FailureRecord {
     finishedAt: Number(row.finished_at),
     error: textOrNull(row.error),
   };
+}
+
+export function toGlance(row: Row): Glance {
+  return { newestRun: textOrNull(row.newest), leases: `${row.held} ${row.ended}` };
 }
 
 /** As the statements take it. */

@@ -2,6 +2,7 @@
 
 import type {
   FailureRecord,
+  Glance,
   InstanceFilter,
   InstanceRecord,
   OperatorStore,
@@ -12,6 +13,7 @@ import type {
 import {
   sinceParams,
   toFailureRecord,
+  toGlance,
   toInstanceRecord,
   toStatisticsRecord,
 } from "./record-operators.js";
@@ -39,6 +41,11 @@ export class SqliteOperators implements OperatorStore {
     return this.#write("expireStale", (now) =>
       this.#file.run(sql.EXPIRE_STALE, { ...params, now }),
     );
+  }
+
+  async glance(): Promise<Glance> {
+    const [row = {}] = await this.#read(sql.GLANCE, {});
+    return toGlance(row);
   }
 
   async instances({ limit, after }: InstanceFilter): Promise<readonly InstanceRecord[]> {

@@ -463,6 +463,7 @@ export class SqliteStore implements store.Store {
   readonly expireStale: store.Store["expireStale"] = (params) =>
     this.#operators.expireStale(params);
   readonly instances: store.Store["instances"] = (params) => this.#operators.instances(params);
+  readonly glance: store.Store["glance"] = () => this.#operators.glance();
   readonly statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
   readonly failures: store.Store["failures"] = (params) => this.#operators.failures(params);
 

@@ -70,3 +70,8 @@ select o.id, l.job, o.finished_at, o.error
 from newest o, lateral (select x.job from {lane} x where x.id = o.lane offset 0) l
 where o.finished_at >= coalesce(:at::bigint, {now} - :agoMs::bigint)
 order by o.finished_at desc, o.id desc`;
+
+export const GLANCE = /* sql */ `
+select (select r.id from {run} r order by r.id desc limit 1) as newest,
+  (select concat_ws(' ', count(*), max(k.fence), sum(cardinality(k.ids))) from {lease} k) as held,
+  (select sum(t.runs) from {rollup} t where t.hour_at > {now} - 3600000) as ended`;

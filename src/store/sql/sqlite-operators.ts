@@ -45,3 +45,8 @@ with newest as materialized (
 select o.id, l.job, o.finished_at, o.error from newest o join {lane} l on l.id = o.lane
 where o.finished_at >= coalesce(:at, :now - :agoMs)
 order by o.finished_at desc, o.id desc`;
+
+export const GLANCE = /* sql */ `
+select (select r.id from {run} r order by r.id desc limit 1) as newest,
+  (select count(*) || ' ' || max(k.fence) || ' ' || sum(json_array_length(k.ids)) from {lease} k) as held,
+  (select sum(t.runs) from {rollup} t where t.hour_at > :now - 3600000) as ended`;
