@@ -63,6 +63,7 @@ export type { StandardSchema } from "./core/schema.js";
 export type { Evidence, Outcome, Reason } from "./core/tick.js";
 export type { AroundOptions, Middleware } from "./engine/around.js";
 export type { Calendar, Calendars } from "./engine/calendars.js";
+export type { CleanedUp, CleanupOptions } from "./engine/cleanup.js";
 export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/config.js";
 export type { RunContext } from "./engine/context.js";
 export type { PlannedChange } from "./engine/declared.js";
@@ -77,6 +78,19 @@ export type {
   OnDuplicate,
 } from "./engine/job.js";
 export type { PlainJobOptions, SchemaJobOptions } from "./engine/job-options.js";
+export type { AnnouncedJob } from "./engine/job-view.js";
+export type {
+  ErrorGroup,
+  ErrorReport,
+  ErrorsOptions,
+  Instance,
+  InstanceListOptions,
+  InstancePage,
+  SinceOption,
+  Stats,
+  StatsOptions,
+  Totals,
+} from "./engine/overview.js";
 export type { Ticked, TickOptions } from "./engine/pass.js";
 export type { Queue, Queues } from "./engine/queues.js";
 export type { Batch, ChildListOptions } from "./engine/run-children.js";

@@ -29,6 +29,7 @@ import type { LockOptions } from "../locks/lock-options.js";
 import { type HeldLock, Locking, type LockResult } from "../locks/locking.js";
 import { Locks } from "../locks/locks.js";
 import { storeFor } from "../store/open.js";
+import type { Glance } from "../store/operator-store.js";
 import type { Store } from "../store/store.js";
 import { Bus, type Listener } from "../telemetry/bus.js";
 import {
@@ -42,6 +43,7 @@ import { Allowance } from "./allowance.js";
 import type { Around, AroundOptions } from "./around.js";
 import { readAround } from "./around-options.js";
 import { Calendars } from "./calendars.js";
+import { type CleanedUp, type CleanupOptions, cleanUpOnce, readCleanup } from "./cleanup.js";
 import { CompiledSchedules } from "./compiled.js";
 import {
   type Config,
@@ -68,7 +70,22 @@ import {
   send,
 } from "./job.js";
 import type { PlainJobOptions, SchemaJobOptions } from "./job-options.js";
+import { type AnnouncedJob, toAnnouncedJob } from "./job-view.js";
 import { Loop, type LoopParams } from "./loop.js";
+import {
+  type ErrorReport,
+  type ErrorsOptions,
+  errorsOf,
+  type InstanceListOptions,
+  type InstancePage,
+  listInstances,
+  readErrors,
+  readInstanceList,
+  readStats,
+  type Stats,
+  type StatsOptions,
+  statsOf,
+} from "./overview.js";
 import { type BoundedWorker, passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
 import { mainThreadPulse, type Pulse } from "./pulse.js";
 import { Queues } from "./queues.js";
@@ -139,6 +156,7 @@ export class Holdfast {
   readonly #isDevelopment: boolean;
   #reconciling: Promise<void> | null = null;
   #stopping: Promise<StopReport> | null = null;
+  readonly #ending = new AbortController();
 
   constructor(options: HoldfastOptions = {}, internals: Internals = {}) {
     const around = surroundings();
@@ -351,6 +369,52 @@ export class Holdfast {
     return pass.finally(() => this.#passes.delete(pass));
   }
 
+  /** Every job that an instance announced, by name, as the newest one announced it. */
+  async jobs(): Promise<readonly AnnouncedJob[]> {
+    return (await (await this.#opened("jobs")).announcedJobs()).map(toAnnouncedJob);
+  }
+
+  /** Instances on this database: live ones first, then the newest. */
+  async instances(options: InstanceListOptions = {}): Promise<InstancePage> {
+    const filter = readInstanceList(options);
+    return listInstances(await this.#opened("instances"), filter);
+  }
+
+  /** A cheap look that differs from the one before if runs changed; for what hints at changes. */
+  async glance(): Promise<Glance> {
+    return (await this.#opened("glance")).glance();
+  }
+
+  /** Aborts when a stop begins: for what serves this instance and has to end with it. */
+  get stopSignal(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  /** How runs ended since then: overall, by job, and by hour or day. */
+  async stats(options: StatsOptions = {}): Promise<Stats> {
+    const filter = readStats(options);
+    return statsOf(await this.#opened("stats"), filter);
+  }
+
+  /** What failed since then, equal errors of a job together, out of the newest failed runs. */
+  async errors(options: ErrorsOptions = {}): Promise<ErrorReport> {
+    const since = readErrors(options);
+    return errorsOf(await this.#opened("errors"), since);
+  }
+
+  /** Takes back now what silent or endless holders have; each run goes on by its own policy. */
+  async cleanup(options: CleanupOptions = {}): Promise<CleanedUp> {
+    const stale = readCleanup(options);
+    const store = await this.#opened("cleanup");
+    const chance = () => this.#ports.chance.next();
+    const report = await cleanUpOnce({ store, stale, chance, emit: this.#emit });
+    if (report.reclaimed > 0) {
+      store.wake();
+      void this.#pollSoon();
+    }
+    return report;
+  }
+
   /**
    * Ends in good order: no new claims, unstarted runs handed back, `grace` for the running ones, then
    * their signal aborts. What does not end then is abandoned: its lease runs out by itself, so that
@@ -359,6 +423,7 @@ export class Holdfast {
   stop(options: { readonly grace?: Duration } = {}): Promise<StopReport> {
     const graceMs = durationMs(options.grace ?? STOP_GRACE, "stop().grace");
     this.#stopping ??= this.#end(graceMs);
+    this.#ending.abort();
     return this.#stopping;
   }
 

@@ -153,7 +153,8 @@ export class Loop {
     if (answer.hasExpired) {
       // Our own leases first: one that expired but that nobody took may be renewed.
       await beatOnce({ worker, pulse, holder, clock: ports.clock });
-      if ((await reapOnce({ store, chance: () => ports.chance.next(), emit })) > 0) {
+      const chance = () => ports.chance.next();
+      if ((await reapOnce({ store, chance, emit })).reclaimed > 0) {
         worker.wakeForSuspect();
         // Those that were never begun come back as they were.
         worker.wake();

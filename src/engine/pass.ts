@@ -118,7 +118,9 @@ async function fireAndReclaim(params: PassParams): Promise<{
     : { fired: [], skipped: [] };
   if (seen.hasDue) await promoteOnce(store);
   const chance = () => ports.chance.next();
-  const reclaimed = seen.hasExpired ? await reapOnce({ store, chance, emit }) : 0;
+  const { reclaimed } = seen.hasExpired
+    ? await reapOnce({ store, chance, emit })
+    : { reclaimed: 0 };
   return { report, reclaimed };
 }
 

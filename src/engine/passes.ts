@@ -60,19 +60,21 @@ export async function reapOnce(params: {
   readonly store: Store;
   readonly chance: () => number;
   readonly emit: Emit;
-}): Promise<number> {
+}): Promise<{ readonly reclaimed: number; readonly failed: number }> {
   const { store, chance, emit } = params;
   let total = 0;
+  let failed = 0;
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     const reclaimed = await store.reclaim({ limit: RECLAIM_BATCH, chance: chance() });
     for (const { id, job, attempt, holder, end, to } of reclaimed) {
       emit("run.reclaimed", { run: id, job, attempt, holder, end, to });
     }
     total += reclaimed.length;
+    failed += reclaimed.filter(({ to }) => to === "failed").length;
     // A lease has at least one run: fewer runs than leases asked for means that none is left.
     if (reclaimed.length < RECLAIM_BATCH) break;
   }
-  return total;
+  return { reclaimed: total, failed };
 }
 
 /** Ends runs that were told to stop long ago and did not. */

@@ -22,6 +22,8 @@ export type Route = {
   readonly body?: z.ZodType;
   /** What it answers by status, in the good case. */
   readonly answers: Readonly<Record<number, z.ZodType>>;
+  /** What it answers is of. @default "application/json" */
+  readonly media?: string;
 };
 
 // ── words ──────────────────────────────────────────────────────────────────────────────────────────
@@ -33,6 +35,11 @@ const givenInstant = z.string().max(64);
 const duration = z.union([z.string().max(64), z.number()]).meta({
   description: 'a duration such as "30s" or "5m", or milliseconds',
 });
+const seconds = z
+  .number()
+  .min(0)
+  .max(10 * 365 * 86_400);
+const count = z.number().int().min(0);
 const uuid = z.string();
 const anyJson = z.unknown().meta({ description: "any JSON" });
 /** Text that every database can store as it is. */
@@ -45,6 +52,11 @@ const name = storable(z.string().max(200));
 const givenName = storable(z.string().min(1).max(200));
 const limit = z.coerce.number().int().min(1).max(1_000).optional();
 const cursor = z.string().max(500).optional();
+/** Of items: it has a whole key in it. */
+const longCursor = z.string().max(5_000).optional();
+const givenSince = z.string().max(64).optional().meta({
+  description: 'an instant, or a duration such as "24h": so long ago',
+});
 const note = z.string().max(2_000).optional();
 
 const storedError = z.looseObject({ code: z.string(), name: z.string(), message: z.string() });
@@ -140,6 +152,115 @@ const backfillAnswer = z
     passed: z.number(),
   })
   .meta({ id: "Backfill" });
+
+const itemAnswer = z
+  .looseObject({
+    key: z.string(),
+    outcome: z.string(),
+    attempt: z.number(),
+    startedAt: instant,
+    durationMs: z.number(),
+    value: anyJson,
+    error: storedError.nullable(),
+  })
+  .meta({ id: "Item" });
+
+const lineAnswer = z
+  .looseObject({
+    at: instant,
+    level: z.enum(["debug", "info", "warn", "error"]),
+    attempt: z.number(),
+    message: z.string(),
+    fields: z.looseObject({}),
+  })
+  .meta({ id: "LogLine" });
+
+const batchAnswer = z
+  .looseObject({ name: z.string(), then: uuid.nullable() })
+  .meta({ id: "Batch" });
+
+const jobAnswer = z
+  .looseObject({
+    name: z.string(),
+    queue: z.string(),
+    priority: z.number(),
+    version: z.number(),
+    policy: z.object({
+      lease: z.string(),
+      timeout: z.string(),
+      retry: z.object({
+        attempts: z.number(),
+        delay: z.string(),
+        factor: z.number(),
+        max: z.string(),
+        jitter: z.number(),
+      }),
+      onLost: z.enum(["retry", "fail"]),
+    }),
+  })
+  .meta({ id: "Job" });
+
+const lockAnswer = z
+  .looseObject({
+    name: z.string(),
+    fence: z.number(),
+    holder: z.string(),
+    acquiredAt: instant,
+    renewedAt: instant,
+    until: instant,
+    waiting: count,
+  })
+  .meta({ id: "Lock" });
+
+const grantAnswer = z
+  .looseObject({
+    name: z.string(),
+    fence: z.number(),
+    holder: z.string(),
+    state: z.enum(["acquired", "released", "expired", "revoked"]),
+    acquiredAt: instant,
+    until: instant,
+    endedAt: instantOrNull,
+    heldMs: z.number().nullable(),
+    note: z.string().nullable(),
+  })
+  .meta({ id: "LockGrant" });
+
+const instanceAnswer = z
+  .looseObject({
+    id: z.string(),
+    app: z.string().nullable(),
+    release: z.string().nullable(),
+    jobs: z.array(z.string()),
+    isScheduler: z.boolean(),
+    isLive: z.boolean(),
+    startedAt: instant,
+    seenAt: instant,
+    retiredAt: instantOrNull,
+    held: count,
+  })
+  .meta({ id: "Instance" });
+
+const totals = {
+  total: count,
+  completed: count,
+  failed: count,
+  cancelled: count,
+  successRate: z.number().min(0).max(1).nullable(),
+  meanMs: z.number().nullable(),
+};
+
+const errorAnswer = z
+  .looseObject({
+    job: z.string(),
+    code: z.string(),
+    message: z.string(),
+    runs: count,
+    firstAt: instant,
+    lastAt: instant,
+    lastRunId: uuid,
+  })
+  .meta({ id: "ErrorGroup" });
 
 /** Errors, as RFC 9457 writes them, with the library's code in lower case. */
 export const problemAnswer = z
@@ -255,6 +376,17 @@ export const ROUTES = {
     summary: "One bounded pass: fires what is due, then executes at most `limit` runs.",
     body: z.strictObject({ limit: z.number().optional(), budget: duration.optional() }),
     answers: { 200: ticked },
+  }),
+  cleanup: route({
+    method: "POST",
+    path: "/api/cleanup",
+    scope: "trigger",
+    summary: "Takes back now what silent or endless holders have, by each run's own policy.",
+    body: z.strictObject({
+      timeoutSeconds: seconds.optional(),
+      heartbeatTimeoutSeconds: seconds.optional(),
+    }),
+    answers: { 200: z.object({ ok: z.literal(true), reclaimed: count, failed: count }) },
   }),
   trigger: route({
     method: "POST",
@@ -415,6 +547,159 @@ export const ROUTES = {
     scope: "read",
     summary: "Every attempt of a run, the first one first.",
     answers: { 200: z.object({ attempts: z.array(attemptAnswer) }) },
+  }),
+  listItems: route({
+    method: "GET",
+    path: "/api/runs/{id}/items",
+    scope: "read",
+    summary: "The items of a run, by key or the slowest first.",
+    query: z.strictObject({
+      outcome: name.optional(),
+      sort: z.enum(["slowest"]).optional(),
+      limit,
+      cursor: longCursor,
+    }),
+    answers: { 200: page("items", itemAnswer) },
+  }),
+  listLogs: route({
+    method: "GET",
+    path: "/api/runs/{id}/logs",
+    scope: "read",
+    summary: "The log lines kept with a run, oldest first; `cursor` goes on to lines yet to come.",
+    query: z.strictObject({ limit, cursor }),
+    answers: {
+      200: z.object({
+        lines: z.array(lineAnswer),
+        nextCursor: z.string().nullable(),
+        cursor: z.string().nullable(),
+      }),
+    },
+  }),
+  listChildren: route({
+    method: "GET",
+    path: "/api/runs/{id}/children",
+    scope: "read",
+    summary: "The runs that a run made, newest first.",
+    query: z.strictObject({
+      status: z.enum(["pending", "running", "completed", "failed", "cancelled"]).optional(),
+      batch: name.optional(),
+      limit,
+      cursor,
+    }),
+    answers: { 200: page("runs", runAnswer) },
+  }),
+  listBatches: route({
+    method: "GET",
+    path: "/api/runs/{id}/batches",
+    scope: "read",
+    summary: "The batches that a run made, in their order, with what became of their runs.",
+    answers: { 200: page("batches", batchAnswer) },
+  }),
+  listJobs: route({
+    method: "GET",
+    path: "/api/jobs",
+    scope: "read",
+    summary: "Every job that was announced, by name.",
+    answers: { 200: page("jobs", jobAnswer) },
+  }),
+  listInstances: route({
+    method: "GET",
+    path: "/api/instances",
+    scope: "read",
+    summary: "Instances on this database: live ones first, then the newest.",
+    query: z.strictObject({ limit, cursor }),
+    answers: { 200: page("instances", instanceAnswer) },
+  }),
+  stats: route({
+    method: "GET",
+    path: "/api/stats",
+    scope: "read",
+    summary: "How runs ended: overall, by job, and by hour or day (UTC).",
+    query: z.strictObject({
+      since: givenSince,
+      by: z.enum(["hour", "day"]).optional(),
+      job: name.optional(),
+    }),
+    answers: {
+      200: z.object({
+        by: z.enum(["hour", "day"]),
+        overall: z.object(totals),
+        jobs: z.array(z.object({ job: z.string(), ...totals })),
+        stretches: z.array(z.object({ at: instant, ...totals })),
+      }),
+    },
+  }),
+  events: route({
+    method: "GET",
+    path: "/api/events",
+    scope: "read",
+    summary:
+      "Hints {type, id, at} that something changed, at least once (SSE); Last-Event-ID goes on, or says refetch.",
+    answers: { 200: z.string() },
+    media: "text/event-stream",
+  }),
+  listErrors: route({
+    method: "GET",
+    path: "/api/errors",
+    scope: "read",
+    summary: "Failed runs, equal errors of a job together, the one that happened last first.",
+    query: z.strictObject({ since: givenSince }),
+    answers: {
+      200: z.object({
+        errors: z.array(errorAnswer),
+        isCut: z.boolean(),
+        nextCursor: z.string().nullable(),
+      }),
+    },
+  }),
+  listLocks: route({
+    method: "GET",
+    path: "/api/locks",
+    scope: "read",
+    summary: "The locks that are held now, by name.",
+    query: z.strictObject({ limit, cursor }),
+    answers: { 200: page("locks", lockAnswer) },
+  }),
+  lockStats: route({
+    method: "GET",
+    path: "/api/locks/stats",
+    scope: "read",
+    summary: "Grants of locks by state, within retention.",
+    answers: {
+      200: z.object({
+        acquired: count,
+        released: count,
+        expired: count,
+        revoked: count,
+        waiting: count,
+      }),
+    },
+  }),
+  lockHistory: route({
+    method: "GET",
+    path: "/api/locks/history",
+    scope: "read",
+    summary: "Every grant of a lock within retention, newest first.",
+    query: z.strictObject({ name: name.optional(), limit, cursor }),
+    answers: { 200: page("grants", grantAnswer) },
+  }),
+  releaseLock: route({
+    method: "POST",
+    path: "/api/locks/{name}/release",
+    scope: "admin",
+    summary: "Takes a lock from whoever holds it.",
+    body: z.strictObject({ note: z.string().max(500).optional() }),
+    answers: {
+      200: z.union([
+        z.object({
+          ok: z.literal(true),
+          released: z.literal(true),
+          holder: z.string(),
+          fence: z.number(),
+        }),
+        z.object({ ok: z.literal(true), released: z.literal(false) }),
+      ]),
+    },
   }),
   claimRuns: route({
     method: "POST",

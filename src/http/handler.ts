@@ -14,10 +14,16 @@ import type { Logger } from "../telemetry/log.js";
 import { Access, type Authorize, requireScope } from "./access.js";
 import { readJson } from "./body.js";
 import { callbackTokenOf, isCallbackOf } from "./callback.js";
+import { ROUTES, type Route } from "./contract.js";
+import { EventFeed } from "./events.js";
 import { openapi } from "./openapi.js";
 import { PAGE_CSP, page } from "./page.js";
 import { HttpError, problemResponse, refusalOf } from "./problem.js";
 import type { Call, Implementation, Reply, Surroundings } from "./route.js";
+import { eventRoutes } from "./routes/events.js";
+import { lockRoutes } from "./routes/locks.js";
+import { overviewRoutes } from "./routes/overview.js";
+import { runPartRoutes } from "./routes/run-parts.js";
 import { runRoutes } from "./routes/runs.js";
 import { scheduleRoutes } from "./routes/schedules.js";
 import { sessionRoutes } from "./routes/session.js";
@@ -37,6 +43,8 @@ export type HandlerOptions = {
   readonly openOnLoopback?: boolean;
   /** The status of a trigger that found the database unreadable. @default 200 */
   readonly storeErrorStatus?: number;
+  /** Whether hints of changes are streamed; false where an answer cannot stay open. @default true */
+  readonly events?: boolean;
   /** Where failures inside are told. @default the instance's own */
   readonly logger?: Logger;
 };
@@ -52,12 +60,17 @@ const OPTIONS = [
   "secrets",
   "openOnLoopback",
   "storeErrorStatus",
+  "events",
   "logger",
 ];
 const IMPLEMENTATIONS = [
   ...tickingRoutes,
   ...scheduleRoutes,
   ...runRoutes,
+  ...runPartRoutes,
+  ...lockRoutes,
+  ...overviewRoutes,
+  ...eventRoutes,
   ...workerRoutes,
   ...sessionRoutes,
 ];
@@ -80,6 +93,7 @@ export function createHandler(holdfast: Holdfast, options: HandlerOptions = {}):
     holdfast,
     access,
     sessions,
+    events: options.events === false ? null : new EventFeed({ holdfast, clock: systemClock, ids }),
     nowMs,
     basePath,
     logger: options.logger ?? holdfast.logger,
@@ -94,7 +108,9 @@ type Env = { Bindings: { address: string } };
 function routed(around: Surroundings): Hono<Env> {
   const { basePath } = around;
   const app = new Hono<Env>();
-  for (const implementation of IMPLEMENTATIONS) {
+  const isServed = (route: Route) => route !== ROUTES.events || around.events !== null;
+  const implementations = IMPLEMENTATIONS.filter(({ route }) => isServed(route));
+  for (const implementation of implementations) {
     const { method, path } = implementation.route;
     app.on(method, basePath + honoPath(path), (c) =>
       answer(implementation, around, {
@@ -104,7 +120,7 @@ function routed(around: Surroundings): Hono<Env> {
       }),
     );
   }
-  app.get(`${basePath}/openapi.json`, () => json(openapi(basePath)));
+  app.get(`${basePath}/openapi.json`, () => json(openapi(basePath, isServed)));
   for (const path of basePath === "" ? ["/"] : [basePath, `${basePath}/`]) {
     app.get(path, () => {
       const headers = {
@@ -114,7 +130,7 @@ function routed(around: Surroundings): Hono<Env> {
       return secured(new Response(page(basePath), { headers }));
     });
   }
-  for (const [path, methods] of methodsByPath())
+  for (const [path, methods] of methodsByPath(implementations))
     app.all(basePath + honoPath(path), (c) => refused(c.req.raw, notAllowed(methods)));
   app.notFound((c) => refused(c.req.raw, notFound()));
   return app;
@@ -253,9 +269,11 @@ function notAllowed(methods: readonly string[]): HttpError {
   });
 }
 
-function methodsByPath(): ReadonlyMap<string, readonly string[]> {
+function methodsByPath(
+  implementations: readonly Implementation[],
+): ReadonlyMap<string, readonly string[]> {
   const methods = new Map<string, string[]>();
-  for (const { route } of IMPLEMENTATIONS)
+  for (const { route } of implementations)
     methods.set(route.path, [...(methods.get(route.path) ?? []), route.method]);
   return methods;
 }
@@ -266,7 +284,9 @@ function honoPath(path: string): string {
 
 function readOptions(options: HandlerOptions): string {
   const problems = refuseUnknownMembers(options, OPTIONS, "createHandler()");
-  const { basePath = "", storeErrorStatus = 200 } = options;
+  const { basePath = "", storeErrorStatus = 200, events = true } = options;
+  if (typeof events !== "boolean")
+    problems.push({ field: "createHandler().events", message: "must be true or false" });
   const isPath = typeof basePath === "string" && /^(\/[\w.~-]+)*$/.test(basePath);
   if (!isPath) {
     problems.push({

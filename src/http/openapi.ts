@@ -6,9 +6,11 @@ import { problemAnswer, ROUTES, type Route } from "./contract.js";
 
 type Json = Record<string, unknown>;
 
-export function openapi(basePath: string): Json {
+/** Of the routes that are served. */
+export function openapi(basePath: string, isServed: (route: Route) => boolean): Json {
   const paths: Record<string, Json> = {};
   for (const [operationId, route] of Object.entries(ROUTES) as [string, Route][]) {
+    if (!isServed(route)) continue;
     paths[route.path] ??= {};
     (paths[route.path] as Json)[route.method.toLowerCase()] = operation(operationId, route);
   }
@@ -29,7 +31,7 @@ function operation(operationId: string, route: Route): Json {
   for (const [status, answer] of Object.entries(route.answers)) {
     responses[status] = {
       description: "done",
-      content: { "application/json": { schema: schemaOf(answer, "output") } },
+      content: { [route.media ?? "application/json"]: { schema: schemaOf(answer, "output") } },
     };
   }
   responses.default = {

@@ -5,6 +5,7 @@ import type { Holdfast } from "../engine/holdfast.js";
 import type { Logger } from "../telemetry/log.js";
 import type { Access, Granted } from "./access.js";
 import type { Route, Scope } from "./contract.js";
+import type { EventFeed } from "./events.js";
 import type { Sessions } from "./session.js";
 
 /** What every route has at hand. */
@@ -12,6 +13,8 @@ export type Surroundings = {
   readonly holdfast: Holdfast;
   readonly access: Access;
   readonly sessions: Sessions;
+  /** Null: no event stream is served. */
+  readonly events: EventFeed | null;
   readonly logger: Logger;
   readonly nowMs: () => number;
   /** Where the handler is mounted; the path of its cookie. */

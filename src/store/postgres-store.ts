@@ -17,6 +17,7 @@ import { PostgresItems } from "./postgres-items.js";
 import { PostgresLocks } from "./postgres-locks.js";
 import { PostgresLogs } from "./postgres-logs.js";
 import { channelOf, createSchema, schemaVersion } from "./postgres-migrate.js";
+import { PostgresOperators } from "./postgres-operators.js";
 import { PostgresProgress } from "./postgres-progress.js";
 import { PostgresSchedules } from "./postgres-schedules.js";
 import { PostgresTransactions } from "./postgres-transactions.js";
@@ -74,6 +75,7 @@ export class PostgresStore implements store.Store {
   readonly #items: PostgresItems;
   readonly #progress: PostgresProgress;
   readonly #logs: PostgresLogs;
+  readonly #operators: PostgresOperators;
   readonly #bound: ClaimBound;
   readonly #listeners = new Set<store.WakeListener>();
 
@@ -95,6 +97,7 @@ export class PostgresStore implements store.Store {
     this.#transactions = transactions;
     this.#progress = new PostgresProgress(asker);
     this.#logs = new PostgresLogs(asker);
+    this.#operators = new PostgresOperators(asker);
     this.#enqueue = enqueue;
     this.#within = new PostgresWithin({ asker, enqueue });
     this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue });
@@ -558,6 +561,13 @@ export class PostgresStore implements store.Store {
   commit: store.Store["commit"] = (params) => this.#items.commit(params);
   commitItem: store.Store["commitItem"] = (params) => this.#items.commitItem(params);
   grantState: store.Store["grantState"] = (params) => this.#items.grantState(params);
+
+  // What operators ask, too.
+  expireStale: store.Store["expireStale"] = (params) => this.#operators.expireStale(params);
+  instances: store.Store["instances"] = (params) => this.#operators.instances(params);
+  glance: store.Store["glance"] = () => this.#operators.glance();
+  statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
+  failures: store.Store["failures"] = (params) => this.#operators.failures(params);
 
   onWake(listener: store.WakeListener): () => void {
     this.#listeners.add(listener);

@@ -39,6 +39,7 @@ import { SqliteLeases } from "./sqlite-leases.js";
 import { SqliteLocks } from "./sqlite-locks.js";
 import { SqliteLogs } from "./sqlite-logs.js";
 import { migrateSqlite } from "./sqlite-migrate.js";
+import { SqliteOperators } from "./sqlite-operators.js";
 import { SqliteProgress } from "./sqlite-progress.js";
 import { SqliteSchedules } from "./sqlite-schedules.js";
 import { SqliteWithin } from "./sqlite-within.js";
@@ -77,6 +78,7 @@ export class SqliteStore implements store.Store {
   readonly #items: SqliteItems;
   readonly #progress: SqliteProgress;
   readonly #logs: SqliteLogs;
+  readonly #operators: SqliteOperators;
   readonly #listeners = new Set<store.WakeListener>();
 
   constructor(params: SqliteStoreParams) {
@@ -107,6 +109,11 @@ export class SqliteStore implements store.Store {
       write: (what, work) => this.#write(what, work),
     });
     this.#locks = new SqliteLocks({
+      file: this.#file,
+      now: () => this.#databaseNow(),
+      write: (what, work) => this.#write(what, work),
+    });
+    this.#operators = new SqliteOperators({
       file: this.#file,
       now: () => this.#databaseNow(),
       write: (what, work) => this.#write(what, work),
@@ -482,6 +489,15 @@ export class SqliteStore implements store.Store {
   async heldRun(grant: store.Grant): Promise<HeldRun<store.Claim> | null> {
     return this.#file.read(() => this.#leases.held(grant, this.#databaseNow()));
   }
+
+  // ── operators ──────────────────────────────────────────────────────────────────────────────────
+
+  readonly expireStale: store.Store["expireStale"] = (params) =>
+    this.#operators.expireStale(params);
+  readonly instances: store.Store["instances"] = (params) => this.#operators.instances(params);
+  readonly glance: store.Store["glance"] = () => this.#operators.glance();
+  readonly statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
+  readonly failures: store.Store["failures"] = (params) => this.#operators.failures(params);
 
   // ── clock and transactions ─────────────────────────────────────────────────────────────────────
 

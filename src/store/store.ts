@@ -9,6 +9,7 @@ import type { FlowStore } from "./flow-store.js";
 import type { ItemStore } from "./item-store.js";
 import type { LockStore } from "./lock-store.js";
 import type { LogStore } from "./log-store.js";
+import type { OperatorStore } from "./operator-store.js";
 import type { ProgressStore } from "./progress-store.js";
 import type { RemoteStore } from "./remote-store.js";
 import type { ScheduleStore } from "./schedule-store.js";
@@ -301,6 +302,7 @@ export interface Store
     ItemStore<Settlement>,
     ProgressStore,
     LogStore,
+    OperatorStore,
     RemoteStore<Claim> {
   /** "sqlite" or "postgres"; for messages. */
   readonly engine: "sqlite" | "postgres";

@@ -24,6 +24,7 @@ import { lockSuite } from "./lock-suite.js";
 import { logSuite } from "./log-suite.js";
 import { modelSuite } from "./model-suite.js";
 import { openSuite } from "./open-suite.js";
+import { operatorSuite } from "./operator-suite.js";
 import { pollSuite } from "./poll-suite.js";
 import { progressSuite } from "./progress-suite.js";
 import { pruneSuite } from "./prune-suite.js";
@@ -69,6 +70,7 @@ const NOUNS = {
   progress: progressSuite,
   logs: logSuite,
   reclaim: reclaimSuite,
+  operators: operatorSuite,
   cancel: cancelSuite,
   "retry and remove": retrySuite,
   "poll and promote": pollSuite,

@@ -43,6 +43,7 @@ export class House {
   readonly handler: Handler;
   /** What was told about failures inside. */
   readonly lines: object[] = [];
+  readonly #options: HoldfastOptions;
   readonly #clear: () => Promise<void>;
   readonly #base: string;
 
@@ -53,7 +54,8 @@ export class House {
   }) {
     const hear = (fields: object) => void this.lines.push(fields);
     const logger = { debug: hear, info: hear, warn: hear, error: hear };
-    this.holdfast = new Holdfast({ logger, ...params.options });
+    this.#options = { logger, ...params.options };
+    this.holdfast = this.another();
     this.handler = createHandler(this.holdfast, { secrets: SECRETS, ...params.handler });
     this.#base = params.handler.basePath ?? "";
     this.#clear = params.clear;
@@ -73,6 +75,11 @@ export class House {
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     } as RequestInit);
     return understood(await this.handler(request), method, where);
+  }
+
+  /** One more instance on the same database; whoever made it stops it. */
+  another(): Holdfast {
+    return new Holdfast(this.#options);
   }
 
   async end(): Promise<void> {

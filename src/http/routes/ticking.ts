@@ -1,4 +1,4 @@
-// What an outside cron calls: one bounded pass, or one schedule by its name. A database that cannot
+// What an outside cron calls: one bounded pass, one schedule by its name, or taking back what is stale. A database that cannot
 // be read runs nothing, and says so in a way that a cron does not take for a failure.
 
 import { ROUTES } from "../contract.js";
@@ -15,6 +15,17 @@ export const tickingRoutes: readonly Implementation[] = [
       if (!isUnreadable(error)) throw error;
       return reply({ ok: false, reason: READ_ERROR }, 503);
     }
+  }),
+
+  on(ROUTES.cleanup, async ({ holdfast, body }) => {
+    const { timeoutSeconds, heartbeatTimeoutSeconds } = body;
+    const report = await holdfast.cleanup({
+      ...(timeoutSeconds === undefined ? {} : { timeout: timeoutSeconds * 1_000 }),
+      ...(heartbeatTimeoutSeconds === undefined
+        ? {}
+        : { heartbeatTimeout: heartbeatTimeoutSeconds * 1_000 }),
+    });
+    return reply({ ok: true, ...report });
   }),
 
   on(ROUTES.trigger, async ({ holdfast, params, body, needs, granted, storeErrorStatus }) => {

@@ -1,0 +1,44 @@
+// Jobs as people see them: `holdfast.jobs()`, what was announced, with durations as one would write them.
+
+import { writeDuration } from "../core/duration.js";
+import type { OnLost } from "../core/run.js";
+import type { JobAnnouncement } from "../store/store.js";
+
+export type AnnouncedJob = {
+  readonly name: string;
+  readonly queue: string;
+  readonly priority: number;
+  readonly version: number;
+  readonly policy: {
+    readonly lease: string;
+    readonly timeout: string;
+    readonly retry: {
+      readonly attempts: number;
+      readonly delay: string;
+      readonly factor: number;
+      readonly max: string;
+      readonly jitter: number;
+    };
+    readonly onLost: OnLost;
+  };
+};
+
+export function toAnnouncedJob({ policy, ...job }: JobAnnouncement): AnnouncedJob {
+  const { leaseMs, timeoutMs, retry, onLost } = policy;
+  const { delayMs, maxMs, attempts, factor, jitter } = retry;
+  return {
+    ...job,
+    policy: {
+      lease: writeDuration(leaseMs),
+      timeout: writeDuration(timeoutMs),
+      retry: {
+        attempts,
+        delay: writeDuration(delayMs),
+        factor,
+        max: writeDuration(maxMs),
+        jitter,
+      },
+      onLost,
+    },
+  };
+}

@@ -1,0 +1,238 @@
+// Looking at the whole: which instances there are, how runs ended, what failed and why.
+
+import { readDuration } from "../core/duration-text.js";
+import { ConfigurationError, type Problem } from "../core/errors.js";
+import type { StoredError } from "../core/failure.js";
+import { readInstant } from "../core/instant.js";
+import { requireName } from "../core/names.js";
+import type { RunId } from "../core/run.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import type { FailureRecord, Since, StatisticsRecord } from "../store/operator-store.js";
+import type { Store } from "../store/store.js";
+
+export type Instance = {
+  /** `host:pid:boot-uuid`. */
+  readonly id: string;
+  readonly app: string | null;
+  readonly release: string | null;
+  readonly jobs: readonly string[];
+  readonly isScheduler: boolean;
+  /** Not stopped, and seen lately. */
+  readonly isLive: boolean;
+  readonly startedAt: Date;
+  readonly seenAt: Date;
+  readonly retiredAt: Date | null;
+  /** How many runs it holds. */
+  readonly held: number;
+};
+
+export type InstanceListOptions = {
+  /** @default 50, at most 1,000 */
+  readonly limit?: number;
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string;
+};
+
+export type InstancePage = {
+  readonly instances: readonly Instance[];
+  readonly nextCursor: string | null;
+};
+
+/** An instant, or a duration such as "24h": so long ago. */
+export type SinceOption = Date | string | number;
+
+export type StatsOptions = {
+  /** Whole hours from there on. @default "24h" */
+  readonly since?: SinceOption;
+  /** How long a stretch is, in UTC. @default hours */
+  readonly by?: "hour" | "day";
+  /** Runs of this job alone. */
+  readonly job?: string;
+};
+
+/** How runs ended. */
+export type Totals = {
+  readonly total: number;
+  readonly completed: number;
+  readonly failed: number;
+  readonly cancelled: number;
+  /** Completed of completed and failed, runs made by hand, for a test or by a backfill left out. */
+  readonly successRate: number | null;
+  /** Of the completed ones, how long their last attempt took. */
+  readonly meanMs: number | null;
+};
+
+export type Stats = {
+  readonly by: "hour" | "day";
+  readonly overall: Totals;
+  readonly jobs: readonly (Totals & { readonly job: string })[];
+  /** The oldest first; those in which nothing ended are left out. */
+  readonly stretches: readonly (Totals & { readonly at: Date })[];
+};
+
+export type ErrorsOptions = {
+  /** @default "24h" */
+  readonly since?: SinceOption;
+};
+
+/** Failed runs of one job with the same error. */
+export type ErrorGroup = {
+  readonly job: string;
+  readonly code: string;
+  readonly message: string;
+  readonly runs: number;
+  readonly firstAt: Date;
+  readonly lastAt: Date;
+  readonly lastRunId: RunId;
+};
+
+export type ErrorReport = {
+  /** The one that happened last first. */
+  readonly errors: readonly ErrorGroup[];
+  /** There were more failed runs than were read: the counts are of the newest. */
+  readonly isCut: boolean;
+};
+
+const LIMIT_DEFAULT = 50;
+const LIMIT_MAX = 1_000;
+const SINCE_DEFAULT = "24h";
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** So many failed runs are read at most. */
+export const FAILURES_READ_MAX = 1_000;
+const MESSAGE_SHOWN = 500;
+const INSTANCE_CURSOR = /^([lg])(\d{1,9})$/;
+
+export async function listInstances(
+  store: Store,
+  { limit, after }: ReturnType<typeof readInstanceList>,
+): Promise<InstancePage> {
+  const records = await store.instances({ limit: limit + 1, ...(after ? { after } : {}) });
+  const page = records.slice(0, limit);
+  const last = page.at(-1);
+  return {
+    instances: page.map(({ no: _, startedAt, seenAt, retiredAt, ...rest }) => ({
+      ...rest,
+      startedAt: new Date(startedAt),
+      seenAt: new Date(seenAt),
+      retiredAt: retiredAt === null ? null : new Date(retiredAt),
+    })),
+    nextCursor: records.length > limit && last ? `${last.isLive ? "l" : "g"}${last.no}` : null,
+  };
+}
+
+export function readInstanceList(options: InstanceListOptions) {
+  const { limit = LIMIT_DEFAULT, cursor } = options;
+  const problems = refuseUnknownMembers(options, ["limit", "cursor"], "instances()");
+  if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX)
+    problems.push({
+      field: "limit",
+      message: `must be a whole number from 1 to ${LIMIT_MAX}, for example 50`,
+    });
+  const [, life, no] = INSTANCE_CURSOR.exec(cursor ?? "l0") ?? [];
+  if (life === undefined)
+    problems.push({ field: "cursor", message: "must be the nextCursor of an earlier page" });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  const after = cursor === undefined ? null : { isLive: life === "l", no: Number(no) };
+  return { limit, after };
+}
+
+export function readStats(options: StatsOptions) {
+  const { since = SINCE_DEFAULT, by = "hour", job } = options;
+  const problems = refuseUnknownMembers(options, ["since", "by", "job"], "stats()");
+  if (by !== "hour" && by !== "day")
+    problems.push({ field: "stats().by", message: 'must be "hour" or "day"' });
+  const from = readSince(since, "stats().since", problems);
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return { since: from, by, job: job === undefined ? null : requireName(job, "stats().job") };
+}
+
+export function readErrors(options: ErrorsOptions): Since {
+  const problems = refuseUnknownMembers(options, ["since"], "errors()");
+  const since = readSince(options.since ?? SINCE_DEFAULT, "errors().since", problems);
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return since;
+}
+
+/** What begins with a year is meant as an instant, so that its complaint is about instants. */
+function readSince(value: SinceOption, field: string, problems: Problem[]): Since {
+  const isInstant = value instanceof Date || (typeof value === "string" && /^\d{4}-/.test(value));
+  const read = isInstant ? readInstant(value) : readDuration(value);
+  if (typeof read === "number") return isInstant ? { at: read } : { agoMs: read };
+  problems.push({
+    field,
+    message: `${read} An instant such as "2030-01-31T09:00:00Z" will do too.`,
+  });
+  return { agoMs: 0 };
+}
+
+export async function statsOf(
+  store: Store,
+  { since, by, job }: ReturnType<typeof readStats>,
+): Promise<Stats> {
+  const bucketMs = by === "day" ? DAY_MS : HOUR_MS;
+  const records = await store.statistics({ since, bucketMs, job });
+  const ofTime = records.filter(({ at }) => at !== null);
+  const times = [...groupBy(ofTime, ({ at }) => at as number)].sort(([a], [b]) => a - b);
+  const ofJobs = records.filter((record) => record.job !== null);
+  const jobs = [...groupBy(ofJobs, (record) => record.job as string)];
+  return {
+    by,
+    overall: totalsOf(ofTime),
+    jobs: jobs
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([name, rows]) => ({ job: name, ...totalsOf(rows) })),
+    stretches: times.map(([at, rows]) => ({ at: new Date(at), ...totalsOf(rows) })),
+  };
+}
+
+export async function errorsOf(store: Store, since: Since): Promise<ErrorReport> {
+  const records = await store.failures({ since, limit: FAILURES_READ_MAX });
+  const described = records.map((record) => ({ ...record, ...describe(record) }));
+  const groups = groupBy(described, ({ job, code, message }) =>
+    JSON.stringify([job, code, message]),
+  );
+  return {
+    errors: [...groups.values()].map((rows) => {
+      // The newest is the first, and a group has at least one.
+      const [newest] = rows as [(typeof rows)[number]];
+      const { job, code, message, id, finishedAt } = newest;
+      const firstAt = new Date(rows.at(-1)?.finishedAt ?? finishedAt);
+      const lastAt = new Date(finishedAt);
+      return { job, code, message, runs: rows.length, firstAt, lastAt, lastRunId: id };
+    }),
+    isCut: records.length === FAILURES_READ_MAX,
+  };
+}
+
+function describe({ error }: FailureRecord): { readonly code: string; readonly message: string } {
+  const { code, message } = JSON.parse(error ?? "{}") as Partial<StoredError>;
+  return { code: code ?? "ERROR", message: (message ?? "").slice(0, MESSAGE_SHOWN) };
+}
+
+function totalsOf(records: readonly StatisticsRecord[]): Totals {
+  const sum = (of: "runs" | "regular" | "ranMs", status: StatisticsRecord["status"]) =>
+    records.reduce((total, each) => total + (each.status === status ? each[of] : 0), 0);
+  const [completed, failed] = [sum("runs", "completed"), sum("runs", "failed")];
+  const cancelled = sum("runs", "cancelled");
+  const succeeded = sum("regular", "completed");
+  const judged = succeeded + sum("regular", "failed");
+  return {
+    total: completed + failed + cancelled,
+    completed,
+    failed,
+    cancelled,
+    successRate: judged === 0 ? null : succeeded / judged,
+    meanMs: completed === 0 ? null : Math.round(sum("ranMs", "completed") / completed),
+  };
+}
+
+function groupBy<Row, Key>(rows: readonly Row[], keyOf: (row: Row) => Key): Map<Key, Row[]> {
+  const groups = new Map<Key, Row[]>();
+  for (const row of rows) {
+    const group = groups.get(keyOf(row));
+    if (group) group.push(row);
+    else groups.set(keyOf(row), [row]);
+  }
+  return groups;
+}

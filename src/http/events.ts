@@ -1,0 +1,233 @@
+// The stream of hints: that something happened, to whom, and when. Hints come from this instance's own
+// events, and from one shared look at the database that notices what other instances did. A client may
+// hear of a thing twice, and reads the thing itself elsewhere. While nobody listens nothing is done.
+
+import { StoppedError } from "../core/errors.js";
+import type { Clock, Ids, Timer } from "../core/ports.js";
+import type { Holdfast } from "../engine/holdfast.js";
+import { EVENT_NAMES } from "../telemetry/log.js";
+import { HttpError } from "./problem.js";
+
+export type Hint = { readonly type: string; readonly id: string | null; readonly at: string };
+
+const CLIENTS_MAX = 100;
+/** So many hints are kept for those who come back. */
+const KEPT_MAX = 1_000;
+/** More at once are told as one. */
+const TOGETHER_MAX = 200;
+const GATHER_MS = 100;
+const LOOK_EVERY_MS = 2_000;
+const KEEP_ALIVE_MS = 15_000;
+/** A client that was cut off has so long to come back without missing anything. */
+const LINGER_MS = 30_000;
+/** Then it has to come back, and to show again that it may. */
+const LIFE_MS = 15 * 60_000;
+/** Chunks that a slow client may be behind. */
+const BEHIND_MAX = 2_000;
+const TOLD = EVENT_NAMES.filter((name) => /^(run|tick|schedule|lock|instance)\./.test(name));
+
+type Client = {
+  readonly controller: ReadableStreamDefaultController<Uint8Array>;
+  readonly sinceMs: number;
+};
+
+export class EventFeed {
+  readonly #holdfast: Holdfast;
+  readonly #clock: Clock;
+  readonly #ids: Ids;
+  readonly #clients = new Set<Client>();
+  readonly #encoder = new TextEncoder();
+  #timers: Timer[] = [];
+  #unsubscribe: (() => void)[] = [];
+  /** Names this stretch of listening: a number of another stretch means nothing here. */
+  #stretch = "";
+  #count = 0;
+  #kept: { readonly no: number; readonly hint: Hint }[] = [];
+  #gathered: Hint[] = [];
+  #seen: Awaited<ReturnType<Holdfast["glance"]>> | null = null;
+
+  constructor(params: { readonly holdfast: Holdfast; readonly clock: Clock; readonly ids: Ids }) {
+    this.#holdfast = params.holdfast;
+    this.#clock = params.clock;
+    this.#ids = params.ids;
+    params.holdfast.stopSignal.addEventListener("abort", () => this.#end(), { once: true });
+  }
+
+  /** A stream for one more client; `after` is the id of the last event that it had. */
+  open(after: string | null, signal: AbortSignal): ReadableStream<Uint8Array> {
+    if (this.#holdfast.stopSignal.aborted) throw new StoppedError("events");
+    if (this.#clients.size >= CLIENTS_MAX) throw tooMany();
+    let client: Client | null = null;
+    const leave = () => client && this.#leave(client);
+    signal.addEventListener("abort", leave, { once: true });
+    return new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          client = { controller, sinceMs: this.#clock.monotonicMs() };
+          this.#begin();
+          this.#clients.add(client);
+          this.#greet(client, after);
+        },
+        cancel: () => {
+          signal.removeEventListener("abort", leave);
+          leave();
+        },
+      },
+      new CountQueuingStrategy({ highWaterMark: BEHIND_MAX }),
+    );
+  }
+
+  #greet(client: Client, after: string | null): void {
+    const missed = after === null ? [] : this.#after(after);
+    for (const { no, hint } of missed ?? []) this.#send(client, this.#event({ no, hint }));
+    const type = missed === null ? "refetch" : "ready";
+    const hint = { type, id: null, at: this.#now() };
+    this.#send(client, `retry: 2000\nevent: ${type}\n${this.#event({ no: this.#count, hint })}`);
+  }
+
+  /** What happened after that event; null: nobody knows any more. */
+  #after(id: string): readonly { readonly no: number; readonly hint: Hint }[] | null {
+    const [stretch, no] = id.split(".");
+    const oldest = this.#kept[0]?.no ?? this.#count + 1;
+    if (stretch !== this.#stretch || !/^\d{1,15}$/.test(no ?? "")) return null;
+    if (Number(no) < oldest - 1 || Number(no) > this.#count) return null;
+    return this.#kept.filter((each) => each.no > Number(no));
+  }
+
+  #begin(): void {
+    if (this.#clients.size > 0) return;
+    this.#stopTimers();
+    if (this.#stretch === "") {
+      this.#stretch = this.#ids.unique();
+      this.#unsubscribe = TOLD.map((name) =>
+        this.#holdfast.on(name, (event) => this.#gather(name, idOf(event))),
+      );
+    }
+    this.#every(GATHER_MS, () => this.#flush());
+    this.#every(KEEP_ALIVE_MS, () => this.#keepAlive());
+    this.#every(LOOK_EVERY_MS, () => this.#look());
+    void this.#look();
+  }
+
+  /** Again and again until the timers are stopped, also while it is at work. */
+  #every(ms: number, act: () => void | Promise<void>): void {
+    let timer: Timer | null = null;
+    let isOver = false;
+    const again = () => {
+      timer = this.#clock.timer(ms, async () => {
+        await act();
+        if (!isOver) again();
+      });
+    };
+    again();
+    this.#timers.push({
+      cancel: () => {
+        isOver = true;
+        timer?.cancel();
+      },
+    });
+  }
+
+  /** What other instances did shows in the tables alone. A look that fails is made up for by the next. */
+  async #look(): Promise<void> {
+    const seen = await this.#holdfast.glance().catch(() => null);
+    if (seen === null) return;
+    const before = this.#seen;
+    this.#seen = seen;
+    if (before === null) return;
+    if (before.newestRun !== seen.newestRun) this.#gather("runs.changed", seen.newestRun);
+    if (before.leases !== seen.leases) this.#gather("leases.changed", null);
+  }
+
+  #gather(type: string, id: string | null): void {
+    if (this.#gathered.length <= TOGETHER_MAX) this.#gathered.push({ type, id, at: this.#now() });
+  }
+
+  #flush(): void {
+    const isMany = this.#gathered.length > TOGETHER_MAX;
+    const hints = isMany ? [{ type: "runs.changed", id: null, at: this.#now() }] : this.#gathered;
+    this.#gathered = [];
+    for (const hint of hints) {
+      this.#count += 1;
+      const entry = { no: this.#count, hint };
+      this.#kept.push(entry);
+      for (const client of this.#clients) this.#send(client, this.#event(entry));
+    }
+    if (this.#kept.length > KEPT_MAX) this.#kept = this.#kept.slice(-KEPT_MAX);
+  }
+
+  #keepAlive(): void {
+    const nowMs = this.#clock.monotonicMs();
+    for (const client of this.#clients) {
+      if (nowMs - client.sinceMs > LIFE_MS) this.#close(client);
+      else this.#send(client, ": still here\n\n");
+    }
+  }
+
+  #event({ no, hint }: { readonly no: number; readonly hint: Hint }): string {
+    return `id: ${this.#stretch}.${no}\ndata: ${JSON.stringify(hint)}\n\n`;
+  }
+
+  /** Who does not read is cut off, and finds out when it comes back. */
+  #send(client: Client, text: string): void {
+    if ((client.controller.desiredSize ?? 0) <= 0) this.#close(client);
+    else client.controller.enqueue(this.#encoder.encode(text));
+  }
+
+  #close(client: Client): void {
+    this.#leave(client);
+    try {
+      client.controller.close();
+    } catch {
+      // It was cancelled by its reader at this moment: there is nothing left to close.
+    }
+  }
+
+  #leave(client: Client): void {
+    if (!this.#clients.delete(client) || this.#clients.size > 0) return;
+    this.#stopTimers();
+    this.#every(GATHER_MS, () => this.#flush());
+    this.#timers.push(this.#clock.timer(LINGER_MS, () => this.#forget()));
+  }
+
+  #end(): void {
+    for (const client of [...this.#clients]) this.#close(client);
+    this.#forget();
+  }
+
+  #forget(): void {
+    this.#stopTimers();
+    for (const stop of this.#unsubscribe) stop();
+    this.#unsubscribe = [];
+    this.#stretch = "";
+    this.#count = 0;
+    this.#kept = [];
+    this.#gathered = [];
+    this.#seen = null;
+  }
+
+  #stopTimers(): void {
+    for (const timer of this.#timers) timer.cancel();
+    this.#timers = [];
+  }
+
+  #now(): string {
+    return new Date(this.#clock.wallMs()).toISOString();
+  }
+}
+
+/** Whom an event is about. */
+function idOf(event: object): string | null {
+  const { run, schedule, lock, instance } = event as Record<string, unknown>;
+  const id = run ?? schedule ?? lock ?? instance;
+  return typeof id === "string" ? id : null;
+}
+
+function tooMany(): HttpError {
+  return new HttpError({
+    status: 429,
+    error: "too_many_listeners",
+    detail: `At most ${CLIENTS_MAX} clients may listen at once; read the lists instead.`,
+    headers: { "retry-after": "30" },
+  });
+}

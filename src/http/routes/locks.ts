@@ -1,0 +1,17 @@
+// Named locks: looked at, and taken from their holder by an operator.
+
+import { ROUTES } from "../contract.js";
+import { given, type Implementation, on, reply } from "../route.js";
+
+export const lockRoutes: readonly Implementation[] = [
+  on(ROUTES.listLocks, async ({ holdfast, query }) =>
+    reply(await holdfast.locks.list(given(query))),
+  ),
+  on(ROUTES.lockStats, async ({ holdfast }) => reply(await holdfast.locks.stats())),
+  on(ROUTES.lockHistory, async ({ holdfast, query }) =>
+    reply(await holdfast.locks.history(given(query))),
+  ),
+  on(ROUTES.releaseLock, async ({ holdfast, params, body }) =>
+    reply({ ok: true, ...(await holdfast.locks.release(String(params.name), body.note)) }),
+  ),
+];

@@ -1,0 +1,83 @@
+// What operators ask of a database that no run needs: ending what is stale, and looking at the whole.
+
+import type { RunId, TerminalStatus } from "../core/run.js";
+
+/** A lease is stale when its holder was silent for so long, or when it has been held for so long. */
+export type StaleParams = { readonly silentMs: number; readonly ranMs: number };
+
+export type InstanceRecord = {
+  /** Its number: newer instances have larger ones. */
+  readonly no: number;
+  readonly id: string;
+  readonly app: string | null;
+  readonly release: string | null;
+  readonly jobs: readonly string[];
+  readonly isScheduler: boolean;
+  /** Not retired, and seen lately. */
+  readonly isLive: boolean;
+  readonly startedAt: number;
+  readonly seenAt: number;
+  readonly retiredAt: number | null;
+  /** How many runs it holds. */
+  readonly held: number;
+};
+
+export type InstanceFilter = {
+  readonly limit: number;
+  /** The last one of the page before. */
+  readonly after?: Pick<InstanceRecord, "isLive" | "no">;
+};
+
+/** From when on: an instant, or so long ago by the database's clock. */
+export type Since = { readonly at: number } | { readonly agoMs: number };
+
+export type StatisticsFilter = {
+  readonly since: Since;
+  readonly bucketMs: number;
+  readonly job: string | null;
+};
+
+/** Ended runs of one status: of one stretch of time (then `job` is null) or of one job. */
+export type StatisticsRecord = {
+  readonly at: number | null;
+  readonly job: string | null;
+  readonly status: TerminalStatus;
+  readonly runs: number;
+  /** Of these, the ones that nobody made by hand: scheduled or enqueued. */
+  readonly regular: number;
+  readonly ranMs: number;
+};
+
+export type FailureRecord = {
+  readonly id: RunId;
+  readonly job: string;
+  readonly finishedAt: number;
+  /** JSON text. */
+  readonly error: string | null;
+};
+
+/** Differs from an earlier one if runs were stored, or claimed, or have ended meanwhile. */
+export type Glance = {
+  readonly newestRun: RunId | null;
+  /** Opaque: changes with what is held and what has ended. */
+  readonly leases: string;
+};
+
+export interface OperatorStore {
+  /**
+   * Makes stale leases end now, whatever they were granted for; answers how many. A reclaim then takes
+   * them: what was silent as lost, what was not and ran for too long as over its time.
+   */
+  expireStale(params: StaleParams): Promise<number>;
+  /** Cheap enough to be asked every other second. */
+  glance(): Promise<Glance>;
+  /** Live ones first, then the newest. */
+  instances(filter: InstanceFilter): Promise<readonly InstanceRecord[]>;
+  /** Sums of what has ended, by stretch of time and by job; whole hours. */
+  statistics(filter: StatisticsFilter): Promise<readonly StatisticsRecord[]>;
+  /** Of the newest failed runs, at most `limit`, those that failed since then; the newest first. */
+  failures(params: {
+    readonly since: Since;
+    readonly limit: number;
+  }): Promise<readonly FailureRecord[]>;
+}

@@ -1,0 +1,77 @@
+// The statements of operators on PostgreSQL.
+
+/**
+ * Whoever is silent is taken for dead, also if its time is over: the deadline then stays after the end
+ * of the lease. A living holder may renew in between, but not beyond the deadline that is set here.
+ * A lease that somebody has locked is being renewed or settled: it is not stale.
+ */
+export const EXPIRE_STALE = /* sql */ `
+with now as materialized (select {now} as at),
+stale as materialized (
+  select k.fence, k.renewed_at <= now.at - :silentMs::bigint as is_silent
+  from {lease} k, now
+  where k.until > now.at
+    and (k.renewed_at <= now.at - :silentMs::bigint or k.claimed_at <= now.at - :ranMs::bigint)
+  order by k.fence for no key update of k skip locked
+),
+silent as (
+  update {lease} set until = now.at, deadline_at = greatest(deadline_at, now.at + 1)
+  from now where fence = any(array(select fence from stale where is_silent))
+),
+over as (
+  update {lease} set until = now.at, deadline_at = least(deadline_at, now.at)
+  from now where fence = any(array(select fence from stale where not is_silent))
+)
+select count(*)::int as expired from stale`;
+
+/** Leases are summed up once, not for each instance. */
+export const INSTANCES = /* sql */ `
+with now as materialized (select {now} as at),
+known as materialized (
+  select i.*, i.retired_at is null and i.seen_at > now.at - greatest(60000, 3 * i.poll_ms) as is_live
+  from {instance} i cross join now
+),
+page as materialized (
+  select * from known
+  where :isLive::boolean is null or (is_live = :isLive::boolean and no < :no::int) or (:isLive::boolean and not is_live)
+  order by is_live desc, no desc limit :limit
+),
+holding as materialized (
+  select k.holder, sum(cardinality(k.ids)) as runs from {lease} k
+  where k.holder = any(array(select no from page)) group by k.holder
+)
+select p.no, p.id, p.app, p.release, p.jobs::text as jobs, p.is_scheduler, p.is_live, p.started_at, p.seen_at,
+  p.retired_at, coalesce((select h.runs from holding h where h.holder = p.no), 0) as held
+from page p order by p.is_live desc, p.no desc`;
+
+/** Modes 0 and 1: enqueued and scheduled. */
+export const STATISTICS = /* sql */ `
+with now as materialized (select {now} as at),
+ended as materialized (
+  select r.hour_at - r.hour_at % :bucketMs::bigint as at, r.lane, r.status, sum(r.runs) as runs,
+    coalesce(sum(r.runs) filter (where r.mode in (0, 1)), 0) as regular, sum(r.ran_ms) as ran_ms
+  from {rollup} r
+  where r.hour_at > coalesce(:at::bigint, (select now.at from now) - :agoMs::bigint) - 3600000
+    and (:job::text is null or r.lane = any(array(select l.id from {lane} l where l.job = :job::text)))
+  group by 1, 2, 3
+)
+select e.at, null as job, e.status, sum(e.runs) as runs, sum(e.regular) as regular, sum(e.ran_ms) as ran_ms
+from ended e group by 1, 3
+union all
+select null, l.job, e.status, sum(e.runs), sum(e.regular), sum(e.ran_ms)
+from ended e, lateral (select x.job from {lane} x where x.id = e.lane offset 0) l group by 2, 3`;
+
+export const FAILURES = /* sql */ `
+with newest as materialized (
+  select o.id, o.lane, o.finished_at, o.error from {outcome} o where o.status = 2
+  order by o.id desc limit :limit
+)
+select o.id, l.job, o.finished_at, o.error
+from newest o, lateral (select x.job from {lane} x where x.id = o.lane offset 0) l
+where o.finished_at >= coalesce(:at::bigint, {now} - :agoMs::bigint)
+order by o.finished_at desc, o.id desc`;
+
+export const GLANCE = /* sql */ `
+select (select r.id from {run} r order by r.id desc limit 1) as newest,
+  (select concat_ws(' ', count(*), max(k.fence), sum(cardinality(k.ids))) from {lease} k) as held,
+  (select sum(t.runs) from {rollup} t where t.hour_at > {now} - 3600000) as ended`;

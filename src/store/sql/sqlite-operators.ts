@@ -1,0 +1,52 @@
+// The statements of operators on SQLite.
+
+/** The same rules as in EXPIRE_STALE of postgres-operators.ts. */
+export const EXPIRE_STALE = /* sql */ `
+update {lease} set until = :now, deadline_at = iif(renewed_at <= :now - :silentMs,
+  max(deadline_at, :now + 1), min(deadline_at, :now))
+where until > :now and (renewed_at <= :now - :silentMs or claimed_at <= :now - :ranMs)`;
+
+export const INSTANCES = /* sql */ `
+with known as (
+  select i.*, i.retired_at is null and i.seen_at > :now - max(60000, 3 * i.poll_ms) as is_live from {instance} i
+),
+page as materialized (
+  select * from known
+  where :isLive is null or (is_live = :isLive and no < :no) or (:isLive and not is_live)
+  order by is_live desc, no desc limit (:limit + 0)
+),
+holding as materialized (
+  select k.holder, sum(json_array_length(k.ids)) as runs from {lease} k group by k.holder
+)
+select p.*, coalesce((select h.runs from holding h where h.holder = p.no), 0) as held
+from page p order by p.is_live desc, p.no desc`;
+
+/** Modes 0 and 1: enqueued and scheduled. */
+export const STATISTICS = /* sql */ `
+with ended as materialized (
+  select r.hour_at - r.hour_at % :bucketMs as at, r.lane, r.status, sum(r.runs) as runs,
+    sum(iif(r.mode in (0, 1), r.runs, 0)) as regular, sum(r.ran_ms) as ran_ms
+  from {rollup} r
+  where r.hour_at > coalesce(:at, :now - :agoMs) - 3600000
+    and (:job is null or r.lane in (select l.id from {lane} l where l.job = :job))
+  group by 1, 2, 3
+)
+select e.at, null as job, e.status, sum(e.runs) as runs, sum(e.regular) as regular, sum(e.ran_ms) as ran_ms
+from ended e group by 1, 3
+union all
+select null, l.job, e.status, sum(e.runs), sum(e.regular), sum(e.ran_ms)
+from ended e join {lane} l on l.id = e.lane group by 2, 3`;
+
+export const FAILURES = /* sql */ `
+with newest as materialized (
+  select o.id, o.lane, o.finished_at, o.error from {outcome} o where o.status = 2 and o.status <> 1
+  order by o.id desc limit (:limit + 0)
+)
+select o.id, l.job, o.finished_at, o.error from newest o join {lane} l on l.id = o.lane
+where o.finished_at >= coalesce(:at, :now - :agoMs)
+order by o.finished_at desc, o.id desc`;
+
+export const GLANCE = /* sql */ `
+select (select r.id from {run} r order by r.id desc limit 1) as newest,
+  (select count(*) || ' ' || max(k.fence) || ' ' || sum(json_array_length(k.ids)) from {lease} k) as held,
+  (select sum(t.runs) from {rollup} t where t.hour_at > :now - 3600000) as ended`;

@@ -1,0 +1,71 @@
+// What operators ask, on SQLite.
+
+import type {
+  FailureRecord,
+  Glance,
+  InstanceFilter,
+  InstanceRecord,
+  OperatorStore,
+  StaleParams,
+  StatisticsFilter,
+  StatisticsRecord,
+} from "./operator-store.js";
+import {
+  sinceParams,
+  toFailureRecord,
+  toGlance,
+  toInstanceRecord,
+  toStatisticsRecord,
+} from "./record-operators.js";
+import * as sql from "./sql/sqlite-operators.js";
+import type { Row, SqliteFile } from "./sqlite.js";
+
+type Write = <T>(what: string, work: (now: number) => T) => Promise<T>;
+
+export class SqliteOperators implements OperatorStore {
+  readonly #file: SqliteFile;
+  readonly #now: () => number;
+  readonly #write: Write;
+
+  constructor(params: {
+    readonly file: SqliteFile;
+    readonly now: () => number;
+    readonly write: Write;
+  }) {
+    this.#file = params.file;
+    this.#now = params.now;
+    this.#write = params.write;
+  }
+
+  async expireStale(params: StaleParams): Promise<number> {
+    return this.#write("expireStale", (now) =>
+      this.#file.run(sql.EXPIRE_STALE, { ...params, now }),
+    );
+  }
+
+  async glance(): Promise<Glance> {
+    const [row = {}] = await this.#read(sql.GLANCE, {});
+    return toGlance(row);
+  }
+
+  async instances({ limit, after }: InstanceFilter): Promise<readonly InstanceRecord[]> {
+    const params = { limit, isLive: after?.isLive ?? null, no: after?.no ?? null };
+    return (await this.#read(sql.INSTANCES, params)).map(toInstanceRecord);
+  }
+
+  async statistics({ since, ...rest }: StatisticsFilter): Promise<readonly StatisticsRecord[]> {
+    const rows = await this.#read(sql.STATISTICS, { ...rest, ...sinceParams(since) });
+    return rows.map(toStatisticsRecord);
+  }
+
+  async failures({
+    since,
+    limit,
+  }: Parameters<OperatorStore["failures"]>[0]): Promise<readonly FailureRecord[]> {
+    return (await this.#read(sql.FAILURES, { limit, ...sinceParams(since) })).map(toFailureRecord);
+  }
+
+  #read(template: string, params: Row): Promise<Row[]> {
+    return this.#file.read(() => this.#file.all(template, { ...params, now: this.#now() }));
+  }
+}

@@ -1,0 +1,90 @@
+// POST /api/cleanup: what an outside cron calls so that nothing stays with a dead holder.
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { DATABASES, type House, newHouse, SECRETS } from "./house.js";
+
+describe.each(DATABASES)("a cleanup on %s", (database) => {
+  let house: House;
+  let began: Promise<void>;
+  let release: () => void;
+
+  beforeEach(async () => {
+    house = await newHouse(database);
+    house.holdfast.job("patient", { lease: "1h", timeout: "2h" });
+    house.holdfast.job("once", { lease: "1h", timeout: "2h", retry: { attempts: 1 } });
+    began = new Promise((resolve) => {
+      const held = new Promise<void>((end) => {
+        release = end;
+      });
+      const run = () => {
+        resolve();
+        return held;
+      };
+      house.holdfast.job("stuck", { lease: "1h", timeout: "2h", retry: { attempts: 1 }, run });
+    });
+  });
+  afterEach(() => house.end());
+
+  /** Claimed by a worker elsewhere that is never heard of again. */
+  async function abandoned(job: string): Promise<string> {
+    const { id } = await house.holdfast.enqueue(job, null);
+    const { body } = await house.ask("POST", "/api/worker/claim", {
+      body: { instance: "elsewhere", jobs: [job], limit: 1 },
+    });
+    expect(body.runs).toHaveLength(1);
+    return id;
+  }
+
+  const clean = (body: object, secret: string = SECRETS.trigger) =>
+    house.ask("POST", "/api/cleanup", { secret, body });
+
+  test("takes nothing from whoever was heard of lately, by its defaults", async () => {
+    const id = await abandoned("patient");
+    expect(await clean({})).toMatchObject({
+      status: 200,
+      body: { ok: true, reclaimed: 0, failed: 0 },
+    });
+    expect(await house.holdfast.runs.get(id)).toMatchObject({ status: "running" });
+  });
+
+  test("takes the runs of the silent, whatever their lease, by each one's own policy", async () => {
+    const again = await abandoned("patient");
+    const { id: last } = await house.holdfast.enqueue("stuck", null);
+    const pass = house.holdfast.tick({ budget: "30s" });
+    await began;
+    await house.holdfast.enqueue("patient", null);
+    const { body } = await clean({ heartbeatTimeoutSeconds: 0 });
+    expect(body).toEqual({ ok: true, reclaimed: 2, failed: 1 });
+    expect(await house.holdfast.runs.get(again)).toMatchObject({ status: "pending" });
+    expect(await house.holdfast.runs.get(last)).toMatchObject({
+      status: "failed",
+      error: { code: "LEASE_EXPIRED" },
+    });
+    expect((await clean({ heartbeatTimeoutSeconds: 0 })).body).toMatchObject({ reclaimed: 0 });
+    release();
+    await pass;
+  });
+
+  test("ends attempts that ran for too long as over their time", async () => {
+    const id = await abandoned("once");
+    expect((await clean({ timeoutSeconds: 0 })).body).toEqual({
+      ok: true,
+      reclaimed: 1,
+      failed: 1,
+    });
+    expect(await house.holdfast.runs.get(id)).toMatchObject({
+      status: "failed",
+      error: { code: "TIMEOUT" },
+    });
+  });
+
+  test("needs the scope trigger, and refuses what is no number of seconds", async () => {
+    expect((await clean({}, SECRETS.read)).status).toBe(403);
+    expect(await clean({ timeoutSeconds: -1 })).toMatchObject({
+      status: 400,
+      body: { error: "body_invalid" },
+    });
+    expect((await clean({ timeout: 1 })).status).toBe(400);
+    await expect(house.holdfast.cleanup({ timeout: "soon" })).rejects.toThrow("cleanup().timeout");
+  });
+});
