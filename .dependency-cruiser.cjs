@@ -52,12 +52,6 @@ module.exports = {
       from: { path: "^src/client/", pathNot: "\\.test\\.ts$" },
       to: { path: "^src/http/", pathNot: "^src/http/contract\\.ts$" },
     },
-    {
-      name: "client-imports-no-code-of-the-contract",
-      severity: "error",
-      from: { path: "^src/client/" },
-      to: { path: "^src/http/contract\\.ts$", dependencyTypesNot: ["type-only"] },
-    },
     only("testing", ["core", "store", "engine", "adapters", "telemetry", "http", "locks"]),
     {
       name: "testing-stays-outside",

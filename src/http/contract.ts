@@ -276,6 +276,17 @@ export const problemAnswer = z
   .meta({ id: "Problem" });
 
 const ok = z.object({ ok: z.literal(true) });
+
+const queueAnswer = z
+  .looseObject({
+    name: z.string(),
+    ready: z.number(),
+    waiting: z.number(),
+    running: z.number(),
+    pausedAt: instantOrNull,
+    pauseNote: z.string().nullable(),
+  })
+  .meta({ id: "Queue" });
 /** Longer than anything lasts or waits, and still a number that every database takes. */
 const MS_MAX = 2 ** 31 - 1;
 const LINES_MAX = 1_000_000_000;
@@ -873,6 +884,29 @@ export const ROUTES = {
     scope: "admin",
     summary: "Removes a run that has ended, with its history.",
     answers: { 200: ok },
+  }),
+  listQueues: route({
+    method: "GET",
+    path: "/api/queues",
+    scope: "read",
+    summary: "Every queue with what is ready, waits and runs in it.",
+    answers: { 200: z.object({ queues: z.array(queueAnswer) }) },
+  }),
+  pauseQueue: route({
+    method: "POST",
+    path: "/api/queues/{name}/pause",
+    scope: "admin",
+    summary: "Nothing is claimed from it until it is resumed; what runs goes on.",
+    body: z.strictObject({ note }),
+    answers: { 200: queueAnswer },
+  }),
+  resumeQueue: route({
+    method: "POST",
+    path: "/api/queues/{name}/resume",
+    scope: "admin",
+    summary: "Claimed from again.",
+    body: z.strictObject({}),
+    answers: { 200: queueAnswer },
   }),
   createSession: route({
     method: "POST",

@@ -23,6 +23,7 @@ import type { Call, Implementation, Reply, Surroundings } from "./route.js";
 import { eventRoutes } from "./routes/events.js";
 import { lockRoutes } from "./routes/locks.js";
 import { overviewRoutes } from "./routes/overview.js";
+import { queueRoutes } from "./routes/queues.js";
 import { runPartRoutes } from "./routes/run-parts.js";
 import { runRoutes } from "./routes/runs.js";
 import { scheduleRoutes } from "./routes/schedules.js";
@@ -71,6 +72,7 @@ const IMPLEMENTATIONS = [
   ...lockRoutes,
   ...overviewRoutes,
   ...eventRoutes,
+  ...queueRoutes,
   ...workerRoutes,
   ...sessionRoutes,
 ];

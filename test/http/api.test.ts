@@ -198,6 +198,19 @@ describe.each(DATABASES)("the HTTP API on %s", (database) => {
     });
   });
 
+  test("a paused queue is not claimed from until it is resumed, and says why", async () => {
+    await house.holdfast.enqueue("study", 1);
+    const paused = await house.ask("POST", "/api/queues/default/pause", {
+      body: { note: "the bank" },
+    });
+    expect(paused.body).toMatchObject({ name: "default", pauseNote: "the bank", ready: 1 });
+    expect((await house.ask("POST", "/api/tick", { body: {} })).body.executed).toBe(0);
+    await house.ask("POST", "/api/queues/default/resume", { body: {} });
+    expect((await house.ask("POST", "/api/tick", { body: {} })).body.executed).toBe(1);
+    const { queues } = (await house.ask("GET", "/api/queues", { secret: SECRETS.read })).body;
+    expect(queues).toMatchObject([{ name: "default", pausedAt: null, ready: 0 }]);
+  });
+
   test("the OpenAPI description has every route, with its scope and its schemas", async () => {
     const { body } = await house.ask("GET", "/openapi.json", { secret: null });
     expect(body.openapi).toBe("3.1.0");

@@ -1,0 +1,14 @@
+// Queues: how long they are, and stopping one without stopping anything else.
+
+import { ROUTES } from "../contract.js";
+import { type Implementation, on, reply } from "../route.js";
+
+export const queueRoutes: readonly Implementation[] = [
+  on(ROUTES.listQueues, async ({ holdfast }) => reply({ queues: await holdfast.queues.list() })),
+  on(ROUTES.pauseQueue, async ({ holdfast, params, body }) =>
+    reply(await holdfast.queues.pause(String(params.name), body.note)),
+  ),
+  on(ROUTES.resumeQueue, async ({ holdfast, params }) =>
+    reply(await holdfast.queues.resume(String(params.name))),
+  ),
+];
