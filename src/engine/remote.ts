@@ -172,6 +172,7 @@ export class Remote {
     grant: Grant,
     items: readonly RemoteItem[],
   ): Promise<readonly { readonly key: string; readonly status: "stored" | "conflict" }[]> {
+    if (!isUuid(grant.id)) throw new LeaseLostError(grant.id, grant.fence);
     const store = await this.#store();
     const answers = await store.storeItems(items.map((item) => ({ ...grant, ...toItem(item) })));
     if (answers.includes("stale")) throw new LeaseLostError(grant.id, grant.fence);

@@ -40,7 +40,9 @@ const seconds = z
 const count = z.number().int().min(0);
 const uuid = z.string();
 const anyJson = z.unknown().meta({ description: "any JSON" });
-const name = z.string().max(200);
+/** No NUL: no database stores one in a text. */
+const storable = z.string().regex(/^[^\0]*$/, "must not contain NUL");
+const name = storable.max(200);
 const limit = z.coerce.number().int().min(1).max(1_000).optional();
 const cursor = z.string().max(500).optional();
 /** Of items: it has a whole key in it. */
