@@ -15,6 +15,8 @@ export default defineConfig({
           name: "unit",
           include: ["src/**/*.test.ts", "test/*.test.ts"],
           environment: "node",
+          // Properties over thousands of values take seconds where the machine is busy.
+          testTimeout: 60_000,
         },
       },
       {

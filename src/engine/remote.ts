@@ -172,6 +172,7 @@ export class Remote {
     grant: Grant,
     items: readonly RemoteItem[],
   ): Promise<readonly { readonly key: string; readonly status: "stored" | "conflict" }[]> {
+    if (!isUuid(grant.id)) throw new LeaseLostError(grant.id, grant.fence);
     const store = await this.#store();
     if (!isUuid(grant.id)) throw new LeaseLostError(grant.id, grant.fence);
     const answers = await store.storeItems(items.map((item) => ({ ...grant, ...toItem(item) })));
@@ -234,7 +235,7 @@ export class Remote {
     const { token, claimId, jobs, limit, waitMs = 0, signal } = params;
     const { clock, chance } = this.#ports;
     const earlier = claimId === undefined ? [] : await store.claimsByToken({ holder, token });
-    if (earlier.length > 0) return earlier;
+    if (earlier.length > 0) return this.#begun(store, earlier);
     const untilMs = clock.monotonicMs() + waitMs;
     for (;;) {
       const seen = await this.#lookAfter(store, holder, jobs);
@@ -259,9 +260,17 @@ export class Remote {
         claims = answer.claims;
       }
       const leftMs = untilMs - clock.monotonicMs();
-      if (claims.length > 0 || leftMs <= 0 || signal?.aborted) return claims;
+      if (claims.length > 0) return this.#begun(store, claims);
+      if (leftMs <= 0 || signal?.aborted) return [];
       await this.#wakeOr(store, Math.min(leftMs, LOOK_EVERY_MS), signal);
     }
+  }
+
+  /** Nobody here can know when a worker elsewhere begins: its runs count as begun once it has them. */
+  async #begun(store: Store, claims: readonly Claim[]): Promise<readonly Claim[]> {
+    const grants = claims.flatMap(({ fence, runs }) => runs.map(({ id }) => ({ id, fence })));
+    await store.markStarted(grants);
+    return claims;
   }
 
   /** Where nothing else runs, whoever claims also sees to what is due and to silent holders. */

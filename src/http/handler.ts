@@ -156,6 +156,7 @@ async function answer(
       route.scope === "open" || token !== null
         ? { scopes: new Set<never>(), by: "http" }
         : await around.access.grant(request, route.scope, address);
+    for (const [name, value] of Object.entries(params)) refuseNul(value, name);
     const call = {
       ...around,
       request,
@@ -222,8 +223,23 @@ function requestIdOf(request: Request): string {
 
 function queryOf(request: Request): Record<string, string> {
   const query: Record<string, string> = Object.create(null);
-  for (const [name, value] of new URL(request.url).searchParams) query[name] = value;
+  for (const [name, value] of new URL(request.url).searchParams) {
+    refuseNul(value, name);
+    query[name] = value;
+  }
   return query;
+}
+
+/** No database stores one in a text, so nothing can be found by it. */
+function refuseNul(value: string, field: string): void {
+  if (!value.includes("\0")) return;
+  const message = "must not contain NUL";
+  throw new HttpError({
+    status: 400,
+    error: "text_invalid",
+    detail: `${field.slice(0, 100)}: ${message}`,
+    problems: [{ field: field.slice(0, 100), message }],
+  });
 }
 
 function checked(schema: z.ZodType, value: unknown, where: "query" | "body"): unknown {

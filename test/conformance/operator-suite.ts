@@ -92,6 +92,7 @@ export function operatorSuite(test: SceneTest): void {
       ["silent", false, 0],
     ]);
     expect(found.at(-1)?.no).toBe(silent);
+    expect(await scene.store.instances({ limit: 10 })).toEqual(found);
     expect(found[0]).toMatchObject({
       app: "shop",
       release: "1.2.3",
