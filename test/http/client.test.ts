@@ -277,6 +277,8 @@ describe.each(DATABASES)("the client on %s", (database) => {
     await loop;
     works({ jobs: { study: (_: object, ctx: WorkContext) => ctx.attempt } });
     expect(await ended(id)).toMatchObject({ status: "completed", result: 2 });
+    const [first] = await house.holdfast.runs.attempts(id);
+    expect(first).toMatchObject({ end: "failed", error: { code: "WORKER_STOPPED" } });
   });
 
   test("a wrong secret ends the loop at once with the refusal", async () => {
