@@ -47,7 +47,8 @@ module.exports = {
     only("client", ["core", "adapters", "http"]),
     {
       name: "client-knows-types-of-the-wire-alone",
-      comment: "What talks HTTP to a server does not carry that server along.",
+      comment:
+        "What talks HTTP to a server does not carry that server along; test/http/client.test.ts sees to the rest.",
       severity: "error",
       from: { path: "^src/client/", pathNot: "\\.test\\.ts$" },
       to: { path: "^src/http/", pathNot: "^src/http/contract\\.ts$" },

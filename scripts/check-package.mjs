@@ -54,6 +54,8 @@ try {
     "dist/index.js",
     "dist/index.d.ts",
     "dist/cli/main.js",
+    "dist/client/index.js",
+    "dist/client/index.d.ts",
     "dist/testing/index.js",
     "dist/testing/index.d.ts",
     "LICENSE",

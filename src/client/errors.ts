@@ -1,4 +1,4 @@
-// What goes wrong between a client and the server: it refused, or no answer came.
+// What goes wrong between a client and the server: it refused, no answer came, or the worker must end.
 
 /** The server refused; `error` is its word for it, as on the wire. */
 export class RequestRefusedError extends Error {
@@ -45,5 +45,15 @@ export class NoAnswerError extends Error {
         : `${what}: the server could not be reached; nothing was done.`,
       options,
     );
+  }
+}
+
+/** Why `ctx.signal` aborts when the worker must end; a run that fails by it is tried again. */
+export class WorkerStoppedError extends Error {
+  override readonly name = "WorkerStoppedError";
+  readonly code = "WORKER_STOPPED";
+
+  constructor() {
+    super("The worker was told to stop before the run had ended.");
   }
 }

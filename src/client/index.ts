@@ -7,7 +7,7 @@ import { type AnswerOf, type BodyOf, type QueryOf, Wire } from "./wire.js";
 import { type WorkOptions, work } from "./work.js";
 
 export { PermanentError } from "../core/errors.js";
-export { NoAnswerError, RequestRefusedError } from "./errors.js";
+export { NoAnswerError, RequestRefusedError, WorkerStoppedError } from "./errors.js";
 export type { Handler, LogLevel, WorkContext } from "./held.js";
 export type { WorkOptions } from "./work.js";
 

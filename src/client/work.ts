@@ -4,11 +4,11 @@
 
 import { systemChance, systemIds } from "../adapters/chance.js";
 import { systemClock } from "../adapters/clock.js";
-import { CancelledError, ConfigurationError, ShutdownError } from "../core/errors.js";
+import { CancelledError, ConfigurationError } from "../core/errors.js";
 import { delay } from "../core/ports.js";
 import { retryDelayMs } from "../core/retry.js";
 import { ABORT_GRACE_MS } from "../core/run.js";
-import { RequestRefusedError } from "./errors.js";
+import { RequestRefusedError, WorkerStoppedError } from "./errors.js";
 import { type Handler, Held } from "./held.js";
 import type { Wire } from "./wire.js";
 
@@ -178,7 +178,7 @@ class WorkLoop {
   async #drain(): Promise<void> {
     const { graceMs = 20_000 } = this.#options;
     await this.#endedWithin(graceMs);
-    for (const held of this.#held.keys()) held.abort(new ShutdownError());
+    for (const held of this.#held.keys()) held.abort(new WorkerStoppedError());
     await this.#endedWithin(ABORT_GRACE_MS);
   }
 

@@ -379,8 +379,8 @@ export class Remote {
       queues: null,
       chance: this.#ports.chance.next(),
     });
-    // Between the look and the write: taken over, or ended by the same call sent twice.
-    if (stale.length > 0) return this.#requireEnded(store, grant, ending);
+    // Taken over between the look and the write; the same call sent twice is not stale.
+    if (stale.length > 0) throw new LeaseLostError(grant.id, grant.fence);
     this.#onSettled([settlement]);
   }
 

@@ -1,6 +1,8 @@
 // `holdfast/client` against a real server on this machine: what it asks, what it repeats, and its loop of
 // a worker under lost answers, cancels, takeovers and stops.
 
+import { readFileSync } from "node:fs";
+import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import {
   createClient,
@@ -25,7 +27,7 @@ describe.each(DATABASES)("the client on %s", (database) => {
   beforeEach(async () => {
     house = await newHouse(database);
     house.holdfast.job("study", { lease: "60s", retry: { attempts: 3, delay: 1 } });
-    house.holdfast.job("brief", { lease: "1s", retry: { attempts: 20, delay: 1 } });
+    house.holdfast.job("brief", { lease: "2s", retry: { attempts: 20, delay: 1 } });
     served = await serve({ handler: house.handler, host: "127.0.0.1", port: 0 });
   });
   afterEach(async () => {
@@ -171,7 +173,7 @@ describe.each(DATABASES)("the client on %s", (database) => {
     const jobs = {
       brief: async () => {
         starts += 1;
-        // Five renewals at a third of the lease are more than one lease.
+        // Six renewals at a third of the lease are more than one lease.
         await until("the lease was renewed", () => beats.length >= 6);
         return "once";
       },
@@ -275,6 +277,8 @@ describe.each(DATABASES)("the client on %s", (database) => {
     await loop;
     works({ jobs: { study: (_: object, ctx: WorkContext) => ctx.attempt } });
     expect(await ended(id)).toMatchObject({ status: "completed", result: 2 });
+    const [first] = await house.holdfast.runs.attempts(id);
+    expect(first).toMatchObject({ end: "failed", error: { code: "WORKER_STOPPED" } });
   });
 
   test("a wrong secret ends the loop at once with the refusal", async () => {
@@ -285,4 +289,22 @@ describe.each(DATABASES)("the client on %s", (database) => {
   test("wrong options are named", () => {
     expect(() => createClient({ url: "jobs.example.com" })).toThrow(/createClient\(\)\.url/);
   });
+});
+
+test("the built client brings no package, no built-in module, no engine and no store along", () => {
+  const dist = path.resolve(import.meta.dirname, "../../dist");
+  const files = new Set<string>();
+  const foreign: string[] = [];
+  const visit = (file: string): void => {
+    if (files.has(file)) return;
+    files.add(file);
+    const text = readFileSync(file, "utf8");
+    for (const [, target = ""] of text.matchAll(/(?:from|import)\s*\(?"([^"]+)"/g))
+      if (target.startsWith(".")) visit(path.resolve(path.dirname(file), target));
+      else foreign.push(target);
+  };
+  visit(path.join(dist, "client", "index.js"));
+  const folders = new Set([...files].map((file) => path.relative(dist, path.dirname(file))));
+  expect([...folders].sort()).toEqual(["adapters", "client", "core"]);
+  expect(foreign).toEqual([]);
 });

@@ -143,33 +143,30 @@ describe.each(DATABASES)("the worker protocol on %s", (database) => {
     expect(body).toEqual({ held: [], lost: [id] });
   });
 
-  test("the heartbeats of one run do not keep a silent sibling alive", async () => {
-    for (let i = 0; i < 2; i += 1) await house.holdfast.enqueue("brief", { i });
-    const [loud, silent] = (await claim()) as [Claimed, Claimed];
-    expect(loud.fence).not.toBe(silent.fence);
-    const taken = await until("the silent one is taken over", async () => {
-      const beat = await tell(loud, "heartbeat", { fence: loud.fence });
-      expect(beat.status).toBe(200);
-      return (await claim({ instance: "w2" }))[0];
-    });
-    expect(taken).toMatchObject({ id: silent.id, attempt: 2 });
-    expect(await ends(loud.id)).toEqual([]);
-  });
+  test.each(["heartbeat", "progress"])(
+    "the %s of one run keeps it, and does not keep a silent sibling alive",
+    async (verb) => {
+      for (let i = 0; i < 2; i += 1) await house.holdfast.enqueue("brief", { i });
+      const [loud, silent] = (await claim()) as [Claimed, Claimed];
+      expect(loud.fence).not.toBe(silent.fence);
+      const taken = await until("the silent one is taken over", async () => {
+        expect((await tell(loud, verb, { fence: loud.fence })).status).toBe(200);
+        return (await claim({ instance: "w2" }))[0];
+      });
+      expect(taken).toMatchObject({ id: silent.id, attempt: 2 });
+      expect(await ends(loud.id)).toEqual([]);
+    },
+  );
 
-  test("progress keeps a run as a heartbeat does, and is shown with it", async () => {
-    const run = await claimedOne("brief");
+  test("progress is shown with its run, stage by stage", async () => {
+    const run = await claimedOne();
     const { fence } = run;
     for (const done of [1, 2])
       await tell(run, "progress", { fence, stage: "read", done, total: 3 });
     await tell(run, "progress", { fence, stage: "write", done: 3, total: 3 });
-    expect(await row(run.id)).toMatchObject({
-      progress: {
-        stage: "write",
-        done: 3,
-        total: 3,
-        stages: [{ stage: "read" }, { stage: "write" }],
-      },
-    });
+    const stages = [{ stage: "read" }, { stage: "write" }];
+    const progress = { stage: "write", done: 3, total: 3, stages };
+    expect(await row(run.id)).toMatchObject({ progress });
   });
 
   // ── storing ──────────────────────────────────────────────────────────────────────────────────
@@ -216,11 +213,11 @@ describe.each(DATABASES)("the worker protocol on %s", (database) => {
 
   // ── ending ───────────────────────────────────────────────────────────────────────────────────
 
-  test("a complete whose answer was lost may be repeated, also both at once", async () => {
+  test("a complete whose answer was lost may be repeated, also many at once", async () => {
     const run = await claimedOne();
     const complete = () => tell(run, "complete", { fence: run.fence, result: { n: 1 } });
-    const answers = [...(await Promise.all([complete(), complete()])), await complete()];
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    const answers = [...(await Promise.all(Array.from({ length: 8 }, complete))), await complete()];
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
     expect(await row(run.id)).toMatchObject({ status: "completed", result: { n: 1 } });
     expect(await ends(run.id)).toEqual(["completed"]);
     // Who says something else now is too late.
