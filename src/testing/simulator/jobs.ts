@@ -51,7 +51,13 @@ const SHORTEST_LEASE_MS: { readonly [Name in Behaviour]?: number } = {
   quick: 10_000,
   slow: 9_000,
   deaf: 9_000,
+  committing: 9_000,
 };
+
+/** Long enough for a lease to be lost meanwhile. */
+function isLong(name: Behaviour): boolean {
+  return name === "slow" || name === "committing";
+}
 
 export function drawJobs(draw: Draw): JobPlan[] {
   return BEHAVIOURS.map((name) => {
@@ -64,7 +70,7 @@ export function drawJobs(draw: Draw): JobPlan[] {
       attempts: isOnce ? 1 : draw.whole(2, 4),
       retryMs: draw.logarithmic(500, 10_000),
       onLost: isOnce || draw.isTrue(0.1) ? "fail" : "retry",
-      longestMs: name === "slow" ? draw.logarithmic(8_000, 80_000) : draw.logarithmic(20, 8_000),
+      longestMs: isLong(name) ? draw.logarithmic(8_000, 80_000) : draw.logarithmic(20, 8_000),
     };
   });
 }
