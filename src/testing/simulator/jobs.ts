@@ -61,10 +61,11 @@ const SHORTEST_LEASE_MS: { readonly [Name in Behaviour]?: number } = {
   quick: 10_000,
   slow: 12_000,
   deaf: 12_000,
+  committing: 12_000,
 };
 
 /** Those that may still be at work when their lease is taken away. */
-const LONG: readonly Behaviour[] = ["slow", "fanning"];
+const LONG: readonly Behaviour[] = ["slow", "fanning", "committing"];
 
 export function drawJobs(draw: Draw): JobPlan[] {
   return BEHAVIOURS.map((name) => {

@@ -62,7 +62,7 @@ export type LeaseFacts = {
 };
 
 /** How a grant ended. */
-export type GrantEnd = "settled" | "reclaimed" | "cancel-enforced";
+export type GrantEnd = "settled" | "committed" | "reclaimed" | "cancel-enforced";
 
 const READY = 1;
 const WAITING = 2;
@@ -398,7 +398,7 @@ export class RunHistory {
         const grant = params as Grant;
         if (grant.id !== id || grant.fence !== lease.fence || lease.process !== process)
           this.#violate("S3", `${process.label} completed run ${id}, which ${who} holds.`);
-        this.ends.set(key, "settled");
+        this.ends.set(key, "committed");
         return;
       }
       case "reclaim":

@@ -331,7 +331,7 @@ export class Simulation {
         if (settlements.length > 0) this.#chronicle.saw("lost-answer-of-settle");
       }
       if (verb === "commit")
-        this.#chronicle.saw(this.#isSettled(params) ? "lost-answer-of-commit" : "lost-commit");
+        this.#chronicle.saw(this.#isCommitted(params) ? "lost-answer-of-commit" : "lost-commit");
       if (verb === "enqueue") this.#chronicle.saw("lost-answer-of-enqueue");
       if (verb === "writeSchedules") this.#chronicle.saw("lost-answer-of-tick");
     },
@@ -363,7 +363,7 @@ export class Simulation {
         if (end === "reclaimed") this.#chronicle.saw("completion-beaten-by-reaper");
         if (end === "settled" && !this.#runs.removed.has(id))
           this.#chronicle.violate("S3", `Run ${id} was settled under ${fence}, and called stale.`);
-      } else if (end !== "settled" && !this.#runs.removed.has(id))
+      } else if (end !== "settled" && end !== "committed" && !this.#runs.removed.has(id))
         this.#chronicle.violate(
           "S3",
           `Run ${id} was not settled under ${fence}, and nobody said so.`,
@@ -376,13 +376,13 @@ export class Simulation {
     const { id, fence } = params as Grant;
     const isStale = answer === "stale";
     if (isStale) this.#chronicle.saw("stale-commit-refused");
-    if (isStale === this.#isSettled(params) && !this.#runs.removed.has(id))
+    if (isStale === this.#isCommitted(params) && !this.#runs.removed.has(id))
       this.#chronicle.violate("S3", `A commit of run ${id} under ${fence} was called ${answer}.`);
   }
 
-  #isSettled(params: unknown): boolean {
+  #isCommitted(params: unknown): boolean {
     const { id, fence } = params as Grant;
-    return this.#runs.ends.get(`${id} ${fence}`) === "settled";
+    return this.#runs.ends.get(`${id} ${fence}`) === "committed";
   }
 
   // ── faults and operations ──────────────────────────────────────────────────────────────────────
