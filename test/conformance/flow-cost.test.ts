@@ -5,7 +5,7 @@ import { test as base, describe, expect } from "vitest";
 import { LimitedJob } from "./flow-words.js";
 import { POSTGRES_URL, postgresPlace } from "./places.js";
 import { completed, idsOf, Scene } from "./scene.js";
-import { WatchedPool } from "./watched-pool.js";
+import { keepVacuumAway, WatchedPool } from "./watched-pool.js";
 
 const LINE = 100_000;
 
@@ -21,6 +21,7 @@ const test = base.extend<{
     const pool = new WatchedPool();
     const place = await postgresPlace(pool.pool);
     const scene = await Scene.start(place);
+    await keepVacuumAway(place);
     const blocks = async () => {
       await pool.publishStatistics();
       const { rows } = await place.sql(

@@ -21,7 +21,7 @@ import {
   retried,
   Scene,
 } from "./scene.js";
-import { WatchedPool } from "./watched-pool.js";
+import { keepVacuumAway, WatchedPool } from "./watched-pool.js";
 
 const DAY_MS = 86_400_000;
 const KEEP_MS = 30 * DAY_MS;
@@ -39,6 +39,7 @@ const test = base.extend<{ watched: Watched }>({
     const pool = new WatchedPool();
     const place = await postgresPlace(pool.pool);
     const scene = await Scene.start(place);
+    await keepVacuumAway(place);
     await use({ scene, pool, schema: place.schema, sql: place.sql });
     await scene.end();
     await pool.pool.end();

@@ -70,3 +70,17 @@ export class WatchedPool {
     };
   }
 }
+
+/** Only what a test does is counted: the server tidies none of its tables meanwhile. */
+export async function keepVacuumAway(place: {
+  readonly schema: string;
+  sql(text: string): Promise<{ readonly rows: readonly { readonly relname?: unknown }[] }>;
+}): Promise<void> {
+  const { rows } = await place.sql(
+    `select relname from pg_class where relkind = 'r' and relnamespace = '"${place.schema}"'::regnamespace`,
+  );
+  const tables = rows.map(({ relname }) => `$schema."${String(relname)}"`);
+  await place.sql(
+    tables.map((table) => `alter table ${table} set (autovacuum_enabled = false)`).join(";"),
+  );
+}
