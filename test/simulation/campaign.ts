@@ -6,7 +6,7 @@ import { runHalf } from "./half.js";
 
 /** HOLDFAST_SIMULATION_SEEDS and HOLDFAST_SIMULATION_SECONDS: whichever is used up first. */
 const SEEDS = Number(process.env.HOLDFAST_SIMULATION_SEEDS ?? 1_000) / 2;
-const BUDGET_MS = Number(process.env.HOLDFAST_SIMULATION_SECONDS ?? 150) * 1_000;
+const BUDGET_MS = Number(process.env.HOLDFAST_SIMULATION_SECONDS ?? 130) * 1_000;
 /** Fewer seeds than these cannot be expected to have seen everything. */
 const ENOUGH_SEEDS = 400;
 
