@@ -76,7 +76,7 @@ const CANCEL_GRACE_MS = 30_000;
 /** Verbs that keep an end as an attempt, since the run goes on. */
 const REVIVING = ["retry", "retryChildren", "writeSchedules"];
 /** Longer than the database is ever away, and than a worker backs off. */
-const KEPT_MAX_MS = 120_000;
+const KEPT_MAX_MS = 300_000;
 
 export class RunHistory {
   readonly runs = new Map<string, RunFacts>();

@@ -105,6 +105,8 @@ async function send(sending: Sending): Promise<unknown> {
   if (delays.beforeMs > 0) {
     await world.pass(delays.beforeMs);
     if (world.isDown() || world.restarts() !== restarts) return reject(sending);
+    // Work of users runs in the process itself: a dead one does none.
+    if (process.isDead && EITHER_WAY.has(verb)) return never();
   }
   if (fault?.kind === "answer-lost" && fault.id % 2 === 0 && EITHER_WAY.has(verb)) {
     await undone(sending);
