@@ -2,7 +2,7 @@
 
 import { ConfigurationError, type Problem } from "../core/errors.js";
 import type { Holdfast } from "../engine/holdfast.js";
-import { createHandler } from "../http/handler.js";
+import { createHandler, type Handler } from "../http/handler.js";
 import { readSecrets } from "../http/secrets.js";
 import { refuseOpenHost, type Served, serve } from "../http/serve.js";
 import { ImpossibleError } from "./failure.js";
@@ -50,17 +50,26 @@ export function readPlace(
   return { host, port, isAnyPort: flags.port === undefined && asked === undefined };
 }
 
-/** Opens the port and says where; in development scopes without a secret are open on this machine. */
-export async function beginServing(params: {
+/**
+ * What serves, ready to open its port. Whatever is wrong with secrets or address is refused here, before
+ * an instance has done anything.
+ */
+export function prepareServing(params: {
   readonly holdfast: Holdfast;
   readonly place: Place;
+  /** Scopes without a secret are open on this machine. */
   readonly isDevelopment: boolean;
   readonly shell: Shell;
-}): Promise<Served> {
+}): () => Promise<Served> {
   const { holdfast, place, isDevelopment, shell } = params;
-  const { host, port, isAnyPort } = place;
-  refuseOpenHost(host, !readSecrets({}, process.env).isEmpty);
+  refuseOpenHost(place.host, !readSecrets({}, process.env).isEmpty);
   const handler = createHandler(holdfast, { openOnLoopback: isDevelopment });
+  return () => beginServing(handler, place, shell);
+}
+
+/** Opens the port and says where. */
+async function beginServing(handler: Handler, place: Place, shell: Shell): Promise<Served> {
+  const { host, port, isAnyPort } = place;
   try {
     return await told(await serve({ handler, host, port }), shell);
   } catch (error) {

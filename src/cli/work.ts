@@ -4,7 +4,7 @@
 import { formatDuration } from "../core/duration-text.js";
 import type { StartOptions } from "../engine/config.js";
 import type { Holdfast } from "../engine/holdfast.js";
-import { beginServing, type Place } from "./serving.js";
+import { type Place, prepareServing } from "./serving.js";
 import { EXIT, type Shell } from "./shell.js";
 import { firstSignal, stayAwake } from "./signals.js";
 
@@ -22,13 +22,12 @@ export async function workUntilSignal(params: {
   readonly shell: Shell;
 }): Promise<number> {
   const { holdfast, start, place, isDevelopment, graceMs, shell } = params;
+  const serve = place && prepareServing({ holdfast, place, isDevelopment, shell });
   const signal = firstSignal();
   const rest = stayAwake();
   const starting = holdfast.start(start);
   // Once the instance is ready: what a caller asks for then is answered.
-  const serving = starting.then(() =>
-    place === null ? null : beginServing({ holdfast, place, isDevelopment, shell }),
-  );
+  const serving = starting.then(() => serve?.() ?? null);
   // The watching half may be gone by now, which is heard elsewhere.
   const started = serving.then(() => void process.send?.(STARTED, () => undefined));
   try {

@@ -1,32 +1,18 @@
-// Enqueues of one process are coalesced: while a batch is on its way, what comes meanwhile makes the
-// next one. Each caller is answered after the commit of its own batch, and one bad run never fails
-// its neighbours. Nothing is delayed on purpose: a lone call goes out at once.
+// Enqueues of one process: those made at once travel together, and other processes are told of new work,
+// not too often.
 
-import { OutcomeUnknownError, StoreUnavailableError } from "../core/errors.js";
 import type { Clock } from "../core/ports.js";
 import type { EnqueueAnswer, NewRun, Store } from "../store/store.js";
+import { Together } from "./together.js";
 
-const BATCH_MAX = 1_000;
-/** Larger batches would keep the event loop, or be refused by drivers and servers. */
-const BATCH_CHARS_MAX = 8 * 1024 * 1024;
-/** Two keep the database busy while an answer travels; more would only make smaller batches. */
-const IN_FLIGHT_MAX = 2;
 /** Other processes are told of new work at most this often. */
 const WAKE_EVERY_MS = 10;
-
-type Asked = {
-  readonly run: NewRun;
-  readonly resolve: (answer: EnqueueAnswer) => void;
-  readonly reject: (error: unknown) => void;
-};
 
 export class Enqueuer {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #onStored: (dueInMs: number) => void;
-  #asked: Asked[] = [];
-  #inFlight = 0;
-  #isScheduled = false;
+  readonly #together: Together<NewRun, EnqueueAnswer>;
   #toldAt = Number.NEGATIVE_INFINITY;
   #isWakePending = false;
 
@@ -39,75 +25,28 @@ export class Enqueuer {
     this.#store = params.store;
     this.#clock = params.clock;
     this.#onStored = params.onStored;
+    this.#together = new Together({
+      send: (runs) => this.#storeAll(runs, { isAtomic: false }),
+      charsOf: ({ input }) => input.length,
+    });
   }
 
   one(run: NewRun): Promise<EnqueueAnswer> {
-    return new Promise((resolve, reject) => {
-      this.#asked.push({ run, resolve, reject });
-      this.#schedule();
-    });
+    return this.#together.one(run);
   }
 
   /** All or none, in one statement of its own. */
   async many(runs: readonly NewRun[]): Promise<readonly EnqueueAnswer[]> {
-    if (runs.length === 0) return [];
-    const stored = await this.#store.enqueue({
-      runs,
-      isAtomic: true,
-      tellsOthers: this.#mayTell(),
-    });
+    return runs.length === 0 ? [] : this.#storeAll(runs, { isAtomic: true });
+  }
+
+  async #storeAll(
+    runs: readonly NewRun[],
+    { isAtomic }: { readonly isAtomic: boolean },
+  ): Promise<readonly EnqueueAnswer[]> {
+    const stored = await this.#store.enqueue({ runs, isAtomic, tellsOthers: this.#mayTell() });
     this.#tellStored(runs);
     return stored;
-  }
-
-  #schedule(): void {
-    if (this.#isScheduled || this.#inFlight >= IN_FLIGHT_MAX) return;
-    this.#isScheduled = true;
-    // A microtask later, so that calls made together travel together.
-    queueMicrotask(() => {
-      this.#isScheduled = false;
-      if (this.#asked.length > 0 && this.#inFlight < IN_FLIGHT_MAX) void this.#send();
-    });
-  }
-
-  async #send(): Promise<void> {
-    const batch = this.#asked.splice(0, this.#batchLength());
-    this.#inFlight += 1;
-    try {
-      await this.#storeBatch(batch);
-    } finally {
-      this.#inFlight -= 1;
-      if (this.#asked.length > 0) this.#schedule();
-    }
-  }
-
-  #batchLength(): number {
-    let chars = 0;
-    let length = 0;
-    for (const { run } of this.#asked) {
-      if (length === BATCH_MAX || chars >= BATCH_CHARS_MAX) break;
-      chars += run.input.length;
-      length += 1;
-    }
-    return length;
-  }
-
-  async #storeBatch(batch: readonly Asked[]): Promise<void> {
-    try {
-      const answers = await this.#store.enqueue({
-        runs: batch.map(({ run }) => run),
-        isAtomic: false,
-        tellsOthers: this.#mayTell(),
-      });
-      batch.forEach(({ resolve }, at) => {
-        resolve(answers[at] as EnqueueAnswer);
-      });
-      this.#tellStored(batch.map(({ run }) => run));
-    } catch (error) {
-      // A database that is away is away for all of them; anything else may be the fault of one.
-      if (batch.length === 1 || isAbsent(error)) for (const { reject } of batch) reject(error);
-      else for (const asked of batch) await this.#storeBatch([asked]);
-    }
   }
 
   #tellStored(runs: readonly NewRun[]): void {
@@ -135,8 +74,4 @@ export class Enqueuer {
     });
     return false;
   }
-}
-
-function isAbsent(error: unknown): boolean {
-  return error instanceof StoreUnavailableError || error instanceof OutcomeUnknownError;
 }

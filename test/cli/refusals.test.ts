@@ -212,3 +212,25 @@ test("a database in the code that lies beyond this machine is not used by dev", 
     /\(postgres:\/\/app:\*\*\*@db\.example\.com\/app\) is beyond this machine\. Give --database/,
   );
 });
+
+test.for([
+  [
+    "a secret that is set but empty",
+    { HOLDFAST_READ_SECRET: "" },
+    [],
+    /HOLDFAST_READ_SECRET: is set but empty/,
+  ],
+  [
+    "an address beyond this machine without a secret",
+    {},
+    ["--host", "0.0.0.0"],
+    /HOLDFAST_HOST: "0\.0\.0\.0"/,
+  ],
+  ["a port that is none", { HOLDFAST_PORT: "80a" }, [], /HOLDFAST_PORT: must be a whole number/],
+] as const)("%s refuses the start before anything was done", async ([, env, args, message]) => {
+  terminal.write({ "holdfast.config.mjs": configText(ECHO_JOB) });
+  const refused = await terminal.holdfast(["start", ...args], { env });
+  expectRefusal(refused, message);
+  expect(refused.stdout).toBe("");
+  expect(existsSync(path.join(terminal.folder, "app.db"))).toBe(false);
+});
