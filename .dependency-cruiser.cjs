@@ -51,7 +51,7 @@ module.exports = {
         "What talks HTTP to a server does not carry that server along; test/http/client.test.ts sees to the rest.",
       severity: "error",
       from: { path: "^src/client/", pathNot: "\\.test\\.ts$" },
-      to: { path: "^src/http/", pathNot: "^src/http/contract\\.ts$" },
+      to: { path: "^src/http/", pathNot: "^src/http/contract(\\.ts$|/)" },
     },
     only("testing", ["core", "store", "engine", "adapters", "telemetry", "http", "locks"]),
     {

@@ -4,7 +4,8 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { ERROR_CODES } from "../src/core/errors.js";
-import { ROUTES, type Route } from "../src/http/contract.js";
+import type { Route } from "../src/http/contract/words.js";
+import { ROUTES } from "../src/http/contract.js";
 import { LINES } from "../src/telemetry/log.js";
 
 const ROOT = path.resolve(import.meta.dirname, "..");

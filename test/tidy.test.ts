@@ -24,6 +24,8 @@ const SYNONYMS = ["task", "tasks", "slot", "slots", "payload", "payloads", "epoc
 const SQL_START =
   /^\s*(select\s.+\sfrom\s|insert\s+into\s|update\s+\S+\s+set\s|delete\s+from\s|with\s+\w+\s+as\s*\()/is;
 
+const TAKEN_FROM_DIST = /^import \{ ([^}]+) \} from "(?:\.\.\/)+dist\/(.+)\.js";$/gm;
+
 /** Test helpers that may wait for real time. Each needs a reason beside it. */
 const MAY_WAIT: string[] = [
   // Gives promises and statements their turn between two steps of virtual time; waits for no time.
@@ -93,6 +95,12 @@ function filesIn(folder: string): SourceFile[] {
       const { program } = parseSync(name, text);
       return { name: path.posix.join(folder, name), text, program: program as unknown as Node };
     });
+}
+
+function scriptsIn(folder: string): string[] {
+  return readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".mjs") && !name.includes("node_modules"))
+    .map((name) => path.posix.join(folder, name));
 }
 
 /** Every finding of `rule` in `files`, as `file:line: what`. */
@@ -179,3 +187,19 @@ function words(name: string): string[] {
 function isNode(value: unknown): value is Node {
   return typeof value === "object" && value !== null && typeof (value as Node).type === "string";
 }
+
+test("what the benchmarks take from the built package is there", () => {
+  const missing = scriptsIn("bench").flatMap((name) =>
+    [...readFileSync(path.join(ROOT, name), "utf8").matchAll(TAKEN_FROM_DIST)].flatMap(
+      ([, names = "", file = ""]) => {
+        const source = readFileSync(path.join(ROOT, `src/${file}.ts`), "utf8");
+        return names
+          .split(",")
+          .map((each) => each.trim())
+          .filter((each) => !new RegExp(`^export .*\\b${each}\\b`, "m").test(source))
+          .map((each) => `${name}: ${each} of src/${file}.ts`);
+      },
+    ),
+  );
+  expect(missing).toEqual([]);
+});

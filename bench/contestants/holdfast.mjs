@@ -3,7 +3,7 @@
 
 import { Holdfast } from "../../dist/index.js";
 import { FROM_THE_START } from "../../dist/store/postgres-bound.js";
-import { CLAIM } from "../../dist/store/sql/postgres.js";
+import { EXCHANGE } from "../../dist/store/sql/postgres.js";
 import { numbered } from "../../dist/store/sql/template.js";
 
 const JOB = "noop";
@@ -40,7 +40,7 @@ export async function open({ url, synchronous, lease }) {
 
     /** The claim as the store sends it when there is nothing to settle. */
     claimStatement() {
-      const { text, parameters } = numbered(CLAIM, {
+      const { text, parameters } = numbered(EXCHANGE.claim, {
         name: (plain) => `"holdfast".${plain}`,
         now: CLOCK,
       });

@@ -4,7 +4,7 @@
 
 import { BadTries } from "./bad-tries.js";
 import { tokenRefused } from "./callback.js";
-import type { Scope } from "./contract.js";
+import type { Scope } from "./contract/words.js";
 import { HttpError } from "./problem.js";
 import { SECRET_VARIABLES, type Secrets } from "./secrets.js";
 import { hasSession, type Sessions } from "./session.js";

@@ -1,7 +1,7 @@
 // `holdfast/http`: the handler, for whatever speaks Request and Response.
 
 export type { Authorize, Authorized } from "./access.js";
-export type { Scope } from "./contract.js";
+export type { Scope } from "./contract/words.js";
 export {
   type ConnectionInfo,
   createHandler,

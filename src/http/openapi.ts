@@ -2,7 +2,8 @@
 // what the handler does.
 
 import { z } from "zod";
-import { problemAnswer, ROUTES, type Route } from "./contract.js";
+import { problemAnswer, type Route } from "./contract/words.js";
+import { ROUTES } from "./contract.js";
 
 type Json = Record<string, unknown>;
 

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import type { Holdfast } from "../engine/holdfast.js";
 import type { Logger } from "../telemetry/log.js";
 import type { Access, Granted } from "./access.js";
-import type { Route, Scope } from "./contract.js";
+import type { Route, Scope } from "./contract/words.js";
 import type { EventFeed } from "./events.js";
 import type { Sessions } from "./session.js";
 

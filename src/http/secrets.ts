@@ -4,7 +4,7 @@
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import { ConfigurationError, type Problem } from "../core/errors.js";
-import { SCOPES, type Scope } from "./contract.js";
+import { SCOPES, type Scope } from "./contract/words.js";
 
 export type SecretOptions = Partial<Readonly<Record<Scope, string>>>;
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -3,7 +3,7 @@
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { systemIds } from "../adapters/chance.js";
-import { SCOPES, type Scope } from "./contract.js";
+import { SCOPES, type Scope } from "./contract/words.js";
 
 const COOKIE = "holdfast_session";
 const LENGTH_MS = 12 * 3_600_000;

@@ -7,7 +7,8 @@ import path from "node:path";
 import pg from "pg";
 import { expect } from "vitest";
 import type { z } from "zod";
-import { problemAnswer, ROUTES, type Route } from "../../src/http/contract.js";
+import { problemAnswer, type Route } from "../../src/http/contract/words.js";
+import { ROUTES } from "../../src/http/contract.js";
 import { createHandler, type Handler, type HandlerOptions } from "../../src/http/handler.js";
 import { Holdfast, type HoldfastOptions } from "../../src/index.js";
 

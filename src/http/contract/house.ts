@@ -1,0 +1,36 @@
+// The page's session and the probes.
+
+import { z } from "zod";
+import { ok, route, SCOPES } from "./words.js";
+
+export const HOUSE_ROUTES = {
+  createSession: route({
+    method: "POST",
+    path: "/api/session",
+    scope: "open",
+    summary: "A cookie for the page, in exchange for a secret.",
+    body: z.strictObject({ secret: z.string().max(1_000) }),
+    answers: { 200: z.object({ ok: z.literal(true), scopes: z.array(z.enum(SCOPES)) }) },
+  }),
+  deleteSession: route({
+    method: "DELETE",
+    path: "/api/session",
+    scope: "open",
+    summary: "Ends the page's session.",
+    answers: { 200: ok },
+  }),
+  healthz: route({
+    method: "GET",
+    path: "/healthz",
+    scope: "open",
+    summary: "The process answers; the database is not asked.",
+    answers: { 200: ok },
+  }),
+  readyz: route({
+    method: "GET",
+    path: "/readyz",
+    scope: "open",
+    summary: "The database answers too.",
+    answers: { 200: ok },
+  }),
+} as const;

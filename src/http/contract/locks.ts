@@ -1,0 +1,82 @@
+// Locks on the wire.
+
+import { z } from "zod";
+import { count, cursor, instant, instantOrNull, limit, name, page, route } from "./words.js";
+
+const lockAnswer = z
+  .looseObject({
+    name: z.string(),
+    fence: z.number(),
+    holder: z.string(),
+    acquiredAt: instant,
+    renewedAt: instant,
+    until: instant,
+    waiting: count,
+  })
+  .meta({ id: "Lock" });
+
+const grantAnswer = z
+  .looseObject({
+    name: z.string(),
+    fence: z.number(),
+    holder: z.string(),
+    state: z.enum(["acquired", "released", "expired", "revoked"]),
+    acquiredAt: instant,
+    until: instant,
+    endedAt: instantOrNull,
+    heldMs: z.number().nullable(),
+    note: z.string().nullable(),
+  })
+  .meta({ id: "LockGrant" });
+
+export const LOCKS_ROUTES = {
+  listLocks: route({
+    method: "GET",
+    path: "/api/locks",
+    scope: "read",
+    summary: "The locks that are held now, by name.",
+    query: z.strictObject({ limit, cursor }),
+    answers: { 200: page("locks", lockAnswer) },
+  }),
+  lockStats: route({
+    method: "GET",
+    path: "/api/locks/stats",
+    scope: "read",
+    summary: "Grants of locks by state, within retention.",
+    answers: {
+      200: z.object({
+        acquired: count,
+        released: count,
+        expired: count,
+        revoked: count,
+        waiting: count,
+      }),
+    },
+  }),
+  lockHistory: route({
+    method: "GET",
+    path: "/api/locks/history",
+    scope: "read",
+    summary: "Every grant of a lock within retention, newest first.",
+    query: z.strictObject({ name: name.optional(), limit, cursor }),
+    answers: { 200: page("grants", grantAnswer) },
+  }),
+  releaseLock: route({
+    method: "POST",
+    path: "/api/locks/{name}/release",
+    scope: "admin",
+    summary: "Takes a lock from whoever holds it.",
+    body: z.strictObject({ note: z.string().max(500).optional() }),
+    answers: {
+      200: z.union([
+        z.object({
+          ok: z.literal(true),
+          released: z.literal(true),
+          holder: z.string(),
+          fence: z.number(),
+        }),
+        z.object({ ok: z.literal(true), released: z.literal(false) }),
+      ]),
+    },
+  }),
+} as const;

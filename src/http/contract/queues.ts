@@ -1,0 +1,41 @@
+// Queues on the wire.
+
+import { z } from "zod";
+import { instantOrNull, note, route } from "./words.js";
+
+const queueAnswer = z
+  .looseObject({
+    name: z.string(),
+    ready: z.number(),
+    waiting: z.number(),
+    running: z.number(),
+    pausedAt: instantOrNull,
+    pauseNote: z.string().nullable(),
+  })
+  .meta({ id: "Queue" });
+
+export const QUEUES_ROUTES = {
+  listQueues: route({
+    method: "GET",
+    path: "/api/queues",
+    scope: "read",
+    summary: "Every queue with what is ready, waits and runs in it.",
+    answers: { 200: z.object({ queues: z.array(queueAnswer) }) },
+  }),
+  pauseQueue: route({
+    method: "POST",
+    path: "/api/queues/{name}/pause",
+    scope: "admin",
+    summary: "Nothing is claimed from it until it is resumed; what runs goes on.",
+    body: z.strictObject({ note }),
+    answers: { 200: queueAnswer },
+  }),
+  resumeQueue: route({
+    method: "POST",
+    path: "/api/queues/{name}/resume",
+    scope: "admin",
+    summary: "Claimed from again.",
+    body: z.strictObject({}),
+    answers: { 200: queueAnswer },
+  }),
+} as const;

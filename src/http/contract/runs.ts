@@ -1,0 +1,232 @@
+// Runs on the wire: enqueueing, reading, cancelling, and what a run has of its own.
+
+import { z } from "zod";
+import {
+  anyJson,
+  cursor,
+  duration,
+  givenInstant,
+  instant,
+  instantOrNull,
+  limit,
+  longCursor,
+  name,
+  ok,
+  page,
+  route,
+  storedError,
+  uuid,
+} from "./words.js";
+
+export const runAnswer = z
+  .looseObject({
+    id: uuid,
+    job: z.string(),
+    queue: z.string(),
+    status: z.enum(["pending", "running", "completed", "failed", "cancelled"]),
+    mode: z.enum(["scheduled", "manual", "test", "backfill", "enqueued"]),
+    priority: z.number(),
+    attempt: z.number(),
+    fence: z.number().nullable(),
+    input: anyJson,
+    result: anyJson,
+    error: storedError.nullable(),
+    schedule: z.string().nullable(),
+    nominalAt: instantOrNull,
+    createdAt: instant,
+    dueAt: instant,
+    startedAt: instantOrNull,
+    finishedAt: instantOrNull,
+    updatedAt: instant,
+    durationMs: z.number().nullable(),
+    heartbeatAt: instantOrNull,
+    holder: z.string().nullable(),
+    leaseUntil: instantOrNull,
+    cancelRequestedAt: instantOrNull,
+    key: z.string().nullable(),
+    tags: z.array(z.string()),
+  })
+  .meta({ id: "Run" });
+
+const attemptAnswer = z
+  .looseObject({
+    attempt: z.number(),
+    fence: z.number(),
+    holder: z.string(),
+    end: z.string(),
+    startedAt: instant,
+    endedAt: instant,
+    error: storedError.nullable(),
+  })
+  .meta({ id: "Attempt" });
+
+const itemAnswer = z
+  .looseObject({
+    key: z.string(),
+    outcome: z.string(),
+    attempt: z.number(),
+    startedAt: instant,
+    durationMs: z.number(),
+    value: anyJson,
+    error: storedError.nullable(),
+  })
+  .meta({ id: "Item" });
+
+const lineAnswer = z
+  .looseObject({
+    at: instant,
+    level: z.enum(["debug", "info", "warn", "error"]),
+    attempt: z.number(),
+    message: z.string(),
+    fields: z.looseObject({}),
+  })
+  .meta({ id: "LogLine" });
+
+const batchAnswer = z
+  .looseObject({ name: z.string(), then: uuid.nullable() })
+  .meta({ id: "Batch" });
+
+const enqueueOptions = {
+  key: z.string().max(500).optional(),
+  at: givenInstant.optional(),
+  delay: duration.optional(),
+  priority: z.number().optional(),
+  queue: name.optional(),
+  tags: z.array(z.string()).max(50).optional(),
+};
+
+export const RUNS_ROUTES = {
+  enqueue: route({
+    method: "POST",
+    path: "/api/jobs/{name}/runs",
+    scope: "enqueue",
+    summary: "Stores a run of a job.",
+    body: z.strictObject({ input: anyJson.optional(), ...enqueueOptions }),
+    answers: {
+      201: z.object({ id: uuid, deduplicated: z.literal(false) }),
+      200: z.object({ id: uuid, deduplicated: z.literal(true) }),
+    },
+  }),
+  listRuns: route({
+    method: "GET",
+    path: "/api/runs",
+    scope: "read",
+    summary: "Runs, newest first.",
+    query: z.strictObject({
+      status: z.enum(["pending", "running", "completed", "failed", "cancelled"]).optional(),
+      job: name.optional(),
+      schedule: name.optional(),
+      mode: z.enum(["scheduled", "manual", "test", "backfill", "enqueued"]).optional(),
+      tag: name.optional(),
+      text: z.string().max(500).optional(),
+      limit,
+      cursor,
+    }),
+    answers: { 200: page("runs", runAnswer) },
+  }),
+  getRun: route({
+    method: "GET",
+    path: "/api/runs/{id}",
+    scope: "read",
+    summary: "One run.",
+    answers: { 200: runAnswer },
+  }),
+  listAttempts: route({
+    method: "GET",
+    path: "/api/runs/{id}/attempts",
+    scope: "read",
+    summary: "Every attempt of a run, the first one first.",
+    answers: { 200: z.object({ attempts: z.array(attemptAnswer) }) },
+  }),
+  listItems: route({
+    method: "GET",
+    path: "/api/runs/{id}/items",
+    scope: "read",
+    summary: "The items of a run, by key or the slowest first.",
+    query: z.strictObject({
+      outcome: name.optional(),
+      sort: z.enum(["slowest"]).optional(),
+      limit,
+      cursor: longCursor,
+    }),
+    answers: { 200: page("items", itemAnswer) },
+  }),
+  listLogs: route({
+    method: "GET",
+    path: "/api/runs/{id}/logs",
+    scope: "read",
+    summary: "The log lines kept with a run, oldest first; `cursor` goes on to lines yet to come.",
+    query: z.strictObject({ limit, cursor }),
+    answers: {
+      200: z.object({
+        lines: z.array(lineAnswer),
+        nextCursor: z.string().nullable(),
+        cursor: z.string().nullable(),
+      }),
+    },
+  }),
+  listChildren: route({
+    method: "GET",
+    path: "/api/runs/{id}/children",
+    scope: "read",
+    summary: "The runs that a run made, newest first.",
+    query: z.strictObject({
+      status: z.enum(["pending", "running", "completed", "failed", "cancelled"]).optional(),
+      batch: name.optional(),
+      limit,
+      cursor,
+    }),
+    answers: { 200: page("runs", runAnswer) },
+  }),
+  listBatches: route({
+    method: "GET",
+    path: "/api/runs/{id}/batches",
+    scope: "read",
+    summary: "The batches that a run made, in their order, with what became of their runs.",
+    answers: { 200: page("batches", batchAnswer) },
+  }),
+  cancelRun: route({
+    method: "POST",
+    path: "/api/runs/{id}/cancel",
+    scope: "admin",
+    summary: "A pending run at once; a running one is told to stop.",
+    body: z.strictObject({}),
+    answers: {
+      200: z.object({
+        ok: z.literal(true),
+        status: z.enum(["cancelled", "requested", "already_terminal"]),
+      }),
+    },
+  }),
+  retryRun: route({
+    method: "POST",
+    path: "/api/runs/{id}/retry",
+    scope: "admin",
+    summary: "One attempt more for a failed or cancelled run.",
+    body: z.strictObject({}),
+    answers: { 200: ok },
+  }),
+  cancelRuns: route({
+    method: "POST",
+    path: "/api/runs/cancel",
+    scope: "admin",
+    summary: "Cancels several runs; each has its own answer.",
+    body: z.strictObject({ ids: z.array(uuid).min(1).max(1_000) }),
+    answers: { 200: z.object({ ok: z.literal(true), runs: z.array(z.looseObject({ id: uuid })) }) },
+  }),
+  retryRuns: route({
+    method: "POST",
+    path: "/api/runs/retry",
+    scope: "admin",
+    summary: "Retries several runs; each has its own answer.",
+    body: z.strictObject({ ids: z.array(uuid).min(1).max(1_000) }),
+    answers: { 200: z.object({ ok: z.literal(true), runs: z.array(z.looseObject({ id: uuid })) }) },
+  }),
+  deleteRun: route({
+    method: "DELETE",
+    path: "/api/runs/{id}",
+    scope: "admin",
+    summary: "Removes a run that has ended, with its history.",
+    answers: { 200: ok },
+  }),
+} as const;

@@ -1,0 +1,198 @@
+// Schedules on the wire: reading, editing, their ledger.
+
+import { z } from "zod";
+import {
+  anyJson,
+  cursor,
+  duration,
+  givenInstant,
+  instant,
+  instantOrNull,
+  limit,
+  name,
+  note,
+  ok,
+  page,
+  route,
+  uuid,
+} from "./words.js";
+
+export const scheduleAnswer = z
+  .looseObject({
+    name: z.string(),
+    job: z.string(),
+    input: anyJson,
+    status: z.enum(["active", "paused", "ended", "broken"]),
+    description: z.string(),
+    cron: z.string().nullable(),
+    timezone: z.string(),
+    every: z.string().nullable(),
+    at: instantOrNull,
+    nextAt: instantOrNull,
+    lastTickAt: instantOrNull,
+    lastRunId: uuid.nullable(),
+    lastStatus: z.string().nullable(),
+    pausedAt: instantOrNull,
+    pauseNote: z.string().nullable(),
+    brokenError: z.string().nullable(),
+    version: z.number(),
+    createdAt: instant,
+    updatedAt: instant,
+  })
+  .meta({ id: "Schedule" });
+
+const tickAnswer = z
+  .looseObject({
+    schedule: z.string(),
+    at: instant,
+    lastAt: instant,
+    count: z.number(),
+    outcome: z.enum(["fired", "skipped", "missed"]),
+    reason: z.string(),
+    lateMs: z.number().nullable(),
+    runId: uuid.nullable(),
+    recordedAt: instant,
+  })
+  .meta({ id: "Tick" });
+
+const backfillAnswer = z
+  .looseObject({
+    id: uuid,
+    from: instant,
+    to: instant,
+    status: z.enum(["running", "done", "cancelled"]),
+    total: z.number(),
+    made: z.number(),
+    passed: z.number(),
+  })
+  .meta({ id: "Backfill" });
+
+/** As `schedules.upsert` takes it; the library checks what its members mean. */
+const scheduleOptions = z.strictObject({
+  job: name,
+  cron: z.string().max(1_000).optional(),
+  timezone: z.string().max(100).optional(),
+  dst: z.looseObject({}).optional(),
+  every: duration.optional(),
+  at: givenInstant.optional(),
+  from: givenInstant.optional(),
+  until: givenInstant.optional(),
+  exclude: z.array(z.string().max(64)).max(1_000).optional(),
+  calendars: z.array(name).max(50).optional(),
+  overlap: z.string().optional(),
+  missed: z.union([z.string(), z.looseObject({})]).optional(),
+  afterFailure: duration.optional(),
+  grace: duration.optional(),
+  input: anyJson.optional(),
+  priority: z.number().optional(),
+  queue: name.optional(),
+  tags: z.array(z.string()).max(50).optional(),
+});
+
+export const SCHEDULES_ROUTES = {
+  listSchedules: route({
+    method: "GET",
+    path: "/api/schedules",
+    scope: "read",
+    summary: "Schedules by name.",
+    query: z.strictObject({
+      job: name.optional(),
+      app: name.optional(),
+      status: z.enum(["active", "paused", "ended", "broken"]).optional(),
+      limit,
+      cursor,
+    }),
+    answers: { 200: page("schedules", scheduleAnswer) },
+  }),
+  getSchedule: route({
+    method: "GET",
+    path: "/api/schedules/{name}",
+    scope: "read",
+    summary: "One schedule.",
+    answers: { 200: scheduleAnswer },
+  }),
+  putSchedule: route({
+    method: "PUT",
+    path: "/api/schedules/{name}",
+    scope: "admin",
+    summary: "Makes a schedule or changes it; an equal one changes nothing.",
+    body: scheduleOptions,
+    answers: { 200: z.object({ schedule: scheduleAnswer, warnings: z.array(z.string()) }) },
+  }),
+  deleteSchedule: route({
+    method: "DELETE",
+    path: "/api/schedules/{name}",
+    scope: "admin",
+    summary: "Deletes a schedule; its runs and its ledger stay.",
+    answers: { 200: ok },
+  }),
+  pauseSchedule: route({
+    method: "POST",
+    path: "/api/schedules/{name}/pause",
+    scope: "admin",
+    summary: "Fires no more until it is resumed.",
+    body: z.strictObject({ note }),
+    answers: { 200: scheduleAnswer },
+  }),
+  resumeSchedule: route({
+    method: "POST",
+    path: "/api/schedules/{name}/resume",
+    scope: "admin",
+    summary: "Fires again, from now on.",
+    body: z.strictObject({}),
+    answers: { 200: scheduleAnswer },
+  }),
+  backfill: route({
+    method: "POST",
+    path: "/api/schedules/{name}/backfill",
+    scope: "admin",
+    summary: "Runs for the ticks of a range, one after the other.",
+    body: z.strictObject({ from: givenInstant, to: givenInstant, all: z.boolean().optional() }),
+    answers: { 200: backfillAnswer },
+  }),
+  listBackfills: route({
+    method: "GET",
+    path: "/api/schedules/{name}/backfills",
+    scope: "read",
+    summary: "The backfills of a schedule, newest first.",
+    answers: { 200: z.object({ backfills: z.array(backfillAnswer) }) },
+  }),
+  preview: route({
+    method: "GET",
+    path: "/api/schedules/{name}/preview",
+    scope: "read",
+    summary: "The next ticks.",
+    query: z.strictObject({ count: z.coerce.number().int().min(1).max(1_000).optional() }),
+    answers: { 200: z.looseObject({}) },
+  }),
+  explain: route({
+    method: "GET",
+    path: "/api/schedules/{name}/explain",
+    scope: "read",
+    summary: "Why there was a run at an instant, or why not.",
+    query: z.strictObject({ at: givenInstant.optional() }),
+    answers: { 200: z.looseObject({}) },
+  }),
+  versions: route({
+    method: "GET",
+    path: "/api/schedules/{name}/versions",
+    scope: "read",
+    summary: "Every definition that it had, the first one first.",
+    answers: { 200: z.object({ versions: z.array(z.looseObject({ version: z.number() })) }) },
+  }),
+  listTicks: route({
+    method: "GET",
+    path: "/api/ticks",
+    scope: "read",
+    summary: "The ledger, newest first: of one schedule, or of all.",
+    query: z.strictObject({
+      schedule: name.optional(),
+      from: givenInstant.optional(),
+      to: givenInstant.optional(),
+      outcome: z.enum(["fired", "skipped", "missed"]).optional(),
+      limit,
+      cursor,
+    }),
+    answers: { 200: page("ticks", tickAnswer) },
+  }),
+} as const;

@@ -1,0 +1,83 @@
+// What the routes are made of: who may call, how a route is written, and the values that several share.
+
+import { z } from "zod";
+
+export const SCOPES = ["trigger", "enqueue", "worker", "read", "admin"] as const;
+export type Scope = (typeof SCOPES)[number];
+
+export type Method = "GET" | "POST" | "PUT" | "DELETE";
+
+export type Route = {
+  readonly method: Method;
+  /** Parameters in braces: `/api/runs/{id}`. */
+  readonly path: string;
+  /** Who may call it; `open` needs no secret. */
+  readonly scope: Scope | "open";
+  readonly summary: string;
+  /** A callback token for the run and fence in question opens it too. */
+  readonly isCallback?: true;
+  readonly query?: z.ZodObject;
+  readonly body?: z.ZodType;
+  /** What it answers by status, in the good case. */
+  readonly answers: Readonly<Record<number, z.ZodType>>;
+  /** What it answers is of. @default "application/json" */
+  readonly media?: string;
+};
+export function route<const R extends Route>(definition: R): R {
+  return definition;
+}
+
+export const instant = z.iso.datetime().meta({ description: "ISO 8601, UTC, with milliseconds" });
+export const instantOrNull = instant.nullable();
+/** What a caller may write for an instant: checked by the library, which shows a right one. */
+export const givenInstant = z.string().max(64);
+export const duration = z.union([z.string().max(64), z.number()]).meta({
+  description: 'a duration such as "30s" or "5m", or milliseconds',
+});
+export const seconds = z
+  .number()
+  .min(0)
+  .max(10 * 365 * 86_400);
+export const count = z.number().int().min(0);
+export const uuid = z.string();
+export const anyJson = z.unknown().meta({ description: "any JSON" });
+/** Text that every database can store as it is. */
+export function storable(text: z.ZodString) {
+  return text.refine((value) => !/[\0\p{Surrogate}]/u.test(value), {
+    message: "must hold neither NUL nor half a character",
+  });
+}
+export const name = storable(z.string().max(200));
+export const givenName = storable(z.string().min(1).max(200));
+export const limit = z.coerce.number().int().min(1).max(1_000).optional();
+export const cursor = z.string().max(500).optional();
+/** Of items: it has a whole key in it. */
+export const longCursor = z.string().max(5_000).optional();
+export const givenSince = z.string().max(64).optional().meta({
+  description: 'an instant, or a duration such as "24h": so long ago',
+});
+export const note = z.string().max(2_000).optional();
+export const storedError = z.looseObject({
+  code: z.string(),
+  name: z.string(),
+  message: z.string(),
+});
+export const ok = z.object({ ok: z.literal(true) });
+/** Longer than anything lasts or waits, and still a number that every database takes. */
+export const MS_MAX = 2 ** 31 - 1;
+export function page<Item extends z.ZodType>(noun: string, item: Item) {
+  return z.object({ [noun]: z.array(item), nextCursor: z.string().nullable() });
+}
+
+/** Errors, as RFC 9457 writes them, with the library's code in lower case. */
+export const problemAnswer = z
+  .looseObject({
+    type: z.string(),
+    title: z.string(),
+    status: z.number(),
+    error: z.string(),
+    detail: z.string(),
+    requestId: z.string(),
+    problems: z.array(z.object({ field: z.string(), message: z.string() })).optional(),
+  })
+  .meta({ id: "Problem" });

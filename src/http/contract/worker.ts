@@ -1,0 +1,172 @@
+// What a worker elsewhere says: claims, heartbeats, progress, items, lines, ends.
+
+import { z } from "zod";
+import {
+  anyJson,
+  givenInstant,
+  givenName,
+  instantOrNull,
+  MS_MAX,
+  ok,
+  route,
+  storable,
+  uuid,
+} from "./words.js";
+
+const LINES_MAX = 1_000_000_000;
+
+const fence = z.number().int().min(1).max(Number.MAX_SAFE_INTEGER);
+
+const remoteError = z.strictObject({
+  code: storable(z.string().min(1).max(64)).optional(),
+  message: z.string().max(100_000),
+  stack: z.string().max(100_000).optional(),
+});
+
+const claimedAnswer = z
+  .looseObject({
+    id: uuid,
+    job: z.string(),
+    fence: z.number(),
+    attempt: z.number(),
+    input: anyJson,
+    leaseMs: z.number(),
+    timeoutMs: z.number(),
+    mode: z.string(),
+    nominalAt: instantOrNull,
+    idempotencyKey: z.string(),
+    tags: z.array(z.string()),
+  })
+  .meta({ id: "ClaimedRun" });
+
+export const WORKER_ROUTES = {
+  claimRuns: route({
+    method: "POST",
+    path: "/api/worker/claim",
+    scope: "worker",
+    summary: "Claims runs for a worker elsewhere; waits up to `waitMs` for the first.",
+    body: z.strictObject({
+      instance: givenName,
+      claimId: z.string().min(1).max(200).optional(),
+      jobs: z.array(givenName).min(1).max(1_000),
+      limit: z.number().int().min(1).max(100),
+      waitMs: z.number().int().min(0).max(60_000).optional(),
+    }),
+    answers: { 200: z.object({ runs: z.array(claimedAnswer) }) },
+  }),
+  beatRuns: route({
+    method: "POST",
+    path: "/api/worker/heartbeat",
+    scope: "worker",
+    summary: "Renews what a worker elsewhere holds, in one call.",
+    body: z.strictObject({
+      instance: givenName,
+      runs: z.array(z.strictObject({ id: uuid, fence })).max(1_000),
+    }),
+    answers: {
+      200: z.object({
+        held: z.array(z.object({ id: uuid, leaseMs: z.number(), cancel: z.boolean() })),
+        lost: z.array(uuid),
+      }),
+    },
+  }),
+  beatRun: route({
+    method: "POST",
+    path: "/api/runs/{id}/heartbeat",
+    scope: "worker",
+    isCallback: true,
+    summary: "Renews one run.",
+    body: z.strictObject({ fence }),
+    answers: { 200: z.object({ ok: z.literal(true), leaseMs: z.number(), cancel: z.boolean() }) },
+  }),
+  tellProgress: route({
+    method: "POST",
+    path: "/api/runs/{id}/progress",
+    scope: "worker",
+    isCallback: true,
+    summary: "How far a run is; counts as a heartbeat.",
+    body: z.strictObject({
+      fence,
+      stage: givenName.optional(),
+      done: z.number().min(0).optional(),
+      total: z.number().min(0).optional(),
+    }),
+    answers: { 200: ok },
+  }),
+  storeItems: route({
+    method: "POST",
+    path: "/api/runs/{id}/items",
+    scope: "worker",
+    isCallback: true,
+    summary: "Stores items of a run; an equal one again is a no-op.",
+    body: z.strictObject({
+      fence,
+      items: z
+        .array(
+          z.strictObject({
+            key: storable(z.string().min(1).max(500)),
+            outcome: givenName.optional(),
+            value: anyJson.optional(),
+            error: remoteError.optional(),
+            durationMs: z.number().min(0).max(MS_MAX).optional(),
+          }),
+        )
+        .max(1_000),
+    }),
+    answers: {
+      200: z.object({
+        ok: z.literal(true),
+        items: z.array(z.object({ key: z.string(), status: z.enum(["stored", "conflict"]) })),
+      }),
+    },
+  }),
+  appendLogs: route({
+    method: "POST",
+    path: "/api/runs/{id}/logs",
+    scope: "worker",
+    isCallback: true,
+    summary: "Log lines that are kept with the run.",
+    body: z.strictObject({
+      fence,
+      from: z.number().int().min(1).max(LINES_MAX).optional(),
+      lines: z
+        .array(
+          z.strictObject({
+            at: givenInstant.optional(),
+            level: z.enum(["debug", "info", "warn", "error"]),
+            message: z.string().max(100_000),
+          }),
+        )
+        .max(1_000),
+    }),
+    answers: { 200: ok },
+  }),
+  completeRun: route({
+    method: "POST",
+    path: "/api/runs/{id}/complete",
+    scope: "worker",
+    isCallback: true,
+    summary: "Ends a run well; asked again it answers the same.",
+    body: z.strictObject({
+      fence,
+      completionId: z.string().max(200).optional(),
+      result: anyJson.optional(),
+    }),
+    answers: { 200: ok },
+  }),
+  failRun: route({
+    method: "POST",
+    path: "/api/runs/{id}/fail",
+    scope: "worker",
+    isCallback: true,
+    summary: "Ends an attempt badly; the run is retried by its own policy.",
+    body: z.strictObject({
+      fence,
+      completionId: z.string().max(200).optional(),
+      error: remoteError,
+      permanent: z.boolean().optional(),
+      retryAfterMs: z.number().min(0).max(MS_MAX).optional(),
+    }),
+    answers: { 200: ok },
+  }),
+} as const;
