@@ -617,6 +617,10 @@ export const ERROR_CODES = [
   { code: "PERMANENT", description: "The handler says that another try would fail the same way." },
   { code: "RETRY_LATER", description: "The handler asks to be run again later; costs no attempt." },
   { code: "TIMEOUT", description: "The attempt ran for longer than its job allows." },
+  {
+    code: "SETTLEMENT_REFUSED",
+    description: "The database refused to store how the attempt ended.",
+  },
   { code: "CANCELLED", description: "Somebody cancelled the run." },
   { code: "SHUTDOWN", description: "The instance is stopping; the run is handed back." },
 ] as const satisfies readonly { code: string; description: string }[];
