@@ -540,6 +540,17 @@ export class TimeoutError extends HoldfastError {
   }
 }
 
+/** The database refused, while it took others, to store how an attempt ended. */
+export class SettlementRefusedError extends HoldfastError {
+  static {
+    named(SettlementRefusedError, "SettlementRefusedError");
+  }
+  readonly code = "SETTLEMENT_REFUSED";
+  constructor(said: string) {
+    super(`The database refused to store how the attempt ended. It said: ${said}`);
+  }
+}
+
 /** Somebody cancelled the run. */
 export class CancelledError extends HoldfastError {
   static {

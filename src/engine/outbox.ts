@@ -2,6 +2,7 @@
 // servers accept. What was sent and not answered is put back: repeating it is harmless. What the database
 // refuses travels alone from then on, so that one that it never takes does not hold back the others.
 
+import { SettlementRefusedError } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
 import type { Settlement } from "../store/store.js";
 
@@ -97,13 +98,9 @@ export type GivenUp = { readonly settlement: Settlement; readonly becomes: "fail
 function plainFailure(settlement: Settlement, error: unknown): Settlement | null {
   if (settlement.to === "pending" && settlement.end === "handed_back") return null;
   const { id, fence, mode, schedule, batch, isLimited, ranMs } = settlement;
-  const stored = {
-    code: "SETTLEMENT_REFUSED",
-    name: "Error",
-    message: `The database refused how the attempt ended: ${describeFailure(error).message}`,
-  };
+  const refusal = new SettlementRefusedError(describeFailure(error).message);
   const common = { id, fence, mode, schedule, batch, isLimited, ranMs };
-  return { ...common, to: "failed", result: null, error: JSON.stringify(stored) };
+  return { ...common, to: "failed", result: null, error: JSON.stringify(describeFailure(refusal)) };
 }
 
 function charsOf(settlement: Settlement): number {
