@@ -14,10 +14,10 @@ export type AppDatabase = {
   readonly handle: Database;
   query(text: string, values?: readonly unknown[]): Promise<Row[]>;
   /**
-   * For `ctx.commit` and items with `tx`: these statements in that transaction. On SQLite it is done when it
-   * returns, as it has to be there.
+   * For `ctx.commit` and items with `tx`: these statements in that transaction, then `result`. On SQLite all
+   * is done when it returns, as it has to be there.
    */
-  within(tx: unknown, statements: readonly Statement[]): unknown;
+  within<T>(tx: unknown, statements: readonly Statement[], result: T): T | Promise<T>;
   close(): Promise<void>;
 };
 
@@ -35,8 +35,10 @@ async function openPostgres(url: string): Promise<AppDatabase> {
     kind: "postgres",
     handle: pool as unknown as Database,
     query: async (text, values = []) => (await pool.query(text, [...values])).rows,
-    within: async (tx, statements) => {
-      for (const [text, values = []] of statements) await (tx as PostgresTx).query(text, [...values]);
+    within: async (tx, statements, result) => {
+      for (const [text, values = []] of statements)
+        await (tx as PostgresTx).query(text, [...values]);
+      return result;
     },
     close: () => pool.end(),
   };
@@ -54,8 +56,9 @@ async function openSqlite(file: string): Promise<AppDatabase> {
     kind: "sqlite",
     handle: sqlite as unknown as Database,
     query: async (text, values = []) => ask(sqlite as unknown as SqliteHandle, [text, values]),
-    within: (tx, statements) => {
+    within: (tx, statements, result) => {
       for (const statement of statements) ask(tx as SqliteHandle, statement);
+      return result;
     },
     close: async () => sqlite.close(),
   };
@@ -64,7 +67,9 @@ async function openSqlite(file: string): Promise<AppDatabase> {
 /** Runs every file of `folder` for this database (`001_name.sql`, or `001_name.sqlite.sql`), in order. */
 export async function migrate(db: AppDatabase, folder: string): Promise<void> {
   const other = db.kind === "sqlite" ? ".postgres.sql" : ".sqlite.sql";
-  const files = readdirSync(folder).filter((name) => name.endsWith(".sql") && !name.endsWith(other));
+  const files = readdirSync(folder).filter(
+    (name) => name.endsWith(".sql") && !name.endsWith(other),
+  );
   for (const name of files.sort()) {
     const text = readFileSync(path.join(folder, name), "utf8");
     if (db.kind === "sqlite") (db.handle as unknown as SqliteHandle).exec(text);
