@@ -41,6 +41,33 @@ test("docs/reference/http.md has every route, with the scope and the words of th
   expect(rows.sort()).toEqual(known.sort());
 });
 
+test("docs/reference/views.md has every column of every view, in its order", () => {
+  const snapshot = read("test/engine/__snapshots__/views.test.ts.snap");
+  const known = new Map(
+    [...snapshot.matchAll(/^ {2}"(v_\w+)": "(.+)",$/gm)].map(([, view = "", columns = ""]) => [
+      view,
+      columns.split(" "),
+    ]),
+  );
+  const shown = new Map(
+    read("docs/reference/views.md")
+      .split(/^## /m)
+      .slice(1)
+      .map((section) => [
+        section.split("\n")[0] ?? "",
+        [...section.matchAll(/^\| `(\w+)` \|/gm)].map(([, column]) => column ?? ""),
+      ]),
+  );
+  // Two of them begin with the columns of another one, which the page says instead.
+  const begins = new Map([
+    ["v_running_runs", known.get("v_runs")?.length],
+    ["v_stale_runs", known.get("v_running_runs")?.length],
+  ]);
+  expect([...shown.keys()].sort()).toEqual([...known.keys()].sort());
+  for (const [view, columns] of known)
+    expect(shown.get(view), view).toEqual(columns.slice(begins.get(view) ?? 0));
+});
+
 test("every schedule that a step of the workflow compares with is declared, and every step can run", () => {
   const workflow = read("deploy/github-actions-cron.yml");
   const declared = [...workflow.matchAll(/^ {4}- cron: "(.+)"/gm)].map(([, cron]) => cron);

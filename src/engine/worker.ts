@@ -26,6 +26,7 @@ import { LimitedTurn } from "./limited-turn.js";
 import { LogKeeper } from "./log-keeper.js";
 import { Outbox } from "./outbox.js";
 import { Pace } from "./pace.js";
+import { isAbsent } from "./patience.js";
 import { ProgressBoard } from "./progress-board.js";
 import { Quarantine } from "./quarantine.js";
 
@@ -404,7 +405,8 @@ export class Worker {
     } catch (error) {
       // Whether it took effect is unknown: settlements are repeated under the same fence, which is
       // harmless if they did, and the claim is read back by its token.
-      this.#outbox.putBack(settlements);
+      if (isAbsent(error)) this.#outbox.putBack(settlements);
+      else this.#refused(settlements, error);
       await this.#backOff("exchange", error);
       if (limit > 0) void this.#readBack({ token, limit, claimedMs: sentAt.monotonicMs });
     } finally {
@@ -420,6 +422,7 @@ export class Worker {
       this.#params.store.wake();
     }
     if (settlements.length === 0) return;
+    this.#outbox.taken(settlements);
     this.#params.onSettled(settlements);
     for (const settlement of settlements) {
       // Renewed until now: while its settlement travelled, the run was still ours.
@@ -430,6 +433,15 @@ export class Worker {
       if (settlement.delayMs === 0) this.wake();
       else this.#params.onPostponed(settlement.delayMs);
     }
+  }
+
+  #refused(settlements: readonly Settlement[], error: unknown): void {
+    const givenUp = this.#outbox.refused(settlements, error);
+    if (givenUp === null) return;
+    const { settlement, becomes } = givenUp;
+    if (becomes === "let_go") this.#leases.letGo(settlement.fence);
+    const facts = { run: settlement.id, fence: settlement.fence, becomes };
+    this.#params.emit("run.unsettled", { ...facts, error: describeFailure(error) }, error);
   }
 
   #claimed(

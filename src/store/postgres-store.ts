@@ -113,7 +113,8 @@ export class PostgresStore implements store.Store {
   async open(): Promise<void> {
     checkPool(this.#source);
     try {
-      if (this.#migrate === "auto" && (await schemaVersion(this.#asker)) === null)
+      const found = this.#migrate === "auto" ? await schemaVersion(this.#asker) : undefined;
+      if (found === null || (found && found.version < SCHEMA_VERSION))
         await createSchema({
           asker: this.#asker,
           source: this.#source,

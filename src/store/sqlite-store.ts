@@ -47,7 +47,8 @@ import { SqliteWithin } from "./sqlite-within.js";
 import type * as store from "./store.js";
 
 const DIALECT: Dialect = {
-  name: (plain) => `holdfast_${plain}`,
+  // The public views have the names of the other engine's, which has a schema for them.
+  name: (plain) => (plain.startsWith("v_") ? plain : `holdfast_${plain}`),
   now: "cast(unixepoch('subsec') * 1000 as integer)",
 };
 const NOTHING = { stale: [], hasContinued: false } as const;

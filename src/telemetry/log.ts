@@ -56,6 +56,12 @@ export type Events = {
   "run.undelivered": RunFields & { target: string; reason: string; pauseMs: number };
   "target.changed": { target: string; isOpen: boolean; reason: string };
   "run.stale": { run: RunId; fence: number };
+  "run.unsettled": {
+    run: RunId;
+    fence: number;
+    becomes: "failed" | "let_go";
+    error: StoredError;
+  };
   "run.after_commit": RunFields & { error: StoredError };
   "run.held_up": RunFields & { verb: string; heldMs: number; leaseMs: number };
   "run.reclaimed": RunFields & { holder: string; end: "lost" | "timeout"; to: RunStatus };
@@ -113,6 +119,7 @@ export const LINES: { readonly [Name in EventName]: readonly [Level, string] } =
   "run.undelivered": ["warn", "run not delivered and handed back, its attempt is not burnt"],
   "target.changed": ["warn", "a target was left alone after failures, or answers again"],
   "run.stale": ["warn", "a result came too late and was refused"],
+  "run.unsettled": ["error", "the database refused how an attempt ended"],
   "run.after_commit": ["warn", "the handler failed after ctx.commit had completed its run"],
   "run.held_up": ["warn", "a synchronous transaction held the file and the event loop for long"],
   "run.reclaimed": ["warn", "run taken from a silent holder"],
