@@ -24,6 +24,7 @@ import type { Call, Implementation, Reply, Surroundings } from "./route.js";
 import { eventRoutes } from "./routes/events.js";
 import { lockRoutes } from "./routes/locks.js";
 import { overviewRoutes } from "./routes/overview.js";
+import { pauseRoutes } from "./routes/pause.js";
 import { queueRoutes } from "./routes/queues.js";
 import { runPartRoutes } from "./routes/run-parts.js";
 import { runRoutes } from "./routes/runs.js";
@@ -74,6 +75,7 @@ const IMPLEMENTATIONS = [
   ...overviewRoutes,
   ...eventRoutes,
   ...queueRoutes,
+  ...pauseRoutes,
   ...workerRoutes,
   ...sessionRoutes,
 ];

@@ -15,6 +15,7 @@ import {
   toRunRecord,
   toWaiting,
 } from "./record.js";
+import { heeding, toHalt } from "./record-pause.js";
 import type { HeldRun } from "./remote-store.js";
 import type * as schedules from "./schedule-store.js";
 import * as sql from "./sql/sqlite.js";
@@ -40,6 +41,7 @@ import { SqliteLocks } from "./sqlite-locks.js";
 import { SqliteLogs } from "./sqlite-logs.js";
 import { migrateSqlite } from "./sqlite-migrate.js";
 import { SqliteOperators } from "./sqlite-operators.js";
+import { SqlitePause } from "./sqlite-pause.js";
 import { SqliteProgress } from "./sqlite-progress.js";
 import { SqliteSchedules } from "./sqlite-schedules.js";
 import { SqliteWithin } from "./sqlite-within.js";
@@ -79,6 +81,7 @@ export class SqliteStore implements store.Store {
   readonly #progress: SqliteProgress;
   readonly #logs: SqliteLogs;
   readonly #operators: SqliteOperators;
+  readonly #pause: SqlitePause;
   readonly #listeners = new Set<store.WakeListener>();
 
   constructor(params: SqliteStoreParams) {
@@ -100,9 +103,11 @@ export class SqliteStore implements store.Store {
     this.#batches = new SqliteBatches({ file, enqueue, leases, flow });
     this.#progress = new SqliteProgress(file, leases);
     this.#logs = new SqliteLogs(file, leases);
+    this.#pause = new SqlitePause({ file, write: (what, work) => this.#write(what, work) });
     this.#schedules = new SqliteSchedules({
       file,
       flow,
+      pause: this.#pause,
       enqueue: this.#enqueue,
       leases: this.#leases,
       now: () => this.#databaseNow(),
@@ -203,7 +208,9 @@ export class SqliteStore implements store.Store {
     return this.#write("exchange", (now) => {
       const settled = params.settlements.length === 0 ? NOTHING : this.#leases.settle(params, now);
       const { count, freeAt } =
-        params.limit > 0 ? this.#leases.claim(params, now) : { count: 0, freeAt: null };
+        params.limit > 0 && !this.#pause.isOn
+          ? this.#leases.claim(params, now)
+          : { count: 0, freeAt: null };
       const claims = count > 0 ? this.#leases.claimsByToken(params, now) : [];
       return { ...settled, claims, limitedInMs: freeAt === null ? null : freeAt - now };
     });
@@ -259,8 +266,9 @@ export class SqliteStore implements store.Store {
       // Last: who had polled before is part of the answer.
       this.#file.run(sql.SEE_INSTANCE, { holder, isScheduler, now });
       const wakeAt = Math.min(Number(row.nextWakeAt ?? Infinity), nextTickAt ?? Infinity);
-      return {
+      return heeding({
         now,
+        halt: toHalt(row),
         hasReady: row.hasReady === 1,
         hasSuspect: row.hasSuspect === 1 || lines.hasSuspect,
         hasLimited: lines.hasLimited,
@@ -270,7 +278,7 @@ export class SqliteStore implements store.Store {
         hasOverdueCancel: row.hasOverdueCancel === 1,
         cancelRequested: JSON.parse(String(row.cancelRequested)) as RunId[],
         nextWakeAt: wakeAt === Infinity ? null : wakeAt,
-      };
+      });
     });
   }
 
@@ -384,6 +392,7 @@ export class SqliteStore implements store.Store {
         this.#file.run(PRUNE_BACKFILLS, { keepMs, now }),
         this.#file.run(batchSql.PRUNE_BATCHES, { keepMs, limit, now }),
         this.#flow.prune(limit, now),
+        this.#pause.prune(keepMs, now),
       ];
       return rest.reduce((sum, removed) => sum + removed, old.length);
     });
@@ -498,6 +507,10 @@ export class SqliteStore implements store.Store {
   readonly glance: store.Store["glance"] = () => this.#operators.glance();
   readonly statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
   readonly failures: store.Store["failures"] = (params) => this.#operators.failures(params);
+
+  readonly pauseAll: store.Store["pauseAll"] = (params) => this.#pause.pauseAll(params);
+  readonly resumeAll: store.Store["resumeAll"] = () => this.#pause.resumeAll();
+  readonly pauseOfAll: store.Store["pauseOfAll"] = () => this.#pause.pauseOfAll();
 
   // ── clock and transactions ─────────────────────────────────────────────────────────────────────
 

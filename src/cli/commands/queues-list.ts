@@ -5,6 +5,7 @@ import type { Queue } from "../../engine/queues.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { newTable } from "../page.js";
+import { underPause } from "../pause-page.js";
 import { type Colours, cut, EXIT, plain } from "../shell.js";
 import { shortTime } from "../times.js";
 
@@ -20,8 +21,11 @@ export function queuesListCommand(call: Call): Command {
     const { shell } = call;
     return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
       const queues = await holdfast.queues.list();
-      await shell.say(listPage(queues, shell.colours));
-      await shell.answer({ queues });
+      const { colours } = shell;
+      const page = listPage(queues, colours);
+      const { text, pausedAll } = await underPause(holdfast, { page, colours });
+      await shell.say(text);
+      await shell.answer({ queues, pausedAll });
       return EXIT.done;
     });
   });

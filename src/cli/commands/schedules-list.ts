@@ -6,6 +6,7 @@ import type { ScheduleListOptions } from "../../engine/schedule-options.js";
 import type { ScheduleStatus } from "../../engine/schedule-view.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
+import { underPause } from "../pause-page.js";
 import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../repeat.js";
 import { scheduleListPage } from "../schedule-page.js";
 import { EXIT } from "../shell.js";
@@ -34,11 +35,13 @@ export function schedulesListCommand(call: Call): Command {
     const filter = Object.fromEntries(
       FILTERS.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]]),
     ) as ScheduleListOptions;
-    return withInstance({ flags, purpose: "look", shell }, async ({ schedules }) => {
+    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
       const look = async () => {
-        const page = await schedules.list(filter);
+        const page = await holdfast.schedules.list(filter);
         const { colours } = shell;
-        return { page, text: scheduleListPage(page, { colours, nowMs: systemClock.wallMs() }) };
+        const list = scheduleListPage(page, { colours, nowMs: systemClock.wallMs() });
+        const { text, pausedAll } = await underPause(holdfast, { page: list, colours });
+        return { page: { ...page, pausedAll }, text };
       };
       if (watch !== undefined) return repeat({ shell, everyMs: watch, show: look });
       const { page, text } = await look();

@@ -5,6 +5,7 @@ import { systemClock } from "../../adapters/clock.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { readName, requireSchedule } from "../names.js";
+import { pauseBanner } from "../pause-page.js";
 import { previewText } from "../schedule-page.js";
 import { EXIT, plain } from "../shell.js";
 import { wholeNumber } from "../usage.js";
@@ -28,6 +29,8 @@ export function schedulesPreviewCommand(call: Call): Command {
       await shell.say(shell.colours.dim(plain(schedule.description)));
       if (schedule.status === "paused")
         await shell.say("It is paused: these fire if it is resumed.");
+      const paused = await holdfast.paused();
+      if (paused) await shell.say(pauseBanner(paused, shell.colours).trimEnd());
       await shell.say(previewText(preview, schedule, setting));
       await shell.answer(preview);
       return EXIT.done;

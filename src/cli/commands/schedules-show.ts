@@ -8,6 +8,7 @@ import type { Schedule } from "../../engine/schedule-view.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { readName, requireSchedule } from "../names.js";
+import { underPause } from "../pause-page.js";
 import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../repeat.js";
 import { type ScheduleDetails, schedulePage } from "../schedule-page.js";
 import { EXIT } from "../shell.js";
@@ -31,7 +32,9 @@ export function schedulesShowCommand(call: Call): Command {
       const show = async () => {
         const details = await look(holdfast, name);
         const { colours } = shell;
-        return { details, text: schedulePage(details, { colours, nowMs: systemClock.wallMs() }) };
+        const page = schedulePage(details, { colours, nowMs: systemClock.wallMs() });
+        const { text, pausedAll } = await underPause(holdfast, { page, colours });
+        return { details: { ...details, pausedAll }, text };
       };
       if (watch !== undefined) return repeat({ shell, everyMs: watch, show });
       const { details, text } = await show();

@@ -166,7 +166,9 @@ select
   exists (select 1 from {lease} k, json_each(k.cancels) c
     where k.cancels is not null and c.value + :cancelGraceMs <= :now
       and exists (select 1 from json_each(k.ids) m where m.value = c.key)) as hasOverdueCancel,
-  (select min(wake_at) from {waiting} where gate is null and wake_at > :now) as nextWakeAt`;
+  (select min(wake_at) from {waiting} where gate is null and wake_at > :now) as nextWakeAt,
+  (select json_array(z.at, z.note) from {pause} z where z.until_at is null) as paused,
+  (select json_array(i.quiet_at, i.quiet_note) from {instance} i where i.no = :holder and i.quiet_at is not null) as quiet`;
 
 export const PROMOTE = /* sql */ `
 insert into {ready} (id, sort_at, lane, policy, ${COUNTERS}, suspect)
