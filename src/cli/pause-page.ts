@@ -12,7 +12,7 @@ export function pauseText({ since, by, note }: Pause): string {
 }
 
 /** A line to go before a page; empty where nothing is paused. */
-export function pauseBanner(paused: Pause | null, colours: Colours): string {
+function bannerOf(paused: Pause | null, colours: Colours): string {
   if (!paused) return "";
   const text = `Everything is paused ${pauseText(paused)}: nothing fires and nothing is claimed.`;
   return `${colours.yellow(text)}\n`;
@@ -21,8 +21,9 @@ export function pauseBanner(paused: Pause | null, colours: Colours): string {
 /** A page with the banner before it. */
 export async function underPause(
   holdfast: Holdfast,
-  { page, colours }: { readonly page: string; readonly colours: Colours },
-): Promise<{ readonly text: string; readonly pausedAll: Pause | null }> {
+  { text, document }: { readonly text: string; readonly document: object },
+  colours: Colours,
+): Promise<{ readonly text: string; readonly document: object }> {
   const pausedAll = await holdfast.paused();
-  return { text: `${pauseBanner(pausedAll, colours)}${page}`, pausedAll };
+  return { text: `${bannerOf(pausedAll, colours)}${text}`, document: { ...document, pausedAll } };
 }

@@ -58,6 +58,7 @@ const PAGES = [
   "locks stats",
   "locks history",
   "locks release",
+  "cleanup",
   "simulate",
 ];
 

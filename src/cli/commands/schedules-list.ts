@@ -5,11 +5,11 @@ import { systemClock } from "../../adapters/clock.js";
 import type { ScheduleListOptions } from "../../engine/schedule-options.js";
 import type { ScheduleStatus } from "../../engine/schedule-view.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { type CommonFlags, withInstance } from "../instance.js";
+import type { CommonFlags } from "../instance.js";
+import { showLook } from "../look.js";
 import { underPause } from "../pause-page.js";
-import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../repeat.js";
+import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { scheduleListPage } from "../schedule-page.js";
-import { EXIT } from "../shell.js";
 import { oneOf, wholeNumber } from "../usage.js";
 
 type Flags = CommonFlags & ScheduleListOptions & WatchFlags;
@@ -30,24 +30,14 @@ export function schedulesListCommand(call: Call): Command {
     .option("--cursor <name>", "go on where an earlier list ended");
   return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
     const { shell } = call;
-    const { watch } = flags;
-    refuseWatchedJson(shell.isJson, watch);
     const filter = Object.fromEntries(
       FILTERS.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]]),
     ) as ScheduleListOptions;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
-      const look = async () => {
-        const page = await holdfast.schedules.list(filter);
-        const { colours } = shell;
-        const list = scheduleListPage(page, { colours, nowMs: systemClock.wallMs() });
-        const { text, pausedAll } = await underPause(holdfast, { page: list, colours });
-        return { page: { ...page, pausedAll }, text };
-      };
-      if (watch !== undefined) return repeat({ shell, everyMs: watch, show: look });
-      const { page, text } = await look();
-      await shell.say(text);
-      await shell.answer(page);
-      return EXIT.done;
+    return showLook({ flags, shell }, async (holdfast) => {
+      const page = await holdfast.schedules.list(filter);
+      const setting = { colours: shell.colours, nowMs: systemClock.wallMs() };
+      const shown = { text: scheduleListPage(page, setting), document: page };
+      return underPause(holdfast, shown, shell.colours);
     });
   });
 }
