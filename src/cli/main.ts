@@ -13,7 +13,9 @@ import { execCommand } from "./commands/exec.js";
 import { locksCommand } from "./commands/locks.js";
 import { migrateCommand } from "./commands/migrate.js";
 import { nextCommand } from "./commands/next.js";
+import { pauseCommand } from "./commands/pause.js";
 import { queuesCommand } from "./commands/queues.js";
+import { resumeCommand } from "./commands/resume.js";
 import { runsCommand } from "./commands/runs.js";
 import { schedulesCommand } from "./commands/schedules.js";
 import { simulateCommand } from "./commands/simulate.js";
@@ -33,6 +35,8 @@ const COMMANDS = [
   calendarsCommand,
   runsCommand,
   queuesCommand,
+  pauseCommand,
+  resumeCommand,
   enqueueCommand,
   execCommand,
   locksCommand,
