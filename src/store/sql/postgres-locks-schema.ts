@@ -54,24 +54,6 @@ create table {lock_history} (
 create index lock_history_name on {lock_history} (name, fence);
 create index lock_history_ended on {lock_history} (ended_at);
 
-create view {v_locks} as
-select l.name, l.holder, l.fence, to_timestamp(l.acquired_at / 1000.0) as acquired_at,
-  to_timestamp(l.renewed_at / 1000.0) as renewed_at, to_timestamp(l.until / 1000.0) as lease_until,
-  l.until <= ${SERVER_CLOCK} as expired,
-  (select count(*) from {lock_waiter} w where w.name = l.name and w.seen_at > ${SERVER_CLOCK} - 3000) as waiting
-from {lock} l where l.state = 0;
-
-create view {v_lock_history} as
-select h.name, h.fence, h.holder,
-  (array['acquired', 'released', 'expired', 'revoked'])[h.state + 1] as status,
-  to_timestamp(h.acquired_at / 1000.0) as acquired_at, to_timestamp(h.until / 1000.0) as lease_until,
-  to_timestamp(h.ended_at / 1000.0) as ended_at, h.ended_at - h.acquired_at as held_ms, h.note
-from (
-  select fence, name, holder, state, acquired_at, until, ended_at, note from {lock_history}
-  union all
-  select fence, name, holder, 0, acquired_at, until, null, null from {lock} where state = 0
-) h;
-
 -- For triggers, pg_cron and other languages. A caller needs the right to execute, nothing else.
 create function {acquire_lock} (name text, holder text, lease_seconds double precision default 360)
 returns bigint language sql volatile security definer set search_path = pg_catalog, pg_temp as $function$
