@@ -137,6 +137,7 @@ const GOALS = [
   times("sqlite-locks", "raw-sqlite", 0.7, "holdfast-sqlite"),
   times("items-1", "raw", 0.7),
   times("items-16", "raw", 0.7),
+  times("http-enqueue", "raw", 0.6),
   times("enqueue-1", "graphile-worker", 4),
   times("enqueue-16", "graphile-worker", 10),
   times("bulk", "graphile-worker", 2),
