@@ -24,7 +24,11 @@ import { startPostgres } from "./postgres.mjs";
 const STAGES = [
   { name: "lint", command: ["biome", "check"] },
   { name: "types", command: ["tsc", "--noEmit"] },
-  { name: "layering", command: ["depcruise", "src", "--config", ".dependency-cruiser.cjs"] },
+  { name: "page-types", command: ["tsc", "-p", "dashboard", "--noEmit"] },
+  {
+    name: "layering",
+    command: ["depcruise", "src", "dashboard", "--config", ".dependency-cruiser.cjs"],
+  },
   { name: "dead-code", command: ["knip"] },
   { name: "unit", command: vitest("unit"), isVitest: true },
   {
