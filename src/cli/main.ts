@@ -6,6 +6,7 @@ import { createRequire } from "node:module";
 import { Command } from "commander";
 import type { Call } from "./command.js";
 import { calendarsCommand } from "./commands/calendars.js";
+import { cleanupCommand } from "./commands/cleanup.js";
 import { devCommand } from "./commands/dev.js";
 import { enqueueCommand } from "./commands/enqueue.js";
 import { locksCommand } from "./commands/locks.js";
@@ -33,6 +34,7 @@ const COMMANDS = [
   queuesCommand,
   enqueueCommand,
   locksCommand,
+  cleanupCommand,
   simulateCommand,
 ];
 

@@ -39,6 +39,7 @@ import {
   type Logger,
   lineLogger,
 } from "../telemetry/log.js";
+import { Meters } from "../telemetry/meters.js";
 import { Allowance } from "./allowance.js";
 import type { Around, AroundOptions } from "./around.js";
 import { readAround } from "./around-options.js";
@@ -72,6 +73,7 @@ import {
 import type { PlainJobOptions, SchemaJobOptions } from "./job-options.js";
 import { type AnnouncedJob, toAnnouncedJob } from "./job-view.js";
 import { Loop, type LoopParams } from "./loop.js";
+import { Metrics, type MetricsOptions, readMetrics } from "./metrics.js";
 import {
   type ErrorReport,
   type ErrorsOptions,
@@ -136,6 +138,11 @@ export class Holdfast {
   /** What its lines go to. */
   readonly logger: Logger;
   readonly #bus: Bus;
+  readonly #meters = new Meters();
+  readonly #metrics: Metrics;
+  /** How many runs the worker may execute at the same time. */
+  #concurrency = 0;
+  #working: Workers | null = null;
   readonly #emit: Emit;
   readonly #enqueuer: Enqueuer;
   readonly #waiter: Waiter;
@@ -188,6 +195,7 @@ export class Holdfast {
       logger: this.logger,
       now: () => new Date(clock.wallMs()),
       onError: options.onError,
+      observer: this.#meters,
     });
     this.#emit = this.#bus.emit;
     this.#sends =
@@ -210,6 +218,8 @@ export class Holdfast {
       store: () => this.#opened("remote"),
       ports: this.#ports,
       emit: this.#emit,
+      listens: this.#bus.listens,
+      meter: this.#meters,
       onSettled: (settlements) => {
         this.#waiter.settled(settlements.map(({ id }) => id));
         onChanged();
@@ -219,6 +229,18 @@ export class Holdfast {
     this.runs = new Runs({ store, waiter: this.#waiter, ports: this.#ports, desk, onChanged });
     this.queues = new Queues({ store: () => this.#opened("queues"), onChanged });
     const { app, release } = this.#config;
+    this.#metrics = new Metrics({
+      store: () => this.#opened("metrics"),
+      clock,
+      meters: this.#meters,
+      info: [
+        ["instance", this.instanceId],
+        ["engine", this.#store.engine],
+        ["app", app ?? ""],
+        ["release", release ?? ""],
+      ],
+      work: () => ({ running: this.#working?.runningCount ?? 0, max: this.#concurrency }),
+    });
     const encode = (job: string, input: unknown) => this.#encode(job, input);
     const ensureJob = (name: string) => this.#ensureJob(name);
     this.#declarations = new Declarations({
@@ -409,6 +431,13 @@ export class Holdfast {
     return errorsOf(await this.#opened("errors"), since);
   }
 
+  /** What this process counted and what the database tells of the whole, as text for Prometheus. */
+  async metrics(options: MetricsOptions = {}): Promise<string> {
+    const read = readMetrics(options);
+    if (this.#stopping) throw new StoppedError("metrics");
+    return this.#metrics.text(read);
+  }
+
   /** Takes back now what silent or endless holders have; each run goes on by its own policy. */
   async cleanup(options: CleanupOptions = {}): Promise<CleanedUp> {
     const stale = readCleanup(options);
@@ -460,6 +489,8 @@ export class Holdfast {
       jobs: jobs.names(),
       concurrency,
     });
+    this.#working = worker;
+    this.#concurrency = jobs.names().length === 0 ? 0 : concurrency;
     worker.start();
     loop.start();
     return { worker, loop, pulse, holder };
@@ -498,6 +529,7 @@ export class Holdfast {
       emit: this.#emit,
       listens: this.#bus.listens,
       logger: this.logger,
+      meter: this.#meters,
       fanOut: new FanOut({
         store,
         clock: this.#ports.clock,
@@ -540,6 +572,7 @@ export class Holdfast {
       keepMs: this.#config.keepMs,
       keepTicksMs: this.#config.keepTicksMs,
       emit: this.#emit,
+      meter: this.#meters,
       lookEachMinute: this.#declarations.isWatchful
         ? () => this.#declarations.reportVanished(store)
         : null,
@@ -558,6 +591,7 @@ export class Holdfast {
       refusals: new Map(),
       emit: this.#emit,
       listens: this.#bus.listens,
+      meter: this.#meters,
     };
   }
 

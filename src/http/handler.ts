@@ -23,6 +23,7 @@ import { HttpError, problemResponse, refusalOf } from "./problem.js";
 import type { Call, Implementation, Reply, Surroundings } from "./route.js";
 import { eventRoutes } from "./routes/events.js";
 import { lockRoutes } from "./routes/locks.js";
+import { metricsRoutes } from "./routes/metrics.js";
 import { overviewRoutes } from "./routes/overview.js";
 import { queueRoutes } from "./routes/queues.js";
 import { runPartRoutes } from "./routes/run-parts.js";
@@ -74,6 +75,7 @@ const IMPLEMENTATIONS = [
   ...runPartRoutes,
   ...lockRoutes,
   ...overviewRoutes,
+  ...metricsRoutes,
   ...eventRoutes,
   ...queueRoutes,
   ...workerRoutes,
