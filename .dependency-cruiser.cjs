@@ -55,7 +55,8 @@ module.exports = {
     },
     {
       name: "dashboard-knows-the-wire-alone",
-      comment: "The page speaks HTTP: of the source it sees the types of the contract, and no code.",
+      comment:
+        "The page speaks HTTP: of the source it sees the types of the contract, and no code.",
       severity: "error",
       from: { path: "^dashboard/" },
       to: { path: "^src/", pathNot: "^src/http/contract(\\.ts$|/)" },

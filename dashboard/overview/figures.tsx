@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { call } from "../api/call.js";
-import type { Stats, Timeline } from "../api/wire.js";
+import type { Queue, Stats, Timeline } from "../api/wire.js";
 import { Bars, Line, type Point } from "../shared/charts.js";
 import { durationText, numberText, percentText } from "../shared/format.js";
 import { timeText, useZone } from "../shared/zone.js";
@@ -96,14 +96,7 @@ export function Figures({ timeline }: { readonly timeline: Timeline | undefined 
           </>
         }
       >
-        <Bars
-          label="Queues: ready, running and waiting"
-          fills={["fill-accent", "fill-running", "fill-planned"]}
-          stacks={(queues.data?.queues ?? []).map(({ name, ready, running, waiting }) => ({
-            label: `${name}: ${ready} ready, ${running} running, ${waiting} waiting`,
-            parts: [ready, running, waiting],
-          }))}
-        />
+        <Depths queues={queues.data?.queues ?? []} />
       </Figure>
     </div>
   );
@@ -127,6 +120,37 @@ function Figure(props: {
       <p className="mb-2 truncate text-2xs text-muted">{props.note}</p>
       {props.children}
     </section>
+  );
+}
+
+const QUEUES_SHOWN = 3;
+
+/** The deepest queues, each as a line. */
+function Depths({ queues }: { readonly queues: readonly Queue[] }) {
+  const sized = queues
+    .map((queue) => ({ ...queue, total: queue.ready + queue.running + queue.waiting }))
+    .sort((a, b) => b.total - a.total)
+    .slice(0, QUEUES_SHOWN);
+  const most = Math.max(1, ...sized.map(({ total }) => total));
+  return (
+    <ul className="grid h-10 content-end gap-0.5 text-2xs text-muted">
+      {sized.map(({ name, ready, running, waiting }) => (
+        <li
+          key={name}
+          className="grid grid-cols-[minmax(0,5rem)_minmax(0,1fr)] items-center gap-2 leading-3"
+        >
+          <span className="truncate">{name}</span>
+          <span
+            className="flex h-1.5 overflow-hidden rounded-full bg-sunken"
+            title={`${name}: ${ready} ready, ${running} running, ${waiting} waiting`}
+          >
+            <span className="bg-running" style={{ width: `${(running / most) * 100}%` }} />
+            <span className="bg-accent" style={{ width: `${(ready / most) * 100}%` }} />
+            <span className="bg-planned" style={{ width: `${(waiting / most) * 100}%` }} />
+          </span>
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -55,7 +55,7 @@ export function Overview() {
             <Timeline data={timeline.data} />
           )}
         </Panel>
-        <div className="grid gap-4 lg:grid-cols-2">
+        <div className="grid items-start gap-4 lg:grid-cols-2">
           <TopErrors />
           <InstancesNow />
         </div>

@@ -44,7 +44,7 @@ export function FilterBar({
           placeholder="Part of the input, a key, an id   /"
           value={filter.text ?? ""}
           settle={(text) => change({ text })}
-          className="col-span-2 sm:w-72"
+          className="col-span-2 sm:w-60"
           isSearch
         />
         <label>
@@ -150,7 +150,7 @@ function Moment(props: {
     <label className="flex items-center gap-1.5 text-xs text-muted max-sm:flex-col max-sm:items-start">
       {name}
       <input
-        className="field sm:w-44"
+        className="field text-xs sm:w-40"
         type="datetime-local"
         value={value === undefined ? "" : localOf(value)}
         onChange={(event) => {

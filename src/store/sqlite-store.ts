@@ -3,7 +3,7 @@
 // decides in between, with the same pure functions that the engine uses.
 
 import type { Chance, Clock } from "../core/ports.js";
-import { CANCEL_GRACE_MS, MODES, type RunId } from "../core/run.js";
+import { MODES, type RunId } from "../core/run.js";
 import type * as batches from "./batch-store.js";
 import {
   limitColumns,
@@ -29,7 +29,7 @@ import {
   PRUNE_TICKS,
 } from "./sql/sqlite-schedule-changes.js";
 import type { Dialect } from "./sql/template.js";
-import { type Row, SqliteFile, type SqliteHandle, type SqliteSource } from "./sqlite.js";
+import { SqliteFile, type SqliteHandle, type SqliteSource } from "./sqlite.js";
 import { SqliteBatches } from "./sqlite-batches.js";
 import { SqliteEndings } from "./sqlite-endings.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
@@ -41,6 +41,7 @@ import { SqliteLocks } from "./sqlite-locks.js";
 import { SqliteLogs } from "./sqlite-logs.js";
 import { migrateSqlite } from "./sqlite-migrate.js";
 import { SqliteOperators } from "./sqlite-operators.js";
+import { pollOnce } from "./sqlite-poll.js";
 import { SqliteProgress } from "./sqlite-progress.js";
 import { SqliteSchedules } from "./sqlite-schedules.js";
 import { SqliteWithin } from "./sqlite-within.js";
@@ -251,33 +252,8 @@ export class SqliteStore implements store.Store {
     });
   }
 
-  async poll({ holder, jobs, queues, isScheduler }: store.PollParams): Promise<store.PollAnswer> {
-    return this.#write("poll", (now) => {
-      const row = this.#file.get(sql.POLL, {
-        holder,
-        now,
-        cancelGraceMs: CANCEL_GRACE_MS,
-        jobs: JSON.stringify(jobs),
-        queues: queues && JSON.stringify(queues),
-      }) as Row;
-      const { nextTickAt, ...ofSchedules } = this.#schedules.poll(isScheduler, now);
-      const lines = this.#flow.poll({ jobs, queues }, now);
-      // Last: who had polled before is part of the answer.
-      this.#file.run(sql.SEE_INSTANCE, { holder, isScheduler, now });
-      const wakeAt = Math.min(Number(row.nextWakeAt ?? Infinity), nextTickAt ?? Infinity);
-      return {
-        now,
-        hasReady: row.hasReady === 1,
-        hasSuspect: row.hasSuspect === 1 || lines.hasSuspect,
-        hasLimited: lines.hasLimited,
-        hasDue: row.hasDue === 1,
-        hasExpired: row.hasExpired === 1,
-        ...ofSchedules,
-        hasOverdueCancel: row.hasOverdueCancel === 1,
-        cancelRequested: JSON.parse(String(row.cancelRequested)) as RunId[],
-        nextWakeAt: wakeAt === Infinity ? null : wakeAt,
-      };
-    });
+  async poll(params: store.PollParams): Promise<store.PollAnswer> {
+    return this.#write("poll", (now) => pollOnce(this.#file, params, now));
   }
 
   async promote({ limit }: { readonly limit: number }): Promise<number> {
