@@ -54,14 +54,6 @@ module.exports = {
       to: { path: "^src/http/", pathNot: "^src/http/contract(\\.ts$|/)" },
     },
     {
-      name: "dashboard-knows-the-wire-alone",
-      comment:
-        "The page speaks HTTP: of the source it sees the types of the contract, and no code.",
-      severity: "error",
-      from: { path: "^dashboard/" },
-      to: { path: "^src/", pathNot: "^src/http/contract(\\.ts$|/)" },
-    },
-    {
       name: "dashboard-stays-outside",
       comment: "What is built from it is served as files; nothing imports it.",
       severity: "error",

@@ -27,7 +27,7 @@ const STAGES = [
   { name: "page-types", command: ["tsc", "-p", "dashboard", "--noEmit"] },
   {
     name: "layering",
-    command: ["depcruise", "src", "dashboard", "--config", ".dependency-cruiser.cjs"],
+    command: ["depcruise", "src", "--config", ".dependency-cruiser.cjs"],
   },
   { name: "dead-code", command: ["knip"] },
   { name: "unit", command: vitest("unit"), isVitest: true },

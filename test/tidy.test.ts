@@ -59,6 +59,18 @@ test("nothing is typed any, exported by default or exported wholesale", () => {
   );
 });
 
+test("the page knows of the source the types of the wire alone", () => {
+  expect(
+    find(PAGE, (node) => {
+      if (node.type !== "ImportDeclaration" && node.type !== "ExportNamedDeclaration") return;
+      const source = String((node.source as Node | null)?.value ?? "");
+      if (!source.includes("../src/")) return;
+      const isType = node.importKind === "type" || node.exportKind === "type";
+      return isType && /\/src\/http\/contract(\.js|\/)/.test(source) ? undefined : source;
+    }),
+  ).toEqual([]);
+});
+
 test("every source file opens with a comment that says what it is for", () => {
   const bare = [...SRC, ...PAGE].filter(({ text }) => !/^(#!.*\n)?\/[/*]/.test(text));
   expect(bare.map(({ name }) => name)).toEqual([]);

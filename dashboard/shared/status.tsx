@@ -146,13 +146,3 @@ export function ScheduleBadge({ status }: { readonly status: Schedule["status"] 
     </Badge>
   );
 }
-
-export function MarkBadge({ mark, word }: { readonly mark: Mark; readonly word?: string }) {
-  const tones: Partial<Record<Mark, Tone>> = {
-    waiting: "quiet",
-    cancelled: "skipped",
-    planned: "quiet",
-    due: "late",
-  };
-  return <Badge tone={tones[mark] ?? (mark as Tone)}>{word ?? MARK_WORDS[mark]}</Badge>;
-}

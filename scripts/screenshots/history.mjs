@@ -14,6 +14,7 @@ export async function writeHistory(file, dist) {
     now: new Date(Date.now() - HOURS * 3_600_000),
     patience: "30s",
     options: { app: "markets", release: "2026.11.2" },
+    /** @param {import("./world.mjs").Holdfast} holdfast @param {{ sleep: import("./world.mjs").Sleep }} own */
     setup: (holdfast, own) => declareWorld(holdfast, { sleep: own.sleep, chance, PermanentError }),
   });
   await kit.start();
