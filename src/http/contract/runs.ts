@@ -45,6 +45,7 @@ export const runAnswer = z
     cancelRequestedAt: instantOrNull,
     key: z.string().nullable(),
     tags: z.array(z.string()),
+    traceId: z.string().nullable(),
   })
   .meta({ id: "Run" });
 

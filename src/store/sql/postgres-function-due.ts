@@ -306,6 +306,7 @@ begin
       runNominals: runs("(e.value ->> 'nominalAt')::bigint"),
       runGates: runs("(e.value ->> 'isGated')::boolean"),
       runInputs: runs("null::text"),
+      runTraces: runs("null::text"),
       openSchedules: "case when v_opens is null then '{}' else array[v_schedule.id] end",
       openRuns: "case when v_opens is null then '{}' else array[v_opens] end",
       channel: "null",
