@@ -5,6 +5,7 @@
 import { createRequire } from "node:module";
 import { Command } from "commander";
 import type { Call } from "./command.js";
+import { alertsCommand } from "./commands/alerts.js";
 import { calendarsCommand } from "./commands/calendars.js";
 import { devCommand } from "./commands/dev.js";
 import { enqueueCommand } from "./commands/enqueue.js";
@@ -33,6 +34,7 @@ const COMMANDS = [
   queuesCommand,
   enqueueCommand,
   locksCommand,
+  alertsCommand,
   simulateCommand,
 ];
 

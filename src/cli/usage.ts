@@ -60,3 +60,10 @@ export function readRunId(text: string): RunId {
     "It must be a run id, for example 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55; `holdfast runs list` shows them.",
   );
 }
+
+export function readAlertId(text: string): string {
+  if (isUuid(text)) return text.toLowerCase();
+  throw new InvalidArgumentError(
+    "It must be an alert id, for example 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55; `holdfast alerts list` shows them.",
+  );
+}

@@ -1,6 +1,7 @@
 // Options of an instance: option in code, then environment, then default; checked whole, so that
 // every wrong value is named at once.
 
+import { type AlertConfig, type AlertOptions, readAlerts } from "../alerts/alert-options.js";
 import { type Duration, durationMs } from "../core/duration.js";
 import { ConfigurationError, type Problem } from "../core/errors.js";
 import { LEASE_MIN_MS } from "../core/lease.js";
@@ -51,6 +52,8 @@ export type HoldfastOptions = AroundOptions & {
   readonly workers?: Readonly<Record<string, WorkerTargetOptions>>;
   /** The address under which those services reach this application. @default HOLDFAST_PUBLIC_URL */
   readonly publicUrl?: string;
+  /** Which alerts are wanted and where they go; false: none. @default the usual ones, to the log */
+  readonly alerts?: AlertOptions | false;
   /** Any pino-like logger. @default JSON lines on stderr, from HOLDFAST_LOG_LEVEL (warn) up */
   readonly logger?: Logger;
   /** Hears of every error of the library itself that would otherwise only be logged. */
@@ -98,6 +101,7 @@ export type Config = {
   readonly lockLeaseMs: number;
   readonly around: Around;
   readonly dispatch: DispatchConfig;
+  readonly alerts: AlertConfig;
 };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -118,6 +122,7 @@ const OPTIONS = [
   "locking",
   "workers",
   "publicUrl",
+  "alerts",
   "logger",
   "onError",
   ...AROUND_OPTIONS,
@@ -201,6 +206,7 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
         }),
       NO_DISPATCH,
     ),
+    alerts: read(() => readAlerts(options.alerts), null),
   };
   if (options.locks !== undefined) problems.push(...providerProblems(options.locks));
   if (options.onError !== undefined && typeof options.onError !== "function")

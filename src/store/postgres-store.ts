@@ -7,6 +7,7 @@ import { isLimited, NO_LIMITS } from "../core/flow.js";
 import { type Clock, delay } from "../core/ports.js";
 import { ATTEMPT_ENDS, CANCEL_GRACE_MS, MODES, type RunId } from "../core/run.js";
 import { checkPool, LinkFailure, type PostgresSource, type Row, unavailable } from "./postgres.js";
+import { PostgresAlerts } from "./postgres-alerts.js";
 import { columnsOf } from "./postgres-array.js";
 import { PostgresAsker } from "./postgres-asker.js";
 import { PostgresBatches } from "./postgres-batches.js";
@@ -36,6 +37,7 @@ import {
 } from "./record.js";
 import type { HeldRun } from "./remote-store.js";
 import * as sql from "./sql/postgres.js";
+import { PRUNE_ALERTS } from "./sql/postgres-alerts.js";
 import { PRUNE_BATCHES } from "./sql/postgres-batches.js";
 import * as flows from "./sql/postgres-flow.js";
 import * as reads from "./sql/postgres-reads.js";
@@ -76,6 +78,7 @@ export class PostgresStore implements store.Store {
   readonly #progress: PostgresProgress;
   readonly #logs: PostgresLogs;
   readonly #operators: PostgresOperators;
+  readonly #alerts: PostgresAlerts;
   readonly #bound: ClaimBound;
   readonly #listeners = new Set<store.WakeListener>();
 
@@ -98,6 +101,7 @@ export class PostgresStore implements store.Store {
     this.#progress = new PostgresProgress(asker);
     this.#logs = new PostgresLogs(asker);
     this.#operators = new PostgresOperators(asker);
+    this.#alerts = new PostgresAlerts(asker);
     this.#enqueue = enqueue;
     this.#within = new PostgresWithin({ asker, enqueue });
     this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue });
@@ -174,6 +178,8 @@ export class PostgresStore implements store.Store {
       jobs: JSON.stringify(params.jobs.map((job) => job.name)),
       schedules: JSON.stringify(params.schedules),
       isScheduler: params.isScheduler,
+      works: JSON.stringify(params.works?.jobs ?? []),
+      queues: params.works?.queues ? JSON.stringify(params.works.queues) : null,
       pollMs: params.pollMs,
     });
     return Number(row?.no);
@@ -502,7 +508,8 @@ export class PostgresStore implements store.Store {
     const [more] = await this.#asker.repeat("prune", PRUNE_SCHEDULES, params);
     const [batches] = await this.#asker.repeat("prune", PRUNE_BATCHES, { keepMs, limit });
     const [idle] = await this.#asker.repeat("prune", flows.PRUNE_FLOWS, { limit });
-    const pruned = [row, more, batches, idle].map((each) => Number(each?.pruned ?? 0));
+    const [alerts] = await this.#asker.repeat("prune", PRUNE_ALERTS, { keepMs, limit });
+    const pruned = [row, more, batches, idle, alerts].map((each) => Number(each?.pruned ?? 0));
     return pruned.reduce((sum, count) => sum + count, dropped);
   }
 
@@ -568,6 +575,18 @@ export class PostgresStore implements store.Store {
   glance: store.Store["glance"] = () => this.#operators.glance();
   statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
   failures: store.Store["failures"] = (params) => this.#operators.failures(params);
+
+  // And alerts.
+  takeAlertTurn: store.Store["takeAlertTurn"] = (params) => this.#alerts.takeAlertTurn(params);
+  sightOfSchedules: store.Store["sightOfSchedules"] = () => this.#alerts.sightOfSchedules();
+  sightOfRest: store.Store["sightOfRest"] = (params) => this.#alerts.sightOfRest(params);
+  openAlerts: store.Store["openAlerts"] = () => this.#alerts.openAlerts();
+  writeAlerts: store.Store["writeAlerts"] = (params) => this.#alerts.writeAlerts(params);
+  claimDeliveries: store.Store["claimDeliveries"] = (params) =>
+    this.#alerts.claimDeliveries(params);
+  endDelivery: store.Store["endDelivery"] = (params) => this.#alerts.endDelivery(params);
+  alerts: store.Store["alerts"] = (params) => this.#alerts.alerts(params);
+  markAlert: store.Store["markAlert"] = (params) => this.#alerts.markAlert(params);
 
   onWake(listener: store.WakeListener): () => void {
     this.#listeners.add(listener);

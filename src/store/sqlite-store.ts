@@ -30,6 +30,7 @@ import {
 } from "./sql/sqlite-schedule-changes.js";
 import type { Dialect } from "./sql/template.js";
 import { type Row, SqliteFile, type SqliteHandle, type SqliteSource } from "./sqlite.js";
+import { SqliteAlerts } from "./sqlite-alerts.js";
 import { SqliteBatches } from "./sqlite-batches.js";
 import { SqliteEndings } from "./sqlite-endings.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
@@ -79,6 +80,7 @@ export class SqliteStore implements store.Store {
   readonly #progress: SqliteProgress;
   readonly #logs: SqliteLogs;
   readonly #operators: SqliteOperators;
+  readonly #alerts: SqliteAlerts;
   readonly #listeners = new Set<store.WakeListener>();
 
   constructor(params: SqliteStoreParams) {
@@ -114,6 +116,11 @@ export class SqliteStore implements store.Store {
       write: (what, work) => this.#write(what, work),
     });
     this.#operators = new SqliteOperators({
+      file: this.#file,
+      now: () => this.#databaseNow(),
+      write: (what, work) => this.#write(what, work),
+    });
+    this.#alerts = new SqliteAlerts({
       file: this.#file,
       now: () => this.#databaseNow(),
       write: (what, work) => this.#write(what, work),
@@ -155,6 +162,8 @@ export class SqliteStore implements store.Store {
         jobs: JSON.stringify(params.jobs.map((job) => job.name)),
         schedules: JSON.stringify(params.schedules),
         isScheduler: params.isScheduler,
+        works: JSON.stringify(params.works?.jobs ?? []),
+        queues: params.works?.queues ? JSON.stringify(params.works.queues) : null,
         pollMs: params.pollMs,
         now,
       });
@@ -384,6 +393,7 @@ export class SqliteStore implements store.Store {
         this.#file.run(PRUNE_BACKFILLS, { keepMs, now }),
         this.#file.run(batchSql.PRUNE_BATCHES, { keepMs, limit, now }),
         this.#flow.prune(limit, now),
+        this.#alerts.prune({ keepMs, limit }, now),
       ];
       return rest.reduce((sum, removed) => sum + removed, old.length);
     });
@@ -498,6 +508,21 @@ export class SqliteStore implements store.Store {
   readonly glance: store.Store["glance"] = () => this.#operators.glance();
   readonly statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
   readonly failures: store.Store["failures"] = (params) => this.#operators.failures(params);
+
+  // ── alerts ─────────────────────────────────────────────────────────────────────────────────────
+
+  readonly takeAlertTurn: store.Store["takeAlertTurn"] = (params) =>
+    this.#alerts.takeAlertTurn(params);
+  readonly sightOfSchedules: store.Store["sightOfSchedules"] = () =>
+    this.#alerts.sightOfSchedules();
+  readonly sightOfRest: store.Store["sightOfRest"] = (params) => this.#alerts.sightOfRest(params);
+  readonly openAlerts: store.Store["openAlerts"] = () => this.#alerts.openAlerts();
+  readonly writeAlerts: store.Store["writeAlerts"] = (params) => this.#alerts.writeAlerts(params);
+  readonly claimDeliveries: store.Store["claimDeliveries"] = (params) =>
+    this.#alerts.claimDeliveries(params);
+  readonly endDelivery: store.Store["endDelivery"] = (params) => this.#alerts.endDelivery(params);
+  readonly alerts: store.Store["alerts"] = (params) => this.#alerts.alerts(params);
+  readonly markAlert: store.Store["markAlert"] = (params) => this.#alerts.markAlert(params);
 
   // ── clock and transactions ─────────────────────────────────────────────────────────────────────
 
