@@ -98,6 +98,7 @@ export type {
 } from "./engine/job.js";
 export type { PlainJobOptions, SchemaJobOptions } from "./engine/job-options.js";
 export type { AnnouncedJob } from "./engine/job-view.js";
+export type { MetricsOptions } from "./engine/metrics.js";
 export type {
   ErrorGroup,
   ErrorReport,

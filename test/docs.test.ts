@@ -7,6 +7,7 @@ import { ERROR_CODES } from "../src/core/errors.js";
 import type { Route } from "../src/http/contract/words.js";
 import { ROUTES } from "../src/http/contract.js";
 import { LINES } from "../src/telemetry/log.js";
+import { METRICS } from "../src/telemetry/metric-names.js";
 
 const ROOT = path.resolve(import.meta.dirname, "..");
 const PAGES = [
@@ -30,6 +31,18 @@ test("docs/reference/events.md has every event, with the level, the words and th
   expect(shown).toEqual(known);
 });
 
+test("docs/reference/metrics.md has every metric, with the type, the labels and the words of the code", () => {
+  const rows = [
+    ...read("docs/reference/metrics.md").matchAll(
+      /^\| `(holdfast_\w+)` \| (\w+) \| (.*?) \| (\w+) \| (.+) \|$/gm,
+    ),
+  ].map(([, ...cells]) => cells);
+  const known = Object.entries(METRICS).map(([name, { type, labels, of, help }]) => {
+    return [name, type, labels.map((label) => `\`${label}\``).join(", "), of, help];
+  });
+  expect(rows).toEqual(known);
+});
+
 test("docs/reference/http.md has every route, with the scope and the words of the contract", () => {
   const rows = [
     ...read("docs/reference/http.md").matchAll(/^\| `([A-Z]+)` \| `(\S+)` \| (.+?) \| (.+) \|$/gm),
@@ -39,6 +52,33 @@ test("docs/reference/http.md has every route, with the scope and the words of th
       [method, where, isCallback ? `${scope} or callback token` : scope, summary].join(" | "),
   );
   expect(rows.sort()).toEqual(known.sort());
+});
+
+test("docs/reference/views.md has every column of every view, in its order", () => {
+  const snapshot = read("test/engine/__snapshots__/views.test.ts.snap");
+  const known = new Map(
+    [...snapshot.matchAll(/^ {2}"(v_\w+)": "(.+)",$/gm)].map(([, view = "", columns = ""]) => [
+      view,
+      columns.split(" "),
+    ]),
+  );
+  const shown = new Map(
+    read("docs/reference/views.md")
+      .split(/^## /m)
+      .slice(1)
+      .map((section) => [
+        section.split("\n")[0] ?? "",
+        [...section.matchAll(/^\| `(\w+)` \|/gm)].map(([, column]) => column ?? ""),
+      ]),
+  );
+  // Two of them begin with the columns of another one, which the page says instead.
+  const begins = new Map([
+    ["v_running_runs", known.get("v_runs")?.length],
+    ["v_stale_runs", known.get("v_running_runs")?.length],
+  ]);
+  expect([...shown.keys()].sort()).toEqual([...known.keys()].sort());
+  for (const [view, columns] of known)
+    expect(shown.get(view), view).toEqual(columns.slice(begins.get(view) ?? 0));
 });
 
 test("every schedule that a step of the workflow compares with is declared, and every step can run", () => {
@@ -107,9 +147,9 @@ function fieldsOf(event: string): string[] {
   const members = (text = "") => [...text.matchAll(/(\w+\??):/g)].map(([, name]) => `\`${name}\``);
   const [, type = ""] =
     new RegExp(`^  "${event}":\\s+([^;]*?(?:\\{.*?\\})?);$`, "ms").exec(source) ?? [];
-  const shared = ["RunFields", "TickFields"]
+  const shared = ["RunFields", "TickFields", "LockFields"]
     .filter((name) => type.includes(name))
-    .map((name) => new RegExp(`^type ${name} = \\{(.*?)^\\};`, "ms").exec(source)?.[1]);
+    .map((name) => new RegExp(`^type ${name} = \\{(.*?)\\};$`, "ms").exec(source)?.[1]);
   return [
     ...members(shared[0]?.replaceAll(/\/\*\*.*?\*\//gs, "")),
     ...members(/\{.*\}/s.exec(type)?.[0]),

@@ -7,6 +7,7 @@ import { Command } from "commander";
 import type { Call } from "./command.js";
 import { alertsCommand } from "./commands/alerts.js";
 import { calendarsCommand } from "./commands/calendars.js";
+import { cleanupCommand } from "./commands/cleanup.js";
 import { devCommand } from "./commands/dev.js";
 import { enqueueCommand } from "./commands/enqueue.js";
 import { locksCommand } from "./commands/locks.js";
@@ -35,6 +36,7 @@ const COMMANDS = [
   enqueueCommand,
   locksCommand,
   alertsCommand,
+  cleanupCommand,
   simulateCommand,
 ];
 

@@ -551,6 +551,17 @@ export class TimeoutError extends HoldfastError {
   }
 }
 
+/** The database refused, while it took others, to store how an attempt ended. */
+export class SettlementRefusedError extends HoldfastError {
+  static {
+    named(SettlementRefusedError, "SettlementRefusedError");
+  }
+  readonly code = "SETTLEMENT_REFUSED";
+  constructor(said: string) {
+    super(`The database refused to store how the attempt ended. It said: ${said}`);
+  }
+}
+
 /** Somebody cancelled the run. */
 export class CancelledError extends HoldfastError {
   static {
@@ -629,6 +640,10 @@ export const ERROR_CODES = [
   { code: "PERMANENT", description: "The handler says that another try would fail the same way." },
   { code: "RETRY_LATER", description: "The handler asks to be run again later; costs no attempt." },
   { code: "TIMEOUT", description: "The attempt ran for longer than its job allows." },
+  {
+    code: "SETTLEMENT_REFUSED",
+    description: "The database refused to store how the attempt ended.",
+  },
   { code: "CANCELLED", description: "Somebody cancelled the run." },
   { code: "SHUTDOWN", description: "The instance is stopping; the run is handed back." },
 ] as const satisfies readonly { code: string; description: string }[];

@@ -41,6 +41,7 @@ import {
   type Logger,
   lineLogger,
 } from "../telemetry/log.js";
+import { Meters } from "../telemetry/meters.js";
 import { ALERTS_BY, Alerting } from "./alerting.js";
 import { Alerts } from "./alerts.js";
 import { Allowance } from "./allowance.js";
@@ -76,6 +77,7 @@ import {
 import type { PlainJobOptions, SchemaJobOptions } from "./job-options.js";
 import { type AnnouncedJob, toAnnouncedJob } from "./job-view.js";
 import { Loop, type LoopParams } from "./loop.js";
+import { Metrics, type MetricsOptions, readMetrics } from "./metrics.js";
 import {
   type ErrorReport,
   type ErrorsOptions,
@@ -143,6 +145,11 @@ export class Holdfast {
   /** What its lines go to. */
   readonly logger: Logger;
   readonly #bus: Bus;
+  readonly #meters = new Meters();
+  readonly #metrics: Metrics;
+  /** How many runs the worker may execute at the same time. */
+  #concurrency = 0;
+  #working: Workers | null = null;
   readonly #emit: Emit;
   readonly #enqueuer: Enqueuer;
   readonly #waiter: Waiter;
@@ -197,6 +204,7 @@ export class Holdfast {
       logger: this.logger,
       now: () => new Date(clock.wallMs()),
       onError: options.onError,
+      observer: this.#meters,
     });
     this.#emit = this.#bus.emit;
     this.#sends =
@@ -219,6 +227,8 @@ export class Holdfast {
       store: () => this.#opened("remote"),
       ports: this.#ports,
       emit: this.#emit,
+      listens: this.#bus.listens,
+      meter: this.#meters,
       onSettled: (settlements) => {
         this.#waiter.settled(settlements.map(({ id }) => id));
         onChanged();
@@ -228,6 +238,18 @@ export class Holdfast {
     this.runs = new Runs({ store, waiter: this.#waiter, ports: this.#ports, desk, onChanged });
     this.queues = new Queues({ store: () => this.#opened("queues"), onChanged });
     const { app, release } = this.#config;
+    this.#metrics = new Metrics({
+      store: () => this.#opened("metrics"),
+      clock,
+      meters: this.#meters,
+      info: [
+        ["instance", this.instanceId],
+        ["engine", this.#store.engine],
+        ["app", app ?? ""],
+        ["release", release ?? ""],
+      ],
+      work: () => ({ running: this.#working?.runningCount ?? 0, max: this.#concurrency }),
+    });
     const encode = (job: string, input: unknown) => this.#encode(job, input);
     const ensureJob = (name: string) => this.#ensureJob(name);
     this.#declarations = new Declarations({
@@ -432,6 +454,13 @@ export class Holdfast {
     return errorsOf(await this.#opened("errors"), since);
   }
 
+  /** What this process counted and what the database tells of the whole, as text for Prometheus. */
+  async metrics(options: MetricsOptions = {}): Promise<string> {
+    const read = readMetrics(options);
+    if (this.#stopping) throw new StoppedError("metrics");
+    return this.#metrics.text(read);
+  }
+
   /** Takes back now what silent or endless holders have; each run goes on by its own policy. */
   async cleanup(options: CleanupOptions = {}): Promise<CleanedUp> {
     const stale = readCleanup(options);
@@ -485,6 +514,8 @@ export class Holdfast {
       jobs: jobs.names(),
       concurrency,
     });
+    this.#working = worker;
+    this.#concurrency = jobs.names().length === 0 ? 0 : concurrency;
     worker.start();
     loop.start();
     return { worker, loop, pulse, holder };
@@ -523,6 +554,7 @@ export class Holdfast {
       emit: this.#emit,
       listens: this.#bus.listens,
       logger: this.logger,
+      meter: this.#meters,
       fanOut: new FanOut({
         store,
         clock: this.#ports.clock,
@@ -566,6 +598,7 @@ export class Holdfast {
       keepMs: this.#config.keepMs,
       keepTicksMs: this.#config.keepTicksMs,
       emit: this.#emit,
+      meter: this.#meters,
       lookEachMinute: this.#declarations.isWatchful
         ? () => this.#declarations.reportVanished(store)
         : null,
@@ -584,6 +617,7 @@ export class Holdfast {
       refusals: new Map(),
       emit: this.#emit,
       listens: this.#bus.listens,
+      meter: this.#meters,
     };
   }
 

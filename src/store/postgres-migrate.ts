@@ -7,7 +7,8 @@ import { firstDays } from "./postgres-days.js";
 import { CREATE_BATCHES } from "./sql/postgres-batch-schema.js";
 import { createFunctions } from "./sql/postgres-functions.js";
 import { CREATE_SCHEMA, SCHEMA_VERSION } from "./sql/postgres-schema.js";
-import { fillIn } from "./sql/template.js";
+import { CREATE_PRIVATE_VIEWS, CREATE_VIEWS } from "./sql/postgres-views.js";
+import { type Dialect, fillIn } from "./sql/template.js";
 
 export type SchemaVersion = { readonly version: number; readonly minCompatible: number };
 
@@ -30,6 +31,12 @@ export function channelOf(schema: string): string {
   return `holdfast_${schema}`;
 }
 
+/** Views and functions have no clock to be given: theirs is the database's, always. */
+function onItsOwnClock(dialect: Dialect): Dialect {
+  return { ...dialect, now: DATABASE_CLOCK };
+}
+
+/** Makes the tables, or brings those of an older version up to this one. */
 export async function createSchema(params: {
   readonly asker: PostgresAsker;
   readonly source: PostgresSource;
@@ -43,12 +50,18 @@ export async function createSchema(params: {
     await query("select pg_advisory_xact_lock(hashtext($1))", [`holdfast:${schema}`]);
     const table = dialect.name("schema_version");
     const [row] = await query(`select to_regclass('${table}') is not null as known`);
-    if (row?.known === true) return;
+    if (row?.known === true) {
+      const [found] = await query(`select version from ${table}`);
+      if (Number(found?.version) >= SCHEMA_VERSION) return;
+      await query(fillIn(CREATE_PRIVATE_VIEWS + CREATE_VIEWS, onItsOwnClock(dialect)));
+      await query(`update ${table} set version = ${SCHEMA_VERSION}`);
+      return;
+    }
     await query(`create schema if not exists "${schema}"`);
     const days = firstDays({ now: await asker.databaseNow(), dialect });
     await query([fillIn(CREATE_SCHEMA + CREATE_BATCHES, dialect), ...days].join(";\n"));
-    // Callers from SQL have no clock to give: theirs is the database's, always.
-    const inSql = { ...dialect, now: DATABASE_CLOCK };
+    const inSql = onItsOwnClock(dialect);
+    await query(fillIn(CREATE_PRIVATE_VIEWS + CREATE_VIEWS, inSql));
     await query(fillIn(createFunctions(channelOf(schema)), inSql));
     await query(
       `insert into ${table} values (${SCHEMA_VERSION}, ${SCHEMA_VERSION}, ${DATABASE_CLOCK})`,

@@ -14,6 +14,7 @@ import { PostgresBatches } from "./postgres-batches.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
 import { dropDays, dropTickDays, makeDays } from "./postgres-days.js";
 import { PostgresEnqueue } from "./postgres-enqueue.js";
+import { PostgresFigures } from "./postgres-figures.js";
 import { PostgresItems } from "./postgres-items.js";
 import { PostgresLocks } from "./postgres-locks.js";
 import { PostgresLogs } from "./postgres-logs.js";
@@ -79,6 +80,7 @@ export class PostgresStore implements store.Store {
   readonly #logs: PostgresLogs;
   readonly #operators: PostgresOperators;
   readonly #alerts: PostgresAlerts;
+  readonly #figures: PostgresFigures;
   readonly #bound: ClaimBound;
   readonly #listeners = new Set<store.WakeListener>();
 
@@ -102,6 +104,7 @@ export class PostgresStore implements store.Store {
     this.#logs = new PostgresLogs(asker);
     this.#operators = new PostgresOperators(asker);
     this.#alerts = new PostgresAlerts(asker);
+    this.#figures = new PostgresFigures(asker);
     this.#enqueue = enqueue;
     this.#within = new PostgresWithin({ asker, enqueue });
     this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue });
@@ -117,7 +120,8 @@ export class PostgresStore implements store.Store {
   async open(): Promise<void> {
     checkPool(this.#source);
     try {
-      if (this.#migrate === "auto" && (await schemaVersion(this.#asker)) === null)
+      const found = this.#migrate === "auto" ? await schemaVersion(this.#asker) : undefined;
+      if (found === null || (found && found.version < SCHEMA_VERSION))
         await createSchema({
           asker: this.#asker,
           source: this.#source,
@@ -575,6 +579,21 @@ export class PostgresStore implements store.Store {
   glance: store.Store["glance"] = () => this.#operators.glance();
   statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
   failures: store.Store["failures"] = (params) => this.#operators.failures(params);
+  figures: store.Store["figures"] = (params) => this.#figures.figures(params);
+  scheduleNames: store.Store["scheduleNames"] = (ids) => this.#figures.scheduleNames(ids);
+
+  get load(): store.Store["load"] {
+    const links = [this.#asker.work, this.#asker.beat];
+    const { open, max, waiting } = this.#items.load;
+    return {
+      statements: links.reduce((sum, { inFlight }) => sum + inFlight, 0),
+      work: links.filter(({ isConnected }) => isConnected).length,
+      workMax: links.length,
+      transactions: open,
+      transactionsMax: max,
+      waiting,
+    };
+  }
 
   // And alerts.
   takeAlertTurn: store.Store["takeAlertTurn"] = (params) => this.#alerts.takeAlertTurn(params);

@@ -3,10 +3,13 @@
 import { MigrationError } from "../core/errors.js";
 import { CREATE_BATCHES } from "./sql/sqlite-batch-schema.js";
 import { CREATE_SCHEMA, SCHEMA_VERSION } from "./sql/sqlite-schema.js";
+import { CREATE_PRIVATE_VIEWS, CREATE_VIEWS } from "./sql/sqlite-views.js";
 import { type Dialect, fillIn } from "./sql/template.js";
 import type { SqliteFile } from "./sqlite.js";
 
 const NO_TABLES = 'The file has no Holdfast tables; run `holdfast migrate` or set migrate: "auto".';
+
+const FOUND = "select * from {schema_version}";
 
 export type SqliteMigration = {
   readonly file: SqliteFile;
@@ -19,7 +22,11 @@ export type SqliteMigration = {
 export async function migrateSqlite(migration: SqliteMigration): Promise<void> {
   const { file } = migration;
   if (!(await file.read(() => isMigrated(migration)))) await createSchema(migration);
-  const found = await file.read(() => file.get("select * from {schema_version}"));
+  let found = await file.read(() => file.get(FOUND));
+  if (found && Number(found.version) < SCHEMA_VERSION && migration.migrate === "auto") {
+    await remakeViews(migration);
+    found = await file.read(() => file.get(FOUND));
+  }
   if (!found) throw new MigrationError(NO_TABLES, null);
   if (Number(found.min_compatible) > SCHEMA_VERSION) {
     throw new MigrationError(
@@ -39,10 +46,21 @@ async function createSchema(migration: SqliteMigration): Promise<void> {
   if (migrate !== "auto") throw new MigrationError(NO_TABLES);
   await file.write("migrate", () => {
     if (isMigrated(migration)) return;
-    file.exec(fillIn(CREATE_SCHEMA + CREATE_BATCHES, dialect));
+    file.exec(
+      fillIn(CREATE_SCHEMA + CREATE_BATCHES + CREATE_PRIVATE_VIEWS + CREATE_VIEWS, dialect),
+    );
     file.run("insert into {schema_version} values (:version, :version, :now)", {
       version: SCHEMA_VERSION,
       now: now(),
     });
+  });
+}
+
+/** Of tables that an older version made. */
+async function remakeViews({ file, dialect }: SqliteMigration): Promise<void> {
+  await file.write("migrate", () => {
+    if (Number(file.get(FOUND)?.version) >= SCHEMA_VERSION) return;
+    file.exec(fillIn(CREATE_PRIVATE_VIEWS + CREATE_VIEWS, dialect));
+    file.run("update {schema_version} set version = :version", { version: SCHEMA_VERSION });
   });
 }

@@ -34,6 +34,7 @@ import { SqliteAlerts } from "./sqlite-alerts.js";
 import { SqliteBatches } from "./sqlite-batches.js";
 import { SqliteEndings } from "./sqlite-endings.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
+import { SqliteFigures } from "./sqlite-figures.js";
 import { SqliteFlow } from "./sqlite-flow.js";
 import { SqliteItems } from "./sqlite-items.js";
 import { SqliteLeases } from "./sqlite-leases.js";
@@ -47,7 +48,8 @@ import { SqliteWithin } from "./sqlite-within.js";
 import type * as store from "./store.js";
 
 const DIALECT: Dialect = {
-  name: (plain) => `holdfast_${plain}`,
+  // The public views have the names of the other engine's, which has a schema for them.
+  name: (plain) => (plain.startsWith("v_") ? plain : `holdfast_${plain}`),
   now: "cast(unixepoch('subsec') * 1000 as integer)",
 };
 const NOTHING = { stale: [], hasContinued: false } as const;
@@ -81,6 +83,7 @@ export class SqliteStore implements store.Store {
   readonly #logs: SqliteLogs;
   readonly #operators: SqliteOperators;
   readonly #alerts: SqliteAlerts;
+  readonly #figures: SqliteFigures;
   readonly #listeners = new Set<store.WakeListener>();
 
   constructor(params: SqliteStoreParams) {
@@ -115,6 +118,7 @@ export class SqliteStore implements store.Store {
       now: () => this.#databaseNow(),
       write: (what, work) => this.#write(what, work),
     });
+    this.#figures = new SqliteFigures({ file, now: () => this.#databaseNow() });
     this.#operators = new SqliteOperators({
       file: this.#file,
       now: () => this.#databaseNow(),
@@ -508,6 +512,17 @@ export class SqliteStore implements store.Store {
   readonly glance: store.Store["glance"] = () => this.#operators.glance();
   readonly statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
   readonly failures: store.Store["failures"] = (params) => this.#operators.failures(params);
+  readonly figures: store.Store["figures"] = (params) => this.#figures.figures(params);
+  readonly scheduleNames: store.Store["scheduleNames"] = (ids) => this.#figures.scheduleNames(ids);
+  /** One handle, on which one thing is done at a time. */
+  readonly load: store.Store["load"] = {
+    statements: 0,
+    work: 1,
+    workMax: 1,
+    transactions: 0,
+    transactionsMax: 1,
+    waiting: 0,
+  };
 
   // ── alerts ─────────────────────────────────────────────────────────────────────────────────────
 

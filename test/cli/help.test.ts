@@ -56,6 +56,7 @@ const PAGES = [
   "locks stats",
   "locks history",
   "locks release",
+  "cleanup",
   "simulate",
 ];
 

@@ -9,16 +9,20 @@ import {
   ENQUEUE,
   ENQUEUE_KEYED,
   KEY_HOLDERS,
+  RECLAIM,
   SETTLE,
   STORE_RUNS_LATER,
   TAKE_KEYS,
 } from "./postgres.js";
 import { ACQUIRE_DUE } from "./postgres-function-due.js";
 import { DEFINED, PARTS, SQLSTATES } from "./postgres-function-parts.js";
+import { EXPIRE_STALE } from "./postgres-operators.js";
 import { expressed } from "./template.js";
 
 const PREVIEW_LENGTH = 1_024;
 const MESSAGE_LENGTH_MAX = 8 * 1_024;
+const CLEANUP_BATCH = 100;
+const CLEANUP_ROUNDS_MAX = 20;
 
 /** The caller's transaction may stay open for long: the flows of limits are not touched in it. */
 const storeLimited = (channel: string) =>
@@ -241,6 +245,51 @@ end
 $holdfast$;
 `;
 
+// What was silent or ran for too long ends by its own policy, whatever its lease; a pass is bounded, and
+// so is what one call does in the caller's transaction.
+const cleanupFunction = (channel: string) => /* sql */ `
+create function {cleanup_stale_runs}(
+  timeout_seconds double precision default 7200,
+  heartbeat_timeout_seconds double precision default 600)
+returns table (run_id uuid, job text, attempt int, holder text, reason text, status text)
+language plpgsql volatile ${DEFINED} as $holdfast$
+#variable_conflict use_column
+declare
+  v_row record;
+  v_count int;
+  v_total int := 0;
+begin
+  if cleanup_stale_runs.timeout_seconds is null or cleanup_stale_runs.timeout_seconds < 0
+      or cleanup_stale_runs.heartbeat_timeout_seconds is null or cleanup_stale_runs.heartbeat_timeout_seconds < 0 then
+    raise exception 'timeout_seconds and heartbeat_timeout_seconds: must be numbers from 0, such as 7200 and 600'
+      using errcode = '${SQLSTATES.wrongParameter}', detail = 'CONFIGURATION_INVALID';
+  end if;
+  ${expressed(EXPIRE_STALE, {
+    silentMs: "cleanup_stale_runs.heartbeat_timeout_seconds * 1000",
+    ranMs: "cleanup_stale_runs.timeout_seconds * 1000",
+  })} into v_count;
+  for v_round in 1 .. ${CLEANUP_ROUNDS_MAX} loop
+    v_count := 0;
+    for v_row in ${expressed(RECLAIM, { limit: String(CLEANUP_BATCH), chance: "random()" })} loop
+      v_count := v_count + 1;
+      run_id := v_row.id;
+      job := v_row.job;
+      attempt := v_row.attempt;
+      holder := v_row.holder;
+      reason := case v_row.ended when 2 then 'timeout' else 'silent' end;
+      status := case v_row.verdict when 2 then 'failed' when 3 then 'cancelled' else 'pending' end;
+      return next;
+    end loop;
+    v_total := v_total + v_count;
+    exit when v_count < ${CLEANUP_BATCH};
+  end loop;
+  if v_total > 0 then
+    perform pg_notify('${channel}', '');
+  end if;
+end
+$holdfast$;
+`;
+
 const NAMES = [
   "new_run_id()",
   "checked_text(text, text, int)",
@@ -252,6 +301,7 @@ const NAMES = [
   "fail(uuid, bigint, text)",
   "evaluate_every(jsonb, bigint, bigint, bigint, bigint, uuid, jsonb, bigint)",
   "acquire_due(text, text, double precision)",
+  "cleanup_stale_runs(double precision, double precision)",
 ];
 
 /** `channel`: what waiting workers listen to. */
@@ -260,5 +310,12 @@ export function createFunctions(channel: string): string {
     const [plain, parameters] = name.split("(", 2);
     return `revoke all on function {${plain}}(${parameters} from public;`;
   });
-  return [PARTS, enqueueFunction(channel), SETTLING_FUNCTIONS, ACQUIRE_DUE, ...revokes].join("\n");
+  return [
+    PARTS,
+    enqueueFunction(channel),
+    SETTLING_FUNCTIONS,
+    ACQUIRE_DUE,
+    cleanupFunction(channel),
+    ...revokes,
+  ].join("\n");
 }

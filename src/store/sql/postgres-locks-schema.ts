@@ -1,6 +1,8 @@
 // The tables of named locks on PostgreSQL. A row of `lock` is the last grant of its name, held while
 // its state is 0; it outlives its release for a day, since two first grants of a name could else
 // commit in another order than their fences were drawn. What ended is in `lock_history`, too.
+// No index but the name: every grant and every end would write to it, and its row to a new place;
+// what looks for ends by time (once a minute) reads the names of the last day instead.
 
 import { ACQUIRED_FENCE, LOCK_FENCE, RELEASE_LOCK } from "./postgres-locks.js";
 
@@ -28,8 +30,6 @@ create table {lock} (
   state smallint not null,
   ended_at bigint
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
-create index lock_until on {lock} (until) where state = 0;
-create index lock_idle on {lock} (ended_at) where state <> 0;
 
 create table {lock_waiter} (
   token uuid primary key,
@@ -53,24 +53,6 @@ create table {lock_history} (
 );
 create index lock_history_name on {lock_history} (name, fence);
 create index lock_history_ended on {lock_history} (ended_at);
-
-create view {v_locks} as
-select l.name, l.holder, l.fence, to_timestamp(l.acquired_at / 1000.0) as acquired_at,
-  to_timestamp(l.renewed_at / 1000.0) as renewed_at, to_timestamp(l.until / 1000.0) as lease_until,
-  l.until <= ${SERVER_CLOCK} as expired,
-  (select count(*) from {lock_waiter} w where w.name = l.name and w.seen_at > ${SERVER_CLOCK} - 3000) as waiting
-from {lock} l where l.state = 0;
-
-create view {v_lock_history} as
-select h.name, h.fence, h.holder,
-  (array['acquired', 'released', 'expired', 'revoked'])[h.state + 1] as status,
-  to_timestamp(h.acquired_at / 1000.0) as acquired_at, to_timestamp(h.until / 1000.0) as lease_until,
-  to_timestamp(h.ended_at / 1000.0) as ended_at, h.ended_at - h.acquired_at as held_ms, h.note
-from (
-  select fence, name, holder, state, acquired_at, until, ended_at, note from {lock_history}
-  union all
-  select fence, name, holder, 0, acquired_at, until, null, null from {lock} where state = 0
-) h;
 
 -- For triggers, pg_cron and other languages. A caller needs the right to execute, nothing else.
 create function {acquire_lock} (name text, holder text, lease_seconds double precision default 360)

@@ -36,26 +36,4 @@ create table {lock_history} (
 );
 create index {lock_history_name} on {lock_history} (name, fence);
 create index {lock_history_ended} on {lock_history} (ended_at);
-
-create view {v_locks} as
-select l.name, l.holder, l.fence,
-  strftime('%Y-%m-%dT%H:%M:%fZ', l.acquired_at / 1000.0, 'unixepoch') as acquired_at,
-  strftime('%Y-%m-%dT%H:%M:%fZ', l.renewed_at / 1000.0, 'unixepoch') as renewed_at,
-  strftime('%Y-%m-%dT%H:%M:%fZ', l.until / 1000.0, 'unixepoch') as lease_until,
-  l.until <= unixepoch('subsec') * 1000 as expired,
-  (select count(*) from {lock_waiter} w where w.name = l.name and w.seen_at > unixepoch('subsec') * 1000 - 3000) as waiting
-from {lock} l;
-
-create view {v_lock_history} as
-select h.name, h.fence, h.holder,
-  case h.state when 0 then 'acquired' when 1 then 'released' when 2 then 'expired' else 'revoked' end as status,
-  strftime('%Y-%m-%dT%H:%M:%fZ', h.acquired_at / 1000.0, 'unixepoch') as acquired_at,
-  strftime('%Y-%m-%dT%H:%M:%fZ', h.until / 1000.0, 'unixepoch') as lease_until,
-  strftime('%Y-%m-%dT%H:%M:%fZ', h.ended_at / 1000.0, 'unixepoch') as ended_at,
-  h.ended_at - h.acquired_at as held_ms, h.note
-from (
-  select fence, name, holder, state, acquired_at, until, ended_at, note from {lock_history}
-  union all
-  select fence, name, holder, 0, acquired_at, until, null, null from {lock}
-) h;
 `;
