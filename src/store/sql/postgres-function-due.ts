@@ -334,6 +334,8 @@ begin
     release: "null::text",
     jobs: "'[]'",
     schedules: "'[]'",
+    works: "'[]'",
+    queues: "null",
     isScheduler: "false",
     pollMs: "0",
   })} into v_no;
