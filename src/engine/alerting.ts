@@ -92,7 +92,7 @@ export class Alerting {
 
   /** Answers how many alerts are open now. */
   async #look(store: Store): Promise<number> {
-    const { rules, destinations, ports, emit } = this.#params;
+    const { rules, ports, emit } = this.#params;
     const seen = await store.sightOfSchedules();
     const [rest, jobRates] = await Promise.all([
       store.sightOfRest(sightParams(rules, seen.schedules)),
@@ -109,7 +109,6 @@ export class Alerting {
       opens: plan.opens.map((finding) => ({ ...finding, id: ports.ids.run() })),
       holds: plan.holds,
       resolves: plan.resolves.map(({ alert, message }) => ({ id: alert.id, message })),
-      destinations: destinations.map(({ name }) => name),
     });
     for (const alert of told) emit("alert.opened", factsOf(alert));
     for (const alert of resolved) emit("alert.resolved", factsOf(alert));

@@ -41,8 +41,6 @@ export type AlertWrites = {
   readonly opens: readonly NewAlert[];
   readonly holds: readonly { readonly id: string; readonly finding: Finding }[];
   readonly resolves: readonly { readonly id: string; readonly message: string }[];
-  /** Who is told of what was opened or resolved. */
-  readonly destinations: readonly string[];
 };
 
 export type AlertFilter = {
@@ -114,7 +112,11 @@ export interface AlertStore {
     readonly resolved: readonly AlertRecord[];
   }>;
 
-  /** Due deliveries to these destinations; nobody else gets them before `leaseMs` is over. */
+  /**
+   * Due deliveries to these destinations; nobody else gets them before `leaseMs` is over. Of an open alert
+   * that is not muted the first claim for a destination makes its delivery; its end is told to those that
+   * had its beginning.
+   */
   claimDeliveries(params: {
     readonly destinations: readonly string[];
     readonly leaseMs: number;

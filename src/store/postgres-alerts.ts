@@ -94,23 +94,21 @@ export class PostgresAlerts implements AlertStore {
     return (await this.#ask(sql.OPEN_ALERTS)).map(toOpenAlert);
   }
 
-  async writeAlerts({ opens, holds, resolves, destinations }: AlertWrites) {
+  async writeAlerts({ opens, holds, resolves }: AlertWrites) {
     const rows = opens.map(newAlertRow).map(({ subjectType, ...rest }) => ({
       ...rest,
       subject_type: subjectType,
     }));
     const fresh =
-      rows.length === 0
-        ? []
-        : await this.#ask(sql.OPEN_NEW, { opens: JSON.stringify(rows), destinations });
+      rows.length === 0 ? [] : await this.#ask(sql.OPEN_NEW, { opens: JSON.stringify(rows) });
     const late =
       holds.length === 0
         ? []
-        : await this.#ask(sql.HOLD, { holds: JSON.stringify(holds.map(heldRow)), destinations });
+        : await this.#ask(sql.HOLD, { holds: JSON.stringify(holds.map(heldRow)) });
     const over =
       resolves.length === 0
         ? []
-        : await this.#ask(sql.RESOLVE, { resolves: JSON.stringify(resolves), destinations });
+        : await this.#ask(sql.RESOLVE, { resolves: JSON.stringify(resolves) });
     return { told: await this.#byIds([...fresh, ...late]), resolved: await this.#byIds(over) };
   }
 

@@ -117,12 +117,8 @@ export class SqliteAlerts implements AlertStore {
     return this.#read(() => this.#file.all(sql.OPEN_ALERTS).map(toOpenAlert));
   }
 
-  async writeAlerts({ opens, holds, resolves, destinations }: AlertWrites) {
+  async writeAlerts({ opens, holds, resolves }: AlertWrites) {
     return this.#write("writeAlerts", (now) => {
-      const tell = (alert: unknown, event: AlertEvent) => {
-        for (const destination of destinations)
-          this.#file.run(sql.TELL, { alert, event, destination, now });
-      };
       const fresh = opens.flatMap((alert) => {
         const row = this.#file.get(sql.OPEN_NEW, { ...newAlertRow(alert), now });
         return row && row.told_at !== null ? [alert.id] : [];
@@ -131,14 +127,12 @@ export class SqliteAlerts implements AlertStore {
         const row = this.#file.get(sql.HOLD, { ...heldRow(held), now });
         return row?.is_told === 1 ? [held.id] : [];
       });
-      const told = [...fresh, ...late];
-      for (const id of told) tell(id, "opened");
       const resolved = resolves.flatMap(({ id, message }) => {
         const row = this.#file.get(sql.RESOLVE, { id, message, now });
-        if (row?.is_told === 1) tell(id, "resolved");
+        if (row?.is_told === 1) this.#file.run(sql.TELL_RESOLVED, { id, now });
         return row ? [id] : [];
       });
-      return { told: this.#withIds(told), resolved: this.#withIds(resolved) };
+      return { told: this.#withIds([...fresh, ...late]), resolved: this.#withIds(resolved) };
     });
   }
 
@@ -148,12 +142,9 @@ export class SqliteAlerts implements AlertStore {
     limit,
   }: Parameters<AlertStore["claimDeliveries"]>[0]): Promise<readonly ClaimedDelivery[]> {
     return this.#write("claimDeliveries", (now) => {
-      const rows = this.#file.all(sql.CLAIM_DELIVERIES, {
-        destinations: JSON.stringify(destinations),
-        leaseMs,
-        limit,
-        now,
-      });
+      const asked = { destinations: JSON.stringify(destinations), leaseMs, limit, now };
+      this.#file.run(sql.TELL_OPENED, asked);
+      const rows = this.#file.all(sql.CLAIM_DELIVERIES, asked);
       const ids = [...new Set(rows.map(({ alert }) => String(alert)))];
       const alerts = new Map(this.#withIds(ids).map((alert) => [alert.id, alert]));
       return rows.flatMap((row): ClaimedDelivery[] => {

@@ -82,6 +82,7 @@ export function alertSuite(test: WorldTest): void {
   test("stuck: a schedule that was left behind alerts until it ticks in time again", async ({
     world,
   }) => {
+    // It has nowhere to tell it, and looks all the same.
     const one = student(world, { options: FAST });
     await one.holdfast.start();
     await one.holdfast.schedules.upsert("s", { job: "study", cron: "*/5 * * * *" });

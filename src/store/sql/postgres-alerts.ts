@@ -171,11 +171,6 @@ opened as (
   from asked x, now
   on conflict (kind, subject_type, subject) where resolved_at is null do nothing
   returning id, told_at
-),
-told as (
-  insert into {alert_delivery} (alert, event, destination, state, attempts, next_at, tried_at)
-  select o.id, 'opened', d.name, 'pending', 0, now.at, now.at
-  from opened o, now, unnest(:destinations::text[]) d (name) where o.told_at is not null
 )
 select o.id from opened o where o.told_at is not null`;
 
@@ -188,12 +183,6 @@ held as (
   from now, json_to_recordset(:holds::json) x (id uuid, message text, evidence text)
   where a.id = x.id and a.resolved_at is null
   returning a.id, a.told_at
-),
-told as (
-  insert into {alert_delivery} (alert, event, destination, state, attempts, next_at, tried_at)
-  select h.id, 'opened', d.name, 'pending', 0, now.at, now.at
-  from held h, now, unnest(:destinations::text[]) d (name) where h.told_at = now.at
-  on conflict (alert, event, destination) do nothing
 )
 select h.id from held h, now where h.told_at = now.at`;
 
@@ -208,23 +197,39 @@ over as (
 ),
 told as (
   insert into {alert_delivery} (alert, event, destination, state, attempts, next_at, tried_at)
-  select o.id, 'resolved', d.name, 'pending', 0, now.at, now.at
-  from over o, now, unnest(:destinations::text[]) d (name) where o.is_told
+  select o.id, 'resolved', d.destination, 'pending', 0, now.at, now.at
+  from now, over o join {alert_delivery} d on d.alert = o.id and d.event = 'opened' where o.is_told
   on conflict (alert, event, destination) do nothing
 )
 select o.id from over o`;
 
+/**
+ * Whoever opened an alert may know of other destinations than the caller: what is open and was not yet
+ * delivered to the caller's own is taken along.
+ */
 export const CLAIM_DELIVERIES = /* sql */ `
 with now as materialized (select {now} as at),
+fresh as (
+  insert into {alert_delivery} (alert, event, destination, state, attempts, next_at, tried_at)
+  select a.id, 'opened', w.name, 'pending', 1, now.at + :leaseMs::bigint, now.at
+  from now, {alert} a, unnest(:destinations::text[]) w (name)
+  where a.resolved_at is null and a.told_at is not null and coalesce(a.muted_until, 0) <= now.at
+    and not exists (select from {alert_delivery} x where x.alert = a.id and x.event = 'opened' and x.destination = w.name)
+  on conflict (alert, event, destination) do nothing
+  returning alert, event, destination, attempts
+),
 due as materialized (
   select d.alert, d.event, d.destination from {alert_delivery} d, now
   where d.state = 'pending' and d.next_at <= now.at and d.destination = any(:destinations::text[])
   order by d.next_at, d.alert limit :limit::int for no key update of d skip locked
+),
+taken as (
+  update {alert_delivery} d set attempts = d.attempts + 1, next_at = now.at + :leaseMs::bigint, tried_at = now.at
+  from due x, now
+  where d.alert = x.alert and d.event = x.event and d.destination = x.destination
+  returning d.alert, d.event, d.destination, d.attempts
 )
-update {alert_delivery} d set attempts = d.attempts + 1, next_at = now.at + :leaseMs::bigint, tried_at = now.at
-from due x, now
-where d.alert = x.alert and d.event = x.event and d.destination = x.destination
-returning d.alert, d.event, d.destination, d.attempts`;
+select * from fresh union all select * from taken`;
 
 export const END_DELIVERY = /* sql */ `
 update {alert_delivery} set state = :state, next_at = {now} + :delayMs::bigint, tried_at = {now}, error = :error::text

@@ -136,9 +136,19 @@ export const RESOLVE = /* sql */ `
 update {alert} set resolved_at = :now, message = :message where id = :id and resolved_at is null
 returning id, told_at is not null and coalesce(muted_until, 0) <= :now as is_told`;
 
-export const TELL = /* sql */ `
+/** To whoever was told that it began. */
+export const TELL_RESOLVED = /* sql */ `
 insert into {alert_delivery} (alert, event, destination, state, attempts, next_at, tried_at)
-values (:alert, :event, :destination, 'pending', 0, :now, :now)
+select d.alert, 'resolved', d.destination, 'pending', 0, :now, :now from {alert_delivery} d
+where d.alert = :id and d.event = 'opened'
+on conflict (alert, event, destination) do nothing`;
+
+/** Whoever opened an alert may know of other destinations than the caller: those are added here. */
+export const TELL_OPENED = /* sql */ `
+insert into {alert_delivery} (alert, event, destination, state, attempts, next_at, tried_at)
+select a.id, 'opened', w.value, 'pending', 0, :now, :now
+from {alert} a, json_each(:destinations) w
+where a.resolved_at is null and a.told_at is not null and coalesce(a.muted_until, 0) <= :now
 on conflict (alert, event, destination) do nothing`;
 
 export const CLAIM_DELIVERIES = /* sql */ `
