@@ -5,6 +5,7 @@
 import { createRequire } from "node:module";
 import { Command } from "commander";
 import type { Call } from "./command.js";
+import { alertsCommand } from "./commands/alerts.js";
 import { calendarsCommand } from "./commands/calendars.js";
 import { cleanupCommand } from "./commands/cleanup.js";
 import { devCommand } from "./commands/dev.js";
@@ -40,6 +41,7 @@ const COMMANDS = [
   enqueueCommand,
   execCommand,
   locksCommand,
+  alertsCommand,
   cleanupCommand,
   simulateCommand,
 ];

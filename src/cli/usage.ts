@@ -68,3 +68,10 @@ export function requireAll(isAll: boolean | undefined, others: string): void {
     `This is for everything on the database: say --all. For one of them: ${others}.`,
   );
 }
+
+export function readAlertId(text: string): string {
+  if (isUuid(text)) return text.toLowerCase();
+  throw new InvalidArgumentError(
+    "It must be an alert id, for example 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55; `holdfast alerts list` shows them.",
+  );
+}

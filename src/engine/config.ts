@@ -1,6 +1,7 @@
 // Options of an instance: option in code, then environment, then default; checked whole, so that
 // every wrong value is named at once.
 
+import { type AlertConfig, type AlertOptions, readAlerts } from "../alerts/alert-options.js";
 import { type Duration, durationMs } from "../core/duration.js";
 import { ConfigurationError, type Problem } from "../core/errors.js";
 import { LEASE_MIN_MS } from "../core/lease.js";
@@ -63,6 +64,8 @@ export type HoldfastOptions = AroundOptions & {
   readonly shell?: ShellOptions;
   /** Switches the job `http` on, for these origins alone. @default off */
   readonly http?: HttpOptions;
+  /** Which alerts are wanted and where they go; false: none. @default the usual ones, to the log */
+  readonly alerts?: AlertOptions | false;
   /** Any pino-like logger. @default JSON lines on stderr, from HOLDFAST_LOG_LEVEL (warn) up */
   readonly logger?: Logger;
   /** Spans for OpenTelemetry: `{ opentelemetry: await import("@opentelemetry/api") }`. */
@@ -113,6 +116,7 @@ export type Config = {
   readonly around: Around;
   readonly dispatch: DispatchConfig;
   readonly builtIn: BuiltInJobs;
+  readonly alerts: AlertConfig;
 };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -135,6 +139,7 @@ const OPTIONS = [
   "publicUrl",
   "shell",
   "http",
+  "alerts",
   "logger",
   "onError",
   "telemetry",
@@ -220,6 +225,7 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
       NO_DISPATCH,
     ),
     builtIn: read(() => readBuiltInJobs(options), NO_BUILT_IN_JOBS),
+    alerts: read(() => readAlerts(options.alerts), null),
   };
   if (options.telemetry !== undefined) problems.push(...telemetryProblems(options.telemetry));
   if (options.locks !== undefined) problems.push(...providerProblems(options.locks));

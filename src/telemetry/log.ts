@@ -1,6 +1,7 @@
 // Every log line of the library: which event, which level, which words, which fields.
 // Code elsewhere emits events; only this file words them.
 
+import type { AlertKind, Severity } from "../core/alert.js";
 import type { StoredError } from "../core/failure.js";
 import type { RunId, RunStatus } from "../core/run.js";
 import type { Reason } from "../core/tick.js";
@@ -27,6 +28,14 @@ type RunFields = {
 };
 
 type LockFields = { readonly lock: string; readonly fence: number };
+
+type AlertFields = {
+  readonly alert: string;
+  readonly kind: AlertKind;
+  readonly severity: Severity;
+  readonly subject: string;
+  readonly message: string;
+};
 
 type TickFields = {
   readonly schedule: string;
@@ -95,6 +104,16 @@ export type Events = {
   "lock.lost": LockFields;
   "lock.unreleased": LockFields & { error: StoredError };
   "locking.disabled": { instance: string };
+  "alert.opened": AlertFields;
+  "alert.resolved": AlertFields;
+  "alert.undelivered": {
+    alert: string;
+    destination: string;
+    error: string;
+    attempt: number;
+    retryInMs: number | null;
+  };
+  "alert.heartbeat_failed": { error: string };
   "loop.blocked": { blockedMs: number };
   "hook.failed": RunFields & { hook: string; error: StoredError };
   "listener.failed": { listener: EventName | "onError"; error: StoredError };
@@ -166,6 +185,10 @@ export const LINES: { readonly [Name in EventName]: readonly [Level, string] } =
     "warn",
     "LOCKING IS OFF: holdfast.lock keeps nobody out, which is not safe with several instances",
   ],
+  "alert.opened": ["critical", "alert"],
+  "alert.resolved": ["info", "alert resolved, what it was about is over"],
+  "alert.undelivered": ["warn", "an alert did not reach a destination"],
+  "alert.heartbeat_failed": ["warn", "the heartbeat did not reach its address"],
   "loop.blocked": ["warn", "the event loop was blocked; heartbeats were late"],
   "hook.failed": ["error", "a hook failed; the run goes on"],
   "listener.failed": ["error", "a listener failed; it is reported once"],

@@ -1,6 +1,8 @@
 // The engine's promises, tested on a database whose time the test moves.
 
 import { test as base, describe } from "vitest";
+import { alertDeliverySuite } from "./alert-delivery-suite.js";
+import { alertSuite } from "./alert-suite.js";
 import { aroundSuite } from "./around-suite.js";
 import { commitSuite } from "./commit-suite.js";
 import { dispatchSuite } from "./dispatch-suite.js";
@@ -123,6 +125,15 @@ export function describeExplain(name: string, makePlace: MakePlace): void {
 /** Named locks, which need no start. */
 export function describeLocks(name: string, makePlace: MakePlace): void {
   describe(`locks on ${name}`, () => lockSuite(testIn(makePlace)));
+}
+
+/** What somebody should hear of, and that they do. */
+export function describeAlerts(name: string, makePlace: MakePlace): void {
+  const test = testIn(makePlace);
+  describe(`alerts on ${name}`, () => {
+    describe("an alert", () => alertSuite(test));
+    describe("a delivery", () => alertDeliverySuite(test));
+  });
 }
 
 function testIn(makePlace: MakePlace): WorldTest {
