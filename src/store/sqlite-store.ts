@@ -29,7 +29,7 @@ import {
   PRUNE_TICKS,
 } from "./sql/sqlite-schedule-changes.js";
 import type { Dialect } from "./sql/template.js";
-import { type Row, SqliteFile, type SqliteHandle, type SqliteSource } from "./sqlite.js";
+import { SqliteFile, type SqliteHandle, type SqliteSource } from "./sqlite.js";
 import { SqliteBatches } from "./sqlite-batches.js";
 import { SqliteEndings } from "./sqlite-endings.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
