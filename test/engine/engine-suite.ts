@@ -15,6 +15,7 @@ import { leaseSuite } from "./lease-suite.js";
 import { lockSuite } from "./lock-suite.js";
 import { longRunSuite } from "./long-run-suite.js";
 import { passSuite } from "./pass-suite.js";
+import { remoteSuite } from "./remote-suite.js";
 import { retrySuite } from "./retry-suite.js";
 import { rhythmSuite } from "./rhythm-suite.js";
 import { runSuite } from "./run-suite.js";
@@ -71,6 +72,7 @@ export function describeTrouble(name: string, makePlace: MakePlace): void {
 /** Runs that are sent to a service elsewhere. */
 export function describeDispatch(name: string, makePlace: MakePlace): void {
   describe(`dispatch on ${name}`, () => dispatchSuite(testIn(makePlace)));
+  describe(`workers elsewhere on ${name}`, () => remoteSuite(testIn(makePlace)));
 }
 
 /** When runs are made: on time, late, never twice. */
