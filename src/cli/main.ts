@@ -11,6 +11,7 @@ import { devCommand } from "./commands/dev.js";
 import { enqueueCommand } from "./commands/enqueue.js";
 import { locksCommand } from "./commands/locks.js";
 import { migrateCommand } from "./commands/migrate.js";
+import { moveCommand } from "./commands/move.js";
 import { nextCommand } from "./commands/next.js";
 import { queuesCommand } from "./commands/queues.js";
 import { runsCommand } from "./commands/runs.js";
@@ -28,6 +29,7 @@ const COMMANDS = [
   tickCommand,
   nextCommand,
   migrateCommand,
+  moveCommand,
   schedulesCommand,
   calendarsCommand,
   runsCommand,
