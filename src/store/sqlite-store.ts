@@ -49,7 +49,7 @@ import { SqliteSchedules } from "./sqlite-schedules.js";
 import { SqliteWithin } from "./sqlite-within.js";
 import type * as store from "./store.js";
 
-const DIALECT: Dialect = {
+export const SQLITE_DIALECT: Dialect = {
   // The public views have the names of the other engine's, which has a schema for them.
   name: (plain) => (plain.startsWith("v_") ? plain : `holdfast_${plain}`),
   now: "cast(unixepoch('subsec') * 1000 as integer)",
@@ -92,7 +92,7 @@ export class SqliteStore implements store.Store {
   constructor(params: SqliteStoreParams) {
     this.#migrate = params.migrate;
     this.#now = params.now;
-    this.#file = new SqliteFile({ ...params, dialect: DIALECT });
+    this.#file = new SqliteFile({ ...params, dialect: SQLITE_DIALECT });
     const file = this.#file;
     const flow = new SqliteFlow(file);
     this.#flow = flow;
@@ -146,7 +146,7 @@ export class SqliteStore implements store.Store {
     await this.#file.open();
     await migrateSqlite({
       file: this.#file,
-      dialect: DIALECT,
+      dialect: SQLITE_DIALECT,
       migrate: this.#migrate,
       now: () => this.#databaseNow(),
     });
