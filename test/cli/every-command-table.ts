@@ -310,7 +310,7 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
   },
   "alerts acknowledge": {
     args: ["alerts", "acknowledge", "<alert>", "--by", "anna"],
-    says: /Acknowledged by anna\./,
+    says: /Acknowledged by anna\.|resolved already/,
     answers: { id: "<alert>" },
     mistake: [["alerts", "acknowledge", "42"], ALERT_ID],
   },
