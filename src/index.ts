@@ -81,6 +81,12 @@ export type { StandardSchema } from "./core/schema.js";
 export type { Evidence, Outcome, Reason } from "./core/tick.js";
 export type { AlertListOptions, AlertPage, Alerts, AlertTested } from "./engine/alerts.js";
 export type { AroundOptions, Middleware } from "./engine/around.js";
+export type {
+  HttpOptions,
+  HttpOriginOptions,
+  ShellCommandOptions,
+  ShellOptions,
+} from "./engine/built-in-jobs.js";
 export type { Calendar, Calendars } from "./engine/calendars.js";
 export type { CleanedUp, CleanupOptions } from "./engine/cleanup.js";
 export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/config.js";
@@ -112,6 +118,7 @@ export type {
   Totals,
 } from "./engine/overview.js";
 export type { Ticked, TickOptions } from "./engine/pass.js";
+export type { Pause, PauseOptions } from "./engine/pausing.js";
 export type { Queue, Queues } from "./engine/queues.js";
 export type { Batch, ChildListOptions } from "./engine/run-children.js";
 export type {
@@ -164,3 +171,5 @@ export type { PostgresTx } from "./store/postgres-transactor.js";
 export type { SqliteHandle } from "./store/sqlite.js";
 export type { EventOf, Listener, OnError } from "./telemetry/bus.js";
 export type { EventName, Events, Logger } from "./telemetry/log.js";
+export type { TelemetryOptions } from "./telemetry/telemetry-options.js";
+export type { OpenTelemetry } from "./telemetry/tracing.js";

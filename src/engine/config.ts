@@ -17,8 +17,16 @@ import type { LockProvider } from "../locks/provider.js";
 import type { Database } from "../store/open.js";
 import type { OnError } from "../telemetry/bus.js";
 import { LOG_LEVELS, type Logger, type LogLevel } from "../telemetry/log.js";
+import { type TelemetryOptions, telemetryProblems } from "../telemetry/telemetry-options.js";
 import { AROUND_OPTIONS, type Around, type AroundOptions } from "./around.js";
 import { NOTHING_AROUND, readAround } from "./around-options.js";
+import {
+  type BuiltInJobs,
+  type HttpOptions,
+  NO_BUILT_IN_JOBS,
+  readBuiltInJobs,
+  type ShellOptions,
+} from "./built-in-jobs.js";
 
 export type HoldfastOptions = AroundOptions & {
   /**
@@ -54,8 +62,14 @@ export type HoldfastOptions = AroundOptions & {
   readonly publicUrl?: string;
   /** Which alerts are wanted and where they go; false: none. @default the usual ones, to the log */
   readonly alerts?: AlertOptions | false;
+  /** Switches the job `shell` on, for these programs alone. @default off */
+  readonly shell?: ShellOptions;
+  /** Switches the job `http` on, for these origins alone. @default off */
+  readonly http?: HttpOptions;
   /** Any pino-like logger. @default JSON lines on stderr, from HOLDFAST_LOG_LEVEL (warn) up */
   readonly logger?: Logger;
+  /** Spans for OpenTelemetry: `{ opentelemetry: await import("@opentelemetry/api") }`. */
+  readonly telemetry?: TelemetryOptions;
   /** Hears of every error of the library itself that would otherwise only be logged. */
   readonly onError?: OnError;
 };
@@ -102,6 +116,7 @@ export type Config = {
   readonly around: Around;
   readonly dispatch: DispatchConfig;
   readonly alerts: AlertConfig;
+  readonly builtIn: BuiltInJobs;
 };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -123,8 +138,11 @@ const OPTIONS = [
   "workers",
   "publicUrl",
   "alerts",
+  "shell",
+  "http",
   "logger",
   "onError",
+  "telemetry",
   ...AROUND_OPTIONS,
 ];
 const NO_DISPATCH: DispatchConfig = { targets: new Map(), publicUrl: null };
@@ -207,7 +225,9 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
       NO_DISPATCH,
     ),
     alerts: read(() => readAlerts(options.alerts), null),
+    builtIn: read(() => readBuiltInJobs(options), NO_BUILT_IN_JOBS),
   };
+  if (options.telemetry !== undefined) problems.push(...telemetryProblems(options.telemetry));
   if (options.locks !== undefined) problems.push(...providerProblems(options.locks));
   if (options.onError !== undefined && typeof options.onError !== "function")
     problems.push({ field: "onError", message: "must be a function, for example (error) => …" });

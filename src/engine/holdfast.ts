@@ -42,6 +42,7 @@ import {
   lineLogger,
 } from "../telemetry/log.js";
 import { Meters } from "../telemetry/meters.js";
+import { Tracing } from "../telemetry/tracing.js";
 import { ALERTS_BY, Alerting } from "./alerting.js";
 import { Alerts } from "./alerts.js";
 import { Allowance } from "./allowance.js";
@@ -64,6 +65,7 @@ import { dispatchTo, type Sends } from "./dispatching.js";
 import { Enqueuer } from "./enqueuer.js";
 import type { Handler, RunnableJob } from "./execution.js";
 import { FanOut } from "./fan-out.js";
+import { httpJob } from "./http-job.js";
 import {
   accepted,
   type Enqueued,
@@ -93,6 +95,7 @@ import {
   statsOf,
 } from "./overview.js";
 import { type BoundedWorker, passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
+import { type Pause, type PauseOptions, pauseOf, readPause, toPause } from "./pausing.js";
 import { mainThreadPulse, type Pulse } from "./pulse.js";
 import { Queues } from "./queues.js";
 import { Remote } from "./remote.js";
@@ -100,6 +103,8 @@ import { RunnableJobs } from "./runnable.js";
 import { Runs, Waiter } from "./runs.js";
 import { jobName } from "./schedule-options.js";
 import { Schedules } from "./schedules.js";
+import { type Settings, settingsOf } from "./settings.js";
+import { shellJob } from "./shell-job.js";
 import { readConfigWithin, surroundings } from "./surroundings.js";
 import { type TickerParams, tickOnce } from "./ticker.js";
 import { type StopReport, Worker, type WorkerParams } from "./worker.js";
@@ -147,6 +152,7 @@ export class Holdfast {
   readonly #bus: Bus;
   readonly #meters = new Meters();
   readonly #metrics: Metrics;
+  readonly #tracing: Tracing | null;
   /** How many runs the worker may execute at the same time. */
   #concurrency = 0;
   #working: Workers | null = null;
@@ -207,6 +213,8 @@ export class Holdfast {
       observer: this.#meters,
     });
     this.#emit = this.#bus.emit;
+    const api = options.telemetry?.opentelemetry;
+    this.#tracing = api === undefined ? null : new Tracing(api);
     this.#sends =
       internals.sends ??
       new Dispatcher({
@@ -229,6 +237,7 @@ export class Holdfast {
       emit: this.#emit,
       listens: this.#bus.listens,
       meter: this.#meters,
+      tracing: this.#tracing,
       onSettled: (settlements) => {
         this.#waiter.settled(settlements.map(({ id }) => id));
         onChanged();
@@ -288,6 +297,7 @@ export class Holdfast {
       isEnabled: this.#config.isLockingEnabled,
       keepMs: this.#config.keepMs,
       emit: this.#emit,
+      tracing: this.#tracing,
     });
     this.locks = new Locks({
       provider,
@@ -311,6 +321,13 @@ export class Holdfast {
           pause: (schedule, note) => this.#pauseFailing(schedule, note),
         })
       : null;
+    const { shell, http } = this.#config.builtIn;
+    if (shell) this.job("shell", shellJob(shell) as PlainJobOptions<never, unknown>);
+    if (http)
+      this.job(
+        "http",
+        httpJob(http, { clock, network: systemNetwork }) as PlainJobOptions<never, unknown>,
+      );
   }
 
   /**
@@ -373,6 +390,14 @@ export class Holdfast {
     return this.#bus.on(event, listener);
   }
 
+  /**
+   * Does it as part of the trace that a W3C `traceparent` names, so that what it enqueues belongs there.
+   * Where no OpenTelemetry was given, or a trace is going on already, it is just done.
+   */
+  continueTrace<T>(traceparent: string | null, fn: () => T): T {
+    return this.#tracing ? this.#tracing.continued(traceparent, fn) : fn();
+  }
+
   /** Enqueues a job by name; one that this process did not declare is taken as it was announced. */
   async enqueue(job: string, input: unknown, options: EnqueueOptions = {}): Promise<Enqueued> {
     const definition = await this.#definitionOf(job);
@@ -421,6 +446,37 @@ export class Holdfast {
     return pass.finally(() => this.#passes.delete(pass));
   }
 
+  /**
+   * Stops everything: once this has resolved nothing fires and nothing is claimed, by any instance,
+   * remote worker or SQL function on this database. Runs that are running go on; ticks meanwhile are
+   * skipped and not caught up. Pausing again keeps the time, and the note if none is given.
+   */
+  async pause(options: PauseOptions = {}): Promise<Pause> {
+    const asked = readPause(options);
+    const store = await this.#opened("pause");
+    const pause = await store.pauseAll(asked);
+    this.#emit("everything.paused", { by: pause.by, note: pause.note });
+    return toPause(pause);
+  }
+
+  /** Lifts the pause of everything, and it alone: what was paused by itself stays so. Answers with it. */
+  async resume(options: { readonly by?: string } = {}): Promise<Pause | null> {
+    const { by } = readPause(options);
+    const store = await this.#opened("resume");
+    const pause = await store.resumeAll();
+    if (!pause) return null;
+    const pausedMs = (pause.until ?? pause.at) - pause.at;
+    this.#emit("everything.resumed", { by, pausedMs });
+    store.wake();
+    void this.#pollSoon();
+    return toPause(pause);
+  }
+
+  /** The pause of everything that is on, or null. */
+  async paused(): Promise<Pause | null> {
+    return pauseOf(await this.#opened("paused"));
+  }
+
   /** Every job that an instance announced, by name, as the newest one announced it. */
   async jobs(): Promise<readonly AnnouncedJob[]> {
     return (await (await this.#opened("jobs")).announcedJobs()).map(toAnnouncedJob);
@@ -430,6 +486,12 @@ export class Holdfast {
   async instances(options: InstanceListOptions = {}): Promise<InstancePage> {
     const filter = readInstanceList(options);
     return listInstances(await this.#opened("instances"), filter);
+  }
+
+  /** How this instance is set up, for people to read; no secret is in it. */
+  settings(): Settings {
+    const { instanceId: instance, databaseLabel: database } = this;
+    return settingsOf(this.#config, { instance, database });
   }
 
   /** A cheap look that differs from the one before if runs changed; for what hints at changes. */
@@ -555,8 +617,10 @@ export class Holdfast {
       listens: this.#bus.listens,
       logger: this.logger,
       meter: this.#meters,
+      tracing: this.#tracing,
       fanOut: new FanOut({
         store,
+        tracing: this.#tracing,
         clock: this.#ports.clock,
         newId: () => this.#ports.ids.run(),
         definitionOf: (job) => this.#definitionOf(job),
@@ -598,6 +662,7 @@ export class Holdfast {
       keepMs: this.#config.keepMs,
       keepTicksMs: this.#config.keepTicksMs,
       emit: this.#emit,
+      instanceId: this.instanceId,
       meter: this.#meters,
       lookEachMinute: this.#declarations.isWatchful
         ? () => this.#declarations.reportVanished(store)
@@ -618,6 +683,7 @@ export class Holdfast {
       emit: this.#emit,
       listens: this.#bus.listens,
       meter: this.#meters,
+      tracing: this.#tracing,
     };
   }
 
@@ -636,7 +702,12 @@ export class Holdfast {
     return {
       ...definition,
       around,
-      dispatch: dispatchTo({ target, sends: this.#sends, emit: this.#emit }),
+      dispatch: dispatchTo({
+        target,
+        sends: this.#sends,
+        emit: this.#emit,
+        tracing: this.#tracing,
+      }),
     };
   }
 
@@ -855,8 +926,8 @@ export class Holdfast {
       throw new UnknownJobError(name, [
         ...new Set([...this.#definitions.keys(), ...known.map((job) => job.name)]),
       ]);
-    const { limits = NO_LIMITS } = found;
-    return { ...found, limits, worker: null, schema: undefined, upcast: undefined };
+    const { limits = NO_LIMITS, inputSchema = null } = found;
+    return { ...found, limits, inputSchema, worker: null, schema: undefined, upcast: undefined };
   }
 
   #refuseUnknownJobs(names: readonly string[] | null): void {
@@ -884,22 +955,32 @@ export class Holdfast {
     return {
       one: async (run: Parameters<Enqueuer["one"]>[0]) => {
         await this.#opened("enqueue");
-        return this.#enqueuer.one(run);
+        if (!this.#tracing) return this.#enqueuer.one(run);
+        return this.#tracing.enqueue([run], ([traced = run]) => this.#enqueuer.one(traced));
       },
       many: async (runs: Parameters<Enqueuer["many"]>[0]) => {
         await this.#opened("enqueueMany");
-        return this.#enqueuer.many(runs);
+        if (!this.#tracing) return this.#enqueuer.many(runs);
+        return this.#tracing.enqueue(runs, (traced) => this.#enqueuer.many(traced));
       },
       within: async (params) => {
         await this.#opened("enqueue");
-        const answers = await this.#store.enqueueWithin(params);
+        const { tx, runs } = params;
+        const answers = await (this.#tracing
+          ? this.#tracing.enqueue(runs, (traced) => this.#store.enqueueWithin({ tx, runs: traced }))
+          : this.#store.enqueueWithin(params));
         this.#storedWithin();
         return answers;
       },
       withinSync: (params) => {
         if (this.#stopping) throw new StoppedError("enqueueSync");
         if (!this.#isOpen) throw notOpen();
-        const answers = this.#store.enqueueWithinSync(params);
+        const { tx, runs } = params;
+        const answers = this.#tracing
+          ? this.#tracing.enqueueSync(runs, (traced) =>
+              this.#store.enqueueWithinSync({ tx, runs: traced }),
+            )
+          : this.#store.enqueueWithinSync(params);
         this.#storedWithin();
         return answers;
       },
