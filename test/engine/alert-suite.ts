@@ -345,12 +345,12 @@ export function alertSuite(test: WorldTest): void {
     await one.holdfast.start();
     await one.holdfast.schedules.upsert("s", { job: "study", cron: "* * * * *" });
     const page = await watcher(world);
-    await one.holdfast.pauseAll("a move of the database");
+    await one.holdfast.pause({ note: "a move of the database" });
     await one.study.enqueue({});
     await world.clock.until(one.holdfast.stop());
     await world.clock.advance(15 * MINUTE);
     expect(page.lines()).toEqual([]);
-    await page.holdfast.resumeAll();
+    await page.holdfast.resume();
     await world.clock.advance(2 * MINUTE);
     expect(page.lines().toSorted()).toEqual(["opened noWorker study", "opened silent s"]);
   });
