@@ -97,7 +97,7 @@ module.exports = {
       from: { path: "^src/", pathNot: "\\.test\\.ts$" },
       to: {
         dependencyTypes: ["npm-dev", "npm-no-pkg", "npm-unknown"],
-        dependencyTypesNot: ["npm", "type-only"],
+        dependencyTypesNot: ["npm", "npm-peer", "type-only"],
         pathNot: "^node_modules/@types/",
       },
     },

@@ -105,6 +105,8 @@ export class Alerting {
       seen.schedules.flatMap((each) => Object.keys(each.rules ?? {}) as AlertKind[]),
     );
     const plan = planAlerts({ found, open, rules, ownKinds, now: seen.now });
+    const isNothing = plan.opens.length + plan.holds.length + plan.resolves.length === 0;
+    if (isNothing) return 0;
     const { told, resolved } = await store.writeAlerts({
       opens: plan.opens.map((finding) => ({ ...finding, id: ports.ids.run() })),
       holds: plan.holds,

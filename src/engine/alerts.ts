@@ -137,7 +137,7 @@ export class Alerts {
     const found = destinations.filter((each) => each.name === name);
     if (found.length > 0) return found;
     const message = `must be one of ${destinations.map((each) => each.name).join(", ")}`;
-    throw new ConfigurationError([{ field: "destination", message }]);
+    throw new ConfigurationError([{ field: "alerts.test().destination", message }]);
   }
 
   async #mark(id: string, mark: AlertMark): Promise<Alert> {

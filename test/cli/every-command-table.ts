@@ -29,6 +29,7 @@ const RUN_ID = /must be a run id, for example 0199c1f2-/;
 /** Where `move` goes to: a schema for each of its calls. */
 const POSTGRES_URL = process.env.HOLDFAST_TEST_POSTGRES_URL ?? "postgres://localhost/none";
 const SCHEMA = `every_${process.pid}`;
+const ALERT_ID = /must be an alert id, for example 0199c1f2-/;
 const NAME = /must be a text of 1 to/;
 const WATCH = /"5" has no unit: did you mean "5s" or "5ms"\?/;
 
@@ -314,6 +315,42 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     answers: { name: "import" },
     code: 1,
     mistake: [["locks", "release"], /missing required argument 'name'/],
+  },
+  "alerts list": {
+    args: ["alerts", "list", "--state", "all"],
+    says: /failureRate.*job "refuse"/,
+    answers: { nextCursor: null },
+    mistake: [["alerts", "list", "--kind", "slient"], /Did you mean silent\?/],
+  },
+  "alerts show": {
+    args: ["alerts", "show", "<alert>"],
+    says: /failureRate/,
+    answers: { id: "<alert>", kind: "failureRate" },
+    mistake: [["alerts", "show", "42"], ALERT_ID],
+  },
+  "alerts mute": {
+    args: ["alerts", "mute", "<alert>", "--for", "2h"],
+    says: /Muted until 20/,
+    answers: { id: "<alert>" },
+    mistake: [["alerts", "mute", "<alert>", "--for", "5"], WATCH],
+  },
+  "alerts acknowledge": {
+    args: ["alerts", "acknowledge", "<alert>", "--by", "anna"],
+    says: /Acknowledged by anna\.|resolved already/,
+    answers: { id: "<alert>" },
+    mistake: [["alerts", "acknowledge", "42"], ALERT_ID],
+  },
+  "alerts resolve": {
+    args: ["alerts", "resolve", "<alert>", "--by", "ben"],
+    says: /Resolved by ben\./,
+    answers: { id: "<alert>", resolvedBy: "ben" },
+    mistake: [["alerts", "resolve", "42"], ALERT_ID],
+  },
+  "alerts test": {
+    args: ["alerts", "test"],
+    says: /function: sent/,
+    answers: { ok: true },
+    mistake: [["alerts", "test", "--destination", "slack"], /must be one of function/],
   },
   cleanup: {
     args: ["cleanup"],

@@ -305,6 +305,6 @@ export function alertDeliverySuite(test: WorldTest): void {
     const count = (verb: string) => second.faults.calls.filter((call) => call.verb === verb).length;
     expect(count("takeAlertTurn")).toBeLessThanOrEqual(10);
     expect(verbs.slice(1).map(count)).toEqual([0, 0, 0, 0]);
-    expect(first.faults.calls.filter(({ verb }) => verb === "writeAlerts").length).toBe(10);
+    expect(first.faults.calls.filter(({ verb }) => verb === "openAlerts").length).toBe(10);
   });
 }

@@ -338,6 +338,23 @@ export function alertSuite(test: WorldTest): void {
     expect(page.lines()).toEqual(["opened failureRate bad"]);
   });
 
+  test("while everything is paused nothing is silent and no worker is missed", async ({
+    world,
+  }) => {
+    const one = student(world, { options: QUIET });
+    await one.holdfast.start();
+    await one.holdfast.schedules.upsert("s", { job: "study", cron: "* * * * *" });
+    const page = await watcher(world);
+    await one.holdfast.pause({ note: "a move of the database" });
+    await one.study.enqueue({});
+    await world.clock.until(one.holdfast.stop());
+    await world.clock.advance(15 * MINUTE);
+    expect(page.lines()).toEqual([]);
+    await page.holdfast.resume();
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines().toSorted()).toEqual(["opened noWorker study", "opened silent s"]);
+  });
+
   test("ten thousand silent schedules are one alert", async ({ world }) => {
     const one = student(world, { options: QUIET });
     for (let no = 0; no < 30; no += 1)

@@ -19,7 +19,12 @@ export function alertsAcknowledgeCommand(call: Call): Command {
     const { shell } = call;
     return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
       const alert = await holdfast.alerts.acknowledge(id, { by: askedBy(flags) });
-      await shell.say(`Acknowledged by ${plain(alert.acknowledgedBy ?? "somebody")}.`);
+      const { acknowledgedAt, acknowledgedBy } = alert;
+      await shell.say(
+        acknowledgedAt === null
+          ? "It is resolved already."
+          : `Acknowledged by ${plain(acknowledgedBy ?? "somebody")}.`,
+      );
       await shell.answer(alert);
       return EXIT.done;
     });

@@ -5,9 +5,9 @@ import { ALERT_KINDS, type AlertKind } from "../../core/alert.js";
 import type { AlertListOptions } from "../../engine/alerts.js";
 import { alertListPage } from "../alert-page.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { type CommonFlags, withInstance } from "../instance.js";
-import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../repeat.js";
-import { EXIT } from "../shell.js";
+import type { CommonFlags } from "../instance.js";
+import { showLook } from "../look.js";
+import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { oneOf, readAlertId, wholeNumber } from "../usage.js";
 
 type Flags = CommonFlags & WatchFlags & AlertListOptions & { readonly kind?: AlertKind };
@@ -28,20 +28,12 @@ export function alertsListCommand(call: Call): Command {
     .option("--cursor <id>", "go on where an earlier list ended", readAlertId);
   return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
     const { shell } = call;
-    const { watch } = flags;
-    refuseWatchedJson(shell.isJson, watch);
     const filter = Object.fromEntries(
       FILTERS.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]]),
     ) as AlertListOptions;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
-      const show = async () => ({
-        text: alertListPage(await holdfast.alerts.list(filter), shell.colours),
-      });
-      if (watch !== undefined) return repeat({ shell, everyMs: watch, show });
-      const page = await holdfast.alerts.list(filter);
-      await shell.say(alertListPage(page, shell.colours));
-      await shell.answer(page);
-      return EXIT.done;
+    return showLook({ flags, shell }, async ({ alerts }) => {
+      const page = await alerts.list(filter);
+      return { text: alertListPage(page, shell.colours), document: page };
     });
   });
 }

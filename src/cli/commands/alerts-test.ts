@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { alertTestPage } from "../alert-page.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
+import { underFlagNames } from "../refused-flags.js";
 import { EXIT } from "../shell.js";
 
 type Flags = CommonFlags & { readonly destination?: string };
@@ -18,7 +19,8 @@ export function alertsTestCommand(call: Call): Command {
     const { shell } = call;
     const { destination } = flags;
     return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
-      const tested = await holdfast.alerts.test(destination === undefined ? {} : { destination });
+      const options = destination === undefined ? {} : { destination };
+      const tested = await underFlagNames("alerts.test()", () => holdfast.alerts.test(options));
       await shell.say(alertTestPage(tested, shell.colours));
       await shell.answer(tested);
       return tested.ok ? EXIT.done : EXIT.no;

@@ -14,10 +14,11 @@ taken as (
 )
 select now.at as now, exists (select from taken) as is_mine from now`;
 
-/** Late ones, those without a next tick, broken ones, and those with rules of their own. */
+/** Late ones, those without a next tick, broken ones, and those with rules of their own. A pause of everything is one of each. */
 export const SCHEDULES = /* sql */ `
 with now as materialized (select {now} as at)
-select s.name, s.job, s.next_at, s.is_ended, s.paused_at, s.broken_at, s.broken_error,
+select s.name, s.job, s.next_at, s.is_ended, s.broken_at, s.broken_error,
+  coalesce(s.paused_at, (select z.at from {pause} z where z.until_at is null)) as paused_at,
   case when s.definition like '%"alerts":{%' then s.definition end as definition
 from {schedule} s, now
 where s.deleted_at is null and (s.next_at <= now.at - 1000 or s.broken_at is not null
@@ -84,6 +85,7 @@ from now, {lane} l cross join lateral (
 where oldest.due_at <= now.at - :unattendedMs::bigint
   and not exists (select from served v where v.job = l.job and (v.queue is null or v.queue = l.queue))
   and not exists (select from {queue} q where q.name = l.queue and q.paused_at is not null)
+  and not exists (select from {pause} z where z.until_at is null)
 order by l.job, l.queue limit 1000`;
 
 export const SKEWED = /* sql */ `

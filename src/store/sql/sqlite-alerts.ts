@@ -9,7 +9,8 @@ update {alert_turn} set taken_at = :now, holder = :holder
 where taken_at <= :now - :everyMs or taken_at > :now + :everyMs`;
 
 export const SCHEDULES = /* sql */ `
-select s.name, s.job, s.next_at, s.is_ended, s.paused_at, s.broken_at, s.broken_error,
+select s.name, s.job, s.next_at, s.is_ended, s.broken_at, s.broken_error,
+  coalesce(s.paused_at, (select z.at from {pause} z where z.until_at is null)) as paused_at,
   iif(s.definition like '%"alerts":{%', s.definition, null) as definition
 from {schedule} s
 where s.deleted_at is null and (s.next_at <= :now - 1000 or s.broken_at is not null
@@ -73,6 +74,7 @@ from waiting l
 where l.due_at <= :now - :unattendedMs
   and not exists (select 1 from served v where v.job = l.job and (v.queue is null or v.queue = l.queue))
   and not exists (select 1 from {queue} q where q.name = l.queue and q.paused_at is not null)
+  and not exists (select 1 from {pause} z where z.until_at is null)
 order by l.job, l.queue limit 1000`;
 
 export const SKEWED = /* sql */ `
