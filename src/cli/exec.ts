@@ -315,7 +315,7 @@ function notStarted(file: string, error: unknown): Told {
       complaint: text,
     },
     result: null,
-    failure: new PermanentError(text, { code: "NOT_STARTED", cause: error }),
+    failure: new PermanentError(text, { code: "NOT_STARTED" }),
   };
 }
 

@@ -10,6 +10,7 @@ import { cleanupCommand } from "./commands/cleanup.js";
 import { devCommand } from "./commands/dev.js";
 import { enqueueCommand } from "./commands/enqueue.js";
 import { execCommand } from "./commands/exec.js";
+import { initCommand } from "./commands/init.js";
 import { locksCommand } from "./commands/locks.js";
 import { migrateCommand } from "./commands/migrate.js";
 import { nextCommand } from "./commands/next.js";
@@ -19,11 +20,13 @@ import { schedulesCommand } from "./commands/schedules.js";
 import { simulateCommand } from "./commands/simulate.js";
 import { startCommand } from "./commands/start.js";
 import { tickCommand } from "./commands/tick.js";
+import { topCommand } from "./commands/top.js";
 import { readDatabaseFlag } from "./database.js";
 import { describeExit } from "./failure.js";
 import { EXIT, Shell } from "./shell.js";
 
 const COMMANDS = [
+  initCommand,
   devCommand,
   startCommand,
   tickCommand,
@@ -37,6 +40,7 @@ const COMMANDS = [
   execCommand,
   locksCommand,
   cleanupCommand,
+  topCommand,
   simulateCommand,
 ];
 

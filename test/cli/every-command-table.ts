@@ -30,6 +30,13 @@ const NAME = /must be a text of 1 to/;
 const WATCH = /"5" has no unit: did you mean "5s" or "5ms"\?/;
 
 export const EXERCISES: Readonly<Record<string, Exercise>> = {
+  init: {
+    args: ["init", "new-1"],
+    json: ["init", "new-2"],
+    says: /wrote +new-1\/holdfast\.config\.mjs/,
+    answers: { written: ["holdfast.config.mjs", ".env.example", "package.json", ".gitignore"] },
+    mistake: [["init", "--with-user"], /give --from-crontab too/],
+  },
   dev: {
     args: ["dev", "other.config.mjs", "--no-reload", ...NO_REST],
     says: /0 finished, 0 handed back, 0 abandoned/,
@@ -295,6 +302,12 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     answers: { name: "import" },
     code: 1,
     mistake: [["locks", "release"], /missing required argument 'name'/],
+  },
+  top: {
+    args: ["top"],
+    says: /^holdfast top +sqlite:.*^Next ticks/ms,
+    answers: { running: [], instances: [] },
+    mistake: [["top", "--watch", "1ms"], /give that or more/],
   },
   cleanup: {
     args: ["cleanup"],

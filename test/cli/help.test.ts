@@ -11,6 +11,7 @@ afterAll(() => terminal.close());
 
 const PAGES = [
   "",
+  "init",
   "dev",
   "start",
   "tick",
@@ -58,6 +59,7 @@ const PAGES = [
   "locks history",
   "locks release",
   "cleanup",
+  "top",
   "simulate",
 ];
 
