@@ -85,6 +85,7 @@ export type {
 } from "./engine/job.js";
 export type { PlainJobOptions, SchemaJobOptions } from "./engine/job-options.js";
 export type { AnnouncedJob } from "./engine/job-view.js";
+export type { MetricsOptions } from "./engine/metrics.js";
 export type {
   ErrorGroup,
   ErrorReport,
@@ -98,6 +99,7 @@ export type {
   Totals,
 } from "./engine/overview.js";
 export type { Ticked, TickOptions } from "./engine/pass.js";
+export type { Pause, PauseOptions } from "./engine/pausing.js";
 export type { Queue, Queues } from "./engine/queues.js";
 export type { Batch, ChildListOptions } from "./engine/run-children.js";
 export type {

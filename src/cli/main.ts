@@ -14,7 +14,9 @@ import { initCommand } from "./commands/init.js";
 import { locksCommand } from "./commands/locks.js";
 import { migrateCommand } from "./commands/migrate.js";
 import { nextCommand } from "./commands/next.js";
+import { pauseCommand } from "./commands/pause.js";
 import { queuesCommand } from "./commands/queues.js";
+import { resumeCommand } from "./commands/resume.js";
 import { runsCommand } from "./commands/runs.js";
 import { schedulesCommand } from "./commands/schedules.js";
 import { simulateCommand } from "./commands/simulate.js";
@@ -36,6 +38,8 @@ const COMMANDS = [
   calendarsCommand,
   runsCommand,
   queuesCommand,
+  pauseCommand,
+  resumeCommand,
   enqueueCommand,
   execCommand,
   locksCommand,

@@ -39,6 +39,7 @@ import {
   type Logger,
   lineLogger,
 } from "../telemetry/log.js";
+import { Meters } from "../telemetry/meters.js";
 import { Allowance } from "./allowance.js";
 import type { Around, AroundOptions } from "./around.js";
 import { readAround } from "./around-options.js";
@@ -73,6 +74,7 @@ import {
 import type { PlainJobOptions, SchemaJobOptions } from "./job-options.js";
 import { type AnnouncedJob, toAnnouncedJob } from "./job-view.js";
 import { Loop, type LoopParams } from "./loop.js";
+import { Metrics, type MetricsOptions, readMetrics } from "./metrics.js";
 import {
   type ErrorReport,
   type ErrorsOptions,
@@ -88,6 +90,7 @@ import {
   statsOf,
 } from "./overview.js";
 import { type BoundedWorker, passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
+import { type Pause, type PauseOptions, pauseOf, readPause, toPause } from "./pausing.js";
 import { mainThreadPulse, type Pulse } from "./pulse.js";
 import { Queues } from "./queues.js";
 import { Remote } from "./remote.js";
@@ -137,6 +140,11 @@ export class Holdfast {
   /** What its lines go to. */
   readonly logger: Logger;
   readonly #bus: Bus;
+  readonly #meters = new Meters();
+  readonly #metrics: Metrics;
+  /** How many runs the worker may execute at the same time. */
+  #concurrency = 0;
+  #working: Workers | null = null;
   readonly #emit: Emit;
   readonly #enqueuer: Enqueuer;
   readonly #waiter: Waiter;
@@ -189,6 +197,7 @@ export class Holdfast {
       logger: this.logger,
       now: () => new Date(clock.wallMs()),
       onError: options.onError,
+      observer: this.#meters,
     });
     this.#emit = this.#bus.emit;
     this.#sends =
@@ -211,6 +220,8 @@ export class Holdfast {
       store: () => this.#opened("remote"),
       ports: this.#ports,
       emit: this.#emit,
+      listens: this.#bus.listens,
+      meter: this.#meters,
       onSettled: (settlements) => {
         this.#waiter.settled(settlements.map(({ id }) => id));
         onChanged();
@@ -220,6 +231,18 @@ export class Holdfast {
     this.runs = new Runs({ store, waiter: this.#waiter, ports: this.#ports, desk, onChanged });
     this.queues = new Queues({ store: () => this.#opened("queues"), onChanged });
     const { app, release } = this.#config;
+    this.#metrics = new Metrics({
+      store: () => this.#opened("metrics"),
+      clock,
+      meters: this.#meters,
+      info: [
+        ["instance", this.instanceId],
+        ["engine", this.#store.engine],
+        ["app", app ?? ""],
+        ["release", release ?? ""],
+      ],
+      work: () => ({ running: this.#working?.runningCount ?? 0, max: this.#concurrency }),
+    });
     const encode = (job: string, input: unknown) => this.#encode(job, input);
     const ensureJob = (name: string) => this.#ensureJob(name);
     this.#declarations = new Declarations({
@@ -378,6 +401,37 @@ export class Holdfast {
     return pass.finally(() => this.#passes.delete(pass));
   }
 
+  /**
+   * Stops everything: once this has resolved nothing fires and nothing is claimed, by any instance,
+   * remote worker or SQL function on this database. Runs that are running go on; ticks meanwhile are
+   * skipped and not caught up. Pausing again keeps the time, and the note if none is given.
+   */
+  async pause(options: PauseOptions = {}): Promise<Pause> {
+    const asked = readPause(options);
+    const store = await this.#opened("pause");
+    const pause = await store.pauseAll(asked);
+    this.#emit("everything.paused", { by: pause.by, note: pause.note });
+    return toPause(pause);
+  }
+
+  /** Lifts the pause of everything, and it alone: what was paused by itself stays so. Answers with it. */
+  async resume(options: { readonly by?: string } = {}): Promise<Pause | null> {
+    const { by } = readPause(options);
+    const store = await this.#opened("resume");
+    const pause = await store.resumeAll();
+    if (!pause) return null;
+    const pausedMs = (pause.until ?? pause.at) - pause.at;
+    this.#emit("everything.resumed", { by, pausedMs });
+    store.wake();
+    void this.#pollSoon();
+    return toPause(pause);
+  }
+
+  /** The pause of everything that is on, or null. */
+  async paused(): Promise<Pause | null> {
+    return pauseOf(await this.#opened("paused"));
+  }
+
   /** Every job that an instance announced, by name, as the newest one announced it. */
   async jobs(): Promise<readonly AnnouncedJob[]> {
     return (await (await this.#opened("jobs")).announcedJobs()).map(toAnnouncedJob);
@@ -409,6 +463,13 @@ export class Holdfast {
   async errors(options: ErrorsOptions = {}): Promise<ErrorReport> {
     const since = readErrors(options);
     return errorsOf(await this.#opened("errors"), since);
+  }
+
+  /** What this process counted and what the database tells of the whole, as text for Prometheus. */
+  async metrics(options: MetricsOptions = {}): Promise<string> {
+    const read = readMetrics(options);
+    if (this.#stopping) throw new StoppedError("metrics");
+    return this.#metrics.text(read);
   }
 
   /** Takes back now what silent or endless holders have; each run goes on by its own policy. */
@@ -462,6 +523,8 @@ export class Holdfast {
       jobs: jobs.names(),
       concurrency,
     });
+    this.#working = worker;
+    this.#concurrency = jobs.names().length === 0 ? 0 : concurrency;
     worker.start();
     loop.start();
     return { worker, loop, pulse, holder };
@@ -500,6 +563,7 @@ export class Holdfast {
       emit: this.#emit,
       listens: this.#bus.listens,
       logger: this.logger,
+      meter: this.#meters,
       fanOut: new FanOut({
         store,
         clock: this.#ports.clock,
@@ -542,6 +606,8 @@ export class Holdfast {
       keepMs: this.#config.keepMs,
       keepTicksMs: this.#config.keepTicksMs,
       emit: this.#emit,
+      instanceId: this.instanceId,
+      meter: this.#meters,
       lookEachMinute: this.#declarations.isWatchful
         ? () => this.#declarations.reportVanished(store)
         : null,
@@ -560,6 +626,7 @@ export class Holdfast {
       refusals: new Map(),
       emit: this.#emit,
       listens: this.#bus.listens,
+      meter: this.#meters,
     };
   }
 

@@ -23,7 +23,9 @@ import { HttpError, problemResponse, refusalOf } from "./problem.js";
 import type { Call, Implementation, Reply, Surroundings } from "./route.js";
 import { eventRoutes } from "./routes/events.js";
 import { lockRoutes } from "./routes/locks.js";
+import { metricsRoutes } from "./routes/metrics.js";
 import { overviewRoutes } from "./routes/overview.js";
+import { pauseRoutes } from "./routes/pause.js";
 import { queueRoutes } from "./routes/queues.js";
 import { runPartRoutes } from "./routes/run-parts.js";
 import { runRoutes } from "./routes/runs.js";
@@ -72,8 +74,10 @@ const IMPLEMENTATIONS = [
   ...runPartRoutes,
   ...lockRoutes,
   ...overviewRoutes,
+  ...metricsRoutes,
   ...eventRoutes,
   ...queueRoutes,
+  ...pauseRoutes,
   ...workerRoutes,
   ...sessionRoutes,
 ];

@@ -13,11 +13,13 @@ import { PostgresBatches } from "./postgres-batches.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
 import { dropDays, dropTickDays, makeDays } from "./postgres-days.js";
 import { PostgresEnqueue } from "./postgres-enqueue.js";
+import { PostgresFigures } from "./postgres-figures.js";
 import { PostgresItems } from "./postgres-items.js";
 import { PostgresLocks } from "./postgres-locks.js";
 import { PostgresLogs } from "./postgres-logs.js";
 import { channelOf, createSchema, schemaVersion } from "./postgres-migrate.js";
 import { PostgresOperators } from "./postgres-operators.js";
+import { PostgresPause } from "./postgres-pause.js";
 import { PostgresProgress } from "./postgres-progress.js";
 import { PostgresSchedules } from "./postgres-schedules.js";
 import { PostgresTransactions } from "./postgres-transactions.js";
@@ -34,10 +36,12 @@ import {
   toSettlementRow,
   toWaiting,
 } from "./record.js";
+import { heeding, toHalt } from "./record-pause.js";
 import type { HeldRun } from "./remote-store.js";
 import * as sql from "./sql/postgres.js";
 import { PRUNE_BATCHES } from "./sql/postgres-batches.js";
 import * as flows from "./sql/postgres-flow.js";
+import { PRUNE_PAUSES } from "./sql/postgres-pause.js";
 import * as reads from "./sql/postgres-reads.js";
 import { PRUNE_SCHEDULES } from "./sql/postgres-schedules.js";
 import { SCHEMA_VERSION } from "./sql/postgres-schema.js";
@@ -76,6 +80,8 @@ export class PostgresStore implements store.Store {
   readonly #progress: PostgresProgress;
   readonly #logs: PostgresLogs;
   readonly #operators: PostgresOperators;
+  readonly #pause: PostgresPause;
+  readonly #figures: PostgresFigures;
   readonly #bound: ClaimBound;
   readonly #listeners = new Set<store.WakeListener>();
 
@@ -98,6 +104,8 @@ export class PostgresStore implements store.Store {
     this.#progress = new PostgresProgress(asker);
     this.#logs = new PostgresLogs(asker);
     this.#operators = new PostgresOperators(asker);
+    this.#pause = new PostgresPause(asker);
+    this.#figures = new PostgresFigures(asker);
     this.#enqueue = enqueue;
     this.#within = new PostgresWithin({ asker, enqueue });
     this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue });
@@ -364,8 +372,9 @@ export class PostgresStore implements store.Store {
       ...params,
       cancelGraceMs: CANCEL_GRACE_MS,
     });
-    return {
+    return heeding({
       now: Number(row.now),
+      halt: toHalt(row),
       hasReady: row.hasReady === true,
       hasSuspect: row.hasSuspect === true,
       hasLimited: row.hasLimited === true,
@@ -377,7 +386,7 @@ export class PostgresStore implements store.Store {
       hasOverdueCancel: row.hasOverdueCancel === true,
       cancelRequested: (row.cancelRequested ?? []) as RunId[],
       nextWakeAt: row.nextWakeAt === null ? null : Number(row.nextWakeAt),
-    };
+    });
   }
 
   async promote({ limit }: { readonly limit: number }): Promise<number> {
@@ -503,8 +512,9 @@ export class PostgresStore implements store.Store {
     const [more] = await this.#asker.repeat("prune", PRUNE_SCHEDULES, params);
     const [batches] = await this.#asker.repeat("prune", PRUNE_BATCHES, { keepMs, limit });
     const [idle] = await this.#asker.repeat("prune", flows.PRUNE_FLOWS, { limit });
+    const pauses = await this.#asker.repeat("prune", PRUNE_PAUSES, { keepMs });
     const pruned = [row, more, batches, idle].map((each) => Number(each?.pruned ?? 0));
-    return pruned.reduce((sum, count) => sum + count, dropped);
+    return pruned.reduce((sum, count) => sum + count, dropped + pauses.length);
   }
 
   progress: store.Store["progress"] = (params) => this.#progress.write(params);
@@ -569,6 +579,25 @@ export class PostgresStore implements store.Store {
   glance: store.Store["glance"] = () => this.#operators.glance();
   statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
   failures: store.Store["failures"] = (params) => this.#operators.failures(params);
+  figures: store.Store["figures"] = (params) => this.#figures.figures(params);
+  scheduleNames: store.Store["scheduleNames"] = (ids) => this.#figures.scheduleNames(ids);
+
+  get load(): store.Store["load"] {
+    const links = [this.#asker.work, this.#asker.beat];
+    const { open, max, waiting } = this.#items.load;
+    return {
+      statements: links.reduce((sum, { inFlight }) => sum + inFlight, 0),
+      work: links.filter(({ isConnected }) => isConnected).length,
+      workMax: links.length,
+      transactions: open,
+      transactionsMax: max,
+      waiting,
+    };
+  }
+
+  pauseAll: store.Store["pauseAll"] = (params) => this.#pause.pauseAll(params);
+  resumeAll: store.Store["resumeAll"] = () => this.#pause.resumeAll();
+  pauseOfAll: store.Store["pauseOfAll"] = () => this.#pause.pauseOfAll();
 
   onWake(listener: store.WakeListener): () => void {
     this.#listeners.add(listener);

@@ -5,11 +5,13 @@
 import type { Limits } from "../core/flow.js";
 import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from "../core/run.js";
 import type { BatchVerbs, NewBatchOf } from "./batch-store.js";
+import type { FiguresStore } from "./figures-store.js";
 import type { FlowStore } from "./flow-store.js";
 import type { ItemStore } from "./item-store.js";
 import type { LockStore } from "./lock-store.js";
 import type { LogStore } from "./log-store.js";
 import type { OperatorStore } from "./operator-store.js";
+import type { Halt, PauseStore } from "./pause-store.js";
 import type { ProgressStore } from "./progress-store.js";
 import type { RemoteStore } from "./remote-store.js";
 import type { ScheduleStore } from "./schedule-store.js";
@@ -221,6 +223,8 @@ export type PollAnswer = {
   readonly cancelRequested: readonly RunId[];
   /** When the next waiting run or tick becomes due, by the database's clock. */
   readonly nextWakeAt: number | null;
+  /** It may claim and fire nothing; then nothing is said to be ready or due to be fired either. */
+  readonly halt: Halt | null;
 };
 
 export type Reclaimed = Grant & {
@@ -303,6 +307,8 @@ export interface Store
     ProgressStore,
     LogStore,
     OperatorStore,
+    PauseStore,
+    FiguresStore,
     RemoteStore<Claim> {
   /** "sqlite" or "postgres"; for messages. */
   readonly engine: "sqlite" | "postgres";

@@ -14,7 +14,9 @@ import { itemSuite } from "./item-suite.js";
 import { leaseSuite } from "./lease-suite.js";
 import { lockSuite } from "./lock-suite.js";
 import { longRunSuite } from "./long-run-suite.js";
+import { metricsSuite } from "./metrics-suite.js";
 import { passSuite } from "./pass-suite.js";
+import { pauseSuite } from "./pause-suite.js";
 import { retrySuite } from "./retry-suite.js";
 import { rhythmSuite } from "./rhythm-suite.js";
 import { runSuite } from "./run-suite.js";
@@ -46,6 +48,7 @@ export function describeLife(name: string, makePlace: MakePlace): void {
     describe("a limit", () => flowSuite(test));
     describe("a long run", () => longRunSuite(test));
     describe("what surrounds a run", () => aroundSuite(test));
+    describe("what is counted", () => metricsSuite(test));
   });
 }
 
@@ -93,6 +96,7 @@ export function describeSchedules(name: string, makePlace: MakePlace): void {
     describe("a change", () => scheduleChangeSuite(test));
     describe("a trigger", () => scheduleTriggerSuite(test));
     describe("one bounded pass", () => passSuite(test));
+    describe("the pause of everything", () => pauseSuite(test));
     describe("a backfill", () => scheduleBackfillSuite(test));
     describe("a declaration", () => scheduleDeclaredSuite(test));
     describe("a corner", () => scheduleEdgeSuite(test));
