@@ -40,6 +40,7 @@ import {
   lineLogger,
 } from "../telemetry/log.js";
 import { Meters } from "../telemetry/meters.js";
+import { Tracing } from "../telemetry/tracing.js";
 import { Allowance } from "./allowance.js";
 import type { Around, AroundOptions } from "./around.js";
 import { readAround } from "./around-options.js";
@@ -98,6 +99,7 @@ import { RunnableJobs } from "./runnable.js";
 import { Runs, Waiter } from "./runs.js";
 import { jobName } from "./schedule-options.js";
 import { Schedules } from "./schedules.js";
+import { type Settings, settingsOf } from "./settings.js";
 import { shellJob } from "./shell-job.js";
 import { readConfigWithin, surroundings } from "./surroundings.js";
 import { type TickerParams, tickOnce } from "./ticker.js";
@@ -142,6 +144,7 @@ export class Holdfast {
   readonly #bus: Bus;
   readonly #meters = new Meters();
   readonly #metrics: Metrics;
+  readonly #tracing: Tracing | null;
   /** How many runs the worker may execute at the same time. */
   #concurrency = 0;
   #working: Workers | null = null;
@@ -200,6 +203,8 @@ export class Holdfast {
       observer: this.#meters,
     });
     this.#emit = this.#bus.emit;
+    const api = options.telemetry?.opentelemetry;
+    this.#tracing = api === undefined ? null : new Tracing(api);
     this.#sends =
       internals.sends ??
       new Dispatcher({
@@ -222,6 +227,7 @@ export class Holdfast {
       emit: this.#emit,
       listens: this.#bus.listens,
       meter: this.#meters,
+      tracing: this.#tracing,
       onSettled: (settlements) => {
         this.#waiter.settled(settlements.map(({ id }) => id));
         onChanged();
@@ -281,6 +287,7 @@ export class Holdfast {
       isEnabled: this.#config.isLockingEnabled,
       keepMs: this.#config.keepMs,
       emit: this.#emit,
+      tracing: this.#tracing,
     });
     this.locks = new Locks({
       provider,
@@ -353,6 +360,14 @@ export class Holdfast {
    */
   on<Name extends EventName>(event: Name, listener: Listener<Name>): () => void {
     return this.#bus.on(event, listener);
+  }
+
+  /**
+   * Does it as part of the trace that a W3C `traceparent` names, so that what it enqueues belongs there.
+   * Where no OpenTelemetry was given, or a trace is going on already, it is just done.
+   */
+  continueTrace<T>(traceparent: string | null, fn: () => T): T {
+    return this.#tracing ? this.#tracing.continued(traceparent, fn) : fn();
   }
 
   /** Enqueues a job by name; one that this process did not declare is taken as it was announced. */
@@ -441,6 +456,12 @@ export class Holdfast {
   async instances(options: InstanceListOptions = {}): Promise<InstancePage> {
     const filter = readInstanceList(options);
     return listInstances(await this.#opened("instances"), filter);
+  }
+
+  /** How this instance is set up, for people to read; no secret is in it. */
+  settings(): Settings {
+    const { instanceId: instance, databaseLabel: database } = this;
+    return settingsOf(this.#config, { instance, database });
   }
 
   /** A cheap look that differs from the one before if runs changed; for what hints at changes. */
@@ -564,8 +585,10 @@ export class Holdfast {
       listens: this.#bus.listens,
       logger: this.logger,
       meter: this.#meters,
+      tracing: this.#tracing,
       fanOut: new FanOut({
         store,
+        tracing: this.#tracing,
         clock: this.#ports.clock,
         newId: () => this.#ports.ids.run(),
         definitionOf: (job) => this.#definitionOf(job),
@@ -627,6 +650,7 @@ export class Holdfast {
       emit: this.#emit,
       listens: this.#bus.listens,
       meter: this.#meters,
+      tracing: this.#tracing,
     };
   }
 
@@ -645,7 +669,12 @@ export class Holdfast {
     return {
       ...definition,
       around,
-      dispatch: dispatchTo({ target, sends: this.#sends, emit: this.#emit }),
+      dispatch: dispatchTo({
+        target,
+        sends: this.#sends,
+        emit: this.#emit,
+        tracing: this.#tracing,
+      }),
     };
   }
 
@@ -846,8 +875,8 @@ export class Holdfast {
       throw new UnknownJobError(name, [
         ...new Set([...this.#definitions.keys(), ...known.map((job) => job.name)]),
       ]);
-    const { limits = NO_LIMITS } = found;
-    return { ...found, limits, worker: null, schema: undefined, upcast: undefined };
+    const { limits = NO_LIMITS, inputSchema = null } = found;
+    return { ...found, limits, inputSchema, worker: null, schema: undefined, upcast: undefined };
   }
 
   #refuseUnknownJobs(names: readonly string[] | null): void {
@@ -875,22 +904,32 @@ export class Holdfast {
     return {
       one: async (run: Parameters<Enqueuer["one"]>[0]) => {
         await this.#opened("enqueue");
-        return this.#enqueuer.one(run);
+        if (!this.#tracing) return this.#enqueuer.one(run);
+        return this.#tracing.enqueue([run], ([traced = run]) => this.#enqueuer.one(traced));
       },
       many: async (runs: Parameters<Enqueuer["many"]>[0]) => {
         await this.#opened("enqueueMany");
-        return this.#enqueuer.many(runs);
+        if (!this.#tracing) return this.#enqueuer.many(runs);
+        return this.#tracing.enqueue(runs, (traced) => this.#enqueuer.many(traced));
       },
       within: async (params) => {
         await this.#opened("enqueue");
-        const answers = await this.#store.enqueueWithin(params);
+        const { tx, runs } = params;
+        const answers = await (this.#tracing
+          ? this.#tracing.enqueue(runs, (traced) => this.#store.enqueueWithin({ tx, runs: traced }))
+          : this.#store.enqueueWithin(params));
         this.#storedWithin();
         return answers;
       },
       withinSync: (params) => {
         if (this.#stopping) throw new StoppedError("enqueueSync");
         if (!this.#isOpen) throw notOpen();
-        const answers = this.#store.enqueueWithinSync(params);
+        const { tx, runs } = params;
+        const answers = this.#tracing
+          ? this.#tracing.enqueueSync(runs, (traced) =>
+              this.#store.enqueueWithinSync({ tx, runs: traced }),
+            )
+          : this.#store.enqueueWithinSync(params);
         this.#storedWithin();
         return answers;
       },

@@ -176,10 +176,12 @@ export class SqliteStore implements store.Store {
   }
 
   #announceJobs(jobs: readonly store.JobAnnouncement[], now: number): void {
-    for (const { name, queue, priority, version, policy, limits } of jobs) {
+    for (const { name, queue, priority, version, limits, ...job } of jobs) {
       this.#enqueue.lane(queue, name);
-      const id = this.#enqueue.policy(policy);
-      const row = { name, queue, priority, version, policy: id, ...limitColumns(limits), now };
+      const policy = this.#enqueue.policy(job.policy);
+      const inputSchema = job.inputSchema ?? null;
+      const own = { name, queue, priority, version, policy, inputSchema };
+      const row = { ...own, ...limitColumns(limits), now };
       if (this.#file.run(sql.ANNOUNCE_JOB, row) > 0) this.#flow.reopen(name, limits, now);
     }
   }
@@ -485,6 +487,7 @@ export class SqliteStore implements store.Store {
   readonly glance: store.Store["glance"] = () => this.#operators.glance();
   readonly statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
   readonly failures: store.Store["failures"] = (params) => this.#operators.failures(params);
+  readonly timeline: store.Store["timeline"] = (params) => this.#operators.timeline(params);
   readonly figures: store.Store["figures"] = (params) => this.#figures.figures(params);
   readonly scheduleNames: store.Store["scheduleNames"] = (ids) => this.#figures.scheduleNames(ids);
   /** One handle, on which one thing is done at a time. */

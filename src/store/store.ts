@@ -15,6 +15,7 @@ import type { Halt, PauseStore } from "./pause-store.js";
 import type { ProgressStore } from "./progress-store.js";
 import type { RemoteStore } from "./remote-store.js";
 import type { ScheduleStore } from "./schedule-store.js";
+import type { TimelineStore } from "./timeline-store.js";
 
 /** One lease: some runs of one lane and policy, at one attempt, granted to one holder under one fence. */
 export type Claim = {
@@ -47,6 +48,8 @@ export type ClaimedRun = {
   /** The number of the batch that it is a child of. */
   readonly batch: number | null;
   readonly tags: readonly string[];
+  /** The W3C trace context of whoever asked for it. */
+  readonly trace?: string;
   readonly refunds: number;
   readonly laters: number;
   readonly extraAttempts: number;
@@ -89,6 +92,8 @@ export type NewRun = {
   readonly dueAt: number | null;
   readonly delayMs: number;
   readonly tags: readonly string[];
+  /** The W3C trace context of whoever asks for it. */
+  readonly trace?: string | undefined;
   readonly key: NewKey | null;
   /** Of a limited job: the key that it waits under (core/flow.ts). */
   readonly flow?: string | undefined;
@@ -130,6 +135,8 @@ export type JobAnnouncement = {
   readonly policy: Policy;
   /** Left out: none. */
   readonly limits?: Limits;
+  /** What an input looks like, as JSON Schema in JSON text. Left out or null: nobody knows. */
+  readonly inputSchema?: string | null;
 };
 
 export type InstanceAnnouncement = {
@@ -262,6 +269,8 @@ export type RunRecord = {
   readonly leaseUntil: number | null;
   readonly key: string | null;
   readonly tags: readonly string[];
+  /** The W3C trace context of whoever asked for it. */
+  readonly trace?: string;
   readonly cancelRequestedAt: number | null;
   /** How many items it has, by outcome. */
   readonly items: Readonly<Record<string, number>>;
@@ -286,6 +295,8 @@ export type RunFilter = {
   readonly text?: string;
   /** Newest first; continues after this id. */
   readonly before?: RunId;
+  /** None whose id is smaller. */
+  readonly since?: RunId;
   readonly limit: number;
 };
 
@@ -308,6 +319,7 @@ export interface Store
     LogStore,
     OperatorStore,
     PauseStore,
+    TimelineStore,
     FiguresStore,
     RemoteStore<Claim> {
   /** "sqlite" or "postgres"; for messages. */

@@ -201,6 +201,18 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     answers: { name: "old-2" },
     mistake: [["calendars", "delete"], /missing required argument 'name'/],
   },
+  pause: {
+    args: ["pause", "--all", "--config", "other.config.mjs"],
+    says: /Everything is paused/,
+    answers: { paused: {} },
+    mistake: [["pause"], /--all/],
+  },
+  resume: {
+    args: ["resume", "--all", "--config", "other.config.mjs"],
+    says: /Everything goes on|Nothing to lift/,
+    answers: {},
+    mistake: [["resume"], /--all/],
+  },
   "queues list": {
     args: ["queues", "list"],
     says: /default/,
