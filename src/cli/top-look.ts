@@ -3,6 +3,7 @@
 
 import type { Holdfast } from "../engine/holdfast.js";
 import type { Instance, Totals } from "../engine/overview.js";
+import type { Pause } from "../engine/pausing.js";
 import type { Queue } from "../engine/queues.js";
 import type { Run } from "../engine/runs.js";
 
@@ -11,6 +12,8 @@ export type NextTick = { readonly schedule: string; readonly job: string; readon
 export type TopLook = {
   readonly at: Date;
   readonly database: string;
+  /** The pause of everything, where it is on. */
+  readonly paused: Pause | null;
   readonly instances: readonly Instance[];
   readonly queues: readonly Queue[];
   /** The newest of them. */
@@ -29,17 +32,20 @@ const SCHEDULES_READ_MAX = 1_000;
 
 export async function lookAtAll(holdfast: Holdfast, nowMs: number): Promise<TopLook> {
   const limit = SECTION_ROWS_MAX;
-  const [{ instances }, queues, running, { schedules }, failed, { overall }] = await Promise.all([
-    holdfast.instances({ limit }),
-    holdfast.queues.list(),
-    holdfast.runs.list({ status: "running", limit }),
-    holdfast.schedules.list({ status: "active", limit: SCHEDULES_READ_MAX }),
-    holdfast.runs.list({ status: "failed", limit }),
-    holdfast.stats({ since: "1h" }),
-  ]);
+  const [paused, { instances }, queues, running, { schedules }, failed, { overall }] =
+    await Promise.all([
+      holdfast.paused(),
+      holdfast.instances({ limit }),
+      holdfast.queues.list(),
+      holdfast.runs.list({ status: "running", limit }),
+      holdfast.schedules.list({ status: "active", limit: SCHEDULES_READ_MAX }),
+      holdfast.runs.list({ status: "failed", limit }),
+      holdfast.stats({ since: "1h" }),
+    ]);
   return {
     at: new Date(nowMs),
     database: holdfast.databaseLabel,
+    paused,
     instances: instances.filter(({ isLive }) => isLive),
     queues,
     running: running.runs,

@@ -2,12 +2,14 @@
 
 import { formatDuration } from "../core/duration-text.js";
 import { newTable } from "./page.js";
+import { pauseText } from "./pause-page.js";
 import { progressText } from "./progress-page.js";
 import { type Colours, cut, plain } from "./shell.js";
 import { fromNow, shortTime } from "./times.js";
 import type { TopLook } from "./top-look.js";
 
-const HEAD_ROWS = 3;
+/** The first line, the pause of everything, the sums, and the last line that a terminal keeps free. */
+const HEAD_ROWS = 4;
 /** A gap, a title and the names of the columns. */
 const SECTION_HEAD_ROWS = 3;
 const NOTE_LENGTH_MAX = 60;
@@ -41,6 +43,7 @@ export function topPage(look: TopLook, setting: TopSetting): string {
   );
   return [
     `${colours.bold("holdfast top")}  ${plain(look.database)}  ${shortTime(look.at)}  ${colours.dim(note)}`,
+    ...(look.paused ? [colours.yellow(`Everything is paused ${pauseText(look.paused)}.`)] : []),
     summary(look, setting),
     ...sections.flatMap((section, at) => ["", ...sectionLines(section, shares[at] ?? 1, colours)]),
   ].join("\n");

@@ -7,7 +7,7 @@ import { topPage } from "../../src/cli/top-page.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
 import { storeFor } from "../../src/store/open.js";
 
-const QUESTIONS = 6;
+const QUESTIONS = 7;
 
 test("a look asks a fixed number of questions, and its page fits the rows there are", async () => {
   const asked: string[] = [];
