@@ -17,6 +17,10 @@ export class Whole {
     this.#isUsage = wrong.length > 0;
   }
 
+  get isWrong(): boolean {
+    return this.#problems.length > 0;
+  }
+
   /** Reads one part; what is wrong with it is noted, and reading goes on. */
   read<T>(take: () => T, fallback: T): T {
     try {

@@ -36,16 +36,16 @@ export function devCommand(call: Call): Command {
     .option("--yes", "use a database beyond this machine");
   const action = async (flags: DevFlags, config?: string) => {
     const { shell } = call;
-    if (flags.reload) {
-      // What is wrong is said by the half that works.
-      const folder = path.dirname(requireConfig(config));
-      const args = [...process.argv.slice(2), "--no-reload"];
-      return superviseReloading({ args, folder, shell });
-    }
     const whole = new Whole(call);
     const start = whole.read(() => startOptions(flags), {});
     const place = whole.read(() => readPlace(flags, process.env), null);
     whole.read(() => refuseFarFlag(flags), undefined);
+    // What is wrong needs no second half to be said.
+    if (flags.reload && !whole.isWrong) {
+      const folder = path.dirname(requireConfig(config));
+      const args = [...process.argv.slice(2), "--no-reload"];
+      return superviseReloading({ args, folder, shell });
+    }
     ignoreFarEnvironment(shell);
     const holdfast = await whole.load((problems) =>
       loadInstance({ flags: withConfig(flags, config), shell, mayPause: false, problems }),
