@@ -53,7 +53,7 @@ export function topCommand(call: Call): Command {
           look,
           page: ({ now, eachMinute }, trouble) => {
             const note = trouble ?? `every ${formatDuration(everyMs)}, q leaves`;
-            const rows = process.stdout.rows ?? null;
+            const rows = process.stdout.rows || null;
             return topPage(now, { colours, rows, note, eachMinute });
           },
         });
