@@ -14,7 +14,7 @@ import {
   type WorkerTargetOptions,
 } from "../http/dispatch/targets.js";
 import type { LockProvider } from "../locks/provider.js";
-import type { Database } from "../store/open.js";
+import { type Database, placeProblems } from "../store/open.js";
 import type { OnError } from "../telemetry/bus.js";
 import { LOG_LEVELS, type Logger, type LogLevel } from "../telemetry/log.js";
 import { type TelemetryOptions, telemetryProblems } from "../telemetry/telemetry-options.js";
@@ -122,7 +122,7 @@ export type Config = {
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export const DEFAULT_DATABASE = "sqlite:.holdfast/holdfast.db";
-const OPTIONS = [
+export const HOLDFAST_OPTIONS = [
   "database",
   "schema",
   "app",
@@ -149,7 +149,9 @@ const NO_DISPATCH: DispatchConfig = { targets: new Map(), publicUrl: null };
 const CONCURRENCY_MAX = 10_000;
 
 export function readConfig(options: HoldfastOptions, env: Environment): Config {
-  const problems: Problem[] = [...refuseUnknownMembers(options, OPTIONS, "new Holdfast()")];
+  const problems: Problem[] = [
+    ...refuseUnknownMembers(options, HOLDFAST_OPTIONS, "new Holdfast()"),
+  ];
   const read = collector(problems);
   const fromEnv = (name: string) =>
     env[name] === undefined || env[name] === "" ? undefined : env[name];
@@ -227,6 +229,7 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
     alerts: read(() => readAlerts(options.alerts), null),
     builtIn: read(() => readBuiltInJobs(options), NO_BUILT_IN_JOBS),
   };
+  problems.push(...placeProblems(config));
   if (options.telemetry !== undefined) problems.push(...telemetryProblems(options.telemetry));
   if (options.locks !== undefined) problems.push(...providerProblems(options.locks));
   if (options.onError !== undefined && typeof options.onError !== "function")

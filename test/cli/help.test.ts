@@ -11,6 +11,7 @@ afterAll(() => terminal.close());
 
 const PAGES = [
   "",
+  "init",
   "dev",
   "start",
   "tick",
@@ -61,6 +62,7 @@ const PAGES = [
   "locks history",
   "locks release",
   "cleanup",
+  "top",
   "simulate",
 ];
 
