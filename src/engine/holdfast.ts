@@ -269,6 +269,7 @@ export class Holdfast {
       plan: async () => this.#declarations.plan(await this.#opened("schedules.plan")),
       apply: () => this.#apply(),
       onChanged,
+      emit: this.#emit,
     });
     this.calendars = new Calendars({
       store: () => this.#opened("calendars"),
@@ -476,7 +477,7 @@ export class Holdfast {
     const store = await this.#opened("start");
     const { isScheduler } = settings;
     this.#isScheduler = isScheduler;
-    this.#locking.warnIfDisabled();
+    this.#locking.tellState();
     const holder = await this.#announce(store);
     if (isScheduler) await this.#reconcileOnce();
     const { concurrency, queues } = settings;
