@@ -61,6 +61,7 @@ import { dispatchTo, type Sends } from "./dispatching.js";
 import { Enqueuer } from "./enqueuer.js";
 import type { Handler, RunnableJob } from "./execution.js";
 import { FanOut } from "./fan-out.js";
+import { httpJob } from "./http-job.js";
 import {
   accepted,
   type Enqueued,
@@ -90,6 +91,7 @@ import {
   statsOf,
 } from "./overview.js";
 import { type BoundedWorker, passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
+import { type Pause, type PauseOptions, pauseOf, readPause, toPause } from "./pausing.js";
 import { mainThreadPulse, type Pulse } from "./pulse.js";
 import { Queues } from "./queues.js";
 import { Remote } from "./remote.js";
@@ -97,6 +99,8 @@ import { RunnableJobs } from "./runnable.js";
 import { Runs, Waiter } from "./runs.js";
 import { jobName } from "./schedule-options.js";
 import { Schedules } from "./schedules.js";
+import { type Settings, settingsOf } from "./settings.js";
+import { shellJob } from "./shell-job.js";
 import { readConfigWithin, surroundings } from "./surroundings.js";
 import { type TickerParams, tickOnce } from "./ticker.js";
 import { type StopReport, Worker, type WorkerParams } from "./worker.js";
@@ -290,6 +294,13 @@ export class Holdfast {
       provider,
       onReleased: (facts) => this.#emit("lock.revoked", facts),
     });
+    const { shell, http } = this.#config.builtIn;
+    if (shell) this.job("shell", shellJob(shell) as PlainJobOptions<never, unknown>);
+    if (http)
+      this.job(
+        "http",
+        httpJob(http, { clock, network: systemNetwork }) as PlainJobOptions<never, unknown>,
+      );
   }
 
   /**
@@ -406,6 +417,37 @@ export class Holdfast {
     return pass.finally(() => this.#passes.delete(pass));
   }
 
+  /**
+   * Stops everything: once this has resolved nothing fires and nothing is claimed, by any instance,
+   * remote worker or SQL function on this database. Runs that are running go on; ticks meanwhile are
+   * skipped and not caught up. Pausing again keeps the time, and the note if none is given.
+   */
+  async pause(options: PauseOptions = {}): Promise<Pause> {
+    const asked = readPause(options);
+    const store = await this.#opened("pause");
+    const pause = await store.pauseAll(asked);
+    this.#emit("everything.paused", { by: pause.by, note: pause.note });
+    return toPause(pause);
+  }
+
+  /** Lifts the pause of everything, and it alone: what was paused by itself stays so. Answers with it. */
+  async resume(options: { readonly by?: string } = {}): Promise<Pause | null> {
+    const { by } = readPause(options);
+    const store = await this.#opened("resume");
+    const pause = await store.resumeAll();
+    if (!pause) return null;
+    const pausedMs = (pause.until ?? pause.at) - pause.at;
+    this.#emit("everything.resumed", { by, pausedMs });
+    store.wake();
+    void this.#pollSoon();
+    return toPause(pause);
+  }
+
+  /** The pause of everything that is on, or null. */
+  async paused(): Promise<Pause | null> {
+    return pauseOf(await this.#opened("paused"));
+  }
+
   /** Every job that an instance announced, by name, as the newest one announced it. */
   async jobs(): Promise<readonly AnnouncedJob[]> {
     return (await (await this.#opened("jobs")).announcedJobs()).map(toAnnouncedJob);
@@ -415,6 +457,12 @@ export class Holdfast {
   async instances(options: InstanceListOptions = {}): Promise<InstancePage> {
     const filter = readInstanceList(options);
     return listInstances(await this.#opened("instances"), filter);
+  }
+
+  /** How this instance is set up, for people to read; no secret is in it. */
+  settings(): Settings {
+    const { instanceId: instance, databaseLabel: database } = this;
+    return settingsOf(this.#config, { instance, database });
   }
 
   /** A cheap look that differs from the one before if runs changed; for what hints at changes. */
@@ -582,6 +630,7 @@ export class Holdfast {
       keepMs: this.#config.keepMs,
       keepTicksMs: this.#config.keepTicksMs,
       emit: this.#emit,
+      instanceId: this.instanceId,
       meter: this.#meters,
       lookEachMinute: this.#declarations.isWatchful
         ? () => this.#declarations.reportVanished(store)
@@ -827,8 +876,8 @@ export class Holdfast {
       throw new UnknownJobError(name, [
         ...new Set([...this.#definitions.keys(), ...known.map((job) => job.name)]),
       ]);
-    const { limits = NO_LIMITS } = found;
-    return { ...found, limits, worker: null, schema: undefined, upcast: undefined };
+    const { limits = NO_LIMITS, inputSchema = null } = found;
+    return { ...found, limits, inputSchema, worker: null, schema: undefined, upcast: undefined };
   }
 
   #refuseUnknownJobs(names: readonly string[] | null): void {

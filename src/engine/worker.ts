@@ -105,8 +105,11 @@ export class Worker {
   #hints = 0;
   #mayHaveWork = false;
   #mayHaveSuspect = false;
+  /** The last claim brought as many as it asked for: there is more than one claim's worth. */
+  #hasMore = false;
   #isPumpScheduled = false;
   #isClaiming = false;
+  #isHalted = false;
   #failures = 0;
   #isBackingOff = false;
   /** Runs that have been in their slots for so long that no buffer will be served by these. */
@@ -169,6 +172,12 @@ export class Worker {
     this.#mayHaveWork = true;
     this.#limited.mayBe();
     this.#schedule();
+  }
+
+  /** True: nothing new is claimed until this is called with false; what is held goes on. */
+  halt(isHalted: boolean): void {
+    if (this.#isHalted && !isHalted) this.wake();
+    this.#isHalted = isHalted;
   }
 
   /** A limit may let a run through. */
@@ -334,12 +343,15 @@ export class Worker {
     if (this.#over.signal.aborted) return false;
     const wanted = this.#wanted();
     if (this.#exchanges === 0) return this.#outbox.length > 0 || wanted > 0 || this.#wantsSuspect();
-    return this.#outbox.length >= SECOND_EXCHANGE_MIN || wanted >= SECOND_EXCHANGE_MIN;
+    // A second claim beside the first is worth it only where the one before brought all it asked for.
+    const isBehind = this.#hasMore && wanted >= SECOND_EXCHANGE_MIN;
+    return isBehind || this.#outbox.length >= SECOND_EXCHANGE_MIN;
   }
 
   #wantsSuspect(): boolean {
     return (
       this.#isClaiming &&
+      !this.#isHalted &&
       this.#params.jobs.size > 0 &&
       this.#isSuspectsTurn() &&
       this.#buffer.length === 0 &&
@@ -371,7 +383,7 @@ export class Worker {
 
   #wanted(): number {
     const mayClaim = this.#isClaiming && this.#mayHaveWork && this.#params.jobs.size > 0;
-    if (!mayClaim || this.#isSuspectsTurn() || this.#quarantine.isOn) return 0;
+    if (!mayClaim || this.#isHalted || this.#isSuspectsTurn() || this.#quarantine.isOn) return 0;
     const have = this.#heldCount();
     const wanted = this.#pace.wanted({ have, slow: this.#slowCount });
     return Math.max(0, Math.min(wanted, this.#claimsLeft()));
@@ -457,6 +469,7 @@ export class Worker {
     const count = claims.reduce((sum, { runs }) => sum + runs.length, 0);
     this.#pace.claimed(claims);
     this.#params.meter.claimed(count);
+    if (!asked.wantsSuspect) this.#hasMore = count >= asked.limit;
     if (asked.wantsSuspect) this.#mayHaveSuspect = count > 0;
     else if (count < asked.limit && this.#hints === asked.hints) {
       this.#mayHaveWork = false;

@@ -20,7 +20,7 @@ import {
   toTickRecord,
 } from "./schedule-record.js";
 import type * as store from "./schedule-store.js";
-import { EDIT_KINDS, SOURCES } from "./schedule-store.js";
+import { EDIT_KINDS, makesRuns, SOURCES } from "./schedule-store.js";
 import * as sql from "./sql/postgres-schedules.js";
 
 type Ask = (template: string, params: Row) => Promise<Row[]>;
@@ -320,6 +320,7 @@ function advanceParams(
     runTraces: textColumn(runs, ({ run }) =>
       run.trace === undefined ? null : traceTag(run.trace),
     ),
+    cadenced: plainColumn(changes.filter(makesRuns), ({ id }) => id),
     openSchedules: plainColumn(opens, ({ id }) => id),
     openRuns: plainColumn(opens, ({ opens: run }) => run ?? null),
   };

@@ -14,6 +14,7 @@ import {
 import { splitTags } from "../core/trace.js";
 import type { BatchError, BatchRecord } from "./batch-store.js";
 import type { QueueRecord, Waiting } from "./flow-store.js";
+import { toHalt } from "./record-pause.js";
 import type { AttemptRecord, Claim, JobAnnouncement, RunRecord, Settlement } from "./store.js";
 
 type Row = Record<string, unknown>;
@@ -121,6 +122,7 @@ export function toAnnouncement(row: Row, policy: readonly number[]): JobAnnounce
     version: Number(row.version),
     policy: toPolicy(policy),
     ...(isLimited(limits) ? { limits } : {}),
+    ...(row.input_schema === null ? {} : { inputSchema: String(row.input_schema) }),
   };
 }
 
@@ -131,6 +133,8 @@ export function toWaiting(row: Row): Waiting {
   if (row.gate === "schedule") return { reason: "schedule" };
   if (row.gate === null && wakeAt !== null && wakeAt > now)
     return { reason: "time", until: wakeAt };
+  const halt = toHalt({ paused: row.paused });
+  if (halt) return { reason: "paused", since: halt.since, note: halt.note };
   if (row.paused_at !== null) {
     const since = Number(row.paused_at);
     return {

@@ -18,14 +18,15 @@ import type { Row, SqliteFile } from "./sqlite.js";
 import type { SqliteEnqueue } from "./sqlite-enqueue.js";
 import type { SqliteFlow } from "./sqlite-flow.js";
 import type { SqliteLeases } from "./sqlite-leases.js";
+import type { SqlitePause } from "./sqlite-pause.js";
 import { SqliteScheduleChanges } from "./sqlite-schedule-changes.js";
-import type { PollAnswer } from "./store.js";
 
 export type SqliteSchedulesParams = {
   readonly file: SqliteFile;
   readonly enqueue: SqliteEnqueue;
   readonly leases: SqliteLeases;
   readonly flow: SqliteFlow;
+  readonly pause: SqlitePause;
   readonly now: () => number;
   /** One write transaction, with the database's now. */
   readonly write: <T>(what: string, work: (now: number) => T) => Promise<T>;
@@ -42,22 +43,6 @@ export class SqliteSchedules implements schedules.ScheduleStore {
     this.#changes = new SqliteScheduleChanges(params);
     this.#now = params.now;
     this.#write = params.write;
-  }
-
-  /** What a poll answers about schedules, inside of its transaction. */
-  poll(
-    isScheduler: boolean,
-    now: number,
-  ): Pick<PollAnswer, "hasDueSchedule" | "hasGated" | "lastPolledAt"> & {
-    readonly nextTickAt: number | null;
-  } {
-    const row = this.#file.get(sql.POLL_SCHEDULES, { isScheduler, now }) as Row;
-    return {
-      hasDueSchedule: row.hasDueSchedule === 1,
-      hasGated: row.hasGated === 1,
-      lastPolledAt: row.lastPolledAt === null ? null : Number(row.lastPolledAt),
-      nextTickAt: row.nextTickAt === null ? null : Number(row.nextTickAt),
-    };
   }
 
   async dueSchedules({ limit }: { readonly limit: number }) {

@@ -11,9 +11,11 @@ import type { ItemStore } from "./item-store.js";
 import type { LockStore } from "./lock-store.js";
 import type { LogStore } from "./log-store.js";
 import type { OperatorStore } from "./operator-store.js";
+import type { Halt, PauseStore } from "./pause-store.js";
 import type { ProgressStore } from "./progress-store.js";
 import type { RemoteStore } from "./remote-store.js";
 import type { ScheduleStore } from "./schedule-store.js";
+import type { TimelineStore } from "./timeline-store.js";
 
 /** One lease: some runs of one lane and policy, at one attempt, granted to one holder under one fence. */
 export type Claim = {
@@ -133,6 +135,8 @@ export type JobAnnouncement = {
   readonly policy: Policy;
   /** Left out: none. */
   readonly limits?: Limits;
+  /** What an input looks like, as JSON Schema in JSON text. Left out or null: nobody knows. */
+  readonly inputSchema?: string | null;
 };
 
 export type InstanceAnnouncement = {
@@ -226,6 +230,8 @@ export type PollAnswer = {
   readonly cancelRequested: readonly RunId[];
   /** When the next waiting run or tick becomes due, by the database's clock. */
   readonly nextWakeAt: number | null;
+  /** It may claim and fire nothing; then nothing is said to be ready or due to be fired either. */
+  readonly halt: Halt | null;
 };
 
 export type Reclaimed = Grant & {
@@ -289,6 +295,8 @@ export type RunFilter = {
   readonly text?: string;
   /** Newest first; continues after this id. */
   readonly before?: RunId;
+  /** None whose id is smaller. */
+  readonly since?: RunId;
   readonly limit: number;
 };
 
@@ -310,6 +318,8 @@ export interface Store
     ProgressStore,
     LogStore,
     OperatorStore,
+    PauseStore,
+    TimelineStore,
     FiguresStore,
     RemoteStore<Claim> {
   /** "sqlite" or "postgres"; for messages. */
