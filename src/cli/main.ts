@@ -20,6 +20,7 @@ import { runsCommand } from "./commands/runs.js";
 import { schedulesCommand } from "./commands/schedules.js";
 import { simulateCommand } from "./commands/simulate.js";
 import { startCommand } from "./commands/start.js";
+import { statsCommand } from "./commands/stats.js";
 import { tickCommand } from "./commands/tick.js";
 import { readDatabaseFlag } from "./database.js";
 import { describeExit } from "./failure.js";
@@ -40,6 +41,7 @@ const COMMANDS = [
   enqueueCommand,
   execCommand,
   locksCommand,
+  statsCommand,
   cleanupCommand,
   simulateCommand,
 ];

@@ -13,6 +13,7 @@ const PAGES = [
   "",
   "dev",
   "start",
+  "stats",
   "tick",
   "next",
   "migrate",
