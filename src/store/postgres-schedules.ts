@@ -317,10 +317,10 @@ function advanceParams(
     runNominals: plainColumn(runs, ({ run }) => run.nominalAt),
     runGates: plainColumn(runs, ({ run }) => run.isGated),
     runInputs: textColumn(runs, ({ run }) => run.input),
+    cadenced: plainColumn(changes.filter(makesRuns), ({ id }) => id),
     runTraces: textColumn(runs, ({ run }) =>
       run.trace === undefined ? null : traceTag(run.trace),
     ),
-    cadenced: plainColumn(changes.filter(makesRuns), ({ id }) => id),
     openSchedules: plainColumn(opens, ({ id }) => id),
     openRuns: plainColumn(opens, ({ opens: run }) => run ?? null),
   };

@@ -46,7 +46,6 @@ export const runAnswer = z
     cancelRequestedAt: instantOrNull,
     key: z.string().nullable(),
     tags: z.array(z.string()),
-    traceId: z.string().nullable(),
     partial: z.boolean(),
     items: z.object({ total: count, byOutcome: z.record(z.string(), count) }),
     progress: z
@@ -64,6 +63,7 @@ export const runAnswer = z
       .nullable()
       .optional()
       .meta({ description: "why it does not begin; of a run that is looked at by itself" }),
+    traceId: z.string().nullable(),
   })
   .meta({ id: "Run" });
 
