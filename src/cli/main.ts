@@ -23,6 +23,7 @@ import { runsCommand } from "./commands/runs.js";
 import { schedulesCommand } from "./commands/schedules.js";
 import { simulateCommand } from "./commands/simulate.js";
 import { startCommand } from "./commands/start.js";
+import { statsCommand } from "./commands/stats.js";
 import { tickCommand } from "./commands/tick.js";
 import { topCommand } from "./commands/top.js";
 import { readDatabaseFlag } from "./database.js";
@@ -48,6 +49,7 @@ const COMMANDS = [
   execCommand,
   locksCommand,
   alertsCommand,
+  statsCommand,
   cleanupCommand,
   topCommand,
   simulateCommand,

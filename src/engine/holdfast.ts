@@ -283,6 +283,7 @@ export class Holdfast {
       plan: async () => this.#declarations.plan(await this.#opened("schedules.plan")),
       apply: () => this.#apply(),
       onChanged,
+      emit: this.#emit,
     });
     this.calendars = new Calendars({
       store: () => this.#opened("calendars"),
@@ -555,7 +556,7 @@ export class Holdfast {
     const store = await this.#opened("start");
     const { isScheduler, concurrency, queues } = settings;
     this.#isScheduler = isScheduler;
-    this.#locking.warnIfDisabled();
+    this.#locking.tellState();
     const jobs = settings.jobs === null ? this.#runnable : this.#runnable.only(settings.jobs);
     this.#works = () => ({ jobs: jobs.names(), queues });
     const holder = await this.#announce(store);

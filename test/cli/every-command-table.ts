@@ -322,6 +322,12 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     answers: { acquired: 0 },
     mistake: [["locks", "stats", "--watch", "5"], WATCH],
   },
+  stats: {
+    args: ["stats", "--since", "7d"],
+    says: /runs? ended since 7d|No run has ended since 7d/,
+    answers: { by: "hour" },
+    mistake: [["stats", "--by", "dya"], /hour, day\. Did you mean day\?/],
+  },
   "locks history": {
     args: ["locks", "history"],
     says: /No/,

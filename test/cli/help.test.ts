@@ -14,6 +14,7 @@ const PAGES = [
   "init",
   "dev",
   "start",
+  "stats",
   "tick",
   "next",
   "migrate",
