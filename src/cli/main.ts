@@ -5,6 +5,7 @@
 import { createRequire } from "node:module";
 import { Command, CommanderError } from "commander";
 import type { Call } from "./command.js";
+import { alertsCommand } from "./commands/alerts.js";
 import { calendarsCommand } from "./commands/calendars.js";
 import { cleanupCommand } from "./commands/cleanup.js";
 import { devCommand } from "./commands/dev.js";
@@ -13,6 +14,7 @@ import { execCommand } from "./commands/exec.js";
 import { initCommand } from "./commands/init.js";
 import { locksCommand } from "./commands/locks.js";
 import { migrateCommand } from "./commands/migrate.js";
+import { moveCommand } from "./commands/move.js";
 import { nextCommand } from "./commands/next.js";
 import { pauseCommand } from "./commands/pause.js";
 import { queuesCommand } from "./commands/queues.js";
@@ -21,6 +23,7 @@ import { runsCommand } from "./commands/runs.js";
 import { schedulesCommand } from "./commands/schedules.js";
 import { simulateCommand } from "./commands/simulate.js";
 import { startCommand } from "./commands/start.js";
+import { statsCommand } from "./commands/stats.js";
 import { tickCommand } from "./commands/tick.js";
 import { topCommand } from "./commands/top.js";
 import { readDatabaseFlag } from "./database.js";
@@ -35,6 +38,7 @@ const COMMANDS = [
   tickCommand,
   nextCommand,
   migrateCommand,
+  moveCommand,
   schedulesCommand,
   calendarsCommand,
   runsCommand,
@@ -44,6 +48,8 @@ const COMMANDS = [
   enqueueCommand,
   execCommand,
   locksCommand,
+  alertsCommand,
+  statsCommand,
   cleanupCommand,
   topCommand,
   simulateCommand,

@@ -1,6 +1,7 @@
 // Options of an instance: option in code, then environment, then default; checked whole, so that
 // every wrong value is named at once.
 
+import { type AlertConfig, type AlertOptions, readAlerts } from "../alerts/alert-options.js";
 import { type Duration, durationMs } from "../core/duration.js";
 import { ConfigurationError, type Problem } from "../core/errors.js";
 import { LEASE_MIN_MS } from "../core/lease.js";
@@ -59,6 +60,8 @@ export type HoldfastOptions = AroundOptions & {
   readonly workers?: Readonly<Record<string, WorkerTargetOptions>>;
   /** The address under which those services reach this application. @default HOLDFAST_PUBLIC_URL */
   readonly publicUrl?: string;
+  /** Which alerts are wanted and where they go; false: none. @default the usual ones, to the log */
+  readonly alerts?: AlertOptions | false;
   /** Switches the job `shell` on, for these programs alone. @default off */
   readonly shell?: ShellOptions;
   /** Switches the job `http` on, for these origins alone. @default off */
@@ -112,6 +115,7 @@ export type Config = {
   readonly lockLeaseMs: number;
   readonly around: Around;
   readonly dispatch: DispatchConfig;
+  readonly alerts: AlertConfig;
   readonly builtIn: BuiltInJobs;
 };
 
@@ -133,6 +137,7 @@ export const HOLDFAST_OPTIONS = [
   "locking",
   "workers",
   "publicUrl",
+  "alerts",
   "shell",
   "http",
   "logger",
@@ -221,6 +226,7 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
         }),
       NO_DISPATCH,
     ),
+    alerts: read(() => readAlerts(options.alerts), null),
     builtIn: read(() => readBuiltInJobs(options), NO_BUILT_IN_JOBS),
   };
   problems.push(...placeProblems(config));

@@ -31,6 +31,11 @@ const LOOKING = [
   "schedules backfill x --from 2026-01-01 --to 2026-01-02",
   ...["list", "show x", "set x --days mon", "delete x"].map((command) => `calendars ${command}`),
   "cleanup",
+  "alerts list",
+  "alerts show <id>",
+  "alerts mute <id> --for 2h",
+  "alerts acknowledge <id>",
+  "alerts resolve <id>",
 ];
 
 test.for(LOOKING)("%s on a database that does not exist makes none", async (command) => {
