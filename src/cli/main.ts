@@ -13,6 +13,7 @@ import { enqueueCommand } from "./commands/enqueue.js";
 import { execCommand } from "./commands/exec.js";
 import { locksCommand } from "./commands/locks.js";
 import { migrateCommand } from "./commands/migrate.js";
+import { moveCommand } from "./commands/move.js";
 import { nextCommand } from "./commands/next.js";
 import { pauseCommand } from "./commands/pause.js";
 import { queuesCommand } from "./commands/queues.js";
@@ -32,6 +33,7 @@ const COMMANDS = [
   tickCommand,
   nextCommand,
   migrateCommand,
+  moveCommand,
   schedulesCommand,
   calendarsCommand,
   runsCommand,

@@ -60,12 +60,12 @@ export type HoldfastOptions = AroundOptions & {
   readonly workers?: Readonly<Record<string, WorkerTargetOptions>>;
   /** The address under which those services reach this application. @default HOLDFAST_PUBLIC_URL */
   readonly publicUrl?: string;
-  /** Which alerts are wanted and where they go; false: none. @default the usual ones, to the log */
-  readonly alerts?: AlertOptions | false;
   /** Switches the job `shell` on, for these programs alone. @default off */
   readonly shell?: ShellOptions;
   /** Switches the job `http` on, for these origins alone. @default off */
   readonly http?: HttpOptions;
+  /** Which alerts are wanted and where they go; false: none. @default the usual ones, to the log */
+  readonly alerts?: AlertOptions | false;
   /** Any pino-like logger. @default JSON lines on stderr, from HOLDFAST_LOG_LEVEL (warn) up */
   readonly logger?: Logger;
   /** Spans for OpenTelemetry: `{ opentelemetry: await import("@opentelemetry/api") }`. */
@@ -115,8 +115,8 @@ export type Config = {
   readonly lockLeaseMs: number;
   readonly around: Around;
   readonly dispatch: DispatchConfig;
-  readonly alerts: AlertConfig;
   readonly builtIn: BuiltInJobs;
+  readonly alerts: AlertConfig;
 };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -137,9 +137,9 @@ const OPTIONS = [
   "locking",
   "workers",
   "publicUrl",
-  "alerts",
   "shell",
   "http",
+  "alerts",
   "logger",
   "onError",
   "telemetry",
@@ -224,8 +224,8 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
         }),
       NO_DISPATCH,
     ),
-    alerts: read(() => readAlerts(options.alerts), null),
     builtIn: read(() => readBuiltInJobs(options), NO_BUILT_IN_JOBS),
+    alerts: read(() => readAlerts(options.alerts), null),
   };
   if (options.telemetry !== undefined) problems.push(...telemetryProblems(options.telemetry));
   if (options.locks !== undefined) problems.push(...providerProblems(options.locks));

@@ -303,6 +303,13 @@ export class Holdfast {
       provider,
       onReleased: (facts) => this.#emit("lock.revoked", facts),
     });
+    const { shell, http } = this.#config.builtIn;
+    if (shell) this.job("shell", shellJob(shell) as PlainJobOptions<never, unknown>);
+    if (http)
+      this.job(
+        "http",
+        httpJob(http, { clock, network: systemNetwork }) as PlainJobOptions<never, unknown>,
+      );
     const network = internals.network ?? systemNetwork;
     this.alerts = new Alerts({
       store: (verb) => this.#opened(verb),
@@ -321,13 +328,6 @@ export class Holdfast {
           pause: (schedule, note) => this.#pauseFailing(schedule, note),
         })
       : null;
-    const { shell, http } = this.#config.builtIn;
-    if (shell) this.job("shell", shellJob(shell) as PlainJobOptions<never, unknown>);
-    if (http)
-      this.job(
-        "http",
-        httpJob(http, { clock, network: systemNetwork }) as PlainJobOptions<never, unknown>,
-      );
   }
 
   /**

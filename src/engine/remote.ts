@@ -12,6 +12,7 @@ import { keptFields, keptMessage } from "../core/kept-logs.js";
 import { delay, type Ports } from "../core/ports.js";
 import { type Ending, type RunId, settle, type Transition } from "../core/run.js";
 import type { KeptLevel } from "../store/log-store.js";
+import { isTakenAway } from "../store/record.js";
 import type { HeldRun } from "../store/remote-store.js";
 import type { Claim, ClaimedRun, Grant, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
@@ -431,9 +432,10 @@ export class Remote {
 
   async #requireEnded(store: Store, { id, fence }: Grant, { kind }: Ending): Promise<void> {
     const attempts = isUuid(id) ? await store.attempts(id) : [];
-    const ended = attempts.find((attempt) => attempt.fence === fence)?.end;
-    // A run that was told to stop is cancelled by its failure.
-    const isAsTold = ended === kind || (kind === "failed" && ended === "cancelled");
+    const ended = attempts.find((attempt) => attempt.fence === fence);
+    // A run that was told to stop is cancelled by its failure. One that was taken away ended without it.
+    const ends: readonly (string | undefined)[] = kind === "failed" ? [kind, "cancelled"] : [kind];
+    const isAsTold = ended && ends.includes(ended.end) && !isTakenAway(ended.error);
     if (!isAsTold) throw new LeaseLostError(id, fence);
   }
 

@@ -80,8 +80,8 @@ const IMPLEMENTATIONS = [
   ...metricsRoutes,
   ...eventRoutes,
   ...queueRoutes,
-  ...alertRoutes,
   ...pauseRoutes,
+  ...alertRoutes,
   ...workerRoutes,
   ...sessionRoutes,
 ];

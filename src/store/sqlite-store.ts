@@ -49,7 +49,7 @@ import { SqliteSchedules } from "./sqlite-schedules.js";
 import { SqliteWithin } from "./sqlite-within.js";
 import type * as store from "./store.js";
 
-const DIALECT: Dialect = {
+export const SQLITE_DIALECT: Dialect = {
   // The public views have the names of the other engine's, which has a schema for them.
   name: (plain) => (plain.startsWith("v_") ? plain : `holdfast_${plain}`),
   now: "cast(unixepoch('subsec') * 1000 as integer)",
@@ -84,15 +84,15 @@ export class SqliteStore implements store.Store {
   readonly #progress: SqliteProgress;
   readonly #logs: SqliteLogs;
   readonly #operators: SqliteOperators;
-  readonly #alerts: SqliteAlerts;
   readonly #pause: SqlitePause;
+  readonly #alerts: SqliteAlerts;
   readonly #figures: SqliteFigures;
   readonly #listeners = new Set<store.WakeListener>();
 
   constructor(params: SqliteStoreParams) {
     this.#migrate = params.migrate;
     this.#now = params.now;
-    this.#file = new SqliteFile({ ...params, dialect: DIALECT });
+    this.#file = new SqliteFile({ ...params, dialect: SQLITE_DIALECT });
     const file = this.#file;
     const flow = new SqliteFlow(file);
     this.#flow = flow;
@@ -146,7 +146,7 @@ export class SqliteStore implements store.Store {
     await this.#file.open();
     await migrateSqlite({
       file: this.#file,
-      dialect: DIALECT,
+      dialect: SQLITE_DIALECT,
       migrate: this.#migrate,
       now: () => this.#databaseNow(),
     });
@@ -381,8 +381,8 @@ export class SqliteStore implements store.Store {
         this.#file.run(PRUNE_BACKFILLS, { keepMs, now }),
         this.#file.run(batchSql.PRUNE_BATCHES, { keepMs, limit, now }),
         this.#flow.prune(limit, now),
-        this.#alerts.prune({ keepMs, limit }, now),
         this.#pause.prune(keepMs, now),
+        this.#alerts.prune({ keepMs, limit }, now),
       ];
       return rest.reduce((sum, removed) => sum + removed, old.length);
     });
@@ -510,6 +510,9 @@ export class SqliteStore implements store.Store {
     waiting: 0,
   };
 
+  readonly pauseAll: store.Store["pauseAll"] = (params) => this.#pause.pauseAll(params);
+  readonly resumeAll: store.Store["resumeAll"] = () => this.#pause.resumeAll();
+  readonly pauseOfAll: store.Store["pauseOfAll"] = () => this.#pause.pauseOfAll();
   // ── alerts ─────────────────────────────────────────────────────────────────────────────────────
 
   readonly takeAlertTurn: store.Store["takeAlertTurn"] = (params) =>
@@ -524,9 +527,6 @@ export class SqliteStore implements store.Store {
   readonly endDelivery: store.Store["endDelivery"] = (params) => this.#alerts.endDelivery(params);
   readonly alerts: store.Store["alerts"] = (params) => this.#alerts.alerts(params);
   readonly markAlert: store.Store["markAlert"] = (params) => this.#alerts.markAlert(params);
-  readonly pauseAll: store.Store["pauseAll"] = (params) => this.#pause.pauseAll(params);
-  readonly resumeAll: store.Store["resumeAll"] = () => this.#pause.resumeAll();
-  readonly pauseOfAll: store.Store["pauseOfAll"] = () => this.#pause.pauseOfAll();
 
   // ── clock and transactions ─────────────────────────────────────────────────────────────────────
 

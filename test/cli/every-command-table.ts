@@ -26,7 +26,9 @@ export type Exercise = {
 const RANGE = ["--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T02:00:00Z", "--detach"];
 const NO_REST = ["--no-http", "--no-scheduler"];
 const RUN_ID = /must be a run id, for example 0199c1f2-/;
-const ALERT_ID = /must be an alert id, for example 0199c1f2-/;
+/** Where `move` goes to: a schema for each of its calls. */
+const POSTGRES_URL = process.env.HOLDFAST_TEST_POSTGRES_URL ?? "postgres://localhost/none";
+const SCHEMA = `every_${process.pid}`;
 const NAME = /must be a text of 1 to/;
 const WATCH = /"5" has no unit: did you mean "5s" or "5ms"\?/;
 
@@ -62,6 +64,22 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     says: /Nothing to do/,
     answers: { steps: [] },
     mistake: [["migrate", "--paln"], /Did you mean --plan\?/],
+  },
+  move: {
+    args: ["move", "--from", "sqlite:other.db", "--to", POSTGRES_URL, "--schema", SCHEMA, "--yes"],
+    json: [
+      "move",
+      "--from",
+      "sqlite:other.db",
+      "--to",
+      POSTGRES_URL,
+      "--schema",
+      `${SCHEMA}_too`,
+      "--yes",
+    ],
+    says: /Moved \d+ rows; both sides count the same in all \d+ tables\./,
+    answers: { moved: true, resumedAt: 0 },
+    mistake: [["move", "--from", "sqlite:other.db"], /move needs both ends, for example/],
   },
   "schedules list": {
     args: ["schedules", "list"],

@@ -16,6 +16,7 @@ const PAGES = [
   "tick",
   "next",
   "migrate",
+  "move",
   "schedules",
   "schedules list",
   "schedules show",

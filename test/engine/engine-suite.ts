@@ -19,6 +19,7 @@ import { longRunSuite } from "./long-run-suite.js";
 import { metricsSuite } from "./metrics-suite.js";
 import { passSuite } from "./pass-suite.js";
 import { pauseSuite } from "./pause-suite.js";
+import { remoteSuite } from "./remote-suite.js";
 import { retrySuite } from "./retry-suite.js";
 import { rhythmSuite } from "./rhythm-suite.js";
 import { runSuite } from "./run-suite.js";
@@ -78,6 +79,7 @@ export function describeTrouble(name: string, makePlace: MakePlace): void {
 /** Runs that are sent to a service elsewhere. */
 export function describeDispatch(name: string, makePlace: MakePlace): void {
   describe(`dispatch on ${name}`, () => dispatchSuite(testIn(makePlace)));
+  describe(`workers elsewhere on ${name}`, () => remoteSuite(testIn(makePlace)));
 }
 
 /** When runs are made: on time, late, never twice. */
