@@ -29,6 +29,7 @@ const RUN_ID = /must be a run id, for example 0199c1f2-/;
 /** Where `move` goes to: a schema for each of its calls. */
 const POSTGRES_URL = process.env.HOLDFAST_TEST_POSTGRES_URL ?? "postgres://localhost/none";
 const SCHEMA = `every_${process.pid}`;
+const ALERT_ID = /must be an alert id, for example 0199c1f2-/;
 const NAME = /must be a text of 1 to/;
 const WATCH = /"5" has no unit: did you mean "5s" or "5ms"\?/;
 
