@@ -60,6 +60,13 @@ const PAGES = [
   "locks stats",
   "locks history",
   "locks release",
+  "alerts",
+  "alerts list",
+  "alerts show",
+  "alerts mute",
+  "alerts acknowledge",
+  "alerts resolve",
+  "alerts test",
   "cleanup",
   "simulate",
 ];
