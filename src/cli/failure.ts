@@ -46,6 +46,8 @@ const EXIT_OF_CODE: ReadonlyMap<string, number> = new Map([
   ["SCHEDULE_EXISTS", EXIT.no],
   ["DELIVERY_CONFLICT", EXIT.no],
   ["BACKFILL_RUNNING", EXIT.no],
+  ["PROJECT_EXISTS", EXIT.no],
+  ["NOT_BEGUN", EXIT.no],
   ["CALENDAR_NOT_FOUND", EXIT.no],
   ["CALENDAR_IN_USE", EXIT.no],
   ["CONFIGURATION_INVALID", EXIT.impossible],
@@ -55,6 +57,8 @@ const EXIT_OF_CODE: ReadonlyMap<string, number> = new Map([
   ["OUTCOME_UNKNOWN", EXIT.impossible],
   ["STOPPED", EXIT.impossible],
   ["START_REFUSED", EXIT.impossible],
+  ["CRONTAB_EMPTY", EXIT.impossible],
+  ["CRONTAB_UNREADABLE", EXIT.impossible],
 ]);
 
 const ADVICE: ReadonlyMap<string, string> = new Map([

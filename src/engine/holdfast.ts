@@ -283,6 +283,7 @@ export class Holdfast {
       plan: async () => this.#declarations.plan(await this.#opened("schedules.plan")),
       apply: () => this.#apply(),
       onChanged,
+      emit: this.#emit,
     });
     this.calendars = new Calendars({
       store: () => this.#opened("calendars"),
@@ -303,13 +304,6 @@ export class Holdfast {
       provider,
       onReleased: (facts) => this.#emit("lock.revoked", facts),
     });
-    const { shell, http } = this.#config.builtIn;
-    if (shell) this.job("shell", shellJob(shell) as PlainJobOptions<never, unknown>);
-    if (http)
-      this.job(
-        "http",
-        httpJob(http, { clock, network: systemNetwork }) as PlainJobOptions<never, unknown>,
-      );
     const network = internals.network ?? systemNetwork;
     this.alerts = new Alerts({
       store: (verb) => this.#opened(verb),
@@ -328,6 +322,13 @@ export class Holdfast {
           pause: (schedule, note) => this.#pauseFailing(schedule, note),
         })
       : null;
+    const { shell, http } = this.#config.builtIn;
+    if (shell) this.job("shell", shellJob(shell) as PlainJobOptions<never, unknown>);
+    if (http)
+      this.job(
+        "http",
+        httpJob(http, { clock, network: systemNetwork }) as PlainJobOptions<never, unknown>,
+      );
   }
 
   /**
@@ -555,7 +556,7 @@ export class Holdfast {
     const store = await this.#opened("start");
     const { isScheduler, concurrency, queues } = settings;
     this.#isScheduler = isScheduler;
-    this.#locking.warnIfDisabled();
+    this.#locking.tellState();
     const jobs = settings.jobs === null ? this.#runnable : this.#runnable.only(settings.jobs);
     this.#works = () => ({ jobs: jobs.names(), queues });
     const holder = await this.#announce(store);

@@ -22,8 +22,8 @@ export const ROUTES = {
   ...OVERVIEW_ROUTES,
   ...LOCKS_ROUTES,
   ...QUEUES_ROUTES,
-  ...PAUSE_ROUTES,
   ...ALERTS_ROUTES,
+  ...PAUSE_ROUTES,
   ...WORKER_ROUTES,
   ...HOUSE_ROUTES,
 } as const;

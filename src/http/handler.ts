@@ -80,8 +80,8 @@ const IMPLEMENTATIONS = [
   ...metricsRoutes,
   ...eventRoutes,
   ...queueRoutes,
-  ...pauseRoutes,
   ...alertRoutes,
+  ...pauseRoutes,
   ...workerRoutes,
   ...sessionRoutes,
 ];

@@ -82,8 +82,8 @@ export class PostgresStore implements store.Store {
   readonly #progress: PostgresProgress;
   readonly #logs: PostgresLogs;
   readonly #operators: PostgresOperators;
-  readonly #pause: PostgresPause;
   readonly #alerts: PostgresAlerts;
+  readonly #pause: PostgresPause;
   readonly #figures: PostgresFigures;
   readonly #bound: ClaimBound;
   readonly #listeners = new Set<store.WakeListener>();
@@ -107,8 +107,8 @@ export class PostgresStore implements store.Store {
     this.#progress = new PostgresProgress(asker);
     this.#logs = new PostgresLogs(asker);
     this.#operators = new PostgresOperators(asker);
-    this.#pause = new PostgresPause(asker);
     this.#alerts = new PostgresAlerts(asker);
+    this.#pause = new PostgresPause(asker);
     this.#figures = new PostgresFigures(asker);
     this.#enqueue = enqueue;
     this.#within = new PostgresWithin({ asker, enqueue });
@@ -521,8 +521,8 @@ export class PostgresStore implements store.Store {
     const [more] = await this.#asker.repeat("prune", PRUNE_SCHEDULES, params);
     const [batches] = await this.#asker.repeat("prune", PRUNE_BATCHES, { keepMs, limit });
     const [idle] = await this.#asker.repeat("prune", flows.PRUNE_FLOWS, { limit });
-    const pauses = await this.#asker.repeat("prune", PRUNE_PAUSES, { keepMs });
     const [alerts] = await this.#asker.repeat("prune", PRUNE_ALERTS, { keepMs, limit });
+    const pauses = await this.#asker.repeat("prune", PRUNE_PAUSES, { keepMs });
     const pruned = [row, more, batches, idle, alerts].map((each) => Number(each?.pruned ?? 0));
     return pruned.reduce((sum, count) => sum + count, dropped + pauses.length);
   }
@@ -606,9 +606,6 @@ export class PostgresStore implements store.Store {
     };
   }
 
-  pauseAll: store.Store["pauseAll"] = (params) => this.#pause.pauseAll(params);
-  resumeAll: store.Store["resumeAll"] = () => this.#pause.resumeAll();
-  pauseOfAll: store.Store["pauseOfAll"] = () => this.#pause.pauseOfAll();
   // And alerts.
   takeAlertTurn: store.Store["takeAlertTurn"] = (params) => this.#alerts.takeAlertTurn(params);
   sightOfSchedules: store.Store["sightOfSchedules"] = () => this.#alerts.sightOfSchedules();
@@ -620,6 +617,9 @@ export class PostgresStore implements store.Store {
   endDelivery: store.Store["endDelivery"] = (params) => this.#alerts.endDelivery(params);
   alerts: store.Store["alerts"] = (params) => this.#alerts.alerts(params);
   markAlert: store.Store["markAlert"] = (params) => this.#alerts.markAlert(params);
+  pauseAll: store.Store["pauseAll"] = (params) => this.#pause.pauseAll(params);
+  resumeAll: store.Store["resumeAll"] = () => this.#pause.resumeAll();
+  pauseOfAll: store.Store["pauseOfAll"] = () => this.#pause.pauseOfAll();
 
   onWake(listener: store.WakeListener): () => void {
     this.#listeners.add(listener);

@@ -84,8 +84,8 @@ export class SqliteStore implements store.Store {
   readonly #progress: SqliteProgress;
   readonly #logs: SqliteLogs;
   readonly #operators: SqliteOperators;
-  readonly #pause: SqlitePause;
   readonly #alerts: SqliteAlerts;
+  readonly #pause: SqlitePause;
   readonly #figures: SqliteFigures;
   readonly #listeners = new Set<store.WakeListener>();
 
@@ -381,8 +381,8 @@ export class SqliteStore implements store.Store {
         this.#file.run(PRUNE_BACKFILLS, { keepMs, now }),
         this.#file.run(batchSql.PRUNE_BATCHES, { keepMs, limit, now }),
         this.#flow.prune(limit, now),
-        this.#pause.prune(keepMs, now),
         this.#alerts.prune({ keepMs, limit }, now),
+        this.#pause.prune(keepMs, now),
       ];
       return rest.reduce((sum, removed) => sum + removed, old.length);
     });
@@ -510,9 +510,6 @@ export class SqliteStore implements store.Store {
     waiting: 0,
   };
 
-  readonly pauseAll: store.Store["pauseAll"] = (params) => this.#pause.pauseAll(params);
-  readonly resumeAll: store.Store["resumeAll"] = () => this.#pause.resumeAll();
-  readonly pauseOfAll: store.Store["pauseOfAll"] = () => this.#pause.pauseOfAll();
   // ── alerts ─────────────────────────────────────────────────────────────────────────────────────
 
   readonly takeAlertTurn: store.Store["takeAlertTurn"] = (params) =>
@@ -527,6 +524,9 @@ export class SqliteStore implements store.Store {
   readonly endDelivery: store.Store["endDelivery"] = (params) => this.#alerts.endDelivery(params);
   readonly alerts: store.Store["alerts"] = (params) => this.#alerts.alerts(params);
   readonly markAlert: store.Store["markAlert"] = (params) => this.#alerts.markAlert(params);
+  readonly pauseAll: store.Store["pauseAll"] = (params) => this.#pause.pauseAll(params);
+  readonly resumeAll: store.Store["resumeAll"] = () => this.#pause.resumeAll();
+  readonly pauseOfAll: store.Store["pauseOfAll"] = () => this.#pause.pauseOfAll();
 
   // ── clock and transactions ─────────────────────────────────────────────────────────────────────
 

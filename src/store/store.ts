@@ -321,9 +321,9 @@ export interface Store
     ProgressStore,
     LogStore,
     OperatorStore,
+    AlertStore,
     PauseStore,
     TimelineStore,
-    AlertStore,
     FiguresStore,
     RemoteStore<Claim> {
   /** "sqlite" or "postgres"; for messages. */

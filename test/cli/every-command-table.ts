@@ -34,6 +34,13 @@ const NAME = /must be a text of 1 to/;
 const WATCH = /"5" has no unit: did you mean "5s" or "5ms"\?/;
 
 export const EXERCISES: Readonly<Record<string, Exercise>> = {
+  init: {
+    args: ["init", "new-1"],
+    json: ["init", "new-2"],
+    says: /wrote +new-1\/holdfast\.config\.mjs/,
+    answers: { written: ["holdfast.config.mjs", ".env.example", "package.json", ".gitignore"] },
+    mistake: [["init", "--with-user"], /give --from-crontab too/],
+  },
   dev: {
     args: ["dev", "other.config.mjs", "--no-reload", ...NO_REST],
     says: /0 finished, 0 handed back, 0 abandoned/,
@@ -214,6 +221,18 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     answers: { name: "old-2" },
     mistake: [["calendars", "delete"], /missing required argument 'name'/],
   },
+  pause: {
+    args: ["pause", "--all", "--config", "other.config.mjs"],
+    says: /Everything is paused/,
+    answers: { paused: {} },
+    mistake: [["pause"], /--all/],
+  },
+  resume: {
+    args: ["resume", "--all", "--config", "other.config.mjs"],
+    says: /Everything goes on|Nothing to lift/,
+    answers: {},
+    mistake: [["resume"], /--all/],
+  },
   "queues list": {
     args: ["queues", "list"],
     says: /default/,
@@ -303,6 +322,12 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     answers: { acquired: 0 },
     mistake: [["locks", "stats", "--watch", "5"], WATCH],
   },
+  stats: {
+    args: ["stats", "--since", "7d"],
+    says: /runs? ended since 7d|No run has ended since 7d/,
+    answers: { by: "hour" },
+    mistake: [["stats", "--by", "dya"], /hour, day\. Did you mean day\?/],
+  },
   "locks history": {
     args: ["locks", "history"],
     says: /No/,
@@ -351,6 +376,12 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     says: /function: sent/,
     answers: { ok: true },
     mistake: [["alerts", "test", "--destination", "slack"], /must be one of function/],
+  },
+  top: {
+    args: ["top"],
+    says: /^holdfast top +sqlite:.*^Next ticks/ms,
+    answers: { running: [], instances: [] },
+    mistake: [["top", "--watch", "1ms"], /give that or more/],
   },
   cleanup: {
     args: ["cleanup"],

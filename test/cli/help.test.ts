@@ -11,8 +11,10 @@ afterAll(() => terminal.close());
 
 const PAGES = [
   "",
+  "init",
   "dev",
   "start",
+  "stats",
   "tick",
   "next",
   "migrate",
@@ -68,6 +70,7 @@ const PAGES = [
   "alerts resolve",
   "alerts test",
   "cleanup",
+  "top",
   "simulate",
 ];
 

@@ -15,6 +15,7 @@ import { hostileSuite } from "./hostile-suite.js";
 import { itemSuite } from "./item-suite.js";
 import { leaseSuite } from "./lease-suite.js";
 import { lockSuite } from "./lock-suite.js";
+import { logLinesSuite } from "./log-lines-suite.js";
 import { longRunSuite } from "./long-run-suite.js";
 import { metricsSuite } from "./metrics-suite.js";
 import { passSuite } from "./pass-suite.js";
@@ -54,6 +55,7 @@ export function describeLife(name: string, makePlace: MakePlace): void {
     describe("what surrounds a run", () => aroundSuite(test));
     describe("what is counted", () => metricsSuite(test));
     describe("a trace", () => tracingSuite(test));
+    describe("what is said", () => logLinesSuite(test));
   });
 }
 
