@@ -15,6 +15,7 @@ export {
   InputInvalidError,
   InputNotJsonError,
   InputTooLargeError,
+  InstanceNotFoundError,
   ItemConflictError,
   ItemNotJsonError,
   ItemTooLargeError,
@@ -61,7 +62,9 @@ export type { Mode, OnLost, RunId, RunStatus } from "./core/run.js";
 export type { MissedOptions, ScheduleOptions } from "./core/schedule.js";
 export type { StandardSchema } from "./core/schema.js";
 export type { Evidence, Outcome, Reason } from "./core/tick.js";
+export type { Acting, ActorOptions } from "./engine/acting.js";
 export type { AroundOptions, Middleware } from "./engine/around.js";
+export type { Audit, AuditListOptions, AuditPage, AuditRecord } from "./engine/audit.js";
 export type { Calendar, Calendars } from "./engine/calendars.js";
 export type { CleanedUp, CleanupOptions } from "./engine/cleanup.js";
 export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/config.js";
@@ -70,6 +73,7 @@ export type { PlannedChange } from "./engine/declared.js";
 export type { Explanation } from "./engine/explain.js";
 export type { BatchCounts, BatchEntry, BatchOptions } from "./engine/fan-out.js";
 export { Holdfast } from "./engine/holdfast.js";
+export type { Instances } from "./engine/instances.js";
 export type { ItemListOptions, ItemPage, RunItem } from "./engine/item-view.js";
 export type {
   Enqueued,

@@ -5,10 +5,12 @@
 import { createRequire } from "node:module";
 import { Command } from "commander";
 import type { Call } from "./command.js";
+import { auditCommand } from "./commands/audit.js";
 import { calendarsCommand } from "./commands/calendars.js";
 import { cleanupCommand } from "./commands/cleanup.js";
 import { devCommand } from "./commands/dev.js";
 import { enqueueCommand } from "./commands/enqueue.js";
+import { instancesCommand } from "./commands/instances.js";
 import { locksCommand } from "./commands/locks.js";
 import { migrateCommand } from "./commands/migrate.js";
 import { nextCommand } from "./commands/next.js";
@@ -34,6 +36,8 @@ const COMMANDS = [
   calendarsCommand,
   runsCommand,
   queuesCommand,
+  instancesCommand,
+  auditCommand,
   pauseCommand,
   resumeCommand,
   enqueueCommand,

@@ -2,6 +2,7 @@
 // handler validates by these schemas, the OpenAPI description is made from them, and the page and the
 // client speak them. No code of the engine is imported here.
 
+import { AUDIT_ROUTES } from "./contract/audit.js";
 import { HOUSE_ROUTES } from "./contract/house.js";
 import { LOCKS_ROUTES } from "./contract/locks.js";
 import { OVERVIEW_ROUTES } from "./contract/overview.js";
@@ -20,6 +21,7 @@ export const ROUTES = {
   ...LOCKS_ROUTES,
   ...QUEUES_ROUTES,
   ...PAUSE_ROUTES,
+  ...AUDIT_ROUTES,
   ...WORKER_ROUTES,
   ...HOUSE_ROUTES,
 } as const;

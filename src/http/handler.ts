@@ -21,6 +21,7 @@ import { openapi } from "./openapi.js";
 import { PAGE_CSP, page } from "./page.js";
 import { HttpError, problemResponse, refusalOf } from "./problem.js";
 import type { Call, Implementation, Reply, Surroundings } from "./route.js";
+import { auditRoutes } from "./routes/audit.js";
 import { eventRoutes } from "./routes/events.js";
 import { lockRoutes } from "./routes/locks.js";
 import { metricsRoutes } from "./routes/metrics.js";
@@ -78,6 +79,7 @@ const IMPLEMENTATIONS = [
   ...eventRoutes,
   ...queueRoutes,
   ...pauseRoutes,
+  ...auditRoutes,
   ...workerRoutes,
   ...sessionRoutes,
 ];
@@ -162,8 +164,13 @@ async function answer(
         ? { scopes: new Set<never>(), by: "http" }
         : await around.access.grant(request, route.scope, address);
     for (const [name, value] of Object.entries(params)) refuseNul(value, name);
+    const actor = { via: "http", who: granted.by, scope: route.scope, address, requestId } as const;
     const call = {
       ...around,
+      // Made where it is asked for: most calls change nothing.
+      get acting() {
+        return around.holdfast.as(actor);
+      },
       request,
       requestId,
       address,

@@ -2,6 +2,7 @@
 // enqueues and exchanges, `beat` renewals, polls and the reaper, and listens; a second exchange at
 // the same time goes to whichever is less busy (docs/decisions/0002-two-connections.md).
 
+import type { AuditEntry } from "../core/audit.js";
 import { MigrationError, OutcomeUnknownError } from "../core/errors.js";
 import { isLimited, NO_LIMITS } from "../core/flow.js";
 import { type Clock, delay } from "../core/ports.js";
@@ -9,6 +10,7 @@ import { ATTEMPT_ENDS, CANCEL_GRACE_MS, MODES, type RunId } from "../core/run.js
 import { checkPool, LinkFailure, type PostgresSource, type Row, unavailable } from "./postgres.js";
 import { columnsOf } from "./postgres-array.js";
 import { PostgresAsker } from "./postgres-asker.js";
+import { PostgresAudit } from "./postgres-audit.js";
 import { PostgresBatches } from "./postgres-batches.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
 import { dropDays, dropTickDays, makeDays } from "./postgres-days.js";
@@ -81,6 +83,7 @@ export class PostgresStore implements store.Store {
   readonly #logs: PostgresLogs;
   readonly #operators: PostgresOperators;
   readonly #pause: PostgresPause;
+  readonly #audit: PostgresAudit;
   readonly #figures: PostgresFigures;
   readonly #bound: ClaimBound;
   readonly #listeners = new Set<store.WakeListener>();
@@ -104,13 +107,15 @@ export class PostgresStore implements store.Store {
     this.#progress = new PostgresProgress(asker);
     this.#logs = new PostgresLogs(asker);
     this.#operators = new PostgresOperators(asker);
-    this.#pause = new PostgresPause(asker);
+    const audit = new PostgresAudit(asker, transactions);
+    this.#audit = audit;
+    this.#pause = new PostgresPause(asker, audit);
     this.#figures = new PostgresFigures(asker);
     this.#enqueue = enqueue;
     this.#within = new PostgresWithin({ asker, enqueue });
-    this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue });
-    this.#locks = new PostgresLocks({ asker, clock });
-    this.#batches = new PostgresBatches({ asker, transactions, enqueue, wake });
+    this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue, audit });
+    this.#locks = new PostgresLocks({ asker, clock, audit });
+    this.#batches = new PostgresBatches({ asker, transactions, enqueue, wake, audit });
     this.#items = new PostgresItems({ asker, source, clock, settlementArrays });
   }
 
@@ -430,12 +435,12 @@ export class PostgresStore implements store.Store {
     return rows.map((row) => ({ id: String(row.id), fence: Number(row.fence) }));
   }
 
-  async cancel(params: {
-    readonly id: RunId;
-    readonly chance: number;
-  }): Promise<store.CancelAnswer> {
+  async cancel({
+    audit,
+    ...params
+  }: Parameters<store.Store["cancel"]>[0]): Promise<store.CancelAnswer> {
     return this.#untilSettled(async () => {
-      const [row = {}] = await this.#asker.repeat("cancel", sql.CANCEL, params);
+      const row = await this.#change("cancel", sql.CANCEL, params, audit, "cancelled", "requested");
       if (row.cancelled) return "cancelled";
       if (row.requested) return "requested";
       if (row.terminal) return "already_terminal";
@@ -443,15 +448,31 @@ export class PostgresStore implements store.Store {
     });
   }
 
-  async retry({ id }: { readonly id: RunId }): Promise<store.RetryAnswer> {
-    const [row = {}] = await this.#asker.repeat("retry", sql.RETRY, { id, isGated: false });
+  /** A statement of an operator; it has done something where one of these columns is true. */
+  async #change(
+    what: string,
+    template: string,
+    params: object,
+    audit: AuditEntry | undefined,
+    ...done: readonly string[]
+  ): Promise<Row> {
+    const isDone = (row: Row = {}) => done.some((column) => row[column] === true);
+    return (await this.#audit.change({ what, template, params, audit, isDone })) ?? {};
+  }
+
+  async retry({ id, audit }: Parameters<store.Store["retry"]>[0]): Promise<store.RetryAnswer> {
+    const params = { id, isGated: false };
+    const row = await this.#change("retry", sql.RETRY, params, audit, "reopened");
     if (row.reopened) return "pending";
     if (!row.known) return "not_found";
     return row.status === COMPLETED ? "completed" : "not_terminal";
   }
 
-  async remove({ id }: { readonly id: RunId }): Promise<"removed" | "not_terminal" | "not_found"> {
-    const [row = {}] = await this.#asker.repeat("remove", sql.REMOVE, { id });
+  async remove({
+    id,
+    audit,
+  }: Parameters<store.Store["remove"]>[0]): Promise<"removed" | "not_terminal" | "not_found"> {
+    const row = await this.#change("remove", sql.REMOVE, { id }, audit, "removed");
     if (row.removed) return "removed";
     return row.known ? "not_terminal" : "not_found";
   }
@@ -484,8 +505,10 @@ export class PostgresStore implements store.Store {
     );
   }
 
-  readonly pauseQueue: store.Store["pauseQueue"] = async ({ note = null, ...params }) => {
-    await this.#asker.repeat("pauseQueue", flows.PAUSE_QUEUE, { ...params, note });
+  readonly pauseQueue: store.Store["pauseQueue"] = async ({ note = null, audit, ...rest }) => {
+    const params = { ...rest, note };
+    const template = flows.PAUSE_QUEUE;
+    await this.#audit.change({ what: "pauseQueue", template, params, audit, isDone: () => true });
   };
 
   readonly queues: store.Store["queues"] = async () =>
@@ -512,9 +535,10 @@ export class PostgresStore implements store.Store {
     const [more] = await this.#asker.repeat("prune", PRUNE_SCHEDULES, params);
     const [batches] = await this.#asker.repeat("prune", PRUNE_BATCHES, { keepMs, limit });
     const [idle] = await this.#asker.repeat("prune", flows.PRUNE_FLOWS, { limit });
+    const audits = await this.#audit.prune({ keepMs, limit });
     const pauses = await this.#asker.repeat("prune", PRUNE_PAUSES, { keepMs });
     const pruned = [row, more, batches, idle].map((each) => Number(each?.pruned ?? 0));
-    return pruned.reduce((sum, count) => sum + count, dropped + pauses.length);
+    return pruned.reduce((sum, count) => sum + count, dropped + pauses.length + audits);
   }
 
   progress: store.Store["progress"] = (params) => this.#progress.write(params);
@@ -596,7 +620,10 @@ export class PostgresStore implements store.Store {
   }
 
   pauseAll: store.Store["pauseAll"] = (params) => this.#pause.pauseAll(params);
-  resumeAll: store.Store["resumeAll"] = () => this.#pause.resumeAll();
+  resumeAll: store.Store["resumeAll"] = (params) => this.#pause.resumeAll(params);
+  quietInstance: store.Store["quietInstance"] = (params) => this.#pause.quietInstance(params);
+  addAudit: store.Store["addAudit"] = (entry) => this.#audit.addAudit(entry);
+  audit: store.Store["audit"] = (filter) => this.#audit.audit(filter);
   pauseOfAll: store.Store["pauseOfAll"] = () => this.#pause.pauseOfAll();
 
   onWake(listener: store.WakeListener): () => void {

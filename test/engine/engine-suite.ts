@@ -3,6 +3,7 @@
 import { test as base, describe } from "vitest";
 import { aroundSuite } from "./around-suite.js";
 import { commitSuite } from "./commit-suite.js";
+import { controlSuite } from "./control-suite.js";
 import { dispatchSuite } from "./dispatch-suite.js";
 import { endSuite } from "./end-suite.js";
 import { explainSuite } from "./explain-suite.js";
@@ -96,6 +97,7 @@ export function describeSchedules(name: string, makePlace: MakePlace): void {
     describe("a change", () => scheduleChangeSuite(test));
     describe("a trigger", () => scheduleTriggerSuite(test));
     describe("one bounded pass", () => passSuite(test));
+    describe("control", () => controlSuite(test));
     describe("the pause of everything", () => pauseSuite(test));
     describe("a backfill", () => scheduleBackfillSuite(test));
     describe("a declaration", () => scheduleDeclaredSuite(test));

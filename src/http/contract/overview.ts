@@ -47,6 +47,9 @@ const instanceAnswer = z
     seenAt: instant,
     retiredAt: instantOrNull,
     held: count,
+    quietAt: instantOrNull,
+    quietBy: z.string().nullable(),
+    quietNote: z.string().nullable(),
   })
   .meta({ id: "Instance" });
 
