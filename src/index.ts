@@ -65,6 +65,12 @@ export type { Evidence, Outcome, Reason } from "./core/tick.js";
 export type { Acting, ActorOptions } from "./engine/acting.js";
 export type { AroundOptions, Middleware } from "./engine/around.js";
 export type { Audit, AuditListOptions, AuditPage, AuditRecord } from "./engine/audit.js";
+export type {
+  HttpOptions,
+  HttpOriginOptions,
+  ShellCommandOptions,
+  ShellOptions,
+} from "./engine/built-in-jobs.js";
 export type { Calendar, Calendars } from "./engine/calendars.js";
 export type { CleanedUp, CleanupOptions } from "./engine/cleanup.js";
 export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/config.js";

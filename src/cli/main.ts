@@ -10,6 +10,7 @@ import { calendarsCommand } from "./commands/calendars.js";
 import { cleanupCommand } from "./commands/cleanup.js";
 import { devCommand } from "./commands/dev.js";
 import { enqueueCommand } from "./commands/enqueue.js";
+import { execCommand } from "./commands/exec.js";
 import { instancesCommand } from "./commands/instances.js";
 import { locksCommand } from "./commands/locks.js";
 import { migrateCommand } from "./commands/migrate.js";
@@ -41,13 +42,16 @@ const COMMANDS = [
   pauseCommand,
   resumeCommand,
   enqueueCommand,
+  execCommand,
   locksCommand,
   cleanupCommand,
   simulateCommand,
 ];
 
 const args = process.argv.slice(2);
-const call: Call = { shell: new Shell({ isJson: args.includes("--json") }), exit: EXIT.done };
+// What follows `--` belongs to another program.
+const own = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
+const call: Call = { shell: new Shell({ isJson: own.includes("--json") }), exit: EXIT.done };
 surviveClosedPipes();
 // Not left to the event loop: a handle that the user's code keeps open must not keep us.
 process.exit(await run());

@@ -63,6 +63,7 @@ import { dispatchTo, type Sends } from "./dispatching.js";
 import { Enqueuer } from "./enqueuer.js";
 import type { Handler, RunnableJob } from "./execution.js";
 import { FanOut } from "./fan-out.js";
+import { httpJob } from "./http-job.js";
 import { Instances } from "./instances.js";
 import {
   accepted,
@@ -97,6 +98,8 @@ import { RunnableJobs } from "./runnable.js";
 import { Runs, Waiter } from "./runs.js";
 import { jobName } from "./schedule-options.js";
 import { Schedules } from "./schedules.js";
+import { type Settings, settingsOf } from "./settings.js";
+import { shellJob } from "./shell-job.js";
 import { readConfigWithin, surroundings } from "./surroundings.js";
 import { type TickerParams, tickOnce } from "./ticker.js";
 import { type StopReport, Worker, type WorkerParams } from "./worker.js";
@@ -320,6 +323,13 @@ export class Holdfast {
     this.locks = own.locks;
     this.instances = own.instances;
     this.audit = new Audit(() => this.#opened("audit"));
+    const { shell, http } = this.#config.builtIn;
+    if (shell) this.job("shell", shellJob(shell) as PlainJobOptions<never, unknown>);
+    if (http)
+      this.job(
+        "http",
+        httpJob(http, { clock, network: systemNetwork }) as PlainJobOptions<never, unknown>,
+      );
   }
 
   /**
@@ -455,6 +465,12 @@ export class Holdfast {
   /** Every job that an instance announced, by name, as the newest one announced it. */
   async jobs(): Promise<readonly AnnouncedJob[]> {
     return (await (await this.#opened("jobs")).announcedJobs()).map(toAnnouncedJob);
+  }
+
+  /** How this instance is set up, for people to read; no secret is in it. */
+  settings(): Settings {
+    const { instanceId: instance, databaseLabel: database } = this;
+    return settingsOf(this.#config, { instance, database });
   }
 
   /** A cheap look that differs from the one before if runs changed; for what hints at changes. */
@@ -883,8 +899,8 @@ export class Holdfast {
       throw new UnknownJobError(name, [
         ...new Set([...this.#definitions.keys(), ...known.map((job) => job.name)]),
       ]);
-    const { limits = NO_LIMITS } = found;
-    return { ...found, limits, worker: null, schema: undefined, upcast: undefined };
+    const { limits = NO_LIMITS, inputSchema = null } = found;
+    return { ...found, limits, inputSchema, worker: null, schema: undefined, upcast: undefined };
   }
 
   #refuseUnknownJobs(names: readonly string[] | null): void {

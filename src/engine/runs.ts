@@ -9,7 +9,7 @@ import {
   WaitTimeoutError,
 } from "../core/errors.js";
 import type { StoredError } from "../core/failure.js";
-import { isUuid } from "../core/id.js";
+import { firstIdAt, isUuid } from "../core/id.js";
 import type { Clock, Ports, Timer } from "../core/ports.js";
 import { MODES, type Mode, RUN_STATUSES, type RunId, type RunStatus } from "../core/run.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
@@ -38,6 +38,7 @@ import {
   toLogPage,
   toProgress,
 } from "./run-kept.js";
+import { instantMs } from "./schedule-options.js";
 import { toWaitingFor, type WaitingFor } from "./waiting-for.js";
 
 export type Run = {
@@ -100,6 +101,10 @@ export type RunListOptions = {
   readonly tag?: string;
   /** Part of the input, or a whole key or id. */
   readonly text?: string;
+  /** Stored from then on, by the time in their ids. */
+  readonly from?: Date | string;
+  /** Stored until then. */
+  readonly to?: Date | string;
   /** @default 50, at most 1,000 */
   readonly limit?: number;
   /** `nextCursor` of the page before. */
@@ -112,7 +117,9 @@ const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 1_000;
 /** Not an id of any run: options are checked also where there is none. */
 const NO_RUN = "00000000-0000-0000-0000-000000000000";
-const LIST_MEMBERS = ["status", "job", "schedule", "mode", "tag", "text", "limit", "cursor"];
+const LIST_MEMBERS = [
+  ...["status", "job", "schedule", "mode", "tag", "text", "from", "to", "limit", "cursor"],
+];
 
 export class Runs {
   readonly #store: () => Promise<Store>;
@@ -178,7 +185,12 @@ export class Runs {
     if (mode !== undefined && !MODES.includes(mode))
       problems.push({ field: "mode", message: `must be one of ${MODES.join(", ")}` });
     if (problems.length > 0) throw new ConfigurationError(problems);
-    const { job, schedule, tag, text } = options;
+    const { job, schedule, tag, text, from, to } = options;
+    const bounds = idBounds({
+      since: from === undefined ? undefined : instantMs(from, "runs.list().from"),
+      until: to === undefined ? undefined : instantMs(to, "runs.list().to"),
+      cursor,
+    });
     const store = await this.#store();
     const records = await store.runs({
       limit: limit + 1,
@@ -188,7 +200,7 @@ export class Runs {
       ...(schedule === undefined ? {} : { schedule }),
       ...(tag === undefined ? {} : { tag }),
       ...(text === undefined ? {} : { text }),
-      ...(cursor === undefined ? {} : { before: cursor.toLowerCase() }),
+      ...bounds,
     });
     return pageOf(store, records, limit);
   }
@@ -395,6 +407,22 @@ export class Waiter {
     this.#everyMs = Math.min(WAIT_MAX_MS, this.#everyMs * 1.5);
     this.#ask(this.#everyMs);
   }
+}
+
+/** Ids begin with the time at which they were made, so a stretch of time is a stretch of ids. */
+function idBounds(params: {
+  readonly since: number | undefined;
+  readonly until: number | undefined;
+  readonly cursor: string | undefined;
+}): { readonly before?: RunId; readonly since?: RunId } {
+  const { since, until } = params;
+  const cursor = params.cursor?.toLowerCase();
+  const end = until === undefined ? undefined : firstIdAt(until + 1);
+  const before = [cursor, end].filter((id) => id !== undefined).sort()[0];
+  return {
+    ...(before === undefined ? {} : { before }),
+    ...(since === undefined ? {} : { since: firstIdAt(since) }),
+  };
 }
 
 /** One more than the page was asked for: whether there is a next one. */

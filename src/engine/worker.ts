@@ -103,6 +103,8 @@ export class Worker {
   #hints = 0;
   #mayHaveWork = false;
   #mayHaveSuspect = false;
+  /** The last claim brought as many as it asked for: there is more than one claim's worth. */
+  #hasMore = false;
   #isPumpScheduled = false;
   #isClaiming = false;
   #isHalted = false;
@@ -339,7 +341,9 @@ export class Worker {
     if (this.#over.signal.aborted) return false;
     const wanted = this.#wanted();
     if (this.#exchanges === 0) return this.#outbox.length > 0 || wanted > 0 || this.#wantsSuspect();
-    return this.#outbox.length >= SECOND_EXCHANGE_MIN || wanted >= SECOND_EXCHANGE_MIN;
+    // A second claim beside the first is worth it only where the one before brought all it asked for.
+    const isBehind = this.#hasMore && wanted >= SECOND_EXCHANGE_MIN;
+    return isBehind || this.#outbox.length >= SECOND_EXCHANGE_MIN;
   }
 
   #wantsSuspect(): boolean {
@@ -463,6 +467,7 @@ export class Worker {
     const count = claims.reduce((sum, { runs }) => sum + runs.length, 0);
     this.#pace.claimed(claims);
     this.#params.meter.claimed(count);
+    if (!asked.wantsSuspect) this.#hasMore = count >= asked.limit;
     if (asked.wantsSuspect) this.#mayHaveSuspect = count > 0;
     else if (count < asked.limit && this.#hints === asked.hints) {
       this.#mayHaveWork = false;

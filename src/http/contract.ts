@@ -11,11 +11,13 @@ import { QUEUES_ROUTES } from "./contract/queues.js";
 import { RUNS_ROUTES } from "./contract/runs.js";
 import { SCHEDULES_ROUTES } from "./contract/schedules.js";
 import { TICKING_ROUTES } from "./contract/ticking.js";
+import { TIMELINE_ROUTES } from "./contract/timeline.js";
 import { WORKER_ROUTES } from "./contract/worker.js";
 
 export const ROUTES = {
   ...TICKING_ROUTES,
   ...SCHEDULES_ROUTES,
+  ...TIMELINE_ROUTES,
   ...RUNS_ROUTES,
   ...OVERVIEW_ROUTES,
   ...LOCKS_ROUTES,

@@ -156,7 +156,8 @@ export class PostgresStore implements store.Store {
 
   async announceJobs(jobs: readonly store.JobAnnouncement[]): Promise<void> {
     await Promise.all(
-      jobs.map(async ({ name, queue, priority, version, policy, limits = NO_LIMITS }) => {
+      jobs.map(async (job) => {
+        const { name, queue, priority, version, policy, limits = NO_LIMITS } = job;
         const [id] = await Promise.all([
           this.#enqueue.policy(policy),
           this.#enqueue.lane(queue, name),
@@ -168,6 +169,7 @@ export class PostgresStore implements store.Store {
           version,
           policy: id,
           ...limitColumns(limits),
+          inputSchema: job.inputSchema ?? null,
         });
         const isNowLimited = isLimited(limits);
         if (
@@ -485,6 +487,7 @@ export class PostgresStore implements store.Store {
   async runs(filter: store.RunFilter): Promise<readonly store.RunRecord[]> {
     const rows = await this.#asker.repeat("runs", reads.LIST_RUNS[filter.status ?? "any"], {
       before: filter.before ?? null,
+      since: filter.since ?? null,
       job: filter.job ?? null,
       schedule: filter.schedule ?? null,
       mode: filter.mode === undefined ? null : MODES.indexOf(filter.mode),
@@ -603,6 +606,7 @@ export class PostgresStore implements store.Store {
   glance: store.Store["glance"] = () => this.#operators.glance();
   statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
   failures: store.Store["failures"] = (params) => this.#operators.failures(params);
+  timeline: store.Store["timeline"] = (params) => this.#operators.timeline(params);
   figures: store.Store["figures"] = (params) => this.#figures.figures(params);
   scheduleNames: store.Store["scheduleNames"] = (ids) => this.#figures.scheduleNames(ids);
 

@@ -121,6 +121,7 @@ export function toAnnouncement(row: Row, policy: readonly number[]): JobAnnounce
     version: Number(row.version),
     policy: toPolicy(policy),
     ...(isLimited(limits) ? { limits } : {}),
+    ...(row.input_schema === null ? {} : { inputSchema: String(row.input_schema) }),
   };
 }
 

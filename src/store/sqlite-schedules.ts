@@ -20,7 +20,6 @@ import type { SqliteFlow } from "./sqlite-flow.js";
 import type { SqliteLeases } from "./sqlite-leases.js";
 import type { SqlitePause } from "./sqlite-pause.js";
 import { SqliteScheduleChanges } from "./sqlite-schedule-changes.js";
-import type { PollAnswer } from "./store.js";
 
 export type SqliteSchedulesParams = {
   readonly file: SqliteFile;
@@ -47,22 +46,6 @@ export class SqliteSchedules implements schedules.ScheduleStore {
     this.#audit = params.audit;
     this.#now = params.now;
     this.#write = params.write;
-  }
-
-  /** What a poll answers about schedules, inside of its transaction. */
-  poll(
-    isScheduler: boolean,
-    now: number,
-  ): Pick<PollAnswer, "hasDueSchedule" | "hasGated" | "lastPolledAt"> & {
-    readonly nextTickAt: number | null;
-  } {
-    const row = this.#file.get(sql.POLL_SCHEDULES, { isScheduler, now }) as Row;
-    return {
-      hasDueSchedule: row.hasDueSchedule === 1,
-      hasGated: row.hasGated === 1,
-      lastPolledAt: row.lastPolledAt === null ? null : Number(row.lastPolledAt),
-      nextTickAt: row.nextTickAt === null ? null : Number(row.nextTickAt),
-    };
   }
 
   async dueSchedules({ limit }: { readonly limit: number }) {

@@ -3,7 +3,7 @@
 // decides in between, with the same pure functions that the engine uses.
 
 import type { Chance, Clock } from "../core/ports.js";
-import { CANCEL_GRACE_MS, MODES, type RunId } from "../core/run.js";
+import { MODES, type RunId } from "../core/run.js";
 import type * as batches from "./batch-store.js";
 import {
   limitColumns,
@@ -15,7 +15,6 @@ import {
   toRunRecord,
   toWaiting,
 } from "./record.js";
-import { heeding, toHalt } from "./record-pause.js";
 import type { HeldRun } from "./remote-store.js";
 import type * as schedules from "./schedule-store.js";
 import * as sql from "./sql/sqlite.js";
@@ -30,7 +29,7 @@ import {
   PRUNE_TICKS,
 } from "./sql/sqlite-schedule-changes.js";
 import type { Dialect } from "./sql/template.js";
-import { type Row, SqliteFile, type SqliteHandle, type SqliteSource } from "./sqlite.js";
+import { SqliteFile, type SqliteHandle, type SqliteSource } from "./sqlite.js";
 import { SqliteAudit } from "./sqlite-audit.js";
 import { SqliteBatches } from "./sqlite-batches.js";
 import { SqliteEndings } from "./sqlite-endings.js";
@@ -44,6 +43,7 @@ import { SqliteLogs } from "./sqlite-logs.js";
 import { migrateSqlite } from "./sqlite-migrate.js";
 import { SqliteOperators } from "./sqlite-operators.js";
 import { SqlitePause } from "./sqlite-pause.js";
+import { pollOnce } from "./sqlite-poll.js";
 import { SqliteProgress } from "./sqlite-progress.js";
 import { SqliteSchedules } from "./sqlite-schedules.js";
 import { SqliteWithin } from "./sqlite-within.js";
@@ -186,10 +186,12 @@ export class SqliteStore implements store.Store {
   }
 
   #announceJobs(jobs: readonly store.JobAnnouncement[], now: number): void {
-    for (const { name, queue, priority, version, policy, limits } of jobs) {
+    for (const { name, queue, priority, version, limits, ...job } of jobs) {
       this.#enqueue.lane(queue, name);
-      const id = this.#enqueue.policy(policy);
-      const row = { name, queue, priority, version, policy: id, ...limitColumns(limits), now };
+      const policy = this.#enqueue.policy(job.policy);
+      const inputSchema = job.inputSchema ?? null;
+      const own = { name, queue, priority, version, policy, inputSchema };
+      const row = { ...own, ...limitColumns(limits), now };
       if (this.#file.run(sql.ANNOUNCE_JOB, row) > 0) this.#flow.reopen(name, limits, now);
     }
   }
@@ -266,34 +268,8 @@ export class SqliteStore implements store.Store {
     });
   }
 
-  async poll({ holder, jobs, queues, isScheduler }: store.PollParams): Promise<store.PollAnswer> {
-    return this.#write("poll", (now) => {
-      const row = this.#file.get(sql.POLL, {
-        holder,
-        now,
-        cancelGraceMs: CANCEL_GRACE_MS,
-        jobs: JSON.stringify(jobs),
-        queues: queues && JSON.stringify(queues),
-      }) as Row;
-      const { nextTickAt, ...ofSchedules } = this.#schedules.poll(isScheduler, now);
-      const lines = this.#flow.poll({ jobs, queues }, now);
-      // Last: who had polled before is part of the answer.
-      this.#file.run(sql.SEE_INSTANCE, { holder, isScheduler, now });
-      const wakeAt = Math.min(Number(row.nextWakeAt ?? Infinity), nextTickAt ?? Infinity);
-      return heeding({
-        now,
-        halt: toHalt(row),
-        hasReady: row.hasReady === 1,
-        hasSuspect: row.hasSuspect === 1 || lines.hasSuspect,
-        hasLimited: lines.hasLimited,
-        hasDue: row.hasDue === 1,
-        hasExpired: row.hasExpired === 1,
-        ...ofSchedules,
-        hasOverdueCancel: row.hasOverdueCancel === 1,
-        cancelRequested: JSON.parse(String(row.cancelRequested)) as RunId[],
-        nextWakeAt: wakeAt === Infinity ? null : wakeAt,
-      });
-    });
+  async poll(params: store.PollParams): Promise<store.PollAnswer> {
+    return this.#write("poll", (now) => pollOnce(this.#file, params, now));
   }
 
   async promote({ limit }: { readonly limit: number }): Promise<number> {
@@ -539,6 +515,7 @@ export class SqliteStore implements store.Store {
   readonly glance: store.Store["glance"] = () => this.#operators.glance();
   readonly statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
   readonly failures: store.Store["failures"] = (params) => this.#operators.failures(params);
+  readonly timeline: store.Store["timeline"] = (params) => this.#operators.timeline(params);
   readonly figures: store.Store["figures"] = (params) => this.#figures.figures(params);
   readonly scheduleNames: store.Store["scheduleNames"] = (ids) => this.#figures.scheduleNames(ids);
   /** One handle, on which one thing is done at a time. */

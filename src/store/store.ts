@@ -16,6 +16,7 @@ import type { Halt, PauseStore } from "./pause-store.js";
 import type { ProgressStore } from "./progress-store.js";
 import type { RemoteStore } from "./remote-store.js";
 import type { ScheduleStore } from "./schedule-store.js";
+import type { TimelineStore } from "./timeline-store.js";
 
 /** One lease: some runs of one lane and policy, at one attempt, granted to one holder under one fence. */
 export type Claim = {
@@ -131,6 +132,8 @@ export type JobAnnouncement = {
   readonly policy: Policy;
   /** Left out: none. */
   readonly limits?: Limits;
+  /** What an input looks like, as JSON Schema in JSON text. Left out or null: nobody knows. */
+  readonly inputSchema?: string | null;
 };
 
 export type InstanceAnnouncement = {
@@ -287,6 +290,8 @@ export type RunFilter = {
   readonly text?: string;
   /** Newest first; continues after this id. */
   readonly before?: RunId;
+  /** None whose id is smaller. */
+  readonly since?: RunId;
   readonly limit: number;
 };
 
@@ -310,6 +315,7 @@ export interface Store
     OperatorStore,
     PauseStore,
     AuditStore,
+    TimelineStore,
     FiguresStore,
     RemoteStore<Claim> {
   /** "sqlite" or "postgres"; for messages. */

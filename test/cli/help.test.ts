@@ -59,6 +59,7 @@ const PAGES = [
   "runs cancel",
   "runs retry",
   "enqueue",
+  "exec",
   "locks",
   "locks list",
   "locks stats",

@@ -50,6 +50,7 @@ create table {job} (
   rate_limit int,
   rate_per_ms bigint,
   rate_key text,
+  input_schema text,
   announced_at bigint not null
 );
 

@@ -858,18 +858,19 @@ update {instance} set retired_at = {now}, seen_at = {now} where no = :holder`;
 
 export const ANNOUNCE_JOB = /* sql */ `
 insert into {job} as j (name, queue, priority, version, policy, concurrency_limit, concurrency_key, rate_limit,
-  rate_per_ms, rate_key, announced_at)
+  rate_per_ms, rate_key, input_schema, announced_at)
 select :name, :queue, :priority, :version, :policy, :concurrencyLimit::int, :concurrencyKey::text, :rateLimit::int,
-  :ratePerMs::bigint, :rateKey::text, {now}
+  :ratePerMs::bigint, :rateKey::text, :inputSchema::text, {now}
 on conflict (name) do update
 set queue = excluded.queue, priority = excluded.priority, version = excluded.version,
   policy = excluded.policy, concurrency_limit = excluded.concurrency_limit, concurrency_key = excluded.concurrency_key,
   rate_limit = excluded.rate_limit, rate_per_ms = excluded.rate_per_ms, rate_key = excluded.rate_key,
-  announced_at = excluded.announced_at
+  input_schema = excluded.input_schema, announced_at = excluded.announced_at
 where (j.queue, j.priority, j.version, j.policy, j.concurrency_limit, j.concurrency_key, j.rate_limit, j.rate_per_ms,
-    j.rate_key) is distinct from
+    j.rate_key, j.input_schema) is distinct from
   (excluded.queue, excluded.priority, excluded.version, excluded.policy, excluded.concurrency_limit,
-    excluded.concurrency_key, excluded.rate_limit, excluded.rate_per_ms, excluded.rate_key)
+    excluded.concurrency_key, excluded.rate_limit, excluded.rate_per_ms, excluded.rate_key,
+    excluded.input_schema)
 returning 1`;
 
 export const ENSURE_LANE = /* sql */ `
@@ -883,7 +884,7 @@ on conflict (digest) do update set digest = excluded.digest returning id`;
 
 export const ANNOUNCED_JOBS = /* sql */ `
 select j.name, j.queue, j.priority, j.version, j.concurrency_limit, j.concurrency_key, j.rate_limit, j.rate_per_ms,
-  j.rate_key, json_build_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost) as policy
+  j.rate_key, j.input_schema, json_build_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost) as policy
 from {job} j join {policy} p on p.id = j.policy order by j.name`;
 
 /**

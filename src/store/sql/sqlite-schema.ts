@@ -44,6 +44,7 @@ create table {job} (
   rate_limit integer,
   rate_per_ms integer,
   rate_key text,
+  input_schema text,
   announced_at integer not null
 ) without rowid;
 
