@@ -155,6 +155,7 @@ export class Holdfast {
   readonly #enqueuer: Enqueuer;
   readonly #waiter: Waiter;
   readonly #definitions = new Map<string, JobDefinition>();
+  readonly #arounds = new Map<string, Around>();
   readonly #runnable = new RunnableJobs();
   readonly #sends: Sends;
   readonly #compiled = new CompiledSchedules();
@@ -223,6 +224,11 @@ export class Holdfast {
     this.#waiter = new Waiter({ store, clock });
     const onChanged = () => void this.#pollSoon();
     this.remote = new Remote({
+      hooks: {
+        aroundOf: (job) => this.#arounds.get(job),
+        logger: this.logger,
+        emit: this.#emit,
+      },
       store: () => this.#opened("remote"),
       ports: this.#ports,
       emit: this.#emit,
@@ -363,6 +369,7 @@ export class Holdfast {
     const field = (member: string) => `job("${name}").${member}`;
     const around = readAround(options, this.#config.around, field);
     this.#definitions.set(name, definition);
+    this.#arounds.set(name, around);
     if (options.run) this.#runnable.add({ ...definition, run: options.run, around });
     else if (definition.worker !== null) this.#runnable.add(this.#sent(definition, around));
     if (this.#starting) void this.#announceLate();

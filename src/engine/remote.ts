@@ -18,6 +18,7 @@ import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import { factsOf, tellEnding } from "./ending.js";
 import { promoteOnce, reapOnce } from "./passes.js";
+import { callRemoteHooks, type RemoteHooksParams } from "./remote-hooks.js";
 
 /** A run as a worker elsewhere gets it. */
 export type RemoteRun = {
@@ -76,6 +77,7 @@ export class Remote {
   readonly #emit: Emit;
   readonly #listens: (name: EventName) => boolean;
   readonly #meter: Meter;
+  readonly #hooks: RemoteHooksParams;
   readonly #onSettled: (settlements: readonly Settlement[]) => void;
   readonly #holders = new Map<string, Promise<number>>();
   /** Claims under way, by who asked and how they named them. */
@@ -87,6 +89,8 @@ export class Remote {
     readonly emit: Emit;
     readonly listens: (name: EventName) => boolean;
     readonly meter: Meter;
+    /** Hooks of jobs that are registered in this process. */
+    readonly hooks: RemoteHooksParams;
     readonly onSettled: (settlements: readonly Settlement[]) => void;
   }) {
     this.#store = params.store;
@@ -94,6 +98,7 @@ export class Remote {
     this.#emit = params.emit;
     this.#listens = params.listens;
     this.#meter = params.meter;
+    this.#hooks = params.hooks;
     this.#onSettled = params.onSettled;
   }
 
@@ -225,6 +230,14 @@ export class Remote {
       { kind: "failed", isTransient, ...later },
       { result: null, error: described },
     );
+  }
+
+  /**
+   * A worker that stops gives a run back: it is ready at once, and the attempt is not burnt, as when an
+   * instance hands back what it holds.
+   */
+  release(grant: Grant): Promise<void> {
+    return this.#end(grant, { kind: "handed_back" }, { result: null, error: null });
   }
 
   // ── claiming ───────────────────────────────────────────────────────────────────────────────────
@@ -407,13 +420,14 @@ export class Remote {
       listens: this.#listens,
       meter: this.#meter,
     });
+    await callRemoteHooks(this.#hooks, { claim: held.claim, run, ending, transition, ...told });
   }
 
   async #requireEnded(store: Store, { id, fence }: Grant, { kind }: Ending): Promise<void> {
     const attempts = isUuid(id) ? await store.attempts(id) : [];
     const ended = attempts.find((attempt) => attempt.fence === fence)?.end;
     // A run that was told to stop is cancelled by its failure.
-    const isAsTold = ended === kind || (kind === "failed" && ended === "cancelled");
+    const isAsTold = ended === kind || (kind !== "completed" && ended === "cancelled");
     if (!isAsTold) throw new LeaseLostError(id, fence);
   }
 

@@ -18,6 +18,7 @@ import { longRunSuite } from "./long-run-suite.js";
 import { metricsSuite } from "./metrics-suite.js";
 import { passSuite } from "./pass-suite.js";
 import { pauseSuite } from "./pause-suite.js";
+import { remoteEndSuite } from "./remote-end-suite.js";
 import { retrySuite } from "./retry-suite.js";
 import { rhythmSuite } from "./rhythm-suite.js";
 import { runSuite } from "./run-suite.js";
@@ -47,6 +48,7 @@ export function describeLife(name: string, makePlace: MakePlace): void {
     describe("a run that makes runs", () => fanOutSuite(test));
     describe("a hostile value", () => hostileSuite(test));
     describe("a limit", () => flowSuite(test));
+    describe("an end elsewhere", () => remoteEndSuite(test));
     describe("a long run", () => longRunSuite(test));
     describe("what surrounds a run", () => aroundSuite(test));
     describe("what is counted", () => metricsSuite(test));
