@@ -42,8 +42,9 @@ module.exports = {
     only("telemetry", ["core"]),
     only("locks", ["core", "store", "adapters", "telemetry"]),
     only("http/dispatch", ["core", "adapters"]),
-    only("engine", ["core", "store", "adapters", "locks", "telemetry", "http/dispatch"]),
-    only("http", ["core", "store", "engine", "adapters", "locks", "telemetry"]),
+    only("alerts", ["core", "store", "adapters", "http/dispatch"]),
+    only("engine", ["core", "store", "adapters", "locks", "telemetry", "alerts", "http/dispatch"]),
+    only("http", ["core", "store", "engine", "adapters", "locks", "telemetry", "alerts"]),
     only("client", ["core", "adapters", "http"]),
     {
       name: "client-knows-types-of-the-wire-alone",
@@ -52,6 +53,13 @@ module.exports = {
       severity: "error",
       from: { path: "^src/client/", pathNot: "\\.test\\.ts$" },
       to: { path: "^src/http/", pathNot: "^src/http/contract(\\.ts$|/)" },
+    },
+    {
+      name: "dashboard-stays-outside",
+      comment: "What is built from it is served as files; nothing imports it.",
+      severity: "error",
+      from: { path: "^src/" },
+      to: { path: "^dashboard/" },
     },
     only("testing", ["core", "store", "engine", "adapters", "telemetry", "http", "locks"]),
     {

@@ -1,8 +1,26 @@
 // The public interface of `holdfast`, name by name.
 
+export type { AlertOptions, HeartbeatOptions } from "./alerts/alert-options.js";
+export type { Alert, AlertDeliveryView, AlertNotice } from "./alerts/alert-view.js";
+export type {
+  AlertDestination,
+  EmailDestination,
+  FunctionDestination,
+  SlackDestination,
+  WebhookDestination,
+} from "./alerts/destinations.js";
+export type { AlertEvidence, AlertKind, AlertSubject, Severity } from "./core/alert.js";
+export type {
+  AlertRuleOptions,
+  ConsecutiveFailuresOptions,
+  FailureRateOptions,
+  ScheduleAlertOptions,
+  SlowOptions,
+} from "./core/alert-rules.js";
 export type { CalendarOptions } from "./core/calendar.js";
 export type { Duration } from "./core/duration.js";
 export {
+  AlertNotFoundError,
   BackfillRunningError,
   BatchRefusedError,
   CalendarInUseError,
@@ -61,7 +79,14 @@ export type { Mode, OnLost, RunId, RunStatus } from "./core/run.js";
 export type { MissedOptions, ScheduleOptions } from "./core/schedule.js";
 export type { StandardSchema } from "./core/schema.js";
 export type { Evidence, Outcome, Reason } from "./core/tick.js";
+export type { AlertListOptions, AlertPage, Alerts, AlertTested } from "./engine/alerts.js";
 export type { AroundOptions, Middleware } from "./engine/around.js";
+export type {
+  HttpOptions,
+  HttpOriginOptions,
+  ShellCommandOptions,
+  ShellOptions,
+} from "./engine/built-in-jobs.js";
 export type { Calendar, Calendars } from "./engine/calendars.js";
 export type { CleanedUp, CleanupOptions } from "./engine/cleanup.js";
 export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/config.js";
@@ -79,6 +104,7 @@ export type {
 } from "./engine/job.js";
 export type { PlainJobOptions, SchemaJobOptions } from "./engine/job-options.js";
 export type { AnnouncedJob } from "./engine/job-view.js";
+export type { MetricsOptions } from "./engine/metrics.js";
 export type {
   ErrorGroup,
   ErrorReport,
@@ -92,6 +118,7 @@ export type {
   Totals,
 } from "./engine/overview.js";
 export type { Ticked, TickOptions } from "./engine/pass.js";
+export type { Pause, PauseOptions } from "./engine/pausing.js";
 export type { Queue, Queues } from "./engine/queues.js";
 export type { Batch, ChildListOptions } from "./engine/run-children.js";
 export type {
@@ -144,3 +171,5 @@ export type { PostgresTx } from "./store/postgres-transactor.js";
 export type { SqliteHandle } from "./store/sqlite.js";
 export type { EventOf, Listener, OnError } from "./telemetry/bus.js";
 export type { EventName, Events, Logger } from "./telemetry/log.js";
+export type { TelemetryOptions } from "./telemetry/telemetry-options.js";
+export type { OpenTelemetry } from "./telemetry/tracing.js";

@@ -48,14 +48,19 @@ async function openSqlite(file: string): Promise<AppDatabase> {
   const { DatabaseSync } = await import("@photostructure/sqlite");
   const sqlite = new DatabaseSync(file, { timeout: 5_000 });
   sqlite.exec("pragma journal_mode = wal");
+  return onHandle(sqlite as unknown as SqliteHandle);
+}
+
+/** On a handle that is open already, for example that of a test. */
+export function onHandle(sqlite: SqliteHandle): AppDatabase {
   const ask = (handle: SqliteHandle, [text, values = []]: Statement) =>
     handle
       .prepare(text)
-      .all(Object.fromEntries(values.map((value, at) => [`$${at + 1}`, value as never]))) as Row[];
+      .all(Object.fromEntries(values.map((value, at) => [`$${at + 1}`, value]))) as Row[];
   return {
     kind: "sqlite",
-    handle: sqlite as unknown as Database,
-    query: async (text, values = []) => ask(sqlite as unknown as SqliteHandle, [text, values]),
+    handle: sqlite,
+    query: async (text, values = []) => ask(sqlite, [text, values]),
     within: (tx, statements, result) => {
       for (const statement of statements) ask(tx as SqliteHandle, statement);
       return result;

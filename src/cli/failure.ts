@@ -41,6 +41,7 @@ const EXIT_OF_CODE: ReadonlyMap<string, number> = new Map([
   ["KEY_CONFLICT", EXIT.no],
   ["RUN_NOT_FOUND", EXIT.no],
   ["WAIT_TIMEOUT", EXIT.no],
+  ["ALERT_NOT_FOUND", EXIT.no],
   ["SCHEDULE_NOT_FOUND", EXIT.no],
   ["SCHEDULE_EXISTS", EXIT.no],
   ["DELIVERY_CONFLICT", EXIT.no],
@@ -58,6 +59,7 @@ const EXIT_OF_CODE: ReadonlyMap<string, number> = new Map([
 
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ["STORE_UNAVAILABLE", "Check --database, HOLDFAST_DATABASE_URL and whether the server runs."],
+  ["ALERT_NOT_FOUND", "`holdfast alerts list --state all` shows them."],
   ["SCHEDULE_NOT_FOUND", "`holdfast schedules list` shows them."],
   ["CALENDAR_NOT_FOUND", "`holdfast calendars list` shows them."],
   ["BACKFILL_RUNNING", "On the command line: holdfast schedules backfill <name> --cancel"],

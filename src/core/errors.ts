@@ -118,6 +118,18 @@ export class LeaseLostError extends HoldfastError {
   }
 }
 
+/** The job types that need no code are off until they are told what they may use. */
+const OFF: ReadonlyMap<string, string> = new Map([
+  [
+    "shell",
+    ' It is off: list its programs, for example new Holdfast({ shell: { commands: { backup: ["pg_dump", "app"] } } }).',
+  ],
+  [
+    "http",
+    ' It is off: list its origins, for example new Holdfast({ http: { origins: { api: "https://api.example.com" } } }).',
+  ],
+]);
+
 /** No job of that name is registered here or announced by any instance. */
 export class UnknownJobError extends HoldfastError {
   static {
@@ -132,7 +144,7 @@ export class UnknownJobError extends HoldfastError {
     const suggestion = suggest(job, known);
     const hint = suggestion === undefined ? "" : ` Did you mean ${quoteShort(suggestion)}?`;
     const list = known.length === 0 ? "No job is known." : `Known: ${listShort(known)}.`;
-    super(`No job is named ${quoteShort(job)}.${hint} ${list}`);
+    super(`No job is named ${quoteShort(job)}.${OFF.get(job) ?? hint} ${list}`);
     this.suggestion = suggestion;
   }
 }
@@ -176,6 +188,17 @@ export class RunNotFoundError extends HoldfastError {
   readonly code = "RUN_NOT_FOUND";
   constructor(readonly runId: string) {
     super(`There is no run ${quoteShort(runId)}: it never existed, or it was pruned.`);
+  }
+}
+
+/** There is no alert of that id: it never existed, or it was pruned. */
+export class AlertNotFoundError extends HoldfastError {
+  static {
+    named(AlertNotFoundError, "AlertNotFoundError");
+  }
+  readonly code = "ALERT_NOT_FOUND";
+  constructor(readonly alert: string) {
+    super(`There is no alert ${quoteShort(alert)}: it never existed, or it was pruned.`);
   }
 }
 
@@ -603,6 +626,7 @@ export const ERROR_CODES = [
   { code: "JOB_DUPLICATE", description: "A job of that name is already registered." },
   { code: "KEY_CONFLICT", description: "The key belongs to a run with another input." },
   { code: "RUN_NOT_FOUND", description: "There is no run of that id." },
+  { code: "ALERT_NOT_FOUND", description: "There is no alert of that id." },
   { code: "SCHEDULE_NOT_FOUND", description: "There is no schedule of that name." },
   { code: "SCHEDULE_DUPLICATE", description: "A schedule of that name is already declared." },
   { code: "SCHEDULE_BUSY", description: "Others kept changing the schedule; nothing was done." },

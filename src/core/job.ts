@@ -14,7 +14,7 @@ import { LEASE_DEFAULT_MS, LEASE_MIN_MS, TIMEOUT_DEFAULT_MS } from "./lease.js";
 import { requireName, requirePriority } from "./names.js";
 import { type RetryOptions, resolveRetry } from "./retry.js";
 import { ON_LOST, type OnLost, type Policy } from "./run.js";
-import { isStandardSchema, type StandardSchema } from "./schema.js";
+import { isStandardSchema, jsonSchemaOf, type StandardSchema } from "./schema.js";
 import { refuseUnknownMembers } from "./suggest.js";
 
 export type JobOptions = {
@@ -59,6 +59,8 @@ export type JobDefinition = {
   readonly worker: string | null;
   readonly limits: Limits;
   readonly schema: StandardSchema | undefined;
+  /** The same as JSON Schema in JSON text, where its library can tell: for callers without the code. */
+  readonly inputSchema: string | null;
   readonly upcast: ((input: unknown, version: number) => unknown) | undefined;
 };
 
@@ -158,6 +160,7 @@ export function defineJob(name: string, options: JobOptions): JobDefinition {
     worker,
     limits,
     schema,
+    inputSchema: schema === undefined ? null : jsonSchemaOf(schema),
     upcast,
   };
 }

@@ -1,6 +1,7 @@
 // Options of an instance: option in code, then environment, then default; checked whole, so that
 // every wrong value is named at once.
 
+import { type AlertConfig, type AlertOptions, readAlerts } from "../alerts/alert-options.js";
 import { type Duration, durationMs } from "../core/duration.js";
 import { ConfigurationError, type Problem } from "../core/errors.js";
 import { LEASE_MIN_MS } from "../core/lease.js";
@@ -16,8 +17,16 @@ import type { LockProvider } from "../locks/provider.js";
 import type { Database } from "../store/open.js";
 import type { OnError } from "../telemetry/bus.js";
 import { LOG_LEVELS, type Logger, type LogLevel } from "../telemetry/log.js";
+import { type TelemetryOptions, telemetryProblems } from "../telemetry/telemetry-options.js";
 import { AROUND_OPTIONS, type Around, type AroundOptions } from "./around.js";
 import { NOTHING_AROUND, readAround } from "./around-options.js";
+import {
+  type BuiltInJobs,
+  type HttpOptions,
+  NO_BUILT_IN_JOBS,
+  readBuiltInJobs,
+  type ShellOptions,
+} from "./built-in-jobs.js";
 
 export type HoldfastOptions = AroundOptions & {
   /**
@@ -51,8 +60,16 @@ export type HoldfastOptions = AroundOptions & {
   readonly workers?: Readonly<Record<string, WorkerTargetOptions>>;
   /** The address under which those services reach this application. @default HOLDFAST_PUBLIC_URL */
   readonly publicUrl?: string;
+  /** Switches the job `shell` on, for these programs alone. @default off */
+  readonly shell?: ShellOptions;
+  /** Switches the job `http` on, for these origins alone. @default off */
+  readonly http?: HttpOptions;
+  /** Which alerts are wanted and where they go; false: none. @default the usual ones, to the log */
+  readonly alerts?: AlertOptions | false;
   /** Any pino-like logger. @default JSON lines on stderr, from HOLDFAST_LOG_LEVEL (warn) up */
   readonly logger?: Logger;
+  /** Spans for OpenTelemetry: `{ opentelemetry: await import("@opentelemetry/api") }`. */
+  readonly telemetry?: TelemetryOptions;
   /** Hears of every error of the library itself that would otherwise only be logged. */
   readonly onError?: OnError;
 };
@@ -98,6 +115,8 @@ export type Config = {
   readonly lockLeaseMs: number;
   readonly around: Around;
   readonly dispatch: DispatchConfig;
+  readonly builtIn: BuiltInJobs;
+  readonly alerts: AlertConfig;
 };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -118,8 +137,12 @@ const OPTIONS = [
   "locking",
   "workers",
   "publicUrl",
+  "shell",
+  "http",
+  "alerts",
   "logger",
   "onError",
+  "telemetry",
   ...AROUND_OPTIONS,
 ];
 const NO_DISPATCH: DispatchConfig = { targets: new Map(), publicUrl: null };
@@ -201,7 +224,10 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
         }),
       NO_DISPATCH,
     ),
+    builtIn: read(() => readBuiltInJobs(options), NO_BUILT_IN_JOBS),
+    alerts: read(() => readAlerts(options.alerts), null),
   };
+  if (options.telemetry !== undefined) problems.push(...telemetryProblems(options.telemetry));
   if (options.locks !== undefined) problems.push(...providerProblems(options.locks));
   if (options.onError !== undefined && typeof options.onError !== "function")
     problems.push({ field: "onError", message: "must be a function, for example (error) => …" });

@@ -6,6 +6,8 @@ import { hostname } from "node:os";
 import { systemChance, systemIds } from "../adapters/chance.js";
 import { systemClock } from "../adapters/clock.js";
 import { systemNetwork } from "../adapters/network.js";
+import { NO_ALERTS } from "../alerts/alert-options.js";
+import { requireMailer } from "../alerts/email.js";
 import { type Duration, durationMs } from "../core/duration.js";
 import {
   ConfigurationError,
@@ -17,7 +19,7 @@ import { describeFailure } from "../core/failure.js";
 import { NO_LIMITS } from "../core/flow.js";
 import { defineJob, type JobDefinition, type JobOptions } from "../core/job.js";
 import { encodeInput } from "../core/json.js";
-import type { Ports } from "../core/ports.js";
+import type { Network, Ports } from "../core/ports.js";
 import { redactUrl } from "../core/redact.js";
 import type { ScheduleOptions } from "../core/schedule.js";
 import { type StandardSchema, validateInput } from "../core/schema.js";
@@ -30,7 +32,7 @@ import { type HeldLock, Locking, type LockResult } from "../locks/locking.js";
 import { Locks } from "../locks/locks.js";
 import { storeFor } from "../store/open.js";
 import type { Glance } from "../store/operator-store.js";
-import type { Store } from "../store/store.js";
+import type { Appetite, Store } from "../store/store.js";
 import { Bus, type Listener } from "../telemetry/bus.js";
 import {
   type Emit,
@@ -39,6 +41,10 @@ import {
   type Logger,
   lineLogger,
 } from "../telemetry/log.js";
+import { Meters } from "../telemetry/meters.js";
+import { Tracing } from "../telemetry/tracing.js";
+import { ALERTS_BY, Alerting } from "./alerting.js";
+import { Alerts } from "./alerts.js";
 import { Allowance } from "./allowance.js";
 import type { Around, AroundOptions } from "./around.js";
 import { readAround } from "./around-options.js";
@@ -59,6 +65,7 @@ import { dispatchTo, type Sends } from "./dispatching.js";
 import { Enqueuer } from "./enqueuer.js";
 import type { Handler, RunnableJob } from "./execution.js";
 import { FanOut } from "./fan-out.js";
+import { httpJob } from "./http-job.js";
 import {
   accepted,
   type Enqueued,
@@ -72,6 +79,7 @@ import {
 import type { PlainJobOptions, SchemaJobOptions } from "./job-options.js";
 import { type AnnouncedJob, toAnnouncedJob } from "./job-view.js";
 import { Loop, type LoopParams } from "./loop.js";
+import { Metrics, type MetricsOptions, readMetrics } from "./metrics.js";
 import {
   type ErrorReport,
   type ErrorsOptions,
@@ -87,6 +95,7 @@ import {
   statsOf,
 } from "./overview.js";
 import { type BoundedWorker, passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
+import { type Pause, type PauseOptions, pauseOf, readPause, toPause } from "./pausing.js";
 import { mainThreadPulse, type Pulse } from "./pulse.js";
 import { Queues } from "./queues.js";
 import { Remote } from "./remote.js";
@@ -94,6 +103,8 @@ import { RunnableJobs } from "./runnable.js";
 import { Runs, Waiter } from "./runs.js";
 import { jobName } from "./schedule-options.js";
 import { Schedules } from "./schedules.js";
+import { type Settings, settingsOf } from "./settings.js";
+import { shellJob } from "./shell-job.js";
 import { readConfigWithin, surroundings } from "./surroundings.js";
 import { type TickerParams, tickOnce } from "./ticker.js";
 import { type StopReport, Worker, type WorkerParams } from "./worker.js";
@@ -109,6 +120,8 @@ export type Internals = {
   readonly mayCreate?: boolean;
   /** What sends runs to targets. */
   readonly sends?: Sends;
+  /** What alerts are sent through. */
+  readonly network?: Network;
 };
 
 type Started = {
@@ -126,6 +139,8 @@ export class Holdfast {
   readonly schedules: Schedules;
   readonly calendars: Calendars;
   readonly locks: Locks;
+  readonly alerts: Alerts;
+  readonly #alerting: Alerting | null;
   readonly #locking: Locking;
   /** What workers elsewhere ask for over the network; the HTTP API's worker routes call it. */
   readonly remote: Remote;
@@ -135,6 +150,12 @@ export class Holdfast {
   /** What its lines go to. */
   readonly logger: Logger;
   readonly #bus: Bus;
+  readonly #meters = new Meters();
+  readonly #metrics: Metrics;
+  readonly #tracing: Tracing | null;
+  /** How many runs the worker may execute at the same time. */
+  #concurrency = 0;
+  #working: Workers | null = null;
   readonly #emit: Emit;
   readonly #enqueuer: Enqueuer;
   readonly #waiter: Waiter;
@@ -152,6 +173,8 @@ export class Holdfast {
   /** Bounded passes that are going on, each with how to end it. */
   readonly #passes = new Map<Promise<unknown>, AbortController>();
   #isScheduler = false;
+  /** What this instance executes. */
+  #works: () => Appetite = () => ({ jobs: this.#runnable.names(), queues: null });
   /** The code at hand always wins, and nothing is paused for it. */
   readonly #isDevelopment: boolean;
   #reconciling: Promise<void> | null = null;
@@ -187,8 +210,11 @@ export class Holdfast {
       logger: this.logger,
       now: () => new Date(clock.wallMs()),
       onError: options.onError,
+      observer: this.#meters,
     });
     this.#emit = this.#bus.emit;
+    const api = options.telemetry?.opentelemetry;
+    this.#tracing = api === undefined ? null : new Tracing(api);
     this.#sends =
       internals.sends ??
       new Dispatcher({
@@ -209,6 +235,9 @@ export class Holdfast {
       store: () => this.#opened("remote"),
       ports: this.#ports,
       emit: this.#emit,
+      listens: this.#bus.listens,
+      meter: this.#meters,
+      tracing: this.#tracing,
       onSettled: (settlements) => {
         this.#waiter.settled(settlements.map(({ id }) => id));
         onChanged();
@@ -218,6 +247,18 @@ export class Holdfast {
     this.runs = new Runs({ store, waiter: this.#waiter, ports: this.#ports, desk, onChanged });
     this.queues = new Queues({ store: () => this.#opened("queues"), onChanged });
     const { app, release } = this.#config;
+    this.#metrics = new Metrics({
+      store: () => this.#opened("metrics"),
+      clock,
+      meters: this.#meters,
+      info: [
+        ["instance", this.instanceId],
+        ["engine", this.#store.engine],
+        ["app", app ?? ""],
+        ["release", release ?? ""],
+      ],
+      work: () => ({ running: this.#working?.runningCount ?? 0, max: this.#concurrency }),
+    });
     const encode = (job: string, input: unknown) => this.#encode(job, input);
     const ensureJob = (name: string) => this.#ensureJob(name);
     this.#declarations = new Declarations({
@@ -256,11 +297,37 @@ export class Holdfast {
       isEnabled: this.#config.isLockingEnabled,
       keepMs: this.#config.keepMs,
       emit: this.#emit,
+      tracing: this.#tracing,
     });
     this.locks = new Locks({
       provider,
       onReleased: (facts) => this.#emit("lock.revoked", facts),
     });
+    const { shell, http } = this.#config.builtIn;
+    if (shell) this.job("shell", shellJob(shell) as PlainJobOptions<never, unknown>);
+    if (http)
+      this.job(
+        "http",
+        httpJob(http, { clock, network: systemNetwork }) as PlainJobOptions<never, unknown>,
+      );
+    const network = internals.network ?? systemNetwork;
+    this.alerts = new Alerts({
+      store: (verb) => this.#opened(verb),
+      destinations: (this.#config.alerts ?? NO_ALERTS).destinations,
+      ports: this.#ports,
+      network,
+    });
+    this.#alerting = this.#config.alerts
+      ? new Alerting({
+          ...this.#config.alerts,
+          ports: this.#ports,
+          network,
+          emit: this.#emit,
+          instanceId: this.instanceId,
+          app,
+          pause: (schedule, note) => this.#pauseFailing(schedule, note),
+        })
+      : null;
   }
 
   /**
@@ -323,6 +390,14 @@ export class Holdfast {
     return this.#bus.on(event, listener);
   }
 
+  /**
+   * Does it as part of the trace that a W3C `traceparent` names, so that what it enqueues belongs there.
+   * Where no OpenTelemetry was given, or a trace is going on already, it is just done.
+   */
+  continueTrace<T>(traceparent: string | null, fn: () => T): T {
+    return this.#tracing ? this.#tracing.continued(traceparent, fn) : fn();
+  }
+
   /** Enqueues a job by name; one that this process did not declare is taken as it was announced. */
   async enqueue(job: string, input: unknown, options: EnqueueOptions = {}): Promise<Enqueued> {
     const definition = await this.#definitionOf(job);
@@ -350,6 +425,7 @@ export class Holdfast {
   async tick(options: TickOptions = {}): Promise<Ticked> {
     const { limit, budgetMs } = readTick(options);
     requirePublicUrl(this.#config.dispatch);
+    await this.#requireMailer();
     const store = await this.#opened("tick");
     await this.#reconcileOnce();
     const holder = await this.#holder(store);
@@ -363,10 +439,42 @@ export class Holdfast {
       jobs: this.#runnable.names(),
       limit,
       budgetMs,
+      alert: () => this.#alert(store, holder),
       newWorker: (claimMax) => this.#boundedWorker(store, { holder, claimMax, end: end.signal }),
     });
     this.#passes.set(pass, end);
     return pass.finally(() => this.#passes.delete(pass));
+  }
+
+  /**
+   * Stops everything: once this has resolved nothing fires and nothing is claimed, by any instance,
+   * remote worker or SQL function on this database. Runs that are running go on; ticks meanwhile are
+   * skipped and not caught up. Pausing again keeps the time, and the note if none is given.
+   */
+  async pause(options: PauseOptions = {}): Promise<Pause> {
+    const asked = readPause(options);
+    const store = await this.#opened("pause");
+    const pause = await store.pauseAll(asked);
+    this.#emit("everything.paused", { by: pause.by, note: pause.note });
+    return toPause(pause);
+  }
+
+  /** Lifts the pause of everything, and it alone: what was paused by itself stays so. Answers with it. */
+  async resume(options: { readonly by?: string } = {}): Promise<Pause | null> {
+    const { by } = readPause(options);
+    const store = await this.#opened("resume");
+    const pause = await store.resumeAll();
+    if (!pause) return null;
+    const pausedMs = (pause.until ?? pause.at) - pause.at;
+    this.#emit("everything.resumed", { by, pausedMs });
+    store.wake();
+    void this.#pollSoon();
+    return toPause(pause);
+  }
+
+  /** The pause of everything that is on, or null. */
+  async paused(): Promise<Pause | null> {
+    return pauseOf(await this.#opened("paused"));
   }
 
   /** Every job that an instance announced, by name, as the newest one announced it. */
@@ -378,6 +486,12 @@ export class Holdfast {
   async instances(options: InstanceListOptions = {}): Promise<InstancePage> {
     const filter = readInstanceList(options);
     return listInstances(await this.#opened("instances"), filter);
+  }
+
+  /** How this instance is set up, for people to read; no secret is in it. */
+  settings(): Settings {
+    const { instanceId: instance, databaseLabel: database } = this;
+    return settingsOf(this.#config, { instance, database });
   }
 
   /** A cheap look that differs from the one before if runs changed; for what hints at changes. */
@@ -400,6 +514,13 @@ export class Holdfast {
   async errors(options: ErrorsOptions = {}): Promise<ErrorReport> {
     const since = readErrors(options);
     return errorsOf(await this.#opened("errors"), since);
+  }
+
+  /** What this process counted and what the database tells of the whole, as text for Prometheus. */
+  async metrics(options: MetricsOptions = {}): Promise<string> {
+    const read = readMetrics(options);
+    if (this.#stopping) throw new StoppedError("metrics");
+    return this.#metrics.text(read);
   }
 
   /** Takes back now what silent or endless holders have; each run goes on by its own policy. */
@@ -430,14 +551,15 @@ export class Holdfast {
   /** An instance without jobs to run still polls: it promotes, reclaims and keeps itself known. */
   async #begin(settings: StartConfig): Promise<Started> {
     this.#refuseUnknownJobs(settings.jobs);
+    await this.#requireMailer();
     const store = await this.#opened("start");
-    const { isScheduler } = settings;
+    const { isScheduler, concurrency, queues } = settings;
     this.#isScheduler = isScheduler;
     this.#locking.warnIfDisabled();
+    const jobs = settings.jobs === null ? this.#runnable : this.#runnable.only(settings.jobs);
+    this.#works = () => ({ jobs: jobs.names(), queues });
     const holder = await this.#announce(store);
     if (isScheduler) await this.#reconcileOnce();
-    const { concurrency, queues } = settings;
-    const jobs = settings.jobs === null ? this.#runnable : this.#runnable.only(settings.jobs);
     const ticker = this.#ticker(store, holder);
     const { worker, loop, pulse } = await this.#newWorker(store, {
       holder,
@@ -446,6 +568,7 @@ export class Holdfast {
       jobs,
       heartbeat: settings.heartbeat,
       tick: isScheduler ? (looked) => tickOnce(ticker, looked) : null,
+      alert: this.#alerting ? () => this.#alert(store, holder) : null,
     });
     this.#emit("instance.started", {
       instance: this.instanceId,
@@ -453,6 +576,8 @@ export class Holdfast {
       jobs: jobs.names(),
       concurrency,
     });
+    this.#working = worker;
+    this.#concurrency = jobs.names().length === 0 ? 0 : concurrency;
     worker.start();
     loop.start();
     return { worker, loop, pulse, holder };
@@ -478,11 +603,11 @@ export class Holdfast {
   async #newWorker(
     store: Store,
     params: Pick<WorkerParams, "holder" | "concurrency" | "queues"> &
-      Pick<LoopParams, "tick"> &
+      Pick<LoopParams, "tick" | "alert"> &
       Pick<StartConfig, "heartbeat"> &
       Partial<Pick<WorkerParams, "allowance" | "onDrained">> & { readonly jobs: RunnableJobs },
   ): Promise<{ readonly worker: Workers; readonly loop: Loop; readonly pulse: Pulse }> {
-    const { tick, heartbeat, onDrained, ...workerParams } = params;
+    const { tick, alert, heartbeat, onDrained, ...workerParams } = params;
     const { holder, queues, jobs } = workerParams;
     const shared = {
       ...workerParams,
@@ -491,8 +616,11 @@ export class Holdfast {
       emit: this.#emit,
       listens: this.#bus.listens,
       logger: this.logger,
+      meter: this.#meters,
+      tracing: this.#tracing,
       fanOut: new FanOut({
         store,
+        tracing: this.#tracing,
         clock: this.#ports.clock,
         newId: () => this.#ports.ids.run(),
         definitionOf: (job) => this.#definitionOf(job),
@@ -526,6 +654,7 @@ export class Holdfast {
       worker,
       holder,
       tick,
+      alert,
       ports: this.#ports,
       pulse,
       appetite: () => ({ jobs: jobs.names(), queues }),
@@ -533,6 +662,8 @@ export class Holdfast {
       keepMs: this.#config.keepMs,
       keepTicksMs: this.#config.keepTicksMs,
       emit: this.#emit,
+      instanceId: this.instanceId,
+      meter: this.#meters,
       lookEachMinute: this.#declarations.isWatchful
         ? () => this.#declarations.reportVanished(store)
         : null,
@@ -551,6 +682,8 @@ export class Holdfast {
       refusals: new Map(),
       emit: this.#emit,
       listens: this.#bus.listens,
+      meter: this.#meters,
+      tracing: this.#tracing,
     };
   }
 
@@ -569,7 +702,12 @@ export class Holdfast {
     return {
       ...definition,
       around,
-      dispatch: dispatchTo({ target, sends: this.#sends, emit: this.#emit }),
+      dispatch: dispatchTo({
+        target,
+        sends: this.#sends,
+        emit: this.#emit,
+        tracing: this.#tracing,
+      }),
     };
   }
 
@@ -593,10 +731,26 @@ export class Holdfast {
       jobs,
       heartbeat: "main",
       tick: null,
+      alert: null,
       allowance,
       onDrained,
     });
     return { ...made, over };
+  }
+
+  async #alert(store: Store, holder: number): Promise<number> {
+    return (await this.#alerting?.pass(store, holder)) ?? Number.POSITIVE_INFINITY;
+  }
+
+  async #requireMailer(): Promise<void> {
+    await requireMailer(this.#config.alerts?.destinations ?? []);
+  }
+
+  /** An operator's pause, and its note, stay as they are. */
+  async #pauseFailing(schedule: string, note: string): Promise<void> {
+    const found = await this.schedules.get(schedule);
+    if (found && found.pausedAt === null)
+      await this.schedules.pause(schedule, note, { by: ALERTS_BY });
   }
 
   /** This instance's number in the database, also where it was not started. */
@@ -620,6 +774,7 @@ export class Holdfast {
 
   async #end(graceMs: number): Promise<StopReport> {
     const locksEnded = this.#locking.stop({ graceMs });
+    this.#alerting?.stop();
     const started = await this.#starting?.catch(() => null);
     let report: StopReport = { finished: 0, handedBack: 0, abandoned: 0 };
     const passes = this.#endPasses(graceMs);
@@ -681,6 +836,7 @@ export class Holdfast {
       jobs: [...this.#definitions.values()],
       schedules: this.#declarations.names,
       isScheduler: this.#isScheduler,
+      works: this.#works(),
       pollMs: this.#config.pollMs,
     });
   }
@@ -770,8 +926,8 @@ export class Holdfast {
       throw new UnknownJobError(name, [
         ...new Set([...this.#definitions.keys(), ...known.map((job) => job.name)]),
       ]);
-    const { limits = NO_LIMITS } = found;
-    return { ...found, limits, worker: null, schema: undefined, upcast: undefined };
+    const { limits = NO_LIMITS, inputSchema = null } = found;
+    return { ...found, limits, inputSchema, worker: null, schema: undefined, upcast: undefined };
   }
 
   #refuseUnknownJobs(names: readonly string[] | null): void {
@@ -799,22 +955,32 @@ export class Holdfast {
     return {
       one: async (run: Parameters<Enqueuer["one"]>[0]) => {
         await this.#opened("enqueue");
-        return this.#enqueuer.one(run);
+        if (!this.#tracing) return this.#enqueuer.one(run);
+        return this.#tracing.enqueue([run], ([traced = run]) => this.#enqueuer.one(traced));
       },
       many: async (runs: Parameters<Enqueuer["many"]>[0]) => {
         await this.#opened("enqueueMany");
-        return this.#enqueuer.many(runs);
+        if (!this.#tracing) return this.#enqueuer.many(runs);
+        return this.#tracing.enqueue(runs, (traced) => this.#enqueuer.many(traced));
       },
       within: async (params) => {
         await this.#opened("enqueue");
-        const answers = await this.#store.enqueueWithin(params);
+        const { tx, runs } = params;
+        const answers = await (this.#tracing
+          ? this.#tracing.enqueue(runs, (traced) => this.#store.enqueueWithin({ tx, runs: traced }))
+          : this.#store.enqueueWithin(params));
         this.#storedWithin();
         return answers;
       },
       withinSync: (params) => {
         if (this.#stopping) throw new StoppedError("enqueueSync");
         if (!this.#isOpen) throw notOpen();
-        const answers = this.#store.enqueueWithinSync(params);
+        const { tx, runs } = params;
+        const answers = this.#tracing
+          ? this.#tracing.enqueueSync(runs, (traced) =>
+              this.#store.enqueueWithinSync({ tx, runs: traced }),
+            )
+          : this.#store.enqueueWithinSync(params);
         this.#storedWithin();
         return answers;
       },

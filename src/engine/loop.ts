@@ -5,8 +5,10 @@
 import { describeFailure } from "../core/failure.js";
 import { type Moment, renewEveryMs } from "../core/lease.js";
 import type { Ports, Timer } from "../core/ports.js";
+import type { Halt } from "../store/pause-store.js";
 import type { Appetite, PollAnswer, Settlement, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
+import type { Meter } from "../telemetry/meters.js";
 import { POLLED_WITHIN_MS } from "./advance.js";
 import { beatOnce, enforceCancelsOnce, promoteOnce, reapOnce, tidyOnce } from "./passes.js";
 import type { Pulse } from "./pulse.js";
@@ -29,16 +31,20 @@ export type LoopParams = {
   readonly ports: Ports;
   readonly worker: Workers;
   readonly holder: number;
+  readonly instanceId: string;
   readonly appetite: () => Appetite;
   readonly pollMs: number;
   readonly keepMs: number;
   readonly keepTicksMs: number;
   readonly emit: Emit;
+  readonly meter: Meter;
   /** Fires what is due; null where the scheduler is off. */
   readonly tick: ((looked: Looked) => Promise<TickReport>) | null;
   /** What schedules need beside their ticks, where the scheduler is on; null: nothing. */
   readonly lookEachMinute: (() => Promise<void>) | null;
   readonly lookEachHour: () => Promise<void>;
+  /** Looks for alerts; answers how soon a delivery is to be tried again. Null: nobody does here. */
+  readonly alert: (() => Promise<number>) | null;
   /** Ends locks whose lease ran out and removes old history, if a minute has passed. */
   readonly tidyLocks: () => Promise<void>;
 };
@@ -50,6 +56,7 @@ export class Loop {
   #pollFailures = 0;
   #isPolling = false;
   #hasGated = false;
+  #isHalted = false;
   #unseenSince: number | null | undefined;
   #lookedAt: Moment | null = null;
   #pollAtMs: number | null = null;
@@ -66,8 +73,9 @@ export class Loop {
     const { store, worker } = this.#params;
     this.#stopListening = store.onWake(() => worker.wake());
     this.#set("tidy", TIDY_FIRST_MS, () => this.#tidy());
-    this.#set("locks", this.#tidyLocksEveryMs, () => this.#tidyLocks());
-    const { tick, lookEachMinute } = this.#params;
+    this.#set("locks", this.#eachMinuteMs, () => this.#tidyLocks());
+    const { tick, lookEachMinute, alert } = this.#params;
+    if (alert) this.#set("alerts", this.#eachMinuteMs, () => this.#alert(alert));
     if (tick && lookEachMinute) this.#set("look", LOOK_EVERY_MS, () => this.#look(lookEachMinute));
     void this.#poll();
   }
@@ -75,7 +83,8 @@ export class Loop {
   /** No more polls; heartbeats go on, as runs may still be ending. */
   stopPolling(): void {
     this.#stopListening?.();
-    for (const name of ["poll", "tidy", "look", "locks"]) this.#timers.get(name)?.cancel();
+    for (const name of ["poll", "tidy", "look", "locks", "alerts"])
+      this.#timers.get(name)?.cancel();
     this.#isStopped = true;
   }
 
@@ -91,12 +100,14 @@ export class Loop {
     if (this.#isStopped || this.#isPolling) return;
     this.#isPolling = true;
     let nextMs: number;
+    const sentAt = this.#moment();
     try {
       const answer = await this.#params.store.poll({
         ...this.#params.appetite(),
         holder: this.#params.holder,
         isScheduler: this.#params.tick !== null,
       });
+      this.#measure(sentAt, answer);
       if (this.#pollFailures > 0) this.#params.emit("store.recovered", { what: "poll" });
       this.#pollFailures = 0;
       const wantedMs = await this.#act(answer);
@@ -126,6 +137,13 @@ export class Loop {
     this.pollWithin(nextMs);
   }
 
+  /** The database took its time somewhere between sending and answer: in the middle, for want of better. */
+  #measure(sentAt: Moment, { now }: PollAnswer): void {
+    const { wallMs, monotonicMs } = this.#moment();
+    const tookMs = monotonicMs - sentAt.monotonicMs;
+    this.#params.meter.polled({ tookMs, skewMs: (sentAt.wallMs + wallMs) / 2 - now });
+  }
+
   /** Something becomes due by then, so the next poll is no later; it is only a hint. */
   pollWithin(delayMs: number): void {
     if (this.#isPolling) {
@@ -137,12 +155,16 @@ export class Loop {
     const atMs = this.#params.ports.clock.monotonicMs() + waitMs;
     if (this.#pollAtMs !== null && this.#pollAtMs <= atMs) return;
     this.#pollAtMs = atMs;
-    this.#set("poll", waitMs, () => this.#poll());
+    this.#set("poll", waitMs, () => {
+      this.#params.meter.timerFired(this.#params.ports.clock.monotonicMs() - atMs);
+      return this.#poll();
+    });
   }
 
   /** How soon the next poll has something to see to that this one's answer does not tell. */
   async #act(answer: PollAnswer): Promise<number> {
     const { store, worker, ports, emit, pulse, holder } = this.#params;
+    this.#heed(answer.halt);
     worker.cancelRequested(answer.cancelRequested);
     worker.relieve();
     this.#hasGated = answer.hasGated;
@@ -165,6 +187,17 @@ export class Loop {
     if (answer.hasLimited) worker.wakeForLimited();
     if (answer.hasSuspect) worker.wakeForSuspect();
     return report?.hasMore ? 1 : (report?.nextInMs ?? Number.POSITIVE_INFINITY);
+  }
+
+  /** The database itself keeps a claim from everybody while all is paused; quiet is for the worker to keep. */
+  #heed(halt: Halt | null): void {
+    const { worker, emit, instanceId: instance } = this.#params;
+    worker.halt(halt?.kind === "quiet");
+    const isHalted = halt !== null;
+    if (isHalted === this.#isHalted) return;
+    this.#isHalted = isHalted;
+    if (halt) emit("instance.halted", { instance, why: halt.kind, note: halt.note });
+    else emit("instance.resumed", { instance });
   }
 
   /** A pass that failed saw to nothing: until one succeeds, nobody has been there since before it. */
@@ -258,19 +291,30 @@ export class Loop {
   }
 
   /** Whoever wants to be left in peace for longer than a minute is. */
-  get #tidyLocksEveryMs(): number {
+  get #eachMinuteMs(): number {
     return Math.max(LOOK_EVERY_MS, this.#params.pollMs);
   }
 
   async #tidyLocks(): Promise<void> {
     const { tidyLocks, emit } = this.#params;
-    const retryInMs = this.#tidyLocksEveryMs;
+    const retryInMs = this.#eachMinuteMs;
     try {
       await tidyLocks();
     } catch (error) {
       emit("store.failed", { what: "locks", error: describeFailure(error), retryInMs });
     }
     this.#set("locks", retryInMs, () => this.#tidyLocks());
+  }
+
+  async #alert(alert: () => Promise<number>): Promise<void> {
+    let nextMs = this.#eachMinuteMs;
+    try {
+      nextMs = Math.max(1, Math.min(nextMs, await alert()));
+    } catch (error) {
+      const failure = { what: "alerts", error: describeFailure(error), retryInMs: nextMs };
+      if (!this.#isStopped) this.#params.emit("store.failed", failure, error);
+    }
+    this.#set("alerts", nextMs, () => this.#alert(alert));
   }
 
   async #look(lookEachMinute: () => Promise<void>): Promise<void> {

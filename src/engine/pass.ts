@@ -4,7 +4,8 @@
 
 import { type Duration, durationMs } from "../core/duration.js";
 import { ConfigurationError } from "../core/errors.js";
-import type { Ports } from "../core/ports.js";
+import { describeFailure } from "../core/failure.js";
+import { delay, type Ports } from "../core/ports.js";
 import { ABORT_GRACE_MS } from "../core/run.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { Store } from "../store/store.js";
@@ -43,6 +44,7 @@ export type Ticked = {
 const LIMIT_DEFAULT = 5;
 const LIMIT_MAX = 1_000;
 const BUDGET_DEFAULT = "50s";
+const ALERTS_MIN_MS = 1_000;
 
 export function readTick(options: TickOptions): {
   readonly limit: number;
@@ -84,18 +86,21 @@ export type PassParams = {
   readonly jobs: readonly string[];
   readonly limit: number;
   readonly budgetMs: number;
+  /** Looks for alerts, if nobody did lately. */
+  readonly alert: () => Promise<unknown>;
   readonly newWorker: (claimMax: number) => Promise<BoundedWorker>;
 };
 
 export async function passOnce(params: PassParams): Promise<Ticked> {
   const { ports, limit, jobs } = params;
   const startedMs = ports.clock.monotonicMs();
-  const { report, reclaimed } = await fireAndReclaim(params);
+  const { report, reclaimed, isHalted } = await fireAndReclaim(params);
   const { executed, dispatched } =
-    limit > 0 && jobs.length > 0
+    limit > 0 && jobs.length > 0 && !isHalted
       ? await execute(params, startedMs)
       : { executed: 0, dispatched: 0 };
   const { nextWakeAt } = await look(params);
+  await alert(params, startedMs);
   return {
     ok: true,
     fired: report.fired.map((each) => ({ ...each, tick: new Date(each.tick) })),
@@ -110,6 +115,7 @@ export async function passOnce(params: PassParams): Promise<Ticked> {
 async function fireAndReclaim(params: PassParams): Promise<{
   readonly report: Pick<TickReport, "fired" | "skipped">;
   readonly reclaimed: number;
+  readonly isHalted: boolean;
 }> {
   const { store, ports, emit, ticker } = params;
   const seen = await look(params);
@@ -121,11 +127,26 @@ async function fireAndReclaim(params: PassParams): Promise<{
   const { reclaimed } = seen.hasExpired
     ? await reapOnce({ store, chance, emit })
     : { reclaimed: 0 };
-  return { report, reclaimed };
+  return { report, reclaimed, isHalted: seen.halt !== null };
 }
 
 function look({ store, holder, jobs }: PassParams) {
   return store.poll({ holder, jobs, queues: null, isScheduler: true });
+}
+
+/** Last, since what this pass did is no cause for one. A receiver that is slow costs no more than the budget. */
+async function alert(
+  { alert: lookForAlerts, ports: { clock }, budgetMs, emit }: PassParams,
+  startedMs: number,
+): Promise<void> {
+  const leftMs = Math.max(ALERTS_MIN_MS, startedMs + budgetMs - clock.monotonicMs());
+  const over = new AbortController();
+  const looking = lookForAlerts().catch((error: unknown) => {
+    const facts = { what: "alerts", error: describeFailure(error), retryInMs: 0 };
+    emit("store.failed", facts, error);
+  });
+  await Promise.race([looking, delay(clock, leftMs, over.signal)]);
+  over.abort();
 }
 
 /** What is not done when the budget ends is told to stop and handed back, its attempt not burnt. */

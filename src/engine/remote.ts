@@ -10,12 +10,15 @@ import { isUuid } from "../core/id.js";
 import { encodeResult } from "../core/json.js";
 import { keptFields, keptMessage } from "../core/kept-logs.js";
 import { delay, type Ports } from "../core/ports.js";
-import { type Ending, type RunId, settle } from "../core/run.js";
+import { type Ending, type RunId, settle, type Transition } from "../core/run.js";
 import type { KeptLevel } from "../store/log-store.js";
 import { isTakenAway } from "../store/record.js";
 import type { HeldRun } from "../store/remote-store.js";
 import type { Claim, ClaimedRun, Grant, Settlement, Store } from "../store/store.js";
-import type { Emit } from "../telemetry/log.js";
+import type { Emit, EventName } from "../telemetry/log.js";
+import type { Meter } from "../telemetry/meters.js";
+import type { Tracing } from "../telemetry/tracing.js";
+import { factsOf, tellEnding } from "./ending.js";
 import { promoteOnce, reapOnce } from "./passes.js";
 
 /** A run as a worker elsewhere gets it. */
@@ -31,6 +34,8 @@ export type RemoteRun = {
   readonly nominalAt: Date | null;
   readonly idempotencyKey: string;
   readonly tags: readonly string[];
+  /** The W3C trace context to go on with; null where nobody traced its enqueue. */
+  readonly traceparent: string | null;
 };
 
 export type RemoteItem = {
@@ -73,8 +78,13 @@ export class Remote {
   readonly #store: () => Promise<Store>;
   readonly #ports: Ports;
   readonly #emit: Emit;
+  readonly #listens: (name: EventName) => boolean;
+  readonly #meter: Meter;
+  readonly #tracing: Tracing | null;
   readonly #onSettled: (settlements: readonly Settlement[]) => void;
   readonly #holders = new Map<string, Promise<number>>();
+  /** The jobs that each was announced with. */
+  readonly #works = new Map<string, string>();
   /** Claims under way, by who asked and how they named them. */
   readonly #claiming = new Map<string, Promise<readonly Claim[]>>();
 
@@ -82,11 +92,17 @@ export class Remote {
     readonly store: () => Promise<Store>;
     readonly ports: Ports;
     readonly emit: Emit;
+    readonly listens: (name: EventName) => boolean;
+    readonly meter: Meter;
+    readonly tracing: Tracing | null;
     readonly onSettled: (settlements: readonly Settlement[]) => void;
   }) {
     this.#store = params.store;
     this.#ports = params.ports;
     this.#emit = params.emit;
+    this.#listens = params.listens;
+    this.#meter = params.meter;
+    this.#tracing = params.tracing;
     this.#onSettled = params.onSettled;
   }
 
@@ -232,7 +248,7 @@ export class Remote {
     readonly signal?: AbortSignal;
   }): Promise<readonly Claim[]> {
     const store = await this.#store();
-    const holder = await this.#holder(store, params.instance);
+    const holder = await this.#holder(store, params.instance, params.jobs);
     const { token, claimId, jobs, limit, waitMs = 0, signal } = params;
     const { clock, chance } = this.#ports;
     const earlier = claimId === undefined ? [] : await store.claimsByToken({ holder, token });
@@ -241,7 +257,7 @@ export class Remote {
     for (;;) {
       const seen = await this.#lookAfter(store, holder, jobs);
       // Suspects come by themselves. Neither they nor the others may wait for the other kind to run dry.
-      const kinds = seen.hasSuspect ? [true, false] : [false];
+      const kinds = seen.halt ? [] : seen.hasSuspect ? [true, false] : [false];
       if (seen.hasReady && chance.next() < 0.5) kinds.reverse();
       let claims: readonly Claim[] = [];
       for (const wantsSuspect of kinds) {
@@ -261,6 +277,7 @@ export class Remote {
         claims = answer.claims;
       }
       const leftMs = untilMs - clock.monotonicMs();
+      if (claims.length > 0 || seen.hasReady) this.#meter.claimed(countOf(claims));
       if (claims.length > 0) return this.#begun(store, claims);
       if (leftMs <= 0 || signal?.aborted) return [];
       await this.#wakeOr(store, Math.min(leftMs, LOOK_EVERY_MS), signal);
@@ -271,7 +288,14 @@ export class Remote {
   async #begun(store: Store, claims: readonly Claim[]): Promise<readonly Claim[]> {
     const grants = claims.flatMap(({ fence, runs }) => runs.map(({ id }) => ({ id, fence })));
     await store.markStarted(grants);
+    for (const claim of claims) for (const run of claim.runs) this.#tellStart(claim, run);
     return claims;
+  }
+
+  #tellStart(claim: Claim, run: ClaimedRun): void {
+    const wallMs = this.#ports.clock.wallMs();
+    this.#meter.runStarted({ job: claim.job, dueAt: run.dueAt, wallMs });
+    if (this.#listens("run.started")) this.#emit("run.started", factsOf({ claim, run }));
   }
 
   /** Where nothing else runs, whoever claims also sees to what is due and to silent holders. */
@@ -299,9 +323,11 @@ export class Remote {
   }
 
   /** The number of an instance elsewhere; it is announced when it is first heard of. */
-  #holder(store: Store, instance: string): Promise<number> {
+  #holder(store: Store, instance: string, jobs?: readonly string[]): Promise<number> {
+    const works = jobs === undefined ? undefined : [...jobs].sort().join("\n");
     const known = this.#holders.get(instance);
-    if (known) return known;
+    if (known && (works === undefined || works === this.#works.get(instance))) return known;
+    if (works !== undefined) this.#works.set(instance, works);
     const announced = store.announce({
       instanceId: instance,
       app: null,
@@ -309,12 +335,18 @@ export class Remote {
       jobs: [],
       schedules: [],
       isScheduler: false,
+      works: { jobs: jobs ?? [], queues: null },
       pollMs: POLL_MS,
     });
     announced.catch(() => this.#holders.delete(instance));
-    if (this.#holders.size >= HOLDERS_MAX) this.#holders.clear();
+    if (this.#holders.size >= HOLDERS_MAX) this.#forget();
     this.#holders.set(instance, announced);
     return announced;
+  }
+
+  #forget(): void {
+    this.#holders.clear();
+    this.#works.clear();
   }
 
   // ── holding ────────────────────────────────────────────────────────────────────────────────────
@@ -369,20 +401,33 @@ export class Remote {
     const [run] = held?.claim.runs ?? [];
     // Ended before under this very fence, and the answer was lost: then it is as it was told.
     if (!held || !run) return this.#requireEnded(store, grant, ending);
-    const settlement = this.#settlement(held, run, { ending, ...told });
-    const { stale } = await store.exchange({
-      holder: held.holder,
-      token: this.#ports.ids.unique(),
-      settlements: [settlement],
-      limit: 0,
-      wantsSuspect: false,
-      jobs: [],
-      queues: null,
-      chance: this.#ports.chance.next(),
-    });
+    const { settlement, transition } = this.#settlement(held, run, { ending, ...told });
+    const settle = () =>
+      store.exchange({
+        holder: held.holder,
+        token: this.#ports.ids.unique(),
+        settlements: [settlement],
+        limit: 0,
+        wantsSuspect: false,
+        jobs: [],
+        queues: null,
+        chance: this.#ports.chance.next(),
+      });
+    const verb = ending.kind === "completed" ? "complete" : "fail";
+    const facts = { verb, run: run.id, job: held.claim.job, trace: run.trace } as const;
+    const { stale } = await (this.#tracing ? this.#tracing.ending(facts, settle) : settle());
     // Taken over between the look and the write; the same call sent twice is not stale.
     if (stale.length > 0) throw new LeaseLostError(grant.id, grant.fence);
     this.#onSettled([settlement]);
+    tellEnding({
+      execution: { claim: held.claim, run },
+      report: { ending, ...told },
+      transition,
+      ranMs: held.heldMs,
+      emit: this.#emit,
+      listens: this.#listens,
+      meter: this.#meter,
+    });
   }
 
   async #requireEnded(store: Store, { id, fence }: Grant, { kind }: Ending): Promise<void> {
@@ -406,7 +451,7 @@ export class Remote {
       readonly result: string | null;
       readonly error: StoredError | null;
     },
-  ): Settlement {
+  ): { readonly settlement: Settlement; readonly transition: Transition } {
     const transition = settle(
       {
         attempt: claim.attempt,
@@ -430,15 +475,20 @@ export class Remote {
       ranMs: heldMs,
       error: error === null ? null : JSON.stringify(error),
     };
-    if (transition.to !== "pending") return { ...common, to: transition.to, result };
+    if (transition.to !== "pending")
+      return { transition, settlement: { ...common, to: transition.to, result } };
     const { to, end, delayMs, isRefund } = transition;
-    return { ...common, to, end, delayMs, isRefund };
+    return { transition, settlement: { ...common, to, end, delayMs, isRefund } };
   }
+}
+
+function countOf(claims: readonly Claim[]): number {
+  return claims.reduce((sum, { runs }) => sum + runs.length, 0);
 }
 
 function toRemoteRuns(claim: Claim): RemoteRun[] {
   const { job, fence, attempt, leaseMs, policy } = claim;
-  return claim.runs.map(({ id, input, mode, nominalAt, tags }) => ({
+  return claim.runs.map(({ id, input, mode, nominalAt, tags, trace }) => ({
     id,
     job,
     fence,
@@ -450,6 +500,7 @@ function toRemoteRuns(claim: Claim): RemoteRun[] {
     nominalAt: nominalAt === null ? null : new Date(nominalAt),
     idempotencyKey: id,
     tags,
+    traceparent: trace ?? null,
   }));
 }
 

@@ -10,6 +10,8 @@ import { type Clock, delay, type Ports } from "../core/ports.js";
 import { ABORT_GRACE_MS, type RunId } from "../core/run.js";
 import type { Claim, ExchangeAnswer, Grant, Renewal, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName, Logger } from "../telemetry/log.js";
+import type { Meter } from "../telemetry/meters.js";
+import type { Tracing } from "../telemetry/tracing.js";
 import type { Allowance } from "./allowance.js";
 import { callHooks, type Hook, isBare } from "./around.js";
 import type { Attempted } from "./attempted.js";
@@ -58,6 +60,8 @@ export type WorkerParams = {
   /** Whether anybody hears an event: facts of runs are not even gathered otherwise. */
   readonly listens: (name: EventName) => boolean;
   readonly logger: Logger;
+  readonly meter: Meter;
+  readonly tracing: Tracing | null;
   readonly fanOut: FanOut;
   /** Called when a run that this instance held has reached the database. */
   readonly onSettled: (settlements: readonly Settlement[]) => void;
@@ -92,6 +96,7 @@ export class Worker {
   readonly #progress: ProgressBoard;
   readonly #logs: LogKeeper;
   readonly #limited: LimitedTurn;
+  readonly #items: Items;
   readonly #running = new Map<RunId, Execution>();
   readonly #buffer = new Fifo<Buffered>();
   #asked = 0;
@@ -104,6 +109,7 @@ export class Worker {
   #hasMore = false;
   #isPumpScheduled = false;
   #isClaiming = false;
+  #isHalted = false;
   #failures = 0;
   #isBackingOff = false;
   /** Runs that have been in their slots for so long that no buffer will be served by these. */
@@ -132,7 +138,7 @@ export class Worker {
     params.allowance?.onReturned(() => this.#schedule());
     this.#limited = new LimitedTurn(params.jobs);
     const { store, ports, holder, emit, fanOut } = params;
-    const items = new Items({ store, clock: this.#clock, emit });
+    this.#items = new Items({ store, clock: this.#clock, emit });
     const onCommitted = (attempted: Attempted, settlement: Settlement) =>
       this.#committed(attempted as Execution, settlement);
     const commits = new Commits({ store, ports, holder, emit, onCommitted });
@@ -150,7 +156,7 @@ export class Worker {
       heartbeat: (attempted) => this.#beatNow(attempted),
       progress: (attempted, told) => this.#progress.tell(attempted, told),
       keepLine: (attempted, ...line) => this.#logs.keep(attempted, ...line),
-      item: (asked) => items.item(asked),
+      item: (asked) => this.#items.item(asked),
       commit: (attempted, fn, options) => commits.commit(attempted, fn, options),
     };
   }
@@ -168,6 +174,12 @@ export class Worker {
     this.#schedule();
   }
 
+  /** True: nothing new is claimed until this is called with false; what is held goes on. */
+  halt(isHalted: boolean): void {
+    if (this.#isHalted && !isHalted) this.wake();
+    this.#isHalted = isHalted;
+  }
+
   /** A limit may let a run through. */
   wakeForLimited(): void {
     this.#limited.is();
@@ -183,6 +195,11 @@ export class Worker {
   /** What the heartbeat has to renew. */
   get leases(): Pick<Leases, "fences" | "held" | "shortestMs"> {
     return this.#leases;
+  }
+
+  /** How many runs it executes now. */
+  get runningCount(): number {
+    return this.#running.size;
   }
 
   /** Attempts that have ended here, whatever became of them; those handed back are none. */
@@ -334,6 +351,7 @@ export class Worker {
   #wantsSuspect(): boolean {
     return (
       this.#isClaiming &&
+      !this.#isHalted &&
       this.#params.jobs.size > 0 &&
       this.#isSuspectsTurn() &&
       this.#buffer.length === 0 &&
@@ -365,7 +383,7 @@ export class Worker {
 
   #wanted(): number {
     const mayClaim = this.#isClaiming && this.#mayHaveWork && this.#params.jobs.size > 0;
-    if (!mayClaim || this.#isSuspectsTurn() || this.#quarantine.isOn) return 0;
+    if (!mayClaim || this.#isHalted || this.#isSuspectsTurn() || this.#quarantine.isOn) return 0;
     const have = this.#heldCount();
     const wanted = this.#pace.wanted({ have, slow: this.#slowCount });
     return Math.max(0, Math.min(wanted, this.#claimsLeft()));
@@ -450,6 +468,7 @@ export class Worker {
   ): void {
     const count = claims.reduce((sum, { runs }) => sum + runs.length, 0);
     this.#pace.claimed(claims);
+    this.#params.meter.claimed(count);
     if (!asked.wantsSuspect) this.#hasMore = count >= asked.limit;
     if (asked.wantsSuspect) this.#mayHaveSuspect = count > 0;
     else if (count < asked.limit && this.#hints === asked.hints) {
@@ -573,9 +592,29 @@ export class Worker {
     this.#running.set(run.id, execution);
     this.#deadlines.watch(execution);
     if (isDangerous(execution)) this.#quarantine.begun(execution);
+    const { meter } = this.#params;
+    const { job } = execution.claim;
+    meter.runStarted({ job, dueAt: run.dueAt, wallMs: this.#clock.wallMs() });
     if (this.#params.listens("run.started")) this.#params.emit("run.started", factsOf(execution));
-    if (isBare(execution.job.around)) void this.#perform(execution);
+    const { tracing } = this.#params;
+    if (tracing) this.#startTraced(execution, tracing);
+    else if (isBare(execution.job.around)) void this.#perform(execution);
     else void this.#surround(execution);
+  }
+
+  #startTraced(execution: Execution, tracing: Tracing): void {
+    const { run, claim, claimedMs, startedMs } = execution;
+    const span = tracing.attempt({
+      run: run.id,
+      job: claim.job,
+      queue: claim.queue,
+      mode: run.mode,
+      attempt: claim.attempt,
+      trace: run.trace,
+      claimedAt: this.#clock.wallMs() - (startedMs - claimedMs),
+    });
+    execution.span = span;
+    void span.within(() => this.#surround(execution));
   }
 
   #perform(execution: Execution): Promise<void> {
@@ -655,7 +694,7 @@ export class Worker {
 
   /** The run is completed already, whatever its handler does from here on. */
   #committed(execution: Execution, settlement: Settlement): void {
-    const { emit, listens } = this.#params;
+    const { emit, listens, meter } = this.#params;
     this.#params.onSettled([settlement]);
     if (settlement.isLimited) this.wakeForLimited();
     // Given up meanwhile: what was settled for it then is refused, and lets go of the lease.
@@ -664,11 +703,14 @@ export class Worker {
     this.#countFinished(execution);
     const report: Report = { ending: { kind: "completed" }, result: null, error: null };
     const { ranMs } = settlement;
-    tellEnding({ execution, report, transition: { to: "completed" }, ranMs, emit, listens });
+    const failedItems = this.#items.failedCount(execution);
+    const transition = { to: "completed" } as const;
+    tellEnding({ execution, report, transition, ranMs, emit, listens, meter, failedItems });
   }
 
   #endedAfterCommit(execution: Execution, report: Report | LetGo): void {
     const error = "letGo" in report ? null : report.error;
+    execution.span?.end("completed", error);
     if (error) this.#params.emit("run.after_commit", { ...factsOf(execution), error });
     this.#schedule();
   }
@@ -680,6 +722,7 @@ export class Worker {
     this.#params.onLetGo();
     this.#dispatchedCount += 1;
     if (letGo === "unknown") this.#unknownCount += 1;
+    execution.span?.end(letGo);
     const facts = { ...factsOf(execution), fence };
     if (letGo === "accepted") this.#params.emit("run.accepted", facts);
     else this.#params.emit("run.unknown", { ...facts, reason });
@@ -688,12 +731,17 @@ export class Worker {
   }
 
   #settle(execution: Execution, report: Report): void {
-    const { emit, listens, ports } = this.#params;
+    const { emit, listens, meter, ports } = this.#params;
     const transition = transitionOf(execution, report, () => ports.chance.next());
     const ranMs = execution.startedMs === 0 ? 0 : this.#clock.monotonicMs() - execution.startedMs;
     if (isHandBack(transition)) this.#handedBackCount += 1;
     else this.#countFinished(execution);
-    tellEnding({ execution, report, transition, ranMs, emit, listens });
+    const failedItems = this.#items.failedCount(execution);
+    tellEnding({ execution, report, transition, ranMs, emit, listens, meter, failedItems });
+    execution.span?.end(
+      transition.to === "pending" ? transition.end : transition.to,
+      transition.to === "completed" ? null : report.error,
+    );
     this.#outbox.push(settlementOf({ execution, report, transition, ranMs }));
     this.#schedule();
   }
@@ -713,6 +761,7 @@ export class Worker {
   #lose(execution: Execution): void {
     const { run, claim } = execution;
     execution.abort(new LeaseLostError(run.id, claim.fence));
+    execution.span?.end("lost");
     if (this.#running.get(run.id) === execution) this.#running.delete(run.id);
     this.#forgetTold(execution);
     this.#buffer.remove((buffered) => buffered.execution === execution);

@@ -7,17 +7,20 @@ import { isLimited, NO_LIMITS } from "../core/flow.js";
 import { type Clock, delay } from "../core/ports.js";
 import { ATTEMPT_ENDS, CANCEL_GRACE_MS, MODES, type RunId } from "../core/run.js";
 import { checkPool, LinkFailure, type PostgresSource, type Row, unavailable } from "./postgres.js";
+import { PostgresAlerts } from "./postgres-alerts.js";
 import { columnsOf } from "./postgres-array.js";
 import { PostgresAsker } from "./postgres-asker.js";
 import { PostgresBatches } from "./postgres-batches.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
 import { dropDays, dropTickDays, makeDays } from "./postgres-days.js";
 import { PostgresEnqueue } from "./postgres-enqueue.js";
+import { PostgresFigures } from "./postgres-figures.js";
 import { PostgresItems } from "./postgres-items.js";
 import { PostgresLocks } from "./postgres-locks.js";
 import { PostgresLogs } from "./postgres-logs.js";
 import { channelOf, createSchema, schemaVersion } from "./postgres-migrate.js";
 import { PostgresOperators } from "./postgres-operators.js";
+import { PostgresPause } from "./postgres-pause.js";
 import { PostgresProgress } from "./postgres-progress.js";
 import { PostgresSchedules } from "./postgres-schedules.js";
 import { PostgresTransactions } from "./postgres-transactions.js";
@@ -34,10 +37,13 @@ import {
   toSettlementRow,
   toWaiting,
 } from "./record.js";
+import { heeding, toHalt } from "./record-pause.js";
 import type { HeldRun } from "./remote-store.js";
 import * as sql from "./sql/postgres.js";
+import { PRUNE_ALERTS } from "./sql/postgres-alerts.js";
 import { PRUNE_BATCHES } from "./sql/postgres-batches.js";
 import * as flows from "./sql/postgres-flow.js";
+import { PRUNE_PAUSES } from "./sql/postgres-pause.js";
 import * as reads from "./sql/postgres-reads.js";
 import { PRUNE_SCHEDULES } from "./sql/postgres-schedules.js";
 import { SCHEMA_VERSION } from "./sql/postgres-schema.js";
@@ -76,6 +82,9 @@ export class PostgresStore implements store.Store {
   readonly #progress: PostgresProgress;
   readonly #logs: PostgresLogs;
   readonly #operators: PostgresOperators;
+  readonly #pause: PostgresPause;
+  readonly #alerts: PostgresAlerts;
+  readonly #figures: PostgresFigures;
   readonly #bound: ClaimBound;
   readonly #listeners = new Set<store.WakeListener>();
 
@@ -98,6 +107,9 @@ export class PostgresStore implements store.Store {
     this.#progress = new PostgresProgress(asker);
     this.#logs = new PostgresLogs(asker);
     this.#operators = new PostgresOperators(asker);
+    this.#pause = new PostgresPause(asker);
+    this.#alerts = new PostgresAlerts(asker);
+    this.#figures = new PostgresFigures(asker);
     this.#enqueue = enqueue;
     this.#within = new PostgresWithin({ asker, enqueue });
     this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue });
@@ -143,7 +155,8 @@ export class PostgresStore implements store.Store {
 
   async announceJobs(jobs: readonly store.JobAnnouncement[]): Promise<void> {
     await Promise.all(
-      jobs.map(async ({ name, queue, priority, version, policy, limits = NO_LIMITS }) => {
+      jobs.map(async (job) => {
+        const { name, queue, priority, version, policy, limits = NO_LIMITS } = job;
         const [id] = await Promise.all([
           this.#enqueue.policy(policy),
           this.#enqueue.lane(queue, name),
@@ -155,6 +168,7 @@ export class PostgresStore implements store.Store {
           version,
           policy: id,
           ...limitColumns(limits),
+          inputSchema: job.inputSchema ?? null,
         });
         const isNowLimited = isLimited(limits);
         if (
@@ -175,6 +189,8 @@ export class PostgresStore implements store.Store {
       jobs: JSON.stringify(params.jobs.map((job) => job.name)),
       schedules: JSON.stringify(params.schedules),
       isScheduler: params.isScheduler,
+      works: JSON.stringify(params.works?.jobs ?? []),
+      queues: params.works?.queues ? JSON.stringify(params.works.queues) : null,
       pollMs: params.pollMs,
     });
     return Number(row?.no);
@@ -364,8 +380,9 @@ export class PostgresStore implements store.Store {
       ...params,
       cancelGraceMs: CANCEL_GRACE_MS,
     });
-    return {
+    return heeding({
       now: Number(row.now),
+      halt: toHalt(row),
       hasReady: row.hasReady === true,
       hasSuspect: row.hasSuspect === true,
       hasLimited: row.hasLimited === true,
@@ -377,7 +394,7 @@ export class PostgresStore implements store.Store {
       hasOverdueCancel: row.hasOverdueCancel === true,
       cancelRequested: (row.cancelRequested ?? []) as RunId[],
       nextWakeAt: row.nextWakeAt === null ? null : Number(row.nextWakeAt),
-    };
+    });
   }
 
   async promote({ limit }: { readonly limit: number }): Promise<number> {
@@ -455,6 +472,7 @@ export class PostgresStore implements store.Store {
   async runs(filter: store.RunFilter): Promise<readonly store.RunRecord[]> {
     const rows = await this.#asker.repeat("runs", reads.LIST_RUNS[filter.status ?? "any"], {
       before: filter.before ?? null,
+      since: filter.since ?? null,
       job: filter.job ?? null,
       schedule: filter.schedule ?? null,
       mode: filter.mode === undefined ? null : MODES.indexOf(filter.mode),
@@ -503,8 +521,10 @@ export class PostgresStore implements store.Store {
     const [more] = await this.#asker.repeat("prune", PRUNE_SCHEDULES, params);
     const [batches] = await this.#asker.repeat("prune", PRUNE_BATCHES, { keepMs, limit });
     const [idle] = await this.#asker.repeat("prune", flows.PRUNE_FLOWS, { limit });
-    const pruned = [row, more, batches, idle].map((each) => Number(each?.pruned ?? 0));
-    return pruned.reduce((sum, count) => sum + count, dropped);
+    const pauses = await this.#asker.repeat("prune", PRUNE_PAUSES, { keepMs });
+    const [alerts] = await this.#asker.repeat("prune", PRUNE_ALERTS, { keepMs, limit });
+    const pruned = [row, more, batches, idle, alerts].map((each) => Number(each?.pruned ?? 0));
+    return pruned.reduce((sum, count) => sum + count, dropped + pauses.length);
   }
 
   progress: store.Store["progress"] = (params) => this.#progress.write(params);
@@ -569,6 +589,37 @@ export class PostgresStore implements store.Store {
   glance: store.Store["glance"] = () => this.#operators.glance();
   statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
   failures: store.Store["failures"] = (params) => this.#operators.failures(params);
+  timeline: store.Store["timeline"] = (params) => this.#operators.timeline(params);
+  figures: store.Store["figures"] = (params) => this.#figures.figures(params);
+  scheduleNames: store.Store["scheduleNames"] = (ids) => this.#figures.scheduleNames(ids);
+
+  get load(): store.Store["load"] {
+    const links = [this.#asker.work, this.#asker.beat];
+    const { open, max, waiting } = this.#items.load;
+    return {
+      statements: links.reduce((sum, { inFlight }) => sum + inFlight, 0),
+      work: links.filter(({ isConnected }) => isConnected).length,
+      workMax: links.length,
+      transactions: open,
+      transactionsMax: max,
+      waiting,
+    };
+  }
+
+  pauseAll: store.Store["pauseAll"] = (params) => this.#pause.pauseAll(params);
+  resumeAll: store.Store["resumeAll"] = () => this.#pause.resumeAll();
+  pauseOfAll: store.Store["pauseOfAll"] = () => this.#pause.pauseOfAll();
+  // And alerts.
+  takeAlertTurn: store.Store["takeAlertTurn"] = (params) => this.#alerts.takeAlertTurn(params);
+  sightOfSchedules: store.Store["sightOfSchedules"] = () => this.#alerts.sightOfSchedules();
+  sightOfRest: store.Store["sightOfRest"] = (params) => this.#alerts.sightOfRest(params);
+  openAlerts: store.Store["openAlerts"] = () => this.#alerts.openAlerts();
+  writeAlerts: store.Store["writeAlerts"] = (params) => this.#alerts.writeAlerts(params);
+  claimDeliveries: store.Store["claimDeliveries"] = (params) =>
+    this.#alerts.claimDeliveries(params);
+  endDelivery: store.Store["endDelivery"] = (params) => this.#alerts.endDelivery(params);
+  alerts: store.Store["alerts"] = (params) => this.#alerts.alerts(params);
+  markAlert: store.Store["markAlert"] = (params) => this.#alerts.markAlert(params);
 
   onWake(listener: store.WakeListener): () => void {
     this.#listeners.add(listener);

@@ -30,9 +30,11 @@ import {
 } from "./sql/sqlite-schedule-changes.js";
 import type { Dialect } from "./sql/template.js";
 import { SqliteFile, type SqliteHandle, type SqliteSource } from "./sqlite.js";
+import { SqliteAlerts } from "./sqlite-alerts.js";
 import { SqliteBatches } from "./sqlite-batches.js";
 import { SqliteEndings } from "./sqlite-endings.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
+import { SqliteFigures } from "./sqlite-figures.js";
 import { SqliteFlow } from "./sqlite-flow.js";
 import { SqliteItems } from "./sqlite-items.js";
 import { SqliteLeases } from "./sqlite-leases.js";
@@ -40,6 +42,7 @@ import { SqliteLocks } from "./sqlite-locks.js";
 import { SqliteLogs } from "./sqlite-logs.js";
 import { migrateSqlite } from "./sqlite-migrate.js";
 import { SqliteOperators } from "./sqlite-operators.js";
+import { SqlitePause } from "./sqlite-pause.js";
 import { pollOnce } from "./sqlite-poll.js";
 import { SqliteProgress } from "./sqlite-progress.js";
 import { SqliteSchedules } from "./sqlite-schedules.js";
@@ -81,6 +84,9 @@ export class SqliteStore implements store.Store {
   readonly #progress: SqliteProgress;
   readonly #logs: SqliteLogs;
   readonly #operators: SqliteOperators;
+  readonly #pause: SqlitePause;
+  readonly #alerts: SqliteAlerts;
+  readonly #figures: SqliteFigures;
   readonly #listeners = new Set<store.WakeListener>();
 
   constructor(params: SqliteStoreParams) {
@@ -102,9 +108,11 @@ export class SqliteStore implements store.Store {
     this.#batches = new SqliteBatches({ file, enqueue, leases, flow });
     this.#progress = new SqliteProgress(file, leases);
     this.#logs = new SqliteLogs(file, leases);
+    this.#pause = new SqlitePause({ file, write: (what, work) => this.#write(what, work) });
     this.#schedules = new SqliteSchedules({
       file,
       flow,
+      pause: this.#pause,
       enqueue: this.#enqueue,
       leases: this.#leases,
       now: () => this.#databaseNow(),
@@ -115,7 +123,13 @@ export class SqliteStore implements store.Store {
       now: () => this.#databaseNow(),
       write: (what, work) => this.#write(what, work),
     });
+    this.#figures = new SqliteFigures({ file, now: () => this.#databaseNow() });
     this.#operators = new SqliteOperators({
+      file: this.#file,
+      now: () => this.#databaseNow(),
+      write: (what, work) => this.#write(what, work),
+    });
+    this.#alerts = new SqliteAlerts({
       file: this.#file,
       now: () => this.#databaseNow(),
       write: (what, work) => this.#write(what, work),
@@ -157,6 +171,8 @@ export class SqliteStore implements store.Store {
         jobs: JSON.stringify(params.jobs.map((job) => job.name)),
         schedules: JSON.stringify(params.schedules),
         isScheduler: params.isScheduler,
+        works: JSON.stringify(params.works?.jobs ?? []),
+        queues: params.works?.queues ? JSON.stringify(params.works.queues) : null,
         pollMs: params.pollMs,
         now,
       });
@@ -169,10 +185,12 @@ export class SqliteStore implements store.Store {
   }
 
   #announceJobs(jobs: readonly store.JobAnnouncement[], now: number): void {
-    for (const { name, queue, priority, version, policy, limits } of jobs) {
+    for (const { name, queue, priority, version, limits, ...job } of jobs) {
       this.#enqueue.lane(queue, name);
-      const id = this.#enqueue.policy(policy);
-      const row = { name, queue, priority, version, policy: id, ...limitColumns(limits), now };
+      const policy = this.#enqueue.policy(job.policy);
+      const inputSchema = job.inputSchema ?? null;
+      const own = { name, queue, priority, version, policy, inputSchema };
+      const row = { ...own, ...limitColumns(limits), now };
       if (this.#file.run(sql.ANNOUNCE_JOB, row) > 0) this.#flow.reopen(name, limits, now);
     }
   }
@@ -205,7 +223,9 @@ export class SqliteStore implements store.Store {
     return this.#write("exchange", (now) => {
       const settled = params.settlements.length === 0 ? NOTHING : this.#leases.settle(params, now);
       const { count, freeAt } =
-        params.limit > 0 ? this.#leases.claim(params, now) : { count: 0, freeAt: null };
+        params.limit > 0 && !this.#pause.isOn
+          ? this.#leases.claim(params, now)
+          : { count: 0, freeAt: null };
       const claims = count > 0 ? this.#leases.claimsByToken(params, now) : [];
       return { ...settled, claims, limitedInMs: freeAt === null ? null : freeAt - now };
     });
@@ -361,6 +381,8 @@ export class SqliteStore implements store.Store {
         this.#file.run(PRUNE_BACKFILLS, { keepMs, now }),
         this.#file.run(batchSql.PRUNE_BATCHES, { keepMs, limit, now }),
         this.#flow.prune(limit, now),
+        this.#pause.prune(keepMs, now),
+        this.#alerts.prune({ keepMs, limit }, now),
       ];
       return rest.reduce((sum, removed) => sum + removed, old.length);
     });
@@ -475,6 +497,36 @@ export class SqliteStore implements store.Store {
   readonly glance: store.Store["glance"] = () => this.#operators.glance();
   readonly statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
   readonly failures: store.Store["failures"] = (params) => this.#operators.failures(params);
+  readonly timeline: store.Store["timeline"] = (params) => this.#operators.timeline(params);
+  readonly figures: store.Store["figures"] = (params) => this.#figures.figures(params);
+  readonly scheduleNames: store.Store["scheduleNames"] = (ids) => this.#figures.scheduleNames(ids);
+  /** One handle, on which one thing is done at a time. */
+  readonly load: store.Store["load"] = {
+    statements: 0,
+    work: 1,
+    workMax: 1,
+    transactions: 0,
+    transactionsMax: 1,
+    waiting: 0,
+  };
+
+  readonly pauseAll: store.Store["pauseAll"] = (params) => this.#pause.pauseAll(params);
+  readonly resumeAll: store.Store["resumeAll"] = () => this.#pause.resumeAll();
+  readonly pauseOfAll: store.Store["pauseOfAll"] = () => this.#pause.pauseOfAll();
+  // ── alerts ─────────────────────────────────────────────────────────────────────────────────────
+
+  readonly takeAlertTurn: store.Store["takeAlertTurn"] = (params) =>
+    this.#alerts.takeAlertTurn(params);
+  readonly sightOfSchedules: store.Store["sightOfSchedules"] = () =>
+    this.#alerts.sightOfSchedules();
+  readonly sightOfRest: store.Store["sightOfRest"] = (params) => this.#alerts.sightOfRest(params);
+  readonly openAlerts: store.Store["openAlerts"] = () => this.#alerts.openAlerts();
+  readonly writeAlerts: store.Store["writeAlerts"] = (params) => this.#alerts.writeAlerts(params);
+  readonly claimDeliveries: store.Store["claimDeliveries"] = (params) =>
+    this.#alerts.claimDeliveries(params);
+  readonly endDelivery: store.Store["endDelivery"] = (params) => this.#alerts.endDelivery(params);
+  readonly alerts: store.Store["alerts"] = (params) => this.#alerts.alerts(params);
+  readonly markAlert: store.Store["markAlert"] = (params) => this.#alerts.markAlert(params);
 
   // ── clock and transactions ─────────────────────────────────────────────────────────────────────
 

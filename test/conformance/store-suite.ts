@@ -2,6 +2,7 @@
 // this passes on it. One file per noun; the promises' numbers (S1…) are those of the design.
 
 import { test as base, describe } from "vitest";
+import { alertSuite } from "./alert-suite.js";
 import { apartSuite } from "./apart-suite.js";
 import { backfillSuite } from "./backfill-suite.js";
 import { batchRaceSuite } from "./batch-race-suite.js";
@@ -13,6 +14,7 @@ import { commitSuite } from "./commit-suite.js";
 import { concurrencySuite } from "./concurrency-suite.js";
 import { duplicateSuite } from "./duplicate-suite.js";
 import { enqueueSuite } from "./enqueue-suite.js";
+import { figuresSuite } from "./figures-suite.js";
 import { flowMeetsSuite } from "./flow-meets-suite.js";
 import { flowRaceSuite } from "./flow-race-suite.js";
 import { flowSuite } from "./flow-suite.js";
@@ -25,6 +27,7 @@ import { logSuite } from "./log-suite.js";
 import { modelSuite } from "./model-suite.js";
 import { openSuite } from "./open-suite.js";
 import { operatorSuite } from "./operator-suite.js";
+import { pauseSuite } from "./pause-suite.js";
 import { pollSuite } from "./poll-suite.js";
 import { progressSuite } from "./progress-suite.js";
 import { pruneSuite } from "./prune-suite.js";
@@ -71,6 +74,8 @@ const NOUNS = {
   logs: logSuite,
   reclaim: reclaimSuite,
   operators: operatorSuite,
+  alerts: alertSuite,
+  figures: figuresSuite,
   cancel: cancelSuite,
   "retry and remove": retrySuite,
   "poll and promote": pollSuite,
@@ -85,6 +90,7 @@ const NOUNS = {
   "limits of rate": rateSuite,
   "limits where runs come and end in other ways": flowMeetsSuite,
   queues: queueSuite,
+  "the pause of everything": pauseSuite,
   "several stores at once": concurrencySuite,
   batches: batchSuite,
   "batches in several stores at once": batchRaceSuite,

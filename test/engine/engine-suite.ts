@@ -1,6 +1,8 @@
 // The engine's promises, tested on a database whose time the test moves.
 
 import { test as base, describe } from "vitest";
+import { alertDeliverySuite } from "./alert-delivery-suite.js";
+import { alertSuite } from "./alert-suite.js";
 import { aroundSuite } from "./around-suite.js";
 import { commitSuite } from "./commit-suite.js";
 import { dispatchSuite } from "./dispatch-suite.js";
@@ -14,7 +16,9 @@ import { itemSuite } from "./item-suite.js";
 import { leaseSuite } from "./lease-suite.js";
 import { lockSuite } from "./lock-suite.js";
 import { longRunSuite } from "./long-run-suite.js";
+import { metricsSuite } from "./metrics-suite.js";
 import { passSuite } from "./pass-suite.js";
+import { pauseSuite } from "./pause-suite.js";
 import { remoteSuite } from "./remote-suite.js";
 import { retrySuite } from "./retry-suite.js";
 import { rhythmSuite } from "./rhythm-suite.js";
@@ -31,6 +35,7 @@ import { scheduleRangeSuite } from "./schedule-range-suite.js";
 import { scheduleTickSuite } from "./schedule-tick-suite.js";
 import { scheduleTriggerSuite } from "./schedule-trigger-suite.js";
 import { stopSuite } from "./stop-suite.js";
+import { tracingSuite } from "./tracing-suite.js";
 import { type EnginePlace, World, type WorldTest } from "./world.js";
 
 type MakePlace = () => Promise<EnginePlace>;
@@ -47,6 +52,8 @@ export function describeLife(name: string, makePlace: MakePlace): void {
     describe("a limit", () => flowSuite(test));
     describe("a long run", () => longRunSuite(test));
     describe("what surrounds a run", () => aroundSuite(test));
+    describe("what is counted", () => metricsSuite(test));
+    describe("a trace", () => tracingSuite(test));
   });
 }
 
@@ -95,6 +102,7 @@ export function describeSchedules(name: string, makePlace: MakePlace): void {
     describe("a change", () => scheduleChangeSuite(test));
     describe("a trigger", () => scheduleTriggerSuite(test));
     describe("one bounded pass", () => passSuite(test));
+    describe("the pause of everything", () => pauseSuite(test));
     describe("a backfill", () => scheduleBackfillSuite(test));
     describe("a declaration", () => scheduleDeclaredSuite(test));
     describe("a corner", () => scheduleEdgeSuite(test));
@@ -119,6 +127,15 @@ export function describeExplain(name: string, makePlace: MakePlace): void {
 /** Named locks, which need no start. */
 export function describeLocks(name: string, makePlace: MakePlace): void {
   describe(`locks on ${name}`, () => lockSuite(testIn(makePlace)));
+}
+
+/** What somebody should hear of, and that they do. */
+export function describeAlerts(name: string, makePlace: MakePlace): void {
+  const test = testIn(makePlace);
+  describe(`alerts on ${name}`, () => {
+    describe("an alert", () => alertSuite(test));
+    describe("a delivery", () => alertDeliverySuite(test));
+  });
 }
 
 function testIn(makePlace: MakePlace): WorldTest {

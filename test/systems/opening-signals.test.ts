@@ -27,7 +27,7 @@ async function deploy(place: Place, sourceUrl: string) {
   const holdfast = new Holdfast({ database: db.handle, logger: SILENT });
   openingSignals(holdfast, { db, sourceUrl });
   const refresh = refreshFunction(holdfast, { secret: SECRET });
-  onTestFinished(async () => {
+  place.after(async () => {
     await holdfast.stop({ grace: 0 });
     await db.close();
   });
@@ -227,7 +227,7 @@ postgres.skipIf(POSTGRES_URL === undefined)(
       },
       stdio: ["pipe", "pipe", "inherit"],
     });
-    onTestFinished(async () => {
+    place.after(async () => {
       child.stdin.end();
       if (child.exitCode === null) await once(child, "exit");
     });

@@ -9,26 +9,34 @@ import { test as base } from "vitest";
 export const POSTGRES_URL = process.env.HOLDFAST_TEST_POSTGRES_URL;
 export const EXAMPLES = path.resolve(import.meta.dirname, "../../examples");
 
-export type Place = { readonly kind: "sqlite" | "postgres"; readonly url: string };
+export type Place = {
+  readonly kind: "sqlite" | "postgres";
+  /** What the application is given. */
+  readonly url: string;
+  /** What is done at the end of the test, the last one first, while the database is still there. */
+  after(end: () => unknown): void;
+};
 
 let made = 0;
 
-/** A test with an empty database of each kind; `place.url` is what the application is given. */
+/** A test with an empty database of its own. */
 export function placed(kind: Place["kind"]) {
   return base.extend<{ place: Place }>({
     // biome-ignore lint/correctness/noEmptyPattern: Vitest reads what a fixture needs from its pattern.
     place: async ({}, use) => {
-      const { place, end } = kind === "sqlite" ? sqlitePlace() : await postgresPlace();
-      await use(place);
-      await end();
+      const { url, remove } = kind === "sqlite" ? sqlitePlace() : await postgresPlace();
+      const endings: (() => unknown)[] = [];
+      await use({ kind, url, after: (end) => void endings.push(end) });
+      for (const end of endings.reverse()) await end();
+      await remove();
     },
   });
 }
 
 function sqlitePlace() {
   const folder = mkdtempSync(path.join(tmpdir(), "holdfast-systems-"));
-  const place: Place = { kind: "sqlite", url: `sqlite:${path.join(folder, "app.db")}` };
-  return { place, end: async () => rmSync(folder, { recursive: true, force: true }) };
+  const remove = async () => rmSync(folder, { recursive: true, force: true });
+  return { url: `sqlite:${path.join(folder, "app.db")}`, remove };
 }
 
 async function postgresPlace() {
@@ -38,10 +46,9 @@ async function postgresPlace() {
   await admin.query(`create database ${name}`);
   const url = new URL(String(POSTGRES_URL));
   url.pathname = `/${name}`;
-  const place: Place = { kind: "postgres", url: url.href };
   return {
-    place,
-    end: async () => {
+    url: url.href,
+    remove: async () => {
       await admin.query(`drop database ${name} with (force)`);
       await admin.end();
     },
