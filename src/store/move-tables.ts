@@ -7,6 +7,7 @@ export const MOVED_TABLES = [
   "lane",
   "job",
   "queue",
+  "pause",
   "calendar",
   "instance",
   "schedule",
