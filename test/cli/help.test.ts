@@ -11,8 +11,10 @@ afterAll(() => terminal.close());
 
 const PAGES = [
   "",
+  "init",
   "dev",
   "start",
+  "stats",
   "tick",
   "next",
   "migrate",
@@ -61,6 +63,7 @@ const PAGES = [
   "locks history",
   "locks release",
   "cleanup",
+  "top",
   "simulate",
 ];
 
