@@ -27,6 +27,8 @@ export const MOVED_TABLES = [
   "backfill_run",
   "batch",
   "rollup",
+  "alert",
+  "alert_delivery",
   "flow",
   "flow_line",
   "flow_run",
@@ -43,6 +45,7 @@ export type MovedTable = (typeof MOVED_TABLES)[number];
 /** Tables that stay behind, and why. */
 export const LEFT_TABLES: Readonly<Record<string, string>> = {
   schema_version: "the new database has its own",
+  alert_turn: "whose turn it is to look is decided anew",
   lock_waiter: "a waiter that is silent for three seconds is void, and asks again",
 };
 
