@@ -63,12 +63,14 @@ export type { StandardSchema } from "./core/schema.js";
 export type { Evidence, Outcome, Reason } from "./core/tick.js";
 export type { AroundOptions, Middleware } from "./engine/around.js";
 export type { Calendar, Calendars } from "./engine/calendars.js";
+export type { CheckOptions, CheckReport, CheckResult } from "./engine/check.js";
 export type { CleanedUp, CleanupOptions } from "./engine/cleanup.js";
 export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/config.js";
 export type { RunContext } from "./engine/context.js";
 export type { PlannedChange } from "./engine/declared.js";
 export type { Explanation } from "./engine/explain.js";
 export type { BatchCounts, BatchEntry, BatchOptions } from "./engine/fan-out.js";
+export type { HealthFigure, HealthOptions, HealthReport } from "./engine/health.js";
 export { Holdfast } from "./engine/holdfast.js";
 export type { ItemListOptions, ItemPage, RunItem } from "./engine/item-view.js";
 export type {
@@ -93,6 +95,8 @@ export type {
 } from "./engine/overview.js";
 export type { Ticked, TickOptions } from "./engine/pass.js";
 export type { Queue, Queues } from "./engine/queues.js";
+export type { RecoverOptions, RecoverReport } from "./engine/recover.js";
+export type { RepairOptions, RepairReport, RepairStep } from "./engine/repair.js";
 export type { Batch, ChildListOptions } from "./engine/run-children.js";
 export type {
   RunLogEntry,

@@ -6,12 +6,16 @@ import { createRequire } from "node:module";
 import { Command } from "commander";
 import type { Call } from "./command.js";
 import { calendarsCommand } from "./commands/calendars.js";
+import { checkCommand } from "./commands/check.js";
 import { devCommand } from "./commands/dev.js";
 import { enqueueCommand } from "./commands/enqueue.js";
+import { healthCommand } from "./commands/health.js";
 import { locksCommand } from "./commands/locks.js";
 import { migrateCommand } from "./commands/migrate.js";
 import { nextCommand } from "./commands/next.js";
 import { queuesCommand } from "./commands/queues.js";
+import { recoverCommand } from "./commands/recover.js";
+import { repairCommand } from "./commands/repair.js";
 import { runsCommand } from "./commands/runs.js";
 import { schedulesCommand } from "./commands/schedules.js";
 import { simulateCommand } from "./commands/simulate.js";
@@ -33,6 +37,10 @@ const COMMANDS = [
   queuesCommand,
   enqueueCommand,
   locksCommand,
+  checkCommand,
+  repairCommand,
+  recoverCommand,
+  healthCommand,
   simulateCommand,
 ];
 

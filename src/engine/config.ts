@@ -13,11 +13,13 @@ import {
   type WorkerTargetOptions,
 } from "../http/dispatch/targets.js";
 import type { LockProvider } from "../locks/provider.js";
+import type { OwnCheck } from "../store/check-store.js";
 import type { Database } from "../store/open.js";
 import type { OnError } from "../telemetry/bus.js";
 import { LOG_LEVELS, type Logger, type LogLevel } from "../telemetry/log.js";
 import { AROUND_OPTIONS, type Around, type AroundOptions } from "./around.js";
 import { NOTHING_AROUND, readAround } from "./around-options.js";
+import { readOwnChecks } from "./check.js";
 
 export type HoldfastOptions = AroundOptions & {
   /**
@@ -51,6 +53,11 @@ export type HoldfastOptions = AroundOptions & {
   readonly workers?: Readonly<Record<string, WorkerTargetOptions>>;
   /** The address under which those services reach this application. @default HOLDFAST_PUBLIC_URL */
   readonly publicUrl?: string;
+  /**
+   * Checks of your own, asked by `check()` beside the built-in ones: a sentence that should be true, and a
+   * `select` that answers a row for everything that makes it false.
+   */
+  readonly checks?: Readonly<Record<string, string>>;
   /** Any pino-like logger. @default JSON lines on stderr, from HOLDFAST_LOG_LEVEL (warn) up */
   readonly logger?: Logger;
   /** Hears of every error of the library itself that would otherwise only be logged. */
@@ -98,6 +105,7 @@ export type Config = {
   readonly lockLeaseMs: number;
   readonly around: Around;
   readonly dispatch: DispatchConfig;
+  readonly checks: readonly OwnCheck[];
 };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -118,6 +126,7 @@ const OPTIONS = [
   "locking",
   "workers",
   "publicUrl",
+  "checks",
   "logger",
   "onError",
   ...AROUND_OPTIONS,
@@ -201,6 +210,7 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
         }),
       NO_DISPATCH,
     ),
+    checks: read(() => readOwnChecks(options.checks), []),
   };
   if (options.locks !== undefined) problems.push(...providerProblems(options.locks));
   if (options.onError !== undefined && typeof options.onError !== "function")

@@ -43,6 +43,7 @@ import { Allowance } from "./allowance.js";
 import type { Around, AroundOptions } from "./around.js";
 import { readAround } from "./around-options.js";
 import { Calendars } from "./calendars.js";
+import { type CheckOptions, type CheckReport, readCheck, reportOf } from "./check.js";
 import { type CleanedUp, type CleanupOptions, cleanUpOnce, readCleanup } from "./cleanup.js";
 import { CompiledSchedules } from "./compiled.js";
 import {
@@ -59,6 +60,7 @@ import { dispatchTo, type Sends } from "./dispatching.js";
 import { Enqueuer } from "./enqueuer.js";
 import type { Handler, RunnableJob } from "./execution.js";
 import { FanOut } from "./fan-out.js";
+import { type HealthOptions, type HealthReport, healthOf, readHealth } from "./health.js";
 import {
   accepted,
   type Enqueued,
@@ -87,9 +89,12 @@ import {
   statsOf,
 } from "./overview.js";
 import { type BoundedWorker, passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
+import { reapOnce } from "./passes.js";
 import { mainThreadPulse, type Pulse } from "./pulse.js";
 import { Queues } from "./queues.js";
+import { type RecoverOptions, type RecoverReport, readRecover, recoverOnce } from "./recover.js";
 import { Remote } from "./remote.js";
+import { type RepairOptions, type RepairReport, readRepair, repairOnce } from "./repair.js";
 import { RunnableJobs } from "./runnable.js";
 import { Runs, Waiter } from "./runs.js";
 import { jobName } from "./schedule-options.js";
@@ -402,16 +407,62 @@ export class Holdfast {
     return errorsOf(await this.#opened("errors"), since);
   }
 
+  /** Which promises the tables break, in one snapshot; on a healthy database none, whatever is going on. */
+  async check(options: CheckOptions = {}): Promise<CheckReport> {
+    const { timeLimitMs } = readCheck(options);
+    const store = await this.#opened("check");
+    return reportOf(await store.check({ own: this.#config.checks, timeLimitMs }));
+  }
+
+  /** The same as a script for psql or sqlite3, whichever this database needs; nothing is connected. */
+  checkScript(): string {
+    return this.#store.checkScript(this.#config.checks);
+  }
+
+  /** Mends what `check()` finds, where a rule can; tells first, and acts with `apply: true`. */
+  async repair(options: RepairOptions = {}): Promise<RepairReport> {
+    const { isApplied } = readRepair(options);
+    const store = await this.#opened("repair");
+    const reap = () => this.#reap(store);
+    const report = await repairOnce({ store, own: this.#config.checks, isApplied, reap });
+    if (isApplied) this.#tellOfChanges(store);
+    return report;
+  }
+
+  /**
+   * After a restored backup: raises every fence beyond any that was handed out, ends the leases and locks
+   * of holders that are gone, and tells what would fire and run next; acts with `apply: true`.
+   */
+  async recover(options: RecoverOptions = {}): Promise<RecoverReport> {
+    const { isApplied } = readRecover(options);
+    const store = await this.#opened("recover");
+    const reap = () => this.#reap(store);
+    const [ports, compiled] = [this.#ports, this.#compiled];
+    return recoverOnce({ store, ports, compiled, isApplied, reap });
+  }
+
+  /** A few figures against thresholds: success rate, heartbeats, stale runs, the scheduler. */
+  async health(options: HealthOptions = {}): Promise<HealthReport> {
+    const wanted = readHealth(options);
+    return healthOf(await this.#opened("health"), wanted, () => this.check());
+  }
+
+  #reap(store: Store): Promise<unknown> {
+    return reapOnce({ store, chance: () => this.#ports.chance.next(), emit: this.#emit });
+  }
+
+  #tellOfChanges(store: Store): void {
+    store.wake();
+    void this.#pollSoon();
+  }
+
   /** Takes back now what silent or endless holders have; each run goes on by its own policy. */
   async cleanup(options: CleanupOptions = {}): Promise<CleanedUp> {
     const stale = readCleanup(options);
     const store = await this.#opened("cleanup");
     const chance = () => this.#ports.chance.next();
     const report = await cleanUpOnce({ store, stale, chance, emit: this.#emit });
-    if (report.reclaimed > 0) {
-      store.wake();
-      void this.#pollSoon();
-    }
+    if (report.reclaimed > 0) this.#tellOfChanges(store);
     return report;
   }
 

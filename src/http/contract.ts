@@ -2,6 +2,7 @@
 // handler validates by these schemas, the OpenAPI description is made from them, and the page and the
 // client speak them. No code of the engine is imported here.
 
+import { CHECK_ROUTES } from "./contract/check.js";
 import { HOUSE_ROUTES } from "./contract/house.js";
 import { LOCKS_ROUTES } from "./contract/locks.js";
 import { OVERVIEW_ROUTES } from "./contract/overview.js";
@@ -18,6 +19,7 @@ export const ROUTES = {
   ...OVERVIEW_ROUTES,
   ...LOCKS_ROUTES,
   ...QUEUES_ROUTES,
+  ...CHECK_ROUTES,
   ...WORKER_ROUTES,
   ...HOUSE_ROUTES,
 } as const;

@@ -21,6 +21,7 @@ import { openapi } from "./openapi.js";
 import { PAGE_CSP, page } from "./page.js";
 import { HttpError, problemResponse, refusalOf } from "./problem.js";
 import type { Call, Implementation, Reply, Surroundings } from "./route.js";
+import { checkRoutes } from "./routes/check.js";
 import { eventRoutes } from "./routes/events.js";
 import { lockRoutes } from "./routes/locks.js";
 import { overviewRoutes } from "./routes/overview.js";
@@ -74,6 +75,7 @@ const IMPLEMENTATIONS = [
   ...overviewRoutes,
   ...eventRoutes,
   ...queueRoutes,
+  ...checkRoutes,
   ...workerRoutes,
   ...sessionRoutes,
 ];

@@ -11,6 +11,7 @@ import { columnsOf } from "./postgres-array.js";
 import { PostgresAsker } from "./postgres-asker.js";
 import { PostgresBatches } from "./postgres-batches.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
+import { PostgresChecks } from "./postgres-checks.js";
 import { dropDays, dropTickDays, makeDays } from "./postgres-days.js";
 import { PostgresEnqueue } from "./postgres-enqueue.js";
 import { PostgresItems } from "./postgres-items.js";
@@ -19,6 +20,7 @@ import { PostgresLogs } from "./postgres-logs.js";
 import { channelOf, createSchema, schemaVersion } from "./postgres-migrate.js";
 import { PostgresOperators } from "./postgres-operators.js";
 import { PostgresProgress } from "./postgres-progress.js";
+import { PostgresRepairs } from "./postgres-repairs.js";
 import { PostgresSchedules } from "./postgres-schedules.js";
 import { PostgresTransactions } from "./postgres-transactions.js";
 import { PostgresWithin } from "./postgres-within.js";
@@ -76,6 +78,8 @@ export class PostgresStore implements store.Store {
   readonly #progress: PostgresProgress;
   readonly #logs: PostgresLogs;
   readonly #operators: PostgresOperators;
+  readonly #checks: PostgresChecks;
+  readonly #repairs: PostgresRepairs;
   readonly #bound: ClaimBound;
   readonly #listeners = new Set<store.WakeListener>();
 
@@ -98,6 +102,8 @@ export class PostgresStore implements store.Store {
     this.#progress = new PostgresProgress(asker);
     this.#logs = new PostgresLogs(asker);
     this.#operators = new PostgresOperators(asker);
+    this.#repairs = new PostgresRepairs({ asker, source, clock });
+    this.#checks = new PostgresChecks({ asker, source, clock });
     this.#enqueue = enqueue;
     this.#within = new PostgresWithin({ asker, enqueue });
     this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue });
@@ -569,6 +575,13 @@ export class PostgresStore implements store.Store {
   glance: store.Store["glance"] = () => this.#operators.glance();
   statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
   failures: store.Store["failures"] = (params) => this.#operators.failures(params);
+
+  check: store.Store["check"] = (params) => this.#checks.check(params);
+  mend: store.Store["mend"] = (params) => this.#repairs.mend(params);
+  remains: store.Store["remains"] = () => this.#repairs.remains();
+  recover: store.Store["recover"] = (params) => this.#repairs.recover(params);
+  vitals: store.Store["vitals"] = (params) => this.#repairs.vitals(params);
+  checkScript: store.Store["checkScript"] = (own) => this.#checks.checkScript(own);
 
   onWake(listener: store.WakeListener): () => void {
     this.#listeners.add(listener);

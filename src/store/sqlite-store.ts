@@ -31,6 +31,7 @@ import {
 import type { Dialect } from "./sql/template.js";
 import { type Row, SqliteFile, type SqliteHandle, type SqliteSource } from "./sqlite.js";
 import { SqliteBatches } from "./sqlite-batches.js";
+import { SqliteChecks } from "./sqlite-checks.js";
 import { SqliteEndings } from "./sqlite-endings.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
 import { SqliteFlow } from "./sqlite-flow.js";
@@ -41,6 +42,7 @@ import { SqliteLogs } from "./sqlite-logs.js";
 import { migrateSqlite } from "./sqlite-migrate.js";
 import { SqliteOperators } from "./sqlite-operators.js";
 import { SqliteProgress } from "./sqlite-progress.js";
+import { SqliteRepairs } from "./sqlite-repairs.js";
 import { SqliteSchedules } from "./sqlite-schedules.js";
 import { SqliteWithin } from "./sqlite-within.js";
 import type * as store from "./store.js";
@@ -80,6 +82,8 @@ export class SqliteStore implements store.Store {
   readonly #progress: SqliteProgress;
   readonly #logs: SqliteLogs;
   readonly #operators: SqliteOperators;
+  readonly #checks: SqliteChecks;
+  readonly #repairs: SqliteRepairs;
   readonly #listeners = new Set<store.WakeListener>();
 
   constructor(params: SqliteStoreParams) {
@@ -119,6 +123,9 @@ export class SqliteStore implements store.Store {
       now: () => this.#databaseNow(),
       write: (what, work) => this.#write(what, work),
     });
+    const { clock, now } = params;
+    this.#repairs = new SqliteRepairs({ file, now: () => this.#databaseNow() });
+    this.#checks = new SqliteChecks({ file, clock, dialect: DIALECT, now });
     this.#items = new SqliteItems({
       file: this.#file,
       leases: this.#leases,
@@ -499,6 +506,13 @@ export class SqliteStore implements store.Store {
   readonly glance: store.Store["glance"] = () => this.#operators.glance();
   readonly statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
   readonly failures: store.Store["failures"] = (params) => this.#operators.failures(params);
+
+  readonly check: store.Store["check"] = (params) => this.#checks.check(params);
+  readonly mend: store.Store["mend"] = (params) => this.#repairs.mend(params);
+  readonly remains: store.Store["remains"] = () => this.#repairs.remains();
+  readonly recover: store.Store["recover"] = (params) => this.#repairs.recover(params);
+  readonly vitals: store.Store["vitals"] = (params) => this.#repairs.vitals(params);
+  readonly checkScript: store.Store["checkScript"] = (own) => this.#checks.checkScript(own);
 
   // ── clock and transactions ─────────────────────────────────────────────────────────────────────
 

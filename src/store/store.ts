@@ -5,6 +5,7 @@
 import type { Limits } from "../core/flow.js";
 import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from "../core/run.js";
 import type { BatchVerbs, NewBatchOf } from "./batch-store.js";
+import type { CheckStore } from "./check-store.js";
 import type { FlowStore } from "./flow-store.js";
 import type { ItemStore } from "./item-store.js";
 import type { LockStore } from "./lock-store.js";
@@ -12,6 +13,7 @@ import type { LogStore } from "./log-store.js";
 import type { OperatorStore } from "./operator-store.js";
 import type { ProgressStore } from "./progress-store.js";
 import type { RemoteStore } from "./remote-store.js";
+import type { RepairStore } from "./repair-store.js";
 import type { ScheduleStore } from "./schedule-store.js";
 
 /** One lease: some runs of one lane and policy, at one attempt, granted to one holder under one fence. */
@@ -303,6 +305,8 @@ export interface Store
     ProgressStore,
     LogStore,
     OperatorStore,
+    CheckStore,
+    RepairStore,
     RemoteStore<Claim> {
   /** "sqlite" or "postgres"; for messages. */
   readonly engine: "sqlite" | "postgres";

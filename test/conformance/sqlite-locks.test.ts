@@ -54,10 +54,7 @@ test("one short transaction to acquire and one to release", async () => {
 test("the public views show locks and their history with times as ISO text", async () => {
   const { database, locks, store } = await opened();
   const answer = await locks.acquire({ ...REQUEST, token: crypto.randomUUID() });
-  const held = database.prepare("select * from v_locks").all() as Record<
-    string,
-    unknown
-  >[];
+  const held = database.prepare("select * from v_locks").all() as Record<string, unknown>[];
   expect(held).toMatchObject([{ name: "import", holder: "host:1:a", expired: 0, waiting: 0 }]);
   expect(held[0]?.lease_until).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
   await locks.release({ name: "import", fence: answer.isGranted ? answer.fence : 0 });

@@ -64,7 +64,7 @@ async function scenario(world: World): Promise<void> {
   const doors = [new Door(), new Door()];
   const study = holdfast.job<{ market: string }>("study", {
     run: async (input, ctx) => {
-      ctx.log.info("looking", { market: input.market });
+      ctx.log.info({ market: input.market }, "looking");
       await ctx.item("a", () => ({ price: 3 }));
       await ctx.item("b", () => Promise.reject(new Error("no price")), { onError: "record" });
       return { ok: true, text: "\u0000 and \ud800" };
