@@ -7,6 +7,16 @@ const postgres = "./test/setup/postgres.ts";
 const build = "./test/setup/build.ts";
 const simulator = "./test/setup/simulator.ts";
 
+const published = ["http", "fastify", "client", "testing"].map((name) => ({
+  find: `holdfast/${name}`,
+  replacement: source(name === "fastify" ? "http/fastify.ts" : `${name}/index.ts`),
+}));
+published.push({ find: "holdfast", replacement: source("index.ts") });
+
+function source(file: string): string {
+  return new URL(`./src/${file}`, import.meta.url).pathname;
+}
+
 export default defineConfig({
   test: {
     projects: [
@@ -64,6 +74,20 @@ export default defineConfig({
           pool: "forks",
           maxWorkers: 2,
           testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        // Examples say "holdfast", as users do; here that is the source itself.
+        resolve: { alias: published },
+        test: {
+          name: "systems",
+          include: ["test/systems/**/*.test.ts"],
+          environment: "node",
+          globalSetup: [postgres, build],
+          pool: "forks",
+          maxWorkers: 2,
+          testTimeout: 120_000,
           hookTimeout: 60_000,
         },
       },

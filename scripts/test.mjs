@@ -45,6 +45,13 @@ const STAGES = [
     needsPostgres: true,
     wantsRedis: true,
   },
+  {
+    name: "systems",
+    command: vitest("systems"),
+    isVitest: true,
+    needsPostgres: true,
+    wantsRedis: true,
+  },
   { name: "examples", command: ["scripts/check-examples.mjs"] },
   { name: "package", command: ["scripts/check-package.mjs"] },
 ];

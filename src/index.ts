@@ -62,6 +62,12 @@ export type { MissedOptions, ScheduleOptions } from "./core/schedule.js";
 export type { StandardSchema } from "./core/schema.js";
 export type { Evidence, Outcome, Reason } from "./core/tick.js";
 export type { AroundOptions, Middleware } from "./engine/around.js";
+export type {
+  HttpOptions,
+  HttpOriginOptions,
+  ShellCommandOptions,
+  ShellOptions,
+} from "./engine/built-in-jobs.js";
 export type { Calendar, Calendars } from "./engine/calendars.js";
 export type { CheckOptions, CheckReport, CheckResult } from "./engine/check.js";
 export type { CleanedUp, CleanupOptions } from "./engine/cleanup.js";
@@ -81,6 +87,7 @@ export type {
 } from "./engine/job.js";
 export type { PlainJobOptions, SchemaJobOptions } from "./engine/job-options.js";
 export type { AnnouncedJob } from "./engine/job-view.js";
+export type { MetricsOptions } from "./engine/metrics.js";
 export type {
   ErrorGroup,
   ErrorReport,

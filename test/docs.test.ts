@@ -7,6 +7,7 @@ import { ERROR_CODES } from "../src/core/errors.js";
 import type { Route } from "../src/http/contract/words.js";
 import { ROUTES } from "../src/http/contract.js";
 import { LINES } from "../src/telemetry/log.js";
+import { METRICS } from "../src/telemetry/metric-names.js";
 
 const ROOT = path.resolve(import.meta.dirname, "..");
 const PAGES = [
@@ -28,6 +29,18 @@ test("docs/reference/events.md has every event, with the level, the words and th
     return [name, level, words, fieldsOf(name).join(", ")];
   });
   expect(shown).toEqual(known);
+});
+
+test("docs/reference/metrics.md has every metric, with the type, the labels and the words of the code", () => {
+  const rows = [
+    ...read("docs/reference/metrics.md").matchAll(
+      /^\| `(holdfast_\w+)` \| (\w+) \| (.*?) \| (\w+) \| (.+) \|$/gm,
+    ),
+  ].map(([, ...cells]) => cells);
+  const known = Object.entries(METRICS).map(([name, { type, labels, of, help }]) => {
+    return [name, type, labels.map((label) => `\`${label}\``).join(", "), of, help];
+  });
+  expect(rows).toEqual(known);
 });
 
 test("docs/reference/http.md has every route, with the scope and the words of the contract", () => {
@@ -134,9 +147,9 @@ function fieldsOf(event: string): string[] {
   const members = (text = "") => [...text.matchAll(/(\w+\??):/g)].map(([, name]) => `\`${name}\``);
   const [, type = ""] =
     new RegExp(`^  "${event}":\\s+([^;]*?(?:\\{.*?\\})?);$`, "ms").exec(source) ?? [];
-  const shared = ["RunFields", "TickFields"]
+  const shared = ["RunFields", "TickFields", "LockFields"]
     .filter((name) => type.includes(name))
-    .map((name) => new RegExp(`^type ${name} = \\{(.*?)^\\};`, "ms").exec(source)?.[1]);
+    .map((name) => new RegExp(`^type ${name} = \\{(.*?)\\};$`, "ms").exec(source)?.[1]);
   return [
     ...members(shared[0]?.replaceAll(/\/\*\*.*?\*\//gs, "")),
     ...members(/\{.*\}/s.exec(type)?.[0]),

@@ -6,14 +6,13 @@ import { delay } from "../core/ports.js";
 import type { Holdfast } from "../engine/holdfast.js";
 import type { Backfill } from "../engine/schedule-view.js";
 import { describeExit } from "./failure.js";
+import { type Progress, ProgressBar } from "./progress-bar.js";
 import { backfillText } from "./schedule-page.js";
 import { EXIT, type Shell } from "./shell.js";
 import { firstSignal } from "./signals.js";
 
 const LOOK_MS = 300;
 const SILENT_MS = 10_000;
-const BAR_WIDTH = 30;
-const CLEAR_LINE = "\r\u001b[K";
 
 export async function watchBackfill(params: {
   readonly holdfast: Holdfast;
@@ -24,12 +23,12 @@ export async function watchBackfill(params: {
   const { holdfast, name, begun, shell } = params;
   const stopped = new AbortController();
   void firstSignal().then(() => stopped.abort());
-  const display = new Display(shell);
+  const bar = new ProgressBar({ shell, lineEveryMs: 0 });
   let latest = begun;
   let movedAtMs = systemClock.monotonicMs();
   let isWarned = false;
   let isLost = false;
-  await display.show(latest);
+  bar.show(progressOf(latest));
   while (latest.status === "running" && !stopped.signal.aborted) {
     await delay(systemClock, LOOK_MS, stopped.signal);
     try {
@@ -39,20 +38,20 @@ export async function watchBackfill(params: {
       }
       latest = found;
       isLost = false;
-      await display.show(latest);
+      bar.show(progressOf(latest));
       const isSilent = systemClock.monotonicMs() - movedAtMs >= SILENT_MS;
       if (isSilent && !isWarned && latest.status === "running") {
         const why = await silence(holdfast, name);
         isWarned = why !== null;
-        if (why !== null) display.complain(why);
+        if (why !== null) bar.complain(why);
       }
     } catch (error) {
       // The database may come back, and the backfill is in it.
-      if (!isLost) display.complain(describeExit(error)?.message ?? "");
+      if (!isLost) bar.complain(describeExit(error)?.message ?? "");
       isLost = true;
     }
   }
-  display.end();
+  bar.end();
   const notCompleted =
     latest.status === "done" ? await countNotCompleted(holdfast, name, begun) : 0;
   await shell.say(lastWords(latest, notCompleted));
@@ -95,6 +94,11 @@ async function silence(holdfast: Holdfast, schedule: string): Promise<string | n
     : "No progress for 10 s: no instance with the scheduler on seems to run. Start one: holdfast start";
 }
 
+function progressOf(backfill: Backfill): Progress {
+  const { made, passed, total } = backfill;
+  return { done: made + passed, total, text: backfillText(backfill) };
+}
+
 function lastWords(backfill: Backfill, notCompleted: number): string {
   const far = backfillText(backfill);
   switch (backfill.status) {
@@ -105,39 +109,4 @@ function lastWords(backfill: Backfill, notCompleted: number): string {
     case "running":
       return `Left at ${far}. It goes on in the background where an instance runs with the scheduler on; --cancel ends it.`;
   }
-}
-
-class Display {
-  readonly #shell: Shell;
-  readonly #isBar = process.stdout.isTTY === true;
-  #last = "";
-
-  constructor(shell: Shell) {
-    this.#shell = shell;
-  }
-
-  async show(backfill: Backfill): Promise<void> {
-    const text = backfillText(backfill);
-    if (this.#shell.isJson || text === this.#last) return;
-    this.#last = text;
-    if (this.#isBar) process.stdout.write(`${CLEAR_LINE}${bar(backfill)} ${text}`);
-    else await this.#shell.say(text);
-  }
-
-  complain(text: string): void {
-    this.end();
-    // The bar is drawn again below the complaint; lines stay where they are.
-    if (this.#isBar) this.#last = "";
-    this.#shell.complain(text);
-  }
-
-  /** Whatever comes next begins on a line of its own. */
-  end(): void {
-    if (this.#isBar && this.#last !== "") process.stdout.write(CLEAR_LINE);
-  }
-}
-
-function bar({ made, passed, total }: Backfill): string {
-  const full = total === 0 ? BAR_WIDTH : Math.floor(((made + passed) / total) * BAR_WIDTH);
-  return `[${"#".repeat(full)}${"-".repeat(BAR_WIDTH - full)}]`;
 }

@@ -7,8 +7,10 @@ import { Command } from "commander";
 import type { Call } from "./command.js";
 import { calendarsCommand } from "./commands/calendars.js";
 import { checkCommand } from "./commands/check.js";
+import { cleanupCommand } from "./commands/cleanup.js";
 import { devCommand } from "./commands/dev.js";
 import { enqueueCommand } from "./commands/enqueue.js";
+import { execCommand } from "./commands/exec.js";
 import { healthCommand } from "./commands/health.js";
 import { locksCommand } from "./commands/locks.js";
 import { migrateCommand } from "./commands/migrate.js";
@@ -36,16 +38,20 @@ const COMMANDS = [
   runsCommand,
   queuesCommand,
   enqueueCommand,
+  execCommand,
   locksCommand,
   checkCommand,
   repairCommand,
   recoverCommand,
   healthCommand,
+  cleanupCommand,
   simulateCommand,
 ];
 
 const args = process.argv.slice(2);
-const call: Call = { shell: new Shell({ isJson: args.includes("--json") }), exit: EXIT.done };
+// What follows `--` belongs to another program.
+const own = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
+const call: Call = { shell: new Shell({ isJson: own.includes("--json") }), exit: EXIT.done };
 surviveClosedPipes();
 // Not left to the event loop: a handle that the user's code keeps open must not keep us.
 process.exit(await run());

@@ -6,7 +6,7 @@ import { formatDuration } from "../core/duration-text.js";
 import type { Logger, LogLevel } from "../telemetry/log.js";
 import { type Colours, cut, plain } from "./shell.js";
 
-type Level = "debug" | "info" | "warn" | "error";
+type Level = Exclude<LogLevel, "silent">;
 type Sign = { readonly sign: string; readonly colour: "green" | "red" | "yellow" | "cyan" | "dim" };
 
 const RANK: Readonly<Record<LogLevel, number>> = {
@@ -14,6 +14,7 @@ const RANK: Readonly<Record<LogLevel, number>> = {
   info: 20,
   warn: 30,
   error: 40,
+  critical: 50,
   silent: 100,
 };
 
@@ -22,6 +23,7 @@ const SIGN_OF_LEVEL: Readonly<Record<Level, Sign>> = {
   info: { sign: "·", colour: "cyan" },
   warn: { sign: "!", colour: "yellow" },
   error: { sign: "✗", colour: "red" },
+  critical: { sign: "✗", colour: "red" },
 };
 
 const SIGN_OF_EVENT: ReadonlyMap<unknown, Sign> = new Map<unknown, Sign>([
@@ -58,6 +60,7 @@ export function prettyLogger(params: PrettyParams): Logger {
     info: at("info"),
     warn: at("warn"),
     error: at("error"),
+    critical: at("critical"),
     isLevelEnabled: (level) => (RANK[level as Level] ?? 0) >= RANK[params.level],
   };
 }

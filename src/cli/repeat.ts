@@ -4,23 +4,21 @@ import type { Command } from "commander";
 import { systemClock } from "../adapters/clock.js";
 import { delay } from "../core/ports.js";
 import { describeExit } from "./failure.js";
+import { canDraw, Screen } from "./screen.js";
 import { EXIT, type Shell } from "./shell.js";
 import { firstSignal } from "./signals.js";
 import { readDurationFlag, UsageError } from "./usage.js";
-
-const CLEAR = "\u001b[2J\u001b[H";
 
 /** One page of text; `isLast`: it will not change any more. */
 export type Page = { readonly text: string; readonly isLast?: boolean };
 
 export type WatchFlags = { readonly watch?: number };
 
-export function withWatchOption(command: Command): Command {
-  return command.option(
-    "--watch <interval>",
-    "show it again and again, for example 5s",
-    readDurationFlag,
-  );
+export function withWatchOption(
+  command: Command,
+  words = "show it again and again, for example 5s",
+): Command {
+  return command.option("--watch <interval>", words, readDurationFlag);
 }
 
 export function refuseWatchedJson(isJson: boolean, watch: number | undefined): void {
@@ -36,10 +34,15 @@ export async function repeat(params: {
   const { shell, everyMs, show } = params;
   const stopped = new AbortController();
   void firstSignal().then(() => stopped.abort());
+  const screen = canDraw(process.stdout) ? new Screen(process.stdout, { isWhole: false }) : null;
   for (let round = 0; !stopped.signal.aborted; round += 1) {
     try {
       const { text, isLast } = await show();
-      await shell.say(process.stdout.isTTY ? `${CLEAR}${text}` : `${text}\n`);
+      if (screen && !isLast) screen.draw(text);
+      else {
+        screen?.clear();
+        await shell.say(screen ? text : `${text}\n`);
+      }
       if (isLast) break;
     } catch (error) {
       // The first answer must come; later a database that went away may come back.

@@ -29,6 +29,7 @@ import {
   RunNotFoundError,
   ScheduleBusyError,
   ScheduleNotFoundError,
+  SettlementRefusedError,
   ShutdownError,
   StoppedError,
   StoreUnavailableError,
@@ -75,6 +76,7 @@ const ONE_OF_EACH: readonly HoldfastError[] = [
   new RetryLater({ delay: "5m" }),
   new TimeoutError(7_200_000),
   new CancelledError(RUN),
+  new SettlementRefusedError("value out of range"),
   new ShutdownError(),
 ];
 

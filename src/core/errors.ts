@@ -118,6 +118,18 @@ export class LeaseLostError extends HoldfastError {
   }
 }
 
+/** The job types that need no code are off until they are told what they may use. */
+const OFF: ReadonlyMap<string, string> = new Map([
+  [
+    "shell",
+    ' It is off: list its programs, for example new Holdfast({ shell: { commands: { backup: ["pg_dump", "app"] } } }).',
+  ],
+  [
+    "http",
+    ' It is off: list its origins, for example new Holdfast({ http: { origins: { api: "https://api.example.com" } } }).',
+  ],
+]);
+
 /** No job of that name is registered here or announced by any instance. */
 export class UnknownJobError extends HoldfastError {
   static {
@@ -132,7 +144,7 @@ export class UnknownJobError extends HoldfastError {
     const suggestion = suggest(job, known);
     const hint = suggestion === undefined ? "" : ` Did you mean ${quoteShort(suggestion)}?`;
     const list = known.length === 0 ? "No job is known." : `Known: ${listShort(known)}.`;
-    super(`No job is named ${quoteShort(job)}.${hint} ${list}`);
+    super(`No job is named ${quoteShort(job)}.${OFF.get(job) ?? hint} ${list}`);
     this.suggestion = suggestion;
   }
 }
@@ -540,6 +552,17 @@ export class TimeoutError extends HoldfastError {
   }
 }
 
+/** The database refused, while it took others, to store how an attempt ended. */
+export class SettlementRefusedError extends HoldfastError {
+  static {
+    named(SettlementRefusedError, "SettlementRefusedError");
+  }
+  readonly code = "SETTLEMENT_REFUSED";
+  constructor(said: string) {
+    super(`The database refused to store how the attempt ended. It said: ${said}`);
+  }
+}
+
 /** Somebody cancelled the run. */
 export class CancelledError extends HoldfastError {
   static {
@@ -617,6 +640,10 @@ export const ERROR_CODES = [
   { code: "PERMANENT", description: "The handler says that another try would fail the same way." },
   { code: "RETRY_LATER", description: "The handler asks to be run again later; costs no attempt." },
   { code: "TIMEOUT", description: "The attempt ran for longer than its job allows." },
+  {
+    code: "SETTLEMENT_REFUSED",
+    description: "The database refused to store how the attempt ended.",
+  },
   { code: "CANCELLED", description: "Somebody cancelled the run." },
   { code: "SHUTDOWN", description: "The instance is stopping; the run is handed back." },
 ] as const satisfies readonly { code: string; description: string }[];

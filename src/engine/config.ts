@@ -19,6 +19,13 @@ import type { OnError } from "../telemetry/bus.js";
 import { LOG_LEVELS, type Logger, type LogLevel } from "../telemetry/log.js";
 import { AROUND_OPTIONS, type Around, type AroundOptions } from "./around.js";
 import { NOTHING_AROUND, readAround } from "./around-options.js";
+import {
+  type BuiltInJobs,
+  type HttpOptions,
+  NO_BUILT_IN_JOBS,
+  readBuiltInJobs,
+  type ShellOptions,
+} from "./built-in-jobs.js";
 import { readOwnChecks } from "./check.js";
 
 export type HoldfastOptions = AroundOptions & {
@@ -58,6 +65,10 @@ export type HoldfastOptions = AroundOptions & {
    * `select` that answers a row for everything that makes it false.
    */
   readonly checks?: Readonly<Record<string, string>>;
+  /** Switches the job `shell` on, for these programs alone. @default off */
+  readonly shell?: ShellOptions;
+  /** Switches the job `http` on, for these origins alone. @default off */
+  readonly http?: HttpOptions;
   /** Any pino-like logger. @default JSON lines on stderr, from HOLDFAST_LOG_LEVEL (warn) up */
   readonly logger?: Logger;
   /** Hears of every error of the library itself that would otherwise only be logged. */
@@ -106,6 +117,7 @@ export type Config = {
   readonly around: Around;
   readonly dispatch: DispatchConfig;
   readonly checks: readonly OwnCheck[];
+  readonly builtIn: BuiltInJobs;
 };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -127,6 +139,8 @@ const OPTIONS = [
   "workers",
   "publicUrl",
   "checks",
+  "shell",
+  "http",
   "logger",
   "onError",
   ...AROUND_OPTIONS,
@@ -211,6 +225,7 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
       NO_DISPATCH,
     ),
     checks: read(() => readOwnChecks(options.checks), []),
+    builtIn: read(() => readBuiltInJobs(options), NO_BUILT_IN_JOBS),
   };
   if (options.locks !== undefined) problems.push(...providerProblems(options.locks));
   if (options.onError !== undefined && typeof options.onError !== "function")

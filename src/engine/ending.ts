@@ -4,6 +4,7 @@ import { CancelledError } from "../core/errors.js";
 import { settle, type Transition } from "../core/run.js";
 import type { Settlement } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
+import type { Meter } from "../telemetry/meters.js";
 import type { Execution, Report } from "./execution.js";
 
 export function transitionOf(
@@ -50,17 +51,22 @@ export function isHandBack(transition: Transition): boolean {
 
 /** Facts of completed runs, the most by far, are gathered only if somebody listens. */
 export function tellEnding(params: {
-  readonly execution: Execution;
+  readonly execution: Held;
   readonly report: Report;
   readonly transition: Transition;
   readonly ranMs: number;
   readonly emit: Emit;
   readonly listens: (name: EventName) => boolean;
+  readonly meter: Meter;
+  /** Items that failed in this attempt and were recorded. */
+  readonly failedItems?: number;
 }): void {
-  const { execution, report, transition, emit } = params;
+  const { execution, report, transition, emit, failedItems = 0 } = params;
   const ranMs = Math.round(params.ranMs);
+  count(params.meter, execution, transition, ranMs);
   if (transition.to === "completed") {
     if (params.listens("run.completed")) emit("run.completed", { ...factsOf(execution), ranMs });
+    if (failedItems > 0) emit("run.partial", { ...factsOf(execution), failedItems });
     return;
   }
   const facts = factsOf(execution);
@@ -77,7 +83,17 @@ export function tellEnding(params: {
   }
 }
 
-export function factsOf({ run, claim }: Execution) {
+function count(meter: Meter, { run, claim }: Held, transition: Transition, ranMs: number): void {
+  const { job } = claim;
+  const { to } = transition;
+  if (to === "pending") meter.attemptEnded(job, transition.end);
+  else meter.runEnded({ job, schedule: run.schedule, outcome: to, ranMs });
+}
+
+/** A run with the claim that it is held under. */
+type Held = Pick<Execution, "run" | "claim">;
+
+export function factsOf({ run, claim }: Held) {
   const facts = { run: run.id, job: claim.job, attempt: claim.attempt };
   return run.tags.length === 0 ? facts : { ...facts, tags: run.tags };
 }

@@ -39,6 +39,7 @@ import {
   type Logger,
   lineLogger,
 } from "../telemetry/log.js";
+import { Meters } from "../telemetry/meters.js";
 import { Allowance } from "./allowance.js";
 import type { Around, AroundOptions } from "./around.js";
 import { readAround } from "./around-options.js";
@@ -61,6 +62,7 @@ import { Enqueuer } from "./enqueuer.js";
 import type { Handler, RunnableJob } from "./execution.js";
 import { FanOut } from "./fan-out.js";
 import { type HealthOptions, type HealthReport, healthOf, readHealth } from "./health.js";
+import { httpJob } from "./http-job.js";
 import {
   accepted,
   type Enqueued,
@@ -74,6 +76,7 @@ import {
 import type { PlainJobOptions, SchemaJobOptions } from "./job-options.js";
 import { type AnnouncedJob, toAnnouncedJob } from "./job-view.js";
 import { Loop, type LoopParams } from "./loop.js";
+import { Metrics, type MetricsOptions, readMetrics } from "./metrics.js";
 import {
   type ErrorReport,
   type ErrorsOptions,
@@ -99,6 +102,7 @@ import { RunnableJobs } from "./runnable.js";
 import { Runs, Waiter } from "./runs.js";
 import { jobName } from "./schedule-options.js";
 import { Schedules } from "./schedules.js";
+import { shellJob } from "./shell-job.js";
 import { readConfigWithin, surroundings } from "./surroundings.js";
 import { type TickerParams, tickOnce } from "./ticker.js";
 import { type StopReport, Worker, type WorkerParams } from "./worker.js";
@@ -140,6 +144,11 @@ export class Holdfast {
   /** What its lines go to. */
   readonly logger: Logger;
   readonly #bus: Bus;
+  readonly #meters = new Meters();
+  readonly #metrics: Metrics;
+  /** How many runs the worker may execute at the same time. */
+  #concurrency = 0;
+  #working: Workers | null = null;
   readonly #emit: Emit;
   readonly #enqueuer: Enqueuer;
   readonly #waiter: Waiter;
@@ -192,6 +201,7 @@ export class Holdfast {
       logger: this.logger,
       now: () => new Date(clock.wallMs()),
       onError: options.onError,
+      observer: this.#meters,
     });
     this.#emit = this.#bus.emit;
     this.#sends =
@@ -214,6 +224,8 @@ export class Holdfast {
       store: () => this.#opened("remote"),
       ports: this.#ports,
       emit: this.#emit,
+      listens: this.#bus.listens,
+      meter: this.#meters,
       onSettled: (settlements) => {
         this.#waiter.settled(settlements.map(({ id }) => id));
         onChanged();
@@ -223,6 +235,18 @@ export class Holdfast {
     this.runs = new Runs({ store, waiter: this.#waiter, ports: this.#ports, desk, onChanged });
     this.queues = new Queues({ store: () => this.#opened("queues"), onChanged });
     const { app, release } = this.#config;
+    this.#metrics = new Metrics({
+      store: () => this.#opened("metrics"),
+      clock,
+      meters: this.#meters,
+      info: [
+        ["instance", this.instanceId],
+        ["engine", this.#store.engine],
+        ["app", app ?? ""],
+        ["release", release ?? ""],
+      ],
+      work: () => ({ running: this.#working?.runningCount ?? 0, max: this.#concurrency }),
+    });
     const encode = (job: string, input: unknown) => this.#encode(job, input);
     const ensureJob = (name: string) => this.#ensureJob(name);
     this.#declarations = new Declarations({
@@ -266,6 +290,13 @@ export class Holdfast {
       provider,
       onReleased: (facts) => this.#emit("lock.revoked", facts),
     });
+    const { shell, http } = this.#config.builtIn;
+    if (shell) this.job("shell", shellJob(shell) as PlainJobOptions<never, unknown>);
+    if (http)
+      this.job(
+        "http",
+        httpJob(http, { clock, network: systemNetwork }) as PlainJobOptions<never, unknown>,
+      );
   }
 
   /**
@@ -456,6 +487,13 @@ export class Holdfast {
     void this.#pollSoon();
   }
 
+  /** What this process counted and what the database tells of the whole, as text for Prometheus. */
+  async metrics(options: MetricsOptions = {}): Promise<string> {
+    const read = readMetrics(options);
+    if (this.#stopping) throw new StoppedError("metrics");
+    return this.#metrics.text(read);
+  }
+
   /** Takes back now what silent or endless holders have; each run goes on by its own policy. */
   async cleanup(options: CleanupOptions = {}): Promise<CleanedUp> {
     const stale = readCleanup(options);
@@ -504,6 +542,8 @@ export class Holdfast {
       jobs: jobs.names(),
       concurrency,
     });
+    this.#working = worker;
+    this.#concurrency = jobs.names().length === 0 ? 0 : concurrency;
     worker.start();
     loop.start();
     return { worker, loop, pulse, holder };
@@ -542,6 +582,7 @@ export class Holdfast {
       emit: this.#emit,
       listens: this.#bus.listens,
       logger: this.logger,
+      meter: this.#meters,
       fanOut: new FanOut({
         store,
         clock: this.#ports.clock,
@@ -584,6 +625,7 @@ export class Holdfast {
       keepMs: this.#config.keepMs,
       keepTicksMs: this.#config.keepTicksMs,
       emit: this.#emit,
+      meter: this.#meters,
       lookEachMinute: this.#declarations.isWatchful
         ? () => this.#declarations.reportVanished(store)
         : null,
@@ -602,6 +644,7 @@ export class Holdfast {
       refusals: new Map(),
       emit: this.#emit,
       listens: this.#bus.listens,
+      meter: this.#meters,
     };
   }
 

@@ -19,6 +19,7 @@ import type { ItemAnswer, ItemWrite } from "../store/item-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Attempted } from "./attempted.js";
+import { factsOf } from "./ending.js";
 import { workOf } from "./in-transaction.js";
 import { ItemBook } from "./item-book.js";
 import { ItemWriter } from "./item-writer.js";
@@ -35,7 +36,12 @@ type Asked = {
 /** How an item ended: with the JSON of its value, or by its own failure. */
 type Ended = { readonly value: string } | { readonly error: unknown };
 
-type Book = { readonly done: ItemBook; readonly open: Map<string, Promise<Ended>> };
+type Book = {
+  readonly done: ItemBook;
+  readonly open: Map<string, Promise<Ended>>;
+  /** Keys of what failed in this attempt and was not done since. */
+  readonly failed: Set<string>;
+};
 
 export class Items {
   readonly #store: Store;
@@ -49,6 +55,11 @@ export class Items {
     this.#clock = params.clock;
     this.#emit = params.emit;
     this.#writer = new ItemWriter(params);
+  }
+
+  /** How many items of this attempt have failed, and were not done by a later call. */
+  failedCount(attempted: Attempted): number {
+    return this.#books.get(attempted)?.failed.size ?? 0;
   }
 
   /** The same key at the same time is done once, and every caller is told how it ended. */
@@ -70,7 +81,7 @@ export class Items {
 
   async #do(asked: Asked): Promise<Ended> {
     const { attempted, key, options } = asked;
-    const { done } = this.#book(attempted);
+    const { done, failed } = this.#book(attempted);
     const found = await done.find(key);
     if (found !== undefined) {
       done.add(key, found);
@@ -79,7 +90,10 @@ export class Items {
     // Nothing is begun by an attempt that was told to stop.
     if (attempted.stopReason) throw attempted.stopReason;
     const ended = options.tx ? await this.#inTransaction(asked) : await this.#plain(asked);
-    if ("value" in ended) done.add(key, ended.value);
+    if ("value" in ended) {
+      done.add(key, ended.value);
+      failed.delete(key);
+    } else failed.add(key);
     return ended;
   }
 
@@ -156,18 +170,21 @@ export class Items {
   async #failed(asked: Asked, error: unknown, startedMs: number): Promise<Ended> {
     const { attempted, key } = asked;
     if (attempted.stopReason || isLater(error)) throw error;
+    const described = describeFailure(error);
     const item: ItemWrite = {
       id: attempted.run.id,
       fence: attempted.claim.fence,
       key,
       outcome: FAILED_OUTCOME,
       value: null,
-      error: JSON.stringify(describeFailure(error)),
+      error: JSON.stringify(described),
       durationMs: this.#clock.monotonicMs() - startedMs,
     };
     const answer = await this.#writer.store(item);
     if (answer === "stale") throw new LeaseLostError(item.id, item.fence);
-    return typeof answer === "object" ? { value: answer.kept.value } : { error };
+    if (typeof answer === "object") return { value: answer.kept.value };
+    this.#emit("item.failed", { ...factsOf(attempted), item: key, error: described });
+    return { error };
   }
 
   #doneItem({ attempted, key, options }: Asked, value: unknown, startedMs: number): ItemWrite {
@@ -196,7 +213,7 @@ export class Items {
         id: run.id,
         isFresh: isFirstGrant(attempted),
       });
-      book = { done, open: new Map() };
+      book = { done, open: new Map(), failed: new Set() };
       this.#books.set(attempted, book);
     }
     return book;

@@ -7,6 +7,7 @@ import { type Moment, renewEveryMs } from "../core/lease.js";
 import type { Ports, Timer } from "../core/ports.js";
 import type { Appetite, PollAnswer, Settlement, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
+import type { Meter } from "../telemetry/meters.js";
 import { POLLED_WITHIN_MS } from "./advance.js";
 import { beatOnce, enforceCancelsOnce, promoteOnce, reapOnce, tidyOnce } from "./passes.js";
 import type { Pulse } from "./pulse.js";
@@ -34,6 +35,7 @@ export type LoopParams = {
   readonly keepMs: number;
   readonly keepTicksMs: number;
   readonly emit: Emit;
+  readonly meter: Meter;
   /** Fires what is due; null where the scheduler is off. */
   readonly tick: ((looked: Looked) => Promise<TickReport>) | null;
   /** What schedules need beside their ticks, where the scheduler is on; null: nothing. */
@@ -91,12 +93,14 @@ export class Loop {
     if (this.#isStopped || this.#isPolling) return;
     this.#isPolling = true;
     let nextMs: number;
+    const sentAt = this.#moment();
     try {
       const answer = await this.#params.store.poll({
         ...this.#params.appetite(),
         holder: this.#params.holder,
         isScheduler: this.#params.tick !== null,
       });
+      this.#measure(sentAt, answer);
       if (this.#pollFailures > 0) this.#params.emit("store.recovered", { what: "poll" });
       this.#pollFailures = 0;
       const wantedMs = await this.#act(answer);
@@ -126,6 +130,13 @@ export class Loop {
     this.pollWithin(nextMs);
   }
 
+  /** The database took its time somewhere between sending and answer: in the middle, for want of better. */
+  #measure(sentAt: Moment, { now }: PollAnswer): void {
+    const { wallMs, monotonicMs } = this.#moment();
+    const tookMs = monotonicMs - sentAt.monotonicMs;
+    this.#params.meter.polled({ tookMs, skewMs: (sentAt.wallMs + wallMs) / 2 - now });
+  }
+
   /** Something becomes due by then, so the next poll is no later; it is only a hint. */
   pollWithin(delayMs: number): void {
     if (this.#isPolling) {
@@ -137,7 +148,10 @@ export class Loop {
     const atMs = this.#params.ports.clock.monotonicMs() + waitMs;
     if (this.#pollAtMs !== null && this.#pollAtMs <= atMs) return;
     this.#pollAtMs = atMs;
-    this.#set("poll", waitMs, () => this.#poll());
+    this.#set("poll", waitMs, () => {
+      this.#params.meter.timerFired(this.#params.ports.clock.monotonicMs() - atMs);
+      return this.#poll();
+    });
   }
 
   /** How soon the next poll has something to see to that this one's answer does not tell. */

@@ -2,6 +2,7 @@
 // When to repeat them is loop.ts's business.
 
 import { StoreUnavailableError } from "../core/errors.js";
+import { describeFailure } from "../core/failure.js";
 import { LEASE_DEFAULT_MS, renewTimeoutMs } from "../core/lease.js";
 import type { Clock } from "../core/ports.js";
 import { CANCEL_GRACE_MS } from "../core/run.js";
@@ -15,6 +16,9 @@ const RECLAIM_BATCH = 100;
 const PRUNE_BATCH = 1_000;
 /** A pass is bounded; what is left is found by the next poll. */
 const ROUNDS_MAX = 20;
+
+const LOST = describeFailure(new Error("its holder fell silent, and it had no attempt left"));
+const OVER_TIME = describeFailure(new Error("its time was over, and it had no attempt left"));
 
 /** Renews everything held in one statement, and tells the worker what is no longer its own. */
 export async function beatOnce(params: {
@@ -68,6 +72,10 @@ export async function reapOnce(params: {
     const reclaimed = await store.reclaim({ limit: RECLAIM_BATCH, chance: chance() });
     for (const { id, job, attempt, holder, end, to } of reclaimed) {
       emit("run.reclaimed", { run: id, job, attempt, holder, end, to });
+      if (to === "failed") {
+        const error = end === "lost" ? LOST : OVER_TIME;
+        emit("run.failed", { run: id, job, attempt, ranMs: null, error, isPermanent: false });
+      }
     }
     total += reclaimed.length;
     failed += reclaimed.filter(({ to }) => to === "failed").length;

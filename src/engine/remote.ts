@@ -10,11 +10,13 @@ import { isUuid } from "../core/id.js";
 import { encodeResult } from "../core/json.js";
 import { keptFields, keptMessage } from "../core/kept-logs.js";
 import { delay, type Ports } from "../core/ports.js";
-import { type Ending, type RunId, settle } from "../core/run.js";
+import { type Ending, type RunId, settle, type Transition } from "../core/run.js";
 import type { KeptLevel } from "../store/log-store.js";
 import type { HeldRun } from "../store/remote-store.js";
 import type { Claim, ClaimedRun, Grant, Settlement, Store } from "../store/store.js";
-import type { Emit } from "../telemetry/log.js";
+import type { Emit, EventName } from "../telemetry/log.js";
+import type { Meter } from "../telemetry/meters.js";
+import { factsOf, tellEnding } from "./ending.js";
 import { promoteOnce, reapOnce } from "./passes.js";
 
 /** A run as a worker elsewhere gets it. */
@@ -72,6 +74,8 @@ export class Remote {
   readonly #store: () => Promise<Store>;
   readonly #ports: Ports;
   readonly #emit: Emit;
+  readonly #listens: (name: EventName) => boolean;
+  readonly #meter: Meter;
   readonly #onSettled: (settlements: readonly Settlement[]) => void;
   readonly #holders = new Map<string, Promise<number>>();
   /** Claims under way, by who asked and how they named them. */
@@ -81,11 +85,15 @@ export class Remote {
     readonly store: () => Promise<Store>;
     readonly ports: Ports;
     readonly emit: Emit;
+    readonly listens: (name: EventName) => boolean;
+    readonly meter: Meter;
     readonly onSettled: (settlements: readonly Settlement[]) => void;
   }) {
     this.#store = params.store;
     this.#ports = params.ports;
     this.#emit = params.emit;
+    this.#listens = params.listens;
+    this.#meter = params.meter;
     this.#onSettled = params.onSettled;
   }
 
@@ -260,6 +268,7 @@ export class Remote {
         claims = answer.claims;
       }
       const leftMs = untilMs - clock.monotonicMs();
+      if (claims.length > 0 || seen.hasReady) this.#meter.claimed(countOf(claims));
       if (claims.length > 0) return this.#begun(store, claims);
       if (leftMs <= 0 || signal?.aborted) return [];
       await this.#wakeOr(store, Math.min(leftMs, LOOK_EVERY_MS), signal);
@@ -270,7 +279,14 @@ export class Remote {
   async #begun(store: Store, claims: readonly Claim[]): Promise<readonly Claim[]> {
     const grants = claims.flatMap(({ fence, runs }) => runs.map(({ id }) => ({ id, fence })));
     await store.markStarted(grants);
+    for (const claim of claims) for (const run of claim.runs) this.#tellStart(claim, run);
     return claims;
+  }
+
+  #tellStart(claim: Claim, run: ClaimedRun): void {
+    const wallMs = this.#ports.clock.wallMs();
+    this.#meter.runStarted({ job: claim.job, dueAt: run.dueAt, wallMs });
+    if (this.#listens("run.started")) this.#emit("run.started", factsOf({ claim, run }));
   }
 
   /** Where nothing else runs, whoever claims also sees to what is due and to silent holders. */
@@ -368,7 +384,7 @@ export class Remote {
     const [run] = held?.claim.runs ?? [];
     // Ended before under this very fence, and the answer was lost: then it is as it was told.
     if (!held || !run) return this.#requireEnded(store, grant, ending);
-    const settlement = this.#settlement(held, run, { ending, ...told });
+    const { settlement, transition } = this.#settlement(held, run, { ending, ...told });
     const { stale } = await store.exchange({
       holder: held.holder,
       token: this.#ports.ids.unique(),
@@ -382,6 +398,15 @@ export class Remote {
     // Taken over between the look and the write; the same call sent twice is not stale.
     if (stale.length > 0) throw new LeaseLostError(grant.id, grant.fence);
     this.#onSettled([settlement]);
+    tellEnding({
+      execution: { claim: held.claim, run },
+      report: { ending, ...told },
+      transition,
+      ranMs: held.heldMs,
+      emit: this.#emit,
+      listens: this.#listens,
+      meter: this.#meter,
+    });
   }
 
   async #requireEnded(store: Store, { id, fence }: Grant, { kind }: Ending): Promise<void> {
@@ -404,7 +429,7 @@ export class Remote {
       readonly result: string | null;
       readonly error: StoredError | null;
     },
-  ): Settlement {
+  ): { readonly settlement: Settlement; readonly transition: Transition } {
     const transition = settle(
       {
         attempt: claim.attempt,
@@ -428,10 +453,15 @@ export class Remote {
       ranMs: heldMs,
       error: error === null ? null : JSON.stringify(error),
     };
-    if (transition.to !== "pending") return { ...common, to: transition.to, result };
+    if (transition.to !== "pending")
+      return { transition, settlement: { ...common, to: transition.to, result } };
     const { to, end, delayMs, isRefund } = transition;
-    return { ...common, to, end, delayMs, isRefund };
+    return { transition, settlement: { ...common, to, end, delayMs, isRefund } };
   }
+}
+
+function countOf(claims: readonly Claim[]): number {
+  return claims.reduce((sum, { runs }) => sum + runs.length, 0);
 }
 
 function toRemoteRuns(claim: Claim): RemoteRun[] {

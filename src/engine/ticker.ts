@@ -9,6 +9,7 @@ import { OUTCOME_OF } from "../core/tick.js";
 import type { ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
+import type { Meter } from "../telemetry/meters.js";
 import {
   type Advance,
   advance,
@@ -39,6 +40,7 @@ export type TickerParams = {
   readonly refusals: Map<number, number>;
   readonly emit: Emit;
   readonly listens: (name: EventName) => boolean;
+  readonly meter: Meter;
 };
 
 export type TickReport = {
@@ -184,6 +186,7 @@ async function writeAll(
       await store.writeSchedules({ holder, changes: decided.map(({ change }) => change) }),
     );
     if (params.refusals.size > 0) for (const id of ids) params.refusals.delete(id);
+    tellClaims(params, decided, ids);
     return decided.filter(({ change }) => ids.has(change.id));
   } catch (error) {
     if (isAbsent(error)) throw error;
@@ -219,6 +222,20 @@ async function writeRefused(
   const change = { ...rest, progress: { ...progress, cursorAt }, ticks: [] };
   const applied = await store.writeSchedules({ holder, changes: [change] });
   return applied.length > 0 ? [{ state, change, broken }] : [];
+}
+
+/** Of instances that decide the same tick one writes it; the others hear here that they were second. */
+function tellClaims(
+  { meter, emit, listens }: TickerParams,
+  decided: readonly Decided[],
+  written: ReadonlySet<number>,
+): void {
+  for (const { state, change } of decided) {
+    if (change.ticks.length === 0) continue;
+    const isWon = written.has(change.id);
+    meter.tickClaimed(isWon);
+    if (!isWon && listens("tick.lost")) emit("tick.lost", { schedule: state.name });
+  }
 }
 
 function tell({ emit, listens }: TickerParams, decided: Decided, now: number): void {

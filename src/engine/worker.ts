@@ -10,6 +10,7 @@ import { type Clock, delay, type Ports } from "../core/ports.js";
 import { ABORT_GRACE_MS, type RunId } from "../core/run.js";
 import type { Claim, ExchangeAnswer, Grant, Renewal, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName, Logger } from "../telemetry/log.js";
+import type { Meter } from "../telemetry/meters.js";
 import type { Allowance } from "./allowance.js";
 import { callHooks, type Hook, isBare } from "./around.js";
 import type { Attempted } from "./attempted.js";
@@ -26,6 +27,7 @@ import { LimitedTurn } from "./limited-turn.js";
 import { LogKeeper } from "./log-keeper.js";
 import { Outbox } from "./outbox.js";
 import { Pace } from "./pace.js";
+import { isAbsent } from "./patience.js";
 import { ProgressBoard } from "./progress-board.js";
 import { Quarantine } from "./quarantine.js";
 
@@ -57,6 +59,7 @@ export type WorkerParams = {
   /** Whether anybody hears an event: facts of runs are not even gathered otherwise. */
   readonly listens: (name: EventName) => boolean;
   readonly logger: Logger;
+  readonly meter: Meter;
   readonly fanOut: FanOut;
   /** Called when a run that this instance held has reached the database. */
   readonly onSettled: (settlements: readonly Settlement[]) => void;
@@ -91,6 +94,7 @@ export class Worker {
   readonly #progress: ProgressBoard;
   readonly #logs: LogKeeper;
   readonly #limited: LimitedTurn;
+  readonly #items: Items;
   readonly #running = new Map<RunId, Execution>();
   readonly #buffer = new Fifo<Buffered>();
   #asked = 0;
@@ -99,6 +103,8 @@ export class Worker {
   #hints = 0;
   #mayHaveWork = false;
   #mayHaveSuspect = false;
+  /** The last claim brought as many as it asked for: there is more than one claim's worth. */
+  #hasMore = false;
   #isPumpScheduled = false;
   #isClaiming = false;
   #failures = 0;
@@ -129,7 +135,7 @@ export class Worker {
     params.allowance?.onReturned(() => this.#schedule());
     this.#limited = new LimitedTurn(params.jobs);
     const { store, ports, holder, emit, fanOut } = params;
-    const items = new Items({ store, clock: this.#clock, emit });
+    this.#items = new Items({ store, clock: this.#clock, emit });
     const onCommitted = (attempted: Attempted, settlement: Settlement) =>
       this.#committed(attempted as Execution, settlement);
     const commits = new Commits({ store, ports, holder, emit, onCommitted });
@@ -147,7 +153,7 @@ export class Worker {
       heartbeat: (attempted) => this.#beatNow(attempted),
       progress: (attempted, told) => this.#progress.tell(attempted, told),
       keepLine: (attempted, ...line) => this.#logs.keep(attempted, ...line),
-      item: (asked) => items.item(asked),
+      item: (asked) => this.#items.item(asked),
       commit: (attempted, fn, options) => commits.commit(attempted, fn, options),
     };
   }
@@ -180,6 +186,11 @@ export class Worker {
   /** What the heartbeat has to renew. */
   get leases(): Pick<Leases, "fences" | "held" | "shortestMs"> {
     return this.#leases;
+  }
+
+  /** How many runs it executes now. */
+  get runningCount(): number {
+    return this.#running.size;
   }
 
   /** Attempts that have ended here, whatever became of them; those handed back are none. */
@@ -323,7 +334,9 @@ export class Worker {
     if (this.#over.signal.aborted) return false;
     const wanted = this.#wanted();
     if (this.#exchanges === 0) return this.#outbox.length > 0 || wanted > 0 || this.#wantsSuspect();
-    return this.#outbox.length >= SECOND_EXCHANGE_MIN || wanted >= SECOND_EXCHANGE_MIN;
+    // A second claim beside the first is worth it only where the one before brought all it asked for.
+    const isBehind = this.#hasMore && wanted >= SECOND_EXCHANGE_MIN;
+    return isBehind || this.#outbox.length >= SECOND_EXCHANGE_MIN;
   }
 
   #wantsSuspect(): boolean {
@@ -400,7 +413,8 @@ export class Worker {
     } catch (error) {
       // Whether it took effect is unknown: settlements are repeated under the same fence, which is
       // harmless if they did, and the claim is read back by its token.
-      this.#outbox.putBack(settlements);
+      if (isAbsent(error)) this.#outbox.putBack(settlements);
+      else this.#refused(settlements, error);
       await this.#backOff("exchange", error);
       if (limit > 0) void this.#readBack({ token, limit, claimedMs: sentAt.monotonicMs });
     } finally {
@@ -416,6 +430,7 @@ export class Worker {
       this.#params.store.wake();
     }
     if (settlements.length === 0) return;
+    this.#outbox.taken(settlements);
     this.#params.onSettled(settlements);
     for (const settlement of settlements) {
       // Renewed until now: while its settlement travelled, the run was still ours.
@@ -428,12 +443,23 @@ export class Worker {
     }
   }
 
+  #refused(settlements: readonly Settlement[], error: unknown): void {
+    const givenUp = this.#outbox.refused(settlements, error);
+    if (givenUp === null) return;
+    const { settlement, becomes } = givenUp;
+    if (becomes === "let_go") this.#leases.letGo(settlement.fence);
+    const facts = { run: settlement.id, fence: settlement.fence, becomes };
+    this.#params.emit("run.unsettled", { ...facts, error: describeFailure(error) }, error);
+  }
+
   #claimed(
     claims: readonly Claim[],
     asked: { sentAt: Moment; limit: number; wantsSuspect: boolean; hints: number },
   ): void {
     const count = claims.reduce((sum, { runs }) => sum + runs.length, 0);
     this.#pace.claimed(claims);
+    this.#params.meter.claimed(count);
+    if (!asked.wantsSuspect) this.#hasMore = count >= asked.limit;
     if (asked.wantsSuspect) this.#mayHaveSuspect = count > 0;
     else if (count < asked.limit && this.#hints === asked.hints) {
       this.#mayHaveWork = false;
@@ -556,6 +582,9 @@ export class Worker {
     this.#running.set(run.id, execution);
     this.#deadlines.watch(execution);
     if (isDangerous(execution)) this.#quarantine.begun(execution);
+    const { meter } = this.#params;
+    const { job } = execution.claim;
+    meter.runStarted({ job, dueAt: run.dueAt, wallMs: this.#clock.wallMs() });
     if (this.#params.listens("run.started")) this.#params.emit("run.started", factsOf(execution));
     if (isBare(execution.job.around)) void this.#perform(execution);
     else void this.#surround(execution);
@@ -638,7 +667,7 @@ export class Worker {
 
   /** The run is completed already, whatever its handler does from here on. */
   #committed(execution: Execution, settlement: Settlement): void {
-    const { emit, listens } = this.#params;
+    const { emit, listens, meter } = this.#params;
     this.#params.onSettled([settlement]);
     if (settlement.isLimited) this.wakeForLimited();
     // Given up meanwhile: what was settled for it then is refused, and lets go of the lease.
@@ -647,7 +676,9 @@ export class Worker {
     this.#countFinished(execution);
     const report: Report = { ending: { kind: "completed" }, result: null, error: null };
     const { ranMs } = settlement;
-    tellEnding({ execution, report, transition: { to: "completed" }, ranMs, emit, listens });
+    const failedItems = this.#items.failedCount(execution);
+    const transition = { to: "completed" } as const;
+    tellEnding({ execution, report, transition, ranMs, emit, listens, meter, failedItems });
   }
 
   #endedAfterCommit(execution: Execution, report: Report | LetGo): void {
@@ -671,12 +702,13 @@ export class Worker {
   }
 
   #settle(execution: Execution, report: Report): void {
-    const { emit, listens, ports } = this.#params;
+    const { emit, listens, meter, ports } = this.#params;
     const transition = transitionOf(execution, report, () => ports.chance.next());
     const ranMs = execution.startedMs === 0 ? 0 : this.#clock.monotonicMs() - execution.startedMs;
     if (isHandBack(transition)) this.#handedBackCount += 1;
     else this.#countFinished(execution);
-    tellEnding({ execution, report, transition, ranMs, emit, listens });
+    const failedItems = this.#items.failedCount(execution);
+    tellEnding({ execution, report, transition, ranMs, emit, listens, meter, failedItems });
     this.#outbox.push(settlementOf({ execution, report, transition, ranMs }));
     this.#schedule();
   }

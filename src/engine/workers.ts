@@ -82,6 +82,11 @@ export class Workers {
     };
   }
 
+  /** Runs that are executed now, those that services elsewhere execute included. */
+  get runningCount(): number {
+    return this.#workers.reduce((sum, { runningCount }) => sum + runningCount, 0);
+  }
+
   get isDrained(): boolean {
     return this.#workers.every(({ isDrained }) => isDrained);
   }

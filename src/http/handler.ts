@@ -24,6 +24,7 @@ import type { Call, Implementation, Reply, Surroundings } from "./route.js";
 import { checkRoutes } from "./routes/check.js";
 import { eventRoutes } from "./routes/events.js";
 import { lockRoutes } from "./routes/locks.js";
+import { metricsRoutes } from "./routes/metrics.js";
 import { overviewRoutes } from "./routes/overview.js";
 import { queueRoutes } from "./routes/queues.js";
 import { runPartRoutes } from "./routes/run-parts.js";
@@ -73,6 +74,7 @@ const IMPLEMENTATIONS = [
   ...runPartRoutes,
   ...lockRoutes,
   ...overviewRoutes,
+  ...metricsRoutes,
   ...eventRoutes,
   ...queueRoutes,
   ...checkRoutes,

@@ -117,13 +117,15 @@ export class Locking {
     const { hold, fence } = answer;
     const grant = { name, fence };
     this.#holds.add(hold);
+    const heldSince = this.#moment();
     const ended = (await hold.begin())
       ? await outcomeOf(() => fn({ name, fence, signal: hold.signal }))
       : { error: undefined };
     const wasTrusted = hold.isTrusted;
     hold.end();
     this.#holds.delete(hold);
-    const isReleased = await this.#released({ provider, grant, isLost: hold.isLost, wasTrusted });
+    const { isLost } = hold;
+    const isReleased = await this.#released({ provider, grant, isLost, wasTrusted, heldSince });
     this.#wake(name);
     void this.tidyIfDue().catch(() => undefined);
     if (hold.isLost || !isReleased) {
@@ -155,7 +157,8 @@ export class Locking {
       if (answer.isGranted) {
         const { fence, takenFrom } = answer;
         if (takenFrom !== null) emit("lock.taken_over", { lock: name, fence, holder: takenFrom });
-        emit("lock.acquired", { lock: name, fence, holder });
+        const waitedMs = Math.round(elapsedMs(beganAt, this.#moment()));
+        emit("lock.acquired", { lock: name, fence, holder, waitedMs });
         const onLost = () => emit("lock.lost", { lock: name, fence });
         const grantedMs = answer.leaseMs;
         const { clock } = ports;
@@ -186,12 +189,14 @@ export class Locking {
     grant,
     isLost,
     wasTrusted,
+    heldSince,
   }: {
     readonly provider: LockProvider;
     readonly grant: LockGrant;
     readonly isLost: boolean;
     /** When the function ended. */
     readonly wasTrusted: boolean;
+    readonly heldSince: Moment;
   }): Promise<boolean> {
     const { emit } = this.#params;
     try {
@@ -199,7 +204,8 @@ export class Locking {
       if (isLost) return await provider.release(grant);
       const isReleased = await this.#repeated(() => provider.release(grant));
       const facts = { lock: grant.name, fence: grant.fence };
-      if (isReleased) emit("lock.released", facts);
+      const heldMs = Math.round(elapsedMs(heldSince, this.#moment()));
+      if (isReleased) emit("lock.released", { ...facts, heldMs });
       else emit("lock.lost", facts);
       return isReleased;
     } catch (error) {

@@ -27,6 +27,10 @@ export class PostgresItems implements items.ItemStore<Settlement> {
   readonly #own: PostgresTransactor;
   readonly #settlementArrays: (settlements: readonly Settlement[]) => Row;
 
+  get load(): PostgresTransactor["load"] {
+    return this.#own.load;
+  }
+
   constructor(params: {
     readonly asker: PostgresAsker;
     readonly source: PostgresSource;

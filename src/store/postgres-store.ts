@@ -14,6 +14,7 @@ import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
 import { PostgresChecks } from "./postgres-checks.js";
 import { dropDays, dropTickDays, makeDays } from "./postgres-days.js";
 import { PostgresEnqueue } from "./postgres-enqueue.js";
+import { PostgresFigures } from "./postgres-figures.js";
 import { PostgresItems } from "./postgres-items.js";
 import { PostgresLocks } from "./postgres-locks.js";
 import { PostgresLogs } from "./postgres-logs.js";
@@ -80,6 +81,7 @@ export class PostgresStore implements store.Store {
   readonly #operators: PostgresOperators;
   readonly #checks: PostgresChecks;
   readonly #repairs: PostgresRepairs;
+  readonly #figures: PostgresFigures;
   readonly #bound: ClaimBound;
   readonly #listeners = new Set<store.WakeListener>();
 
@@ -104,6 +106,7 @@ export class PostgresStore implements store.Store {
     this.#operators = new PostgresOperators(asker);
     this.#repairs = new PostgresRepairs({ asker, source, clock });
     this.#checks = new PostgresChecks({ asker, source, clock });
+    this.#figures = new PostgresFigures(asker);
     this.#enqueue = enqueue;
     this.#within = new PostgresWithin({ asker, enqueue });
     this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue });
@@ -575,6 +578,21 @@ export class PostgresStore implements store.Store {
   glance: store.Store["glance"] = () => this.#operators.glance();
   statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
   failures: store.Store["failures"] = (params) => this.#operators.failures(params);
+  figures: store.Store["figures"] = (params) => this.#figures.figures(params);
+  scheduleNames: store.Store["scheduleNames"] = (ids) => this.#figures.scheduleNames(ids);
+
+  get load(): store.Store["load"] {
+    const links = [this.#asker.work, this.#asker.beat];
+    const { open, max, waiting } = this.#items.load;
+    return {
+      statements: links.reduce((sum, { inFlight }) => sum + inFlight, 0),
+      work: links.filter(({ isConnected }) => isConnected).length,
+      workMax: links.length,
+      transactions: open,
+      transactionsMax: max,
+      waiting,
+    };
+  }
 
   check: store.Store["check"] = (params) => this.#checks.check(params);
   mend: store.Store["mend"] = (params) => this.#repairs.mend(params);

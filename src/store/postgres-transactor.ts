@@ -48,6 +48,11 @@ export class PostgresTransactor implements Transactor {
     this.#max = linksMax(params.source);
   }
 
+  /** How many are open, how many may be, and how many wait for their turn. */
+  get load(): { readonly open: number; readonly max: number; readonly waiting: number } {
+    return { open: this.#taken, max: this.#max, waiting: this.#waiting.length };
+  }
+
   /** `timeoutMs` is for each statement of the user's. */
   async transact<Value>(
     fn: (opened: OpenTransaction) => Promise<Value>,

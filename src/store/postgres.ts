@@ -92,6 +92,10 @@ export class PostgresLink {
     return this.#inFlight;
   }
 
+  get isConnected(): boolean {
+    return this.#current !== null;
+  }
+
   async query(params: {
     readonly name?: string;
     readonly text: string;

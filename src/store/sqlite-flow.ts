@@ -247,21 +247,6 @@ export class SqliteFlow {
       this.#file.run(sql.SET_OPEN, { flow: rate, openAt: rateRoom.freeAt });
   }
 
-  poll(
-    { jobs, queues }: store.Appetite,
-    now: number,
-  ): { readonly hasLimited: boolean; readonly hasSuspect: boolean } {
-    const rows = this.#file.all(sql.POLL_LINES, {
-      jobs: JSON.stringify(jobs),
-      queues: queues && JSON.stringify(queues),
-      now,
-    });
-    return {
-      hasLimited: rows.some((row) => row.hasLimited === 1),
-      hasSuspect: rows.some((row) => row.hasSuspect === 1),
-    };
-  }
-
   /** A changed limit counts for what begins from now on: every line of the job is looked at again. */
   reopen(name: string, limits: Limits | undefined, now: number): void {
     if (limits && isLimited(limits)) this.flow(name, WHOLE_JOB);

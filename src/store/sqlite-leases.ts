@@ -73,7 +73,7 @@ export class SqliteLeases {
     const rows = this.#file.all(sql.LEASES, { fences: JSON.stringify([...new Set(fences)]) });
     return new Map(
       rows.map((each) => {
-        const row = each as unknown as LeaseRow;
+        const row = JSON.parse(String(each.lease)) as LeaseRow;
         const members = new Set(JSON.parse(row.ids) as RunId[]);
         const cancels = new Set(Object.keys(JSON.parse(row.cancels ?? "{}") as object));
         return [row.fence, { row, members, cancels }];

@@ -19,7 +19,6 @@ import type { SqliteEnqueue } from "./sqlite-enqueue.js";
 import type { SqliteFlow } from "./sqlite-flow.js";
 import type { SqliteLeases } from "./sqlite-leases.js";
 import { SqliteScheduleChanges } from "./sqlite-schedule-changes.js";
-import type { PollAnswer } from "./store.js";
 
 export type SqliteSchedulesParams = {
   readonly file: SqliteFile;
@@ -42,22 +41,6 @@ export class SqliteSchedules implements schedules.ScheduleStore {
     this.#changes = new SqliteScheduleChanges(params);
     this.#now = params.now;
     this.#write = params.write;
-  }
-
-  /** What a poll answers about schedules, inside of its transaction. */
-  poll(
-    isScheduler: boolean,
-    now: number,
-  ): Pick<PollAnswer, "hasDueSchedule" | "hasGated" | "lastPolledAt"> & {
-    readonly nextTickAt: number | null;
-  } {
-    const row = this.#file.get(sql.POLL_SCHEDULES, { isScheduler, now }) as Row;
-    return {
-      hasDueSchedule: row.hasDueSchedule === 1,
-      hasGated: row.hasGated === 1,
-      lastPolledAt: row.lastPolledAt === null ? null : Number(row.lastPolledAt),
-      nextTickAt: row.nextTickAt === null ? null : Number(row.nextTickAt),
-    };
   }
 
   async dueSchedules({ limit }: { readonly limit: number }) {

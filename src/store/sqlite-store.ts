@@ -3,7 +3,7 @@
 // decides in between, with the same pure functions that the engine uses.
 
 import type { Chance, Clock } from "../core/ports.js";
-import { CANCEL_GRACE_MS, MODES, type RunId } from "../core/run.js";
+import { MODES, type RunId } from "../core/run.js";
 import type * as batches from "./batch-store.js";
 import {
   limitColumns,
@@ -29,11 +29,12 @@ import {
   PRUNE_TICKS,
 } from "./sql/sqlite-schedule-changes.js";
 import type { Dialect } from "./sql/template.js";
-import { type Row, SqliteFile, type SqliteHandle, type SqliteSource } from "./sqlite.js";
+import { SqliteFile, type SqliteHandle, type SqliteSource } from "./sqlite.js";
 import { SqliteBatches } from "./sqlite-batches.js";
 import { SqliteChecks } from "./sqlite-checks.js";
 import { SqliteEndings } from "./sqlite-endings.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
+import { SqliteFigures } from "./sqlite-figures.js";
 import { SqliteFlow } from "./sqlite-flow.js";
 import { SqliteItems } from "./sqlite-items.js";
 import { SqliteLeases } from "./sqlite-leases.js";
@@ -41,6 +42,7 @@ import { SqliteLocks } from "./sqlite-locks.js";
 import { SqliteLogs } from "./sqlite-logs.js";
 import { migrateSqlite } from "./sqlite-migrate.js";
 import { SqliteOperators } from "./sqlite-operators.js";
+import { pollOnce } from "./sqlite-poll.js";
 import { SqliteProgress } from "./sqlite-progress.js";
 import { SqliteRepairs } from "./sqlite-repairs.js";
 import { SqliteSchedules } from "./sqlite-schedules.js";
@@ -84,6 +86,7 @@ export class SqliteStore implements store.Store {
   readonly #operators: SqliteOperators;
   readonly #checks: SqliteChecks;
   readonly #repairs: SqliteRepairs;
+  readonly #figures: SqliteFigures;
   readonly #listeners = new Set<store.WakeListener>();
 
   constructor(params: SqliteStoreParams) {
@@ -118,6 +121,7 @@ export class SqliteStore implements store.Store {
       now: () => this.#databaseNow(),
       write: (what, work) => this.#write(what, work),
     });
+    this.#figures = new SqliteFigures({ file, now: () => this.#databaseNow() });
     this.#operators = new SqliteOperators({
       file: this.#file,
       now: () => this.#databaseNow(),
@@ -253,33 +257,8 @@ export class SqliteStore implements store.Store {
     });
   }
 
-  async poll({ holder, jobs, queues, isScheduler }: store.PollParams): Promise<store.PollAnswer> {
-    return this.#write("poll", (now) => {
-      const row = this.#file.get(sql.POLL, {
-        holder,
-        now,
-        cancelGraceMs: CANCEL_GRACE_MS,
-        jobs: JSON.stringify(jobs),
-        queues: queues && JSON.stringify(queues),
-      }) as Row;
-      const { nextTickAt, ...ofSchedules } = this.#schedules.poll(isScheduler, now);
-      const lines = this.#flow.poll({ jobs, queues }, now);
-      // Last: who had polled before is part of the answer.
-      this.#file.run(sql.SEE_INSTANCE, { holder, isScheduler, now });
-      const wakeAt = Math.min(Number(row.nextWakeAt ?? Infinity), nextTickAt ?? Infinity);
-      return {
-        now,
-        hasReady: row.hasReady === 1,
-        hasSuspect: row.hasSuspect === 1 || lines.hasSuspect,
-        hasLimited: lines.hasLimited,
-        hasDue: row.hasDue === 1,
-        hasExpired: row.hasExpired === 1,
-        ...ofSchedules,
-        hasOverdueCancel: row.hasOverdueCancel === 1,
-        cancelRequested: JSON.parse(String(row.cancelRequested)) as RunId[],
-        nextWakeAt: wakeAt === Infinity ? null : wakeAt,
-      };
-    });
+  async poll(params: store.PollParams): Promise<store.PollAnswer> {
+    return this.#write("poll", (now) => pollOnce(this.#file, params, now));
   }
 
   async promote({ limit }: { readonly limit: number }): Promise<number> {
@@ -506,6 +485,17 @@ export class SqliteStore implements store.Store {
   readonly glance: store.Store["glance"] = () => this.#operators.glance();
   readonly statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
   readonly failures: store.Store["failures"] = (params) => this.#operators.failures(params);
+  readonly figures: store.Store["figures"] = (params) => this.#figures.figures(params);
+  readonly scheduleNames: store.Store["scheduleNames"] = (ids) => this.#figures.scheduleNames(ids);
+  /** One handle, on which one thing is done at a time. */
+  readonly load: store.Store["load"] = {
+    statements: 0,
+    work: 1,
+    workMax: 1,
+    transactions: 0,
+    transactionsMax: 1,
+    waiting: 0,
+  };
 
   readonly check: store.Store["check"] = (params) => this.#checks.check(params);
   readonly mend: store.Store["mend"] = (params) => this.#repairs.mend(params);

@@ -6,6 +6,7 @@ import type { Limits } from "../core/flow.js";
 import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from "../core/run.js";
 import type { BatchVerbs, NewBatchOf } from "./batch-store.js";
 import type { CheckStore } from "./check-store.js";
+import type { FiguresStore } from "./figures-store.js";
 import type { FlowStore } from "./flow-store.js";
 import type { ItemStore } from "./item-store.js";
 import type { LockStore } from "./lock-store.js";
@@ -307,6 +308,7 @@ export interface Store
     OperatorStore,
     CheckStore,
     RepairStore,
+    FiguresStore,
     RemoteStore<Claim> {
   /** "sqlite" or "postgres"; for messages. */
   readonly engine: "sqlite" | "postgres";

@@ -30,8 +30,15 @@ export type OnError = (
   event: { readonly event: EventName; readonly [fact: string]: unknown },
 ) => unknown;
 
+/** Who counts what happens; hears what it wants before everybody else. */
+export type Observer = {
+  wants(name: EventName): boolean;
+  hear<Name extends EventName>(name: Name, facts: Events[Name]): void;
+};
+
 export class Bus {
   readonly #log: Emit;
+  readonly #observer: Observer | undefined;
   readonly #isLogged: (name: EventName) => boolean;
   readonly #now: () => Date;
   readonly #onError: OnError | undefined;
@@ -42,7 +49,9 @@ export class Bus {
     readonly logger: Logger;
     readonly now: () => Date;
     readonly onError?: OnError | undefined;
+    readonly observer?: Observer;
   }) {
+    this.#observer = params.observer;
     this.#log = logEvents(params.logger);
     this.#isLogged = logs(params.logger);
     this.#now = params.now;
@@ -51,6 +60,7 @@ export class Bus {
 
   /** Tells it; `cause` is the error itself, where it is one of the library and not of a run. */
   readonly emit: Emit = (name, facts, cause) => {
+    this.#observer?.hear(name, facts);
     this.#log(name, facts);
     const listeners = this.#listeners.get(name);
     if (listeners) {
@@ -64,7 +74,7 @@ export class Bus {
   };
 
   readonly listens = (name: EventName): boolean =>
-    this.#listeners.has(name) || this.#isLogged(name);
+    this.#listeners.has(name) || this.#isLogged(name) || this.#observer?.wants(name) === true;
 
   /** Answers with how to stop listening. */
   on<Name extends EventName>(name: Name, listener: Listener<Name>): () => void {

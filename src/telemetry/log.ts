@@ -11,6 +11,9 @@ export type Logger = {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
+  /** For what somebody has to look at now. Without it `fatal` is called, as pino has it, else `error`. */
+  critical?(fields: object, message: string): void;
+  fatal?(fields: object, message: string): void;
   /** Lines that would not be written are not even made. */
   isLevelEnabled?(level: string): boolean;
 };
@@ -47,7 +50,10 @@ export type Events = {
   "run.completed": RunFields & { ranMs: number };
   "run.retrying": RunFields & { delayMs: number; error: StoredError };
   "run.postponed": RunFields & { delayMs: number };
-  "run.failed": RunFields & { ranMs: number; error: StoredError; isPermanent: boolean };
+  /** `ranMs` is null where its holder fell silent. */
+  "run.failed": RunFields & { ranMs: number | null; error: StoredError; isPermanent: boolean };
+  "run.partial": RunFields & { failedItems: number };
+  "item.failed": RunFields & { item: string; error: StoredError };
   "run.cancelled": RunFields;
   "run.handed_back": RunFields;
   "run.lost": RunFields & { fence: number };
@@ -56,12 +62,19 @@ export type Events = {
   "run.undelivered": RunFields & { target: string; reason: string; pauseMs: number };
   "target.changed": { target: string; isOpen: boolean; reason: string };
   "run.stale": { run: RunId; fence: number };
+  "run.unsettled": {
+    run: RunId;
+    fence: number;
+    becomes: "failed" | "let_go";
+    error: StoredError;
+  };
   "run.after_commit": RunFields & { error: StoredError };
   "run.held_up": RunFields & { verb: string; heldMs: number; leaseMs: number };
   "run.reclaimed": RunFields & { holder: string; end: "lost" | "timeout"; to: RunStatus };
   "tick.fired": { schedule: string; tick: string; reason: Reason; run: RunId; lateMs: number };
   "tick.skipped": TickFields;
   "tick.missed": TickFields;
+  "tick.lost": { schedule: string };
   "schedule.stuck": { schedule: string; nextAt: string | null; cursorAt: string | null };
   "schedule.broken": { schedule: string; error: string };
   "schedule.declared": { schedule: string; change: string };
@@ -69,9 +82,9 @@ export type Events = {
   "schedule.vanished": { schedule: string; isPaused: boolean };
   "store.failed": { what: string; error: StoredError; retryInMs: number };
   "store.recovered": { what: string };
-  "lock.acquired": LockFields & { holder: string };
+  "lock.acquired": LockFields & { holder: string; waitedMs: number };
   "lock.refused": { lock: string; holder: string | null };
-  "lock.released": LockFields;
+  "lock.released": LockFields & { heldMs: number };
   "lock.taken_over": LockFields & { holder: string };
   "lock.expired": LockFields & { holder: string };
   "lock.revoked": LockFields & { holder: string; note: string | null };
@@ -91,17 +104,19 @@ export type Emit = <Name extends EventName>(
   cause?: unknown,
 ) => void;
 
-type Level = "debug" | "info" | "warn" | "error";
+type Level = "debug" | "info" | "warn" | "error" | "critical";
 
 /** Every event there is, with the level and the words of its log line. */
 export const LINES: { readonly [Name in EventName]: readonly [Level, string] } = {
   "instance.started": ["info", "instance started"],
   "instance.stopped": ["info", "instance stopped"],
-  "run.started": ["debug", "run started"],
+  "run.started": ["info", "run started"],
   "run.completed": ["info", "run completed"],
   "run.retrying": ["warn", "attempt failed, the run will be tried again"],
   "run.postponed": ["info", "run postponed by its handler"],
-  "run.failed": ["error", "run failed"],
+  "run.failed": ["critical", "run failed"],
+  "run.partial": ["warn", "run completed, but some of its items failed"],
+  "item.failed": ["error", "an item failed"],
   "run.cancelled": ["info", "run cancelled"],
   "run.handed_back": ["info", "run handed back, its attempt is not burnt"],
   "run.lost": ["warn", "lease lost, the run's signal was aborted"],
@@ -113,14 +128,19 @@ export const LINES: { readonly [Name in EventName]: readonly [Level, string] } =
   "run.undelivered": ["warn", "run not delivered and handed back, its attempt is not burnt"],
   "target.changed": ["warn", "a target was left alone after failures, or answers again"],
   "run.stale": ["warn", "a result came too late and was refused"],
+  "run.unsettled": ["error", "the database refused how an attempt ended"],
   "run.after_commit": ["warn", "the handler failed after ctx.commit had completed its run"],
   "run.held_up": ["warn", "a synchronous transaction held the file and the event loop for long"],
   "run.reclaimed": ["warn", "run taken from a silent holder"],
   "tick.fired": ["info", "tick fired"],
   "tick.skipped": ["info", "tick skipped"],
   "tick.missed": ["warn", "tick missed"],
+  "tick.lost": ["info", "another instance saw to the schedule first, nothing was done"],
   "schedule.stuck": ["warn", "schedule was stuck and is evaluated by itself"],
-  "schedule.broken": ["error", "schedule cannot be evaluated and fires no more until it is mended"],
+  "schedule.broken": [
+    "critical",
+    "schedule cannot be evaluated and fires no more until it is mended",
+  ],
   "schedule.declared": ["info", "schedule brought up to its declaration in code"],
   "schedule.refused": ["warn", "declaration in code left aside"],
   "schedule.vanished": ["warn", "schedule is no longer declared in code"],
@@ -149,8 +169,8 @@ export function logEvents(logger: Logger): Emit {
   return (name, facts) => {
     const [level, message] = LINES[name];
     try {
-      if (logger.isLevelEnabled?.(level) === false) return;
-      logger[level]({ event: name, ...facts }, message);
+      if (!isEnabled(logger, level)) return;
+      writeLine(logger, level, { event: name, ...facts }, message);
     } catch {
       // A logger that fails must not take the run down with it.
     }
@@ -161,14 +181,30 @@ export function logEvents(logger: Logger): Emit {
 export function logs(logger: Logger): (name: EventName) => boolean {
   return (name) => {
     try {
-      return logger.isLevelEnabled?.(LINES[name][0]) !== false;
+      return isEnabled(logger, LINES[name][0]);
     } catch {
       return true;
     }
   };
 }
 
-const RANK = { debug: 10, info: 20, warn: 30, error: 40, silent: 100 } as const;
+/** What a logger without that level has in its place. */
+function methodOf(logger: Logger, level: Level): Exclude<keyof Logger, "isLevelEnabled"> {
+  if (level !== "critical" || typeof logger.critical === "function") return level;
+  return typeof logger.fatal === "function" ? "fatal" : "error";
+}
+
+function isEnabled(logger: Logger, level: Level): boolean {
+  return logger.isLevelEnabled?.(methodOf(logger, level)) !== false;
+}
+
+function writeLine(logger: Logger, level: Level, fields: object, message: string): void {
+  const method = methodOf(logger, level);
+  const isLost = level === "critical" && method === "error";
+  logger[method]?.(isLost ? { level, ...fields } : fields, message);
+}
+
+const RANK = { debug: 10, info: 20, warn: 30, error: 40, critical: 50, silent: 100 } as const;
 export type LogLevel = keyof typeof RANK;
 export const LOG_LEVELS = Object.keys(RANK) as readonly LogLevel[];
 
@@ -187,6 +223,7 @@ export function lineLogger(
     info: at("info"),
     warn: at("warn"),
     error: at("error"),
+    critical: at("critical"),
     isLevelEnabled: (each) => RANK[each as Level] >= RANK[level],
   };
 }
@@ -219,7 +256,11 @@ export class LentLogger implements Logger {
     this.#to.error(fields, message);
   }
 
+  critical(fields: object, message: string): void {
+    writeLine(this.#to, "critical", fields, message);
+  }
+
   isLevelEnabled(level: string): boolean {
-    return this.#to.isLevelEnabled?.(level) !== false;
+    return isEnabled(this.#to, level as Level);
   }
 }

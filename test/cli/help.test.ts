@@ -55,11 +55,13 @@ const PAGES = [
   "repair",
   "recover",
   "health",
+  "exec",
   "locks",
   "locks list",
   "locks stats",
   "locks history",
   "locks release",
+  "cleanup",
   "simulate",
 ];
 

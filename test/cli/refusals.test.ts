@@ -30,6 +30,7 @@ const LOOKING = [
   "schedules create x --job echo --every 1h",
   "schedules backfill x --from 2026-01-01 --to 2026-01-02",
   ...["list", "show x", "set x --days mon", "delete x"].map((command) => `calendars ${command}`),
+  "cleanup",
 ];
 
 test.for(LOOKING)("%s on a database that does not exist makes none", async (command) => {

@@ -13,6 +13,7 @@ import { commitSuite } from "./commit-suite.js";
 import { concurrencySuite } from "./concurrency-suite.js";
 import { duplicateSuite } from "./duplicate-suite.js";
 import { enqueueSuite } from "./enqueue-suite.js";
+import { figuresSuite } from "./figures-suite.js";
 import { flowMeetsSuite } from "./flow-meets-suite.js";
 import { flowRaceSuite } from "./flow-race-suite.js";
 import { flowSuite } from "./flow-suite.js";
@@ -71,6 +72,7 @@ const NOUNS = {
   logs: logSuite,
   reclaim: reclaimSuite,
   operators: operatorSuite,
+  figures: figuresSuite,
   cancel: cancelSuite,
   "retry and remove": retrySuite,
   "poll and promote": pollSuite,

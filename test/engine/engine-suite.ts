@@ -14,6 +14,7 @@ import { itemSuite } from "./item-suite.js";
 import { leaseSuite } from "./lease-suite.js";
 import { lockSuite } from "./lock-suite.js";
 import { longRunSuite } from "./long-run-suite.js";
+import { metricsSuite } from "./metrics-suite.js";
 import { passSuite } from "./pass-suite.js";
 import { retrySuite } from "./retry-suite.js";
 import { rhythmSuite } from "./rhythm-suite.js";
@@ -46,6 +47,7 @@ export function describeLife(name: string, makePlace: MakePlace): void {
     describe("a limit", () => flowSuite(test));
     describe("a long run", () => longRunSuite(test));
     describe("what surrounds a run", () => aroundSuite(test));
+    describe("what is counted", () => metricsSuite(test));
   });
 }
 

@@ -184,4 +184,71 @@ export function faultSuite(test: WorldTest): void {
     const { id } = await study.enqueue(0);
     expectEnded(await world.ended(id), "completed", 1);
   });
+
+  test("a settlement that the database refuses for good fails its run, and holds back none of the others", async ({
+    world,
+  }) => {
+    const member = recorder(world);
+    const { holdfast, faults, study } = member;
+    const bad = await study.enqueue(0);
+    const others = await study.enqueueMany([0, 0, 0]);
+    faults.fail("exchange", "before", {
+      times: 1_000,
+      fits: ({ settlements }) => settlements.some(({ id, to }) => id === bad.id && to !== "failed"),
+      error: new Error("value out of range"),
+    });
+    await holdfast.start();
+    for (const { id } of others) expectEnded(await world.ended(id), "completed", 1);
+    await study.enqueue(0);
+    const run = await world.ended(bad.id);
+    expectEnded(run, "failed", 1);
+    expect(run.error).toMatch(/"SETTLEMENT_REFUSED".*value out of range/);
+    expect(heard(member, "run.unsettled")).toMatchObject([{ run: bad.id, becomes: "failed" }]);
+  });
+
+  test("if that is refused too, the lease is left to run out and the run is tried again", async ({
+    world,
+  }) => {
+    const member = recorder(world);
+    const { holdfast, faults, study, starts } = member;
+    const bad = await study.enqueue(0);
+    let refusals = 0;
+    const startsOfBad = () => starts.filter((start) => start.startsWith(bad.id)).length;
+    faults.fail("exchange", "before", {
+      times: 1_000,
+      // Of the first attempt alone.
+      fits: ({ settlements }) =>
+        settlements.some(({ id }) => id === bad.id) && startsOfBad() < 2 && ++refusals > 0,
+      error: new Error("value out of range"),
+    });
+    await holdfast.start();
+    // Others go on being taken, which tells that it is this one.
+    for (let more = 0; more < 20; more += 1) {
+      await study.enqueue(0);
+      await world.clock.advance(2_000);
+    }
+    expectEnded(await world.ended(bad.id), "completed", 2);
+    expect(heard(member, "run.unsettled").map(({ becomes }) => becomes)).toEqual([
+      "failed",
+      "let_go",
+    ]);
+    expect(refusals).toBeLessThan(20);
+  });
+
+  test("while the database refuses everything, what has ended is kept and stored once it is taken", async ({
+    world,
+  }) => {
+    const member = recorder(world);
+    const { holdfast, faults, study, starts } = member;
+    const runs = await study.enqueueMany([0, 0, 0]);
+    faults.fail("exchange", "before", {
+      times: 20,
+      fits: ({ settlements }) => settlements.length > 0,
+      error: new Error("relation does not exist"),
+    });
+    await holdfast.start();
+    for (const { id } of runs) expectEnded(await world.ended(id), "completed", 1);
+    expect(starts).toHaveLength(3);
+    expect(heard(member, "run.unsettled")).toEqual([]);
+  });
 }

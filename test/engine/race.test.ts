@@ -11,6 +11,7 @@ import { tickOnce } from "../../src/engine/ticker.js";
 import type { SqliteHandle } from "../../src/store/sqlite.js";
 import { SqliteStore } from "../../src/store/sqlite-store.js";
 import type { Store } from "../../src/store/store.js";
+import { Meters } from "../../src/telemetry/meters.js";
 import { SeededChance, seededIds } from "../../src/testing/virtual-clock.js";
 
 const START = Date.UTC(2026, 0, 15, 12);
@@ -58,6 +59,7 @@ class Room {
         refusals: new Map(),
         emit: () => undefined,
         listens: () => false,
+        meter: new Meters(),
       };
       return { holdfast, store, tick: () => tickOnce(ticker, { lastPolledAt: null }) };
     });

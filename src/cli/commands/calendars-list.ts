@@ -3,9 +3,11 @@
 import type { Command } from "commander";
 import type { Calendar } from "../../engine/calendars.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { type CommonFlags, withInstance } from "../instance.js";
+import type { CommonFlags } from "../instance.js";
+import { showLook } from "../look.js";
 import { newTable } from "../page.js";
-import { type Colours, cut, EXIT, plain } from "../shell.js";
+import { type WatchFlags, withWatchOption } from "../repeat.js";
+import { type Colours, cut, plain } from "../shell.js";
 import { shortTime } from "../times.js";
 
 const DESCRIPTION_LENGTH_MAX = 60;
@@ -17,15 +19,17 @@ export function calendarsListCommand(call: Call): Command {
     summary: "List calendars by name.",
     examples: ["calendars list"],
   });
-  return act<CommonFlags>(withConfigOption(command), call, async (flags) => {
-    const { shell } = call;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
-      const calendars = await holdfast.calendars.list();
-      await shell.say(listPage(calendars, shell.colours));
-      await shell.answer({ calendars });
-      return EXIT.done;
-    });
-  });
+  return act<CommonFlags & WatchFlags>(
+    withConfigOption(withWatchOption(command)),
+    call,
+    async (flags) => {
+      const { shell } = call;
+      return showLook({ flags, shell }, async (holdfast) => {
+        const calendars = await holdfast.calendars.list();
+        return { text: listPage(calendars, shell.colours), document: { calendars } };
+      });
+    },
+  );
 }
 
 function listPage(calendars: readonly Calendar[], colours: Colours): string {

@@ -4,10 +4,12 @@ import type { Command } from "commander";
 import { windowText } from "../../core/calendar-windows.js";
 import type { Calendar } from "../../engine/calendars.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { type CommonFlags, withInstance } from "../instance.js";
+import type { CommonFlags } from "../instance.js";
+import { showLook } from "../look.js";
 import { readName, requireCalendar } from "../names.js";
 import { type Fact, factLines } from "../page.js";
-import { type Colours, EXIT, plain } from "../shell.js";
+import { type WatchFlags, withWatchOption } from "../repeat.js";
+import { type Colours, plain } from "../shell.js";
 import { shortTime } from "../times.js";
 
 const EVENTS_SHOWN_MAX = 20;
@@ -18,15 +20,17 @@ export function calendarsShowCommand(call: Call): Command {
     summary: "Show one calendar: what it excludes, and which schedules use it.",
     examples: ["calendars show business-days"],
   }).argument("<name>", "name of the calendar", readName);
-  return act<CommonFlags>(withConfigOption(command), call, async (flags, name = "") => {
-    const { shell } = call;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
-      const calendar = await requireCalendar(holdfast, name);
-      await shell.say(calendarPage(calendar, shell.colours));
-      await shell.answer(calendar);
-      return EXIT.done;
-    });
-  });
+  return act<CommonFlags & WatchFlags>(
+    withConfigOption(withWatchOption(command)),
+    call,
+    async (flags, name = "") => {
+      const { shell } = call;
+      return showLook({ flags, shell }, async (holdfast) => {
+        const calendar = await requireCalendar(holdfast, name);
+        return { text: calendarPage(calendar, shell.colours), document: calendar };
+      });
+    },
+  );
 }
 
 function calendarPage(calendar: Calendar, colours: Colours): string {

@@ -2,10 +2,10 @@
 
 import type { Command } from "commander";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { type CommonFlags, withInstance } from "../instance.js";
+import type { CommonFlags } from "../instance.js";
 import { lockListPage } from "../lock-page.js";
-import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../repeat.js";
-import { EXIT } from "../shell.js";
+import { showLook } from "../look.js";
+import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { wholeNumber } from "../usage.js";
 
 type Flags = CommonFlags & WatchFlags & { readonly limit?: number; readonly cursor?: string };
@@ -20,21 +20,14 @@ export function locksListCommand(call: Call): Command {
     .option("--cursor <name>", "go on where an earlier list ended");
   return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
     const { shell } = call;
-    const { watch, limit, cursor } = flags;
-    refuseWatchedJson(shell.isJson, watch);
+    const { limit, cursor } = flags;
     const options = {
       ...(limit === undefined ? {} : { limit }),
       ...(cursor === undefined ? {} : { cursor }),
     };
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
-      const show = async () => ({
-        text: lockListPage(await holdfast.locks.list(options), shell.colours),
-      });
-      if (watch !== undefined) return repeat({ shell, everyMs: watch, show });
-      const page = await holdfast.locks.list(options);
-      await shell.say(lockListPage(page, shell.colours));
-      await shell.answer(page);
-      return EXIT.done;
+    return showLook({ flags, shell }, async ({ locks }) => {
+      const page = await locks.list(options);
+      return { text: lockListPage(page, shell.colours), document: page };
     });
   });
 }

@@ -2,9 +2,10 @@
 
 import type { Command } from "commander";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { type CommonFlags, withInstance } from "../instance.js";
+import type { CommonFlags } from "../instance.js";
 import { lockStatsPage } from "../lock-page.js";
-import { EXIT } from "../shell.js";
+import { showLook } from "../look.js";
+import { type WatchFlags, withWatchOption } from "../repeat.js";
 
 export function locksStatsCommand(call: Call): Command {
   const command = newCommand({
@@ -12,13 +13,15 @@ export function locksStatsCommand(call: Call): Command {
     summary: "Count locks by state: held now, released, expired, revoked.",
     examples: ["locks stats --json"],
   });
-  return act<CommonFlags>(withConfigOption(command), call, async (flags) => {
-    const { shell } = call;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
-      const stats = await holdfast.locks.stats();
-      await shell.say(lockStatsPage(stats, shell.colours));
-      await shell.answer(stats);
-      return EXIT.done;
-    });
-  });
+  return act<CommonFlags & WatchFlags>(
+    withConfigOption(withWatchOption(command)),
+    call,
+    async (flags) => {
+      const { shell } = call;
+      return showLook({ flags, shell }, async (holdfast) => {
+        const stats = await holdfast.locks.stats();
+        return { text: lockStatsPage(stats, shell.colours), document: stats };
+      });
+    },
+  );
 }

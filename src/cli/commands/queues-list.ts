@@ -3,9 +3,11 @@
 import type { Command } from "commander";
 import type { Queue } from "../../engine/queues.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { type CommonFlags, withInstance } from "../instance.js";
+import type { CommonFlags } from "../instance.js";
+import { showLook } from "../look.js";
 import { newTable } from "../page.js";
-import { type Colours, cut, EXIT, plain } from "../shell.js";
+import { type WatchFlags, withWatchOption } from "../repeat.js";
+import { type Colours, cut, plain } from "../shell.js";
 import { shortTime } from "../times.js";
 
 const NOTE_LENGTH_MAX = 40;
@@ -16,15 +18,17 @@ export function queuesListCommand(call: Call): Command {
     summary: "List queues by name, with what is ready, waits and runs in each.",
     examples: ["queues list", "queues list --json"],
   });
-  return act<CommonFlags>(withConfigOption(command), call, async (flags) => {
-    const { shell } = call;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
-      const queues = await holdfast.queues.list();
-      await shell.say(listPage(queues, shell.colours));
-      await shell.answer({ queues });
-      return EXIT.done;
-    });
-  });
+  return act<CommonFlags & WatchFlags>(
+    withConfigOption(withWatchOption(command)),
+    call,
+    async (flags) => {
+      const { shell } = call;
+      return showLook({ flags, shell }, async (holdfast) => {
+        const queues = await holdfast.queues.list();
+        return { text: listPage(queues, shell.colours), document: { queues } };
+      });
+    },
+  );
 }
 
 function listPage(queues: readonly Queue[], colours: Colours): string {

@@ -6,12 +6,13 @@ import { RUN_STATUSES } from "../../core/run.js";
 import type { ChildListOptions } from "../../engine/run-children.js";
 import { batchPage } from "../batch-page.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { type CommonFlags, withInstance } from "../instance.js";
+import type { CommonFlags } from "../instance.js";
+import { showLook } from "../look.js";
 import { runListPage } from "../page.js";
-import { EXIT } from "../shell.js";
+import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { oneOf, readRunId, wholeNumber } from "../usage.js";
 
-type Flags = CommonFlags & ChildListOptions & { readonly failed?: boolean };
+type Flags = CommonFlags & ChildListOptions & WatchFlags & { readonly failed?: boolean };
 
 const FILTERS = ["status", "batch", "limit", "cursor"] as const;
 
@@ -30,7 +31,7 @@ export function runsChildrenCommand(call: Call): Command {
     .option("--batch <name>", "only those of this batch")
     .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
     .option("--cursor <id>", "go on where an earlier list ended", readRunId);
-  return act<Flags>(withConfigOption(command), call, async (flags, id = "") => {
+  return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags, id = "") => {
     const { shell } = call;
     const filter = {
       ...Object.fromEntries(
@@ -38,13 +39,12 @@ export function runsChildrenCommand(call: Call): Command {
       ),
       ...(flags.failed === true ? { status: "failed" } : {}),
     } as ChildListOptions;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
-      const batches = await holdfast.runs.batches(id);
-      const page = await holdfast.runs.children(id, filter);
+    return showLook({ flags, shell }, async ({ runs }) => {
+      const batches = await runs.batches(id);
+      const page = await runs.children(id, filter);
       const parts = batches.length === 0 ? [] : [batchPage(batches, shell.colours), ""];
-      await shell.say([...parts, runListPage(page, shell.colours)].join("\n"));
-      await shell.answer({ batches, ...page });
-      return EXIT.done;
+      const text = [...parts, runListPage(page, shell.colours)].join("\n");
+      return { text, document: { batches, ...page } };
     });
   });
 }

@@ -3,12 +3,15 @@
 import type { Command } from "commander";
 import type { ItemListOptions } from "../../engine/item-view.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { type CommonFlags, withInstance } from "../instance.js";
+import type { CommonFlags } from "../instance.js";
 import { itemListPage } from "../item-page.js";
-import { EXIT } from "../shell.js";
+import { noSuchRun, showLook } from "../look.js";
+import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { readRunId, wholeNumber } from "../usage.js";
 
-type Flags = CommonFlags & Omit<ItemListOptions, "sort"> & { readonly slowest?: boolean };
+type Flags = CommonFlags &
+  WatchFlags &
+  Omit<ItemListOptions, "sort"> & { readonly slowest?: boolean };
 
 export function runsItemsCommand(call: Call): Command {
   const command = newCommand({
@@ -24,24 +27,19 @@ export function runsItemsCommand(call: Call): Command {
     .option("--slowest", "those that took longest first (default: by key)")
     .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
     .option("--cursor <cursor>", "go on where an earlier list ended");
-  return act<Flags>(withConfigOption(command), call, async (flags, id = "") => {
+  return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags, id = "") => {
     const { shell } = call;
     const { outcome, slowest, limit, cursor } = flags;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
-      if (!(await holdfast.runs.get(id))) {
-        shell.complain(`There is no run ${id}: it never existed, or it was pruned.`);
-        await shell.answer(null);
-        return EXIT.no;
-      }
-      const page = await holdfast.runs.items(id, {
+    return showLook({ flags, shell }, async ({ runs }) => {
+      const run = await runs.get(id);
+      if (!run) return noSuchRun(shell, id);
+      const page = await runs.items(id, {
         ...(outcome === undefined ? {} : { outcome }),
         ...(slowest ? { sort: "slowest" } : {}),
         ...(limit === undefined ? {} : { limit }),
         ...(cursor === undefined ? {} : { cursor }),
       });
-      await shell.say(itemListPage(page, shell.colours));
-      await shell.answer(page);
-      return EXIT.done;
+      return { text: itemListPage(page, shell.colours), document: page };
     });
   });
 }

@@ -4,10 +4,10 @@ import type { Command } from "commander";
 import { MODES, RUN_STATUSES } from "../../core/run.js";
 import type { RunListOptions } from "../../engine/runs.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { type CommonFlags, withInstance } from "../instance.js";
+import type { CommonFlags } from "../instance.js";
+import { showLook } from "../look.js";
 import { runListPage } from "../page.js";
-import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../repeat.js";
-import { EXIT } from "../shell.js";
+import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { oneOf, readRunId, wholeNumber } from "../usage.js";
 
 type Flags = CommonFlags & RunListOptions & WatchFlags;
@@ -34,20 +34,12 @@ export function runsListCommand(call: Call): Command {
     .option("--cursor <id>", "go on where an earlier list ended", readRunId);
   return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
     const { shell } = call;
-    const { watch } = flags;
-    refuseWatchedJson(shell.isJson, watch);
     const filter = Object.fromEntries(
       FILTERS.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]]),
     ) as RunListOptions;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
-      const show = async () => ({
-        text: runListPage(await holdfast.runs.list(filter), shell.colours),
-      });
-      if (watch !== undefined) return repeat({ shell, everyMs: watch, show });
-      const page = await holdfast.runs.list(filter);
-      await shell.say(runListPage(page, shell.colours));
-      await shell.answer(page);
-      return EXIT.done;
+    return showLook({ flags, shell }, async ({ runs }) => {
+      const page = await runs.list(filter);
+      return { text: runListPage(page, shell.colours), document: page };
     });
   });
 }

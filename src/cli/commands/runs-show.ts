@@ -5,12 +5,13 @@ import type { Holdfast } from "../../engine/holdfast.js";
 import type { RunItem } from "../../engine/item-view.js";
 import type { RunAttempt, RunDetails } from "../../engine/runs.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { type CommonFlags, withInstance } from "../instance.js";
+import type { CommonFlags } from "../instance.js";
 import { itemTable } from "../item-page.js";
+import { noSuchRun, showLook } from "../look.js";
 import { runPage } from "../page.js";
-import { refuseWatchedJson, repeat, type WatchFlags } from "../repeat.js";
-import { type Colours, EXIT } from "../shell.js";
-import { readDurationFlag, readRunId } from "../usage.js";
+import { type WatchFlags, withWatchOption } from "../repeat.js";
+import type { Colours } from "../shell.js";
+import { readRunId } from "../usage.js";
 
 type Flags = CommonFlags & WatchFlags;
 type Shown = {
@@ -29,30 +30,18 @@ export function runsShowCommand(call: Call): Command {
       "runs show 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55",
       "runs show 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --watch 1s",
     ],
-  })
-    .argument("<run>", "id of the run", readRunId)
-    .option("--watch <interval>", "show it until it has ended, for example 1s", readDurationFlag);
-  return act<Flags>(withConfigOption(command), call, async (flags, id = "") => {
+  }).argument("<run>", "id of the run", readRunId);
+  const watched = withWatchOption(command, "show it until it has ended, for example 1s");
+  return act<Flags>(withConfigOption(watched), call, async (flags, id = "") => {
     const { shell } = call;
-    const { watch } = flags;
-    refuseWatchedJson(shell.isJson, watch);
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return showLook({ flags, shell }, async (holdfast) => {
       const found = await look(holdfast, id);
-      if (!found) {
-        shell.complain(`There is no run ${id}: it never existed, or it was pruned.`);
-        await shell.answer(null);
-        return EXIT.no;
-      }
-      if (watch !== undefined) {
-        const show = async () => {
-          const shown = (await look(holdfast, id)) ?? found;
-          return { text: pageOf(shown, shell.colours), isLast: shown.run.finishedAt !== null };
-        };
-        return repeat({ shell, everyMs: watch, show });
-      }
-      await shell.say(pageOf(found, shell.colours));
-      await shell.answer({ ...found.run, attempts: found.attempts });
-      return EXIT.done;
+      if (!found) return noSuchRun(shell, id);
+      return {
+        text: pageOf(found, shell.colours),
+        document: { ...found.run, attempts: found.attempts },
+        isLast: found.run.finishedAt !== null,
+      };
     });
   });
 }

@@ -5,10 +5,10 @@ import { systemClock } from "../../adapters/clock.js";
 import type { ScheduleListOptions } from "../../engine/schedule-options.js";
 import type { ScheduleStatus } from "../../engine/schedule-view.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { type CommonFlags, withInstance } from "../instance.js";
-import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../repeat.js";
+import type { CommonFlags } from "../instance.js";
+import { showLook } from "../look.js";
+import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { scheduleListPage } from "../schedule-page.js";
-import { EXIT } from "../shell.js";
 import { oneOf, wholeNumber } from "../usage.js";
 
 type Flags = CommonFlags & ScheduleListOptions & WatchFlags;
@@ -29,22 +29,13 @@ export function schedulesListCommand(call: Call): Command {
     .option("--cursor <name>", "go on where an earlier list ended");
   return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
     const { shell } = call;
-    const { watch } = flags;
-    refuseWatchedJson(shell.isJson, watch);
     const filter = Object.fromEntries(
       FILTERS.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]]),
     ) as ScheduleListOptions;
-    return withInstance({ flags, purpose: "look", shell }, async ({ schedules }) => {
-      const look = async () => {
-        const page = await schedules.list(filter);
-        const { colours } = shell;
-        return { page, text: scheduleListPage(page, { colours, nowMs: systemClock.wallMs() }) };
-      };
-      if (watch !== undefined) return repeat({ shell, everyMs: watch, show: look });
-      const { page, text } = await look();
-      await shell.say(text);
-      await shell.answer(page);
-      return EXIT.done;
+    return showLook({ flags, shell }, async ({ schedules }) => {
+      const page = await schedules.list(filter);
+      const setting = { colours: shell.colours, nowMs: systemClock.wallMs() };
+      return { text: scheduleListPage(page, setting), document: page };
     });
   });
 }

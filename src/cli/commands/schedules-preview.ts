@@ -3,13 +3,15 @@
 import type { Command } from "commander";
 import { systemClock } from "../../adapters/clock.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { type CommonFlags, withInstance } from "../instance.js";
+import type { CommonFlags } from "../instance.js";
+import { showLook } from "../look.js";
 import { readName, requireSchedule } from "../names.js";
+import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { previewText } from "../schedule-page.js";
-import { EXIT, plain } from "../shell.js";
+import { plain } from "../shell.js";
 import { wholeNumber } from "../usage.js";
 
-type Flags = CommonFlags & { readonly count: number };
+type Flags = CommonFlags & WatchFlags & { readonly count: number };
 
 export function schedulesPreviewCommand(call: Call): Command {
   const command = newCommand({
@@ -19,18 +21,18 @@ export function schedulesPreviewCommand(call: Call): Command {
   })
     .argument("<name>", "name of the schedule", readName)
     .option("--count <count>", "how many", wholeNumber({ min: 1, max: 1_000 }), 10);
-  return act<Flags>(withConfigOption(command), call, async (flags, name = "") => {
+  return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags, name = "") => {
     const { shell } = call;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return showLook({ flags, shell }, async (holdfast) => {
       const schedule = await requireSchedule(holdfast, name);
       const preview = await holdfast.schedules.preview(name, flags.count);
       const setting = { colours: shell.colours, nowMs: systemClock.wallMs() };
-      await shell.say(shell.colours.dim(plain(schedule.description)));
-      if (schedule.status === "paused")
-        await shell.say("It is paused: these fire if it is resumed.");
-      await shell.say(previewText(preview, schedule, setting));
-      await shell.answer(preview);
-      return EXIT.done;
+      const lines = [
+        shell.colours.dim(plain(schedule.description)),
+        ...(schedule.status === "paused" ? ["It is paused: these fire if it is resumed."] : []),
+        previewText(preview, schedule, setting),
+      ];
+      return { text: lines.join("\n"), document: preview };
     });
   });
 }

@@ -6,11 +6,11 @@ import type { Holdfast } from "../../engine/holdfast.js";
 import type { Preview } from "../../engine/schedule-preview.js";
 import type { Schedule } from "../../engine/schedule-view.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { type CommonFlags, withInstance } from "../instance.js";
+import type { CommonFlags } from "../instance.js";
+import { showLook } from "../look.js";
 import { readName, requireSchedule } from "../names.js";
-import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../repeat.js";
+import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { type ScheduleDetails, schedulePage } from "../schedule-page.js";
-import { EXIT } from "../shell.js";
 
 type Flags = CommonFlags & WatchFlags;
 
@@ -25,20 +25,11 @@ export function schedulesShowCommand(call: Call): Command {
   }).argument("<name>", "name of the schedule", readName);
   return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags, name = "") => {
     const { shell } = call;
-    const { watch } = flags;
-    refuseWatchedJson(shell.isJson, watch);
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
-      const show = async () => {
-        const details = await look(holdfast, name);
-        const { colours } = shell;
-        return { details, text: schedulePage(details, { colours, nowMs: systemClock.wallMs() }) };
-      };
-      if (watch !== undefined) return repeat({ shell, everyMs: watch, show });
-      const { details, text } = await show();
+    return showLook({ flags, shell }, async (holdfast) => {
+      const details = await look(holdfast, name);
       const { schedule, ...rest } = details;
-      await shell.say(text);
-      await shell.answer({ ...schedule, ...rest });
-      return EXIT.done;
+      const setting = { colours: shell.colours, nowMs: systemClock.wallMs() };
+      return { text: schedulePage(details, setting), document: { ...schedule, ...rest } };
     });
   });
 }

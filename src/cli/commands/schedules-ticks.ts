@@ -4,10 +4,10 @@ import type { Command } from "commander";
 import { OUTCOMES } from "../../core/tick.js";
 import type { TickListOptions } from "../../engine/schedule-options.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { type CommonFlags, withInstance } from "../instance.js";
+import type { CommonFlags } from "../instance.js";
+import { showLook } from "../look.js";
 import { readName, unknownSchedule } from "../names.js";
-import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../repeat.js";
-import { EXIT } from "../shell.js";
+import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { tickListPage } from "../tick-page.js";
 import { oneOf, readInstantFlag, wholeNumber } from "../usage.js";
 
@@ -32,27 +32,18 @@ export function schedulesTicksCommand(call: Call): Command {
     .option("--cursor <cursor>", "go on where an earlier list ended");
   return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags, name) => {
     const { shell } = call;
-    const { watch } = flags;
-    refuseWatchedJson(shell.isJson, watch);
     const filter = Object.fromEntries(
       FILTERS.filter((each) => flags[each] !== undefined).map((each) => [each, flags[each]]),
     ) as TickListOptions;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return showLook({ flags, shell }, async (holdfast) => {
       const { schedules } = holdfast;
-      const look = async () => {
-        const page = await schedules.ticks(name ?? null, filter);
-        const params = { colours: shell.colours, isOfOne: name !== undefined };
-        return { page, text: tickListPage(page, params) };
-      };
-      const { page, text } = await look();
+      const page = await schedules.ticks(name ?? null, filter);
       // A deleted schedule keeps its ledger; only a name without history is a mistake.
       const isUnknown = name !== undefined && page.ticks.length === 0;
       if (isUnknown && (await schedules.versions(name)).length === 0)
         throw await unknownSchedule({ holdfast, name });
-      if (watch !== undefined) return repeat({ shell, everyMs: watch, show: look });
-      await shell.say(text);
-      await shell.answer(page);
-      return EXIT.done;
+      const params = { colours: shell.colours, isOfOne: name !== undefined };
+      return { text: tickListPage(page, params), document: page };
     });
   });
 }

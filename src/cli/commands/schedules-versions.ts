@@ -3,10 +3,12 @@
 import type { Command } from "commander";
 import type { ScheduleVersion } from "../../engine/schedule-view.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { type CommonFlags, withInstance } from "../instance.js";
+import type { CommonFlags } from "../instance.js";
+import { showLook } from "../look.js";
 import { readName, unknownSchedule } from "../names.js";
 import { newTable } from "../page.js";
-import { type Colours, cut, EXIT, plain } from "../shell.js";
+import { type WatchFlags, withWatchOption } from "../repeat.js";
+import { type Colours, cut, plain } from "../shell.js";
 import { shortTime } from "../times.js";
 
 const WHEN_LENGTH_MAX = 50;
@@ -20,16 +22,18 @@ export function schedulesVersionsCommand(call: Call): Command {
       "List the definitions that a schedule had, with who changed what; also of a deleted one.",
     examples: ["schedules versions nightly-report"],
   }).argument("<name>", "name of the schedule", readName);
-  return act<CommonFlags>(withConfigOption(command), call, async (flags, name = "") => {
-    const { shell } = call;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
-      const versions = await holdfast.schedules.versions(name);
-      if (versions.length === 0) throw await unknownSchedule({ holdfast, name });
-      await shell.say(versionsPage(versions, shell.colours));
-      await shell.answer({ versions });
-      return EXIT.done;
-    });
-  });
+  return act<CommonFlags & WatchFlags>(
+    withConfigOption(withWatchOption(command)),
+    call,
+    async (flags, name = "") => {
+      const { shell } = call;
+      return showLook({ flags, shell }, async (holdfast) => {
+        const versions = await holdfast.schedules.versions(name);
+        if (versions.length === 0) throw await unknownSchedule({ holdfast, name });
+        return { text: versionsPage(versions, shell.colours), document: { versions } };
+      });
+    },
+  );
 }
 
 function versionsPage(versions: readonly ScheduleVersion[], colours: Colours): string {

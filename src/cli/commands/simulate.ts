@@ -5,6 +5,7 @@ import type { Command } from "commander";
 import type { CampaignReport, Counters } from "../../testing/simulator/index.js";
 import { act, type Call, newCommand } from "../command.js";
 import type { CommonFlags } from "../instance.js";
+import { ProgressBar } from "../progress-bar.js";
 import { EXIT, type Shell } from "../shell.js";
 import { UsageError, wholeNumber } from "../usage.js";
 
@@ -52,7 +53,18 @@ async function many(
   { seeds, from }: { readonly seeds: number; readonly from: number },
 ): Promise<number> {
   const { runCampaign, SOMETIMES } = await simulator();
-  const report = await runCampaign({ seeds, from });
+  const bar = new ProgressBar({ shell });
+  const report = await runCampaign({
+    seeds,
+    from,
+    onProgress: ({ violations }, done) => {
+      bar.show({ done, total: seeds, text: `${done} of ${seeds} seeds` });
+      for (const { promise, text } of violations)
+        bar.complain(`Seed ${from + done - 1} breaks ${promise}: ${text}`);
+      return undefined;
+    },
+  });
+  bar.end();
   await shell.say(page(report, SOMETIMES));
   const { violations, hash } = report;
   await shell.answer({ seeds, violations, hash });

@@ -4,6 +4,15 @@ import { z } from "zod";
 import { ok, route, SCOPES } from "./words.js";
 
 export const HOUSE_ROUTES = {
+  metrics: route({
+    method: "GET",
+    path: "/metrics",
+    scope: "read",
+    summary:
+      "What this process and the database count, as text for Prometheus, or OpenMetrics by Accept.",
+    answers: { 200: z.string() },
+    media: "text/plain; version=0.0.4",
+  }),
   createSession: route({
     method: "POST",
     path: "/api/session",

@@ -1,6 +1,8 @@
 // The tables of named locks on PostgreSQL. A row of `lock` is the last grant of its name, held while
 // its state is 0; it outlives its release for a day, since two first grants of a name could else
 // commit in another order than their fences were drawn. What ended is in `lock_history`, too.
+// No index but the name: every grant and every end would write to it, and its row to a new place;
+// what looks for ends by time (once a minute) reads the names of the last day instead.
 
 import { ACQUIRED_FENCE, LOCK_FENCE, RELEASE_LOCK } from "./postgres-locks.js";
 
@@ -28,8 +30,6 @@ create table {lock} (
   state smallint not null,
   ended_at bigint
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
-create index lock_until on {lock} (until) where state = 0;
-create index lock_idle on {lock} (ended_at) where state <> 0;
 
 create table {lock_waiter} (
   token uuid primary key,

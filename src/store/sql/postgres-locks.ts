@@ -12,78 +12,76 @@ const IS_LIVE = `w.seen_at > now.at - ${WAITER_VOID_MS}`;
 
 // `known` is what the snapshot shows, for the answer; `free` is the row as it is now, locked, so that
 // the fence is drawn after the lock is ours: fences of one name grow in the order of their grants. Its
-// time is read again with it: a release that commits in between must not end after this grant begins.
-const acquiring = (goesBefore: string) => /* sql */ `${NOW},
-known as materialized (
-  select l.fence, l.token, l.holder, l.until, l.state = 0 and l.until > now.at as is_held
-  from {lock} l cross join now where l.name = :name::text
+// time is read with it: a release that commits in between must not end after this grant begins.
+// The server makes every part of a plan ready for every execution, and an acquire is little else: so
+// each part reads the clock itself, and the answer is one join.
+const acquiring = (goesBefore: string) => /* sql */ `
+with known as materialized (
+  select l.fence, l.holder, l.until, l.until - {now} as left_ms, l.token = :token::uuid as is_own
+  from {lock} l where l.name = :name::text and l.state = 0 and l.until > {now}
 ),
 queue as materialized (
   select exists (
-    select from {lock_waiter} w cross join now
-    where w.name = :name::text and w.token <> :token::uuid and ${IS_LIVE} ${goesBefore}
+    select from {lock_waiter} w
+    where w.name = :name::text and w.token <> :token::uuid and w.seen_at > {now} - ${WAITER_VOID_MS} ${goesBefore}
   ) as is_behind
 ),
 free as materialized (
-  select l.fence, l.holder, l.acquired_at, l.until, l.state, {now} as at from {lock} l cross join now cross join queue q
-  where l.name = :name::text and (l.state <> 0 or l.until <= now.at) and not q.is_behind
+  select l.fence, l.holder, l.acquired_at, l.until, l.state, {now} as at from {lock} l
+  where l.name = :name::text and (l.state <> 0 or l.until <= {now}) and not (select is_behind from queue)
   for update of l skip locked
 ),
 regranted as (
   update {lock} l set fence = nextval('{lock_fence}'), token = :token::uuid, holder = :holder::text,
     acquired_at = f.at, renewed_at = f.at, until = f.at + :leaseMs::bigint, state = 0, ended_at = null
   from free f where l.name = :name::text
-  returning l.fence
+  returning l.fence, case when f.state = 0 then f.holder end as taken_from
 ),
 first_granted as (
   insert into {lock} (name, fence, token, holder, acquired_at, renewed_at, until, state)
   select :name::text, nextval('{lock_fence}'), :token::uuid, :holder::text, now.at, now.at,
     now.at + :leaseMs::bigint, 0
-  from now cross join queue q where not q.is_behind and not exists (select from known)
+  from (select {now} as at offset 0) now
+  where not (select is_behind from queue) and not exists (select from {lock} l where l.name = :name::text)
   on conflict (name) do nothing
   returning fence
 ),
-granted as materialized (select fence from regranted union all select fence from first_granted),
-own as materialized (select k.fence, k.until from known k where k.is_held and k.token = :token::uuid),
 expired as (
   insert into {lock_history} (fence, name, holder, state, acquired_at, until, ended_at)
   select f.fence, :name::text, f.holder, 2, f.acquired_at, f.until, f.until
-  from free f where f.state = 0 and exists (select from regranted)
+  from free f where f.state = 0
 )`;
 
 const ANSWER = /* sql */ `
-select (select fence from granted union all select fence from own limit 1) as fence,
-  (select until - now.at from own) as own_ms,
-  (select f.holder from free f where f.state = 0) as taken_from,
-  (select k.holder from known k where k.is_held) as holder,
-  (select k.until from known k where k.is_held) as until,
-  (select is_behind from queue) as is_behind
-from now`;
+select coalesce(g.fence, n.fence, case when k.is_own then k.fence end) as fence,
+  case when k.is_own then k.left_ms end as own_ms, g.taken_from, k.holder, k.until, q.is_behind
+from queue q left join known k on true left join regranted g on true left join first_granted n on true`;
 
 /** Any live waiter goes before a call that does not wait. */
 export const ACQUIRE_LOCK = `${acquiring("")} ${ANSWER}`;
 
-// Of two statements, since the server prepares every part of a plan for every execution.
+/** A statement of its own, for what it has more than the other. */
 export const ACQUIRE_LOCK_OR_WAIT = /* sql */ `${acquiring(`
       and (w.priority > :priority::smallint or (w.priority = :priority::smallint and w.no < coalesce(
         (select m.no from {lock_waiter} m where m.token = :token::uuid), 9223372036854775807)))`)},
+granted as materialized (select fence from regranted union all select fence from first_granted),
 served as (
   delete from {lock_waiter} where token = :token::uuid and exists (select from granted)
 ),
 queued as (
   insert into {lock_waiter} (token, name, holder, priority, seen_at)
-  select :token::uuid, :name::text, :holder::text, :priority::smallint, now.at from now
-  where not exists (select from granted) and not exists (select from own)
+  select :token::uuid, :name::text, :holder::text, :priority::smallint, {now}
+  where not exists (select from granted) and not exists (select from known where is_own)
   on conflict (token) do update set seen_at = excluded.seen_at
 ) ${ANSWER}`;
 
 /** For the function of that name. */
-export const ACQUIRED_FENCE = `${acquiring("")} select fence from granted`;
+export const ACQUIRED_FENCE = `${acquiring("")} select fence from regranted union all select fence from first_granted`;
 
 // What is no longer the current grant may have been released before, its answer lost: history knows.
-export const RELEASE_LOCK = /* sql */ `${NOW},
-gone as (
-  update {lock} l set state = 1, ended_at = now.at from now
+export const RELEASE_LOCK = /* sql */ `
+with gone as (
+  update {lock} l set state = 1, ended_at = {now}
   where l.name = :name::text and l.fence = :fence::bigint and l.state = 0
   returning l.fence, l.name, l.holder, l.acquired_at, l.until, l.ended_at
 ),

@@ -56,6 +56,9 @@ select id, lane, flow, suspect from (
   select * from {waiting} where gate is null and wake_at <= :now order by wake_at, id limit (:limit + 0))
 where flow is not null`;
 
+/** Whether anybody stands in a line that may be served: most of the time nobody does anywhere. */
+const HAS_LINES = /* sql */ `exists (select 1 from {flow_line} a where a.look_at is not null)`;
+
 /** The lines that are worth a look, those that waited longest for one first. */
 export const LINES = /* sql */ `
 select n.flow, n.lane, n.look_at, r.id as root, f.key, ${LIMITS}
@@ -65,7 +68,7 @@ join {job} j on j.name = l.job
 left join {queue} q on q.name = l.queue
 cross join {flow_line} n on n.lane = l.id and n.suspect = :suspect and n.look_at <= :now
 cross join {flow} f on f.id = n.flow
-where l.job in (select value from json_each(:jobs))
+where ${HAS_LINES} and l.job in (select value from json_each(:jobs))
   and (:queues is null or l.queue in (select value from json_each(:queues))) and q.paused_at is null
 order by n.look_at, n.flow limit (:limit + 0)`;
 
@@ -91,13 +94,11 @@ export const SET_LOOK = /* sql */ `
 update {flow_line} set look_at = :lookAt where flow = :flow and lane = :lane and suspect = :suspect`;
 export const SET_OPEN = /* sql */ `update {flow} set open_at = :openAt where id = :flow`;
 
-export const POLL_LINES = /* sql */ `
-select
-  exists (select 1 from {flow_line} n where n.lane = l.id and n.suspect = 0 and n.look_at <= :now) as hasLimited,
-  exists (select 1 from {flow_line} n where n.lane = l.id and n.suspect = 1 and n.look_at <= :now) as hasSuspect
-from {flow} r join {lane} l on l.job = r.job left join {queue} q on q.name = l.queue
-where r.key = '' and r.open_at <= :now and l.job in (select value from json_each(:jobs))
-  and (:queues is null or l.queue in (select value from json_each(:queues))) and q.paused_at is null`;
+/** Lines of the lanes `lanes` that are worth a look. */
+export const HAS_LINE = (suspect: 0 | 1) => /* sql */ `
+${HAS_LINES} and exists (
+  select 1 from lanes l cross join {flow} r on r.job = l.job and r.key = '' and r.open_at <= :now
+  where exists (select 1 from {flow_line} n where n.lane = l.id and n.suspect = ${suspect} and n.look_at <= :now))`;
 
 export const REOPEN_FLOWS = /* sql */ `update {flow} set open_at = 0 where job = :name`;
 export const REOPEN_LINES = /* sql */ `

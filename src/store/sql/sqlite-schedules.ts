@@ -20,24 +20,24 @@ const NEEDS_LOOK = /* sql */ `${MAY_NEED_LOOK}
 const IS_LOST = /* sql */ `s.next_at is null and not s.is_ended
   and s.paused_at is null and s.broken_at is null and s.deleted_at is null`;
 
+/** What a poll answers about schedules, as members of a JSON object. */
 // A case stops at the first that holds; an "or" of subqueries would answer all of them.
-export const POLL_SCHEDULES = /* sql */ `
-select
-  case
+export const POLLED_SCHEDULES = /* sql */ `
+  'hasDueSchedule', case
     when not :isScheduler then 0
     when exists (select 1 from {schedule} s indexed by {schedule_next} where s.next_at <= :now) then 1
     when exists (select 1 from {schedule} s indexed by {schedule_look} where ${NEEDS_LOOK}) then 1
     else exists (select 1 from {schedule} s indexed by {schedule_lost} where ${IS_LOST})
-  end as hasDueSchedule,
-  case
+  end,
+  'hasGated', case
     when exists (select 1 from {waiting} w indexed by {waiting_gate} where w.gate = 'schedule') then 1
     else exists (
       select 1 from {schedule} s indexed by {schedule_look} where ${MAY_NEED_LOOK} and s.backfill is not null)
-  end as hasGated,
-  (select max(polled_at) from {instance}) as lastPolledAt,
-  case when :isScheduler then
+  end,
+  'lastPolledAt', (select max(polled_at) from {instance}),
+  'nextTickAt', case when :isScheduler then
     (select min(s.next_at) from {schedule} s indexed by {schedule_next} where s.next_at > :now)
-  end as nextTickAt`;
+  end`;
 
 // One JSON text for a row: thirty columns of a thousand schedules take three times as long (measured).
 const STATE = /* sql */ `

@@ -1,0 +1,33 @@
+// What the environment says. Both parts are off unless they are switched on, as in any service that is
+// deployed before it is used; a value that is neither true nor false stops the start.
+
+export type Config = {
+  readonly databaseUrl: string;
+  readonly port: number;
+  readonly scheduler: { readonly isEnabled: boolean; readonly cron: string };
+  readonly worker: { readonly isEnabled: boolean; readonly pollMs: number };
+  /** The advisory lock that an older application holds while it creates jobs of its own; PostgreSQL only. */
+  readonly sharedLock: number | null;
+};
+
+export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
+  const isOn = (name: string) => {
+    const value = env[name] || "false";
+    if (value !== "true" && value !== "false")
+      throw new Error(`${name} must be "true" or "false", but is "${value}"`);
+    return value === "true";
+  };
+  return {
+    databaseUrl: env.DATABASE_URL || "sqlite:reconciliation.db",
+    port: Number(env.PORT || 4791),
+    scheduler: {
+      isEnabled: isOn("RECONCILIATION_SCHEDULER_ENABLED"),
+      cron: env.RECONCILIATION_CRON_SCHEDULE || "0 2 * * *",
+    },
+    worker: {
+      isEnabled: isOn("RECONCILIATION_WORKER_ENABLED"),
+      pollMs: Number(env.RECONCILIATION_POLLING_INTERVAL_MS || 5_000),
+    },
+    sharedLock: env.RECONCILIATION_SHARED_LOCK ? Number(env.RECONCILIATION_SHARED_LOCK) : null,
+  };
+}

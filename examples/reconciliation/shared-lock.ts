@@ -1,0 +1,23 @@
+// A lock number that an older application takes too, on PostgreSQL. It lives as long as a transaction, not as
+// a session: a pooled connection never carries it on to somebody else.
+
+import { advisoryLock } from "holdfast";
+import type pg from "pg";
+
+export type SharedLock = { readonly pool: pg.Pool; readonly number: number };
+
+/** Null: the other one has it. */
+export async function whileNobodyElse<T>(
+  { pool, number }: SharedLock,
+  work: () => Promise<T>,
+): Promise<T | null> {
+  const client = await pool.connect();
+  try {
+    await client.query("begin");
+    const { acquired } = await advisoryLock(client, number);
+    return acquired ? await work() : null;
+  } finally {
+    await client.query("rollback").catch(() => undefined);
+    client.release();
+  }
+}

@@ -1,0 +1,210 @@
+// `holdfast.metrics()`: what this process counted, and what the database tells of the whole. The
+// database is asked at most once in five seconds, however many scrape, by a fixed number of statements;
+// if it does not answer in time, the rest is told without it.
+
+import { ConfigurationError } from "../core/errors.js";
+import { type Clock, delay } from "../core/ports.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import type { FigureRecord } from "../store/figures-store.js";
+import type { StatisticsRecord } from "../store/operator-store.js";
+import type { Store } from "../store/store.js";
+import {
+  exposition,
+  type Family,
+  METRICS_FORMATS,
+  type MetricsFormat,
+  type Sample,
+} from "../telemetry/exposition.js";
+import { OTHER, SERIES_MAX } from "../telemetry/meter.js";
+import { familyOf, type Meters, single } from "../telemetry/meters.js";
+import { METRIC_NAMES } from "../telemetry/metric-names.js";
+
+export type MetricsOptions = {
+  /** @default "prometheus": the text format 0.0.4 */
+  readonly format?: MetricsFormat;
+};
+
+/** What was read of the database is shown again to whoever asks so soon after. */
+const FRESH_MS = 5_000;
+/** Whoever scrapes has a time limit of its own, usually ten seconds. */
+const PATIENCE_MS = 5_000;
+/** Runs of a lane are counted up to this many. */
+const DEPTH_MAX = 100_000;
+const DAY_MS = 24 * 3_600_000;
+
+export type MetricsParams = {
+  readonly store: () => Promise<Store>;
+  readonly clock: Clock;
+  readonly meters: Meters;
+  /** What the instance is: `instance`, `engine`, `app`, `release`. */
+  readonly info: readonly (readonly [string, string])[];
+  /** How many runs are executed now, and how many may be. */
+  readonly work: () => { readonly running: number; readonly max: number };
+};
+
+type Told = { readonly store: Store; readonly families: readonly Family[] };
+
+export class Metrics {
+  readonly #params: MetricsParams;
+  readonly #names = new Map<number, string>();
+  #told: { readonly atMs: number; readonly asked: Promise<Told | null> } | null = null;
+
+  constructor(params: MetricsParams) {
+    this.#params = params;
+  }
+
+  async text({ format = "prometheus" }: MetricsOptions): Promise<string> {
+    const told = await this.#fresh();
+    const { meters, info, work } = this.#params;
+    const { running, max } = work();
+    const skewMs = meters.skewMs;
+    const families = [
+      familyOf("holdfast_info", [{ labels: info, value: 1 }]),
+      ...meters.families(this.#names),
+      single("holdfast_worker_runs", running),
+      single("holdfast_worker_runs_max", max),
+      single("holdfast_clock_skew_seconds", skewMs === null ? null : skewMs / 1_000),
+      single("holdfast_database_up", told ? 1 : 0),
+      ...(told ? [...loadFamilies(told.store), ...told.families] : []),
+    ];
+    const order = new Map(METRIC_NAMES.map((name, at) => [name as string, at]));
+    families.sort((a, b) => (order.get(a.name) ?? 0) - (order.get(b.name) ?? 0));
+    return exposition(families, format);
+  }
+
+  /** Of those who ask at the same time, one asks the database. */
+  #fresh(): Promise<Told | null> {
+    const nowMs = this.#params.clock.monotonicMs();
+    if (this.#told && nowMs - this.#told.atMs < FRESH_MS) return this.#told.asked;
+    const asked = this.#within(this.#read());
+    const told = { atMs: nowMs, asked };
+    this.#told = told;
+    // Silence is not kept: the next reading asks again.
+    void asked.then((answer) => {
+      if (answer === null && this.#told === told) this.#told = null;
+    });
+    return asked;
+  }
+
+  async #within(reading: Promise<Told>): Promise<Told | null> {
+    const done = new AbortController();
+    const tooLate = delay(this.#params.clock, PATIENCE_MS, done.signal).then(() => null);
+    const answer = await Promise.race([reading.catch(() => null), tooLate]);
+    done.abort();
+    return answer;
+  }
+
+  async #read(): Promise<Told> {
+    const store = await this.#params.store();
+    const unknown = this.#params.meters.schedules.filter((id) => !this.#names.has(id));
+    const [figures, ended, names] = await Promise.all([
+      store.figures({ limit: DEPTH_MAX }),
+      store.statistics({ since: { agoMs: DAY_MS }, bucketMs: DAY_MS, job: null }),
+      unknown.length > 0 ? store.scheduleNames(unknown) : new Map<number, string>(),
+    ]);
+    for (const [id, name] of names) this.#names.set(id, name);
+    return { store, families: [...figureFamilies(figures), ...dayFamilies(ended)] };
+  }
+}
+
+export function readMetrics(options: MetricsOptions): MetricsOptions {
+  const problems = refuseUnknownMembers(options, ["format"], "metrics()");
+  if (options.format !== undefined && !METRICS_FORMATS.includes(options.format)) {
+    const known = METRICS_FORMATS.map((each) => `"${each}"`).join(" or ");
+    problems.push({ field: "metrics().format", message: `must be ${known}` });
+  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return options;
+}
+
+function loadFamilies({ load }: Store): Family[] {
+  const of = (work: number, transaction: number): Sample[] => [
+    { labels: [["use", "work"]], value: work },
+    { labels: [["use", "transaction"]], value: transaction },
+  ];
+  return [
+    familyOf("holdfast_pool_connections", of(load.work, load.transactions)),
+    familyOf("holdfast_pool_connections_max", of(load.workMax, load.transactionsMax)),
+    single("holdfast_pool_statements", load.statements),
+    single("holdfast_pool_waiting", load.waiting),
+  ];
+}
+
+function figureFamilies(figures: readonly FigureRecord[]): Family[] {
+  const of = (kind: FigureRecord["kind"]) => figures.filter((each) => each.kind === kind);
+  const figureOf = (kind: FigureRecord["kind"], state: string) =>
+    of(kind).find((each) => each.state === state)?.value ?? 0;
+  const depths = of("queue").map(({ name, state, value }) => ({ key: name, state, value }));
+  return [
+    familyOf(
+      "holdfast_queue_depth",
+      bounded(depths).map(({ key, state, value }) => sample({ queue: key, state }, value)),
+    ),
+    familyOf(
+      "holdfast_instances",
+      of("instance").map(({ state, value }) => sample({ role: state }, value)),
+    ),
+    familyOf(
+      "holdfast_schedules",
+      ["active", "paused", "broken", "ended"].map((status) =>
+        sample({ status }, figureOf("schedule", status)),
+      ),
+    ),
+    single("holdfast_schedules_overdue", figureOf("overdue", "")),
+    single("holdfast_locks_held", figureOf("lock", "held")),
+    single("holdfast_locks_waiting", figureOf("lock", "waiting")),
+  ];
+}
+
+function dayFamilies(records: readonly StatisticsRecord[]): Family[] {
+  const ofJobs = records.filter(({ job }) => job !== null);
+  const rows = (member: "runs" | "regular") =>
+    bounded(
+      ofJobs.map(({ job, status, ...each }) => ({
+        key: job ?? "",
+        state: status,
+        value: each[member],
+      })),
+    );
+  const judged = new Map<string, { completed: number; failed: number }>();
+  for (const { key, state, value } of rows("regular")) {
+    if (state !== "completed" && state !== "failed") continue;
+    const counts = judged.get(key) ?? { completed: 0, failed: 0 };
+    counts[state] += value;
+    judged.set(key, counts);
+  }
+  return [
+    familyOf(
+      "holdfast_runs_last_day",
+      rows("runs").map(({ key, state, value }) => sample({ job: key, outcome: state }, value)),
+    ),
+    familyOf(
+      "holdfast_success_ratio",
+      [...judged]
+        .filter(([, { completed, failed }]) => completed + failed > 0)
+        .map(([job, { completed, failed }]) => sample({ job }, completed / (completed + failed))),
+    ),
+  ];
+}
+
+type Row = { readonly key: string; readonly state: string; readonly value: number };
+
+/** The largest keep their names; the others are summed up as one. */
+function bounded(rows: readonly Row[]): readonly Row[] {
+  const sizes = new Map<string, number>();
+  for (const { key, value } of rows) sizes.set(key, (sizes.get(key) ?? 0) + value);
+  if (sizes.size <= SERIES_MAX) return rows;
+  const largest = [...sizes].sort(([, a], [, b]) => b - a).slice(0, SERIES_MAX);
+  const named = new Set(largest.map(([key]) => key));
+  const others = new Map<string, number>();
+  for (const { key, state, value } of rows)
+    if (!named.has(key)) others.set(state, (others.get(state) ?? 0) + value);
+  return [
+    ...rows.filter(({ key }) => named.has(key)),
+    ...[...others].map(([state, value]) => ({ key: OTHER, state, value })),
+  ];
+}
+
+function sample(labels: Readonly<Record<string, string>>, value: number): Sample {
+  return { labels: Object.entries(labels), value };
+}

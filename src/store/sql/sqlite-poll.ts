@@ -1,0 +1,34 @@
+// The poll on SQLite: all that it asks in one statement, answered as one JSON text, since it is what an
+// idle instance does. Each part finds out first, by an index, whether there is anything to look at.
+
+import { HAS_LINE } from "./sqlite-flow.js";
+import { POLLED_SCHEDULES } from "./sqlite-schedules.js";
+
+const HAS_READY = (suspect: 0 | 1) => /* sql */ `
+exists (select 1 from {ready}) and exists (select 1 from lanes l where exists (
+  select 1 from {ready} r where r.lane = l.id and r.suspect = ${suspect}))`;
+
+export const POLL = /* sql */ `
+with lanes as materialized (
+  select l.id, l.job from {lane} l left join {queue} q on q.name = l.queue
+  where l.job in (select value from json_each(:jobs))
+    and (:queues is null or l.queue in (select value from json_each(:queues))) and q.paused_at is null
+)
+select json_object(
+  'hasReady', ${HAS_READY(0)},
+  'hasSuspect', (${HAS_READY(1)}) or (${HAS_LINE(1)}),
+  'hasLimited', ${HAS_LINE(0)},
+  'hasDue', exists (select 1 from {waiting} where gate is null and wake_at <= :now),
+  'hasExpired', exists (select 1 from {lease} where until <= :now),
+  'cancelRequested', (select json_group_array(c.key) from {lease} k, json_each(k.cancels) c
+    where k.holder = :holder and k.cancels is not null
+      and exists (select 1 from json_each(k.ids) m where m.value = c.key)),
+  'hasOverdueCancel', exists (select 1 from {lease} k, json_each(k.cancels) c
+    where k.cancels is not null and c.value + :cancelGraceMs <= :now
+      and exists (select 1 from json_each(k.ids) m where m.value = c.key)),
+  'nextWakeAt', (select min(wake_at) from {waiting} where gate is null and wake_at > :now),
+  ${POLLED_SCHEDULES}
+) as answer`;
+
+export const SEE_INSTANCE = /* sql */ `
+update {instance} set seen_at = :now, polled_at = iif(:isScheduler, :now, polled_at) where no = :holder`;

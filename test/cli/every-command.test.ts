@@ -1,0 +1,120 @@
+// Every command through the real program: its answer in words and as a document, and a message with exit
+// code 2 where it is called wrongly. The table is complete, or the last test fails.
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { EXERCISES, type Exercise } from "./every-command-table.js";
+import { type Ended, openTerminal, type Terminal } from "./terminal.js";
+
+const CONFIG = `import { Holdfast, PermanentError } from "holdfast";
+const holdfast = new Holdfast({ database: "sqlite:app.db", poll: "1h" });
+const echo = holdfast.job("echo", { run: (input) => input });
+holdfast.job("refuse", { run() { throw new PermanentError("never"); } });
+holdfast.job("fan", { async run(input, ctx) {
+  ctx.log.info({}, "counting");
+  await ctx.item("apples", () => 3);
+  await ctx.enqueueBatch([{ job: echo, input: { child: true } }]);
+} });
+const at = (name) => holdfast.schedule(name, echo, { cron: "0 2 * * *" });
+at("nightly");
+for (const name of ["changed", "doomed", "paused", "resting", "triggered", "tested"])
+  for (const number of name === "changed" ? [""] : ["-1", "-2"]) at(name + number);
+for (const name of ["filled-1", "filled-2"]) holdfast.schedule(name, echo, { cron: "0 * * * *" });
+export default holdfast;
+`;
+/** A database of its own: nothing of the others may be executed by it. */
+const OTHER = CONFIG.replace("app.db", "other.db").replace(/at\("nightly"\).*(?=export)/s, "");
+
+let terminal: Terminal;
+const ids = new Map<string, string>();
+
+beforeAll(async () => {
+  terminal = openTerminal();
+  terminal.write({ "holdfast.config.mjs": CONFIG, "other.config.mjs": OTHER });
+  const enqueue = async (name: string, ...args: string[]) => {
+    const { stdout } = await terminal.holdfast(["enqueue", ...args, "--json"]);
+    ids.set(name, JSON.parse(stdout).id);
+  };
+  await enqueue("fan", "fan", "{}");
+  await enqueue("failed-1", "refuse", "{}");
+  await enqueue("failed-2", "refuse", "{}");
+  expect(await terminal.holdfast(["tick", "--limit", "20"])).toMatchObject({ code: 0 });
+  await enqueue("later-1", "echo", "{}", "--delay", "1h");
+  await enqueue("later-2", "echo", "{}", "--delay", "1h");
+  for (const args of [
+    ["migrate", "--config", "other.config.mjs"],
+    ["calendars", "set", "workdays", "--days", "mon-fri"],
+    ["calendars", "set", "old-1", "--days", "mon"],
+    ["calendars", "set", "old-2", "--days", "mon"],
+    ["schedules", "pause", "resting-1"],
+    ["schedules", "pause", "resting-2"],
+    ["queues", "pause", "stopped-1"],
+    ["queues", "pause", "stopped-2"],
+  ])
+    expect(await terminal.holdfast(args)).toMatchObject({ code: 0 });
+}, 120_000);
+afterAll(() => terminal.close());
+
+const entries = Object.entries(EXERCISES);
+
+test.concurrent.for(entries)("%s answers in words", async ([, exercise]) => {
+  const { code, stdout } = await call(exercise, exercise.args);
+  expect({ code }).toEqual({ code: exercise.code ?? 0 });
+  expect(stdout).toMatch(new RegExp(withIds(exercise.says.source), exercise.says.flags));
+});
+
+test.concurrent.for(entries)("%s answers with one document", async ([, exercise]) => {
+  const args = [...(exercise.json ?? exercise.args)];
+  // What follows `--` belongs to another program.
+  const at = args.includes("--") ? args.indexOf("--") : args.length;
+  args.splice(at, 0, "--json");
+  const { code, stdout, stderr } = await call(exercise, args);
+  expect({ code }).toEqual({ code: exercise.code ?? 0 });
+  if (!exercise.until) expect(stderr).toBe("");
+  expect(stdout.trim().split("\n")).toHaveLength(1);
+  expect(JSON.parse(stdout)).toMatchObject(withIdsIn(exercise.answers));
+});
+
+test.concurrent.for(entries)("%s says what is wrong with a call", async ([, { mistake }]) => {
+  const [args, message] = mistake;
+  const { code, stdout, stderr } = await terminal.holdfast(args.map(withIds));
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  expect(stderr).toMatch(message);
+  expect(stderr).not.toMatch(/\n\s+at /);
+});
+
+test("the table has every command", async () => {
+  const commandsOf = async (args: readonly string[]) => {
+    const { stdout } = await terminal.holdfast([...args, "--help"]);
+    const [, list = ""] = /Commands:\n([\s\S]*?)\n\n/.exec(stdout) ?? [];
+    return [...list.matchAll(/^ {2}([a-z]+)/gm)].map(([, name = ""]) => name);
+  };
+  const leaves = await Promise.all(
+    (await commandsOf([])).map(async (name) => {
+      const below = await commandsOf([name]);
+      return below.length === 0 ? [name] : below.map((each) => `${name} ${each}`);
+    }),
+  );
+  expect(Object.keys(EXERCISES).sort()).toEqual(leaves.flat().sort());
+});
+
+async function call({ until }: Exercise, args: readonly string[]): Promise<Ended> {
+  const session = terminal.begin(args.map(withIds));
+  if (until) {
+    await session.line(until);
+    session.child.kill("SIGTERM");
+  }
+  return session.ended;
+}
+
+function withIds(text: string): string {
+  return text.replace(/<([a-z]+(?:-\d)?)>/g, (whole, name: string) => ids.get(name) ?? whole);
+}
+
+function withIdsIn(answers: object): object {
+  return Object.fromEntries(
+    Object.entries(answers).map(([name, value]) => [
+      name,
+      typeof value === "string" ? withIds(value) : value,
+    ]),
+  );
+}
