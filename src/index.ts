@@ -104,6 +104,7 @@ export type { Ticked, TickOptions } from "./engine/pass.js";
 export type { Queue, Queues } from "./engine/queues.js";
 export type { RecoverOptions, RecoverReport } from "./engine/recover.js";
 export type { RepairOptions, RepairReport, RepairStep } from "./engine/repair.js";
+export type { Pruned, PruneOptions } from "./engine/retention.js";
 export type { Batch, ChildListOptions } from "./engine/run-children.js";
 export type {
   RunLogEntry,

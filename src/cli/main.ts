@@ -15,6 +15,7 @@ import { healthCommand } from "./commands/health.js";
 import { locksCommand } from "./commands/locks.js";
 import { migrateCommand } from "./commands/migrate.js";
 import { nextCommand } from "./commands/next.js";
+import { pruneCommand } from "./commands/prune.js";
 import { queuesCommand } from "./commands/queues.js";
 import { recoverCommand } from "./commands/recover.js";
 import { repairCommand } from "./commands/repair.js";
@@ -44,6 +45,7 @@ const COMMANDS = [
   repairCommand,
   recoverCommand,
   healthCommand,
+  pruneCommand,
   cleanupCommand,
   simulateCommand,
 ];

@@ -44,6 +44,10 @@ export type HoldfastOptions = AroundOptions & {
   readonly poll?: Duration;
   /** How long finished runs are kept. @default "30d" */
   readonly retention?: Duration;
+  /** How long log lines are kept with their runs, if for less. @default as `retention` */
+  readonly logRetention?: Duration;
+  /** How long the history of locks is kept. @default as `retention` */
+  readonly lockRetention?: Duration;
   /** How long the ledger of ticks is kept. @default "7d" */
   readonly ledgerRetention?: Duration;
   /** Whether tables are made and brought up to date, only checked, or neither. @default "auto" */
@@ -107,6 +111,8 @@ export type Config = {
   readonly pollMs: number;
   readonly keepMs: number;
   readonly keepTicksMs: number;
+  readonly keepLogsMs: number;
+  readonly keepLocksMs: number;
   readonly migrate: "auto" | "check" | "off";
   readonly synchronous: "FULL" | "NORMAL";
   readonly logLevel: LogLevel;
@@ -130,6 +136,8 @@ const OPTIONS = [
   "release",
   "poll",
   "retention",
+  "logRetention",
+  "lockRetention",
   "ledgerRetention",
   "migrate",
   "synchronous",
@@ -171,14 +179,23 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
       ? ["HOLDFAST_POLL_INTERVAL", fromEnv("HOLDFAST_POLL_INTERVAL") ?? "1s"]
       : ["poll", options.poll];
 
+  const keepMs = read(
+    () => retentionMs(options.retention, fromEnv("HOLDFAST_HISTORY_RETENTION_DAYS")),
+    0,
+  );
   const config: Config = {
     database: options.database ?? fromEnv("HOLDFAST_DATABASE_URL") ?? DEFAULT_DATABASE,
     schema: options.schema ?? "holdfast",
     app: read(() => name(options.app ?? fromEnv("HOLDFAST_APP"), "app"), null),
     release: read(() => name(options.release ?? fromEnv("HOLDFAST_RELEASE"), "release"), null),
     pollMs: read(() => durationMs(poll, String(pollField), { min: 10, max: 3_600_000 }), 1_000),
-    keepMs: read(
-      () => retentionMs(options.retention, fromEnv("HOLDFAST_HISTORY_RETENTION_DAYS")),
+    keepMs,
+    keepLogsMs: read(
+      () => durationMs(options.logRetention ?? keepMs, "logRetention", { min: 1 }),
+      0,
+    ),
+    keepLocksMs: read(
+      () => durationMs(options.lockRetention ?? keepMs, "lockRetention", { min: 1 }),
       0,
     ),
     keepTicksMs: read(

@@ -98,6 +98,7 @@ import { Queues } from "./queues.js";
 import { type RecoverOptions, type RecoverReport, readRecover, recoverOnce } from "./recover.js";
 import { Remote } from "./remote.js";
 import { type RepairOptions, type RepairReport, readRepair, repairOnce } from "./repair.js";
+import { JobRetention, type Pruned, type PruneOptions, pruneAll } from "./retention.js";
 import { RunnableJobs } from "./runnable.js";
 import { Runs, Waiter } from "./runs.js";
 import { jobName } from "./schedule-options.js";
@@ -154,6 +155,7 @@ export class Holdfast {
   readonly #waiter: Waiter;
   readonly #definitions = new Map<string, JobDefinition>();
   readonly #runnable = new RunnableJobs();
+  readonly #retention = new JobRetention(() => this.#definitions.values());
   readonly #sends: Sends;
   readonly #compiled = new CompiledSchedules();
   readonly #declarations: Declarations;
@@ -283,7 +285,7 @@ export class Holdfast {
       holder: this.instanceId,
       leaseMs: this.#config.lockLeaseMs,
       isEnabled: this.#config.isLockingEnabled,
-      keepMs: this.#config.keepMs,
+      keepMs: this.#config.keepLocksMs,
       emit: this.#emit,
     });
     this.locks = new Locks({
@@ -478,6 +480,14 @@ export class Holdfast {
     return healthOf(await this.#opened("health"), wanted, () => this.check());
   }
 
+  /** Removes what is past its time, all of it; running instances do so each hour, a bounded amount. */
+  async prune({ onProgress = () => undefined }: PruneOptions = {}): Promise<Pruned> {
+    const store = await this.#opened("prune");
+    const { keepMs, keepTicksMs, keepLogsMs, keepLocksMs } = this.#config;
+    const keep = { keepMs, keepTicksMs, keepLogsMs };
+    return pruneAll({ store, keep, keepLocksMs, jobs: this.#retention, onProgress });
+  }
+
   #reap(store: Store): Promise<unknown> {
     return reapOnce({ store, chance: () => this.#ports.chance.next(), emit: this.#emit });
   }
@@ -541,6 +551,7 @@ export class Holdfast {
       database: this.databaseLabel,
       jobs: jobs.names(),
       concurrency,
+      connections: store.connectionsMax,
     });
     this.#working = worker;
     this.#concurrency = jobs.names().length === 0 ? 0 : concurrency;
@@ -624,6 +635,8 @@ export class Holdfast {
       pollMs: this.#config.pollMs,
       keepMs: this.#config.keepMs,
       keepTicksMs: this.#config.keepTicksMs,
+      keepLogsMs: this.#config.keepLogsMs,
+      tidyJobs: () => this.#retention.pruneOnce(store),
       emit: this.#emit,
       meter: this.#meters,
       lookEachMinute: this.#declarations.isWatchful
@@ -865,7 +878,14 @@ export class Holdfast {
         ...new Set([...this.#definitions.keys(), ...known.map((job) => job.name)]),
       ]);
     const { limits = NO_LIMITS } = found;
-    return { ...found, limits, worker: null, schema: undefined, upcast: undefined };
+    return {
+      ...found,
+      limits,
+      retention: null,
+      worker: null,
+      schema: undefined,
+      upcast: undefined,
+    };
   }
 
   #refuseUnknownJobs(names: readonly string[] | null): void {

@@ -12,7 +12,7 @@ import { PostgresAsker } from "./postgres-asker.js";
 import { PostgresBatches } from "./postgres-batches.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
 import { PostgresChecks } from "./postgres-checks.js";
-import { dropDays, dropTickDays, makeDays } from "./postgres-days.js";
+import { dropDays, dropDaysBy, makeDays } from "./postgres-days.js";
 import { PostgresEnqueue } from "./postgres-enqueue.js";
 import { PostgresFigures } from "./postgres-figures.js";
 import { PostgresItems } from "./postgres-items.js";
@@ -23,8 +23,9 @@ import { PostgresOperators } from "./postgres-operators.js";
 import { PostgresProgress } from "./postgres-progress.js";
 import { PostgresRepairs } from "./postgres-repairs.js";
 import { PostgresSchedules } from "./postgres-schedules.js";
-import { PostgresTransactions } from "./postgres-transactions.js";
+import { PostgresTransactions, TRANSACTIONS_MAX } from "./postgres-transactions.js";
 import { PostgresWithin } from "./postgres-within.js";
+import { firstIdAt, judgeVisited } from "./pruning.js";
 import {
   isSameEnd,
   limitColumns,
@@ -38,12 +39,14 @@ import {
   toWaiting,
 } from "./record.js";
 import type { HeldRun } from "./remote-store.js";
+import type { PrunedJob, PruneJobParams, PruneParams } from "./retention-store.js";
 import * as sql from "./sql/postgres.js";
 import { PRUNE_BATCHES } from "./sql/postgres-batches.js";
 import * as flows from "./sql/postgres-flow.js";
 import * as reads from "./sql/postgres-reads.js";
 import { PRUNE_SCHEDULES } from "./sql/postgres-schedules.js";
 import { SCHEMA_VERSION } from "./sql/postgres-schema.js";
+import { ONE_TOO_MANY, PRUNE_OLD_LOGS, REMOVE_RUNS, VISIT } from "./sql/retention.js";
 import type * as store from "./store.js";
 
 const COMPLETED = 1;
@@ -497,23 +500,48 @@ export class PostgresStore implements store.Store {
   };
 
   /** History goes by whole days, so `limit` bounds only what is removed row by row. */
-  async prune(params: {
-    readonly keepMs: number;
-    readonly keepTicksMs: number;
-    readonly limit: number;
-  }): Promise<number> {
-    const { keepMs, keepTicksMs, limit } = params;
+  async prune(params: PruneParams): Promise<number> {
+    const { keepMs, keepTicksMs, keepLogsMs = keepMs, limit } = params;
     const dropped = await this.#asker.patiently("prune", async () => {
       const days = await this.#days();
       await makeDays(days);
-      return (await dropDays(days, keepMs)) + (await dropTickDays(days, keepTicksMs));
+      return (
+        (await dropDays(days, keepMs)) +
+        (await dropDaysBy(days, "tick", keepTicksMs)) +
+        (keepLogsMs < keepMs ? await dropDaysBy(days, "log", keepLogsMs) : 0)
+      );
     });
     const [row] = await this.#asker.repeat("prune", sql.PRUNE, { keepMs, limit });
     const [more] = await this.#asker.repeat("prune", PRUNE_SCHEDULES, params);
     const [batches] = await this.#asker.repeat("prune", PRUNE_BATCHES, { keepMs, limit });
     const [idle] = await this.#asker.repeat("prune", flows.PRUNE_FLOWS, { limit });
-    const pruned = [row, more, batches, idle].map((each) => Number(each?.pruned ?? 0));
+    const [lines] = await this.#asker.repeat("prune", PRUNE_OLD_LOGS.postgres, {
+      keepLogsMs,
+      limit,
+    });
+    const pruned = [row, more, batches, idle, lines].map((each) => Number(each?.pruned ?? 0));
     return pruned.reduce((sum, count) => sum + count, dropped);
+  }
+
+  async pruneJob(params: PruneJobParams): Promise<PrunedJob> {
+    const { job, keepMs, keepCount, after, limit } = params;
+    const edge =
+      keepCount === null
+        ? null
+        : ((await this.#asker.repeat("prune", ONE_TOO_MANY.postgres, { job, count: keepCount }))[0]
+            ?.id ?? null);
+    const until = keepMs === null ? null : (await this.#asker.databaseNow()) - keepMs;
+    const before = until === null ? null : firstIdAt(until);
+    const given = { job, after, before, edge, until, limit };
+    const visited = (await this.#asker.repeat("prune", VISIT.postgres, given)).map((row) => ({
+      id: String(row.id),
+      isOld: row.is_mine === true && row.is_old === true,
+      isYoung: row.is_mine === true && row.is_old !== true,
+    }));
+    const { ids, answer } = judgeVisited(visited, { after, limit });
+    if (ids.length === 0) return answer(0);
+    const [row] = await this.#asker.repeat("prune", REMOVE_RUNS, { ids });
+    return answer(Number(row?.removed));
   }
 
   progress: store.Store["progress"] = (params) => this.#progress.write(params);
@@ -580,6 +608,14 @@ export class PostgresStore implements store.Store {
   failures: store.Store["failures"] = (params) => this.#operators.failures(params);
   figures: store.Store["figures"] = (params) => this.#figures.figures(params);
   scheduleNames: store.Store["scheduleNames"] = (ids) => this.#figures.scheduleNames(ids);
+
+  /** Work and beat, transactions of users, our own, and one for what is rare: days, checks, repairs. */
+  get connectionsMax(): number {
+    const { workMax, transactionsMax } = this.load;
+    const wanted = workMax + transactionsMax + TRANSACTIONS_MAX + 1;
+    const { max } = typeof this.#source === "string" ? { max: wanted } : this.#source.options;
+    return Math.min(wanted, max ?? wanted);
+  }
 
   get load(): store.Store["load"] {
     const links = [this.#asker.work, this.#asker.beat];

@@ -5,6 +5,7 @@
 import type { Chance, Clock } from "../core/ports.js";
 import { MODES, type RunId } from "../core/run.js";
 import type * as batches from "./batch-store.js";
+import { firstIdAt, judgeVisited } from "./pruning.js";
 import {
   limitColumns,
   statusOrder,
@@ -16,7 +17,9 @@ import {
   toWaiting,
 } from "./record.js";
 import type { HeldRun } from "./remote-store.js";
+import type { PrunedJob, PruneJobParams, PruneParams } from "./retention-store.js";
 import type * as schedules from "./schedule-store.js";
+import { ONE_TOO_MANY, PRUNE_OLD_LOGS, VISIT } from "./sql/retention.js";
 import * as sql from "./sql/sqlite.js";
 import * as batchSql from "./sql/sqlite-batches.js";
 import * as flows from "./sql/sqlite-flow.js";
@@ -69,6 +72,8 @@ export type SqliteStoreParams = {
 
 export class SqliteStore implements store.Store {
   readonly engine = "sqlite";
+  /** One for everything, and one while a check reads its snapshot. */
+  readonly connectionsMax = 2;
   readonly #file: SqliteFile;
   readonly #migrate: "auto" | "check" | "off";
   readonly #now: (() => number) | undefined;
@@ -341,28 +346,11 @@ export class SqliteStore implements store.Store {
       return row ? toWaiting(row) : null;
     });
 
-  async prune({
-    keepMs,
-    keepTicksMs,
-    limit,
-  }: {
-    readonly keepMs: number;
-    readonly keepTicksMs: number;
-    readonly limit: number;
-  }): Promise<number> {
+  async prune({ keepMs, keepTicksMs, keepLogsMs = keepMs, limit }: PruneParams): Promise<number> {
     return this.#write("prune", (now) => {
       const before = firstIdAt(now - keepMs);
       const old = this.#file.all(sql.OLD_RUNS, { keepMs, limit, now, before }).map((row) => row.id);
-      const ids = JSON.stringify(old);
-      for (const statement of [
-        ...PRUNE_RUNS_OF_SCHEDULES,
-        ...DELETE_ITEMS,
-        PRUNE_PROGRESS,
-        PRUNE_LOGS,
-        ...sql.PRUNE,
-      ]) {
-        this.#file.run(statement, { ids });
-      }
+      this.#removeRuns(old);
       const rest = [
         this.#file.run(sql.PRUNE_KEYS, { limit, now }),
         this.#file.run(sql.PRUNE_INSTANCES, { keepMs, now }),
@@ -371,9 +359,51 @@ export class SqliteStore implements store.Store {
         this.#file.run(PRUNE_BACKFILLS, { keepMs, now }),
         this.#file.run(batchSql.PRUNE_BATCHES, { keepMs, limit, now }),
         this.#flow.prune(limit, now),
+        keepLogsMs < keepMs
+          ? this.#file.run(PRUNE_OLD_LOGS.sqlite, {
+              before: firstIdAt(now - keepLogsMs),
+              keepLogsMs,
+              limit,
+              now,
+            })
+          : 0,
       ];
       return rest.reduce((sum, removed) => sum + removed, old.length);
     });
+  }
+
+  async pruneJob(params: PruneJobParams): Promise<PrunedJob> {
+    const { job, keepMs, keepCount, after, limit } = params;
+    return this.#write("prune", (now) => {
+      const edge =
+        keepCount === null
+          ? null
+          : (this.#file.get(ONE_TOO_MANY.sqlite, { job, count: keepCount })?.id ?? null);
+      const until = keepMs === null ? null : now - keepMs;
+      const before = until === null ? null : firstIdAt(until);
+      const rows = this.#file.all(VISIT.sqlite, { job, after, before, edge, until, limit });
+      const visited = rows.map((row) => ({
+        id: String(row.id),
+        isOld: row.is_mine === 1 && row.is_old === 1,
+        isYoung: row.is_mine === 1 && row.is_old !== 1,
+      }));
+      const { ids, answer } = judgeVisited(visited, { after, limit });
+      this.#removeRuns(ids);
+      return answer(ids.length);
+    });
+  }
+
+  #removeRuns(old: readonly unknown[]): void {
+    const ids = JSON.stringify(old);
+    for (const statement of [
+      ...PRUNE_RUNS_OF_SCHEDULES,
+      ...DELETE_ITEMS,
+      PRUNE_PROGRESS,
+      PRUNE_LOGS,
+      ...sql.PRUNE,
+    ]) {
+      this.#file.run(statement, { ids });
+    }
   }
 
   onWake(listener: store.WakeListener): () => void {
@@ -520,10 +550,4 @@ export class SqliteStore implements store.Store {
     for (const remember of learnt) remember();
     return value;
   }
-}
-
-/** The smallest UUIDv7 of a moment, as far as sorting needs it. */
-function firstIdAt(ms: number): string {
-  const hex = Math.max(0, ms).toString(16).padStart(12, "0");
-  return `${hex.slice(0, 8)}-${hex.slice(8)}`;
 }

@@ -15,6 +15,7 @@ import type { OperatorStore } from "./operator-store.js";
 import type { ProgressStore } from "./progress-store.js";
 import type { RemoteStore } from "./remote-store.js";
 import type { RepairStore } from "./repair-store.js";
+import type { RetentionStore } from "./retention-store.js";
 import type { ScheduleStore } from "./schedule-store.js";
 
 /** One lease: some runs of one lane and policy, at one attempt, granted to one holder under one fence. */
@@ -308,8 +309,11 @@ export interface Store
     OperatorStore,
     CheckStore,
     RepairStore,
+    RetentionStore,
     FiguresStore,
     RemoteStore<Claim> {
+  /** How many connections it opens at most, all it does taken together. */
+  readonly connectionsMax: number;
   /** "sqlite" or "postgres"; for messages. */
   readonly engine: "sqlite" | "postgres";
 
@@ -384,13 +388,6 @@ export interface Store
   attempts(id: RunId): Promise<readonly AttemptRecord[]>;
   /** Of these, the ones that are terminal. */
   terminal(ids: readonly RunId[]): Promise<readonly RunId[]>;
-
-  /** Removes what is past its time, a bounded amount; answers how much. */
-  prune(params: {
-    readonly keepMs: number;
-    readonly keepTicksMs: number;
-    readonly limit: number;
-  }): Promise<number>;
 
   /** Calls back when another process may have made work. Answers with how to stop. */
   onWake(listener: WakeListener): () => void;

@@ -44,6 +44,7 @@ export type Events = {
     database: string;
     jobs: readonly string[];
     concurrency: number;
+    connections: number;
   };
   "instance.stopped": { instance: string; finished: number; handedBack: number; abandoned: number };
   "run.started": RunFields;

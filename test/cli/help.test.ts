@@ -55,6 +55,7 @@ const PAGES = [
   "repair",
   "recover",
   "health",
+  "prune",
   "exec",
   "locks",
   "locks list",
