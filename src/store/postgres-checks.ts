@@ -13,6 +13,7 @@ import {
 } from "./checking.js";
 import { LinkFailure, type PlainLink, type PostgresSource, plainLink } from "./postgres.js";
 import { DATABASE_CLOCK, type PostgresAsker } from "./postgres-asker.js";
+import type { InTurn } from "./postgres-turns.js";
 
 const BEGIN = "begin isolation level repeatable read read only";
 /** The server gives up by itself first: then the connection can be used for what is next. */
@@ -23,30 +24,35 @@ export class PostgresChecks implements CheckStore {
   readonly #asker: PostgresAsker;
   readonly #source: PostgresSource;
   readonly #clock: Clock;
+  readonly #inTurn: InTurn;
 
   constructor(params: {
     readonly asker: PostgresAsker;
     readonly source: PostgresSource;
     readonly clock: Clock;
+    readonly inTurn: InTurn;
   }) {
     this.#asker = params.asker;
     this.#source = params.source;
     this.#clock = params.clock;
+    this.#inTurn = params.inTurn;
   }
 
   async check({
     own,
     timeLimitMs,
   }: Parameters<CheckStore["check"]>[0]): Promise<readonly CheckFinding[]> {
-    return this.#asker.described("check", async () => {
-      const link = await plainLink(this.#source, this.#clock);
-      try {
-        await link.query({ text: BEGIN });
-        return await this.#askAll(link, questionsOf("postgres", own), timeLimitMs);
-      } finally {
-        await link.end();
-      }
-    });
+    return this.#inTurn(() => this.#asker.described("check", () => this.#check(own, timeLimitMs)));
+  }
+
+  async #check(own: readonly OwnCheck[], timeLimitMs: number): Promise<readonly CheckFinding[]> {
+    const link = await plainLink(this.#source, this.#clock);
+    try {
+      await link.query({ text: BEGIN });
+      return await this.#askAll(link, questionsOf("postgres", own), timeLimitMs);
+    } finally {
+      await link.end();
+    }
   }
 
   async #askAll(

@@ -5,6 +5,7 @@ import type { Clock } from "../core/ports.js";
 import { statementsFor, toRemains, toVitals } from "./mending.js";
 import { type PlainLink, type PostgresSource, plainLink } from "./postgres.js";
 import type { PostgresAsker } from "./postgres-asker.js";
+import type { InTurn } from "./postgres-turns.js";
 import type { Mended, Remains, RepairStore, Vitals } from "./repair-store.js";
 import * as sql from "./sql/recovery.js";
 import { fillIn } from "./sql/template.js";
@@ -20,15 +21,18 @@ export class PostgresRepairs implements RepairStore {
   readonly #asker: PostgresAsker;
   readonly #source: PostgresSource;
   readonly #clock: Clock;
+  readonly #inTurn: InTurn;
 
   constructor(params: {
     readonly asker: PostgresAsker;
     readonly source: PostgresSource;
     readonly clock: Clock;
+    readonly inTurn: InTurn;
   }) {
     this.#asker = params.asker;
     this.#source = params.source;
     this.#clock = params.clock;
+    this.#inTurn = params.inTurn;
   }
 
   async mend({ checks }: { readonly checks: readonly string[] }): Promise<readonly Mended[]> {
@@ -67,18 +71,20 @@ export class PostgresRepairs implements RepairStore {
   }
 
   async #whileStill<T>(what: string, work: (change: Change) => Promise<T>): Promise<T> {
-    return this.#asker.described(what, async () => {
-      const link = await plainLink(this.#source, this.#clock);
-      try {
-        await link.query({ text: "begin; set local lock_timeout = '20s'" });
-        await link.query({ text: fillIn(STILL, this.#asker.dialect) });
-        const value = await work((template, params = {}) => this.#change(link, template, params));
-        await link.query({ text: "commit" });
-        return value;
-      } finally {
-        await link.end();
-      }
-    });
+    return this.#inTurn(() => this.#asker.described(what, () => this.#still(work)));
+  }
+
+  async #still<T>(work: (change: Change) => Promise<T>): Promise<T> {
+    const link = await plainLink(this.#source, this.#clock);
+    try {
+      await link.query({ text: "begin; set local lock_timeout = '20s'" });
+      await link.query({ text: fillIn(STILL, this.#asker.dialect) });
+      const value = await work((template, params = {}) => this.#change(link, template, params));
+      await link.query({ text: "commit" });
+      return value;
+    } finally {
+      await link.end();
+    }
   }
 
   /** How many rows it changed. */

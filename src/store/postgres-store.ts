@@ -24,6 +24,7 @@ import { PostgresProgress } from "./postgres-progress.js";
 import { PostgresRepairs } from "./postgres-repairs.js";
 import { PostgresSchedules } from "./postgres-schedules.js";
 import { PostgresTransactions, TRANSACTIONS_MAX } from "./postgres-transactions.js";
+import { newTurns } from "./postgres-turns.js";
 import { PostgresWithin } from "./postgres-within.js";
 import { firstIdAt, judgeVisited } from "./pruning.js";
 import {
@@ -82,6 +83,7 @@ export class PostgresStore implements store.Store {
   readonly #progress: PostgresProgress;
   readonly #logs: PostgresLogs;
   readonly #operators: PostgresOperators;
+  readonly #inTurn = newTurns();
   readonly #checks: PostgresChecks;
   readonly #repairs: PostgresRepairs;
   readonly #figures: PostgresFigures;
@@ -107,8 +109,9 @@ export class PostgresStore implements store.Store {
     this.#progress = new PostgresProgress(asker);
     this.#logs = new PostgresLogs(asker);
     this.#operators = new PostgresOperators(asker);
-    this.#repairs = new PostgresRepairs({ asker, source, clock });
-    this.#checks = new PostgresChecks({ asker, source, clock });
+    const inTurn = this.#inTurn;
+    this.#repairs = new PostgresRepairs({ asker, source, clock, inTurn });
+    this.#checks = new PostgresChecks({ asker, source, clock, inTurn });
     this.#figures = new PostgresFigures(asker);
     this.#enqueue = enqueue;
     this.#within = new PostgresWithin({ asker, enqueue });
@@ -502,15 +505,17 @@ export class PostgresStore implements store.Store {
   /** History goes by whole days, so `limit` bounds only what is removed row by row. */
   async prune(params: PruneParams): Promise<number> {
     const { keepMs, keepTicksMs, keepLogsMs = keepMs, limit } = params;
-    const dropped = await this.#asker.patiently("prune", async () => {
-      const days = await this.#days();
-      await makeDays(days);
-      return (
-        (await dropDays(days, keepMs)) +
-        (await dropDaysBy(days, "tick", keepTicksMs)) +
-        (keepLogsMs < keepMs ? await dropDaysBy(days, "log", keepLogsMs) : 0)
-      );
-    });
+    const dropped = await this.#asker.patiently("prune", () =>
+      this.#inTurn(async () => {
+        const days = await this.#days();
+        await makeDays(days);
+        return (
+          (await dropDays(days, keepMs)) +
+          (await dropDaysBy(days, "tick", keepTicksMs)) +
+          (keepLogsMs < keepMs ? await dropDaysBy(days, "log", keepLogsMs) : 0)
+        );
+      }),
+    );
     const [row] = await this.#asker.repeat("prune", sql.PRUNE, { keepMs, limit });
     const [more] = await this.#asker.repeat("prune", PRUNE_SCHEDULES, params);
     const [batches] = await this.#asker.repeat("prune", PRUNE_BATCHES, { keepMs, limit });
