@@ -53,6 +53,13 @@ module.exports = {
       from: { path: "^src/client/", pathNot: "\\.test\\.ts$" },
       to: { path: "^src/http/", pathNot: "^src/http/contract(\\.ts$|/)" },
     },
+    {
+      name: "dashboard-stays-outside",
+      comment: "What is built from it is served as files; nothing imports it.",
+      severity: "error",
+      from: { path: "^src/" },
+      to: { path: "^dashboard/" },
+    },
     only("testing", ["core", "store", "engine", "adapters", "telemetry", "http", "locks"]),
     {
       name: "testing-stays-outside",

@@ -93,6 +93,18 @@ export default defineConfig({
       },
       {
         test: {
+          name: "browser",
+          include: ["test/browser/**/*.test.ts"],
+          environment: "node",
+          globalSetup: [postgres, build],
+          pool: "forks",
+          maxWorkers: 2,
+          testTimeout: 90_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        test: {
           name: "simulation",
           include: ["test/simulation/**/*.test.ts"],
           environment: "node",

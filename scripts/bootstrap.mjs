@@ -31,11 +31,24 @@ export function ensureBuilt() {
  * @returns {string} why there is none, or nothing
  */
 export function provideRedis() {
-  const isThere = () => spawnSync("redis-server", ["--version"]).status === 0;
+  return provideProgram("redis-server");
+}
+
+/**
+ * A browser for the tests of the page, in the same way.
+ * @returns {string} why there is none, or nothing
+ */
+export function provideChromium() {
+  return process.env.HOLDFAST_TEST_CHROMIUM ? "" : provideProgram("chromium");
+}
+
+/** @param {string} name of the program and of its package */
+function provideProgram(name) {
+  const isThere = () => spawnSync(name, ["--version"]).status === 0;
   if (isThere()) return "";
   if (process.getuid?.() !== 0 || spawnSync("apt-get", ["--version"]).status !== 0)
-    return "redis-server was not found, and this user may not install it";
-  console.log("Installing redis-server (apt-get) …");
+    return `${name} was not found, and this user may not install it`;
+  console.log(`Installing ${name} (apt-get) …`);
   const options = /** @type {const} */ ({
     stdio: "ignore",
     timeout: 180_000,
@@ -43,9 +56,8 @@ export function provideRedis() {
     env: { ...process.env, DEBIAN_FRONTEND: "noninteractive", RUNLEVEL: "1" },
   });
   spawnSync("apt-get", ["update", "-q"], options);
-  const args = ["install", "-y", "-q", "--no-install-recommends", "redis-server"];
-  spawnSync("apt-get", args, options);
-  return isThere() ? "" : "redis-server could not be installed by apt-get";
+  spawnSync("apt-get", ["install", "-y", "-q", "--no-install-recommends", name], options);
+  return isThere() ? "" : `${name} could not be installed by apt-get`;
 }
 
 function ensureNode() {

@@ -6,7 +6,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { ensureBuilt, ensureInstalled, provideRedis } from "./bootstrap.mjs";
+import { ensureBuilt, ensureInstalled, provideChromium, provideRedis } from "./bootstrap.mjs";
 import { startPostgres } from "./postgres.mjs";
 
 /**
@@ -16,6 +16,7 @@ import { startPostgres } from "./postgres.mjs";
  * @property {boolean} [isVitest] reports its cases as JSON
  * @property {boolean} [needsPostgres]
  * @property {boolean} [wantsRedis]
+ * @property {boolean} [wantsChromium]
  */
 /** @typedef {{ passed: number, failed: number, skipped: number, note?: string, failures?: string[] }} Counts */
 /** @typedef {Counts & { stage: Stage, ms: number }} Result */
@@ -24,7 +25,11 @@ import { startPostgres } from "./postgres.mjs";
 const STAGES = [
   { name: "lint", command: ["biome", "check"] },
   { name: "types", command: ["tsc", "--noEmit"] },
-  { name: "layering", command: ["depcruise", "src", "--config", ".dependency-cruiser.cjs"] },
+  { name: "page-types", command: ["tsc", "-p", "dashboard", "--noEmit"] },
+  {
+    name: "layering",
+    command: ["depcruise", "src", "--config", ".dependency-cruiser.cjs"],
+  },
   { name: "dead-code", command: ["knip"] },
   { name: "unit", command: vitest("unit"), isVitest: true },
   {
@@ -37,6 +42,13 @@ const STAGES = [
   { name: "engine", command: vitest("engine"), isVitest: true, needsPostgres: true },
   { name: "cli", command: vitest("cli"), isVitest: true, needsPostgres: true },
   { name: "http", command: vitest("http"), isVitest: true, needsPostgres: true },
+  {
+    name: "browser",
+    command: vitest("browser"),
+    isVitest: true,
+    needsPostgres: true,
+    wantsChromium: true,
+  },
   { name: "simulation", command: vitest("simulation"), isVitest: true },
   {
     name: "process",
@@ -81,6 +93,7 @@ const results = [runBuild()];
 let postgresProblem = "";
 if (chosen.some((stage) => stage.needsPostgres)) postgresProblem = await providePostgres();
 const redisProblem = chosen.some((stage) => stage.wantsRedis) ? provideRedis() : "";
+const chromiumProblem = chosen.some((stage) => stage.wantsChromium) ? provideChromium() : "";
 for (const stage of chosen) {
   if (interruptedBy) break;
   results.push(await runStage(stage));
@@ -241,6 +254,7 @@ function report() {
     missing.push(`every case on PostgreSQL (${reason})`);
     if (process.env.CI) sum.failed += 1;
   } else if (sum.skipped > 0) missing.push(`${sum.skipped} cases that skipped themselves`);
+  if (chromiumProblem) missing.push(`the page in a browser (${chromiumProblem})`);
   if (redisProblem) missing.push(`locks on Redis (${redisProblem})`);
   const left = STAGES.filter((stage) => !results.some((r) => r.stage.name === stage.name));
   if (left.length > 0) {

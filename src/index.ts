@@ -101,6 +101,7 @@ export type {
   Totals,
 } from "./engine/overview.js";
 export type { Ticked, TickOptions } from "./engine/pass.js";
+export type { Pause, PauseOptions } from "./engine/pausing.js";
 export type { Queue, Queues } from "./engine/queues.js";
 export type { RecoverOptions, RecoverReport } from "./engine/recover.js";
 export type { RepairOptions, RepairReport, RepairStep } from "./engine/repair.js";
@@ -156,3 +157,5 @@ export type { PostgresTx } from "./store/postgres-transactor.js";
 export type { SqliteHandle } from "./store/sqlite.js";
 export type { EventOf, Listener, OnError } from "./telemetry/bus.js";
 export type { EventName, Events, Logger } from "./telemetry/log.js";
+export type { TelemetryOptions } from "./telemetry/telemetry-options.js";
+export type { OpenTelemetry } from "./telemetry/tracing.js";

@@ -12,6 +12,7 @@ type Finding = string | undefined;
 
 const ROOT = path.resolve(import.meta.dirname, "..");
 const SRC = filesIn("src");
+const PAGE = filesIn("dashboard").filter(({ name }) => name !== "dashboard/vite.config.ts");
 const PRODUCT = SRC.filter(({ name }) => !name.endsWith(".test.ts"));
 const TESTS = [...filesIn("test"), ...SRC.filter(({ name }) => name.endsWith(".test.ts"))];
 
@@ -53,17 +54,31 @@ test("SQL is written in src/store and src/testing alone", () => {
 
 test("nothing is typed any, exported by default or exported wholesale", () => {
   const banned = ["TSAnyKeyword", "ExportDefaultDeclaration", "ExportAllDeclaration"];
-  expect(find(SRC, ({ type }) => (banned.includes(type) ? type : undefined))).toEqual([]);
+  expect(find([...SRC, ...PAGE], ({ type }) => (banned.includes(type) ? type : undefined))).toEqual(
+    [],
+  );
+});
+
+test("the page knows of the source the types of the wire alone", () => {
+  expect(
+    find(PAGE, (node) => {
+      if (node.type !== "ImportDeclaration" && node.type !== "ExportNamedDeclaration") return;
+      const source = String((node.source as Node | null)?.value ?? "");
+      if (!source.includes("../src/")) return;
+      const isType = node.importKind === "type" || node.exportKind === "type";
+      return isType && /\/src\/http\/contract(\.js|\/)/.test(source) ? undefined : source;
+    }),
+  ).toEqual([]);
 });
 
 test("every source file opens with a comment that says what it is for", () => {
-  const bare = SRC.filter(({ text }) => !/^(#!.*\n)?\/[/*]/.test(text));
+  const bare = [...SRC, ...PAGE].filter(({ text }) => !/^(#!.*\n)?\/[/*]/.test(text));
   expect(bare.map(({ name }) => name)).toEqual([]);
 });
 
 test("exported names keep to the vocabulary", () => {
   expect(
-    find(PRODUCT, (node) => {
+    find([...PRODUCT, ...PAGE], (node) => {
       const names = node.type === "ExportNamedDeclaration" ? exportedNames(node) : [];
       return names.find((name) => words(name).some((word) => SYNONYMS.includes(word)));
     }),
@@ -88,7 +103,7 @@ test("no test sleeps", () => {
 
 function filesIn(folder: string): SourceFile[] {
   return readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(".ts") && !name.endsWith(".d.ts"))
+    .filter((name) => /\.tsx?$/.test(name) && !name.endsWith(".d.ts"))
     .sort()
     .map((name) => {
       const text = readFileSync(path.join(ROOT, folder, name), "utf8");

@@ -15,10 +15,12 @@ import { healthCommand } from "./commands/health.js";
 import { locksCommand } from "./commands/locks.js";
 import { migrateCommand } from "./commands/migrate.js";
 import { nextCommand } from "./commands/next.js";
+import { pauseCommand } from "./commands/pause.js";
 import { pruneCommand } from "./commands/prune.js";
 import { queuesCommand } from "./commands/queues.js";
 import { recoverCommand } from "./commands/recover.js";
 import { repairCommand } from "./commands/repair.js";
+import { resumeCommand } from "./commands/resume.js";
 import { runsCommand } from "./commands/runs.js";
 import { schedulesCommand } from "./commands/schedules.js";
 import { simulateCommand } from "./commands/simulate.js";
@@ -38,6 +40,8 @@ const COMMANDS = [
   calendarsCommand,
   runsCommand,
   queuesCommand,
+  pauseCommand,
+  resumeCommand,
   enqueueCommand,
   execCommand,
   locksCommand,

@@ -73,6 +73,11 @@ export function uuidTimeMs(id: string): number | undefined {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
 
+/** The smallest UUIDv7 of a millisecond: what was made from then on sorts after it. */
+export function firstIdAt(ms: number): string {
+  return `${timeText(clampTime(ms))}000-8000-000000000000`;
+}
+
 // A clock that answers nonsense (NaN, Infinity) must not make ids that nothing can read: it counts
 // as 0, so that a source goes on from its last good millisecond.
 function clampTime(ms: number): number {

@@ -15,7 +15,7 @@ import { requireName, requirePriority } from "./names.js";
 import { type Retention, type RetentionOptions, readRetention } from "./retention.js";
 import { type RetryOptions, resolveRetry } from "./retry.js";
 import { ON_LOST, type OnLost, type Policy } from "./run.js";
-import { isStandardSchema, type StandardSchema } from "./schema.js";
+import { isStandardSchema, jsonSchemaOf, type StandardSchema } from "./schema.js";
 import { refuseUnknownMembers } from "./suggest.js";
 
 export type JobOptions = {
@@ -67,6 +67,8 @@ export type JobDefinition = {
   /** Null: as all others. */
   readonly retention: Retention | null;
   readonly schema: StandardSchema | undefined;
+  /** The same as JSON Schema in JSON text, where its library can tell: for callers without the code. */
+  readonly inputSchema: string | null;
   readonly upcast: ((input: unknown, version: number) => unknown) | undefined;
 };
 
@@ -169,6 +171,7 @@ export function defineJob(name: string, options: JobOptions): JobDefinition {
     limits,
     retention,
     schema,
+    inputSchema: schema === undefined ? null : jsonSchemaOf(schema),
     upcast,
   };
 }

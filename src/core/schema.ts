@@ -41,6 +41,7 @@ export type InferOutput<Schema extends StandardSchema> = NonNullable<
 
 const ISSUE_COUNT_MAX = 100;
 const ISSUE_LENGTH_MAX = 500;
+const JSON_SCHEMA_LENGTH_MAX = 64 * 1024;
 
 /** Whether a value given as a schema can be asked at all. Some libraries' schemas are functions. */
 export function isStandardSchema(value: unknown): value is StandardSchema {
@@ -54,6 +55,28 @@ export function isStandardSchema(value: unknown): value is StandardSchema {
     typeof props.validate === "function"
   );
 }
+
+/**
+ * What an input looks like, as JSON Schema in JSON text; null where the library of the schema cannot
+ * tell, or what it tells is not of a form's size.
+ */
+export function jsonSchemaOf(schema: StandardSchema): string | null {
+  try {
+    const { jsonSchema } = schema["~standard"] as Partial<StandardJsonSchemaProps>;
+    const text = JSON.stringify(jsonSchema?.input({ target: "draft-2020-12" }));
+    return text === undefined || text.length > JSON_SCHEMA_LENGTH_MAX ? null : text;
+  } catch {
+    // Not everything that can be checked can be described: a transformation, a class.
+    return null;
+  }
+}
+
+/** Standard JSON Schema v1: what some libraries offer beside the check. */
+type StandardJsonSchemaProps = {
+  readonly jsonSchema: {
+    readonly input: (options: { readonly target: string }) => Record<string, unknown>;
+  };
+};
 
 /**
  * The schema's output for this input, or `InputInvalidError` with every issue and where it is.

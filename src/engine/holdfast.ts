@@ -40,6 +40,7 @@ import {
   lineLogger,
 } from "../telemetry/log.js";
 import { Meters } from "../telemetry/meters.js";
+import { Tracing } from "../telemetry/tracing.js";
 import { Allowance } from "./allowance.js";
 import type { Around, AroundOptions } from "./around.js";
 import { readAround } from "./around-options.js";
@@ -93,6 +94,7 @@ import {
 } from "./overview.js";
 import { type BoundedWorker, passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
 import { reapOnce } from "./passes.js";
+import { type Pause, type PauseOptions, pauseOf, readPause, toPause } from "./pausing.js";
 import { mainThreadPulse, type Pulse } from "./pulse.js";
 import { Queues } from "./queues.js";
 import { type RecoverOptions, type RecoverReport, readRecover, recoverOnce } from "./recover.js";
@@ -103,6 +105,7 @@ import { RunnableJobs } from "./runnable.js";
 import { Runs, Waiter } from "./runs.js";
 import { jobName } from "./schedule-options.js";
 import { Schedules } from "./schedules.js";
+import { type Settings, settingsOf } from "./settings.js";
 import { shellJob } from "./shell-job.js";
 import { readConfigWithin, surroundings } from "./surroundings.js";
 import { type TickerParams, tickOnce } from "./ticker.js";
@@ -147,6 +150,7 @@ export class Holdfast {
   readonly #bus: Bus;
   readonly #meters = new Meters();
   readonly #metrics: Metrics;
+  readonly #tracing: Tracing | null;
   /** How many runs the worker may execute at the same time. */
   #concurrency = 0;
   #working: Workers | null = null;
@@ -206,6 +210,8 @@ export class Holdfast {
       observer: this.#meters,
     });
     this.#emit = this.#bus.emit;
+    const api = options.telemetry?.opentelemetry;
+    this.#tracing = api === undefined ? null : new Tracing(api);
     this.#sends =
       internals.sends ??
       new Dispatcher({
@@ -228,6 +234,7 @@ export class Holdfast {
       emit: this.#emit,
       listens: this.#bus.listens,
       meter: this.#meters,
+      tracing: this.#tracing,
       onSettled: (settlements) => {
         this.#waiter.settled(settlements.map(({ id }) => id));
         onChanged();
@@ -287,6 +294,7 @@ export class Holdfast {
       isEnabled: this.#config.isLockingEnabled,
       keepMs: this.#config.keepLocksMs,
       emit: this.#emit,
+      tracing: this.#tracing,
     });
     this.locks = new Locks({
       provider,
@@ -361,6 +369,14 @@ export class Holdfast {
     return this.#bus.on(event, listener);
   }
 
+  /**
+   * Does it as part of the trace that a W3C `traceparent` names, so that what it enqueues belongs there.
+   * Where no OpenTelemetry was given, or a trace is going on already, it is just done.
+   */
+  continueTrace<T>(traceparent: string | null, fn: () => T): T {
+    return this.#tracing ? this.#tracing.continued(traceparent, fn) : fn();
+  }
+
   /** Enqueues a job by name; one that this process did not declare is taken as it was announced. */
   async enqueue(job: string, input: unknown, options: EnqueueOptions = {}): Promise<Enqueued> {
     const definition = await this.#definitionOf(job);
@@ -407,6 +423,37 @@ export class Holdfast {
     return pass.finally(() => this.#passes.delete(pass));
   }
 
+  /**
+   * Stops everything: once this has resolved nothing fires and nothing is claimed, by any instance,
+   * remote worker or SQL function on this database. Runs that are running go on; ticks meanwhile are
+   * skipped and not caught up. Pausing again keeps the time, and the note if none is given.
+   */
+  async pause(options: PauseOptions = {}): Promise<Pause> {
+    const asked = readPause(options);
+    const store = await this.#opened("pause");
+    const pause = await store.pauseAll(asked);
+    this.#emit("everything.paused", { by: pause.by, note: pause.note });
+    return toPause(pause);
+  }
+
+  /** Lifts the pause of everything, and it alone: what was paused by itself stays so. Answers with it. */
+  async resume(options: { readonly by?: string } = {}): Promise<Pause | null> {
+    const { by } = readPause(options);
+    const store = await this.#opened("resume");
+    const pause = await store.resumeAll();
+    if (!pause) return null;
+    const pausedMs = (pause.until ?? pause.at) - pause.at;
+    this.#emit("everything.resumed", { by, pausedMs });
+    store.wake();
+    void this.#pollSoon();
+    return toPause(pause);
+  }
+
+  /** The pause of everything that is on, or null. */
+  async paused(): Promise<Pause | null> {
+    return pauseOf(await this.#opened("paused"));
+  }
+
   /** Every job that an instance announced, by name, as the newest one announced it. */
   async jobs(): Promise<readonly AnnouncedJob[]> {
     return (await (await this.#opened("jobs")).announcedJobs()).map(toAnnouncedJob);
@@ -416,6 +463,12 @@ export class Holdfast {
   async instances(options: InstanceListOptions = {}): Promise<InstancePage> {
     const filter = readInstanceList(options);
     return listInstances(await this.#opened("instances"), filter);
+  }
+
+  /** How this instance is set up, for people to read; no secret is in it. */
+  settings(): Settings {
+    const { instanceId: instance, databaseLabel: database } = this;
+    return settingsOf(this.#config, { instance, database });
   }
 
   /** A cheap look that differs from the one before if runs changed; for what hints at changes. */
@@ -594,8 +647,10 @@ export class Holdfast {
       listens: this.#bus.listens,
       logger: this.logger,
       meter: this.#meters,
+      tracing: this.#tracing,
       fanOut: new FanOut({
         store,
+        tracing: this.#tracing,
         clock: this.#ports.clock,
         newId: () => this.#ports.ids.run(),
         definitionOf: (job) => this.#definitionOf(job),
@@ -638,6 +693,7 @@ export class Holdfast {
       keepLogsMs: this.#config.keepLogsMs,
       tidyJobs: () => this.#retention.pruneOnce(store),
       emit: this.#emit,
+      instanceId: this.instanceId,
       meter: this.#meters,
       lookEachMinute: this.#declarations.isWatchful
         ? () => this.#declarations.reportVanished(store)
@@ -658,6 +714,7 @@ export class Holdfast {
       emit: this.#emit,
       listens: this.#bus.listens,
       meter: this.#meters,
+      tracing: this.#tracing,
     };
   }
 
@@ -676,7 +733,12 @@ export class Holdfast {
     return {
       ...definition,
       around,
-      dispatch: dispatchTo({ target, sends: this.#sends, emit: this.#emit }),
+      dispatch: dispatchTo({
+        target,
+        sends: this.#sends,
+        emit: this.#emit,
+        tracing: this.#tracing,
+      }),
     };
   }
 
@@ -877,10 +939,11 @@ export class Holdfast {
       throw new UnknownJobError(name, [
         ...new Set([...this.#definitions.keys(), ...known.map((job) => job.name)]),
       ]);
-    const { limits = NO_LIMITS } = found;
+    const { limits = NO_LIMITS, inputSchema = null } = found;
     return {
       ...found,
       limits,
+      inputSchema,
       retention: null,
       worker: null,
       schema: undefined,
@@ -913,22 +976,32 @@ export class Holdfast {
     return {
       one: async (run: Parameters<Enqueuer["one"]>[0]) => {
         await this.#opened("enqueue");
-        return this.#enqueuer.one(run);
+        if (!this.#tracing) return this.#enqueuer.one(run);
+        return this.#tracing.enqueue([run], ([traced = run]) => this.#enqueuer.one(traced));
       },
       many: async (runs: Parameters<Enqueuer["many"]>[0]) => {
         await this.#opened("enqueueMany");
-        return this.#enqueuer.many(runs);
+        if (!this.#tracing) return this.#enqueuer.many(runs);
+        return this.#tracing.enqueue(runs, (traced) => this.#enqueuer.many(traced));
       },
       within: async (params) => {
         await this.#opened("enqueue");
-        const answers = await this.#store.enqueueWithin(params);
+        const { tx, runs } = params;
+        const answers = await (this.#tracing
+          ? this.#tracing.enqueue(runs, (traced) => this.#store.enqueueWithin({ tx, runs: traced }))
+          : this.#store.enqueueWithin(params));
         this.#storedWithin();
         return answers;
       },
       withinSync: (params) => {
         if (this.#stopping) throw new StoppedError("enqueueSync");
         if (!this.#isOpen) throw notOpen();
-        const answers = this.#store.enqueueWithinSync(params);
+        const { tx, runs } = params;
+        const answers = this.#tracing
+          ? this.#tracing.enqueueSync(runs, (traced) =>
+              this.#store.enqueueWithinSync({ tx, runs: traced }),
+            )
+          : this.#store.enqueueWithinSync(params);
         this.#storedWithin();
         return answers;
       },

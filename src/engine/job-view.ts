@@ -21,9 +21,11 @@ export type AnnouncedJob = {
     };
     readonly onLost: OnLost;
   };
+  /** What an input looks like, as JSON Schema; null where nobody could tell. */
+  readonly inputSchema: unknown;
 };
 
-export function toAnnouncedJob({ policy, ...job }: JobAnnouncement): AnnouncedJob {
+export function toAnnouncedJob({ policy, inputSchema, ...job }: JobAnnouncement): AnnouncedJob {
   const { leaseMs, timeoutMs, retry, onLost } = policy;
   const { delayMs, maxMs, attempts, factor, jitter } = retry;
   return {
@@ -40,5 +42,6 @@ export function toAnnouncedJob({ policy, ...job }: JobAnnouncement): AnnouncedJo
       },
       onLost,
     },
+    inputSchema: inputSchema ? (JSON.parse(inputSchema) as unknown) : null,
   };
 }

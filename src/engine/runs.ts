@@ -8,10 +8,11 @@ import {
   WaitTimeoutError,
 } from "../core/errors.js";
 import type { StoredError } from "../core/failure.js";
-import { isUuid } from "../core/id.js";
+import { firstIdAt, isUuid } from "../core/id.js";
 import type { Clock, Ports, Timer } from "../core/ports.js";
 import { MODES, type Mode, RUN_STATUSES, type RunId, type RunStatus } from "../core/run.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
+import { parseTraceparent } from "../core/trace.js";
 import type { AttemptRecord, CancelAnswer, RetryAnswer, RunRecord, Store } from "../store/store.js";
 import type { Desk } from "./desk.js";
 import {
@@ -37,6 +38,7 @@ import {
   toLogPage,
   toProgress,
 } from "./run-kept.js";
+import { instantMs } from "./schedule-options.js";
 import { toWaitingFor, type WaitingFor } from "./waiting-for.js";
 
 export type Run = {
@@ -67,6 +69,8 @@ export type Run = {
   readonly cancelRequestedAt: Date | null;
   readonly key: string | null;
   readonly tags: readonly string[];
+  /** Of the trace that it belongs to, where it was traced. */
+  readonly traceId: string | null;
   /** It is completed, and some of its items failed. */
   readonly partial: boolean;
   readonly items: ItemCounts;
@@ -99,6 +103,10 @@ export type RunListOptions = {
   readonly tag?: string;
   /** Part of the input, or a whole key or id. */
   readonly text?: string;
+  /** Stored from then on, by the time in their ids. */
+  readonly from?: Date | string;
+  /** Stored until then. */
+  readonly to?: Date | string;
   /** @default 50, at most 1,000 */
   readonly limit?: number;
   /** `nextCursor` of the page before. */
@@ -111,7 +119,9 @@ const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 1_000;
 /** Not an id of any run: options are checked also where there is none. */
 const NO_RUN = "00000000-0000-0000-0000-000000000000";
-const LIST_MEMBERS = ["status", "job", "schedule", "mode", "tag", "text", "limit", "cursor"];
+const LIST_MEMBERS = [
+  ...["status", "job", "schedule", "mode", "tag", "text", "from", "to", "limit", "cursor"],
+];
 
 export class Runs {
   readonly #store: () => Promise<Store>;
@@ -169,7 +179,12 @@ export class Runs {
     if (mode !== undefined && !MODES.includes(mode))
       problems.push({ field: "mode", message: `must be one of ${MODES.join(", ")}` });
     if (problems.length > 0) throw new ConfigurationError(problems);
-    const { job, schedule, tag, text } = options;
+    const { job, schedule, tag, text, from, to } = options;
+    const bounds = idBounds({
+      since: from === undefined ? undefined : instantMs(from, "runs.list().from"),
+      until: to === undefined ? undefined : instantMs(to, "runs.list().to"),
+      cursor,
+    });
     const store = await this.#store();
     const records = await store.runs({
       limit: limit + 1,
@@ -179,7 +194,7 @@ export class Runs {
       ...(schedule === undefined ? {} : { schedule }),
       ...(tag === undefined ? {} : { tag }),
       ...(text === undefined ? {} : { text }),
-      ...(cursor === undefined ? {} : { before: cursor.toLowerCase() }),
+      ...bounds,
     });
     return pageOf(store, records, limit);
   }
@@ -377,6 +392,22 @@ export class Waiter {
   }
 }
 
+/** Ids begin with the time at which they were made, so a stretch of time is a stretch of ids. */
+function idBounds(params: {
+  readonly since: number | undefined;
+  readonly until: number | undefined;
+  readonly cursor: string | undefined;
+}): { readonly before?: RunId; readonly since?: RunId } {
+  const { since, until } = params;
+  const cursor = params.cursor?.toLowerCase();
+  const end = until === undefined ? undefined : firstIdAt(until + 1);
+  const before = [cursor, end].filter((id) => id !== undefined).sort()[0];
+  return {
+    ...(before === undefined ? {} : { before }),
+    ...(since === undefined ? {} : { since: firstIdAt(since) }),
+  };
+}
+
 /** One more than the page was asked for: whether there is a next one. */
 async function pageOf(
   store: Store,
@@ -398,7 +429,7 @@ async function withProgress(store: Store, records: readonly RunRecord[]): Promis
 
 function toRun(record: RunRecord, progress: RunProgress | null): Run {
   const { startedAt, finishedAt } = record;
-  const { attemptsMax: _, ...shown } = record;
+  const { attemptsMax: _, trace, ...shown } = record;
   return {
     ...shown,
     input: JSON.parse(record.input),
@@ -415,6 +446,7 @@ function toRun(record: RunRecord, progress: RunProgress | null): Run {
     leaseUntil: toDate(record.leaseUntil),
     cancelRequestedAt: toDate(record.cancelRequestedAt),
     ...countsOf(record),
+    traceId: parseTraceparent(trace)?.traceId ?? null,
     progress,
   };
 }

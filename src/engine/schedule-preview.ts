@@ -3,12 +3,23 @@
 import { cronSchedule } from "../core/cron.js";
 import { describeTouch, dstTouches } from "../core/cron-dst.js";
 import { ConfigurationError } from "../core/errors.js";
+import type { ScheduleDefinition } from "../core/schedule.js";
+import { makeWhen } from "../core/when.js";
+import { describeWhen } from "../core/when-words.js";
 import type { Compiled } from "./compiled.js";
+import { warningsFor } from "./schedule-edit.js";
 
 export type Preview = {
   readonly ticks: readonly Date[];
   /** Changes of the clocks that touch them. */
   readonly notes: readonly string[];
+};
+
+export type DefinitionPreview = Preview & {
+  /** When it runs, in plain words. */
+  readonly description: string;
+  /** What whoever stores it should know. */
+  readonly warnings: readonly string[];
 };
 
 const PREVIEW_MAX = 1_000;
@@ -41,4 +52,20 @@ export function previewOf({ definition, when }: Compiled, afterMs: number, count
 export function previewOfDrawn({ when }: Compiled, nextAt: number | null): Preview {
   const at = nextAt === null ? null : when.firstAllowed(nextAt);
   return { ticks: at === null ? [] : [new Date(at)], notes: [] };
+}
+
+/** A definition that nobody has stored: as if it were made at this moment. */
+export function previewDefinition(
+  definition: ScheduleDefinition,
+  { now, count }: { readonly now: number; readonly count: number },
+): DefinitionPreview {
+  const compiled = { definition, when: makeWhen(definition.when, now) };
+  const isDrawn = definition.when.kind === "range";
+  return {
+    description: describeWhen(definition.when),
+    ...(isDrawn
+      ? previewOfDrawn(compiled, Math.max(now, definition.when.fromMs ?? now))
+      : previewOf(compiled, now, count)),
+    warnings: warningsFor(definition, now),
+  };
 }

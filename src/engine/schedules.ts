@@ -5,7 +5,11 @@ import type { CalendarRules } from "../core/calendar.js";
 import { ConfigurationError, ScheduleNotFoundError, UnknownJobError } from "../core/errors.js";
 import { requireName } from "../core/names.js";
 import type { Ports } from "../core/ports.js";
-import { SCHEDULE_MEMBERS, type ScheduleDefinition } from "../core/schedule.js";
+import {
+  SCHEDULE_MEMBERS,
+  type ScheduleDefinition,
+  type ScheduleOptions,
+} from "../core/schedule.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import { OUTCOMES } from "../core/tick.js";
 import type { ScheduleState } from "../store/schedule-store.js";
@@ -46,7 +50,13 @@ import {
   type Upserted,
   type UpsertOptions,
 } from "./schedule-options.js";
-import { type Preview, previewOf, previewOfDrawn } from "./schedule-preview.js";
+import {
+  type DefinitionPreview,
+  type Preview,
+  previewDefinition,
+  previewOf,
+  previewOfDrawn,
+} from "./schedule-preview.js";
 import { type Triggered, triggerDecision } from "./schedule-trigger.js";
 import {
   type Backfill,
@@ -59,6 +69,7 @@ import {
   toTick,
   toVersion,
 } from "./schedule-view.js";
+import { readTimeline, type Timeline, type TimelineOptions, timelineOf } from "./timeline.js";
 
 export type SchedulesParams = {
   readonly store: (verb: string) => Promise<Store>;
@@ -210,6 +221,29 @@ export class Schedules {
     const after = Math.max(state.cursorAt, now);
     if (compiled.definition.when.kind === "range") return previewOfDrawn(compiled, state.nextAt);
     return previewOf(compiled, after, count);
+  }
+
+  /** What a definition that is not stored yet would do: in words, its next ticks, and its warnings. */
+  async previewDefinition(options: ScheduleOptions, count = 10): Promise<DefinitionPreview> {
+    requireOptions(options, "schedules.previewDefinition()");
+    const store = await this.#params.store("schedules.previewDefinition");
+    const calendars = await calendarsOf(store, options);
+    const { now } = await store.scheduleStates({ names: [] });
+    return previewDefinition(definitionOf(options, { calendars, nowMs: now }), { now, count });
+  }
+
+  /** The ledger of several schedules and what is planned, side by side over a stretch of time. */
+  async timeline(options: TimelineOptions): Promise<Timeline> {
+    const params = readTimeline(options);
+    const { schedules, nextCursor } = await this.list({
+      limit: params.limit,
+      ...(params.job === undefined ? {} : { job: params.job }),
+      ...(params.cursor === undefined ? {} : { cursor: params.cursor }),
+    });
+    const shown = params.schedule === undefined ? schedules : [await this.#found(params.schedule)];
+    const store = await this.#params.store("schedules.timeline");
+    const timeline = await timelineOf(store, { ...params, schedules: shown });
+    return { ...timeline, nextCursor: params.schedule === undefined ? nextCursor : null };
   }
 
   /** Why there was a run at an instant, or why not: with the evidence, in plain words. */

@@ -4,7 +4,7 @@
 
 import { BadTries } from "./bad-tries.js";
 import { tokenRefused } from "./callback.js";
-import type { Scope } from "./contract/words.js";
+import { SCOPES, type Scope } from "./contract/words.js";
 import { HttpError } from "./problem.js";
 import { SECRET_VARIABLES, type Secrets } from "./secrets.js";
 import { hasSession, type Sessions } from "./session.js";
@@ -18,6 +18,13 @@ export type Authorized =
 export type Authorize = (request: Request) => Authorized | Promise<Authorized>;
 
 export type Granted = { readonly scopes: ReadonlySet<Scope>; readonly by: string };
+
+/** What a caller may do, and how it could come to do more. */
+export type Standing = {
+  readonly scopes: readonly Scope[];
+  readonly by: string | null;
+  readonly login: "secret" | "elsewhere" | "none";
+};
 
 export type AccessParams = {
   readonly secrets: Secrets;
@@ -59,6 +66,24 @@ export class Access {
     if (!isOpenHere) throw closed(scope);
     refuseFromElsewhere(request);
     return { scopes: new Set([scope]), by: "http" };
+  }
+
+  /** All that the caller may do without further ado; refuses nobody. */
+  async standing(request: Request): Promise<Standing> {
+    const { authorize, secrets, isOpenHere, sessions, nowMs } = this.#params;
+    if (authorize) {
+      const granted = await ownGrant(authorize, request).catch(() => null);
+      const scopes = [...(granted?.scopes ?? [])];
+      return { scopes: everyScope(scopes), by: granted?.by ?? null, login: "elsewhere" };
+    }
+    const [, secret] = BEARER.exec(request.headers.get("authorization") ?? "") ?? [];
+    const own =
+      secret === undefined ? sessions.scopesOf(request, nowMs()) : secrets.scopesOf(secret);
+    const isHere = isOpenHere && !isFromElsewhere(request);
+    const open = isHere ? SCOPES.filter((scope) => !secrets.opens(scope)) : [];
+    const scopes = everyScope([...own, ...open]);
+    const by = own.size > 0 ? (secret === undefined ? "page" : "http") : null;
+    return { scopes, by, login: secrets.isEmpty ? "none" : "secret" };
   }
 
   /** The scopes of a secret that the page presents to begin a session. */
@@ -151,16 +176,24 @@ function fromElsewhere(): HttpError {
 
 /** Open scopes are for this machine: a page of another origin or a name that leads here is not. */
 function refuseFromElsewhere(request: Request): void {
-  const host = hostName(request.headers.get("host") ?? new URL(request.url).host);
-  const origin = request.headers.get("origin");
-  const isHere = isLoopback(host) && (origin === null || isSameOrigin(request));
-  const isForwarded = FORWARDING.some((name) => request.headers.has(name));
-  if (isHere && !isForwarded) return;
+  if (!isFromElsewhere(request)) return;
   throw new HttpError({
     status: 403,
     error: "host_refused",
     detail: "Without a secret only callers on this machine are served, and no proxy between.",
   });
+}
+
+function isFromElsewhere(request: Request): boolean {
+  const host = hostName(request.headers.get("host") ?? new URL(request.url).host);
+  const origin = request.headers.get("origin");
+  const isHere = isLoopback(host) && (origin === null || isSameOrigin(request));
+  return !isHere || FORWARDING.some((name) => request.headers.has(name));
+}
+
+/** Who may do everything may do each thing. */
+function everyScope(scopes: readonly Scope[]): readonly Scope[] {
+  return SCOPES.filter((scope) => scopes.includes(scope) || scopes.includes("admin"));
 }
 
 function isSameOrigin(request: Request): boolean {

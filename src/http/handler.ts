@@ -18,7 +18,7 @@ import type { Route } from "./contract/words.js";
 import { ROUTES } from "./contract.js";
 import { EventFeed } from "./events.js";
 import { openapi } from "./openapi.js";
-import { PAGE_CSP, page } from "./page.js";
+import { assetResponse, PAGE_FOLDERS, pageResponse } from "./page.js";
 import { HttpError, problemResponse, refusalOf } from "./problem.js";
 import type { Call, Implementation, Reply, Surroundings } from "./route.js";
 import { checkRoutes } from "./routes/check.js";
@@ -26,12 +26,14 @@ import { eventRoutes } from "./routes/events.js";
 import { lockRoutes } from "./routes/locks.js";
 import { metricsRoutes } from "./routes/metrics.js";
 import { overviewRoutes } from "./routes/overview.js";
+import { pauseRoutes } from "./routes/pause.js";
 import { queueRoutes } from "./routes/queues.js";
 import { runPartRoutes } from "./routes/run-parts.js";
 import { runRoutes } from "./routes/runs.js";
 import { scheduleRoutes } from "./routes/schedules.js";
 import { sessionRoutes } from "./routes/session.js";
 import { tickingRoutes } from "./routes/ticking.js";
+import { timelineRoutes } from "./routes/timeline.js";
 import { workerRoutes } from "./routes/worker.js";
 import { readSecrets, type SecretOptions } from "./secrets.js";
 import { Sessions } from "./session.js";
@@ -70,6 +72,7 @@ const OPTIONS = [
 const IMPLEMENTATIONS = [
   ...tickingRoutes,
   ...scheduleRoutes,
+  ...timelineRoutes,
   ...runRoutes,
   ...runPartRoutes,
   ...lockRoutes,
@@ -78,6 +81,7 @@ const IMPLEMENTATIONS = [
   ...eventRoutes,
   ...queueRoutes,
   ...checkRoutes,
+  ...pauseRoutes,
   ...workerRoutes,
   ...sessionRoutes,
 ];
@@ -128,15 +132,13 @@ function routed(around: Surroundings): Hono<Env> {
     );
   }
   app.get(`${basePath}/openapi.json`, () => json(openapi(basePath, isServed)));
-  for (const path of basePath === "" ? ["/"] : [basePath, `${basePath}/`]) {
-    app.get(path, () => {
-      const headers = {
-        "content-type": "text/html; charset=utf-8",
-        "content-security-policy": PAGE_CSP,
-      };
-      return secured(new Response(page(basePath), { headers }));
-    });
-  }
+  app.get(`${basePath}/assets/:name`, async (c) => {
+    const asset = await assetResponse(c.req.param("name"), c.req.raw);
+    return asset === null ? refused(c.req.raw, notFound()) : secured(asset);
+  });
+  const pages = PAGE_FOLDERS.flatMap((folder) => [`/${folder}`, `/${folder}/*`]);
+  for (const path of [...(basePath === "" ? [] : [""]), "/", ...pages])
+    app.get(basePath + path, async () => secured(await pageResponse(basePath)));
   for (const [path, methods] of methodsByPath(implementations))
     app.all(basePath + honoPath(path), (c) => refused(c.req.raw, notAllowed(methods)));
   app.notFound((c) => refused(c.req.raw, notFound()));
@@ -174,7 +176,9 @@ async function answer(
       body: route.body ? checked(route.body, await readJson(request), "body") : {},
     } as Call;
     if (token !== null) await requireCallback(call, token);
-    return told(await handle(call), requestId);
+    const traceparent = request.headers.get("traceparent");
+    const reply = around.holdfast.continueTrace(traceparent, () => handle(call));
+    return told(await reply, requestId);
   } catch (error) {
     const refusal = refusalOf(error);
     if (refusal.status >= 500) tell(around.logger, { error, requestId, path: route.path });

@@ -1,18 +1,83 @@
-// The page at `/`: open, without any data in it, and allowed to load nothing.
+// The page at `/`: open, without any data in it, and allowed to load nothing but its own files. Its
+// files are a module like any other (assets.ts), so that it is served wherever the handler runs, also
+// where there is no file system.
 
-export const PAGE_CSP =
+import type { Asset } from "./assets.js";
+
+const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-export function page(basePath: string): string {
+/** Where the page is found; what comes after is its own business. */
+export const PAGE_FOLDERS = [
+  "schedules",
+  "runs",
+  "jobs",
+  "queues",
+  "locks",
+  "instances",
+  "alerts",
+  "check",
+  "audit",
+  "settings",
+  "login",
+] as const;
+
+export async function pageResponse(basePath: string): Promise<Response> {
+  const { INDEX } = await import("./assets.js");
+  const html = INDEX === null ? unbuilt(basePath) : mounted(INDEX, basePath);
+  return new Response(html, {
+    headers: {
+      "content-type": "text/html; charset=utf-8",
+      "content-security-policy": CSP,
+      "cache-control": "no-cache",
+    },
+  });
+}
+
+/** Null: there is no such file. */
+export async function assetResponse(name: string, request: Request): Promise<Response | null> {
+  const { ASSETS } = await import("./assets.js");
+  const asset = Object.hasOwn(ASSETS, name) ? ASSETS[name] : undefined;
+  if (asset === undefined) return null;
+  const takesGzip = /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
+  const headers: Record<string, string> = {
+    "content-type": asset.type,
+    // The name changes with the content.
+    "cache-control": "public, max-age=31536000, immutable",
+    vary: "accept-encoding",
+    ...(takesGzip ? { "content-encoding": "gzip" } : {}),
+  };
+  return new Response(takesGzip ? bytesOf(asset) : unpacked(asset), { headers });
+}
+
+function bytesOf({ gzip }: Asset): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(atob(gzip), (char) => char.charCodeAt(0));
+}
+
+function unpacked(asset: Asset): ReadableStream {
+  const packed = new Response(bytesOf(asset)).body as ReadableStream<Uint8Array<ArrayBuffer>>;
+  return packed.pipeThrough(new DecompressionStream("gzip") as never);
+}
+
+/** The files of the page are relative to where it is mounted, not to the address that was asked for. */
+function mounted(html: string, basePath: string): string {
+  return html
+    .replaceAll('"./assets/', `"${escaped(basePath)}/assets/`)
+    .replace(
+      'name="holdfast-base" content=""',
+      `name="holdfast-base" content="${escaped(basePath)}"`,
+    );
+}
+
+function unbuilt(basePath: string): string {
   return `<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><title>Holdfast</title><meta name="viewport" content="width=device-width"></head>
 <body>
 <h1>Holdfast</h1>
-<p>This process serves the Holdfast API under <code>${escaped(`${basePath}/api`)}</code>.</p>
-<p>It is described at <a href="${escaped(`${basePath}/openapi.json`)}">openapi.json</a>; whether it is well is told by
-<a href="${escaped(`${basePath}/healthz`)}">healthz</a> and <a href="${escaped(`${basePath}/readyz`)}">readyz</a>.</p>
+<p>The dashboard was not built; <code>npm run build</code> does that. The API is under
+<code>${escaped(`${basePath}/api`)}</code>, described at <a href="${escaped(`${basePath}/openapi.json`)}">openapi.json</a>.</p>
 </body>
 </html>
 `;

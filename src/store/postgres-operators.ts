@@ -18,9 +18,12 @@ import {
   toInstanceRecord,
   toStatisticsRecord,
 } from "./record-operators.js";
+import { toTimelineCell } from "./record-timeline.js";
 import * as sql from "./sql/postgres-operators.js";
+import { TIMELINE } from "./sql/postgres-timeline.js";
+import type { TimelineCell, TimelineParams, TimelineStore } from "./timeline-store.js";
 
-export class PostgresOperators implements OperatorStore {
+export class PostgresOperators implements OperatorStore, TimelineStore {
   readonly #asker: PostgresAsker;
 
   constructor(asker: PostgresAsker) {
@@ -53,5 +56,9 @@ export class PostgresOperators implements OperatorStore {
   }: Parameters<OperatorStore["failures"]>[0]): Promise<readonly FailureRecord[]> {
     const params = { limit, ...sinceParams(since) };
     return (await this.#asker.repeat("failures", sql.FAILURES, params)).map(toFailureRecord);
+  }
+
+  async timeline(params: TimelineParams): Promise<readonly TimelineCell[]> {
+    return (await this.#asker.repeat("timeline", TIMELINE, params)).map(toTimelineCell);
   }
 }

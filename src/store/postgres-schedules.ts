@@ -3,6 +3,7 @@
 // transaction of its own, which is rare.
 
 import { OUTCOME_OF, OUTCOMES, REASONS } from "../core/tick.js";
+import { traceTag } from "../core/trace.js";
 import type { Row } from "./postgres.js";
 import { plainColumn, textArray, textColumn } from "./postgres-array.js";
 import type { PostgresAsker } from "./postgres-asker.js";
@@ -19,7 +20,7 @@ import {
   toTickRecord,
 } from "./schedule-record.js";
 import type * as store from "./schedule-store.js";
-import { EDIT_KINDS, SOURCES } from "./schedule-store.js";
+import { EDIT_KINDS, makesRuns, SOURCES } from "./schedule-store.js";
 import * as sql from "./sql/postgres-schedules.js";
 
 type Ask = (template: string, params: Row) => Promise<Row[]>;
@@ -316,6 +317,10 @@ function advanceParams(
     runNominals: plainColumn(runs, ({ run }) => run.nominalAt),
     runGates: plainColumn(runs, ({ run }) => run.isGated),
     runInputs: textColumn(runs, ({ run }) => run.input),
+    cadenced: plainColumn(changes.filter(makesRuns), ({ id }) => id),
+    runTraces: textColumn(runs, ({ run }) =>
+      run.trace === undefined ? null : traceTag(run.trace),
+    ),
     openSchedules: plainColumn(opens, ({ id }) => id),
     openRuns: plainColumn(opens, ({ opens: run }) => run ?? null),
   };

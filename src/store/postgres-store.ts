@@ -20,6 +20,7 @@ import { PostgresLocks } from "./postgres-locks.js";
 import { PostgresLogs } from "./postgres-logs.js";
 import { channelOf, createSchema, schemaVersion } from "./postgres-migrate.js";
 import { PostgresOperators } from "./postgres-operators.js";
+import { PostgresPause } from "./postgres-pause.js";
 import { PostgresProgress } from "./postgres-progress.js";
 import { PostgresRepairs } from "./postgres-repairs.js";
 import { PostgresSchedules } from "./postgres-schedules.js";
@@ -39,11 +40,13 @@ import {
   toSettlementRow,
   toWaiting,
 } from "./record.js";
+import { heeding, toHalt } from "./record-pause.js";
 import type { HeldRun } from "./remote-store.js";
 import type { PrunedJob, PruneJobParams, PruneParams } from "./retention-store.js";
 import * as sql from "./sql/postgres.js";
 import { PRUNE_BATCHES } from "./sql/postgres-batches.js";
 import * as flows from "./sql/postgres-flow.js";
+import { PRUNE_PAUSES } from "./sql/postgres-pause.js";
 import * as reads from "./sql/postgres-reads.js";
 import { PRUNE_SCHEDULES } from "./sql/postgres-schedules.js";
 import { SCHEMA_VERSION } from "./sql/postgres-schema.js";
@@ -86,6 +89,7 @@ export class PostgresStore implements store.Store {
   readonly #inTurn = newTurns();
   readonly #checks: PostgresChecks;
   readonly #repairs: PostgresRepairs;
+  readonly #pause: PostgresPause;
   readonly #figures: PostgresFigures;
   readonly #bound: ClaimBound;
   readonly #listeners = new Set<store.WakeListener>();
@@ -112,6 +116,7 @@ export class PostgresStore implements store.Store {
     const inTurn = this.#inTurn;
     this.#repairs = new PostgresRepairs({ asker, source, clock, inTurn });
     this.#checks = new PostgresChecks({ asker, source, clock, inTurn });
+    this.#pause = new PostgresPause(asker);
     this.#figures = new PostgresFigures(asker);
     this.#enqueue = enqueue;
     this.#within = new PostgresWithin({ asker, enqueue });
@@ -158,7 +163,8 @@ export class PostgresStore implements store.Store {
 
   async announceJobs(jobs: readonly store.JobAnnouncement[]): Promise<void> {
     await Promise.all(
-      jobs.map(async ({ name, queue, priority, version, policy, limits = NO_LIMITS }) => {
+      jobs.map(async (job) => {
+        const { name, queue, priority, version, policy, limits = NO_LIMITS } = job;
         const [id] = await Promise.all([
           this.#enqueue.policy(policy),
           this.#enqueue.lane(queue, name),
@@ -170,6 +176,7 @@ export class PostgresStore implements store.Store {
           version,
           policy: id,
           ...limitColumns(limits),
+          inputSchema: job.inputSchema ?? null,
         });
         const isNowLimited = isLimited(limits);
         if (
@@ -379,8 +386,9 @@ export class PostgresStore implements store.Store {
       ...params,
       cancelGraceMs: CANCEL_GRACE_MS,
     });
-    return {
+    return heeding({
       now: Number(row.now),
+      halt: toHalt(row),
       hasReady: row.hasReady === true,
       hasSuspect: row.hasSuspect === true,
       hasLimited: row.hasLimited === true,
@@ -392,7 +400,7 @@ export class PostgresStore implements store.Store {
       hasOverdueCancel: row.hasOverdueCancel === true,
       cancelRequested: (row.cancelRequested ?? []) as RunId[],
       nextWakeAt: row.nextWakeAt === null ? null : Number(row.nextWakeAt),
-    };
+    });
   }
 
   async promote({ limit }: { readonly limit: number }): Promise<number> {
@@ -470,6 +478,7 @@ export class PostgresStore implements store.Store {
   async runs(filter: store.RunFilter): Promise<readonly store.RunRecord[]> {
     const rows = await this.#asker.repeat("runs", reads.LIST_RUNS[filter.status ?? "any"], {
       before: filter.before ?? null,
+      since: filter.since ?? null,
       job: filter.job ?? null,
       schedule: filter.schedule ?? null,
       mode: filter.mode === undefined ? null : MODES.indexOf(filter.mode),
@@ -524,8 +533,9 @@ export class PostgresStore implements store.Store {
       keepLogsMs,
       limit,
     });
+    const pauses = await this.#asker.repeat("prune", PRUNE_PAUSES, { keepMs });
     const pruned = [row, more, batches, idle, lines].map((each) => Number(each?.pruned ?? 0));
-    return pruned.reduce((sum, count) => sum + count, dropped);
+    return pruned.reduce((sum, count) => sum + count, dropped + pauses.length);
   }
 
   async pruneJob(params: PruneJobParams): Promise<PrunedJob> {
@@ -611,6 +621,7 @@ export class PostgresStore implements store.Store {
   glance: store.Store["glance"] = () => this.#operators.glance();
   statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
   failures: store.Store["failures"] = (params) => this.#operators.failures(params);
+  timeline: store.Store["timeline"] = (params) => this.#operators.timeline(params);
   figures: store.Store["figures"] = (params) => this.#figures.figures(params);
   scheduleNames: store.Store["scheduleNames"] = (ids) => this.#figures.scheduleNames(ids);
 
@@ -641,6 +652,9 @@ export class PostgresStore implements store.Store {
   recover: store.Store["recover"] = (params) => this.#repairs.recover(params);
   vitals: store.Store["vitals"] = (params) => this.#repairs.vitals(params);
   checkScript: store.Store["checkScript"] = (own) => this.#checks.checkScript(own);
+  pauseAll: store.Store["pauseAll"] = (params) => this.#pause.pauseAll(params);
+  resumeAll: store.Store["resumeAll"] = () => this.#pause.resumeAll();
+  pauseOfAll: store.Store["pauseOfAll"] = () => this.#pause.pauseOfAll();
 
   onWake(listener: store.WakeListener): () => void {
     this.#listeners.add(listener);

@@ -11,8 +11,10 @@ import {
   type RunStatus,
   type TerminalStatus,
 } from "../core/run.js";
+import { splitTags } from "../core/trace.js";
 import type { BatchError, BatchRecord } from "./batch-store.js";
 import type { QueueRecord, Waiting } from "./flow-store.js";
+import { toHalt } from "./record-pause.js";
 import type { AttemptRecord, Claim, JobAnnouncement, RunRecord, Settlement } from "./store.js";
 
 type Row = Record<string, unknown>;
@@ -120,6 +122,7 @@ export function toAnnouncement(row: Row, policy: readonly number[]): JobAnnounce
     version: Number(row.version),
     policy: toPolicy(policy),
     ...(isLimited(limits) ? { limits } : {}),
+    ...(row.input_schema === null ? {} : { inputSchema: String(row.input_schema) }),
   };
 }
 
@@ -130,6 +133,8 @@ export function toWaiting(row: Row): Waiting {
   if (row.gate === "schedule") return { reason: "schedule" };
   if (row.gate === null && wakeAt !== null && wakeAt > now)
     return { reason: "time", until: wakeAt };
+  const halt = toHalt({ paused: row.paused });
+  if (halt) return { reason: "paused", since: halt.since, note: halt.note };
   if (row.paused_at !== null) {
     const since = Number(row.paused_at);
     return {
@@ -229,22 +234,25 @@ export function toClaim(row: ClaimRow): Claim {
         schedule,
         batch,
         tags,
-      ]) => ({
-        id,
-        input,
-        mode: MODES[mode] as Mode,
-        version,
-        priority,
-        createdAt,
-        dueAt,
-        nominalAt,
-        schedule,
-        batch,
-        tags: tags ?? NO_TAGS,
-        refunds,
-        laters,
-        extraAttempts,
-      }),
+      ]) => {
+        const run = {
+          id,
+          input,
+          mode: MODES[mode] as Mode,
+          version,
+          priority,
+          createdAt,
+          dueAt,
+          nominalAt,
+          schedule,
+          batch,
+          tags: NO_TAGS,
+          refunds,
+          laters,
+          extraAttempts,
+        };
+        return tags === null ? run : { ...run, ...splitTags(tags) };
+      },
     ),
   };
 }
@@ -331,7 +339,7 @@ export function toRunRecord(row: Row): RunRecord {
     holder: textOrNull(row.holder),
     leaseUntil: numberOrNull(row.lease_until),
     key: textOrNull(row.key),
-    tags: row.tags === null ? [] : (JSON.parse(String(row.tags)) as string[]),
+    ...splitTags(row.tags === null ? [] : (JSON.parse(String(row.tags)) as string[])),
     cancelRequestedAt: numberOrNull(row.cancel_requested_at),
     items: JSON.parse(textOrNull(row.items) ?? "{}") as Record<string, number>,
   };

@@ -17,12 +17,15 @@ import {
   toInstanceRecord,
   toStatisticsRecord,
 } from "./record-operators.js";
+import { toTimelineCell } from "./record-timeline.js";
 import * as sql from "./sql/sqlite-operators.js";
+import { TIMELINE } from "./sql/sqlite-timeline.js";
 import type { Row, SqliteFile } from "./sqlite.js";
+import type { TimelineCell, TimelineParams, TimelineStore } from "./timeline-store.js";
 
 type Write = <T>(what: string, work: (now: number) => T) => Promise<T>;
 
-export class SqliteOperators implements OperatorStore {
+export class SqliteOperators implements OperatorStore, TimelineStore {
   readonly #file: SqliteFile;
   readonly #now: () => number;
   readonly #write: Write;
@@ -63,6 +66,11 @@ export class SqliteOperators implements OperatorStore {
     limit,
   }: Parameters<OperatorStore["failures"]>[0]): Promise<readonly FailureRecord[]> {
     return (await this.#read(sql.FAILURES, { limit, ...sinceParams(since) })).map(toFailureRecord);
+  }
+
+  async timeline({ names, ...rest }: TimelineParams): Promise<readonly TimelineCell[]> {
+    const params = { ...rest, names: JSON.stringify(names) };
+    return (await this.#file.read(() => this.#file.all(TIMELINE, params))).map(toTimelineCell);
   }
 
   #read(template: string, params: Row): Promise<Row[]> {

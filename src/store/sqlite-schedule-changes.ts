@@ -3,6 +3,7 @@
 
 import type { RunId } from "../core/run.js";
 import { OUTCOME_OF, OUTCOMES, REASONS } from "../core/tick.js";
+import { traceTag } from "../core/trace.js";
 import { modeCode, statusCode } from "./record.js";
 import * as schedules from "./schedule-store.js";
 import * as runs from "./sql/sqlite.js";
@@ -11,6 +12,7 @@ import type { Row, SqliteFile } from "./sqlite.js";
 import type { SqliteEnqueue } from "./sqlite-enqueue.js";
 import type { SqliteFlow } from "./sqlite-flow.js";
 import type { SqliteLeases } from "./sqlite-leases.js";
+import type { SqlitePause } from "./sqlite-pause.js";
 
 type Change = schedules.ScheduleChange;
 
@@ -19,17 +21,20 @@ export class SqliteScheduleChanges {
   readonly #enqueue: SqliteEnqueue;
   readonly #leases: SqliteLeases;
   readonly #flow: SqliteFlow;
+  readonly #pause: SqlitePause;
 
   constructor(params: {
     readonly file: SqliteFile;
     readonly enqueue: SqliteEnqueue;
     readonly leases: SqliteLeases;
     readonly flow: SqliteFlow;
+    readonly pause: SqlitePause;
   }) {
     this.#file = params.file;
     this.#enqueue = params.enqueue;
     this.#leases = params.leases;
     this.#flow = params.flow;
+    this.#pause = params.pause;
   }
 
   apply(
@@ -68,7 +73,12 @@ export class SqliteScheduleChanges {
     const rows = JSON.stringify(changes.map(({ id, revision }) => [id, revision]));
     const found = this.#file.get(sql.UNCHANGED, { rows })?.ids;
     const unchanged = new Set(JSON.parse(String(found)) as number[]);
-    return changes.filter((change) => unchanged.delete(change.id) && this.#isRevivable(change));
+    // Nothing is fired while everything is paused: what would have been is decided anew.
+    const isPaused = changes.some(schedules.makesRuns) && this.#pause.isOn;
+    const mayBe = (change: Change) => !isPaused || !schedules.makesRuns(change);
+    return changes.filter(
+      (change) => unchanged.delete(change.id) && mayBe(change) && this.#isRevivable(change),
+    );
   }
 
   #isRevivable({ revives }: Change): boolean {
@@ -99,8 +109,9 @@ export class SqliteScheduleChanges {
     let ready: RunId[] = [];
     const gated: RunId[] = [];
     for (const change of changes) {
-      for (const { id, mode, nominalAt, isGated, input } of change.runs) {
-        rows.push([change.id, id, modeCode(mode), nominalAt, input]);
+      for (const { id, mode, nominalAt, isGated, input, trace } of change.runs) {
+        const tag = trace === undefined ? null : traceTag(trace);
+        rows.push([change.id, id, modeCode(mode), nominalAt, input, tag]);
         (isGated ? gated : ready).push(id);
       }
     }

@@ -45,6 +45,7 @@ import { SqliteLocks } from "./sqlite-locks.js";
 import { SqliteLogs } from "./sqlite-logs.js";
 import { migrateSqlite } from "./sqlite-migrate.js";
 import { SqliteOperators } from "./sqlite-operators.js";
+import { SqlitePause } from "./sqlite-pause.js";
 import { pollOnce } from "./sqlite-poll.js";
 import { SqliteProgress } from "./sqlite-progress.js";
 import { SqliteRepairs } from "./sqlite-repairs.js";
@@ -91,6 +92,7 @@ export class SqliteStore implements store.Store {
   readonly #operators: SqliteOperators;
   readonly #checks: SqliteChecks;
   readonly #repairs: SqliteRepairs;
+  readonly #pause: SqlitePause;
   readonly #figures: SqliteFigures;
   readonly #listeners = new Set<store.WakeListener>();
 
@@ -113,9 +115,11 @@ export class SqliteStore implements store.Store {
     this.#batches = new SqliteBatches({ file, enqueue, leases, flow });
     this.#progress = new SqliteProgress(file, leases);
     this.#logs = new SqliteLogs(file, leases);
+    this.#pause = new SqlitePause({ file, write: (what, work) => this.#write(what, work) });
     this.#schedules = new SqliteSchedules({
       file,
       flow,
+      pause: this.#pause,
       enqueue: this.#enqueue,
       leases: this.#leases,
       now: () => this.#databaseNow(),
@@ -184,10 +188,12 @@ export class SqliteStore implements store.Store {
   }
 
   #announceJobs(jobs: readonly store.JobAnnouncement[], now: number): void {
-    for (const { name, queue, priority, version, policy, limits } of jobs) {
+    for (const { name, queue, priority, version, limits, ...job } of jobs) {
       this.#enqueue.lane(queue, name);
-      const id = this.#enqueue.policy(policy);
-      const row = { name, queue, priority, version, policy: id, ...limitColumns(limits), now };
+      const policy = this.#enqueue.policy(job.policy);
+      const inputSchema = job.inputSchema ?? null;
+      const own = { name, queue, priority, version, policy, inputSchema };
+      const row = { ...own, ...limitColumns(limits), now };
       if (this.#file.run(sql.ANNOUNCE_JOB, row) > 0) this.#flow.reopen(name, limits, now);
     }
   }
@@ -220,7 +226,9 @@ export class SqliteStore implements store.Store {
     return this.#write("exchange", (now) => {
       const settled = params.settlements.length === 0 ? NOTHING : this.#leases.settle(params, now);
       const { count, freeAt } =
-        params.limit > 0 ? this.#leases.claim(params, now) : { count: 0, freeAt: null };
+        params.limit > 0 && !this.#pause.isOn
+          ? this.#leases.claim(params, now)
+          : { count: 0, freeAt: null };
       const claims = count > 0 ? this.#leases.claimsByToken(params, now) : [];
       return { ...settled, claims, limitedInMs: freeAt === null ? null : freeAt - now };
     });
@@ -367,6 +375,7 @@ export class SqliteStore implements store.Store {
               now,
             })
           : 0,
+        this.#pause.prune(keepMs, now),
       ];
       return rest.reduce((sum, removed) => sum + removed, old.length);
     });
@@ -515,6 +524,7 @@ export class SqliteStore implements store.Store {
   readonly glance: store.Store["glance"] = () => this.#operators.glance();
   readonly statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
   readonly failures: store.Store["failures"] = (params) => this.#operators.failures(params);
+  readonly timeline: store.Store["timeline"] = (params) => this.#operators.timeline(params);
   readonly figures: store.Store["figures"] = (params) => this.#figures.figures(params);
   readonly scheduleNames: store.Store["scheduleNames"] = (ids) => this.#figures.scheduleNames(ids);
   /** One handle, on which one thing is done at a time. */
@@ -533,6 +543,9 @@ export class SqliteStore implements store.Store {
   readonly recover: store.Store["recover"] = (params) => this.#repairs.recover(params);
   readonly vitals: store.Store["vitals"] = (params) => this.#repairs.vitals(params);
   readonly checkScript: store.Store["checkScript"] = (own) => this.#checks.checkScript(own);
+  readonly pauseAll: store.Store["pauseAll"] = (params) => this.#pause.pauseAll(params);
+  readonly resumeAll: store.Store["resumeAll"] = () => this.#pause.resumeAll();
+  readonly pauseOfAll: store.Store["pauseOfAll"] = () => this.#pause.pauseOfAll();
 
   // ── clock and transactions ─────────────────────────────────────────────────────────────────────
 

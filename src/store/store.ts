@@ -12,11 +12,13 @@ import type { ItemStore } from "./item-store.js";
 import type { LockStore } from "./lock-store.js";
 import type { LogStore } from "./log-store.js";
 import type { OperatorStore } from "./operator-store.js";
+import type { Halt, PauseStore } from "./pause-store.js";
 import type { ProgressStore } from "./progress-store.js";
 import type { RemoteStore } from "./remote-store.js";
 import type { RepairStore } from "./repair-store.js";
 import type { RetentionStore } from "./retention-store.js";
 import type { ScheduleStore } from "./schedule-store.js";
+import type { TimelineStore } from "./timeline-store.js";
 
 /** One lease: some runs of one lane and policy, at one attempt, granted to one holder under one fence. */
 export type Claim = {
@@ -49,6 +51,8 @@ export type ClaimedRun = {
   /** The number of the batch that it is a child of. */
   readonly batch: number | null;
   readonly tags: readonly string[];
+  /** The W3C trace context of whoever asked for it. */
+  readonly trace?: string;
   readonly refunds: number;
   readonly laters: number;
   readonly extraAttempts: number;
@@ -91,6 +95,8 @@ export type NewRun = {
   readonly dueAt: number | null;
   readonly delayMs: number;
   readonly tags: readonly string[];
+  /** The W3C trace context of whoever asks for it. */
+  readonly trace?: string | undefined;
   readonly key: NewKey | null;
   /** Of a limited job: the key that it waits under (core/flow.ts). */
   readonly flow?: string | undefined;
@@ -132,6 +138,8 @@ export type JobAnnouncement = {
   readonly policy: Policy;
   /** Left out: none. */
   readonly limits?: Limits;
+  /** What an input looks like, as JSON Schema in JSON text. Left out or null: nobody knows. */
+  readonly inputSchema?: string | null;
 };
 
 export type InstanceAnnouncement = {
@@ -225,6 +233,8 @@ export type PollAnswer = {
   readonly cancelRequested: readonly RunId[];
   /** When the next waiting run or tick becomes due, by the database's clock. */
   readonly nextWakeAt: number | null;
+  /** It may claim and fire nothing; then nothing is said to be ready or due to be fired either. */
+  readonly halt: Halt | null;
 };
 
 export type Reclaimed = Grant & {
@@ -262,6 +272,8 @@ export type RunRecord = {
   readonly leaseUntil: number | null;
   readonly key: string | null;
   readonly tags: readonly string[];
+  /** The W3C trace context of whoever asked for it. */
+  readonly trace?: string;
   readonly cancelRequestedAt: number | null;
   /** How many items it has, by outcome. */
   readonly items: Readonly<Record<string, number>>;
@@ -286,6 +298,8 @@ export type RunFilter = {
   readonly text?: string;
   /** Newest first; continues after this id. */
   readonly before?: RunId;
+  /** None whose id is smaller. */
+  readonly since?: RunId;
   readonly limit: number;
 };
 
@@ -310,6 +324,8 @@ export interface Store
     CheckStore,
     RepairStore,
     RetentionStore,
+    PauseStore,
+    TimelineStore,
     FiguresStore,
     RemoteStore<Claim> {
   /** How many connections it opens at most, all it does taken together. */

@@ -42,6 +42,8 @@ const PAGES = [
   "queues list",
   "queues pause",
   "queues resume",
+  "pause",
+  "resume",
   "runs",
   "runs children",
   "runs items",

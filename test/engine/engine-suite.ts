@@ -16,6 +16,7 @@ import { lockSuite } from "./lock-suite.js";
 import { longRunSuite } from "./long-run-suite.js";
 import { metricsSuite } from "./metrics-suite.js";
 import { passSuite } from "./pass-suite.js";
+import { pauseSuite } from "./pause-suite.js";
 import { retrySuite } from "./retry-suite.js";
 import { rhythmSuite } from "./rhythm-suite.js";
 import { runSuite } from "./run-suite.js";
@@ -31,6 +32,7 @@ import { scheduleRangeSuite } from "./schedule-range-suite.js";
 import { scheduleTickSuite } from "./schedule-tick-suite.js";
 import { scheduleTriggerSuite } from "./schedule-trigger-suite.js";
 import { stopSuite } from "./stop-suite.js";
+import { tracingSuite } from "./tracing-suite.js";
 import { type EnginePlace, World, type WorldTest } from "./world.js";
 
 type MakePlace = () => Promise<EnginePlace>;
@@ -48,6 +50,7 @@ export function describeLife(name: string, makePlace: MakePlace): void {
     describe("a long run", () => longRunSuite(test));
     describe("what surrounds a run", () => aroundSuite(test));
     describe("what is counted", () => metricsSuite(test));
+    describe("a trace", () => tracingSuite(test));
   });
 }
 
@@ -95,6 +98,7 @@ export function describeSchedules(name: string, makePlace: MakePlace): void {
     describe("a change", () => scheduleChangeSuite(test));
     describe("a trigger", () => scheduleTriggerSuite(test));
     describe("one bounded pass", () => passSuite(test));
+    describe("the pause of everything", () => pauseSuite(test));
     describe("a backfill", () => scheduleBackfillSuite(test));
     describe("a declaration", () => scheduleDeclaredSuite(test));
     describe("a corner", () => scheduleEdgeSuite(test));

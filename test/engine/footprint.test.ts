@@ -18,7 +18,10 @@ describe.skipIf(POSTGRES_URL === undefined)("connections to PostgreSQL", () => {
     const holdfast = new Holdfast({ database: url.href, schema, logger, poll: "50ms" });
     holdfast.on("instance.started", (facts) => void started.push(facts));
     const committing = holdfast.job("committing", {
-      run: (_, ctx) => ctx.commit(async (tx) => (tx as pg.Client).query("select pg_sleep(0.02)")),
+      run: (_, ctx) =>
+        ctx.commit(async (tx) =>
+          (tx as { query(text: string): Promise<unknown> }).query("select pg_sleep(0.02)"),
+        ),
     });
     const limited = holdfast.job<{ n: number }>("limited", {
       concurrency: { limit: 3, key: "n" },

@@ -28,6 +28,29 @@ export const HOUSE_ROUTES = {
     summary: "Ends the page's session.",
     answers: { 200: ok },
   }),
+  me: route({
+    method: "GET",
+    path: "/api/me",
+    scope: "open",
+    summary: "What the caller may do here; asks for nothing and refuses nobody.",
+    answers: {
+      200: z.object({
+        scopes: z.array(z.enum(SCOPES)),
+        by: z.string().nullable(),
+        login: z.enum(["secret", "elsewhere", "none"]).meta({
+          description: "how more could be done: a secret, the host's own sign-in, or nothing",
+        }),
+        hasEvents: z.boolean(),
+      }),
+    },
+  }),
+  settings: route({
+    method: "GET",
+    path: "/api/settings",
+    scope: "read",
+    summary: "How the instance that answers is set up; no secret is in it.",
+    answers: { 200: z.looseObject({ instance: z.string(), database: z.string() }) },
+  }),
   healthz: route({
     method: "GET",
     path: "/healthz",

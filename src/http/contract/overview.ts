@@ -32,6 +32,9 @@ const jobAnswer = z
       }),
       onLost: z.enum(["retry", "fail"]),
     }),
+    inputSchema: z
+      .unknown()
+      .meta({ description: "JSON Schema of an input, or null where nobody could tell" }),
   })
   .meta({ id: "Job" });
 

@@ -3,6 +3,7 @@
 import { z } from "zod";
 import {
   anyJson,
+  count,
   cursor,
   duration,
   givenInstant,
@@ -45,6 +46,24 @@ export const runAnswer = z
     cancelRequestedAt: instantOrNull,
     key: z.string().nullable(),
     tags: z.array(z.string()),
+    partial: z.boolean(),
+    items: z.object({ total: count, byOutcome: z.record(z.string(), count) }),
+    progress: z
+      .looseObject({
+        stage: z.string().nullable(),
+        done: z.number().nullable(),
+        total: z.number().nullable(),
+        at: instant,
+        attempt: z.number(),
+        stages: z.array(z.object({ stage: z.string(), at: instant })),
+      })
+      .nullable(),
+    waitingFor: z
+      .looseObject({ reason: z.string() })
+      .nullable()
+      .optional()
+      .meta({ description: "why it does not begin; of a run that is looked at by itself" }),
+    traceId: z.string().nullable(),
   })
   .meta({ id: "Run" });
 
@@ -119,6 +138,8 @@ export const RUNS_ROUTES = {
       mode: z.enum(["scheduled", "manual", "test", "backfill", "enqueued"]).optional(),
       tag: name.optional(),
       text: z.string().max(500).optional(),
+      from: givenInstant.optional(),
+      to: givenInstant.optional(),
       limit,
       cursor,
     }),

@@ -17,6 +17,22 @@ import {
   uuid,
 } from "./words.js";
 
+/** How it ticks, beside `cron`, `timezone`, `every` and `at`. */
+const rules = {
+  dst: z.object({ gap: z.string(), overlap: z.string() }).nullable(),
+  from: instantOrNull,
+  until: instantOrNull,
+  exclude: z.array(z.string()),
+  calendars: z.array(z.string()),
+  overlap: z.string(),
+  missed: z.object({ run: z.string(), within: z.string().nullable(), limit: z.number() }),
+  afterFailure: z.string().nullable(),
+  grace: z.string(),
+  priority: z.number().nullable(),
+  queue: z.string().nullable(),
+  tags: z.array(z.string()),
+};
+
 export const scheduleAnswer = z
   .looseObject({
     name: z.string(),
@@ -36,6 +52,13 @@ export const scheduleAnswer = z
     pauseNote: z.string().nullable(),
     brokenError: z.string().nullable(),
     version: z.number(),
+    ...rules,
+    lastRunAt: instantOrNull,
+    heldUntil: instantOrNull,
+    pausedBy: z.string().nullable(),
+    app: z.string().nullable(),
+    source: z.enum(["code", "api"]),
+    release: z.string().nullable(),
     createdAt: instant,
     updatedAt: instant,
   })
@@ -52,6 +75,8 @@ const tickAnswer = z
     lateMs: z.number().nullable(),
     runId: uuid.nullable(),
     recordedAt: instant,
+    recordedBy: z.string().nullable(),
+    version: z.number(),
   })
   .meta({ id: "Tick" });
 
@@ -64,8 +89,44 @@ const backfillAnswer = z
     total: z.number(),
     made: z.number(),
     passed: z.number(),
+    createdAt: instant,
+    createdBy: z.string().nullable(),
+    endedAt: instantOrNull,
   })
   .meta({ id: "Backfill" });
+
+const previewAnswer = { ticks: z.array(instant), notes: z.array(z.string()) };
+
+const explanationAnswer = z
+  .looseObject({
+    schedule: z.string(),
+    at: instant,
+    tick: instantOrNull,
+    outcome: z.enum(["fired", "skipped", "missed", "planned", "due", "no_tick", "unknown"]),
+    reason: z.string().nullable(),
+    text: z.string(),
+    evidence: z.array(z.string()),
+    runId: uuid.nullable(),
+    before: instantOrNull,
+    after: instantOrNull,
+  })
+  .meta({ id: "Explanation" });
+
+const versionAnswer = z
+  .looseObject({
+    version: z.number(),
+    kind: z.string(),
+    at: instant,
+    by: z.string().nullable(),
+    job: z.string(),
+    input: anyJson,
+    description: z.string(),
+    cron: z.string().nullable(),
+    timezone: z.string(),
+    every: z.string().nullable(),
+    ...rules,
+  })
+  .meta({ id: "ScheduleVersion" });
 
 /** As `schedules.upsert` takes it; the library checks what its members mean. */
 const scheduleOptions = z.strictObject({
@@ -163,7 +224,23 @@ export const SCHEDULES_ROUTES = {
     scope: "read",
     summary: "The next ticks.",
     query: z.strictObject({ count: z.coerce.number().int().min(1).max(1_000).optional() }),
-    answers: { 200: z.looseObject({}) },
+    answers: { 200: z.object(previewAnswer) },
+  }),
+  previewDefinition: route({
+    method: "POST",
+    path: "/api/schedules/preview",
+    scope: "read",
+    summary: "What a definition would do that is not stored yet: words, next ticks, warnings.",
+    body: scheduleOptions.partial({ job: true }).extend({
+      count: z.number().int().min(1).max(1_000).optional(),
+    }),
+    answers: {
+      200: z.object({
+        ...previewAnswer,
+        description: z.string(),
+        warnings: z.array(z.string()),
+      }),
+    },
   }),
   explain: route({
     method: "GET",
@@ -171,14 +248,14 @@ export const SCHEDULES_ROUTES = {
     scope: "read",
     summary: "Why there was a run at an instant, or why not.",
     query: z.strictObject({ at: givenInstant.optional() }),
-    answers: { 200: z.looseObject({}) },
+    answers: { 200: explanationAnswer },
   }),
   versions: route({
     method: "GET",
     path: "/api/schedules/{name}/versions",
     scope: "read",
     summary: "Every definition that it had, the first one first.",
-    answers: { 200: z.object({ versions: z.array(z.looseObject({ version: z.number() })) }) },
+    answers: { 200: z.object({ versions: z.array(versionAnswer) }) },
   }),
   listTicks: route({
     method: "GET",

@@ -61,12 +61,14 @@ export const storedError = z.looseObject({
   code: z.string(),
   name: z.string(),
   message: z.string(),
+  stack: z.string().optional(),
 });
 export const ok = z.object({ ok: z.literal(true) });
 /** Longer than anything lasts or waits, and still a number that every database takes. */
 export const MS_MAX = 2 ** 31 - 1;
-export function page<Item extends z.ZodType>(noun: string, item: Item) {
-  return z.object({ [noun]: z.array(item), nextCursor: z.string().nullable() });
+export function page<Noun extends string, Item extends z.ZodType>(noun: Noun, item: Item) {
+  const list = { [noun]: z.array(item) } as Record<Noun, z.ZodArray<Item>>;
+  return z.object({ ...list, nextCursor: z.string().nullable() });
 }
 
 /** Errors, as RFC 9457 writes them, with the library's code in lower case. */

@@ -35,6 +35,9 @@ export const scheduleRoutes: readonly Implementation[] = [
   on(ROUTES.preview, async ({ holdfast, params, query }) =>
     reply(await holdfast.schedules.preview(nameOf(params), query.count)),
   ),
+  on(ROUTES.previewDefinition, async ({ holdfast, body: { count, job: _, ...options } }) =>
+    reply(await holdfast.schedules.previewDefinition(given(options) as never, count)),
+  ),
   on(ROUTES.explain, async ({ holdfast, params, query, nowMs }) =>
     reply(await holdfast.schedules.explain(nameOf(params), query.at ?? new Date(nowMs()))),
   ),

@@ -15,6 +15,10 @@ export const sessionRoutes: readonly Implementation[] = [
     const cookie = call.sessions.end(call.request, placeOf(call));
     return reply({ ok: true }, 200, { "set-cookie": cookie });
   }),
+  on(ROUTES.me, async ({ access, request, events }) =>
+    reply({ ...(await access.standing(request)), hasEvents: events !== null }),
+  ),
+  on(ROUTES.settings, async ({ holdfast }) => reply(holdfast.settings())),
   on(ROUTES.healthz, async () => reply({ ok: true })),
   on(ROUTES.readyz, async ({ holdfast }) => {
     try {

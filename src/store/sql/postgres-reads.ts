@@ -25,6 +25,7 @@ with page as materialized (
   select s.id from (${source}) s,
     lateral (select x.mode, x.schedule, x.tags, x.input, x.key from {run} x where x.id = s.id offset 0) r
   where s.id < coalesce(:before::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+    and s.id >= coalesce(:since::uuid, '00000000-0000-0000-0000-000000000000')
     and (:job::text is null or s.lane = any(array(select l.id from {lane} l where l.job = :job::text)))
     and (:schedule::text is null or r.schedule = (select c.id from {schedule} c where c.name = :schedule::text))
     and (:mode::smallint is null or r.mode = :mode::smallint)

@@ -201,20 +201,21 @@ returning no`;
 export const RETIRE_INSTANCE = /* sql */ `update {instance} set retired_at = :now, seen_at = :now where no = :holder`;
 export const ANNOUNCE_JOB = /* sql */ `
 insert into {job} (name, queue, priority, version, policy, concurrency_limit, concurrency_key, rate_limit, rate_per_ms,
-  rate_key, announced_at)
+  rate_key, input_schema, announced_at)
 values (:name, :queue, :priority, :version, :policy, :concurrencyLimit, :concurrencyKey, :rateLimit, :ratePerMs,
-  :rateKey, :now)
+  :rateKey, :inputSchema, :now)
 on conflict (name) do update
 set queue = excluded.queue, priority = excluded.priority, version = excluded.version, policy = excluded.policy,
   concurrency_limit = excluded.concurrency_limit, concurrency_key = excluded.concurrency_key,
   rate_limit = excluded.rate_limit, rate_per_ms = excluded.rate_per_ms, rate_key = excluded.rate_key,
-  announced_at = excluded.announced_at
-where (queue, priority, version, policy, concurrency_limit, concurrency_key, rate_limit, rate_per_ms, rate_key) is not
+  input_schema = excluded.input_schema, announced_at = excluded.announced_at
+where (queue, priority, version, policy, concurrency_limit, concurrency_key, rate_limit, rate_per_ms, rate_key,
+    input_schema) is not
   (excluded.queue, excluded.priority, excluded.version, excluded.policy, excluded.concurrency_limit,
-    excluded.concurrency_key, excluded.rate_limit, excluded.rate_per_ms, excluded.rate_key)`;
+    excluded.concurrency_key, excluded.rate_limit, excluded.rate_per_ms, excluded.rate_key, excluded.input_schema)`;
 export const ANNOUNCED_JOBS = /* sql */ `
 select j.name, j.queue, j.priority, j.version, j.concurrency_limit, j.concurrency_key, j.rate_limit, j.rate_per_ms,
-  j.rate_key, json_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost) as policy
+  j.rate_key, j.input_schema, json_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost) as policy
 from {job} j join {policy} p on p.id = j.policy order by j.name`;
 export const ENSURE_LANE = /* sql */ `
 insert into {lane} (queue, job) values (:queue, :job) on conflict do update set job = excluded.job returning id`;
@@ -246,7 +247,7 @@ const RUN_SOURCES = {
 const listRuns = (source: string) => /* sql */ `
 with page as materialized (
   select s.id from (${source}) s join {run} r on r.id = s.id
-  where s.id < coalesce(:before, 'g')
+  where s.id < coalesce(:before, 'g') and s.id >= coalesce(:since, '')
     and (:job is null or s.lane in (select l.id from {lane} l where l.job = :job))
     and (:schedule is null or r.schedule = (select x.id from {schedule} x where x.name = :schedule))
     and (:mode is null or r.mode = :mode)

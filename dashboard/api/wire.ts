@@ -1,0 +1,43 @@
+// The types of the wire, taken from the contract. Types alone: no code of the server is carried along.
+
+import type { z } from "zod";
+import type { Scope } from "../../src/http/contract/words.js";
+import type { ROUTES } from "../../src/http/contract.js";
+
+export type { Scope };
+
+type Routes = typeof ROUTES;
+export type RouteName = keyof Routes;
+type Parsed<T> = T extends z.ZodType ? z.output<T> : never;
+
+export type AnswerOf<K extends RouteName> = Parsed<
+  Routes[K]["answers"][keyof Routes[K]["answers"]]
+>;
+export type BodyOf<K extends RouteName> = Routes[K] extends { readonly body: infer B }
+  ? B extends z.ZodType
+    ? z.input<B>
+    : never
+  : undefined;
+export type QueryOf<K extends RouteName> = Routes[K] extends { readonly query: infer Q }
+  ? Q extends z.ZodType
+    ? { readonly [N in keyof z.input<Q>]?: string | number | undefined }
+    : never
+  : undefined;
+export type PlaceOf<K extends RouteName> = `${Routes[K]["method"]} ${Routes[K]["path"]}`;
+
+export type Me = AnswerOf<"me">;
+export type Run = AnswerOf<"getRun">;
+export type RunStatus = Run["status"];
+export type Attempt = AnswerOf<"listAttempts">["attempts"][number];
+export type LogLine = AnswerOf<"listLogs">["lines"][number];
+export type Schedule = AnswerOf<"getSchedule">;
+export type ScheduleVersion = AnswerOf<"versions">["versions"][number];
+export type Explanation = AnswerOf<"explain">;
+export type Timeline = AnswerOf<"timeline">;
+export type TimelineRow = Timeline["schedules"][number];
+export type TimelineTicks = TimelineRow["ticks"][number];
+export type Instance = AnswerOf<"listInstances">["instances"][number];
+export type Queue = AnswerOf<"listQueues">["queues"][number];
+export type Lock = AnswerOf<"listLocks">["locks"][number];
+export type Grant = AnswerOf<"lockHistory">["grants"][number];
+export type Stats = AnswerOf<"stats">;

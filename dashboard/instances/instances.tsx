@@ -1,0 +1,69 @@
+// The instances on this database: who is alive, what each runs, and for how long nobody has seen it.
+
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { call } from "../api/call.js";
+import { Button } from "../shared/button.js";
+import { numberText } from "../shared/format.js";
+import { Code, Empty, PageHead, Panel, Waiting } from "../shared/panel.js";
+import { RefusalNote } from "../shared/refusal.js";
+import { InstanceRow } from "./instance-row.js";
+
+export function Instances() {
+  const pages = useInfiniteQuery({
+    queryKey: ["instances", "all"],
+    queryFn: ({ pageParam, signal }) =>
+      call("listInstances", "GET /api/instances", {
+        query: { limit: 50, cursor: pageParam },
+        signal,
+      }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.nextCursor ?? undefined,
+    maxPages: 20,
+  });
+  const all = pages.data?.pages.flatMap(({ instances }) => instances) ?? [];
+  const live = all.filter(({ isLive }) => isLive);
+  const gone = all.filter(({ isLive }) => !isLive);
+  return (
+    <>
+      <PageHead
+        title="Instances"
+        lead="Every Holdfast object that takes part. Any of them fires, claims and takes over."
+      />
+      {pages.error ? <RefusalNote error={pages.error} retry={() => void pages.refetch()} /> : null}
+      <div className="grid gap-4">
+        <Panel title="Alive" note={pages.data ? numberText(live.length) : undefined} isFlush>
+          {pages.data === undefined ? (
+            <Waiting />
+          ) : live.length === 0 ? (
+            <Empty title="Nobody is at work">
+              Nothing fires and nothing runs until an instance starts: <Code>holdfast start</Code>,
+              or <Code>await holdfast.start()</Code> in your own process.
+            </Empty>
+          ) : (
+            <ul>
+              {live.map((instance) => (
+                <InstanceRow key={instance.id} instance={instance} />
+              ))}
+            </ul>
+          )}
+        </Panel>
+        {gone.length === 0 ? null : (
+          <Panel title="Gone" note="stopped, or not seen lately" isFlush>
+            <ul>
+              {gone.map((instance) => (
+                <InstanceRow key={instance.id} instance={instance} />
+              ))}
+            </ul>
+            {pages.hasNextPage ? (
+              <div className="border-t border-line p-2 text-center">
+                <Button isSmall onClick={() => void pages.fetchNextPage()}>
+                  Older
+                </Button>
+              </div>
+            ) : null}
+          </Panel>
+        )}
+      </div>
+    </>
+  );
+}

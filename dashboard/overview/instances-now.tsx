@@ -1,0 +1,58 @@
+// The instances that are alive, with what they hold.
+
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "wouter";
+import { call } from "../api/call.js";
+import { numberText, shortInstance } from "../shared/format.js";
+import { Code, Empty, Panel, Waiting } from "../shared/panel.js";
+import { Badge } from "../shared/status.js";
+import { Ago } from "../shared/time.js";
+
+const SHOWN = 6;
+
+export function InstancesNow() {
+  const instances = useQuery({
+    queryKey: ["instances", "now"],
+    queryFn: ({ signal }) =>
+      call("listInstances", "GET /api/instances", { query: { limit: 50 }, signal }),
+  });
+  const live = (instances.data?.instances ?? []).filter(({ isLive }) => isLive);
+  return (
+    <Panel
+      title="Instances"
+      note={instances.data ? `${live.length} alive` : undefined}
+      actions={
+        <Link href="/instances" className="link text-xs">
+          all
+        </Link>
+      }
+      isFlush
+    >
+      {instances.data === undefined ? (
+        <Waiting />
+      ) : live.length === 0 ? (
+        <Empty title="Nobody is at work">
+          No instance is alive: nothing fires and nothing runs. Start one with{" "}
+          <Code>holdfast start</Code>.
+        </Empty>
+      ) : (
+        <ul>
+          {live.slice(0, SHOWN).map((instance) => (
+            <li
+              key={instance.id}
+              className="flex items-center gap-3 border-t border-line px-4 py-2"
+            >
+              <span className="min-w-0 flex-1 truncate font-mono text-xs" title={instance.id}>
+                {shortInstance(instance.id)}
+              </span>
+              {instance.isScheduler ? <Badge tone="quiet">scheduler</Badge> : null}
+              <span className="text-xs whitespace-nowrap text-muted">
+                {numberText(instance.held)} running · started <Ago at={instance.startedAt} />
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Panel>
+  );
+}

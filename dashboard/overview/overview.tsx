@@ -1,0 +1,91 @@
+// The overview: what ran, what did not, what is to come, and how it goes on the whole.
+
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useSearchParams } from "wouter";
+import { call } from "../api/call.js";
+import { Code, Empty, PageHead, Panel, Waiting } from "../shared/panel.js";
+import { RefusalNote } from "../shared/refusal.js";
+import { Legend, Timeline } from "../timeline/timeline.js";
+import { RANGES, type Range, windowAt } from "../timeline/window.js";
+import { Figures } from "./figures.js";
+import { InstancesNow } from "./instances-now.js";
+import { TopErrors } from "./top-errors.js";
+
+export function Overview() {
+  const [search, setSearch] = useSearchParams();
+  const asked = search.get("range") ?? "6h";
+  const range: Range = asked in RANGES ? (asked as Range) : "6h";
+  const timeline = useTimeline(range);
+  return (
+    <>
+      <PageHead title="Overview" />
+      <div className="grid gap-4">
+        <Figures timeline={timeline.data} />
+        <Panel
+          title="Ticks"
+          note="expected against actual"
+          actions={
+            <div className="flex flex-wrap items-center gap-x-4 gap-y-1">
+              <Legend />
+              <label className="text-xs text-muted">
+                <span className="sr-only">Stretch of time</span>
+                <select
+                  className="field min-h-7 py-0.5 text-xs"
+                  value={range}
+                  onChange={(event) => setSearch({ range: event.target.value }, { replace: true })}
+                >
+                  {Object.entries(RANGES).map(([key, { words }]) => (
+                    <option key={key} value={key}>
+                      last {words}
+                    </option>
+                  ))}
+                </select>
+              </label>
+            </div>
+          }
+        >
+          {timeline.error && !timeline.data ? <RefusalNote error={timeline.error} /> : null}
+          {timeline.data === undefined ? (
+            timeline.error ? null : (
+              <Waiting rows={5} />
+            )
+          ) : timeline.data.schedules.length === 0 ? (
+            <NoSchedules />
+          ) : (
+            <Timeline data={timeline.data} />
+          )}
+        </Panel>
+        <div className="grid items-start gap-4 lg:grid-cols-2">
+          <TopErrors />
+          <InstancesNow />
+        </div>
+      </div>
+    </>
+  );
+}
+
+function useTimeline(range: Range) {
+  return useQuery({
+    queryKey: ["timeline", range],
+    queryFn: ({ signal }) => {
+      const { fromMs, toMs } = windowAt(range, Date.now());
+      const query = {
+        from: new Date(fromMs).toISOString(),
+        to: new Date(toMs).toISOString(),
+        limit: 100,
+      };
+      return call("timeline", "GET /api/timeline", { query, signal });
+    },
+    placeholderData: keepPreviousData,
+  });
+}
+
+function NoSchedules() {
+  return (
+    <Empty title="No schedules yet">
+      Declare one in code, <Code>{'holdfast.schedule("nightly", job, { cron: "0 2 * * *" })'}</Code>
+      , or make one on the page of schedules. Every tick of it then shows up here, with what became
+      of it.
+    </Empty>
+  );
+}

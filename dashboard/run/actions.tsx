@@ -1,0 +1,94 @@
+// What can be done with a run: cancel it, retry it, run it again with another input, remove it.
+
+import { useState } from "react";
+import { useLocation } from "wouter";
+import { call } from "../api/call.js";
+import type { Run } from "../api/wire.js";
+import { EnqueueDialog } from "../runs/enqueue-dialog.js";
+import { ActionButton } from "../shared/action.js";
+import { Button } from "../shared/button.js";
+import { useMay } from "../shell/me.js";
+
+const CANCEL_WORDS: Readonly<Record<string, string>> = {
+  cancelled: "Cancelled.",
+  requested: "It was told to stop.",
+  already_terminal: "It had ended by then.",
+};
+
+export function RunActions({ run }: { readonly run: Run }) {
+  const mayChange = useMay("admin");
+  const mayEnqueue = useMay("enqueue");
+  const [isAgain, setAgain] = useState(false);
+  const [, navigate] = useLocation();
+  const params = { id: run.id };
+  const isLive = run.status === "pending" || run.status === "running";
+  return (
+    <>
+      {mayEnqueue ? <Button onClick={() => setAgain(true)}>Run again…</Button> : null}
+      {mayChange && (run.status === "failed" || run.status === "cancelled") ? (
+        <ActionButton
+          label="Retry"
+          kind="main"
+          confirm={{
+            title: "Retry this run?",
+            summary:
+              "It gets one attempt more, under a new fence, with the same input. Items that were done are not done again.",
+            verb: "Retry",
+          }}
+          act={async () => {
+            await call("retryRun", "POST /api/runs/{id}/retry", { params, body: {} });
+            return "It will be tried again.";
+          }}
+        />
+      ) : null}
+      {mayChange && isLive ? (
+        <ActionButton
+          label="Cancel"
+          kind="danger"
+          confirm={{
+            title: "Cancel this run?",
+            summary:
+              run.status === "running"
+                ? "Its signal aborts; a handler that does not obey loses its lease. What it did stays done."
+                : "It never starts.",
+            verb: "Cancel it",
+            isDangerous: true,
+          }}
+          act={async () => {
+            const { status } = await call("cancelRun", "POST /api/runs/{id}/cancel", {
+              params,
+              body: {},
+            });
+            return CANCEL_WORDS[status] ?? status;
+          }}
+        />
+      ) : null}
+      {mayChange && !isLive ? (
+        <ActionButton
+          label="Remove"
+          kind="quiet"
+          confirm={{
+            title: "Remove this run?",
+            summary:
+              "The run goes with its attempts, items and log lines. Its tick stays in the ledger. This cannot be undone.",
+            verb: "Remove it",
+            isDangerous: true,
+          }}
+          act={async () => {
+            await call("deleteRun", "DELETE /api/runs/{id}", { params });
+            navigate("/runs");
+            return "Removed.";
+          }}
+        />
+      ) : null}
+      {isAgain ? (
+        <EnqueueDialog
+          job={run.job}
+          input={run.input}
+          onClose={() => setAgain(false)}
+          onDone={(id) => navigate(`/runs/${id}`)}
+        />
+      ) : null}
+    </>
+  );
+}

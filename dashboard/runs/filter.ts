@@ -1,0 +1,29 @@
+// The filter of the list of runs: it lives in the address, so that every list can be sent to somebody.
+
+import { useSearchParams } from "wouter";
+
+export const FILTERS = ["status", "job", "schedule", "mode", "tag", "text", "from", "to"] as const;
+export type FilterName = (typeof FILTERS)[number];
+export type Filter = Partial<Record<FilterName, string>>;
+
+export function useFilter(): readonly [Filter, (part: Filter) => void] {
+  const [search, setSearch] = useSearchParams();
+  const filter: Filter = {};
+  for (const name of FILTERS) {
+    const value = search.get(name);
+    if (value) filter[name] = value;
+  }
+  const change = (part: Filter) =>
+    setSearch(
+      (before) => {
+        const next = new URLSearchParams(before);
+        for (const [name, value] of Object.entries(part)) {
+          if (value) next.set(name, value);
+          else next.delete(name);
+        }
+        return next;
+      },
+      { replace: true },
+    );
+  return [filter, change];
+}

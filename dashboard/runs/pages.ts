@@ -1,0 +1,147 @@
+// The runs that a list has read, page after page by their ids. Pages that are looked at are read again
+// when something changed; what is new at the top waits until the reader asks, or does not look.
+
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { call } from "../api/call.js";
+import type { Run } from "../api/wire.js";
+import { onChanges } from "../live/events.js";
+import type { Filter } from "./filter.js";
+
+const PAGE = 100;
+
+type Page = { readonly cursor: string | undefined; readonly runs: readonly Run[] };
+type Read = { readonly pages: readonly Page[]; readonly next: string | null };
+
+export type RunPages = {
+  readonly runs: readonly Run[];
+  readonly isReading: boolean;
+  readonly error: unknown;
+  readonly hasMore: boolean;
+  /** So many newer runs wait at the top. */
+  readonly newer: number;
+  readonly more: () => void;
+  readonly showNewer: () => void;
+  /** Says which rows are on the screen. */
+  readonly look: (from: number, to: number) => void;
+};
+
+export function useRunPages(filter: Filter, isHeld: boolean): RunPages {
+  const key = JSON.stringify(filter);
+  const [read, setRead] = useState<Read>({ pages: [], next: null });
+  const [head, setHead] = useState<readonly Run[]>([]);
+  const [error, setError] = useState<unknown>(null);
+  const [isReading, setReading] = useState(true);
+  const busy = useRef(false);
+  const seen = useRef({ from: 0, to: 0 });
+  const held = useRef(isHeld);
+  held.current = isHeld;
+
+  const fetchPage = useCallback(
+    (cursor: string | undefined, signal?: AbortSignal) =>
+      call("listRuns", "GET /api/runs", {
+        query: { ...(JSON.parse(key) as Filter), limit: PAGE, cursor },
+        ...(signal ? { signal } : {}),
+      }),
+    [key],
+  );
+
+  const start = useCallback(
+    async (signal?: AbortSignal) => {
+      setReading(true);
+      try {
+        const { runs, nextCursor } = await fetchPage(undefined, signal);
+        setRead({ pages: [{ cursor: undefined, runs }], next: nextCursor });
+        setHead([]);
+        setError(null);
+      } catch (failure) {
+        if (!signal?.aborted) setError(failure);
+      }
+      if (!signal?.aborted) setReading(false);
+    },
+    [fetchPage],
+  );
+
+  useEffect(() => {
+    const abort = new AbortController();
+    void start(abort.signal);
+    return () => abort.abort();
+  }, [start]);
+
+  const more = useCallback(async () => {
+    if (busy.current || read.next === null) return;
+    busy.current = true;
+    const cursor = read.next;
+    try {
+      const { runs, nextCursor } = await fetchPage(cursor);
+      setRead(({ pages }) => ({ pages: [...pages, { cursor, runs }], next: nextCursor }));
+      setError(null);
+    } catch (failure) {
+      setError(failure);
+    }
+    busy.current = false;
+  }, [fetchPage, read.next]);
+
+  const refresh = useCallback(async () => {
+    if (busy.current) return;
+    busy.current = true;
+    try {
+      const first = await fetchPage(undefined);
+      const known = read.pages[0]?.runs[0]?.id ?? "";
+      const isTop = window.scrollY < 200 && !held.current;
+      if (isTop && read.pages.length === 1) {
+        setRead({ pages: [{ cursor: undefined, runs: first.runs }], next: first.nextCursor });
+        setHead([]);
+      } else {
+        const fresh = new Map(first.runs.map((run) => [run.id, run]));
+        setHead(first.runs.filter(({ id }) => id > known));
+        const from = Math.floor(seen.current.from / PAGE);
+        const to = Math.floor(seen.current.to / PAGE);
+        const looked = read.pages.slice(Math.max(1, from), to + 1);
+        for (const { cursor } of looked)
+          for (const run of (await fetchPage(cursor)).runs) fresh.set(run.id, run);
+        setRead((before) => ({
+          ...before,
+          pages: before.pages.map((page) => ({
+            ...page,
+            runs: page.runs.map((run) => fresh.get(run.id) ?? run),
+          })),
+        }));
+      }
+      setError(null);
+    } catch (failure) {
+      setError(failure);
+    }
+    busy.current = false;
+  }, [fetchPage, read.pages]);
+
+  useChanges(refresh);
+  const runs = useMemo(() => read.pages.flatMap((page) => page.runs), [read.pages]);
+  return {
+    runs,
+    isReading,
+    error,
+    hasMore: read.next !== null,
+    newer: head.length,
+    more: () => void more(),
+    showNewer: () => {
+      window.scrollTo({ top: 0 });
+      void start();
+    },
+    look: (from, to) => {
+      seen.current = { from, to };
+    },
+  };
+}
+
+/** Runs when hints or the poll say that runs may have changed. */
+function useChanges(act: () => Promise<void>): void {
+  const latest = useRef(act);
+  latest.current = act;
+  useEffect(
+    () =>
+      onChanges((names) => {
+        if (names === null || names.has("runs")) void latest.current();
+      }),
+    [],
+  );
+}

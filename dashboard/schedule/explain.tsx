@@ -1,0 +1,142 @@
+// Why there was a run at a moment, or why there was none: one sentence, and the lines it rests on.
+
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "wouter";
+import { call } from "../api/call.js";
+import type { Explanation, Schedule } from "../api/wire.js";
+import { Button } from "../shared/button.js";
+import { CopyButton } from "../shared/copy.js";
+import { Panel, Waiting } from "../shared/panel.js";
+import { RefusalNote } from "../shared/refusal.js";
+import { Badge, type Tone } from "../shared/status.js";
+import { Time } from "../shared/time.js";
+import { timeText } from "../shared/zone.js";
+
+const TONES: Readonly<Record<Explanation["outcome"], Tone>> = {
+  fired: "ok",
+  skipped: "skipped",
+  missed: "missed",
+  planned: "quiet",
+  due: "late",
+  no_tick: "quiet",
+  unknown: "quiet",
+};
+
+export function Explain(props: {
+  readonly schedule: Schedule;
+  readonly at: string | null;
+  readonly ask: (at: string | null) => void;
+}) {
+  const { schedule, at, ask } = props;
+  return (
+    <Panel
+      title="Why?"
+      note={at === null ? "ask about any moment" : timeText(at, schedule.timezone, "full")}
+      actions={
+        <div className="flex items-center gap-2">
+          <input
+            className="field min-h-7 w-auto py-0.5 text-xs"
+            type="datetime-local"
+            step="1"
+            aria-label="A moment, in your local time"
+            value={at === null ? "" : localText(at)}
+            onChange={(event) => {
+              const moment = new Date(event.target.value);
+              if (!Number.isNaN(moment.getTime())) ask(moment.toISOString());
+            }}
+          />
+          {at === null ? null : (
+            <Button isSmall kind="quiet" onClick={() => ask(null)}>
+              Close
+            </Button>
+          )}
+        </div>
+      }
+    >
+      {at === null ? (
+        <p className="text-muted">
+          Click a mark above, a row of the ledger or a coming tick; or write a moment. The answer
+          says how the tick was computed, who held what, and which policy applied.
+        </p>
+      ) : (
+        <Answer schedule={schedule} at={at} ask={ask} />
+      )}
+    </Panel>
+  );
+}
+
+function Answer(props: {
+  readonly schedule: Schedule;
+  readonly at: string;
+  readonly ask: (at: string) => void;
+}) {
+  const { schedule, at, ask } = props;
+  const query = useQuery({
+    queryKey: ["schedule", schedule.name, "explain", at],
+    queryFn: ({ signal }) =>
+      call("explain", "GET /api/schedules/{name}/explain", {
+        params: { name: schedule.name },
+        query: { at },
+        signal,
+      }),
+  });
+  const answer = query.data;
+  if (query.error) return <RefusalNote error={query.error} />;
+  if (answer === undefined) return <Waiting rows={4} />;
+  const words = [answer.text, ...answer.evidence].join("\n");
+  return (
+    <div data-explanation>
+      <div className="flex items-start justify-between gap-3">
+        <p className="max-w-4xl font-medium">
+          <Badge tone={TONES[answer.outcome]}>{answer.outcome.replace("_", " ")}</Badge>{" "}
+          <span className="ml-1">{answer.text}</span>
+        </p>
+        <CopyButton text={words} what="the explanation" />
+      </div>
+      <ul className="mt-3 grid gap-1 border-l-2 border-line pl-4 text-muted">
+        {answer.evidence.map((line) => (
+          <EvidenceLine key={line} line={line} />
+        ))}
+      </ul>
+      <div className="mt-3 flex flex-wrap gap-x-4 gap-y-1 text-xs">
+        {answer.runId === null ? null : (
+          <Link href={`/runs/${answer.runId}`} className="link">
+            The run of this tick
+          </Link>
+        )}
+        {answer.before === null ? null : (
+          <button type="button" className="link" onClick={() => ask(answer.before ?? at)}>
+            ← tick before, <Time at={answer.before} zone={schedule.timezone} />
+          </button>
+        )}
+        {answer.after === null ? null : (
+          <button type="button" className="link" onClick={() => ask(answer.after ?? at)}>
+            tick after, <Time at={answer.after} zone={schedule.timezone} /> →
+          </button>
+        )}
+      </div>
+    </div>
+  );
+}
+
+/** Each begins with what it is about. */
+function EvidenceLine({ line }: { readonly line: string }) {
+  const [, topic, rest] = /^([A-Z][\w ]{2,20}): ([\s\S]+)$/.exec(line) ?? [];
+  return (
+    <li>
+      {topic === undefined ? (
+        line
+      ) : (
+        <>
+          <span className="font-medium text-ink">{topic}:</span> {rest}
+        </>
+      )}
+    </li>
+  );
+}
+
+function localText(instant: string): string {
+  const at = new Date(instant);
+  if (Number.isNaN(at.getTime())) return "";
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+}

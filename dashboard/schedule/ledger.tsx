@@ -1,0 +1,101 @@
+// The ledger of a schedule, tick by tick, newest first.
+
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { Link } from "wouter";
+import { call } from "../api/call.js";
+import type { Schedule } from "../api/wire.js";
+import { Button } from "../shared/button.js";
+import { durationText, numberText, shortId } from "../shared/format.js";
+import { Empty, Panel, Waiting } from "../shared/panel.js";
+import { Badge, REASON_WORDS } from "../shared/status.js";
+import { Time } from "../shared/time.js";
+
+const TONES = { fired: "ok", skipped: "skipped", missed: "missed" } as const;
+
+export function Ledger({
+  schedule,
+  ask,
+}: {
+  readonly schedule: Schedule;
+  readonly ask: (at: string) => void;
+}) {
+  const pages = useInfiniteQuery({
+    queryKey: ["schedule", schedule.name, "ticks"],
+    queryFn: ({ pageParam, signal }) =>
+      call("listTicks", "GET /api/ticks", {
+        query: { schedule: schedule.name, limit: 25, cursor: pageParam },
+        signal,
+      }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.nextCursor ?? undefined,
+    maxPages: 20,
+  });
+  const ticks = pages.data?.pages.flatMap((page) => page.ticks) ?? [];
+  return (
+    <Panel title="Ledger" note="one outcome for every tick" isFlush>
+      {pages.data === undefined ? (
+        <Waiting />
+      ) : ticks.length === 0 ? (
+        <Empty title="No tick yet">
+          Each tick gets one row here, with its outcome and the reason.
+        </Empty>
+      ) : (
+        <ul className="max-h-120 overflow-y-auto">
+          {ticks.map((tick) => (
+            <li
+              key={tick.at}
+              className="flex flex-wrap items-center gap-x-3 gap-y-0.5 border-t border-line px-4 py-1.5"
+            >
+              <Badge
+                tone={
+                  tick.outcome === "fired" && tick.reason !== "on_time"
+                    ? "late"
+                    : TONES[tick.outcome]
+                }
+              >
+                {tick.outcome}
+              </Badge>
+              <button
+                type="button"
+                className="hover:text-accent hover:underline"
+                title="Why?"
+                onClick={() => ask(tick.at)}
+              >
+                <Time at={tick.at} zone={schedule.timezone} />
+                {tick.count > 1 ? (
+                  <>
+                    {" – "}
+                    <Time at={tick.lastAt} zone={schedule.timezone} />
+                  </>
+                ) : null}
+              </button>
+              <span className="min-w-0 flex-1 truncate text-xs text-muted">
+                {tick.count > 1 ? `${numberText(tick.count)} ticks: ` : ""}
+                {REASON_WORDS[tick.reason] ?? tick.reason}
+                {tick.lateMs !== null && tick.lateMs >= 1_000
+                  ? `, ${durationText(tick.lateMs)} late`
+                  : ""}
+              </span>
+              {tick.runId === null ? null : (
+                <Link href={`/runs/${tick.runId}`} className="link font-mono text-xs">
+                  {shortId(tick.runId)}
+                </Link>
+              )}
+            </li>
+          ))}
+        </ul>
+      )}
+      {pages.hasNextPage ? (
+        <div className="border-t border-line p-2 text-center">
+          <Button
+            isSmall
+            onClick={() => void pages.fetchNextPage()}
+            disabled={pages.isFetchingNextPage}
+          >
+            Older
+          </Button>
+        </div>
+      ) : null}
+    </Panel>
+  );
+}

@@ -1,0 +1,63 @@
+// The next ten ticks in the schedule's own zone, with what a change of the clocks does to them.
+
+import { useQuery } from "@tanstack/react-query";
+import { call } from "../api/call.js";
+import type { Schedule } from "../api/wire.js";
+import { Panel, Waiting } from "../shared/panel.js";
+import { Ago, titleOf } from "../shared/time.js";
+import { timeText } from "../shared/zone.js";
+
+export function NextTen({
+  schedule,
+  ask,
+}: {
+  readonly schedule: Schedule;
+  readonly ask: (at: string) => void;
+}) {
+  const query = useQuery({
+    queryKey: ["schedule", schedule.name, "preview", schedule.version, schedule.nextAt],
+    queryFn: ({ signal }) =>
+      call("preview", "GET /api/schedules/{name}/preview", {
+        params: { name: schedule.name },
+        query: { count: 10 },
+        signal,
+      }),
+  });
+  const { ticks = [], notes = [] } = query.data ?? {};
+  return (
+    <Panel title="Next ten" note={schedule.timezone}>
+      {query.data === undefined ? (
+        <Waiting rows={5} />
+      ) : ticks.length === 0 ? (
+        <p className="text-muted">
+          {schedule.every?.includes("..")
+            ? "The next tick of a drawn interval is known when the run before has ended."
+            : "No tick is left."}
+        </p>
+      ) : (
+        <ol className="grid gap-px">
+          {ticks.map((at) => (
+            <li key={at}>
+              <button
+                type="button"
+                onClick={() => ask(at)}
+                title={titleOf(at, schedule.timezone)}
+                className="flex w-full justify-between gap-2 rounded px-1.5 py-0.5 text-left hover:bg-sunken"
+              >
+                <span>{timeText(at, schedule.timezone, "full")}</span>
+                <span className="text-xs text-muted">
+                  <Ago at={at} zone={schedule.timezone} />
+                </span>
+              </button>
+            </li>
+          ))}
+        </ol>
+      )}
+      {notes.map((note) => (
+        <p key={note} className="mt-2 rounded bg-late/14 px-2 py-1 text-xs text-late-ink">
+          {note}
+        </p>
+      ))}
+    </Panel>
+  );
+}

@@ -1,0 +1,62 @@
+// By which rules it goes, in words.
+
+import type { ReactNode } from "react";
+import type { Schedule } from "../api/wire.js";
+import { Facts, Panel } from "../shared/panel.js";
+import { Time } from "../shared/time.js";
+
+const OVERLAP: Readonly<Record<string, string>> = {
+  skip: "A tick is skipped while the run before is not over.",
+  queue: "One run waits while the run before is not over; more are skipped.",
+  allow: "Runs may overlap.",
+  replace: "The run before is cancelled for the new one.",
+};
+const MISSED: Readonly<Record<string, string>> = {
+  latest: "Of ticks that nobody fired, the newest is made up for",
+  all: "Ticks that nobody fired are caught up with, oldest first",
+  skip: "Ticks that nobody fired are not made up for",
+};
+
+export function Policies({ schedule }: { readonly schedule: Schedule }) {
+  const { missed, dst } = schedule;
+  const within = missed.within === null ? "" : `, within ${missed.within}`;
+  const limit = missed.run === "all" ? `, at most ${missed.limit}` : "";
+  const facts: (readonly [string, ReactNode])[] = [
+    ["Overlap", OVERLAP[schedule.overlap] ?? schedule.overlap],
+    ["Missed", `${MISSED[missed.run] ?? missed.run}${within}${limit}.`],
+    ["On time", `Up to ${schedule.grace} after its time.`],
+    [
+      "After a failure",
+      schedule.afterFailure === null ? null : `Ticks within ${schedule.afterFailure} are skipped.`,
+    ],
+    ["Held until", schedule.heldUntil === null ? null : <Time key="h" at={schedule.heldUntil} />],
+    [
+      "Clocks",
+      dst === null ? null : `In a gap: ${dst.gap}. In an hour that comes twice: ${dst.overlap}.`,
+    ],
+    ["From", schedule.from === null ? null : <Time key="f" at={schedule.from} style="full" />],
+    ["Until", schedule.until === null ? null : <Time key="u" at={schedule.until} style="full" />],
+    ["Days left out", schedule.exclude.length === 0 ? null : schedule.exclude.join(", ")],
+    ["Calendars", schedule.calendars.length === 0 ? null : schedule.calendars.join(", ")],
+    ["Queue", schedule.queue],
+    ["Priority", schedule.priority === null ? null : String(schedule.priority)],
+    ["Tags", schedule.tags.length === 0 ? null : schedule.tags.join(", ")],
+    [
+      "Declared",
+      schedule.source === "code"
+        ? `in code${schedule.app === null ? "" : ` of ${schedule.app}`}${schedule.release === null ? "" : `, release ${schedule.release}`}`
+        : "through the API",
+    ],
+    [
+      "Input",
+      <code key="i" className="font-mono text-xs break-all">
+        {JSON.stringify(schedule.input)}
+      </code>,
+    ],
+  ];
+  return (
+    <Panel title="Policies">
+      <Facts facts={facts.filter(([, value]) => value !== null)} />
+    </Panel>
+  );
+}

@@ -1,0 +1,146 @@
+// A schedule while it is typed: every member as text, and what it becomes on the wire. Pure.
+
+import type { BodyOf, Schedule } from "../api/wire.js";
+
+export type ScheduleDraft = {
+  readonly name: string;
+  readonly job: string;
+  readonly kind: "cron" | "every" | "at";
+  readonly cron: string;
+  readonly timezone: string;
+  readonly every: string;
+  readonly at: string;
+  readonly from: string;
+  readonly until: string;
+  readonly exclude: string;
+  readonly calendars: string;
+  readonly input: string;
+  readonly overlap: string;
+  readonly missed: string;
+  readonly within: string;
+  readonly limit: string;
+  readonly afterFailure: string;
+  readonly grace: string;
+  readonly queue: string;
+  readonly priority: string;
+  readonly tags: string;
+  readonly gap: string;
+  readonly overlapClock: string;
+};
+
+export const NEW_DRAFT: ScheduleDraft = {
+  name: "",
+  job: "",
+  kind: "cron",
+  cron: "0 2 * * *",
+  timezone: "UTC",
+  every: "10m",
+  at: "",
+  from: "",
+  until: "",
+  exclude: "",
+  calendars: "",
+  input: "null",
+  overlap: "skip",
+  missed: "latest",
+  within: "",
+  limit: "",
+  afterFailure: "",
+  grace: "",
+  queue: "",
+  priority: "",
+  tags: "",
+  gap: "",
+  overlapClock: "",
+};
+
+export function draftOf(schedule: Schedule): ScheduleDraft {
+  const { missed, dst } = schedule;
+  return {
+    ...NEW_DRAFT,
+    name: schedule.name,
+    job: schedule.job,
+    kind: schedule.cron !== null ? "cron" : schedule.every !== null ? "every" : "at",
+    cron: schedule.cron ?? NEW_DRAFT.cron,
+    timezone: schedule.timezone,
+    every: schedule.every ?? NEW_DRAFT.every,
+    at: schedule.at ?? "",
+    from: schedule.from ?? "",
+    until: schedule.until ?? "",
+    exclude: schedule.exclude.join(", "),
+    calendars: schedule.calendars.join(", "),
+    input: JSON.stringify(schedule.input, null, 2),
+    overlap: schedule.overlap,
+    missed: missed.run,
+    within: missed.within ?? "",
+    limit: missed.run === "all" ? String(missed.limit) : "",
+    afterFailure: schedule.afterFailure ?? "",
+    grace: schedule.grace,
+    queue: schedule.queue ?? "",
+    priority: schedule.priority === null ? "" : String(schedule.priority),
+    tags: schedule.tags.join(", "),
+    gap: dst?.gap ?? "",
+    overlapClock: dst?.overlap ?? "",
+  };
+}
+
+type Body = BodyOf<"putSchedule">;
+
+/** What was left empty is left out: the server's own defaults hold then. */
+export function bodyOf(draft: ScheduleDraft): {
+  readonly value: Body;
+  readonly problem: string | null;
+} {
+  let input: unknown = null;
+  let problem: string | null = null;
+  try {
+    input = JSON.parse(draft.input.trim() === "" ? "null" : draft.input);
+  } catch (error) {
+    problem = `The input is not JSON: ${error instanceof Error ? error.message : error}`;
+  }
+  return { value: { job: draft.job, input, ...whenOf(draft), ...policiesOf(draft) }, problem };
+}
+
+export function whenOf(draft: ScheduleDraft): Omit<Body, "job"> {
+  const { gap, overlapClock } = draft;
+  const dst = { ...(gap ? { gap } : {}), ...(overlapClock ? { overlap: overlapClock } : {}) };
+  return {
+    ...(draft.kind === "cron" ? { cron: draft.cron } : {}),
+    ...(draft.kind === "every" ? { every: draft.every } : {}),
+    ...(draft.kind === "at" ? { at: draft.at } : {}),
+    ...(draft.timezone.trim() === "" ? {} : { timezone: draft.timezone.trim() }),
+    ...(draft.kind === "cron" && Object.keys(dst).length > 0 ? { dst } : {}),
+    ...(draft.from === "" ? {} : { from: draft.from }),
+    ...(draft.until === "" ? {} : { until: draft.until }),
+    ...listed("exclude", draft.exclude),
+    ...listed("calendars", draft.calendars),
+  };
+}
+
+function policiesOf(draft: ScheduleDraft): Omit<Body, "job"> {
+  const { missed, within, limit } = draft;
+  return {
+    overlap: draft.overlap,
+    missed: {
+      run: missed,
+      ...(within === "" || missed === "skip" ? {} : { within }),
+      ...(limit === "" || missed !== "all" ? {} : { limit: Number(limit) }),
+    },
+    ...(draft.afterFailure === "" ? {} : { afterFailure: draft.afterFailure }),
+    ...(draft.grace === "" ? {} : { grace: draft.grace }),
+    ...(draft.queue === "" ? {} : { queue: draft.queue }),
+    ...(draft.priority === "" ? {} : { priority: Number(draft.priority) }),
+    ...listed("tags", draft.tags),
+  };
+}
+
+function listed<Name extends string>(
+  name: Name,
+  text: string,
+): { readonly [N in Name]?: string[] } {
+  const parts = text
+    .split(",")
+    .map((part) => part.trim())
+    .filter((part) => part !== "");
+  return (parts.length === 0 ? {} : { [name]: parts }) as { readonly [N in Name]?: string[] };
+}

@@ -1,0 +1,21 @@
+// Where one can go. The letter after `g` leads there from the keyboard.
+
+export const PAGES = [
+  {
+    name: "work",
+    pages: [
+      { path: "/", name: "Overview", key: "o" },
+      { path: "/schedules", name: "Schedules", key: "s" },
+      { path: "/runs", name: "Runs", key: "r" },
+    ],
+  },
+  {
+    name: "machinery",
+    pages: [
+      { path: "/queues", name: "Queues", key: "q" },
+      { path: "/locks", name: "Locks", key: "l" },
+      { path: "/instances", name: "Instances", key: "i" },
+      { path: "/settings", name: "Settings", key: "t" },
+    ],
+  },
+] as const;

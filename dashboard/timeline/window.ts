@@ -1,0 +1,54 @@
+// Which stretch of time a timeline shows, and where on it an instant lies. Pure.
+
+import { clockOf } from "../shared/zone.js";
+
+export const RANGES = {
+  "1h": { words: "1 hour", pastMs: 3_600_000, aheadMs: 20 * 60_000 },
+  "6h": { words: "6 hours", pastMs: 6 * 3_600_000, aheadMs: 2 * 3_600_000 },
+  "24h": { words: "24 hours", pastMs: 24 * 3_600_000, aheadMs: 8 * 3_600_000 },
+  "7d": { words: "7 days", pastMs: 7 * 86_400_000, aheadMs: 2 * 86_400_000 },
+} as const;
+export type Range = keyof typeof RANGES;
+
+export type Window = { readonly fromMs: number; readonly toMs: number };
+
+export const CELLS = 240;
+
+export function windowAt(range: Range, nowMs: number): Window {
+  const { pastMs, aheadMs } = RANGES[range];
+  const cellMs = (pastMs + aheadMs) / CELLS;
+  // By whole cells, so that marks stay in theirs as time goes on.
+  const edgeMs = Math.ceil(nowMs / cellMs) * cellMs;
+  return { fromMs: edgeMs - pastMs, toMs: edgeMs + aheadMs };
+}
+
+/** 0 at the left edge, 1 at the right one. */
+export function placeOf(atMs: number, { fromMs, toMs }: Window): number {
+  return (atMs - fromMs) / (toMs - fromMs);
+}
+
+export function percent(place: number): string {
+  return `${(Math.min(1, Math.max(0, place)) * 100).toFixed(3)}%`;
+}
+
+const STEPS_MIN = [5, 10, 15, 30, 60, 120, 180, 240, 360, 720, 1_440];
+
+/** Round times on the clock of the zone, a handful of them. */
+export function axisTicks(
+  window: Window,
+  zone: string,
+): readonly { atMs: number; isDay: boolean }[] {
+  const wholeMin = (window.toMs - window.fromMs) / 60_000;
+  const step = STEPS_MIN.find((minutes) => wholeMin / minutes <= 9) ?? 1_440;
+  const found: { atMs: number; isDay: boolean }[] = [];
+  const quarter = Math.min(step, 15) * 60_000;
+  for (
+    let atMs = Math.ceil(window.fromMs / quarter) * quarter;
+    atMs < window.toMs;
+    atMs += quarter
+  ) {
+    const { hour = 0, minute = 0 } = clockOf(atMs, zone);
+    if ((hour * 60 + minute) % step === 0) found.push({ atMs, isDay: hour === 0 && minute === 0 });
+  }
+  return found;
+}

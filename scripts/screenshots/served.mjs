@@ -1,0 +1,45 @@
+// The world for real, on a database that has its history already: an instance at work, and its page.
+
+import { setTimeout as pause } from "node:timers/promises";
+import { chanceOf, declareWorld } from "./world.mjs";
+
+/**
+ * @param {{ file: string, dist: string, port?: number, database?: string }} params
+ * @returns {Promise<{ url: string, holdfast: import("../../src/engine/holdfast.js").Holdfast, end: () => Promise<void> }>}
+ */
+export async function serveWorld({ file, dist, port = 0 }) {
+  const { Holdfast, PermanentError } = await import(`${dist}/index.js`);
+  const { createHandler } = await import(`${dist}/http/index.js`);
+  const { serve } = await import(`${dist}/http/serve.js`);
+  const quiet = () => undefined;
+  const holdfast = new Holdfast({
+    database: `sqlite:${file}`,
+    app: "markets",
+    release: "2026.11.2",
+    logger: { debug: quiet, info: quiet, warn: quiet, error: quiet },
+  });
+  declareWorld(holdfast, {
+    sleep: (duration, signal) =>
+      pause(Number.parseFloat(duration) * unitOf(duration), undefined, { signal }),
+    chance: chanceOf(7),
+    PermanentError,
+  });
+  await holdfast.start();
+  const handler = createHandler(holdfast, { openOnLoopback: true });
+  const served = await serve({ handler, host: "127.0.0.1", port });
+  return {
+    url: served.url,
+    holdfast,
+    end: async () => {
+      served.drain();
+      await holdfast.stop({ grace: 0 });
+      await served.close();
+    },
+  };
+}
+
+/** @param {string} duration */
+function unitOf(duration) {
+  if (duration.endsWith("ms")) return 1;
+  return duration.endsWith("m") ? 60_000 : 1_000;
+}

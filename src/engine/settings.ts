@@ -1,0 +1,48 @@
+// How an instance is set up, for people to read: durations as one would write them, and no secret.
+
+import { writeDuration } from "../core/duration.js";
+import type { Config } from "./config.js";
+
+export type Settings = {
+  readonly instance: string;
+  readonly database: string;
+  readonly schema: string;
+  readonly app: string | null;
+  readonly release: string | null;
+  readonly poll: string;
+  readonly retention: string;
+  readonly ledgerRetention: string;
+  readonly migrate: Config["migrate"];
+  readonly scheduler: boolean;
+  readonly worker: boolean;
+  readonly locking: boolean;
+  readonly lockLease: string;
+  readonly publicUrl: string | null;
+  /** Names of the services that runs are sent to. */
+  readonly targets: readonly string[];
+  readonly node: string;
+};
+
+export function settingsOf(
+  config: Config,
+  { instance, database }: { readonly instance: string; readonly database: string },
+): Settings {
+  return {
+    instance,
+    database,
+    schema: config.schema,
+    app: config.app,
+    release: config.release,
+    poll: writeDuration(config.pollMs),
+    retention: writeDuration(config.keepMs),
+    ledgerRetention: writeDuration(config.keepTicksMs),
+    migrate: config.migrate,
+    scheduler: config.isSchedulerEnabled,
+    worker: config.isWorkerEnabled,
+    locking: config.isLockingEnabled,
+    lockLease: writeDuration(config.lockLeaseMs),
+    publicUrl: config.dispatch.publicUrl,
+    targets: [...config.dispatch.targets.keys()],
+    node: process.version,
+  };
+}

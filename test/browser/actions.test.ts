@@ -1,0 +1,229 @@
+// Every button: what it does is done on the server, and the page says so.
+
+import type { Browser } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { until } from "../support/until.js";
+import { hasChromium } from "./chromium.js";
+import { DATABASES, newStage, openBrowser, PermanentError, type Stage } from "./stage.js";
+
+describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) => {
+  let browser: Browser;
+  let stage: Stage;
+  let isFailing: boolean;
+  beforeAll(async () => {
+    browser = await openBrowser();
+  });
+  afterAll(() => browser.close());
+
+  beforeEach(async () => {
+    isFailing = false;
+    stage = await newStage(browser, database);
+    stage.holdfast.job("study", {
+      input: z.looseObject({ market: z.string(), depth: z.number().optional() }),
+      retry: { attempts: 1 },
+      run(input) {
+        if (isFailing) throw new PermanentError("no such market");
+        return input;
+      },
+    });
+    stage.holdfast.job("hang", {
+      run: (_, { signal }) =>
+        new Promise((_resolve, reject) =>
+          signal.addEventListener("abort", () => reject(signal.reason)),
+        ),
+    });
+    await stage.holdfast.start();
+    await stage.serve();
+  });
+  afterEach(async () => {
+    stage.expectNoTrouble();
+    await stage.end();
+  });
+
+  const schedule = () => stage.holdfast.schedules.get("studies");
+
+  test("a schedule is made with its next ten in sight, changed, cloned and deleted", async () => {
+    const page = await stage.visit("/schedules");
+    await page.getByRole("button", { name: "New schedule" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name").fill("studies");
+    await dialog.getByLabel("Job").selectOption("study");
+    await dialog.getByLabel("Cron", { exact: false }).last().fill("61 2 * * *");
+    await dialog.getByText("minute", { exact: false }).last().waitFor();
+    await dialog.getByRole("textbox", { name: "Cron" }).fill("30 2 * * *");
+    await dialog.getByLabel("Time zone").fill("Europe/Paris");
+    await dialog.getByText("at 02:30 every day, Europe/Paris").waitFor();
+    expect(await dialog.getByRole("listitem").count()).toBe(10);
+    await dialog.getByLabel("Input").fill('{"market":"eu"}');
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("heading", { name: "studies", level: 1 }).waitFor();
+    expect(await schedule()).toMatchObject({
+      cron: "30 2 * * *",
+      input: { market: "eu" },
+      source: "api",
+    });
+
+    await page.getByRole("button", { name: "Edit" }).click();
+    await dialog.getByRole("textbox", { name: "Cron" }).fill("45 3 * * *");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByText("at 03:45 every day, Europe/Paris").first().waitFor();
+    await page.getByText('+ "45 3 * * *"').waitFor();
+
+    await page.getByRole("button", { name: "Clone" }).click();
+    await dialog.getByLabel("Name").fill("studies-two");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("heading", { name: "studies-two", level: 1 }).waitFor();
+
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("button", { name: "Delete it" }).click();
+    await page.getByRole("heading", { name: "Schedules", level: 1 }).waitFor();
+    await page.getByText("studies-two").waitFor({ state: "detached" });
+    expect(await stage.holdfast.schedules.get("studies-two")).toBe(null);
+  });
+
+  test("a schedule is triggered, tested, paused with a note, resumed, backfilled and explained", async () => {
+    await stage.holdfast.schedules.upsert("studies", {
+      job: "study",
+      cron: "0 * * * *",
+      input: { market: "eu" },
+    });
+    const page = await stage.visit("/schedules/studies");
+    await page.getByRole("button", { name: "Trigger…" }).click();
+    await page.getByRole("dialog").getByLabel("Input").fill('{"market":"us"}');
+    await page.getByRole("button", { name: "Trigger", exact: true }).click();
+    await page.getByRole("heading", { name: "study", level: 1 }).waitFor();
+    await page.getByText("manual").waitFor();
+
+    await page.goBack();
+    await page.getByRole("button", { name: "Test" }).click();
+    await page.getByText("A run was made.").waitFor();
+    const modes = (await stage.holdfast.runs.list()).runs.map(({ mode, input }) => [mode, input]);
+    expect(modes).toEqual([
+      ["test", { market: "eu" }],
+      ["manual", { market: "us" }],
+    ]);
+
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByLabel("Why?", { exact: false }).last().fill("the API is down");
+    await page.getByRole("button", { name: "Pause it" }).click();
+    await page.getByText("the API is down").first().waitFor();
+    expect(await schedule()).toMatchObject({ status: "paused", pauseNote: "the API is down" });
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.getByRole("button", { name: "Pause" }).waitFor();
+    expect(await schedule()).toMatchObject({ status: "active" });
+
+    await page.getByRole("button", { name: "Backfill" }).click();
+    await page.getByRole("dialog").getByLabel("From").fill("2026-01-01T00:00");
+    await page.getByRole("dialog").getByLabel("To").fill("2026-01-01T03:00");
+    await page.getByRole("dialog").getByRole("button", { name: "Backfill", exact: true }).click();
+    await page.getByText(/runs made, .* had one, of [34] ticks/).waitFor();
+
+    await page.getByRole("region", { name: "Next ten" }).getByRole("listitem").first().click();
+    await page.locator("[data-explanation]").getByText("planned", { exact: true }).waitFor();
+    expect(page.url()).toContain("at=20");
+  });
+
+  test("a run is cancelled, retried, run again with another input, and removed", async () => {
+    const { id } = await stage.holdfast.enqueue("hang", null);
+    const page = await stage.visit(`/runs/${id}`);
+    await page.getByText("running", { exact: true }).first().waitFor();
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await page.getByRole("button", { name: "Cancel it" }).click();
+    await page.getByText("cancelled", { exact: true }).first().waitFor();
+    await page.getByRole("button", { name: "Retry" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Retry" }).click();
+    await page.getByText("It will be tried again.").waitFor();
+    await until(
+      "the run runs again",
+      async () => (await stage.holdfast.runs.get(id))?.status === "running",
+    );
+    await stage.holdfast.runs.cancel(id);
+
+    isFailing = true;
+    const failed = await stage.holdfast.enqueue("study", { market: "nowhere" });
+    await stage.holdfast.runs.wait(failed.id, { timeout: "20s" });
+    await page.goto(`${stage.url}/runs/${failed.id}`);
+    await page.getByText("no such market").first().waitFor();
+    isFailing = false;
+    await page.getByRole("button", { name: "Run again…" }).click();
+    await page.getByRole("dialog").getByLabel("market *").fill("eu");
+    await page.getByRole("dialog").getByLabel("depth").fill("3");
+    await page.getByRole("button", { name: "Enqueue" }).click();
+    await page.getByText("completed", { exact: true }).first().waitFor();
+    const [newest] = (await stage.holdfast.runs.list({ limit: 1 })).runs;
+    expect(newest?.input).toEqual({ market: "eu", depth: 3 });
+    await page.getByRole("button", { name: "Remove" }).click();
+    await page.getByRole("button", { name: "Remove it" }).click();
+    await page.getByRole("heading", { name: "Runs", level: 1 }).waitFor();
+    expect(await stage.holdfast.runs.get(newest?.id ?? "")).toBe(null);
+  });
+
+  test("several runs are cancelled and retried together", async () => {
+    isFailing = true;
+    const ids: string[] = [];
+    for (const market of ["a", "b", "c"])
+      ids.push((await stage.holdfast.enqueue("study", { market })).id);
+    for (const id of ids) await stage.holdfast.runs.wait(id, { timeout: "20s" });
+    isFailing = false;
+    const page = await stage.visit("/runs?status=failed");
+    await page.locator("[data-run]").nth(2).waitFor();
+    await page.getByRole("checkbox").first().check();
+    await page.getByRole("button", { name: "Choose all that were read" }).click();
+    await page.getByRole("button", { name: "Retry 3" }).click();
+    await page.getByText("3 of study.").waitFor();
+    await page.getByRole("button", { name: "Retry them" }).click();
+    await page.getByText("3 runs will be tried again.").waitFor();
+    for (const id of ids) await stage.holdfast.runs.wait(id, { timeout: "20s" });
+    const { id } = await stage.holdfast.enqueue("hang", null, { delay: "1h" });
+    await page.goto(`${stage.url}/runs?status=pending`);
+    await page.getByRole("checkbox").first().check();
+    await page.getByRole("button", { name: "Cancel 1" }).click();
+    await page.getByRole("button", { name: "Cancel them" }).click();
+    await page.getByText("1 run cancelled or told to stop.").waitFor();
+    expect((await stage.holdfast.runs.get(id))?.status).toBe("cancelled");
+  });
+
+  test("a run is enqueued by a form that its job's schema gives", async () => {
+    const page = await stage.visit("/runs");
+    await page.getByRole("button", { name: "Enqueue a run" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Job").selectOption("study");
+    await dialog.getByRole("button", { name: "Enqueue" }).isEnabled();
+    await dialog.getByLabel("Input as JSON").fill("{");
+    await dialog.getByText("Not JSON yet").waitFor();
+    await dialog.getByLabel("Input as JSON").fill('{"market":5}');
+    await dialog.getByRole("button", { name: "Enqueue" }).click();
+    await dialog.getByRole("alert").getByText("market").first().waitFor();
+    await dialog.getByLabel("market *").fill("asia");
+    await dialog.getByRole("button", { name: "Enqueue" }).click();
+    await page.getByRole("heading", { name: "study", level: 1 }).waitFor();
+    expect((await stage.holdfast.runs.list()).runs[0]?.input).toEqual({ market: "asia" });
+  });
+
+  test("a queue is paused and resumed, a lock is taken from its holder", async () => {
+    await stage.holdfast.enqueue("study", { market: "eu" });
+    const page = await stage.visit("/queues");
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByLabel("Why?", { exact: false }).fill("too much");
+    await page.getByRole("button", { name: "Pause it" }).click();
+    await page.getByText("too much").waitFor();
+    expect((await stage.holdfast.queues.list())[0]).toMatchObject({ pauseNote: "too much" });
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.getByRole("button", { name: "Pause" }).waitFor();
+
+    const held = stage.holdfast
+      .lock(
+        "import",
+        { lease: "2s" },
+        ({ signal }) => new Promise((resolve) => signal.addEventListener("abort", resolve)),
+      )
+      .catch((error: Error) => error);
+    await page.getByRole("link", { name: "Locks" }).click();
+    await page.getByRole("button", { name: "Release" }).click();
+    await page.getByRole("button", { name: "Take it" }).click();
+    await page.getByText("Released.").waitFor();
+    await page.getByText("revoked").first().waitFor();
+    expect(await held).toMatchObject({ code: "LEASE_LOST" });
+  });
+});

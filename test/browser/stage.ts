@@ -1,0 +1,144 @@
+// Where a test of the page happens: an instance on a real database, its server, and a real browser that
+// looks at it. Whatever the page complains about, tries to show or is refused by its policy is noted.
+
+import fs from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import pg from "pg";
+import { type Browser, chromium, type Page } from "playwright-core";
+import { expect } from "vitest";
+import { createHandler, type HandlerOptions } from "../../dist/http/index.js";
+import { type Served, serve } from "../../dist/http/serve.js";
+import { Holdfast, type HoldfastOptions, PermanentError } from "../../dist/index.js";
+import { chromiumPath } from "./chromium.js";
+
+export { Holdfast, PermanentError };
+
+export const SECRETS = { read: "the-read-secret", admin: "the-admin-secret" } as const;
+const POSTGRES_URL = process.env.HOLDFAST_TEST_POSTGRES_URL;
+export const DATABASES = ["sqlite", ...(POSTGRES_URL === undefined ? [] : ["postgres"])] as const;
+
+/** Refused or unreachable calls are the business of the test that makes them. */
+const EXPECTED = /Failed to load resource|EventSource|net::ERR/;
+
+export class Stage {
+  readonly holdfast: Holdfast;
+  /** What went wrong in the pages. */
+  readonly troubles: string[] = [];
+  readonly #browser: Browser;
+  readonly #handler: HandlerOptions;
+  readonly #clear: () => Promise<void>;
+  #served: Served | null = null;
+  #port = 0;
+
+  constructor(params: {
+    readonly browser: Browser;
+    readonly options: HoldfastOptions;
+    readonly handler: HandlerOptions;
+    readonly clear: () => Promise<void>;
+  }) {
+    this.#browser = params.browser;
+    this.#handler = params.handler;
+    this.#clear = params.clear;
+    const quiet = () => undefined;
+    const logger = { debug: quiet, info: quiet, warn: quiet, error: quiet };
+    this.holdfast = new Holdfast({ logger, poll: "200ms", ...params.options });
+  }
+
+  get url(): string {
+    return `${this.#served?.url ?? ""}${this.#handler.basePath ?? ""}`;
+  }
+
+  /** Opens the server, again on the port that it had. */
+  async serve(): Promise<void> {
+    const handler = createHandler(this.holdfast, this.#handler);
+    this.#served = await serve({ handler, host: "127.0.0.1", port: this.#port });
+    this.#port = Number(new URL(this.#served.url).port);
+  }
+
+  async unserve(): Promise<void> {
+    await this.#served?.close();
+  }
+
+  /** A page of its own, with cookies of its own. */
+  async visit(
+    where: string,
+    options: { readonly width?: number; readonly scheme?: "light" | "dark" } = {},
+  ): Promise<Page> {
+    const { width = 1280, scheme = "light" } = options;
+    const context = await this.#browser.newContext({
+      viewport: { width, height: 800 },
+      colorScheme: scheme,
+    });
+    const page = await context.newPage();
+    page.setDefaultTimeout(20_000);
+    page.on("dialog", (dialog) => {
+      this.troubles.push(`dialog: ${dialog.message()}`);
+      void dialog.dismiss();
+    });
+    page.on("pageerror", (error) => void this.troubles.push(`error: ${error.message}`));
+    page.on("console", (message) => {
+      if (message.type() === "error" && !EXPECTED.test(message.text()))
+        this.troubles.push(`console: ${message.text()}`);
+    });
+    await page.exposeFunction(
+      "noteViolation",
+      (what: string) => void this.troubles.push(`policy: ${what}`),
+    );
+    await page.addInitScript(WATCH);
+    await page.goto(this.url + where);
+    return page;
+  }
+
+  expectNoTrouble(): void {
+    expect(this.troubles).toEqual([]);
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#browser.contexts().map((context) => context.close()));
+    await this.unserve();
+    await this.holdfast.stop({ grace: 0 });
+    await this.#clear();
+  }
+}
+
+/** In the page: what its policy refused, and how much of it moved by itself. */
+const WATCH = `
+document.addEventListener("securitypolicyviolation", (event) => {
+  window.noteViolation(event.violatedDirective + " " + event.blockedURI);
+});
+window.shifts = [];
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries())
+    window.shifts.push(entry.value + " " + (entry.sources || []).map((s) => (s.node && (s.node.outerHTML || s.node.textContent) || "").slice(0, 120)).join(" | "));
+}).observe({ type: "layout-shift", buffered: true });
+`;
+
+export function openBrowser(): Promise<Browser> {
+  return chromium.launch({ executablePath: chromiumPath() ?? "", args: ["--no-sandbox"] });
+}
+
+/** A stage on a database of its own, open to this machine unless secrets are given. */
+export async function newStage(
+  browser: Browser,
+  database: string,
+  params: { readonly handler?: HandlerOptions; readonly options?: HoldfastOptions } = {},
+): Promise<Stage> {
+  const handler = { openOnLoopback: true, secrets: {}, ...params.handler };
+  const { options = {} } = params;
+  if (database === "postgres") {
+    const schema = `page_${crypto.randomUUID().replaceAll("-", "_")}`;
+    const clear = async () => {
+      const client = new pg.Client(POSTGRES_URL);
+      await client.connect();
+      await client.query(`drop schema if exists "${schema}" cascade`);
+      await client.end();
+    };
+    const place = { database: POSTGRES_URL as string, schema };
+    return new Stage({ browser, handler, clear, options: { ...place, ...options } });
+  }
+  const folder = await fs.mkdtemp(path.join(os.tmpdir(), "holdfast-page-"));
+  const clear = () => fs.rm(folder, { recursive: true, force: true });
+  const place = { database: `sqlite:${path.join(folder, "test.db")}` };
+  return new Stage({ browser, handler, clear, options: { ...place, ...options } });
+}
