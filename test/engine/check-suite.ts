@@ -434,5 +434,15 @@ export function checkSuite(engine: "sqlite" | "postgres", make: () => Promise<En
         expect(await broken()).toEqual([]);
       });
     }
+
+    test("while everything is paused, nothing is broken, and nothing after it", async () => {
+      await world.clock.until(member.holdfast.pause({ note: "for the move" }));
+      await world.clock.advance(900_000);
+      expect(await broken()).toEqual([]);
+      await world.clock.until(member.holdfast.resume());
+      expect(await broken()).toEqual([]);
+      await world.clock.advance(5_000);
+      expect(await broken()).toEqual([]);
+    });
   });
 }

@@ -221,12 +221,14 @@ select s.name as what, s.next_at from {schedule} s
 where s.next_at is not null and (s.is_ended or s.paused_at is not null or s.broken_at is not null or s.deleted_at is not null)`,
   },
   {
+    // While everything is paused nobody looks, and is not meant to.
     name: "no schedule is stuck",
     promise: null,
     sql: /* sql */ `
 select s.name as what, s.next_at from {schedule} s
 where s.next_at < {now} - ${STUCK_MS}
-  and exists (select 1 from {instance} i where i.retired_at is null and i.polled_at > {now} - ${POLLED_MS})`,
+  and exists (select 1 from {instance} i where i.retired_at is null and i.polled_at > {now} - ${POLLED_MS})
+  and not exists (select 1 from {pause} z where z.until_at is null or z.until_at > {now} - ${STUCK_MS})`,
   },
   {
     name: "a schedule knows its live runs",
