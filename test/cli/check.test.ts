@@ -77,7 +77,7 @@ test("what is broken is shown with its ids, repaired by --apply, once: exit code
 
 test("a check of the user's own is reported like the others, and one that cannot be asked says why", async () => {
   sql(
-    "insert into holdfast_job select 'lost', queue, priority, version, policy, null, null, null, null, null, 0 from holdfast_job",
+    "insert into holdfast_job (name, queue, priority, version, policy, announced_at) select 'lost', queue, priority, version, policy, 0 from holdfast_job",
   );
   const found = await terminal.holdfast(["check"]);
   expect(found).toMatchObject({ code: 1 });
