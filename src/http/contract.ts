@@ -2,6 +2,7 @@
 // handler validates by these schemas, the OpenAPI description is made from them, and the page and the
 // client speak them. No code of the engine is imported here.
 
+import { ALERTS_ROUTES } from "./contract/alerts.js";
 import { CHECK_ROUTES } from "./contract/check.js";
 import { HOUSE_ROUTES } from "./contract/house.js";
 import { LOCKS_ROUTES } from "./contract/locks.js";
@@ -23,6 +24,7 @@ export const ROUTES = {
   ...LOCKS_ROUTES,
   ...QUEUES_ROUTES,
   ...CHECK_ROUTES,
+  ...ALERTS_ROUTES,
   ...PAUSE_ROUTES,
   ...WORKER_ROUTES,
   ...HOUSE_ROUTES,

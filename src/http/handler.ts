@@ -21,6 +21,7 @@ import { openapi } from "./openapi.js";
 import { assetResponse, PAGE_FOLDERS, pageResponse } from "./page.js";
 import { HttpError, problemResponse, refusalOf } from "./problem.js";
 import type { Call, Implementation, Reply, Surroundings } from "./route.js";
+import { alertRoutes } from "./routes/alerts.js";
 import { checkRoutes } from "./routes/check.js";
 import { eventRoutes } from "./routes/events.js";
 import { lockRoutes } from "./routes/locks.js";
@@ -81,6 +82,7 @@ const IMPLEMENTATIONS = [
   ...eventRoutes,
   ...queueRoutes,
   ...checkRoutes,
+  ...alertRoutes,
   ...pauseRoutes,
   ...workerRoutes,
   ...sessionRoutes,

@@ -4,6 +4,7 @@
 
 import type { Limits } from "../core/flow.js";
 import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from "../core/run.js";
+import type { AlertStore } from "./alert-store.js";
 import type { BatchVerbs, NewBatchOf } from "./batch-store.js";
 import type { CheckStore } from "./check-store.js";
 import type { FiguresStore } from "./figures-store.js";
@@ -150,6 +151,8 @@ export type InstanceAnnouncement = {
   /** Names of the schedules that its code declares. */
   readonly schedules: readonly string[];
   readonly isScheduler: boolean;
+  /** What it executes. Left out: nothing. */
+  readonly works?: Appetite;
   /** It counts as gone when it was not seen for several of these. */
   readonly pollMs: number;
 };
@@ -324,6 +327,7 @@ export interface Store
     CheckStore,
     RepairStore,
     RetentionStore,
+    AlertStore,
     PauseStore,
     TimelineStore,
     FiguresStore,
