@@ -140,7 +140,7 @@ export class SqliteStore implements store.Store {
     });
     const { clock, now } = params;
     this.#repairs = new SqliteRepairs({ file, now: () => this.#databaseNow() });
-    this.#checks = new SqliteChecks({ file, clock, dialect: DIALECT, now });
+    this.#checks = new SqliteChecks({ file, clock, dialect: SQLITE_DIALECT, now });
     this.#alerts = new SqliteAlerts({
       file: this.#file,
       now: () => this.#databaseNow(),
