@@ -46,7 +46,7 @@ export function InstancesNow() {
                 {shortInstance(instance.id)}
               </span>
               {instance.isScheduler ? <Badge tone="quiet">scheduler</Badge> : null}
-              <span className="text-xs whitespace-nowrap text-muted">
+              <span className="w-48 text-xs whitespace-nowrap text-muted max-sm:w-40">
                 {numberText(instance.held)} running · started <Ago at={instance.startedAt} />
               </span>
             </li>

@@ -23,8 +23,9 @@ export function Timeline({
 }) {
   const zone = useZone();
   const [pointed, setPointed] = useState<Pointed | null>(null);
+  const [isHovered, setHovered] = useState(false);
   const frozen = useRef(data);
-  if (pointed === null) frozen.current = data;
+  if (!isHovered) frozen.current = data;
   const shown = frozen.current;
   const window = useMemo<Window>(
     () => ({ fromMs: Date.parse(shown.from), toMs: Date.parse(shown.to) }),
@@ -33,7 +34,14 @@ export function Timeline({
   const nowMs = Date.parse(shown.now);
   const ticks = useMemo(() => axisTicks(window, zone), [window, zone]);
   return (
-    <div className="relative" onPointerLeave={() => setPointed(null)}>
+    <div
+      className="relative"
+      onPointerEnter={() => setHovered(true)}
+      onPointerLeave={() => {
+        setHovered(false);
+        setPointed(null);
+      }}
+    >
       <div className={isNamed ? LAYOUT : ""}>
         <div className="max-sm:hidden" />
         <Axis ticks={ticks} window={window} zone={zone} nowMs={nowMs} />
@@ -116,7 +124,7 @@ function Row(props: {
         />
       </div>
       {isNamed ? (
-        <span className="text-right text-xs whitespace-nowrap text-muted max-sm:hidden">
+        <span className="text-xs whitespace-nowrap text-muted max-sm:hidden">
           {standing(row, next, nowMs)}
         </span>
       ) : null}

@@ -47,10 +47,10 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
     const page = await stage.visit("/schedules");
     await page.getByRole("button", { name: "New schedule" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByLabel("Name").fill("studies");
-    await dialog.getByLabel("Job").selectOption("study");
-    await dialog.getByLabel("Cron", { exact: false }).last().fill("61 2 * * *");
-    await dialog.getByText("minute", { exact: false }).last().waitFor();
+    await dialog.getByRole("textbox", { name: "Name" }).fill("studies");
+    await dialog.getByRole("combobox", { name: "Job" }).selectOption("study");
+    await dialog.getByRole("textbox", { name: "Cron" }).fill("61 2 * * *");
+    await dialog.getByText("which is not within 0-59", { exact: false }).waitFor();
     await dialog.getByRole("textbox", { name: "Cron" }).fill("30 2 * * *");
     await dialog.getByLabel("Time zone").fill("Europe/Paris");
     await dialog.getByText("at 02:30 every day, Europe/Paris").waitFor();
@@ -71,7 +71,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
     await page.getByText('+ "45 3 * * *"').waitFor();
 
     await page.getByRole("button", { name: "Clone" }).click();
-    await dialog.getByLabel("Name").fill("studies-two");
+    await dialog.getByRole("textbox", { name: "Name" }).fill("studies-two");
     await dialog.getByRole("button", { name: "Save" }).click();
     await page.getByRole("heading", { name: "studies-two", level: 1 }).waitFor();
 
@@ -188,7 +188,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
     const page = await stage.visit("/runs");
     await page.getByRole("button", { name: "Enqueue a run" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByLabel("Job").selectOption("study");
+    await dialog.getByRole("combobox", { name: "Job" }).selectOption("study");
     await dialog.getByRole("button", { name: "Enqueue" }).isEnabled();
     await dialog.getByLabel("Input as JSON").fill("{");
     await dialog.getByText("Not JSON yet").waitFor();
