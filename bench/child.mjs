@@ -2,6 +2,7 @@
 // All stamps are milliseconds of the machine's monotonic clock, which every process on it shares.
 
 import { setTimeout as pause } from "node:timers/promises";
+import { httpActions } from "./child-http.mjs";
 import { itemActions } from "./child-items.mjs";
 import { lockActions } from "./child-locks.mjs";
 import { scheduleActions } from "./child-schedules.mjs";
@@ -85,6 +86,7 @@ function firstTickMs(params) {
 
 const actions = {
   ...itemActions(contestant),
+  ...httpActions(contestant),
   ...scheduleActions(contestant),
   ...lockActions(contestant),
 

@@ -62,6 +62,12 @@ export type { MissedOptions, ScheduleOptions } from "./core/schedule.js";
 export type { StandardSchema } from "./core/schema.js";
 export type { Evidence, Outcome, Reason } from "./core/tick.js";
 export type { AroundOptions, Middleware } from "./engine/around.js";
+export type {
+  HttpOptions,
+  HttpOriginOptions,
+  ShellCommandOptions,
+  ShellOptions,
+} from "./engine/built-in-jobs.js";
 export type { Calendar, Calendars } from "./engine/calendars.js";
 export type { CleanedUp, CleanupOptions } from "./engine/cleanup.js";
 export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/config.js";
@@ -93,6 +99,7 @@ export type {
   Totals,
 } from "./engine/overview.js";
 export type { Ticked, TickOptions } from "./engine/pass.js";
+export type { Pause, PauseOptions } from "./engine/pausing.js";
 export type { Queue, Queues } from "./engine/queues.js";
 export type { Batch, ChildListOptions } from "./engine/run-children.js";
 export type {

@@ -1,25 +1,36 @@
 // Items of one run in hand-written SQL on PostgreSQL, with the guarantees that Holdfast gives: written only
-// under the fence of a lease that nobody can end meanwhile, one row for each, counted by outcome with the run.
+// under the fence of a lease that nobody can end meanwhile, one row for each with all that is kept of it, one that
+// failed replaced by a later try, counted by outcome with the run. No partitions.
 
+import { randomUUID } from "node:crypto";
 import pg from "pg";
 
 const TABLES = /* sql */ `
-  create table if not exists item_lease (fence bigint generated always as identity primary key, ids bigint[] not null);
+  create table if not exists item_lease (
+    fence bigint generated always as identity primary key, attempt smallint not null, ids uuid[] not null);
   create table if not exists item (
-    run bigint not null, key text collate "C" not null, fence bigint not null, outcome text collate "C" not null,
-    started_at timestamptz not null, duration_ms bigint not null, value text, primary key (run, key));
+    run uuid not null, key text collate "C" not null, fence bigint not null, attempt smallint not null, tries int not null,
+    outcome text collate "C" not null, started_at timestamptz not null, duration_ms bigint not null, value text, error text,
+    primary key (run, key));
   create table if not exists item_count (
-    run bigint not null, outcome text collate "C" not null, items int not null, primary key (run, outcome));`;
+    run uuid not null, outcome text collate "C" not null, items int not null, primary key (run, outcome));`;
 
 const STORE = /* sql */ `
-  with k as materialized (select ids from item_lease where fence = $1 for key share),
+  with k as materialized (select attempt, ids from item_lease where fence = $1 for key share),
   s as (
-    insert into item (run, key, fence, outcome, started_at, duration_ms, value)
-    select $2, u.key, $1, 'ok', now(), u.ms, u.value
-    from k, unnest($3::text[], $4::bigint[], $5::text[]) u (key, ms, value) where $2 = any(k.ids)
-    on conflict (run, key) do nothing returning run),
+    insert into item as t (run, key, fence, attempt, tries, outcome, started_at, duration_ms, value, error)
+    select $2, u.key, $1, k.attempt, 1, u.outcome, clock_timestamp() - u.ms * interval '1 ms', u.ms, u.value, u.error
+    from k, unnest($3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[]) u (key, outcome, ms, value, error)
+    where $2 = any(k.ids)
+    on conflict (run, key) do update set fence = excluded.fence, attempt = excluded.attempt, tries = t.tries + 1,
+      outcome = excluded.outcome, started_at = excluded.started_at, duration_ms = excluded.duration_ms,
+      value = excluded.value, error = excluded.error where t.error is not null
+    returning t.outcome, t.tries),
   c as (
-    insert into item_count as t (run, outcome, items) select $2, 'ok', count(*) from s having count(*) > 0
+    insert into item_count as t (run, outcome, items)
+    select $2, d.outcome, sum(d.change) from (
+      select outcome, 1 as change from s union all select 'failed', -1 from s where tries > 1) d
+    group by d.outcome having sum(d.change) <> 0
     on conflict (run, outcome) do update set items = t.items + excluded.items)
   select count(*)::int as stored from s`;
 
@@ -30,10 +41,9 @@ export async function open({ url }) {
   await client.connect();
   await client.query("set plan_cache_mode = force_generic_plan; set jit = off");
   await client.query(TABLES);
-  const run = 1;
-  const { rows } = await client.query("insert into item_lease (ids) values ($1) returning fence", [
-    [run],
-  ]);
+  const run = randomUUID();
+  const lease = "insert into item_lease (attempt, ids) values (1, $1) returning fence";
+  const { rows } = await client.query(lease, [[run]]);
   const { fence } = rows[0];
 
   let waiting = [];
@@ -47,8 +57,10 @@ export async function open({ url }) {
       fence,
       run,
       batch.map(({ key }) => key),
+      batch.map(() => "ok"),
       batch.map(() => 0),
       batch.map(({ value }) => JSON.stringify(value)),
+      batch.map(() => null),
     ];
     try {
       const answer = await client.query({ name: "store", text: STORE, values });

@@ -11,7 +11,7 @@ const TABLES = /* sql */ `
     until timestamptz not null, is_held boolean not null) with (fillfactor = 50);
   create table if not exists history (
     fence bigint primary key, name text collate "C" not null, holder text not null, acquired_at timestamptz not null,
-    ended_at timestamptz not null, state smallint not null);
+    until timestamptz not null, ended_at timestamptz not null, state smallint not null);
   create index if not exists history_name on history (name, fence);
   create index if not exists history_ended on history (ended_at);`;
 
@@ -26,9 +26,9 @@ const ACQUIRE = /* sql */ `
 const RELEASE = /* sql */ `
   with gone as (
     update lock set is_held = false where name = $1 and fence = $2 and is_held
-    returning fence, name, holder, acquired_at)
-  insert into history (fence, name, holder, acquired_at, ended_at, state)
-  select fence, name, holder, acquired_at, clock_timestamp(), 1 from gone returning fence`;
+    returning fence, name, holder, acquired_at, until)
+  insert into history (fence, name, holder, acquired_at, until, ended_at, state)
+  select fence, name, holder, acquired_at, until, clock_timestamp(), 1 from gone returning fence`;
 
 /** @param {{ url: string }} params */
 export async function open({ url }) {

@@ -3,6 +3,7 @@
 import { claimCost } from "./claim-cost.mjs";
 import { drainScenarios, sqliteDrainScenarios } from "./drain.mjs";
 import { enqueueScenarios, sqliteEnqueueScenarios } from "./enqueue.mjs";
+import { httpScenarios } from "./http.mjs";
 import { itemScenarios } from "./items.mjs";
 import { lockScenarios, sqliteLockScenarios } from "./locks.mjs";
 import { nextTickScenarios } from "./next-ticks.mjs";
@@ -23,6 +24,7 @@ export const scenarios = [
   ...lockScenarios,
   ...sqliteLockScenarios,
   ...itemScenarios,
+  ...httpScenarios,
   ...nextTickScenarios,
   ...fireScenarios,
   ...scheduleCostScenarios,

@@ -17,7 +17,7 @@ function itemScenario({ name, title, callers }) {
           await process.ask("openItems", { url: place.url });
           return process.ask("itemsFor", {
             callers,
-            warmMs: sizes.enqueueMs / 3,
+            warmMs: sizes.enqueueMs / 2,
             ms: sizes.enqueueMs,
           });
         });

@@ -19,7 +19,7 @@ function lockScenario({ name, title, engines, callers }) {
           await caller.ask("openLocks", { url: place.url });
           return caller.ask("lockFor", {
             callers,
-            warmMs: sizes.enqueueMs / 3,
+            warmMs: sizes.enqueueMs / 2,
             ms: sizes.enqueueMs,
           });
         });

@@ -17,24 +17,32 @@ export type CommonFlags = { readonly database?: string; readonly config?: string
 /**
  * look: reads or changes what is there; makes neither a database nor tables.
  * add: makes what is missing, provided that a file says which jobs there are.
+ * keep: makes what is missing, provided that somebody said where: a flag, a variable or a file.
  * migrate: makes what is missing, whatever the option in code says.
  */
-export type Purpose = "look" | "add" | "migrate";
+export type Purpose = "look" | "add" | "keep" | "migrate";
 
 /** Uses an instance for one question, and closes it whatever happens. */
 export async function withInstance<T>(
-  params: { readonly flags: CommonFlags; readonly purpose: Purpose; readonly shell: Shell },
+  params: {
+    readonly flags: CommonFlags;
+    readonly purpose: Purpose;
+    readonly shell: Shell;
+    /** For commands that say some things in their own words. */
+    readonly logger?: (usual: Logger) => Logger;
+  },
   ask: (holdfast: Holdfast) => Promise<T>,
 ): Promise<T> {
   const { flags, purpose, shell } = params;
   const file = findConfig(flags.config, process.cwd());
-  const isLooking = purpose === "look" || (purpose === "add" && file === null);
+  const isLooking = purpose === "look" || (file === null && isWithoutPlace(purpose, flags));
+  const usual = loggerFor(shell, { level: "warn", out: process.stderr });
   setSurroundings({
     ...databaseOf(flags),
     ...(file === null ? {} : { folder: path.dirname(file) }),
     ...(isLooking ? { migrate: "check" } : purpose === "migrate" ? { migrate: "auto" } : {}),
     // Standard output belongs to the answer.
-    logger: loggerFor(shell, { level: "warn", out: process.stderr }),
+    logger: params.logger?.(usual) ?? usual,
     mayCreate: !isLooking,
   });
   const holdfast = file === null ? new Holdfast() : await importConfig(file);
@@ -43,6 +51,12 @@ export async function withInstance<T>(
   } finally {
     await holdfast.stop();
   }
+}
+
+/** Without a file: whether nobody said where a database may be made. */
+function isWithoutPlace(purpose: Purpose, { database }: CommonFlags): boolean {
+  if (purpose === "keep") return database === undefined && !process.env.HOLDFAST_DATABASE_URL;
+  return purpose === "add";
 }
 
 /** The instance of a configuration file, to be started: without a file there is nothing to run. */

@@ -9,10 +9,13 @@ import { calendarsCommand } from "./commands/calendars.js";
 import { cleanupCommand } from "./commands/cleanup.js";
 import { devCommand } from "./commands/dev.js";
 import { enqueueCommand } from "./commands/enqueue.js";
+import { execCommand } from "./commands/exec.js";
 import { locksCommand } from "./commands/locks.js";
 import { migrateCommand } from "./commands/migrate.js";
 import { nextCommand } from "./commands/next.js";
+import { pauseCommand } from "./commands/pause.js";
 import { queuesCommand } from "./commands/queues.js";
+import { resumeCommand } from "./commands/resume.js";
 import { runsCommand } from "./commands/runs.js";
 import { schedulesCommand } from "./commands/schedules.js";
 import { simulateCommand } from "./commands/simulate.js";
@@ -32,14 +35,19 @@ const COMMANDS = [
   calendarsCommand,
   runsCommand,
   queuesCommand,
+  pauseCommand,
+  resumeCommand,
   enqueueCommand,
+  execCommand,
   locksCommand,
   cleanupCommand,
   simulateCommand,
 ];
 
 const args = process.argv.slice(2);
-const call: Call = { shell: new Shell({ isJson: args.includes("--json") }), exit: EXIT.done };
+// What follows `--` belongs to another program.
+const own = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
+const call: Call = { shell: new Shell({ isJson: own.includes("--json") }), exit: EXIT.done };
 surviveClosedPipes();
 // Not left to the event loop: a handle that the user's code keeps open must not keep us.
 process.exit(await run());

@@ -60,3 +60,11 @@ export function readRunId(text: string): RunId {
     "It must be a run id, for example 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55; `holdfast runs list` shows them.",
   );
 }
+
+/** For what stops or starts everything: it has to be said, so that nobody does it by leaving out a name. */
+export function requireAll(isAll: boolean | undefined, others: string): void {
+  if (isAll === true) return;
+  throw new UsageError(
+    `This is for everything on the database: say --all. For one of them: ${others}.`,
+  );
+}

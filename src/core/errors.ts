@@ -118,6 +118,18 @@ export class LeaseLostError extends HoldfastError {
   }
 }
 
+/** The job types that need no code are off until they are told what they may use. */
+const OFF: ReadonlyMap<string, string> = new Map([
+  [
+    "shell",
+    ' It is off: list its programs, for example new Holdfast({ shell: { commands: { backup: ["pg_dump", "app"] } } }).',
+  ],
+  [
+    "http",
+    ' It is off: list its origins, for example new Holdfast({ http: { origins: { api: "https://api.example.com" } } }).',
+  ],
+]);
+
 /** No job of that name is registered here or announced by any instance. */
 export class UnknownJobError extends HoldfastError {
   static {
@@ -132,7 +144,7 @@ export class UnknownJobError extends HoldfastError {
     const suggestion = suggest(job, known);
     const hint = suggestion === undefined ? "" : ` Did you mean ${quoteShort(suggestion)}?`;
     const list = known.length === 0 ? "No job is known." : `Known: ${listShort(known)}.`;
-    super(`No job is named ${quoteShort(job)}.${hint} ${list}`);
+    super(`No job is named ${quoteShort(job)}.${OFF.get(job) ?? hint} ${list}`);
     this.suggestion = suggestion;
   }
 }

@@ -55,6 +55,60 @@ describe("one evaluation", () => {
     });
   });
 
+  describe("with pauses of everything", () => {
+    const pause = { at: NOON + 2 * MINUTE, until: NOON + 4 * MINUTE, by: "ada", note: null };
+
+    test("ticks that fall into one are skipped, and those around it are judged as ever", () => {
+      const given = { pauses: [pause] };
+      expect(lines(situation(MINUTELY, given))).toEqual([
+        "1 nobody",
+        "2..3 paused ×2",
+        "4 nobody",
+        "5 on_time",
+      ]);
+      const all = { ...MINUTELY, missed: "all", overlap: "allow" };
+      expect(lines(situation(all, given))).toEqual([
+        "1 catch_up",
+        "2..3 paused ×2",
+        "4 catch_up",
+        "5 on_time",
+      ]);
+    });
+
+    test("what is made up for is counted from the newest, whichever side of the pause", () => {
+      const missed = { run: "all", limit: 2 };
+      const given = { pauses: [pause], now: NOON + 5 * MINUTE + 40_000 };
+      const options = { ...MINUTELY, missed, overlap: "allow" };
+      expect(lines(situation(options, given))).toEqual([
+        "1 over_limit",
+        "2..3 paused ×2",
+        "4 catch_up",
+        "5 catch_up",
+      ]);
+      const late = { ...given, pauses: [{ ...pause, until: NOON + 5 * MINUTE + 30_000 }] };
+      expect(lines(situation(MINUTELY, late))).toEqual(["1 late", "2..5 paused ×4"]);
+    });
+
+    test("nothing fires while one is on, not even what was due before it", () => {
+      const given = { pauses: [{ ...pause, until: null }] };
+      const fired = evaluate(situation({ ...MINUTELY, missed: "all" }, given));
+      expect(fired.runs).toEqual([]);
+      expect(lines(situation({ ...MINUTELY, missed: "all" }, given))).toEqual([
+        "1 paused",
+        "2..4 paused ×3",
+        "5 paused",
+      ]);
+    });
+
+    test("the one tick of a drawn interval is skipped, and the next one drawn from now", () => {
+      const range = { every: "1m..2m" };
+      const given = { pauses: [pause], nextAt: NOON + 3 * MINUTE };
+      expect(lines(situation(range, given))).toEqual(["3 paused"]);
+      const { nextAt } = evaluate(situation(range, given));
+      expect(nextAt).toBe(NOON + 7 * MINUTE + 10_000);
+    });
+  });
+
   test("holds ticks back until a failure's delay is over, also those to be caught up", () => {
     const hold = { until: NOON + 4 * MINUTE, run: "failed" };
     const given = situation({ ...MINUTELY, missed: "all", overlap: "allow" }, { hold });

@@ -3,10 +3,11 @@
 // The store applies the answer under the schedule's revision, in one transaction with its runs.
 
 import { admitTick, type LiveRun } from "./overlap.js";
+import { type Pause, pauseAgainst, pauseEvidence, type Span, spansOf } from "./pause.js";
 import type { RunId } from "./run.js";
 import type { ScheduleDefinition } from "./schedule.js";
 import { type Evidence, oneTick, type Reason, type TickEntry } from "./tick.js";
-import type { When } from "./when.js";
+import type { Survey, When } from "./when.js";
 
 export type Situation = {
   readonly now: number;
@@ -19,6 +20,8 @@ export type Situation = {
   /** Ticks before this are held back, after this run failed. */
   readonly hold: { readonly until: number; readonly run: RunId | null } | null;
   readonly live: readonly LiveRun[];
+  /** Pauses of everything that ticks may fall into; one that is on lets nothing fire. */
+  readonly pauses?: readonly Pause[];
   /** Set if the schedule should have been evaluated long ago: somebody was there and did not. */
   readonly isStuck: boolean;
   readonly lastPolledAt: number | null;
@@ -74,7 +77,8 @@ function evaluateDrawn(situation: Situation, pass: Pass): Evaluation {
   if (tick === null || tick > now) return pass.end({ cursorAt, nextAt: tick, isComplete: true });
   const { run, withinMs } = definition.missed;
   const lateMs = now - tick;
-  if (lateMs <= definition.graceMs) pass.fire(tick, "on_time");
+  if (pass.isPausedAt(tick)) pass.skipPaused(tick);
+  else if (lateMs <= definition.graceMs) pass.fire(tick, "on_time");
   else if (run === "skip") pass.record(oneTick(tick, "nobody", { evidence: pass.absence }));
   else if (withinMs !== null && lateMs > withinMs)
     pass.record(oneTick(tick, "too_old", { evidence: { withinMs } }));
@@ -92,44 +96,70 @@ function recordOlder(
   pass: Pass,
   untilMs: number,
 ): { readonly cursorAt: number; readonly isComplete: boolean } {
-  const { now, when, definition, cursorAt } = situation;
+  const { now, when, definition, cursorAt, pauses = [] } = situation;
   if (untilMs <= cursorAt) return { cursorAt, isComplete: true };
-  const { run, limit, withinMs } = definition.missed;
+  const { run, limit } = definition.missed;
   const wanted = run === "skip" ? 0 : run === "latest" ? 1 : limit;
-  const older = when.survey({ afterMs: cursorAt, untilMs, newest: wanted + 1 });
-  if (older.firstMs === null || older.lastMs === null)
-    return {
-      cursorAt: older.isComplete ? cursorAt : older.reachedMs,
-      isComplete: older.isComplete,
-    };
-  const restReason: Reason = run === "all" ? "over_limit" : "nobody";
-  const restEvidence = run === "all" ? { limit } : pass.absence;
-  const stretch = (lastAt: number, count: number) =>
-    pass.record({
-      firstAt: older.firstMs as number,
-      lastAt,
-      count,
-      reason: restReason,
-      run: null,
-      evidence: restEvidence,
-    });
-  if (!older.isComplete) {
-    // More is due than can be counted in one pass. The newest of what was seen may be among the ones
-    // to fire, so the books close before them.
-    const [lastAt = older.firstMs] = older.newest;
-    stretch(lastAt, older.count - Math.max(0, older.newest.length - 1));
-    return { cursorAt: lastAt, isComplete: false };
+  const stretches: Stretch[] = [];
+  for (const span of spansOf(pauses, { afterMs: cursorAt, untilMs })) {
+    const budget = span.pause ? { budget: Number.POSITIVE_INFINITY } : {};
+    const found = when.survey({ ...span, newest: span.pause ? 0 : wanted + 1, ...budget });
+    stretches.push({ span, found });
+    if (!found.isComplete) break;
   }
   // With one on time already there is nothing to make up for by the latest.
-  const hasOnTime = run === "latest" && isDue(when.next(untilMs), now);
-  const candidates = hasOnTime || wanted === 0 ? [] : older.newest.slice(-wanted);
-  const restCount = older.count - candidates.length;
-  if (restCount > 0) {
-    const before = older.newest[older.newest.length - candidates.length - 1];
-    stretch(before ?? older.lastMs, restCount);
+  const next = when.next(untilMs);
+  const hasOnTime = run === "latest" && isDue(next, now) && !pass.isPausedAt(next);
+  const isCut = stretches.at(-1)?.found.isComplete === false;
+  let left = hasOnTime || isCut ? 0 : wanted;
+  // The newest first: what is left of the limit is for the older ones.
+  const made = stretches.toReversed().map(({ span, found }) => {
+    const count = span.pause ? 0 : Math.min(left, found.count);
+    left -= count;
+    return count;
+  });
+  let reached = cursorAt;
+  for (const [at, stretch] of stretches.entries()) {
+    reached =
+      recordStretch(situation, pass, stretch, made[stretches.length - 1 - at] ?? 0) ?? reached;
   }
-  const isTooOld = (at: number) => withinMs !== null && now - at > withinMs;
-  const tooOld = candidates.filter(isTooOld);
+  return { cursorAt: reached, isComplete: !isCut };
+}
+
+type Stretch = { readonly span: Span; readonly found: Survey };
+
+/** Records one stretch of older ticks and makes up for its newest `madeUp`; answers how far it is done. */
+function recordStretch(
+  { now, definition }: Situation,
+  pass: Pass,
+  { span, found }: Stretch,
+  madeUp: number,
+): number | null {
+  const { firstMs, lastMs, count, newest } = found;
+  if (firstMs === null || lastMs === null) return found.isComplete ? null : found.reachedMs;
+  const record = (lastAt: number, ticks: number, reason: Reason, evidence: Evidence) =>
+    pass.record({ firstAt: firstMs, lastAt, count: ticks, reason, run: null, evidence });
+  if (span.pause) {
+    record(lastMs, count, "paused", pauseEvidence(span.pause));
+    return lastMs;
+  }
+  const { run, limit, withinMs } = definition.missed;
+  const restReason: Reason = run === "all" ? "over_limit" : "nobody";
+  const restEvidence = run === "all" ? { limit } : pass.absence;
+  if (!found.isComplete) {
+    // More is due than can be counted in one pass. The newest of what was seen may be among the ones
+    // to fire, so the books close before them.
+    const [lastAt = firstMs] = newest;
+    record(lastAt, count - Math.max(0, newest.length - 1), restReason, restEvidence);
+    return lastAt;
+  }
+  const candidates = madeUp === 0 ? [] : newest.slice(-madeUp);
+  const restCount = count - candidates.length;
+  if (restCount > 0) {
+    const before = newest[newest.length - candidates.length - 1];
+    record(before ?? lastMs, restCount, restReason, restEvidence);
+  }
+  const tooOld = candidates.filter((at) => withinMs !== null && now - at > withinMs);
   const [firstAt] = tooOld;
   if (firstAt !== undefined && withinMs !== null) {
     const lastAt = tooOld.at(-1) ?? firstAt;
@@ -139,10 +169,10 @@ function recordOlder(
   for (const at of candidates.slice(tooOld.length)) {
     pass.fire(at, run === "all" ? "catch_up" : "late");
   }
-  return { cursorAt: older.lastMs, isComplete: true };
+  return lastMs;
 }
 
-function isDue(tick: number | null, now: number): boolean {
+function isDue(tick: number | null, now: number): tick is number {
   return tick !== null && tick <= now;
 }
 
@@ -166,9 +196,21 @@ class Pass {
     this.#ticks.push(entry);
   }
 
+  isPausedAt(at: number): boolean {
+    return pauseAgainst(this.#situation.pauses ?? [], at) !== null;
+  }
+
+  /** Records one tick that a pause of everything keeps from firing; false if none does. */
+  skipPaused(at: number): boolean {
+    const pause = pauseAgainst(this.#situation.pauses ?? [], at);
+    if (pause) this.record(oneTick(at, "paused", { evidence: pauseEvidence(pause) }));
+    return pause !== null;
+  }
+
   /** Makes the run of a tick, unless a failure before it or a live run stands in its way. */
   fire(at: number, reason: "on_time" | "late" | "catch_up"): void {
     const { hold, definition, newId, isStuck, nextAt, lastPolledAt } = this.#situation;
+    if (this.skipPaused(at)) return;
     if (hold && at < hold.until) {
       const run = hold.run === null ? {} : { run: hold.run };
       this.record(oneTick(at, "after_failure", { evidence: { ...run, until: hold.until } }));

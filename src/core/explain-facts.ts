@@ -47,6 +47,12 @@ export type StandingFacts = {
     readonly by: string | null;
     readonly note: string | null;
   } | null;
+  /** The pause of everything that is on. */
+  readonly allPaused: {
+    readonly at: number;
+    readonly by: string | null;
+    readonly note: string | null;
+  } | null;
   readonly broken: { readonly at: number; readonly error: string | null } | null;
   readonly hold: { readonly until: number; readonly run: RunId | null } | null;
   readonly isEnded: boolean;

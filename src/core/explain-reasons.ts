@@ -12,7 +12,7 @@ type ReasonWords = {
   readonly verdict: (facts: RecordedFacts, time: WriteTime) => string;
   /** The rule that was applied, without a full stop. */
   readonly policy: (
-    facts: Pick<RecordedFacts, "rule"> & { readonly ledger?: LedgerFacts },
+    facts: Pick<RecordedFacts, "rule" | "standing"> & { readonly ledger?: LedgerFacts },
   ) => string;
 };
 
@@ -68,9 +68,13 @@ export const REASON_WORDS: { readonly [R in Reason]: ReasonWords } = {
     verdict: ({ ledger: { evidence } }, time) => {
       const since = evidence?.since === undefined ? "" : ` from ${time(evidence.since)}`;
       const until = evidence?.until === undefined ? "" : ` to ${time(evidence.until)}`;
-      return `: the schedule was paused${byWords(evidence?.by)}${since}${until}${noteWords(evidence?.note)}`;
+      const what = evidence?.isAll === true ? "everything" : "the schedule";
+      return `: ${what} was paused${byWords(evidence?.by)}${since}${until}${noteWords(evidence?.note)}`;
     },
-    policy: () => "a paused schedule does not fire, and its ticks are not made up for",
+    policy: (facts) =>
+      isAllPaused(facts)
+        ? "while everything is paused no schedule fires, and the ticks of that time are not made up for"
+        : "a paused schedule does not fire, and its ticks are not made up for",
   },
   nobody: {
     verdict: ({ ledger }, time) =>
@@ -99,6 +103,15 @@ export const REASON_WORDS: { readonly [R in Reason]: ReasonWords } = {
       "a tick that an outside runner has to report is missed when its ping does not come",
   },
 };
+
+/** Of a tick that was recorded so, or of one that would be as things stand. */
+function isAllPaused({
+  ledger,
+  standing,
+}: Pick<RecordedFacts, "standing"> & { readonly ledger?: LedgerFacts }): boolean {
+  if (ledger) return ledger.evidence?.isAll === true;
+  return standing.paused === null && standing.allPaused !== null;
+}
 
 export function missedWords(definition: ScheduleDefinition | null): string {
   if (!definition) return "the definition of that time cannot be read";

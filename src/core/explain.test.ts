@@ -21,6 +21,7 @@ const READING = {
 
 const STANDING: StandingFacts = {
   paused: null,
+  allPaused: null,
   broken: null,
   hold: null,
   isEnded: false,

@@ -76,12 +76,19 @@ export function explainOpen(facts: UnrecordedFacts, reason: "paused" | "broken")
     text: `${tickName(facts)} is ${outcome}: ${trouble(facts, time)}.`,
     evidence: [
       ...computedLines(facts),
-      `Ledger: not written yet; one row follows when the schedule is ${reason === "paused" ? "resumed, edited or deleted" : "resumed or edited"}.`,
+      `Ledger: not written yet; one row follows when ${rowFollows(facts, reason)}.`,
       `Policy: ${REASON_WORDS[reason].policy(facts)}.`,
       ...facts.standing.live.map((run) => liveLine(run, time)),
       ...backfillLines(facts, time),
     ],
   };
+}
+
+function rowFollows({ standing }: TickFacts, reason: "paused" | "broken"): string {
+  if (reason === "broken") return "the schedule is resumed or edited";
+  return standing.paused
+    ? "the schedule is resumed, edited or deleted"
+    : "everything is resumed, or the schedule is edited or deleted";
 }
 
 /** A tick whose time has come, and that nobody has recorded yet. */
@@ -94,9 +101,11 @@ export function explainDue(facts: UnrecordedFacts): Words {
     : "it has no row at all";
   const graceMs = rule.definition?.graceMs ?? 0;
   const isLate = lateMs > graceMs;
-  const hint = isLate
-    ? "no instance with the scheduler on seems to be running, or none reaches the database"
-    : "an instance with the scheduler on records it with its next poll";
+  const hint = facts.standing.allPaused
+    ? `${trouble(facts, time)}, and it is judged when that ends`
+    : isLate
+      ? "no instance with the scheduler on seems to be running, or none reaches the database"
+      : "an instance with the scheduler on records it with its next poll";
   return {
     outcome: "due",
     reason: null,
@@ -139,11 +148,12 @@ export function explainPlanned(facts: TickFacts): Words {
 
 /** What would keep a tick from being fired, as things stand now. */
 function stopOf(
-  { paused, broken, hold }: StandingFacts,
+  { paused, allPaused, broken, hold }: StandingFacts,
   at: number,
 ): "paused" | "broken" | "after_failure" | null {
   if (paused) return "paused";
   if (broken) return "broken";
+  if (allPaused) return "paused";
   return hold && at < hold.until ? "after_failure" : null;
 }
 
@@ -335,18 +345,22 @@ function absence({ schedule, at, created, deleted }: NoTickFacts, time: WriteTim
 }
 
 function trouble(
-  { standing: { paused, broken } }: Pick<TickFacts, "standing">,
+  { standing: { paused, broken, allPaused } }: Pick<TickFacts, "standing">,
   time: WriteTime,
 ): string {
   if (paused)
     return `the schedule has been paused${byWords(paused.by)} since ${time(paused.at)}${noteWords(paused.note)}`;
   if (broken)
     return `the schedule has been broken since ${time(broken.at)}: ${shortText(broken.error ?? "no reason was kept")}`;
+  if (allPaused)
+    return `everything has been paused${byWords(allPaused.by)} since ${time(allPaused.at)}${noteWords(allPaused.note)}`;
   return "the schedule does not fire";
 }
 
 function pausedLine(standing: StandingFacts, time: WriteTime): string[] {
-  return standing.paused ? [`Now: ${trouble({ standing }, time)}.`] : [];
+  const own = standing.paused ? [`Now: ${trouble({ standing }, time)}.`] : [];
+  const none = { ...standing, paused: null, broken: null };
+  return standing.allPaused ? [...own, `Now: ${trouble({ standing: none }, time)}.`] : own;
 }
 
 function brokenLine(standing: StandingFacts, time: WriteTime): string[] {

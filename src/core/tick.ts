@@ -57,6 +57,8 @@ export type Evidence = {
   readonly by?: string | null;
   readonly note?: string | null;
   readonly since?: number;
+  /** Everything was paused, not this schedule alone. */
+  readonly isAll?: true;
   readonly error?: string;
   /** For a schedule that was stuck: the next tick as it was stored. */
   readonly nextAt?: number | null;

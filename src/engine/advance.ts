@@ -63,6 +63,7 @@ export function advance(
         cursorAt: state.cursorAt,
         nextAt: state.nextAt ?? (definition.when.kind === "range" ? now : null),
         live: state.live,
+        pauses: state.pauses,
       })
     : null;
   // A run of this very pass is stored as it is: only earlier ones can be opened.
@@ -140,6 +141,8 @@ export function isActive(state: ScheduleState): boolean {
 
 function isStuckAt(state: ScheduleState, now: number, lastPolledAt: number | null): boolean {
   if (!isActive(state)) return false;
+  // While everything is paused nobody looks, and is not meant to.
+  if (state.pauses.some(({ until }) => until === null || until > now - STUCK_MS)) return false;
   if (state.nextAt === null) return true;
   const wasThere = lastPolledAt !== null && lastPolledAt >= now - POLLED_WITHIN_MS;
   return wasThere && state.nextAt <= now - STUCK_MS;

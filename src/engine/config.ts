@@ -18,6 +18,13 @@ import type { OnError } from "../telemetry/bus.js";
 import { LOG_LEVELS, type Logger, type LogLevel } from "../telemetry/log.js";
 import { AROUND_OPTIONS, type Around, type AroundOptions } from "./around.js";
 import { NOTHING_AROUND, readAround } from "./around-options.js";
+import {
+  type BuiltInJobs,
+  type HttpOptions,
+  NO_BUILT_IN_JOBS,
+  readBuiltInJobs,
+  type ShellOptions,
+} from "./built-in-jobs.js";
 
 export type HoldfastOptions = AroundOptions & {
   /**
@@ -51,6 +58,10 @@ export type HoldfastOptions = AroundOptions & {
   readonly workers?: Readonly<Record<string, WorkerTargetOptions>>;
   /** The address under which those services reach this application. @default HOLDFAST_PUBLIC_URL */
   readonly publicUrl?: string;
+  /** Switches the job `shell` on, for these programs alone. @default off */
+  readonly shell?: ShellOptions;
+  /** Switches the job `http` on, for these origins alone. @default off */
+  readonly http?: HttpOptions;
   /** Any pino-like logger. @default JSON lines on stderr, from HOLDFAST_LOG_LEVEL (warn) up */
   readonly logger?: Logger;
   /** Hears of every error of the library itself that would otherwise only be logged. */
@@ -98,6 +109,7 @@ export type Config = {
   readonly lockLeaseMs: number;
   readonly around: Around;
   readonly dispatch: DispatchConfig;
+  readonly builtIn: BuiltInJobs;
 };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -118,6 +130,8 @@ const OPTIONS = [
   "locking",
   "workers",
   "publicUrl",
+  "shell",
+  "http",
   "logger",
   "onError",
   ...AROUND_OPTIONS,
@@ -201,6 +215,7 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
         }),
       NO_DISPATCH,
     ),
+    builtIn: read(() => readBuiltInJobs(options), NO_BUILT_IN_JOBS),
   };
   if (options.locks !== undefined) problems.push(...providerProblems(options.locks));
   if (options.onError !== undefined && typeof options.onError !== "function")

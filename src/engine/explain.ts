@@ -112,6 +112,8 @@ class Inquiry {
     const unrecorded = { ...facts, newest: await this.#newest() };
     if (state.pausedAt !== null) return answer(explainOpen(unrecorded, "paused"));
     if (state.brokenAt !== null) return answer(explainOpen(unrecorded, "broken"));
+    const { allPaused } = facts.standing;
+    if (allPaused && at >= allPaused.at) return answer(explainOpen(unrecorded, "paused"));
     return answer(explainDue(unrecorded));
   }
 
@@ -160,7 +162,8 @@ class Inquiry {
     const { isEnded, pausedAt, brokenAt } = this.#state;
     const isDrawn = era.compiled?.definition.when.kind === "range";
     const isOpen = era.isCurrent && !era.isAbsent && !isEnded;
-    const isFiring = pausedAt === null && brokenAt === null;
+    const isAllPaused = this.#state.pauses.some(({ until }) => until === null);
+    const isFiring = pausedAt === null && brokenAt === null && !isAllPaused;
     return isDrawn && isOpen && isFiring && at > this.#now && isAllowed(era, at);
   }
 
@@ -225,6 +228,7 @@ class Inquiry {
     }
     return {
       paused: pausedAt === null ? null : { at: pausedAt, by: pausedBy, note: pauseNote },
+      allPaused: state.pauses.find(({ until }) => until === null) ?? null,
       broken: brokenAt === null ? null : { at: brokenAt, error: brokenError },
       hold: holdUntil === null ? null : { until: holdUntil, run: holdRun },
       isEnded: state.isEnded,

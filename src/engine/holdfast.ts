@@ -60,6 +60,7 @@ import { dispatchTo, type Sends } from "./dispatching.js";
 import { Enqueuer } from "./enqueuer.js";
 import type { Handler, RunnableJob } from "./execution.js";
 import { FanOut } from "./fan-out.js";
+import { httpJob } from "./http-job.js";
 import {
   accepted,
   type Enqueued,
@@ -89,6 +90,7 @@ import {
   statsOf,
 } from "./overview.js";
 import { type BoundedWorker, passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
+import { type Pause, type PauseOptions, pauseOf, readPause, toPause } from "./pausing.js";
 import { mainThreadPulse, type Pulse } from "./pulse.js";
 import { Queues } from "./queues.js";
 import { Remote } from "./remote.js";
@@ -97,6 +99,7 @@ import { Runs, Waiter } from "./runs.js";
 import { jobName } from "./schedule-options.js";
 import { Schedules } from "./schedules.js";
 import { type Settings, settingsOf } from "./settings.js";
+import { shellJob } from "./shell-job.js";
 import { readConfigWithin, surroundings } from "./surroundings.js";
 import { type TickerParams, tickOnce } from "./ticker.js";
 import { type StopReport, Worker, type WorkerParams } from "./worker.js";
@@ -284,6 +287,13 @@ export class Holdfast {
       provider,
       onReleased: (facts) => this.#emit("lock.revoked", facts),
     });
+    const { shell, http } = this.#config.builtIn;
+    if (shell) this.job("shell", shellJob(shell) as PlainJobOptions<never, unknown>);
+    if (http)
+      this.job(
+        "http",
+        httpJob(http, { clock, network: systemNetwork }) as PlainJobOptions<never, unknown>,
+      );
   }
 
   /**
@@ -390,6 +400,37 @@ export class Holdfast {
     });
     this.#passes.set(pass, end);
     return pass.finally(() => this.#passes.delete(pass));
+  }
+
+  /**
+   * Stops everything: once this has resolved nothing fires and nothing is claimed, by any instance,
+   * remote worker or SQL function on this database. Runs that are running go on; ticks meanwhile are
+   * skipped and not caught up. Pausing again keeps the time, and the note if none is given.
+   */
+  async pause(options: PauseOptions = {}): Promise<Pause> {
+    const asked = readPause(options);
+    const store = await this.#opened("pause");
+    const pause = await store.pauseAll(asked);
+    this.#emit("everything.paused", { by: pause.by, note: pause.note });
+    return toPause(pause);
+  }
+
+  /** Lifts the pause of everything, and it alone: what was paused by itself stays so. Answers with it. */
+  async resume(options: { readonly by?: string } = {}): Promise<Pause | null> {
+    const { by } = readPause(options);
+    const store = await this.#opened("resume");
+    const pause = await store.resumeAll();
+    if (!pause) return null;
+    const pausedMs = (pause.until ?? pause.at) - pause.at;
+    this.#emit("everything.resumed", { by, pausedMs });
+    store.wake();
+    void this.#pollSoon();
+    return toPause(pause);
+  }
+
+  /** The pause of everything that is on, or null. */
+  async paused(): Promise<Pause | null> {
+    return pauseOf(await this.#opened("paused"));
   }
 
   /** Every job that an instance announced, by name, as the newest one announced it. */
@@ -572,6 +613,7 @@ export class Holdfast {
       keepMs: this.#config.keepMs,
       keepTicksMs: this.#config.keepTicksMs,
       emit: this.#emit,
+      instanceId: this.instanceId,
       meter: this.#meters,
       lookEachMinute: this.#declarations.isWatchful
         ? () => this.#declarations.reportVanished(store)

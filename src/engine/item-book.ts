@@ -42,6 +42,11 @@ export class ItemBook {
     this.#done.set(key, isKept ? value : null);
   }
 
+  /** Whether it is known without asking that nothing was done under this key. */
+  isNew(key: string): boolean {
+    return this.#isAll && !this.#done.has(key);
+  }
+
   /** JSON of what was done under this key, or undefined. */
   async find(key: string): Promise<string | undefined> {
     if (!this.#isAll && !this.#done.has(key)) {

@@ -82,7 +82,7 @@ export class Items {
   async #do(asked: Asked): Promise<Ended> {
     const { attempted, key, options } = asked;
     const { done, failed } = this.#book(attempted);
-    const found = await done.find(key);
+    const found = done.isNew(key) ? undefined : await done.find(key);
     if (found !== undefined) {
       done.add(key, found);
       return { value: found };

@@ -5,6 +5,7 @@
 import { describeFailure } from "../core/failure.js";
 import { type Moment, renewEveryMs } from "../core/lease.js";
 import type { Ports, Timer } from "../core/ports.js";
+import type { Halt } from "../store/pause-store.js";
 import type { Appetite, PollAnswer, Settlement, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
@@ -30,6 +31,7 @@ export type LoopParams = {
   readonly ports: Ports;
   readonly worker: Workers;
   readonly holder: number;
+  readonly instanceId: string;
   readonly appetite: () => Appetite;
   readonly pollMs: number;
   readonly keepMs: number;
@@ -52,6 +54,7 @@ export class Loop {
   #pollFailures = 0;
   #isPolling = false;
   #hasGated = false;
+  #isHalted = false;
   #unseenSince: number | null | undefined;
   #lookedAt: Moment | null = null;
   #pollAtMs: number | null = null;
@@ -157,6 +160,7 @@ export class Loop {
   /** How soon the next poll has something to see to that this one's answer does not tell. */
   async #act(answer: PollAnswer): Promise<number> {
     const { store, worker, ports, emit, pulse, holder } = this.#params;
+    this.#heed(answer.halt);
     worker.cancelRequested(answer.cancelRequested);
     worker.relieve();
     this.#hasGated = answer.hasGated;
@@ -179,6 +183,17 @@ export class Loop {
     if (answer.hasLimited) worker.wakeForLimited();
     if (answer.hasSuspect) worker.wakeForSuspect();
     return report?.hasMore ? 1 : (report?.nextInMs ?? Number.POSITIVE_INFINITY);
+  }
+
+  /** The database itself keeps a claim from everybody while all is paused; quiet is for the worker to keep. */
+  #heed(halt: Halt | null): void {
+    const { worker, emit, instanceId: instance } = this.#params;
+    worker.halt(halt?.kind === "quiet");
+    const isHalted = halt !== null;
+    if (isHalted === this.#isHalted) return;
+    this.#isHalted = isHalted;
+    if (halt) emit("instance.halted", { instance, why: halt.kind, note: halt.note });
+    else emit("instance.resumed", { instance });
   }
 
   /** A pass that failed saw to nothing: until one succeeds, nobody has been there since before it. */

@@ -90,9 +90,9 @@ export type PassParams = {
 export async function passOnce(params: PassParams): Promise<Ticked> {
   const { ports, limit, jobs } = params;
   const startedMs = ports.clock.monotonicMs();
-  const { report, reclaimed } = await fireAndReclaim(params);
+  const { report, reclaimed, isHalted } = await fireAndReclaim(params);
   const { executed, dispatched } =
-    limit > 0 && jobs.length > 0
+    limit > 0 && jobs.length > 0 && !isHalted
       ? await execute(params, startedMs)
       : { executed: 0, dispatched: 0 };
   const { nextWakeAt } = await look(params);
@@ -110,6 +110,7 @@ export async function passOnce(params: PassParams): Promise<Ticked> {
 async function fireAndReclaim(params: PassParams): Promise<{
   readonly report: Pick<TickReport, "fired" | "skipped">;
   readonly reclaimed: number;
+  readonly isHalted: boolean;
 }> {
   const { store, ports, emit, ticker } = params;
   const seen = await look(params);
@@ -121,7 +122,7 @@ async function fireAndReclaim(params: PassParams): Promise<{
   const { reclaimed } = seen.hasExpired
     ? await reapOnce({ store, chance, emit })
     : { reclaimed: 0 };
-  return { report, reclaimed };
+  return { report, reclaimed, isHalted: seen.halt !== null };
 }
 
 function look({ store, holder, jobs }: PassParams) {

@@ -248,7 +248,7 @@ export class Remote {
     for (;;) {
       const seen = await this.#lookAfter(store, holder, jobs);
       // Suspects come by themselves. Neither they nor the others may wait for the other kind to run dry.
-      const kinds = seen.hasSuspect ? [true, false] : [false];
+      const kinds = seen.halt ? [] : seen.hasSuspect ? [true, false] : [false];
       if (seen.hasReady && chance.next() < 0.5) kinds.reverse();
       let claims: readonly Claim[] = [];
       for (const wantsSuspect of kinds) {

@@ -89,7 +89,8 @@ async function ifDue(
   { store, compiled }: { readonly store: Store; readonly compiled: CompiledSchedules },
 ): Promise<Decision<Triggered>> {
   const isDue = isActive(state) && state.nextAt !== null && state.nextAt <= now;
-  if (isDue) {
+  const isAllPaused = state.pauses.some(({ until }) => until === null);
+  if (isDue && !isAllPaused) {
     const { change, isComplete } = advance(state, compiled.of(state), {
       ...asker,
       now,
@@ -101,7 +102,7 @@ async function ifDue(
   }
   const inTheWay = state.live.find(({ isGated }) => !isGated) ?? state.live[0];
   if (inTheWay) return { answer: await locked(store, state, inTheWay.id) };
-  const reason = state.pausedAt === null ? "not_due" : "paused";
+  const reason = state.pausedAt === null && !isAllPaused ? "not_due" : "paused";
   return { answer: { skipped: true, reason, holder: null, until: null, nextAt: nextOf(state) } };
 }
 

@@ -8,6 +8,8 @@ import type { Waiting } from "../store/flow-store.js";
 export type WaitingFor =
   | { readonly reason: "time"; readonly until: Date }
   | { readonly reason: "schedule" }
+  /** Everything is paused. */
+  | { readonly reason: "paused"; readonly since: Date; readonly note: string | null }
   | {
       readonly reason: "paused_queue";
       readonly queue: string;
@@ -41,6 +43,7 @@ export function toWaitingFor(waiting: Waiting | null): WaitingFor | null {
       return null;
     case "time":
       return { ...waiting, until: new Date(waiting.until) };
+    case "paused":
     case "paused_queue":
       return { ...waiting, since: new Date(waiting.since) };
     case "concurrency":
@@ -59,6 +62,10 @@ export function waitingText(waiting: WaitingFor): string {
       return `for its time, ${waiting.until.toISOString()}`;
     case "schedule":
       return "for an earlier run of its schedule to end";
+    case "paused": {
+      const note = waiting.note === null ? "" : ` (${waiting.note})`;
+      return `for everything to be resumed, paused since ${waiting.since.toISOString()}${note}`;
+    }
     case "paused_queue": {
       const note = waiting.note === null ? "" : ` (${waiting.note})`;
       return `for the queue ${waiting.queue}, paused since ${waiting.since.toISOString()}${note}`;

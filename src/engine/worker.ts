@@ -107,6 +107,7 @@ export class Worker {
   #hasMore = false;
   #isPumpScheduled = false;
   #isClaiming = false;
+  #isHalted = false;
   #failures = 0;
   #isBackingOff = false;
   /** Runs that have been in their slots for so long that no buffer will be served by these. */
@@ -169,6 +170,12 @@ export class Worker {
     this.#mayHaveWork = true;
     this.#limited.mayBe();
     this.#schedule();
+  }
+
+  /** True: nothing new is claimed until this is called with false; what is held goes on. */
+  halt(isHalted: boolean): void {
+    if (this.#isHalted && !isHalted) this.wake();
+    this.#isHalted = isHalted;
   }
 
   /** A limit may let a run through. */
@@ -342,6 +349,7 @@ export class Worker {
   #wantsSuspect(): boolean {
     return (
       this.#isClaiming &&
+      !this.#isHalted &&
       this.#params.jobs.size > 0 &&
       this.#isSuspectsTurn() &&
       this.#buffer.length === 0 &&
@@ -373,7 +381,7 @@ export class Worker {
 
   #wanted(): number {
     const mayClaim = this.#isClaiming && this.#mayHaveWork && this.#params.jobs.size > 0;
-    if (!mayClaim || this.#isSuspectsTurn() || this.#quarantine.isOn) return 0;
+    if (!mayClaim || this.#isHalted || this.#isSuspectsTurn() || this.#quarantine.isOn) return 0;
     const have = this.#heldCount();
     const wanted = this.#pace.wanted({ have, slow: this.#slowCount });
     return Math.max(0, Math.min(wanted, this.#claimsLeft()));

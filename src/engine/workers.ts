@@ -29,6 +29,11 @@ export class Workers {
     for (const worker of this.#workers) worker.wake();
   }
 
+  /** True: nothing new is claimed until this is called with false; what is held goes on. */
+  halt(isHalted: boolean): void {
+    for (const worker of this.#workers) worker.halt(isHalted);
+  }
+
   wakeForLimited(): void {
     for (const worker of this.#workers) worker.wakeForLimited();
   }

@@ -5,6 +5,7 @@
 import { HOUSE_ROUTES } from "./contract/house.js";
 import { LOCKS_ROUTES } from "./contract/locks.js";
 import { OVERVIEW_ROUTES } from "./contract/overview.js";
+import { PAUSE_ROUTES } from "./contract/pause.js";
 import { QUEUES_ROUTES } from "./contract/queues.js";
 import { RUNS_ROUTES } from "./contract/runs.js";
 import { SCHEDULES_ROUTES } from "./contract/schedules.js";
@@ -20,6 +21,7 @@ export const ROUTES = {
   ...OVERVIEW_ROUTES,
   ...LOCKS_ROUTES,
   ...QUEUES_ROUTES,
+  ...PAUSE_ROUTES,
   ...WORKER_ROUTES,
   ...HOUSE_ROUTES,
 } as const;

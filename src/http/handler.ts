@@ -25,6 +25,7 @@ import { eventRoutes } from "./routes/events.js";
 import { lockRoutes } from "./routes/locks.js";
 import { metricsRoutes } from "./routes/metrics.js";
 import { overviewRoutes } from "./routes/overview.js";
+import { pauseRoutes } from "./routes/pause.js";
 import { queueRoutes } from "./routes/queues.js";
 import { runPartRoutes } from "./routes/run-parts.js";
 import { runRoutes } from "./routes/runs.js";
@@ -78,6 +79,7 @@ const IMPLEMENTATIONS = [
   ...metricsRoutes,
   ...eventRoutes,
   ...queueRoutes,
+  ...pauseRoutes,
   ...workerRoutes,
   ...sessionRoutes,
 ];

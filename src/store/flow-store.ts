@@ -7,6 +7,8 @@ import type { RunId } from "../core/run.js";
 export type Waiting =
   | { readonly reason: "time"; readonly until: number }
   | { readonly reason: "schedule" }
+  /** Everything is paused. */
+  | { readonly reason: "paused"; readonly since: number; readonly note: string | null }
   | {
       readonly reason: "paused_queue";
       readonly queue: string;

@@ -10,8 +10,21 @@ export function textArray(values: readonly (string | null)[]): string {
   return `{${values.map((value) => (value === null ? "NULL" : quoted(value))).join(",")}}`;
 }
 
+const QUOTE = 34;
+const BACKSLASH = 92;
+
+/** By hand: nearly every text is JSON, and replacing by an expression takes three times as long. */
 function quoted(text: string): string {
-  return /["\\]/.test(text) ? `"${text.replace(/["\\]/g, "\\$&")}"` : `"${text}"`;
+  if (!/["\\]/.test(text)) return `"${text}"`;
+  let escaped = "";
+  let from = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at);
+    if (unit !== QUOTE && unit !== BACKSLASH) continue;
+    escaped += `${text.slice(from, at)}\\`;
+    from = at;
+  }
+  return `"${escaped}${text.slice(from)}"`;
 }
 
 /** One array for each member of the rows. */

@@ -169,7 +169,7 @@ async function store(
 ): Promise<readonly items.ItemAnswer[]> {
   const [row] = await ask(template, columnsOf(given));
   if (row?.stored === given.length) return given.map(() => "stored");
-  if (row?.valid === 0) return given.map(() => "stale");
+  if (row?.is_held === false) return given.map(() => "stale");
   const [only, ...others] = given;
   if (only && others.length === 0) return [await kept(ask, only)];
   const grants = new Map<string, items.ItemWrite[]>();

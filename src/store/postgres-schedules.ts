@@ -19,7 +19,7 @@ import {
   toTickRecord,
 } from "./schedule-record.js";
 import type * as store from "./schedule-store.js";
-import { EDIT_KINDS, SOURCES } from "./schedule-store.js";
+import { EDIT_KINDS, makesRuns, SOURCES } from "./schedule-store.js";
 import * as sql from "./sql/postgres-schedules.js";
 
 type Ask = (template: string, params: Row) => Promise<Row[]>;
@@ -316,6 +316,7 @@ function advanceParams(
     runNominals: plainColumn(runs, ({ run }) => run.nominalAt),
     runGates: plainColumn(runs, ({ run }) => run.isGated),
     runInputs: textColumn(runs, ({ run }) => run.input),
+    cadenced: plainColumn(changes.filter(makesRuns), ({ id }) => id),
     openSchedules: plainColumn(opens, ({ id }) => id),
     openRuns: plainColumn(opens, ({ opens: run }) => run ?? null),
   };

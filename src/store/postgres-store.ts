@@ -19,6 +19,7 @@ import { PostgresLocks } from "./postgres-locks.js";
 import { PostgresLogs } from "./postgres-logs.js";
 import { channelOf, createSchema, schemaVersion } from "./postgres-migrate.js";
 import { PostgresOperators } from "./postgres-operators.js";
+import { PostgresPause } from "./postgres-pause.js";
 import { PostgresProgress } from "./postgres-progress.js";
 import { PostgresSchedules } from "./postgres-schedules.js";
 import { PostgresTransactions } from "./postgres-transactions.js";
@@ -35,10 +36,12 @@ import {
   toSettlementRow,
   toWaiting,
 } from "./record.js";
+import { heeding, toHalt } from "./record-pause.js";
 import type { HeldRun } from "./remote-store.js";
 import * as sql from "./sql/postgres.js";
 import { PRUNE_BATCHES } from "./sql/postgres-batches.js";
 import * as flows from "./sql/postgres-flow.js";
+import { PRUNE_PAUSES } from "./sql/postgres-pause.js";
 import * as reads from "./sql/postgres-reads.js";
 import { PRUNE_SCHEDULES } from "./sql/postgres-schedules.js";
 import { SCHEMA_VERSION } from "./sql/postgres-schema.js";
@@ -77,6 +80,7 @@ export class PostgresStore implements store.Store {
   readonly #progress: PostgresProgress;
   readonly #logs: PostgresLogs;
   readonly #operators: PostgresOperators;
+  readonly #pause: PostgresPause;
   readonly #figures: PostgresFigures;
   readonly #bound: ClaimBound;
   readonly #listeners = new Set<store.WakeListener>();
@@ -100,6 +104,7 @@ export class PostgresStore implements store.Store {
     this.#progress = new PostgresProgress(asker);
     this.#logs = new PostgresLogs(asker);
     this.#operators = new PostgresOperators(asker);
+    this.#pause = new PostgresPause(asker);
     this.#figures = new PostgresFigures(asker);
     this.#enqueue = enqueue;
     this.#within = new PostgresWithin({ asker, enqueue });
@@ -369,8 +374,9 @@ export class PostgresStore implements store.Store {
       ...params,
       cancelGraceMs: CANCEL_GRACE_MS,
     });
-    return {
+    return heeding({
       now: Number(row.now),
+      halt: toHalt(row),
       hasReady: row.hasReady === true,
       hasSuspect: row.hasSuspect === true,
       hasLimited: row.hasLimited === true,
@@ -382,7 +388,7 @@ export class PostgresStore implements store.Store {
       hasOverdueCancel: row.hasOverdueCancel === true,
       cancelRequested: (row.cancelRequested ?? []) as RunId[],
       nextWakeAt: row.nextWakeAt === null ? null : Number(row.nextWakeAt),
-    };
+    });
   }
 
   async promote({ limit }: { readonly limit: number }): Promise<number> {
@@ -509,8 +515,9 @@ export class PostgresStore implements store.Store {
     const [more] = await this.#asker.repeat("prune", PRUNE_SCHEDULES, params);
     const [batches] = await this.#asker.repeat("prune", PRUNE_BATCHES, { keepMs, limit });
     const [idle] = await this.#asker.repeat("prune", flows.PRUNE_FLOWS, { limit });
+    const pauses = await this.#asker.repeat("prune", PRUNE_PAUSES, { keepMs });
     const pruned = [row, more, batches, idle].map((each) => Number(each?.pruned ?? 0));
-    return pruned.reduce((sum, count) => sum + count, dropped);
+    return pruned.reduce((sum, count) => sum + count, dropped + pauses.length);
   }
 
   progress: store.Store["progress"] = (params) => this.#progress.write(params);
@@ -591,6 +598,10 @@ export class PostgresStore implements store.Store {
       waiting,
     };
   }
+
+  pauseAll: store.Store["pauseAll"] = (params) => this.#pause.pauseAll(params);
+  resumeAll: store.Store["resumeAll"] = () => this.#pause.resumeAll();
+  pauseOfAll: store.Store["pauseOfAll"] = () => this.#pause.pauseOfAll();
 
   onWake(listener: store.WakeListener): () => void {
     this.#listeners.add(listener);

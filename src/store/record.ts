@@ -13,6 +13,7 @@ import {
 } from "../core/run.js";
 import type { BatchError, BatchRecord } from "./batch-store.js";
 import type { QueueRecord, Waiting } from "./flow-store.js";
+import { toHalt } from "./record-pause.js";
 import type { AttemptRecord, Claim, JobAnnouncement, RunRecord, Settlement } from "./store.js";
 
 type Row = Record<string, unknown>;
@@ -131,6 +132,8 @@ export function toWaiting(row: Row): Waiting {
   if (row.gate === "schedule") return { reason: "schedule" };
   if (row.gate === null && wakeAt !== null && wakeAt > now)
     return { reason: "time", until: wakeAt };
+  const halt = toHalt({ paused: row.paused });
+  if (halt) return { reason: "paused", since: halt.since, note: halt.note };
   if (row.paused_at !== null) {
     const since = Number(row.paused_at);
     return {

@@ -3,6 +3,7 @@
 
 import type { CalendarRules } from "../core/calendar.js";
 import type { LiveRun } from "../core/overlap.js";
+import type { Pause } from "../core/pause.js";
 import { MODES, type Mode, type RunId } from "../core/run.js";
 import { type Evidence, REASONS, type Reason } from "../core/tick.js";
 import { statusOf } from "./record.js";
@@ -26,9 +27,12 @@ type Row = Record<string, unknown>;
 /** A live run as the statements give it: id, mode, nominal time, whether it is gated. */
 type LiveRow = readonly [string, number | string, number | string | null, boolean | number];
 
+/** A pause of everything as the statements give it: at, until, by, note. */
+type PauseRow = readonly [number, number | null, string | null, string | null];
+
 /**
- * A row of `schedule` with `is_job_known`, `live_runs` (JSON of `LiveRow`s in the order of `live`)
- * and `backfill_state` (JSON of the row of `backfill`, or null).
+ * A row of `schedule` with `is_job_known`, `live_runs` (JSON of `LiveRow`s in the order of `live`),
+ * `backfill_state` (JSON of the row of `backfill`, or null) and `pauses` (JSON of `PauseRow`s, or null).
  */
 export function toScheduleState(row: Row): ScheduleState {
   const backfill = jsonOf<Row>(row.backfill_state);
@@ -36,6 +40,9 @@ export function toScheduleState(row: Row): ScheduleState {
     ...scheduleOf(row),
     live: (jsonOf<LiveRow[]>(row.live_runs) ?? []).map(toLiveRun),
     backfill: backfill === null ? null : toBackfillState(backfill),
+    pauses: (jsonOf<PauseRow[]>(row.pauses) ?? []).map(
+      ([at, until, by, note]): Pause => ({ at: Number(at), until: numberOrNull(until), by, note }),
+    ),
   };
 }
 
@@ -49,7 +56,7 @@ export function toScheduleRecord(row: Row): ScheduleRecord {
   };
 }
 
-function scheduleOf(row: Row): Omit<ScheduleState, "live" | "backfill"> {
+function scheduleOf(row: Row): Omit<ScheduleState, "live" | "backfill" | "pauses"> {
   return {
     id: Number(row.id),
     name: String(row.name),

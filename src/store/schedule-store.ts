@@ -4,6 +4,7 @@
 
 import type { CalendarRules } from "../core/calendar.js";
 import type { LiveRun } from "../core/overlap.js";
+import type { Pause } from "../core/pause.js";
 import type { Mode, RunId, RunStatus } from "../core/run.js";
 import type { Outcome, TickEntry } from "../core/tick.js";
 
@@ -73,6 +74,8 @@ export type ScheduleState = Omit<ScheduleProgress, "live"> &
     /** The runs that are not terminal now. */
     readonly live: readonly LiveRun[];
     readonly backfill: BackfillState | null;
+    /** Pauses of everything that unrecorded ticks may fall into, and the one that is on. */
+    readonly pauses: readonly Pause[];
   };
 
 /** A backfill that goes on: it makes its runs one after the other. */
@@ -152,6 +155,11 @@ export type ScheduleChange = {
   readonly backfill?: BackfillChange;
 };
 
+/** Whether it makes runs by the cadence: by a tick, or for one in a backfill. */
+export function makesRuns({ runs }: ScheduleChange): boolean {
+  return runs.some(({ mode }) => mode === "scheduled" || mode === "backfill");
+}
+
 export type BackfillChange = {
   readonly state: BackfillState;
   readonly isNew: boolean;
@@ -169,7 +177,7 @@ export type NewSchedule = {
 };
 
 /** A schedule as people see it. */
-export type ScheduleRecord = Omit<ScheduleState, "live" | "backfill"> & {
+export type ScheduleRecord = Omit<ScheduleState, "live" | "backfill" | "pauses"> & {
   readonly live: readonly RunId[];
   /** Of the run of its newest fired tick. */
   readonly lastStatus: RunStatus | null;
@@ -248,7 +256,8 @@ export interface ScheduleStore {
   /**
    * Applies changes, each whole or not at all: progress, ledger, runs and the rest are one commit.
    * Answers the ids of those that were applied; the others were changed meanwhile (or are being
-   * changed at this moment) and have to be read again.
+   * changed at this moment) and have to be read again. While everything is paused, nothing is applied
+   * that makes runs by the cadence: scheduled ones, and those of a backfill.
    */
   writeSchedules(params: {
     readonly holder: number | null;

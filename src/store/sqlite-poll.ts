@@ -1,16 +1,18 @@
 // One poll on SQLite, inside of a write transaction: what there is to do, and that this instance is here.
 
 import { CANCEL_GRACE_MS } from "../core/run.js";
+import { heeding, toHalt } from "./record-pause.js";
 import { POLL, SEE_INSTANCE } from "./sql/sqlite-poll.js";
 import type { SqliteFile } from "./sqlite.js";
 import type * as store from "./store.js";
 
 /** The answer as SQLite writes it: truth is 0 or 1. */
 type Polled = {
-  readonly [Member in keyof Omit<store.PollAnswer, "now">]: store.PollAnswer[Member] extends boolean
-    ? 0 | 1
-    : store.PollAnswer[Member];
-} & { readonly nextTickAt: number | null };
+  readonly [Member in keyof Omit<
+    store.PollAnswer,
+    "now" | "halt"
+  >]: store.PollAnswer[Member] extends boolean ? 0 | 1 : store.PollAnswer[Member];
+} & { readonly nextTickAt: number | null; readonly paused: unknown; readonly quiet: unknown };
 
 export function pollOnce(
   file: SqliteFile,
@@ -30,8 +32,9 @@ export function pollOnce(
   const polled = JSON.parse(String(row?.answer)) as Polled;
   const { cancelRequested, nextWakeAt, lastPolledAt, nextTickAt } = polled;
   const wakeAt = Math.min(nextWakeAt ?? Infinity, nextTickAt ?? Infinity);
-  return {
+  return heeding({
     now,
+    halt: toHalt(polled),
     hasReady: polled.hasReady === 1,
     hasSuspect: polled.hasSuspect === 1,
     hasLimited: polled.hasLimited === 1,
@@ -43,5 +46,5 @@ export function pollOnce(
     hasOverdueCancel: polled.hasOverdueCancel === 1,
     cancelRequested,
     nextWakeAt: wakeAt === Infinity ? null : wakeAt,
-  };
+  });
 }

@@ -11,6 +11,7 @@ import type { Row, SqliteFile } from "./sqlite.js";
 import type { SqliteEnqueue } from "./sqlite-enqueue.js";
 import type { SqliteFlow } from "./sqlite-flow.js";
 import type { SqliteLeases } from "./sqlite-leases.js";
+import type { SqlitePause } from "./sqlite-pause.js";
 
 type Change = schedules.ScheduleChange;
 
@@ -19,17 +20,20 @@ export class SqliteScheduleChanges {
   readonly #enqueue: SqliteEnqueue;
   readonly #leases: SqliteLeases;
   readonly #flow: SqliteFlow;
+  readonly #pause: SqlitePause;
 
   constructor(params: {
     readonly file: SqliteFile;
     readonly enqueue: SqliteEnqueue;
     readonly leases: SqliteLeases;
     readonly flow: SqliteFlow;
+    readonly pause: SqlitePause;
   }) {
     this.#file = params.file;
     this.#enqueue = params.enqueue;
     this.#leases = params.leases;
     this.#flow = params.flow;
+    this.#pause = params.pause;
   }
 
   apply(
@@ -68,7 +72,12 @@ export class SqliteScheduleChanges {
     const rows = JSON.stringify(changes.map(({ id, revision }) => [id, revision]));
     const found = this.#file.get(sql.UNCHANGED, { rows })?.ids;
     const unchanged = new Set(JSON.parse(String(found)) as number[]);
-    return changes.filter((change) => unchanged.delete(change.id) && this.#isRevivable(change));
+    // Nothing is fired while everything is paused: what would have been is decided anew.
+    const isPaused = changes.some(schedules.makesRuns) && this.#pause.isOn;
+    const mayBe = (change: Change) => !isPaused || !schedules.makesRuns(change);
+    return changes.filter(
+      (change) => unchanged.delete(change.id) && mayBe(change) && this.#isRevivable(change),
+    );
   }
 
   #isRevivable({ revives }: Change): boolean {

@@ -18,6 +18,7 @@ import type { Row, SqliteFile } from "./sqlite.js";
 import type { SqliteEnqueue } from "./sqlite-enqueue.js";
 import type { SqliteFlow } from "./sqlite-flow.js";
 import type { SqliteLeases } from "./sqlite-leases.js";
+import type { SqlitePause } from "./sqlite-pause.js";
 import { SqliteScheduleChanges } from "./sqlite-schedule-changes.js";
 
 export type SqliteSchedulesParams = {
@@ -25,6 +26,7 @@ export type SqliteSchedulesParams = {
   readonly enqueue: SqliteEnqueue;
   readonly leases: SqliteLeases;
   readonly flow: SqliteFlow;
+  readonly pause: SqlitePause;
   readonly now: () => number;
   /** One write transaction, with the database's now. */
   readonly write: <T>(what: string, work: (now: number) => T) => Promise<T>;

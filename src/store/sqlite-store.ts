@@ -41,6 +41,7 @@ import { SqliteLocks } from "./sqlite-locks.js";
 import { SqliteLogs } from "./sqlite-logs.js";
 import { migrateSqlite } from "./sqlite-migrate.js";
 import { SqliteOperators } from "./sqlite-operators.js";
+import { SqlitePause } from "./sqlite-pause.js";
 import { pollOnce } from "./sqlite-poll.js";
 import { SqliteProgress } from "./sqlite-progress.js";
 import { SqliteSchedules } from "./sqlite-schedules.js";
@@ -82,6 +83,7 @@ export class SqliteStore implements store.Store {
   readonly #progress: SqliteProgress;
   readonly #logs: SqliteLogs;
   readonly #operators: SqliteOperators;
+  readonly #pause: SqlitePause;
   readonly #figures: SqliteFigures;
   readonly #listeners = new Set<store.WakeListener>();
 
@@ -104,9 +106,11 @@ export class SqliteStore implements store.Store {
     this.#batches = new SqliteBatches({ file, enqueue, leases, flow });
     this.#progress = new SqliteProgress(file, leases);
     this.#logs = new SqliteLogs(file, leases);
+    this.#pause = new SqlitePause({ file, write: (what, work) => this.#write(what, work) });
     this.#schedules = new SqliteSchedules({
       file,
       flow,
+      pause: this.#pause,
       enqueue: this.#enqueue,
       leases: this.#leases,
       now: () => this.#databaseNow(),
@@ -210,7 +214,9 @@ export class SqliteStore implements store.Store {
     return this.#write("exchange", (now) => {
       const settled = params.settlements.length === 0 ? NOTHING : this.#leases.settle(params, now);
       const { count, freeAt } =
-        params.limit > 0 ? this.#leases.claim(params, now) : { count: 0, freeAt: null };
+        params.limit > 0 && !this.#pause.isOn
+          ? this.#leases.claim(params, now)
+          : { count: 0, freeAt: null };
       const claims = count > 0 ? this.#leases.claimsByToken(params, now) : [];
       return { ...settled, claims, limitedInMs: freeAt === null ? null : freeAt - now };
     });
@@ -366,6 +372,7 @@ export class SqliteStore implements store.Store {
         this.#file.run(PRUNE_BACKFILLS, { keepMs, now }),
         this.#file.run(batchSql.PRUNE_BATCHES, { keepMs, limit, now }),
         this.#flow.prune(limit, now),
+        this.#pause.prune(keepMs, now),
       ];
       return rest.reduce((sum, removed) => sum + removed, old.length);
     });
@@ -492,6 +499,10 @@ export class SqliteStore implements store.Store {
     transactionsMax: 1,
     waiting: 0,
   };
+
+  readonly pauseAll: store.Store["pauseAll"] = (params) => this.#pause.pauseAll(params);
+  readonly resumeAll: store.Store["resumeAll"] = () => this.#pause.resumeAll();
+  readonly pauseOfAll: store.Store["pauseOfAll"] = () => this.#pause.pauseOfAll();
 
   // ── clock and transactions ─────────────────────────────────────────────────────────────────────
 

@@ -11,6 +11,7 @@ import type { ItemStore } from "./item-store.js";
 import type { LockStore } from "./lock-store.js";
 import type { LogStore } from "./log-store.js";
 import type { OperatorStore } from "./operator-store.js";
+import type { Halt, PauseStore } from "./pause-store.js";
 import type { ProgressStore } from "./progress-store.js";
 import type { RemoteStore } from "./remote-store.js";
 import type { ScheduleStore } from "./schedule-store.js";
@@ -225,6 +226,8 @@ export type PollAnswer = {
   readonly cancelRequested: readonly RunId[];
   /** When the next waiting run or tick becomes due, by the database's clock. */
   readonly nextWakeAt: number | null;
+  /** It may claim and fire nothing; then nothing is said to be ready or due to be fired either. */
+  readonly halt: Halt | null;
 };
 
 export type Reclaimed = Grant & {
@@ -309,6 +312,7 @@ export interface Store
     ProgressStore,
     LogStore,
     OperatorStore,
+    PauseStore,
     TimelineStore,
     FiguresStore,
     RemoteStore<Claim> {

@@ -46,6 +46,10 @@ export type Events = {
     concurrency: number;
   };
   "instance.stopped": { instance: string; finished: number; handedBack: number; abandoned: number };
+  "instance.halted": { instance: string; why: "all" | "quiet"; note: string | null };
+  "instance.resumed": { instance: string };
+  "everything.paused": { by: string | null; note: string | null };
+  "everything.resumed": { by: string | null; pausedMs: number };
   "run.started": RunFields;
   "run.completed": RunFields & { ranMs: number };
   "run.retrying": RunFields & { delayMs: number; error: StoredError };
@@ -110,6 +114,10 @@ type Level = "debug" | "info" | "warn" | "error" | "critical";
 export const LINES: { readonly [Name in EventName]: readonly [Level, string] } = {
   "instance.started": ["info", "instance started"],
   "instance.stopped": ["info", "instance stopped"],
+  "instance.halted": ["warn", "instance claims and fires nothing until it is told to go on"],
+  "instance.resumed": ["info", "instance claims and fires again"],
+  "everything.paused": ["info", "everything is paused: nothing fires and nothing is claimed"],
+  "everything.resumed": ["info", "everything is resumed"],
   "run.started": ["info", "run started"],
   "run.completed": ["info", "run completed"],
   "run.retrying": ["warn", "attempt failed, the run will be tried again"],

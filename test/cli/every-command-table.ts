@@ -264,6 +264,13 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     answers: { id: anyId(), deduplicated: false },
     mistake: [["enqueue", "ecoh", "{}"], /No job is named ecoh\. Did you mean echo\?/],
   },
+  exec: {
+    args: ["exec", "greet", "--", "echo", "hello"],
+    json: ["exec", "greet", "--", "true"],
+    says: /^hello$/m,
+    answers: { name: "greet", runId: anyId(), exitCode: 0, endedBy: "itself" },
+    mistake: [["exec", "greet", "--wait", "5s", "--", "true"], /--wait waits for a lock/],
+  },
   "locks list": {
     args: ["locks", "list"],
     says: /No lock/,

@@ -22,6 +22,7 @@ test("a queue is listed, paused with a note and resumed; a run in it says what i
   const { document } = await json("enqueue", "report", "{}");
   expect((await json("queues", "list")).document).toEqual({
     queues: [{ name: "slow", ready: 1, waiting: 0, running: 0, pausedAt: null, pauseNote: null }],
+    pausedAll: null,
   });
   const paused = await terminal.holdfast([
     "queues",

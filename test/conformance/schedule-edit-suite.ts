@@ -51,6 +51,7 @@ export function scheduleEditSuite(test: SceneTest): void {
       updatedAt: scene.now,
       live: [],
       backfill: null,
+      pauses: [],
     });
   });
 

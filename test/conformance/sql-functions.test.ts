@@ -390,6 +390,25 @@ function dueTests(): void {
     expect((await holdfast.runs.get(old?.run_id as string))?.status).toBe("completed");
   });
 
+  test("while everything is paused nothing is handed out, and the ticks of that time are skipped", async ({
+    scene: { holdfast, sql, age },
+  }) => {
+    holdfast.job("refresh", {});
+    await holdfast.schedules.upsert("signals", { job: "refresh", every: "10m" });
+    await age("signals", 35 * MINUTE);
+    await holdfast.pause();
+    expect(await sql(acquire, ["signals", "edge-1", 300])).toEqual([]);
+    expect((await holdfast.schedules.ticks("signals")).ticks).toEqual([]);
+    await holdfast.resume();
+    expect(await sql(acquire, ["signals", "edge-1", 300])).toEqual([]);
+    expect((await holdfast.schedules.ticks("signals")).ticks).toMatchObject([
+      { outcome: "skipped", reason: "paused", count: 3, evidence: { isAll: true } },
+    ]);
+    await age("signals", 10 * MINUTE);
+    await sql("update $schema.pause set at = at - 600000, until_at = until_at - 600000");
+    expect(await sql(acquire, ["signals", "edge-1", 300])).toHaveLength(1);
+  });
+
   test("fail is retried by the job's policy, handed out again when due, and then final", async ({
     scene: { holdfast, sql, age },
   }) => {

@@ -26,6 +26,7 @@ import { logSuite } from "./log-suite.js";
 import { modelSuite } from "./model-suite.js";
 import { openSuite } from "./open-suite.js";
 import { operatorSuite } from "./operator-suite.js";
+import { pauseSuite } from "./pause-suite.js";
 import { pollSuite } from "./poll-suite.js";
 import { progressSuite } from "./progress-suite.js";
 import { pruneSuite } from "./prune-suite.js";
@@ -87,6 +88,7 @@ const NOUNS = {
   "limits of rate": rateSuite,
   "limits where runs come and end in other ways": flowMeetsSuite,
   queues: queueSuite,
+  "the pause of everything": pauseSuite,
   "several stores at once": concurrencySuite,
   batches: batchSuite,
   "batches in several stores at once": batchRaceSuite,

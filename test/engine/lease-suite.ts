@@ -40,6 +40,25 @@ export function leaseSuite(test: WorldTest): void {
     expect(beats).toBeLessThanOrEqual(62);
   });
 
+  test("a run that a worker elsewhere lost on its last attempt has failed, and is not given back to be begun again", async ({
+    world,
+  }) => {
+    const { holdfast } = world.member();
+    holdfast.job("study", { lease: "3s", retry: { attempts: 2, delay: "1s", jitter: 0 } });
+    await holdfast.start();
+    const { id } = await holdfast.enqueue("study", {});
+    const claim = () => holdfast.remote.claim({ instance: "elsewhere", jobs: ["study"], limit: 1 });
+    for (const attempt of [1, 2]) {
+      await world.reached(id, ({ status }) => status === "pending");
+      await world.clock.advance(2_000);
+      const [run] = await claim();
+      expect(run).toMatchObject({ id, attempt });
+      await world.clock.advance(10_000);
+    }
+    expect(await claim()).toEqual([]);
+    expectEnded(await world.record(id), "failed", 2);
+  });
+
   test("a run that has ended is renewed until its result is stored, so nobody starts it again", async ({
     world,
   }) => {

@@ -172,6 +172,34 @@ export function scheduleAbsenceSuite(test: WorldTest): void {
     expect(members.flatMap((member) => heard(member, "schedule.stuck"))).toEqual([]);
   });
 
+  test("a poll of somebody else a moment before does not make an absence look like a stuck schedule", async ({
+    world,
+  }) => {
+    const member = student(world);
+    await member.holdfast.schedules.upsert("s", { job: "study", cron: "*/10 * * * *" });
+    await member.holdfast.start();
+    await world.clock.advance(5 * SECOND);
+    member.clock.pause();
+    await world.clock.advance(HOUR + 5 * MINUTE);
+    // Its scheduler is on, it polls for the first time, and what is due it has not looked at yet.
+    const observer = await world.store();
+    const holder = await observer.announce({
+      instanceId: "observer",
+      app: null,
+      release: null,
+      jobs: [],
+      schedules: [],
+      isScheduler: true,
+      pollMs: SECOND,
+    });
+    await observer.poll({ holder, jobs: [], queues: null, isScheduler: true });
+    await world.clock.advance(100);
+    member.clock.resume();
+    await world.clock.advance(20 * SECOND);
+    expect(await ledger(world)).toEqual(["12:10..12:50 nobody ×5", "13:00 late"]);
+    expect(heard(member, "schedule.stuck")).toEqual([]);
+  });
+
   test("an instance that outlives an outage of the database goes on by the policy", async ({
     world,
   }) => {

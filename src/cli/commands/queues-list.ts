@@ -6,6 +6,7 @@ import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
 import { showLook } from "../look.js";
 import { newTable } from "../page.js";
+import { underPause } from "../pause-page.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { type Colours, cut, plain } from "../shell.js";
 import { shortTime } from "../times.js";
@@ -25,7 +26,8 @@ export function queuesListCommand(call: Call): Command {
       const { shell } = call;
       return showLook({ flags, shell }, async (holdfast) => {
         const queues = await holdfast.queues.list();
-        return { text: listPage(queues, shell.colours), document: { queues } };
+        const shown = { text: listPage(queues, shell.colours), document: { queues } };
+        return underPause(holdfast, shown, shell.colours);
       });
     },
   );

@@ -7,6 +7,7 @@ import type { ScheduleStatus } from "../../engine/schedule-view.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
 import { showLook } from "../look.js";
+import { underPause } from "../pause-page.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { scheduleListPage } from "../schedule-page.js";
 import { oneOf, wholeNumber } from "../usage.js";
@@ -32,10 +33,11 @@ export function schedulesListCommand(call: Call): Command {
     const filter = Object.fromEntries(
       FILTERS.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]]),
     ) as ScheduleListOptions;
-    return showLook({ flags, shell }, async ({ schedules }) => {
-      const page = await schedules.list(filter);
+    return showLook({ flags, shell }, async (holdfast) => {
+      const page = await holdfast.schedules.list(filter);
       const setting = { colours: shell.colours, nowMs: systemClock.wallMs() };
-      return { text: scheduleListPage(page, setting), document: page };
+      const shown = { text: scheduleListPage(page, setting), document: page };
+      return underPause(holdfast, shown, shell.colours);
     });
   });
 }

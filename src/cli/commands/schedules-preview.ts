@@ -6,6 +6,7 @@ import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
 import { showLook } from "../look.js";
 import { readName, requireSchedule } from "../names.js";
+import { underPause } from "../pause-page.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { previewText } from "../schedule-page.js";
 import { plain } from "../shell.js";
@@ -32,7 +33,12 @@ export function schedulesPreviewCommand(call: Call): Command {
         ...(schedule.status === "paused" ? ["It is paused: these fire if it is resumed."] : []),
         previewText(preview, schedule, setting),
       ];
-      return { text: lines.join("\n"), document: preview };
+      const { text } = await underPause(
+        holdfast,
+        { text: lines.join("\n"), document: {} },
+        shell.colours,
+      );
+      return { text, document: preview };
     });
   });
 }

@@ -9,6 +9,7 @@ import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
 import { showLook } from "../look.js";
 import { readName, requireSchedule } from "../names.js";
+import { underPause } from "../pause-page.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { type ScheduleDetails, schedulePage } from "../schedule-page.js";
 
@@ -29,7 +30,8 @@ export function schedulesShowCommand(call: Call): Command {
       const details = await look(holdfast, name);
       const { schedule, ...rest } = details;
       const setting = { colours: shell.colours, nowMs: systemClock.wallMs() };
-      return { text: schedulePage(details, setting), document: { ...schedule, ...rest } };
+      const shown = { text: schedulePage(details, setting), document: { ...schedule, ...rest } };
+      return underPause(holdfast, shown, shell.colours);
     });
   });
 }

@@ -4,6 +4,8 @@
 // revision that its own snapshot shows. Flows are locked in the order of (job, key) by all that wait
 // for them, last of all rows of a statement; claims wait for nobody.
 
+import { NOT_PAUSED } from "./postgres-pause.js";
+
 /** A flow that is full is looked at again when one of its runs leaves it, at the latest after this. */
 const FULL_LOOK_MS = 60_000;
 /** How many more lines than wanted runs a claim looks at, as some may turn out to be empty. */
@@ -112,7 +114,7 @@ lanes as materialized (
   cross join now,
   lateral (select x.id, x.open_at from {flow} x where x.job = l.job and x.key = '' offset 0) r,
   lateral (select x.* from {job} x where x.name = l.job offset 0) j
-  where l.job = any(:jobs::text[]) and (:queues::text[] is null or l.queue = any(:queues::text[]))
+  where ${NOT_PAUSED} and l.job = any(:jobs::text[]) and (:queues::text[] is null or l.queue = any(:queues::text[]))
     and q.paused_at is null and r.open_at <= now.at
 ),
 looked as materialized (
@@ -297,6 +299,7 @@ pending as materialized (
   select w.id, w.lane, w.wake_at, w.gate, w.flow, w.suspect, w.priority from {waiting} w where w.id = :id::uuid
 )
 select now.at as now, p.wake_at, p.gate, f.key, l.queue, q.paused_at, q.pause_note,
+  (select json_build_array(z.at, z.note) from {pause} z where z.until_at is null) as paused,
   j.concurrency_limit, j.concurrency_key, j.rate_limit, j.rate_key, j.rate_per_ms,
   (select count(*) from {flow_run} h where h.held = case when j.concurrency_key is null then root.id else f.id end) as held,
   t.runs as used, t.first_at,

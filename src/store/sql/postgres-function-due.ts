@@ -12,6 +12,7 @@ import {
   RECLAIM_RUNS,
 } from "./postgres.js";
 import { DEFINED, SQLSTATES } from "./postgres-function-parts.js";
+import { NOT_PAUSED } from "./postgres-pause.js";
 import { ADVANCE_SCHEDULES } from "./postgres-schedules.js";
 import { expressed } from "./template.js";
 
@@ -183,6 +184,41 @@ end
 $holdfast$;
 `;
 
+/** The books of one interval closed up to the end of a pause of everything; nothing is fired. */
+const SKIP_PAUSED = /* sql */ `
+create function {skip_paused}(
+  p_definition jsonb, p_anchor_at bigint, p_cursor_at bigint, p_next_at bigint, p_live jsonb, p_resumed bigint, p_now bigint)
+returns jsonb language plpgsql stable set search_path = pg_catalog, pg_temp as $holdfast$
+declare
+  v_when jsonb := p_definition -> 'when';
+  v_is_range boolean := v_when ->> 'kind' = 'range';
+  v_every bigint := (v_when ->> 'everyMs')::bigint;
+  v_until bigint := least((v_when ->> 'untilMs')::bigint, ${YEAR_10000_MS} - 1);
+  v_first bigint := coalesce((v_when ->> 'fromMs')::bigint, p_anchor_at + v_every);
+  v_last bigint := least(p_resumed - 1, p_now, v_until);
+  v_count bigint := 1;
+  v_at bigint := p_next_at;
+  v_next bigint;
+begin
+  if v_is_range then
+    v_last := p_next_at;
+    v_next := p_now + (v_when ->> 'everyMaxMs')::bigint;
+  else
+    v_at := ${nextAfter("p_cursor_at")};
+    v_count := greatest(${upTo("v_last")} - ${upTo("p_cursor_at")}, 0);
+    v_last := v_first + (${upTo("v_last")} - 1) * v_every;
+    v_next := ${nextAfter("greatest(v_last, p_cursor_at)")};
+  end if;
+  return jsonb_build_object('ticks', case when v_count = 0 then '[]'::jsonb else jsonb_build_array(jsonb_build_object(
+      'firstAt', v_at, 'lastAt', v_last, 'count', v_count, 'reason', 'paused', 'run', null,
+      'evidence', jsonb_build_object('isAll', true, 'until', p_resumed))) end,
+    'runs', '[]'::jsonb, 'live', p_live, 'hasReplaced', false,
+    'cursorAt', case when v_count = 0 then p_cursor_at else v_last end,
+    'nextAt', v_next, 'isEnded', v_next is null, 'isComplete', v_count = 0 or v_next is null or v_next > p_now);
+end
+$holdfast$;
+`;
+
 /** One member of every element of a JSON array, in its order. */
 const column = (array: string, expression: string) =>
   `array(select ${expression} from jsonb_array_elements(${array}) with ordinality e (value, place) order by e.place)`;
@@ -206,7 +242,7 @@ const LIVE_RUNS = /* sql */ `
  * once the first has committed, finds it held. A run is also handed out that a poll made and nobody
  * took, or that is to be tried again.
  */
-export const ACQUIRE_DUE = /* sql */ `${EVALUATE_EVERY}
+export const ACQUIRE_DUE = /* sql */ `${EVALUATE_EVERY}${SKIP_PAUSED}
 create function {acquire_due}(schedule text, holder text, lease_seconds double precision)
 returns table (run_id uuid, fence bigint, attempt int, nominal_at timestamptz, input jsonb)
 language plpgsql volatile ${DEFINED} as $holdfast$
@@ -229,10 +265,15 @@ declare
   v_run uuid;
   v_suspect boolean;
   v_stands boolean;
+  v_resumed bigint;
 begin
   if v_holder is null or v_lease_ms is null or v_lease_ms not between 1000 and 86400000 then
     raise exception 'holder and lease_seconds: give a name, and from 1 to 86400 seconds, such as 300'
       using errcode = '${SQLSTATES.wrongParameter}', detail = 'CONFIGURATION_INVALID';
+  end if;
+  -- Once everything is paused nothing is fired and nothing handed out; the tick is recorded later.
+  if not (${NOT_PAUSED}) then
+    return;
   end if;
   -- First, as it locks leases before schedules, like every settle does.
   select s.live into v_schedule from {schedule} s where s.name = v_name;
@@ -270,7 +311,11 @@ begin
         or not exists (select from jsonb_array_elements(v_live) l (run) where not (l.run ->> 'isGated')::boolean))
       then (v_live -> 0 ->> 'id')::uuid end;
     exit when not v_is_due and v_opens is null;
-    v_plan := case when v_is_due then {evaluate_every}(v_definition, v_schedule.anchor_at, v_schedule.cursor_at,
+    -- Ticks of a pause that is over are skipped, with those before it that nobody had recorded.
+    select max(z.until_at) into v_resumed from {pause} z where z.until_at > v_schedule.next_at and z.at <= v_now;
+    v_plan := case when v_is_due and v_resumed is not null then {skip_paused}(v_definition, v_schedule.anchor_at,
+        v_schedule.cursor_at, v_schedule.next_at, v_live, v_resumed, v_now)
+      when v_is_due then {evaluate_every}(v_definition, v_schedule.anchor_at, v_schedule.cursor_at,
         v_schedule.next_at, v_schedule.hold_until, v_schedule.hold_run, v_live, v_now)
       else jsonb_build_object('ticks', '[]'::jsonb, 'runs', '[]'::jsonb, 'live', v_live, 'hasReplaced', false,
         'cursorAt', v_schedule.cursor_at, 'nextAt', v_schedule.next_at, 'isEnded', v_schedule.is_ended,
@@ -306,6 +351,7 @@ begin
       runNominals: runs("(e.value ->> 'nominalAt')::bigint"),
       runGates: runs("(e.value ->> 'isGated')::boolean"),
       runInputs: runs("null::text"),
+      cadenced: runs("v_schedule.id"),
       openSchedules: "case when v_opens is null then '{}' else array[v_schedule.id] end",
       openRuns: "case when v_opens is null then '{}' else array[v_opens] end",
       channel: "null",

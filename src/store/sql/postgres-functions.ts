@@ -299,6 +299,7 @@ const NAMES = [
   "settle_run(uuid, bigint, int, bigint, text, text)",
   "complete(uuid, bigint, jsonb)",
   "fail(uuid, bigint, text)",
+  "skip_paused(jsonb, bigint, bigint, bigint, jsonb, bigint, bigint)",
   "evaluate_every(jsonb, bigint, bigint, bigint, bigint, uuid, jsonb, bigint)",
   "acquire_due(text, text, double precision)",
   "cleanup_stale_runs(double precision, double precision)",

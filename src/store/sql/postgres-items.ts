@@ -4,24 +4,20 @@
  * The lease is locked as weakly as keeps others from ending it: a renewal is not held up, and so a
  * run that writes items all the time keeps its lease. An item that is there and failed is replaced;
  * one that is done stays, whatever comes. `tries` tells a new row from a replaced one, so that the
- * counts are exact whoever else writes. Only how many were valid and stored is answered: it is nearly
- * always all, and which ones were not would cost every statement a join.
+ * counts are exact whoever else writes. Only how many were stored is answered, and whether any of their
+ * leases was held: it is nearly always all, and which ones were not would cost every statement a join.
  */
 export const STORE_ITEMS = /* sql */ `
 with locked as materialized (
   select fence, attempt, ids from {lease} where fence = any(:fences::bigint[]) for key share
 ),
-valid as materialized (
-  select s.id, s.fence, s.key, s.outcome, s."durationMs", s.value, s.error, k.attempt
+stored as (
+  insert into {item} as t (run, key, fence, attempt, tries, outcome, started_at, duration_ms, value, error)
+  select s.id, s.key, s.fence, k.attempt, 1, s.outcome, {now} - s."durationMs", s."durationMs", s.value, s.error
   from locked k join unnest(:ids::uuid[], :fences::bigint[], :keys::text[], :outcomes::text[],
     :durations::bigint[], :values::text[], :errors::text[])
     as s (id, fence, key, outcome, "durationMs", value, error) on s.fence = k.fence
   where s.id = any(k.ids)
-),
-stored as (
-  insert into {item} as t (run, key, fence, attempt, tries, outcome, started_at, duration_ms, value, error)
-  select v.id, v.key, v.fence, v.attempt, 1, v.outcome, {now} - v."durationMs", v."durationMs", v.value, v.error
-  from valid v
   on conflict (run, key) do update set fence = excluded.fence, attempt = excluded.attempt, tries = t.tries + 1,
     outcome = excluded.outcome, started_at = excluded.started_at, duration_ms = excluded.duration_ms,
     value = excluded.value, error = excluded.error
@@ -36,7 +32,7 @@ counted as (
   group by d.run, d.outcome having sum(d.change) <> 0 order by d.run, d.outcome
   on conflict (run, outcome) do update set items = c.items + excluded.items
 )
-select (select count(*)::int from valid) as valid, (select count(*)::int from stored) as stored`;
+select exists (select from locked where ids && :ids::uuid[]) as is_held, (select count(*)::int from stored) as stored`;
 
 /**
  * The same before COMMIT of a transaction that users' work is in. Whoever falls silent between the

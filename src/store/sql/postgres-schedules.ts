@@ -4,6 +4,7 @@
 
 import { UNCOUNTING } from "./postgres-batches.js";
 import { FLOW_KEY, NEW_FLOWS } from "./postgres-flow.js";
+import { NOT_PAUSED, PAUSES } from "./postgres-pause.js";
 
 // Asked one by one: as joins the planner turns these into reading whole days of history.
 const IS_LIVE = /* sql */ `(select 1 from {outcome} o where o.id = l.id) is null
@@ -47,7 +48,8 @@ select now.at as now, y.* from now left join lateral (
           lateral (select x.mode, x.nominal_at from {run} x where x.id = l.id offset 0) r
         where (select 1 from {outcome} o where o.id = l.id) is null) end as live_runs,
       case when s.backfill is not null then (
-        select to_json(b) from {backfill} b where b.id = s.backfill) end as backfill_state
+        select to_json(b) from {backfill} b where b.id = s.backfill) end as backfill_state,
+      ${PAUSES} as pauses
     from chosen c, lateral (select * from {schedule} x where x.id = c.id offset 0) s
     order by c.place) y on true`;
 
@@ -89,6 +91,8 @@ locked as materialized (
   select k.tid, x.* from sent x, lateral (
     select s.ctid as tid from {schedule} s where s.id = x.id and s.revision = x.revision
     for update skip locked) k
+  -- Nothing is fired while everything is paused: what would have been is decided anew.
+  where ${NOT_PAUSED} or x.id <> all(:cadenced::int[])
 ),
 -- Joining what was won with what was sent would be a nested loop, as nobody can tell the planner how
 -- many there are: both are reached by their keys instead.

@@ -7,6 +7,7 @@ import { CREATE_FLOW_SCHEMA } from "./postgres-flow-schema.js";
 import { CREATE_ITEMS } from "./postgres-items-schema.js";
 import { CREATE_LOCKS } from "./postgres-locks-schema.js";
 import { CREATE_LOG } from "./postgres-log-schema.js";
+import { CREATE_PAUSE } from "./postgres-pause.js";
 import { CREATE_PROGRESS } from "./postgres-progress-schema.js";
 
 export const SCHEMA_VERSION = 1;
@@ -31,7 +32,10 @@ create table {instance} (
   started_at bigint not null,
   seen_at bigint not null,
   polled_at bigint,
-  retired_at bigint
+  retired_at bigint,
+  quiet_at bigint,
+  quiet_by text,
+  quiet_note text
 );
 
 create table {job} (
@@ -378,7 +382,7 @@ left join {instance} i on i.no = coalesce(o.holder, h.holder)
 left join lateral (
   select x.ended_at, x.error from {attempt} x where x.run = r.id order by x.fence desc limit 1
 ) a on true;
-${CREATE_LOCKS}${CREATE_PROGRESS}${CREATE_LOG}${CREATE_FLOW_SCHEMA}`;
+${CREATE_PAUSE}${CREATE_LOCKS}${CREATE_PROGRESS}${CREATE_LOG}${CREATE_FLOW_SCHEMA}`;
 
 /** Tables that hold history, all keyed by run id and partitioned by the same days, in the order in
  * which a day of them is removed: runs are there for as long as anything else of them is. */

@@ -19,6 +19,7 @@ import {
   NEW_FLOWS,
   NOBODY_LINED,
 } from "./postgres-flow.js";
+import { NOT_PAUSED } from "./postgres-pause.js";
 import {
   AFTER_END,
   HAS_DUE_SCHEDULE,
@@ -180,7 +181,7 @@ head as materialized (
       select r.sort_at from {ready} r
       where r.lane = l.id and r.suspect = :suspect and r.sort_at >= :low::bigint
       order by r.sort_at, r.id limit 1) h
-  where :limit::int > 0 and l.job = any(:jobs::text[])
+  where :limit::int > 0 and ${NOT_PAUSED} and l.job = any(:jobs::text[])
     and (:queues::text[] is null or l.queue = any(:queues::text[])) and q.paused_at is null
 ),
 taken as materialized (
@@ -263,7 +264,7 @@ select ${UNAPPLIED}, ${CONTINUED}`;
 /** Claims one run by its id, whatever else is ready. */
 export const CLAIM_RUN = /* sql */ `${NOW},
 taken as materialized (
-  select r.ctid as tid, r.* from {ready} r where r.id = :run::uuid for update skip locked
+  select r.ctid as tid, r.* from {ready} r where r.id = :run::uuid and ${NOT_PAUSED} for update skip locked
 ),
 ${GONE}, ${GRANTING}
 select g.fence from granted g`;
@@ -561,6 +562,7 @@ seen as (
   update {instance} set seen_at = now.at,
     polled_at = case when :isScheduler::boolean then now.at else polled_at end
   from now where no = :holder::int
+  returning quiet_at, quiet_note
 ),
 lanes as materialized (
   select l.id, l.job from {lane} l left join {queue} q on q.name = l.queue
@@ -586,7 +588,9 @@ select now.at as now,
       and c.id::uuid = any(k.ids)) as "hasOverdueCancel",
   least(
     (select min(w.wake_at) from {waiting} w where w.gate is null and w.wake_at > now.at),
-    (select min(s.next_at) from {schedule} s where s.next_at > now.at and :isScheduler::boolean)) as "nextWakeAt"
+    (select min(s.next_at) from {schedule} s where s.next_at > now.at and :isScheduler::boolean)) as "nextWakeAt",
+  (select json_build_array(z.at, z.note) from {pause} z where z.until_at is null) as paused,
+  (select json_build_array(x.quiet_at, x.quiet_note) from seen x where x.quiet_at is not null) as quiet
 from now`;
 
 export const PROMOTE = /* sql */ `

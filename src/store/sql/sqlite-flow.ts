@@ -129,6 +129,7 @@ with pending as materialized (
   select w.id, w.lane, w.wake_at, w.gate, w.flow, w.priority from {waiting} w where w.id = :id
 )
 select :now as now, p.wake_at, p.gate, f.key, l.queue, q.paused_at, q.pause_note, ${LIMITS},
+  (select json_array(z.at, z.note) from {pause} z where z.until_at is null) as paused,
   (select count(*) from {flow_run} h where h.held = iif(j.concurrency_key is null, root.id, f.id)) as held,
   (select coalesce(sum(y.runs), 0) from {flow_turn} y
     where y.flow = iif(j.rate_key is null, root.id, f.id) and y.at > :now - j.rate_per_ms) as used,

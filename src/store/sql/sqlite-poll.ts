@@ -27,6 +27,9 @@ select json_object(
     where k.cancels is not null and c.value + :cancelGraceMs <= :now
       and exists (select 1 from json_each(k.ids) m where m.value = c.key)),
   'nextWakeAt', (select min(wake_at) from {waiting} where gate is null and wake_at > :now),
+  'paused', (select json_array(z.at, z.note) from {pause} z where z.until_at is null),
+  'quiet', (select json_array(i.quiet_at, i.quiet_note) from {instance} i
+    where i.no = :holder and i.quiet_at is not null),
   ${POLLED_SCHEDULES}
 ) as answer`;
 

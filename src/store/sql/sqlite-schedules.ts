@@ -1,6 +1,8 @@
 // What is read of schedules on SQLite. Whatever a poll asks goes by one of the three partial indexes
 // of `schedule`, named outright: its cost must not grow with the number of schedules that rest.
 
+import { PAUSES } from "./sqlite-pause.js";
+
 /** The runs of a schedule's `live` that have no outcome yet, as a row source inside of a subquery. */
 const LIVE = /* sql */ `
 from json_each(s.live) m cross join {run} r on r.id = m.value
@@ -55,7 +57,8 @@ select json_object(
     select json_group_array(json_array(r.id, r.mode, r.nominal_at, ${IS_GATED}) order by m.key) ${LIVE}),
   'backfill_state', (
     select json_object('id', b.id, 'from_at', b.from_at, 'to_at', b.to_at, 'cursor_at', b.cursor_at, 'total', b.total,
-      'made', b.made, 'passed', b.passed, 'is_all', b.is_all) from {backfill} b where b.id = s.backfill)
+      'made', b.made, 'passed', b.passed, 'is_all', b.is_all) from {backfill} b where b.id = s.backfill),
+  'pauses', ${PAUSES}
 ) as state`;
 
 export const DUE_SCHEDULES = /* sql */ `

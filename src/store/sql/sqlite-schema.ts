@@ -6,6 +6,7 @@ import { CREATE_FLOW_SCHEMA } from "./sqlite-flow-schema.js";
 import { CREATE_ITEMS } from "./sqlite-items-schema.js";
 import { CREATE_LOCKS } from "./sqlite-locks-schema.js";
 import { CREATE_LOG } from "./sqlite-log-schema.js";
+import { CREATE_PAUSE } from "./sqlite-pause.js";
 import { CREATE_PROGRESS } from "./sqlite-progress-schema.js";
 
 export const SCHEMA_VERSION = 1;
@@ -25,7 +26,10 @@ create table {instance} (
   started_at integer not null,
   seen_at integer not null,
   polled_at integer,
-  retired_at integer
+  retired_at integer,
+  quiet_at integer,
+  quiet_by text,
+  quiet_note text
 );
 
 create table {job} (
@@ -342,4 +346,4 @@ left join {ready} y on y.id = r.id
 left join {waiting} w on w.id = r.id
 left join (select m.value as run, x.* from {lease} x, json_each(x.ids) m) h on h.run = r.id
 left join {instance} i on i.no = coalesce(o.holder, h.holder);
-${CREATE_LOCKS}${CREATE_PROGRESS}${CREATE_LOG}${CREATE_FLOW_SCHEMA}`;
+${CREATE_PAUSE}${CREATE_LOCKS}${CREATE_PROGRESS}${CREATE_LOG}${CREATE_FLOW_SCHEMA}`;

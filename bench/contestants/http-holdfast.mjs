@@ -1,0 +1,36 @@
+// Holdfast's own server: a run enqueued, and a tick on a database where nothing is due, by HTTP with a secret each.
+
+import { createHandler } from "../../dist/http/index.js";
+import { serve } from "../../dist/http/serve.js";
+import { Holdfast } from "../../dist/index.js";
+
+const secret = "a-secret-of-the-benchmark-only";
+
+/** @param {{ url: string }} params */
+export async function open({ url }) {
+  const holdfast = new Holdfast({ database: url });
+  holdfast.job("letter", { run: () => undefined });
+  // Announces the job; neither fires nor claims beside what is measured.
+  await holdfast.start({ scheduler: false, worker: false });
+  const handler = createHandler(holdfast, { secrets: { enqueue: secret, trigger: secret } });
+  const served = await serve({ handler, host: "127.0.0.1", port: 0 });
+  return {
+    url: served.url,
+    calls: {
+      enqueue: {
+        path: "/api/jobs/letter/runs",
+        headers: { authorization: `Bearer ${secret}` },
+        body: { input: { number: 1, address: "someone@example.org" } },
+      },
+      tick: {
+        path: "/api/tick",
+        headers: { authorization: `Bearer ${secret}` },
+        body: { limit: 5 },
+      },
+    },
+    async close() {
+      await served.close();
+      await holdfast.stop();
+    },
+  };
+}

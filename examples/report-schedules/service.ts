@@ -1,0 +1,53 @@
+// `npx tsx examples/report-schedules/service.ts`: the marketing API, the service, and three users whose reports
+// run every few seconds while the API has its moods.
+
+import { randomUUID } from "node:crypto";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { Holdfast } from "holdfast";
+import { migrate, openDatabase } from "../shared/database.js";
+import { ApiClient } from "./api-client.js";
+import { startMarketingApi } from "./marketing-api.js";
+import { defineReports } from "./reports.js";
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const marketing = await startMarketingApi();
+const db = await openDatabase(process.env.DATABASE_URL || "sqlite:report-schedules.db");
+await migrate(db, path.join(here, "migrations"));
+const holdfast = new Holdfast({ database: db.handle });
+const api = new ApiClient(process.env.MARKETING_API_URL || marketing.url);
+const reports = defineReports(holdfast, { db, api });
+await holdfast.start();
+
+for (const [at, user] of ["ada", "ben", "cleo"].entries()) {
+  const instance = randomUUID();
+  await db.query("insert into instances (id, name, api_instance_id) values ($1, $2, $3)", [
+    instance,
+    user,
+    // The last one has not connected the API yet: its report fails at once, with a clear error.
+    at === 2 ? null : `amc-${user}`,
+  ]);
+  await reports.save(`sales of ${user}`, {
+    cron: `*/${5 + at * 5} * * * * *`,
+    input: { instance, report: "sales" },
+  });
+}
+await reports.test("sales of ada");
+marketing.plan("ok", "failing", "ok", "rate_limited", "hanging_up");
+
+const telling = setInterval(async () => {
+  const { overall } = await holdfast.stats({ since: "1h" });
+  const { total, completed, failed, successRate } = overall;
+  console.log(
+    `${total} runs, ${completed} completed, ${failed} failed, success rate ${successRate}`,
+  );
+}, 15_000);
+
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.once(signal, async () => {
+    clearInterval(telling);
+    await holdfast.stop();
+    await marketing.close();
+    await db.close();
+  });
+}

@@ -1,0 +1,152 @@
+// `holdfast exec`: wraps a line of a crontab. The program's output passes through and its exit code is the
+// answer; lease, output, exit code and duration are kept as a run.
+
+import type { Command } from "commander";
+import { textProp } from "../../core/thrown.js";
+import type { Logger } from "../../telemetry/log.js";
+import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { type ExecAnswer, type ExecParams, execAnyway, execAsRun } from "../exec.js";
+import { describeExit } from "../failure.js";
+import { type CommonFlags, withInstance } from "../instance.js";
+import { readName } from "../names.js";
+import { EXIT, type Shell } from "../shell.js";
+import { shortTime } from "../times.js";
+import { readDurationFlag, UsageError, wholeNumber } from "../usage.js";
+
+type Flags = CommonFlags & {
+  readonly lock?: boolean;
+  readonly wait?: number;
+  readonly timeout?: number;
+  readonly lease: number;
+  readonly lockedExit: number;
+  readonly anyway?: boolean;
+};
+
+const LEASE_MIN_MS = 1_000;
+
+export function execCommand(call: Call): Command {
+  const command = newCommand({
+    name: "exec",
+    summary: "Run a program as a run: its lease, output, exit code and duration are kept.",
+    examples: [
+      "exec backup --lock --timeout 2h -- pg_dump -Fc -f /backups/app.dump app",
+      "exec nightly-report -- ./report.sh --all",
+    ],
+  })
+    .argument("<name>", "name of the job that its runs are of", readName)
+    .argument("<command...>", "the program and its arguments, after --")
+    .option("--lock", "not twice at once, over all machines")
+    .option("--wait <duration>", "with --lock: wait so long for the other to end", readDurationFlag)
+    .option(
+      "--locked-exit <code>",
+      "with --lock: the exit code where another runs",
+      wholeNumber({ min: 0, max: 255 }),
+      EXIT.no,
+    )
+    .option(
+      "--timeout <duration>",
+      "end it after so long: SIGTERM, 10 s later SIGKILL",
+      readDurationFlag,
+    )
+    .option(
+      "--lease <duration>",
+      "how long the database may be out of reach",
+      readDurationFlag,
+      120_000,
+    )
+    .option("--anyway", "where the database cannot be reached: run it without keeping anything");
+  return act<Flags>(withConfigOption(command), call, async (flags, name = "", ...rest) => {
+    const params = readParams(flags, name, rest.flat() as string[]);
+    const { shell } = call;
+    try {
+      const answer = await withInstance(
+        { flags, purpose: "keep", shell, logger: withoutRuns },
+        (holdfast) => execAsRun(holdfast, params, shell),
+      );
+      return await told(answer, params, flags, shell);
+    } catch (error) {
+      return await unreachable(error, params, flags, shell);
+    }
+  });
+}
+
+/** What became of the run is told by the program's own output and exit code. */
+function withoutRuns(usual: Logger): Logger {
+  const at = (level: "debug" | "info" | "warn" | "error") => (fields: object, message: string) => {
+    const { event } = fields as { readonly event?: unknown };
+    if (!String(event).startsWith("run.")) usual[level](fields, message);
+  };
+  return { debug: at("debug"), info: () => undefined, warn: at("warn"), error: at("error") };
+}
+
+function readParams(flags: Flags, name: string, command: readonly string[]): ExecParams {
+  const { lock = false, wait, timeout, lease, anyway } = flags;
+  if (wait !== undefined && !lock)
+    throw new UsageError("--wait waits for a lock; give --lock too.");
+  if (lock && anyway)
+    throw new UsageError("--lock and --anyway contradict each other: the lock is in the database.");
+  if (lease < LEASE_MIN_MS) throw new UsageError("--lease must be at least 1s.");
+  if (timeout === 0) throw new UsageError("--timeout must be longer than nothing, for example 2h.");
+  return {
+    name,
+    command,
+    isLocked: lock,
+    waitMs: wait ?? null,
+    timeoutMs: timeout ?? null,
+    leaseMs: lease,
+  };
+}
+
+async function told(
+  answer: ExecAnswer,
+  { name }: ExecParams,
+  flags: Flags,
+  shell: Shell,
+): Promise<number> {
+  if (answer.kind === "locked") {
+    const { holder, until } = answer;
+    const lease = until === null ? "" : `, its lease until ${shortTime(until)}`;
+    shell.complain(`Not started: ${name} runs already (held by ${holder ?? "somebody"}${lease}).`);
+    await shell.answer({ name, skipped: true, reason: "locked", holder, until });
+    return flags.lockedExit;
+  }
+  const { runId, ended } = answer;
+  const { exit, end, complaint } = ended;
+  if (complaint !== null) shell.complain(`${complaint} Run ${runId} has its output.`);
+  await shell.answer({
+    name,
+    runId,
+    exitCode: end?.exitCode ?? null,
+    signal: end?.signal ?? null,
+    endedBy: end?.endedBy ?? null,
+    durationMs: end?.durationMs ?? null,
+  });
+  return exit;
+}
+
+/** Nothing was started yet, whatever the reason: a lost connection later on is no error of this kind. */
+async function unreachable(
+  error: unknown,
+  params: ExecParams,
+  flags: Flags,
+  shell: Shell,
+): Promise<number> {
+  const isStore = textProp(error, "code") === "STORE_UNAVAILABLE";
+  if (!isStore) throw error;
+  if (!flags.anyway) {
+    shell.complain("The program was not started; --anyway starts it without the database.");
+    throw error;
+  }
+  shell.complain(`${describeExit(error)?.message ?? ""}\nThe program is run without being kept.`);
+  const { exit, end, complaint } = await execAnyway(params);
+  if (complaint !== null) shell.complain(complaint);
+  await shell.answer({
+    name: params.name,
+    runId: null,
+    exitCode: end?.exitCode ?? null,
+    signal: end?.signal ?? null,
+    endedBy: end?.endedBy ?? null,
+    durationMs: end?.durationMs ?? null,
+  });
+  return exit;
+}

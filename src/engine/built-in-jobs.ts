@@ -1,0 +1,243 @@
+// The job types that need no code: `shell` runs a program, `http` sends a request. Off unless the
+// configuration lists the programs and the origins; an input only chooses among those by name, so that
+// nobody who may enqueue or schedule can make this process run or reach anything else.
+
+import { type Duration, durationMs } from "../core/duration.js";
+import { ConfigurationError, type Problem } from "../core/errors.js";
+import type { JobOptions } from "../core/job.js";
+import { requireName } from "../core/names.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import { refusalOf } from "../http/dispatch/guard.js";
+
+/** What both take of a job's options. */
+type CommonOptions = Pick<
+  JobOptions,
+  "queue" | "priority" | "lease" | "timeout" | "retry" | "onLost" | "concurrency" | "rate"
+>;
+
+export type ShellOptions = CommonOptions & {
+  /** Programs by the name that an input gives, each with all its arguments; never a shell's text. */
+  readonly commands: Readonly<Record<string, readonly string[] | ShellCommandOptions>>;
+};
+
+export type ShellCommandOptions = {
+  /** The program and its arguments, for example ["pg_dump", "-Fc", "app"]. */
+  readonly command: readonly string[];
+  /** Where it runs. @default the folder of this process */
+  readonly folder?: string;
+  /** Added to the environment of this process. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** How long it may take; then it is ended with all that it started. @default the job's */
+  readonly timeout?: Duration;
+};
+
+export type HttpOptions = CommonOptions & {
+  /** Origins by the name that an input gives. */
+  readonly origins: Readonly<Record<string, string | HttpOriginOptions>>;
+};
+
+export type HttpOriginOptions = {
+  /** Scheme, host and port, for example "https://api.example.com". */
+  readonly url: string;
+  /** Sent with every request, for example an authorization. No input can set or see them. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** What an input may ask for. @default ["GET", "POST", "PUT", "PATCH", "DELETE"] */
+  readonly methods?: readonly string[];
+  /** How long one request may take, until its answer is complete. @default "60s" */
+  readonly timeout?: Duration;
+  /** Whether it may lead to loopback, private or link-local addresses. @default false */
+  readonly allowPrivateNetwork?: boolean;
+};
+
+export type ShellCommand = {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly folder: string | undefined;
+  readonly env: Readonly<Record<string, string>>;
+  readonly timeoutMs: number | null;
+};
+
+export type HttpOrigin = {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly methods: readonly string[];
+  readonly timeoutMs: number;
+  readonly allowPrivateNetwork: boolean;
+};
+
+export type BuiltInJobs = {
+  readonly shell: {
+    readonly commands: ReadonlyMap<string, ShellCommand>;
+    readonly job: CommonOptions;
+  } | null;
+  readonly http: {
+    readonly origins: ReadonlyMap<string, HttpOrigin>;
+    readonly job: CommonOptions;
+  } | null;
+};
+
+export const NO_BUILT_IN_JOBS: BuiltInJobs = { shell: null, http: null };
+
+const COMMON = [
+  "queue",
+  "priority",
+  "lease",
+  "timeout",
+  "retry",
+  "onLost",
+  "concurrency",
+  "rate",
+] as const;
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+const REQUEST_TIMEOUT = "60s";
+const COMMAND_EXAMPLE = 'a program and its arguments, for example ["pg_dump", "-Fc", "app"]';
+const ORIGIN_EXAMPLE = 'an origin such as "https://api.example.com", without path or query';
+
+/** Reads `shell` and `http`; every wrong value is named at once. */
+export function readBuiltInJobs(options: {
+  readonly shell?: unknown;
+  readonly http?: unknown;
+}): BuiltInJobs {
+  const problems: Problem[] = [];
+  const commands = readNamed(options.shell, "shell", "commands", problems, readCommand);
+  const origins = readNamed(options.http, "http", "origins", problems, readOrigin);
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return {
+    shell: commands && { commands, job: commonOf(options.shell as ShellOptions) },
+    http: origins && { origins, job: commonOf(options.http as HttpOptions) },
+  };
+}
+
+type Reader<T> = (value: unknown, field: string, problems: Problem[]) => T | null;
+
+function readNamed<T>(
+  options: unknown,
+  field: "shell" | "http",
+  member: "commands" | "origins",
+  problems: Problem[],
+  read: Reader<T>,
+): ReadonlyMap<string, T> | null {
+  if (options === undefined) return null;
+  const named = isPlain(options) ? options[member] : undefined;
+  if (!isPlain(options) || !isPlain(named) || Object.keys(named).length === 0) {
+    const example =
+      field === "shell"
+        ? '{ commands: { backup: ["pg_dump", "-Fc", "app"] } }'
+        : '{ origins: { api: "https://api.example.com" } }';
+    problems.push({ field, message: `must list its ${member} by name, for example ${example}` });
+    return null;
+  }
+  problems.push(...refuseUnknownMembers(options, [member, ...COMMON], field));
+  const found = new Map<string, T>();
+  for (const [name, value] of Object.entries(named)) {
+    const at = `${field}.${member}.${name}`;
+    attempt(problems, () => requireName(name, at));
+    const one = read(value, at, problems);
+    if (one !== null) found.set(name, one);
+  }
+  return found;
+}
+
+function readCommand(value: unknown, field: string, problems: Problem[]): ShellCommand | null {
+  const options = Array.isArray(value) ? { command: value } : value;
+  if (!isPlain(options)) {
+    const hint = typeof value === "string" ? " A text would need a shell, and none is used." : "";
+    problems.push({ field, message: `must be ${COMMAND_EXAMPLE}.${hint}` });
+    return null;
+  }
+  problems.push(...refuseUnknownMembers(options, ["command", "folder", "env", "timeout"], field));
+  const { command, folder, env = {}, timeout } = options;
+  const isCommand =
+    Array.isArray(command) &&
+    command.length > 0 &&
+    command[0] !== "" &&
+    command.every((each) => typeof each === "string" && !each.includes("\0"));
+  if (!isCommand)
+    problems.push({ field: `${field}.command`, message: `must be ${COMMAND_EXAMPLE}` });
+  if (folder !== undefined && (typeof folder !== "string" || folder === ""))
+    problems.push({ field: `${field}.folder`, message: 'must be a path such as "/srv/app"' });
+  if (!isPlain(env) || !Object.values(env).every((each) => typeof each === "string"))
+    problems.push({
+      field: `${field}.env`,
+      message: 'must be texts by name, for example { TZ: "UTC" }',
+    });
+  const timeoutMs = timeout === undefined ? null : duration(timeout, `${field}.timeout`, problems);
+  if (!isCommand) return null;
+  const [file = "", ...args] = command as readonly string[];
+  return {
+    file,
+    args,
+    folder: folder as string | undefined,
+    env: env as Readonly<Record<string, string>>,
+    timeoutMs,
+  };
+}
+
+function readOrigin(value: unknown, field: string, problems: Problem[]): HttpOrigin | null {
+  const options = typeof value === "string" ? { url: value } : value;
+  if (!isPlain(options)) {
+    problems.push({ field, message: `must be ${ORIGIN_EXAMPLE}` });
+    return null;
+  }
+  const members = ["url", "headers", "methods", "timeout", "allowPrivateNetwork"];
+  problems.push(...refuseUnknownMembers(options, members, field));
+  const { url, headers = {}, methods = METHODS, timeout = REQUEST_TIMEOUT } = options;
+  const { allowPrivateNetwork = false } = options;
+  const before = problems.length;
+  const refuse = (member: string, message: string) =>
+    void problems.push({ field: `${field}.${member}`, message });
+  if (!isOrigin(url)) refuse("url", `must be ${ORIGIN_EXAMPLE}`);
+  if (!isPlain(headers) || !Object.values(headers).every((each) => typeof each === "string"))
+    refuse("headers", 'must be texts by name, for example { authorization: "Bearer …" }');
+  if (!isMethods(methods)) refuse("methods", 'must be a list such as ["GET", "POST"]');
+  if (typeof allowPrivateNetwork !== "boolean")
+    refuse("allowPrivateNetwork", "must be true or false");
+  const timeoutMs = duration(timeout, `${field}.timeout`, problems);
+  if (problems.length > before) return null;
+  const origin = {
+    url: new URL(url as string).origin,
+    headers: headers as Readonly<Record<string, string>>,
+    methods: methods as readonly string[],
+    timeoutMs: timeoutMs ?? 0,
+    allowPrivateNetwork: allowPrivateNetwork as boolean,
+  };
+  const refusal = refusalOf({ ...origin, method: "GET" });
+  if (refusal === null) return origin;
+  problems.push({ field, message: `cannot be asked: ${refusal}` });
+  return null;
+}
+
+function isOrigin(url: unknown): boolean {
+  if (typeof url !== "string" || !URL.canParse(url)) return false;
+  const { origin, href } = new URL(url);
+  return href === `${origin}/`;
+}
+
+function isMethods(methods: unknown): boolean {
+  if (!Array.isArray(methods) || methods.length === 0) return false;
+  return methods.every((each) => [...METHODS, "HEAD"].includes(each as string));
+}
+
+function commonOf(options: CommonOptions): CommonOptions {
+  return Object.fromEntries(
+    COMMON.filter((name) => options[name] !== undefined).map((name) => [name, options[name]]),
+  );
+}
+
+function duration(value: unknown, field: string, problems: Problem[]): number | null {
+  return attempt(problems, () => durationMs(value as Duration, field, { min: 1 }));
+}
+
+function attempt<T>(problems: Problem[], take: () => T): T | null {
+  try {
+    return take();
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    problems.push(...error.problems);
+    return null;
+  }
+}
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,139 @@
+// The job `http`: one request to one of the origins that the configuration lists, through the same guard
+// as what is sent to workers: addresses are judged, nothing is followed, size and time are bounded. A
+// status below 300 is the result; any other fails the attempt by its class, and Retry-After is heard.
+
+import { PermanentError } from "../core/errors.js";
+import type { JobOptions } from "../core/job.js";
+import type { Clock, Network } from "../core/ports.js";
+import { type GuardedAnswer, guardedFetch } from "../http/dispatch/guard.js";
+import type { BuiltInJobs, HttpOrigin } from "./built-in-jobs.js";
+import { chosenInput, nameOf } from "./choosing.js";
+import type { RunContext } from "./context.js";
+
+type Input = {
+  /** The name of the origin. */
+  readonly origin: string;
+  /** Path and query. @default "/" */
+  readonly path?: string;
+  /** @default "GET", with a body "POST" */
+  readonly method?: string;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+};
+type Result = {
+  readonly status: number;
+  /** JSON where it is some, else text; cut with a mark where it is long. */
+  readonly body: unknown;
+  readonly isCut: boolean;
+};
+type Services = { readonly network: Network; readonly clock: Clock };
+
+const BODY_KEPT_MAX = 64 * 1024;
+const EXCERPT_MAX = 500;
+const PATH_LENGTH_MAX = 4_000;
+
+export function httpJob(
+  { origins, job }: NonNullable<BuiltInJobs["http"]>,
+  services: Services,
+): JobOptions & { readonly run: (input: Input, ctx: RunContext) => Promise<Result> } {
+  return {
+    ...job,
+    input: chosenInput<Input>({
+      origin: nameOf("origins", [...origins.keys()]),
+      path: (value) => (value === undefined || isPath(value) ? null : PATH_WANTED),
+      method: (value) =>
+        value === undefined || typeof value === "string" ? null : 'must be a text such as "POST"',
+      body: () => null,
+    }),
+    run: (input, ctx) => perform(origins.get(input.origin) as HttpOrigin, input, ctx, services),
+  };
+}
+
+const PATH_WANTED =
+  'must be a path such as "/refresh?all=1": it begins with one "/" and stays at the origin';
+
+/** Whatever it contains, the request goes to the origin that the configuration names. */
+function isPath(value: unknown): boolean {
+  if (typeof value !== "string" || !/^\/(?![/\\])/.test(value)) return false;
+  if (value.length > PATH_LENGTH_MAX || /[\s\\#]/.test(value)) return false;
+  return URL.canParse(value, "http://origin.invalid");
+}
+
+async function perform(
+  origin: HttpOrigin,
+  { path = "/", body, method = body === undefined ? "GET" : "POST" }: Input,
+  ctx: RunContext,
+  services: Services,
+): Promise<Result> {
+  if (!origin.methods.includes(method)) {
+    const allowed = origin.methods.join(", ");
+    throw new PermanentError(`input.method must be one of ${allowed}, which this origin allows.`, {
+      code: "INPUT_INVALID",
+    });
+  }
+  const answer = await guardedFetch(
+    {
+      url: new URL(path, origin.url).href,
+      method,
+      headers: {
+        accept: "application/json, */*;q=0.5",
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        // At least once: whoever receives it may need to know a repetition.
+        "idempotency-key": ctx.idempotencyKey,
+        ...origin.headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      timeoutMs: origin.timeoutMs,
+      signal: ctx.signal,
+      allowPrivateNetwork: origin.allowPrivateNetwork,
+    },
+    services,
+  );
+  return judged(answer);
+}
+
+function judged(answer: GuardedAnswer): Result {
+  if (answer.kind === "refused")
+    throw new PermanentError(`The request was not sent: ${answer.reason}.`, {
+      code: "TARGET_REFUSED",
+    });
+  if (answer.kind !== "answered") throw new HttpError(`No answer: ${answer.reason}.`, "NO_ANSWER");
+  const { status, headers } = answer;
+  const { body, isCut } = bodyOf(answer);
+  if (status >= 200 && status < 300) return { status, body, isCut };
+  const excerpt = typeof body === "string" ? body : JSON.stringify(body);
+  const said = excerpt === "" || excerpt === "null" ? "." : `: ${excerpt.slice(0, EXCERPT_MAX)}`;
+  if (status >= 300 && status < 400)
+    throw new PermanentError(`Status ${status}: redirects are not followed.`, {
+      code: `HTTP_${status}`,
+    });
+  throw new HttpError(`Status ${status}${said}`, `HTTP_${status}`, { status, headers });
+}
+
+function bodyOf({ body, isCut }: Extract<GuardedAnswer, { readonly kind: "answered" }>) {
+  const text = new TextDecoder().decode(body.subarray(0, BODY_KEPT_MAX));
+  const isLong = isCut || body.byteLength > BODY_KEPT_MAX;
+  if (isLong) return { body: text, isCut: true };
+  try {
+    return { body: text.trim() === "" ? null : (JSON.parse(text) as unknown), isCut: false };
+  } catch {
+    return { body: text, isCut: false };
+  }
+}
+
+/** With what the library judges by: the status, and the headers for Retry-After. */
+class HttpError extends Error {
+  override readonly name = "HttpError";
+  readonly code: string;
+  readonly status?: number;
+  readonly headers?: Headers;
+  constructor(
+    message: string,
+    code: string,
+    answer?: { readonly status: number; readonly headers: Headers },
+  ) {
+    super(message);
+    this.code = code;
+    if (answer) Object.assign(this, answer);
+  }
+}

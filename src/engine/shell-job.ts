@@ -1,0 +1,94 @@
+// The job `shell`: runs one of the programs that the configuration lists. Its lines are kept with the run;
+// an exit code other than 0 is a failure. What starts programs is loaded when the first one starts: a
+// process that never does, or cannot, is not asked to have it.
+
+import { PermanentError } from "../core/errors.js";
+import type { JobOptions } from "../core/job.js";
+import { LastLines, OutputLines } from "../core/output-lines.js";
+import { textProp } from "../core/thrown.js";
+import type { BuiltInJobs, ShellCommand } from "./built-in-jobs.js";
+import { chosenInput, nameOf } from "./choosing.js";
+import type { RunContext } from "./context.js";
+
+type Input = { readonly command: string };
+type Result = { readonly exitCode: 0; readonly durationMs: number; readonly output: string };
+
+const LINES_IN_ANSWER = 20;
+/** Less than the time that a run has between being told to stop and being given up. */
+const GRACE_MS = 4_000;
+
+export function shellJob({ commands, job }: NonNullable<BuiltInJobs["shell"]>): JobOptions & {
+  readonly run: (input: Input, ctx: RunContext) => Promise<Result>;
+} {
+  return {
+    // A program is not known to be harmless when it is repeated: its owner says so by `retry`.
+    retry: { attempts: 1 },
+    onLost: "fail",
+    ...job,
+    input: chosenInput<Input>({ command: nameOf("commands", [...commands.keys()]) }),
+    run({ command }, ctx) {
+      // The input was checked against this very list.
+      return perform(commands.get(command) as ShellCommand, ctx);
+    },
+  };
+}
+
+async function perform(command: ShellCommand, ctx: RunContext): Promise<Result> {
+  const { runProgram } = await import("../adapters/child-process.js");
+  const last = new LastLines(LINES_IN_ANSWER);
+  const lines = { stdout: new OutputLines(), stderr: new OutputLines() };
+  const keep = (stream: keyof typeof lines, text: readonly string[]) => {
+    for (const line of text) {
+      ctx.log.info({ stream }, line);
+      last.add(line);
+    }
+  };
+  const { file, args, folder, env, timeoutMs } = command;
+  const end = await runProgram({
+    file,
+    args,
+    ...(folder === undefined ? {} : { folder }),
+    env: { ...process.env, ...env },
+    timeoutMs,
+    graceMs: GRACE_MS,
+    signal: ctx.signal,
+    onOutput: (stream, chunk) => keep(stream, lines[stream].feed(chunk)),
+  }).catch((error: unknown) => {
+    const code = textProp(error, "code") ?? "";
+    const why = code === "ENOENT" ? "there is no such program or folder" : code || String(error);
+    throw new PermanentError(`${file} could not be started: ${why}.`, {
+      code: "NOT_STARTED",
+      cause: error,
+    });
+  });
+  for (const stream of ["stdout", "stderr"] as const) keep(stream, lines[stream].end());
+  const { exitCode, signal, endedBy, durationMs } = end;
+  if (exitCode === 0 && endedBy === "itself") return { exitCode, durationMs, output: last.text };
+  throw new ProgramError(wordsFor(end), {
+    code: endedBy === "timeout" ? "TIMEOUT" : (signal ?? `EXIT_${exitCode}`),
+    output: last.text,
+  });
+}
+
+function wordsFor(end: {
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  readonly endedBy: string;
+}): string {
+  if (end.endedBy === "timeout")
+    return "The program was ended: it took longer than its time limit.";
+  if (end.endedBy === "abort") return "The program was ended with its run.";
+  return end.signal === null
+    ? `The program ended with exit code ${end.exitCode}.`
+    : `The program was ended by ${end.signal}.`;
+}
+
+/** Of no class that the library knows: retried, where the job has attempts left. */
+class ProgramError extends Error {
+  override readonly name = "ProgramError";
+  readonly code: string;
+  constructor(message: string, told: { readonly code: string; readonly output: string }) {
+    super(told.output === "" ? message : `${message}\n${told.output}`);
+    this.code = told.code;
+  }
+}

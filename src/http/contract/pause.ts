@@ -1,0 +1,37 @@
+// The pause of everything on the wire.
+
+import { z } from "zod";
+import { instant, note, route } from "./words.js";
+
+const pauseAnswer = z
+  .looseObject({ since: instant, by: z.string().nullable(), note: z.string().nullable() })
+  .meta({ id: "Pause" });
+const pausedAnswer = z.object({ paused: pauseAnswer.nullable() });
+
+export const PAUSE_ROUTES = {
+  getPause: route({
+    method: "GET",
+    path: "/api/pause",
+    scope: "read",
+    summary: "Whether everything is paused: since when, by whom and why, or null.",
+    answers: { 200: pausedAnswer },
+  }),
+  pauseAll: route({
+    method: "POST",
+    path: "/api/pause",
+    scope: "admin",
+    summary:
+      "Nothing fires and nothing is claimed, anywhere, until it is resumed; what runs goes on.",
+    body: z.strictObject({ note }),
+    answers: { 200: pausedAnswer },
+  }),
+  resumeAll: route({
+    method: "POST",
+    path: "/api/resume",
+    scope: "admin",
+    summary:
+      "Lifts the pause of everything, and it alone; answers with the one that was on, or null.",
+    body: z.strictObject({}),
+    answers: { 200: z.object({ ok: z.literal(true), lifted: pauseAnswer.nullable() }) },
+  }),
+} as const;

@@ -1,0 +1,14 @@
+// The pause of everything: seen, set and lifted.
+
+import { ROUTES } from "../contract.js";
+import { given, type Implementation, on, reply } from "../route.js";
+
+export const pauseRoutes: readonly Implementation[] = [
+  on(ROUTES.getPause, async ({ holdfast }) => reply({ paused: await holdfast.paused() })),
+  on(ROUTES.pauseAll, async ({ holdfast, body, granted: { by } }) =>
+    reply({ paused: await holdfast.pause({ ...given(body), by }) }),
+  ),
+  on(ROUTES.resumeAll, async ({ holdfast, granted: { by } }) =>
+    reply({ ok: true, lifted: await holdfast.resume({ by }) }),
+  ),
+];
