@@ -5,6 +5,7 @@ import { useSearchParams } from "wouter";
 import { call } from "../api/call.js";
 import { Code, Empty, PageHead, Panel, Waiting } from "../shared/panel.js";
 import { RefusalNote } from "../shared/refusal.js";
+import { PauseAll } from "../shell/pause-all.js";
 import { Legend, Timeline } from "../timeline/timeline.js";
 import { RANGES, type Range, windowAt } from "../timeline/window.js";
 import { Figures } from "./figures.js";
@@ -18,7 +19,7 @@ export function Overview() {
   const timeline = useTimeline(range);
   return (
     <>
-      <PageHead title="Overview" />
+      <PageHead title="Overview" actions={<PauseAll />} />
       <div className="grid gap-4">
         <Figures timeline={timeline.data} />
         <Panel

@@ -8,6 +8,7 @@ import { Connection } from "./connection.js";
 import { KeyHelp, useGlobalKeys } from "./keys.js";
 import { Logout } from "./logout.js";
 import { PAGES } from "./pages.js";
+import { PausedLine } from "./pause-all.js";
 import { ThemeSwitch, ZoneSwitch } from "./switches.js";
 
 export function Frame({ children }: { readonly children: ReactNode }) {
@@ -61,6 +62,7 @@ export function Frame({ children }: { readonly children: ReactNode }) {
         </div>
       </div>
       <main id="content" className="min-w-0 px-3 py-4 sm:px-6 md:py-6">
+        <PausedLine />
         {children}
       </main>
       {isHelpOpen ? <KeyHelp onClose={() => setHelpOpen(false)} /> : null}

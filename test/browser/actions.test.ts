@@ -201,6 +201,18 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
     expect((await stage.holdfast.runs.list()).runs[0]?.input).toEqual({ market: "asia" });
   });
 
+  test("everything is paused with a note that every page shows, and resumed", async () => {
+    const page = await stage.visit("/");
+    await page.getByRole("button", { name: "Pause all" }).click();
+    await page.getByLabel("Why?", { exact: false }).fill("the provider is down");
+    await page.getByRole("button", { name: "Pause everything" }).click();
+    await page.getByText("the provider is down", { exact: false }).waitFor();
+    await page.getByRole("link", { name: "Runs", exact: true }).click();
+    await page.getByText("the provider is down", { exact: false }).waitFor();
+    await page.getByRole("button", { name: "Resume all" }).click();
+    await page.getByText("Everything is paused", { exact: true }).waitFor({ state: "detached" });
+  });
+
   test("a queue is paused and resumed, a lock is taken from its holder", async () => {
     await stage.holdfast.enqueue("study", { market: "eu" });
     const page = await stage.visit("/queues");

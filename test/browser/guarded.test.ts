@@ -58,7 +58,7 @@ describe.skipIf(!hasChromium())("the page, guarded", () => {
     await logIn(page, SECRETS.read);
     await page.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
     const CHANGES =
-      /^(Trigger|Test|Pause|Resume|Edit|Backfill|Clone|Delete|Cancel|Retry|Remove|Run again|Enqueue|New schedule|Release)/;
+      /^(Trigger|Test|Pause|Resume|Edit|Backfill|Clone|Delete|Cancel|Retry|Remove|Run again|Enqueue|New schedule|Release|Mute|Acknowledge|Resolve|Quiet)/;
     for (const [where, text] of [
       ["/schedules", "studies"],
       ["/schedules/studies", "Next ten"],
