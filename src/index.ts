@@ -152,3 +152,5 @@ export type { PostgresTx } from "./store/postgres-transactor.js";
 export type { SqliteHandle } from "./store/sqlite.js";
 export type { EventOf, Listener, OnError } from "./telemetry/bus.js";
 export type { EventName, Events, Logger } from "./telemetry/log.js";
+export type { TelemetryOptions } from "./telemetry/telemetry-options.js";
+export type { OpenTelemetry } from "./telemetry/tracing.js";

@@ -24,6 +24,8 @@ export type WorkContext = {
   /** The tick's own time, ISO 8601; null unless it was scheduled. */
   readonly nominalAt: string | null;
   readonly tags: readonly string[];
+  /** The W3C trace context to go on with; null where nobody traced its enqueue. */
+  readonly traceparent: string | null;
   /** Aborts when the run is lost or cancelled, has taken too long, or the worker must end. */
   readonly signal: AbortSignal;
   /** How far the run is. */
@@ -120,9 +122,18 @@ export class Held {
   }
 
   #context(): WorkContext {
-    const { id: runId, job, fence, attempt, idempotencyKey, nominalAt, tags } = this.run;
+    const {
+      id: runId,
+      job,
+      fence,
+      attempt,
+      idempotencyKey,
+      nominalAt,
+      tags,
+      traceparent,
+    } = this.run;
     return {
-      ...{ runId, job, fence, attempt, idempotencyKey, nominalAt, tags },
+      ...{ runId, job, fence, attempt, idempotencyKey, nominalAt, tags, traceparent },
       signal: this.#stopping.signal,
       progress: async (told) => {
         const body = { fence, ...told };

@@ -2,6 +2,7 @@
 // Pure; a refused one is a ConfigurationError that names the field and shows a right value.
 
 import { ConfigurationError } from "./errors.js";
+import { TRACE_TAG } from "./trace.js";
 
 export const NAME_LENGTH_MAX = 200;
 export const KEY_LENGTH_MAX = 500;
@@ -35,7 +36,9 @@ export function requireTags(value: unknown, field: string): string[] {
 }
 
 function requireTag(value: unknown, field: string): string {
-  return requireText(value, { field, lengthMax: NAME_LENGTH_MAX, example: "nightly" });
+  const tag = requireText(value, { field, lengthMax: NAME_LENGTH_MAX, example: "nightly" });
+  if (!tag.startsWith(TRACE_TAG)) return tag;
+  return refuse(field, `must not begin with "${TRACE_TAG}", which is reserved for traces.`);
 }
 
 /** A whole number from −100 to 100; larger is more urgent. */

@@ -16,6 +16,7 @@ import type { LockProvider } from "../locks/provider.js";
 import type { Database } from "../store/open.js";
 import type { OnError } from "../telemetry/bus.js";
 import { LOG_LEVELS, type Logger, type LogLevel } from "../telemetry/log.js";
+import { type TelemetryOptions, telemetryProblems } from "../telemetry/telemetry-options.js";
 import { AROUND_OPTIONS, type Around, type AroundOptions } from "./around.js";
 import { NOTHING_AROUND, readAround } from "./around-options.js";
 import {
@@ -64,6 +65,8 @@ export type HoldfastOptions = AroundOptions & {
   readonly http?: HttpOptions;
   /** Any pino-like logger. @default JSON lines on stderr, from HOLDFAST_LOG_LEVEL (warn) up */
   readonly logger?: Logger;
+  /** Spans for OpenTelemetry: `{ opentelemetry: await import("@opentelemetry/api") }`. */
+  readonly telemetry?: TelemetryOptions;
   /** Hears of every error of the library itself that would otherwise only be logged. */
   readonly onError?: OnError;
 };
@@ -134,6 +137,7 @@ const OPTIONS = [
   "http",
   "logger",
   "onError",
+  "telemetry",
   ...AROUND_OPTIONS,
 ];
 const NO_DISPATCH: DispatchConfig = { targets: new Map(), publicUrl: null };
@@ -217,6 +221,7 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
     ),
     builtIn: read(() => readBuiltInJobs(options), NO_BUILT_IN_JOBS),
   };
+  if (options.telemetry !== undefined) problems.push(...telemetryProblems(options.telemetry));
   if (options.locks !== undefined) problems.push(...providerProblems(options.locks));
   if (options.onError !== undefined && typeof options.onError !== "function")
     problems.push({ field: "onError", message: "must be a function, for example (error) => …" });

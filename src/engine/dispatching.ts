@@ -6,6 +6,7 @@ import { CancelledError, ShutdownError, TimeoutError } from "../core/errors.js";
 import { describeFailure, type StoredError, storedError } from "../core/failure.js";
 import type { DispatchAnswer, Dispatcher } from "../http/dispatch/dispatcher.js";
 import type { Emit } from "../telemetry/log.js";
+import type { Tracing } from "../telemetry/tracing.js";
 import { factsOf } from "./ending.js";
 import type { Dispatch, Execution, LetGo, Report } from "./execution.js";
 
@@ -15,23 +16,30 @@ export function dispatchTo(params: {
   readonly target: string;
   readonly sends: Pick<Sends, "dispatch">;
   readonly emit: Emit;
+  readonly tracing: Tracing | null;
 }): Dispatch {
-  const { target, sends, emit } = params;
+  const { target, sends, emit, tracing } = params;
   return async (execution) => {
     const { run, claim } = execution;
-    const answer = await sends.dispatch({
-      target,
-      run: {
-        id: run.id,
-        fence: claim.fence,
-        attempt: claim.attempt,
-        job: claim.job,
-        input: await execution.plainInput(),
-        idempotencyKey: run.id,
-        leaseMs: claim.policy.leaseMs,
-      },
-      signal: execution.signal(),
-    });
+    const input = await execution.plainInput();
+    const send = (traceparent: string | undefined) =>
+      sends.dispatch({
+        target,
+        run: {
+          id: run.id,
+          fence: claim.fence,
+          attempt: claim.attempt,
+          job: claim.job,
+          input,
+          idempotencyKey: run.id,
+          leaseMs: claim.policy.leaseMs,
+        },
+        signal: execution.signal(),
+        ...(traceparent === undefined ? {} : { traceparent }),
+      });
+    const answer = await (tracing
+      ? tracing.dispatch({ target, run: run.id, job: claim.job }, send)
+      : send(run.trace));
     if (answer.kind === "not_delivered" && !execution.stopReason) {
       const { reason, pauseMs } = answer;
       emit("run.undelivered", { ...factsOf(execution), target, reason, pauseMs });

@@ -16,6 +16,7 @@ import type { LogsPolicy } from "../core/kept-logs.js";
 import type { Ending } from "../core/run.js";
 import { validateInput } from "../core/schema.js";
 import type { Claim, ClaimedRun } from "../store/store.js";
+import type { TraceSpan } from "../telemetry/tracing.js";
 import { type Around, throughMiddleware } from "./around.js";
 import { type ContextServices, RunContext } from "./context.js";
 import type { CommitPhase } from "./work-options.js";
@@ -58,6 +59,8 @@ export class Execution {
   commitPhase: CommitPhase = "none";
   committing: Promise<unknown> | null = null;
   hasTold = false;
+  /** Where runs are traced. */
+  span: TraceSpan | null = null;
   #context: RunContext | null = null;
   #controller: AbortController | null = null;
   #stopReason: StopReason | null = null;

@@ -10,6 +10,7 @@ import type { RunId } from "../core/run.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { BatchAnswer, BatchError } from "../store/batch-store.js";
 import type { Grant, NewRun, Store } from "../store/store.js";
+import type { Tracing } from "../telemetry/tracing.js";
 import { ChildEnqueuer } from "./child-enqueuer.js";
 import {
   accepted,
@@ -54,6 +55,7 @@ const MESSAGE_LENGTH_MAX = 500;
 
 export type FanOutParams = {
   readonly store: Store;
+  readonly tracing: Tracing | null;
   readonly clock: Clock;
   readonly newId: () => RunId;
   /** By its name, from this process or as another one announced it. */
@@ -79,7 +81,10 @@ export class FanOut {
     const name = jobName(asked.job, "ctx.enqueue(job)");
     const definition = await this.#params.definitionOf(name);
     const run = await newRun({ definition, input, options, id: this.#params.newId() });
-    const answer = await this.#children.one(parent, run);
+    const { tracing } = this.#params;
+    const answer = await (tracing
+      ? tracing.enqueue([run], ([traced = run]) => this.#children.one(parent, traced))
+      : this.#children.one(parent, run));
     if (answer === "stale") throw new LeaseLostError(parent.id, parent.fence);
     this.#tellStored([run]);
     return accepted(run, answer);
@@ -103,7 +108,17 @@ export class FanOut {
         errors.push({ index, ...briefly(error) });
       }
     }
-    const answer = await this.#params.store.enqueueBatch({ parent, name, children, errors, after });
+    const { store, tracing } = this.#params;
+    const answer = await (tracing && children.length > 0
+      ? tracing.enqueue(
+          children.map(({ run }) => run),
+          (traced) =>
+            store.enqueueBatch({
+              ...{ parent, name, errors, after },
+              children: children.map(({ index, run }, at) => ({ index, run: traced[at] ?? run })),
+            }),
+        )
+      : store.enqueueBatch({ parent, name, children, errors, after }));
     if (answer === "stale") throw new LeaseLostError(parent.id, parent.fence);
     this.#tellStored(children.map(({ run }) => run));
     return answer;

@@ -40,6 +40,7 @@ import {
   lineLogger,
 } from "../telemetry/log.js";
 import { Meters } from "../telemetry/meters.js";
+import { Tracing } from "../telemetry/tracing.js";
 import { Allowance } from "./allowance.js";
 import type { Around, AroundOptions } from "./around.js";
 import { readAround } from "./around-options.js";
@@ -143,6 +144,7 @@ export class Holdfast {
   readonly #bus: Bus;
   readonly #meters = new Meters();
   readonly #metrics: Metrics;
+  readonly #tracing: Tracing | null;
   /** How many runs the worker may execute at the same time. */
   #concurrency = 0;
   #working: Workers | null = null;
@@ -201,6 +203,8 @@ export class Holdfast {
       observer: this.#meters,
     });
     this.#emit = this.#bus.emit;
+    const api = options.telemetry?.opentelemetry;
+    this.#tracing = api === undefined ? null : new Tracing(api);
     this.#sends =
       internals.sends ??
       new Dispatcher({
@@ -223,6 +227,7 @@ export class Holdfast {
       emit: this.#emit,
       listens: this.#bus.listens,
       meter: this.#meters,
+      tracing: this.#tracing,
       onSettled: (settlements) => {
         this.#waiter.settled(settlements.map(({ id }) => id));
         onChanged();
@@ -282,6 +287,7 @@ export class Holdfast {
       isEnabled: this.#config.isLockingEnabled,
       keepMs: this.#config.keepMs,
       emit: this.#emit,
+      tracing: this.#tracing,
     });
     this.locks = new Locks({
       provider,
@@ -354,6 +360,14 @@ export class Holdfast {
    */
   on<Name extends EventName>(event: Name, listener: Listener<Name>): () => void {
     return this.#bus.on(event, listener);
+  }
+
+  /**
+   * Does it as part of the trace that a W3C `traceparent` names, so that what it enqueues belongs there.
+   * Where no OpenTelemetry was given, or a trace is going on already, it is just done.
+   */
+  continueTrace<T>(traceparent: string | null, fn: () => T): T {
+    return this.#tracing ? this.#tracing.continued(traceparent, fn) : fn();
   }
 
   /** Enqueues a job by name; one that this process did not declare is taken as it was announced. */
@@ -571,8 +585,10 @@ export class Holdfast {
       listens: this.#bus.listens,
       logger: this.logger,
       meter: this.#meters,
+      tracing: this.#tracing,
       fanOut: new FanOut({
         store,
+        tracing: this.#tracing,
         clock: this.#ports.clock,
         newId: () => this.#ports.ids.run(),
         definitionOf: (job) => this.#definitionOf(job),
@@ -634,6 +650,7 @@ export class Holdfast {
       emit: this.#emit,
       listens: this.#bus.listens,
       meter: this.#meters,
+      tracing: this.#tracing,
     };
   }
 
@@ -652,7 +669,12 @@ export class Holdfast {
     return {
       ...definition,
       around,
-      dispatch: dispatchTo({ target, sends: this.#sends, emit: this.#emit }),
+      dispatch: dispatchTo({
+        target,
+        sends: this.#sends,
+        emit: this.#emit,
+        tracing: this.#tracing,
+      }),
     };
   }
 
@@ -882,22 +904,32 @@ export class Holdfast {
     return {
       one: async (run: Parameters<Enqueuer["one"]>[0]) => {
         await this.#opened("enqueue");
-        return this.#enqueuer.one(run);
+        if (!this.#tracing) return this.#enqueuer.one(run);
+        return this.#tracing.enqueue([run], ([traced = run]) => this.#enqueuer.one(traced));
       },
       many: async (runs: Parameters<Enqueuer["many"]>[0]) => {
         await this.#opened("enqueueMany");
-        return this.#enqueuer.many(runs);
+        if (!this.#tracing) return this.#enqueuer.many(runs);
+        return this.#tracing.enqueue(runs, (traced) => this.#enqueuer.many(traced));
       },
       within: async (params) => {
         await this.#opened("enqueue");
-        const answers = await this.#store.enqueueWithin(params);
+        const { tx, runs } = params;
+        const answers = await (this.#tracing
+          ? this.#tracing.enqueue(runs, (traced) => this.#store.enqueueWithin({ tx, runs: traced }))
+          : this.#store.enqueueWithin(params));
         this.#storedWithin();
         return answers;
       },
       withinSync: (params) => {
         if (this.#stopping) throw new StoppedError("enqueueSync");
         if (!this.#isOpen) throw notOpen();
-        const answers = this.#store.enqueueWithinSync(params);
+        const { tx, runs } = params;
+        const answers = this.#tracing
+          ? this.#tracing.enqueueSync(runs, (traced) =>
+              this.#store.enqueueWithinSync({ tx, runs: traced }),
+            )
+          : this.#store.enqueueWithinSync(params);
         this.#storedWithin();
         return answers;
       },

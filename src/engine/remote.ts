@@ -16,6 +16,7 @@ import type { HeldRun } from "../store/remote-store.js";
 import type { Claim, ClaimedRun, Grant, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
+import type { Tracing } from "../telemetry/tracing.js";
 import { factsOf, tellEnding } from "./ending.js";
 import { promoteOnce, reapOnce } from "./passes.js";
 
@@ -32,6 +33,8 @@ export type RemoteRun = {
   readonly nominalAt: Date | null;
   readonly idempotencyKey: string;
   readonly tags: readonly string[];
+  /** The W3C trace context to go on with; null where nobody traced its enqueue. */
+  readonly traceparent: string | null;
 };
 
 export type RemoteItem = {
@@ -76,6 +79,7 @@ export class Remote {
   readonly #emit: Emit;
   readonly #listens: (name: EventName) => boolean;
   readonly #meter: Meter;
+  readonly #tracing: Tracing | null;
   readonly #onSettled: (settlements: readonly Settlement[]) => void;
   readonly #holders = new Map<string, Promise<number>>();
   /** Claims under way, by who asked and how they named them. */
@@ -87,6 +91,7 @@ export class Remote {
     readonly emit: Emit;
     readonly listens: (name: EventName) => boolean;
     readonly meter: Meter;
+    readonly tracing: Tracing | null;
     readonly onSettled: (settlements: readonly Settlement[]) => void;
   }) {
     this.#store = params.store;
@@ -94,6 +99,7 @@ export class Remote {
     this.#emit = params.emit;
     this.#listens = params.listens;
     this.#meter = params.meter;
+    this.#tracing = params.tracing;
     this.#onSettled = params.onSettled;
   }
 
@@ -385,16 +391,20 @@ export class Remote {
     // Ended before under this very fence, and the answer was lost: then it is as it was told.
     if (!held || !run) return this.#requireEnded(store, grant, ending);
     const { settlement, transition } = this.#settlement(held, run, { ending, ...told });
-    const { stale } = await store.exchange({
-      holder: held.holder,
-      token: this.#ports.ids.unique(),
-      settlements: [settlement],
-      limit: 0,
-      wantsSuspect: false,
-      jobs: [],
-      queues: null,
-      chance: this.#ports.chance.next(),
-    });
+    const settle = () =>
+      store.exchange({
+        holder: held.holder,
+        token: this.#ports.ids.unique(),
+        settlements: [settlement],
+        limit: 0,
+        wantsSuspect: false,
+        jobs: [],
+        queues: null,
+        chance: this.#ports.chance.next(),
+      });
+    const verb = ending.kind === "completed" ? "complete" : "fail";
+    const facts = { verb, run: run.id, job: held.claim.job, trace: run.trace } as const;
+    const { stale } = await (this.#tracing ? this.#tracing.ending(facts, settle) : settle());
     // Taken over between the look and the write; the same call sent twice is not stale.
     if (stale.length > 0) throw new LeaseLostError(grant.id, grant.fence);
     this.#onSettled([settlement]);
@@ -466,7 +476,7 @@ function countOf(claims: readonly Claim[]): number {
 
 function toRemoteRuns(claim: Claim): RemoteRun[] {
   const { job, fence, attempt, leaseMs, policy } = claim;
-  return claim.runs.map(({ id, input, mode, nominalAt, tags }) => ({
+  return claim.runs.map(({ id, input, mode, nominalAt, tags, trace }) => ({
     id,
     job,
     fence,
@@ -478,6 +488,7 @@ function toRemoteRuns(claim: Claim): RemoteRun[] {
     nominalAt: nominalAt === null ? null : new Date(nominalAt),
     idempotencyKey: id,
     tags,
+    traceparent: trace ?? null,
   }));
 }
 

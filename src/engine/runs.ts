@@ -12,6 +12,7 @@ import { firstIdAt, isUuid } from "../core/id.js";
 import type { Clock, Ports, Timer } from "../core/ports.js";
 import { MODES, type Mode, RUN_STATUSES, type RunId, type RunStatus } from "../core/run.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
+import { parseTraceparent } from "../core/trace.js";
 import type { AttemptRecord, CancelAnswer, RetryAnswer, RunRecord, Store } from "../store/store.js";
 import type { Desk } from "./desk.js";
 import {
@@ -68,6 +69,8 @@ export type Run = {
   readonly cancelRequestedAt: Date | null;
   readonly key: string | null;
   readonly tags: readonly string[];
+  /** Of the trace that it belongs to, where it was traced. */
+  readonly traceId: string | null;
   /** It is completed, and some of its items failed. */
   readonly partial: boolean;
   readonly items: ItemCounts;
@@ -426,7 +429,7 @@ async function withProgress(store: Store, records: readonly RunRecord[]): Promis
 
 function toRun(record: RunRecord, progress: RunProgress | null): Run {
   const { startedAt, finishedAt } = record;
-  const { attemptsMax: _, ...shown } = record;
+  const { attemptsMax: _, trace, ...shown } = record;
   return {
     ...shown,
     input: JSON.parse(record.input),
@@ -443,6 +446,7 @@ function toRun(record: RunRecord, progress: RunProgress | null): Run {
     leaseUntil: toDate(record.leaseUntil),
     cancelRequestedAt: toDate(record.cancelRequestedAt),
     ...countsOf(record),
+    traceId: parseTraceparent(trace)?.traceId ?? null,
     progress,
   };
 }

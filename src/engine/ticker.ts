@@ -10,6 +10,7 @@ import type { ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
+import type { TraceSpan, Tracing } from "../telemetry/tracing.js";
 import {
   type Advance,
   advance,
@@ -41,6 +42,7 @@ export type TickerParams = {
   readonly emit: Emit;
   readonly listens: (name: EventName) => boolean;
   readonly meter: Meter;
+  readonly tracing: Tracing | null;
 };
 
 export type TickReport = {
@@ -182,9 +184,10 @@ async function writeAll(
   const { store, holder } = params;
   if (decided.length === 0) return [];
   try {
-    const ids = new Set(
-      await store.writeSchedules({ holder, changes: decided.map(({ change }) => change) }),
-    );
+    const traced = params.tracing && tracedTicks(params.tracing, decided);
+    const changes = traced?.changes ?? decided.map(({ change }) => change);
+    const ids = new Set(await store.writeSchedules({ holder, changes }));
+    traced?.written(ids);
     if (params.refusals.size > 0) for (const id of ids) params.refusals.delete(id);
     tellClaims(params, decided, ids);
     return decided.filter(({ change }) => ids.has(change.id));
@@ -222,6 +225,23 @@ async function writeRefused(
   const change = { ...rest, progress: { ...progress, cursorAt }, ticks: [] };
   const applied = await store.writeSchedules({ holder, changes: [change] });
   return applied.length > 0 ? [{ state, change, broken }] : [];
+}
+
+/** Each run that a tick makes carries the span of the tick, which is of whoever writes it. */
+function tracedTicks(tracing: Tracing, decided: readonly Decided[]) {
+  const spans: { readonly id: number; readonly span: TraceSpan }[] = [];
+  const changes = decided.map(({ state, change }) => ({
+    ...change,
+    runs: change.runs.map((run) => {
+      const span = tracing.tick(state.name, run.id);
+      spans.push({ id: change.id, span });
+      return { ...run, trace: span.traceparent };
+    }),
+  }));
+  const written = (ids: ReadonlySet<number>) => {
+    for (const { id, span } of spans) if (ids.has(id)) span.end("fired");
+  };
+  return { changes, written };
 }
 
 /** Of instances that decide the same tick one writes it; the others hear here that they were second. */

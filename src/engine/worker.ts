@@ -11,6 +11,7 @@ import { ABORT_GRACE_MS, type RunId } from "../core/run.js";
 import type { Claim, ExchangeAnswer, Grant, Renewal, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName, Logger } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
+import type { Tracing } from "../telemetry/tracing.js";
 import type { Allowance } from "./allowance.js";
 import { callHooks, type Hook, isBare } from "./around.js";
 import type { Attempted } from "./attempted.js";
@@ -60,6 +61,7 @@ export type WorkerParams = {
   readonly listens: (name: EventName) => boolean;
   readonly logger: Logger;
   readonly meter: Meter;
+  readonly tracing: Tracing | null;
   readonly fanOut: FanOut;
   /** Called when a run that this instance held has reached the database. */
   readonly onSettled: (settlements: readonly Settlement[]) => void;
@@ -594,8 +596,25 @@ export class Worker {
     const { job } = execution.claim;
     meter.runStarted({ job, dueAt: run.dueAt, wallMs: this.#clock.wallMs() });
     if (this.#params.listens("run.started")) this.#params.emit("run.started", factsOf(execution));
-    if (isBare(execution.job.around)) void this.#perform(execution);
+    const { tracing } = this.#params;
+    if (tracing) this.#startTraced(execution, tracing);
+    else if (isBare(execution.job.around)) void this.#perform(execution);
     else void this.#surround(execution);
+  }
+
+  #startTraced(execution: Execution, tracing: Tracing): void {
+    const { run, claim, claimedMs, startedMs } = execution;
+    const span = tracing.attempt({
+      run: run.id,
+      job: claim.job,
+      queue: claim.queue,
+      mode: run.mode,
+      attempt: claim.attempt,
+      trace: run.trace,
+      claimedAt: this.#clock.wallMs() - (startedMs - claimedMs),
+    });
+    execution.span = span;
+    void span.within(() => this.#surround(execution));
   }
 
   #perform(execution: Execution): Promise<void> {
@@ -691,6 +710,7 @@ export class Worker {
 
   #endedAfterCommit(execution: Execution, report: Report | LetGo): void {
     const error = "letGo" in report ? null : report.error;
+    execution.span?.end("completed", error);
     if (error) this.#params.emit("run.after_commit", { ...factsOf(execution), error });
     this.#schedule();
   }
@@ -702,6 +722,7 @@ export class Worker {
     this.#params.onLetGo();
     this.#dispatchedCount += 1;
     if (letGo === "unknown") this.#unknownCount += 1;
+    execution.span?.end(letGo);
     const facts = { ...factsOf(execution), fence };
     if (letGo === "accepted") this.#params.emit("run.accepted", facts);
     else this.#params.emit("run.unknown", { ...facts, reason });
@@ -717,6 +738,10 @@ export class Worker {
     else this.#countFinished(execution);
     const failedItems = this.#items.failedCount(execution);
     tellEnding({ execution, report, transition, ranMs, emit, listens, meter, failedItems });
+    execution.span?.end(
+      transition.to === "pending" ? transition.end : transition.to,
+      transition.to === "completed" ? null : report.error,
+    );
     this.#outbox.push(settlementOf({ execution, report, transition, ranMs }));
     this.#schedule();
   }
@@ -736,6 +761,7 @@ export class Worker {
   #lose(execution: Execution): void {
     const { run, claim } = execution;
     execution.abort(new LeaseLostError(run.id, claim.fence));
+    execution.span?.end("lost");
     if (this.#running.get(run.id) === execution) this.#running.delete(run.id);
     this.#forgetTold(execution);
     this.#buffer.remove((buffered) => buffered.execution === execution);

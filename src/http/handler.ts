@@ -174,7 +174,9 @@ async function answer(
       body: route.body ? checked(route.body, await readJson(request), "body") : {},
     } as Call;
     if (token !== null) await requireCallback(call, token);
-    return told(await handle(call), requestId);
+    const traceparent = request.headers.get("traceparent");
+    const reply = around.holdfast.continueTrace(traceparent, () => handle(call));
+    return told(await reply, requestId);
   } catch (error) {
     const refusal = refusalOf(error);
     if (refusal.status >= 500) tell(around.logger, { error, requestId, path: route.path });

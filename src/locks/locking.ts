@@ -15,6 +15,7 @@ import { elapsedMs, type Moment } from "../core/lease.js";
 import type { LockAnswer, LockGrant, LockRequest } from "../core/lock.js";
 import { delay, type Ports } from "../core/ports.js";
 import type { Emit } from "../telemetry/log.js";
+import type { TraceSpan, Tracing } from "../telemetry/tracing.js";
 import { Hold } from "./hold.js";
 import { type LockOptions, type LockSettings, readLockOptions } from "./lock-options.js";
 import type { LockProvider } from "./provider.js";
@@ -64,6 +65,7 @@ export type LockingParams = {
   /** How long history is kept. */
   readonly keepMs: number;
   readonly emit: Emit;
+  readonly tracing: Tracing | null;
 };
 
 type Granted = { readonly hold: Hold; readonly fence: number };
@@ -98,7 +100,12 @@ export class Locking {
     if (!this.#params.isEnabled) return this.#unprotected(name, fn);
     const provider = await this.#params.provider("lock");
     this.#isInUse = true;
-    const locked = this.#locked({ provider, name, settings, fn });
+    const locked = this.#span("lock", name, (span) =>
+      this.#locked({ provider, name, settings, fn }).then((result) => {
+        span?.end(result.acquired ? "released" : "refused");
+        return result;
+      }),
+    );
     this.#ending.add(locked);
     // Who called hears of a failure; a stop waits for the end alone.
     locked.catch(() => undefined).finally(() => this.#ending.delete(locked));
@@ -112,20 +119,24 @@ export class Locking {
     readonly fn: (lock: HeldLock) => Value | Promise<Value>;
   }): Promise<LockResult<Value>> {
     const { provider, name, fn } = call;
-    const answer = await this.#acquired(call);
+    const answer = await this.#span("lock.wait", name, () => this.#acquired(call));
     if (!("hold" in answer)) return answer;
     const { hold, fence } = answer;
     const grant = { name, fence };
     this.#holds.add(hold);
     const heldSince = this.#moment();
     const ended = (await hold.begin())
-      ? await outcomeOf(() => fn({ name, fence, signal: hold.signal }))
+      ? await this.#span("lock.hold", name, () =>
+          outcomeOf(() => fn({ name, fence, signal: hold.signal })),
+        )
       : { error: undefined };
     const wasTrusted = hold.isTrusted;
     hold.end();
     this.#holds.delete(hold);
     const { isLost } = hold;
-    const isReleased = await this.#released({ provider, grant, isLost, wasTrusted, heldSince });
+    const isReleased = await this.#span("lock.release", name, () =>
+      this.#released({ provider, grant, isLost, wasTrusted, heldSince }),
+    );
     this.#wake(name);
     void this.tidyIfDue().catch(() => undefined);
     if (hold.isLost || !isReleased) {
@@ -134,6 +145,12 @@ export class Locking {
     }
     if ("error" in ended) throw ended.error;
     return { acquired: true, value: ended.value, fence };
+  }
+
+  /** A part of the trace, where there is one. */
+  #span<T>(part: string, lock: string, work: (span: TraceSpan | null) => Promise<T>): Promise<T> {
+    const { tracing } = this.#params;
+    return tracing ? tracing.part(`${part} ${lock}`, { "holdfast.lock": lock }, work) : work(null);
   }
 
   /** Tries until the lock is granted or the caller's patience is over. */

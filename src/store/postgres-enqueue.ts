@@ -1,6 +1,7 @@
 // Storing new runs on PostgreSQL: one statement for runs without keys, and what keys need beyond it.
 
 import { ON_LOST, type Policy } from "../core/run.js";
+import { tagsToStore } from "../core/trace.js";
 import { answersOf, firstOfEachKey, type KeyHolder, lastsColumns } from "./keys.js";
 import { LinkFailure, type Row } from "./postgres.js";
 import { columnsOf, textArray } from "./postgres-array.js";
@@ -125,7 +126,8 @@ export class PostgresEnqueue {
       mode: modeCode(run.mode),
       dueAt: run.dueAt,
       delayMs: run.delayMs,
-      tags: run.tags.length === 0 ? null : run.tags,
+      tags:
+        run.tags.length === 0 && run.trace === undefined ? null : tagsToStore(run.tags, run.trace),
       input: run.input,
       job: run.job,
       key: run.key?.key,

@@ -3,6 +3,7 @@
 // transaction of its own, which is rare.
 
 import { OUTCOME_OF, OUTCOMES, REASONS } from "../core/tick.js";
+import { traceTag } from "../core/trace.js";
 import type { Row } from "./postgres.js";
 import { plainColumn, textArray, textColumn } from "./postgres-array.js";
 import type { PostgresAsker } from "./postgres-asker.js";
@@ -317,6 +318,9 @@ function advanceParams(
     runGates: plainColumn(runs, ({ run }) => run.isGated),
     runInputs: textColumn(runs, ({ run }) => run.input),
     cadenced: plainColumn(changes.filter(makesRuns), ({ id }) => id),
+    runTraces: textColumn(runs, ({ run }) =>
+      run.trace === undefined ? null : traceTag(run.trace),
+    ),
     openSchedules: plainColumn(opens, ({ id }) => id),
     openRuns: plainColumn(opens, ({ opens: run }) => run ?? null),
   };

@@ -11,6 +11,7 @@ import {
   type RunStatus,
   type TerminalStatus,
 } from "../core/run.js";
+import { splitTags } from "../core/trace.js";
 import type { BatchError, BatchRecord } from "./batch-store.js";
 import type { QueueRecord, Waiting } from "./flow-store.js";
 import { toHalt } from "./record-pause.js";
@@ -233,22 +234,25 @@ export function toClaim(row: ClaimRow): Claim {
         schedule,
         batch,
         tags,
-      ]) => ({
-        id,
-        input,
-        mode: MODES[mode] as Mode,
-        version,
-        priority,
-        createdAt,
-        dueAt,
-        nominalAt,
-        schedule,
-        batch,
-        tags: tags ?? NO_TAGS,
-        refunds,
-        laters,
-        extraAttempts,
-      }),
+      ]) => {
+        const run = {
+          id,
+          input,
+          mode: MODES[mode] as Mode,
+          version,
+          priority,
+          createdAt,
+          dueAt,
+          nominalAt,
+          schedule,
+          batch,
+          tags: NO_TAGS,
+          refunds,
+          laters,
+          extraAttempts,
+        };
+        return tags === null ? run : { ...run, ...splitTags(tags) };
+      },
     ),
   };
 }
@@ -335,7 +339,7 @@ export function toRunRecord(row: Row): RunRecord {
     holder: textOrNull(row.holder),
     leaseUntil: numberOrNull(row.lease_until),
     key: textOrNull(row.key),
-    tags: row.tags === null ? [] : (JSON.parse(String(row.tags)) as string[]),
+    ...splitTags(row.tags === null ? [] : (JSON.parse(String(row.tags)) as string[])),
     cancelRequestedAt: numberOrNull(row.cancel_requested_at),
     items: JSON.parse(textOrNull(row.items) ?? "{}") as Record<string, number>,
   };

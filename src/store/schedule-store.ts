@@ -108,6 +108,8 @@ export type ScheduleRun = {
   readonly isGated: boolean;
   /** JSON instead of the schedule's own. */
   readonly input: string | null;
+  /** The W3C trace context of its tick. */
+  readonly trace?: string;
 };
 
 /** A definition that becomes the current one. */

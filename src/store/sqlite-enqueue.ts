@@ -1,6 +1,7 @@
 // Storing new runs on SQLite, inside of a write transaction, and the numbers of lanes and policies.
 
 import { ON_LOST, type Policy, PRIORITY_STEP_MS, type RunId } from "../core/run.js";
+import { tagsToStore } from "../core/trace.js";
 import { answersOf, firstOfEachKey, type KeyHolder, lastsColumns, layersOf } from "./keys.js";
 import { modeCode, policyDigest } from "./record.js";
 import * as sql from "./sql/sqlite.js";
@@ -135,7 +136,9 @@ export class SqliteEnqueue {
       run.priority,
       modeCode(run.mode),
       run.key?.key ?? null,
-      run.tags.length === 0 ? null : JSON.stringify(run.tags),
+      run.tags.length === 0 && run.trace === undefined
+        ? null
+        : JSON.stringify(tagsToStore(run.tags, run.trace)),
       run.input,
     ]);
     const isStored = this.#insertRows(rows, now, origin);

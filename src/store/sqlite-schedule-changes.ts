@@ -3,6 +3,7 @@
 
 import type { RunId } from "../core/run.js";
 import { OUTCOME_OF, OUTCOMES, REASONS } from "../core/tick.js";
+import { traceTag } from "../core/trace.js";
 import { modeCode, statusCode } from "./record.js";
 import * as schedules from "./schedule-store.js";
 import * as runs from "./sql/sqlite.js";
@@ -108,8 +109,9 @@ export class SqliteScheduleChanges {
     let ready: RunId[] = [];
     const gated: RunId[] = [];
     for (const change of changes) {
-      for (const { id, mode, nominalAt, isGated, input } of change.runs) {
-        rows.push([change.id, id, modeCode(mode), nominalAt, input]);
+      for (const { id, mode, nominalAt, isGated, input, trace } of change.runs) {
+        const tag = trace === undefined ? null : traceTag(trace);
+        rows.push([change.id, id, modeCode(mode), nominalAt, input, tag]);
         (isGated ? gated : ready).push(id);
       }
     }

@@ -48,6 +48,8 @@ export type ClaimedRun = {
   /** The number of the batch that it is a child of. */
   readonly batch: number | null;
   readonly tags: readonly string[];
+  /** The W3C trace context of whoever asked for it. */
+  readonly trace?: string;
   readonly refunds: number;
   readonly laters: number;
   readonly extraAttempts: number;
@@ -90,6 +92,8 @@ export type NewRun = {
   readonly dueAt: number | null;
   readonly delayMs: number;
   readonly tags: readonly string[];
+  /** The W3C trace context of whoever asks for it. */
+  readonly trace?: string | undefined;
   readonly key: NewKey | null;
   /** Of a limited job: the key that it waits under (core/flow.ts). */
   readonly flow?: string | undefined;
@@ -265,6 +269,8 @@ export type RunRecord = {
   readonly leaseUntil: number | null;
   readonly key: string | null;
   readonly tags: readonly string[];
+  /** The W3C trace context of whoever asked for it. */
+  readonly trace?: string;
   readonly cancelRequestedAt: number | null;
   /** How many items it has, by outcome. */
   readonly items: Readonly<Record<string, number>>;

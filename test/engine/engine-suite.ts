@@ -32,6 +32,7 @@ import { scheduleRangeSuite } from "./schedule-range-suite.js";
 import { scheduleTickSuite } from "./schedule-tick-suite.js";
 import { scheduleTriggerSuite } from "./schedule-trigger-suite.js";
 import { stopSuite } from "./stop-suite.js";
+import { tracingSuite } from "./tracing-suite.js";
 import { type EnginePlace, World, type WorldTest } from "./world.js";
 
 type MakePlace = () => Promise<EnginePlace>;
@@ -49,6 +50,7 @@ export function describeLife(name: string, makePlace: MakePlace): void {
     describe("a long run", () => longRunSuite(test));
     describe("what surrounds a run", () => aroundSuite(test));
     describe("what is counted", () => metricsSuite(test));
+    describe("a trace", () => tracingSuite(test));
   });
 }
 

@@ -60,6 +60,7 @@ class Room {
         emit: () => undefined,
         listens: () => false,
         meter: new Meters(),
+        tracing: null,
       };
       return { holdfast, store, tick: () => tickOnce(ticker, { lastPolledAt: null }) };
     });

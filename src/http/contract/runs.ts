@@ -63,6 +63,7 @@ export const runAnswer = z
       .nullable()
       .optional()
       .meta({ description: "why it does not begin; of a run that is looked at by itself" }),
+    traceId: z.string().nullable(),
   })
   .meta({ id: "Run" });
 

@@ -36,6 +36,7 @@ const claimedAnswer = z
     nominalAt: instantOrNull,
     idempotencyKey: z.string(),
     tags: z.array(z.string()),
+    traceparent: z.string().nullable(),
   })
   .meta({ id: "ClaimedRun" });
 

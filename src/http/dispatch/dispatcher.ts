@@ -28,6 +28,8 @@ export type DispatchOrder = {
   readonly target: string;
   readonly run: DispatchedRun;
   readonly signal: AbortSignal;
+  /** The W3C trace context that the worker goes on with. */
+  readonly traceparent?: string;
 };
 
 export type DispatchAnswer =
@@ -82,7 +84,8 @@ export class Dispatcher {
     return breaker.roomOf(this.#post(target).circuit, this.#nowMs());
   }
 
-  async dispatch({ target, run, signal }: DispatchOrder): Promise<DispatchAnswer> {
+  async dispatch(order: DispatchOrder): Promise<DispatchAnswer> {
+    const { target, signal } = order;
     const post = this.#post(target);
     const giveBack = await post.turns.take(signal);
     if (!giveBack) return { kind: "not_delivered", reason: "not sent: told to stop", pauseMs: 0 };
@@ -90,7 +93,7 @@ export class Dispatcher {
       if (breaker.roomOf(post.circuit, this.#nowMs()) < 1)
         return this.#undelivered(post, `not sent: too many failures of ${target} in a row`);
       post.circuit = breaker.asked(post.circuit);
-      const answer = await this.#send(post.target, run, signal);
+      const answer = await this.#send(post.target, order);
       this.#note(post, answer, signal);
       return this.#read(post, answer);
     } finally {
@@ -98,7 +101,7 @@ export class Dispatcher {
     }
   }
 
-  #send(target: Target, run: DispatchedRun, signal: AbortSignal): Promise<GuardedAnswer> {
+  #send(target: Target, { run, signal, traceparent }: DispatchOrder): Promise<GuardedAnswer> {
     const { clock, network, publicUrl } = this.#params;
     const { id: runId, ...rest } = run;
     const base = `${publicUrl}/api/runs/${encodeURIComponent(runId)}`;
@@ -119,7 +122,12 @@ export class Dispatcher {
       {
         url: target.url,
         method: "POST",
-        headers: { "content-type": "application/json", accept: "application/json", ...signed },
+        headers: {
+          "content-type": "application/json",
+          accept: "application/json",
+          ...(traceparent === undefined ? {} : { traceparent }),
+          ...signed,
+        },
         body,
         timeoutMs: target.timeoutMs,
         signal,

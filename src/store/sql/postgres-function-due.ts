@@ -352,6 +352,7 @@ begin
       runGates: runs("(e.value ->> 'isGated')::boolean"),
       runInputs: runs("null::text"),
       cadenced: runs("v_schedule.id"),
+      runTraces: runs("null::text"),
       openSchedules: "case when v_opens is null then '{}' else array[v_schedule.id] end",
       openRuns: "case when v_opens is null then '{}' else array[v_opens] end",
       channel: "null",

@@ -115,11 +115,12 @@ ledger as (
   where t.schedule = any(array(select id from won))
 ),
 made as materialized (
-  select r.id, r.mode, r.nominal_at, r.gated, coalesce(r.input, w.input) as input, w.id as schedule, w.tags,
+  select r.id, r.mode, r.nominal_at, r.gated, coalesce(r.input, w.input) as input, w.id as schedule,
+    case when r.trace is null then w.tags else w.tags || r.trace end as tags,
     l.id as lane, j.policy, j.version, coalesce(w.priority, j.priority) as priority, w.job,
     ${FLOW_KEY("coalesce(r.input, w.input)")} as flow_key
   from unnest(:runSchedules::int[], :runIds::uuid[], :runModes::smallint[], :runNominals::bigint[], :runGates::boolean[],
-    :runInputs::text[]) as r (schedule, id, mode, nominal_at, gated, input),
+    :runInputs::text[], :runTraces::text[]) as r (schedule, id, mode, nominal_at, gated, input, trace),
   lateral (
     select x.id, x.job, x.queue, x.priority, x.tags, x.input from {schedule} x where x.id = r.schedule offset 0) w
   -- Left joins: without its job a run has no lane, which is refused; it must not silently be none.

@@ -18,7 +18,8 @@ from json_each(:rows) e cross join {schedule} s on s.id = e.value ->> 0`;
 export const INSERT_SCHEDULE_RUNS = /* sql */ `
 insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, schedule, nominal_at, tags, input)
 select e.value ->> 1, :now, :now, l.id, j.policy, j.version, coalesce(s.priority, j.priority), e.value ->> 2, s.id,
-  e.value ->> 3, s.tags, coalesce(e.value ->> 4, s.input)
+  e.value ->> 3, iif(e.value ->> 5 is null, s.tags, json_insert(coalesce(s.tags, '[]'), '$[#]', e.value ->> 5)),
+  coalesce(e.value ->> 4, s.input)
 from json_each(:rows) e cross join {schedule} s on s.id = e.value ->> 0
 left join {job} j on j.name = s.job
 left join {lane} l on l.job = s.job and l.queue = coalesce(s.queue, j.queue)`;

@@ -1,0 +1,276 @@
+// Spans of what an instance does, for OpenTelemetry. The user hands in `@opentelemetry/api`; nothing of
+// it is imported here, and where it is not given nothing of this runs. The context goes with the run as
+// text: whoever executes it, in whatever process and at whatever attempt, goes on with the same trace.
+
+import { formatTraceparent, parseTraceparent } from "../core/trace.js";
+
+type Context = unknown;
+type SpanContext = {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly traceFlags: number;
+  readonly isRemote?: boolean;
+};
+type Attributes = Record<string, string | number | boolean>;
+type ApiSpan = {
+  spanContext(): { readonly traceId: string; readonly spanId: string; readonly traceFlags: number };
+  setAttribute(name: string, value: string | number | boolean): unknown;
+  setStatus(status: { code: number; message?: string }): unknown;
+  recordException(error: { name: string; message: string; code?: string }): unknown;
+  end(endTime?: number): void;
+};
+
+/** What is used of the module `@opentelemetry/api`; give the module itself. */
+export type OpenTelemetry = {
+  readonly trace: {
+    getTracer(name: string): {
+      startSpan(
+        name: string,
+        options?: { kind?: number; attributes?: Attributes; startTime?: number },
+        context?: never,
+      ): ApiSpan;
+    };
+    setSpan(context: never, span: never): Context;
+    setSpanContext(context: never, spanContext: SpanContext): Context;
+    getSpanContext(context: never): unknown;
+  };
+  readonly context: {
+    active(): Context;
+    with(context: never, fn: () => unknown): unknown;
+  };
+  readonly ROOT_CONTEXT: unknown;
+};
+
+/** Numbers of the API, which are the same for ever. */
+const KIND = { internal: 0, server: 1, client: 2, producer: 3, consumer: 4 } as const;
+const ERROR = 2;
+
+type Described = { readonly name: string; readonly message: string; readonly code?: string };
+type NewRun = { readonly id: string; readonly job: string; readonly trace?: string | undefined };
+
+/** One span that was begun. */
+export class TraceSpan {
+  readonly #api: OpenTelemetry;
+  readonly #span: ApiSpan;
+  readonly #context: Context;
+  #isEnded = false;
+
+  constructor(api: OpenTelemetry, span: ApiSpan, parent: Context) {
+    this.#api = api;
+    this.#span = span;
+    this.#context = api.trace.setSpan(parent as never, span as never);
+  }
+
+  /** As it travels. */
+  get traceparent(): string {
+    const { traceId, spanId, traceFlags } = this.#span.spanContext();
+    return formatTraceparent({ traceId, spanId, isSampled: (traceFlags & 1) === 1 });
+  }
+
+  get context(): Context {
+    return this.#context;
+  }
+
+  /** Everything that this does, also later, belongs to the span. */
+  within<T>(fn: () => T): T {
+    return this.#api.context.with(this.#context as never, fn) as T;
+  }
+
+  /** The first end counts. */
+  end(outcome: string | null = null, error: Described | null = null): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    if (outcome !== null) this.#span.setAttribute("holdfast.outcome", outcome);
+    if (error !== null) {
+      const { name, message, code } = error;
+      this.#span.recordException({ name, message, ...(code === undefined ? {} : { code }) });
+      this.#span.setStatus({ code: ERROR, message });
+    }
+    this.#span.end();
+  }
+}
+
+export class Tracing {
+  readonly #api: OpenTelemetry;
+
+  constructor(api: OpenTelemetry) {
+    this.#api = api;
+  }
+
+  /** New runs carry the span of their enqueue. */
+  async enqueue<Run extends NewRun, Answer>(
+    runs: readonly Run[],
+    store: (traced: readonly Run[]) => Promise<Answer>,
+  ): Promise<Answer> {
+    const span = this.#enqueueSpan(runs);
+    return this.#ended(span, () => store(traced(runs, span)));
+  }
+
+  enqueueSync<Run extends NewRun, Answer>(
+    runs: readonly Run[],
+    store: (traced: readonly Run[]) => Answer,
+  ): Answer {
+    const span = this.#enqueueSpan(runs);
+    try {
+      const answer = span.within(() => store(traced(runs, span)));
+      span.end();
+      return answer;
+    } catch (error) {
+      span.end(null, described(error));
+      throw error;
+    }
+  }
+
+  #enqueueSpan(runs: readonly NewRun[]): TraceSpan {
+    const [first] = runs;
+    return this.#begin(`enqueue ${first?.job ?? "nothing"}`, {
+      kind: KIND.producer,
+      attributes: {
+        "holdfast.job": first?.job ?? "",
+        ...(runs.length === 1 ? { "holdfast.run": first?.id ?? "" } : {}),
+        "holdfast.runs": runs.length,
+      },
+    });
+  }
+
+  /** The span of a tick that is about to be fired; ended by whoever writes it first. */
+  tick(schedule: string, run: string): TraceSpan {
+    return this.#begin(`tick ${schedule}`, {
+      kind: KIND.producer,
+      attributes: { "holdfast.schedule": schedule, "holdfast.run": run },
+      parent: this.#api.ROOT_CONTEXT,
+    });
+  }
+
+  /** An attempt begins: how long it took from its claim, and then itself. */
+  attempt(facts: {
+    readonly run: NewRun["id"];
+    readonly job: string;
+    readonly queue: string;
+    readonly mode: string;
+    readonly attempt: number;
+    readonly trace: string | undefined;
+    readonly claimedAt: number;
+  }): TraceSpan {
+    const parent = this.contextOf(facts.trace);
+    const attributes = {
+      "holdfast.run": facts.run,
+      "holdfast.job": facts.job,
+      "holdfast.queue": facts.queue,
+      "holdfast.mode": facts.mode,
+      "holdfast.attempt": facts.attempt,
+    };
+    const span = this.#begin(`run ${facts.job}`, { kind: KIND.consumer, attributes, parent });
+    // Under the run where nobody asked for it in a trace of their own, so that both are in one.
+    this.#begin(`claim ${facts.job}`, {
+      kind: KIND.consumer,
+      attributes,
+      parent: facts.trace === undefined ? span.context : parent,
+      startTime: facts.claimedAt,
+    }).end();
+    return span;
+  }
+
+  /** The request to a service; it is told the span by its text. */
+  dispatch<Answer>(
+    facts: { readonly target: string; readonly run: string; readonly job: string },
+    send: (traceparent: string) => Promise<Answer>,
+  ): Promise<Answer> {
+    const span = this.#begin(`dispatch ${facts.target}`, {
+      kind: KIND.client,
+      attributes: {
+        "holdfast.target": facts.target,
+        "holdfast.run": facts.run,
+        "holdfast.job": facts.job,
+      },
+    });
+    return this.#ended(span, () => send(span.traceparent));
+  }
+
+  /** A worker elsewhere tells how its run ended. */
+  ending<Answer>(
+    facts: {
+      readonly verb: "complete" | "fail";
+      readonly run: string;
+      readonly job: string;
+      readonly trace: string | undefined;
+    },
+    store: () => Promise<Answer>,
+  ): Promise<Answer> {
+    const span = this.#begin(`${facts.verb} ${facts.job}`, {
+      kind: KIND.server,
+      attributes: { "holdfast.run": facts.run, "holdfast.job": facts.job },
+      parent: this.contextOf(facts.trace),
+    });
+    return this.#ended(span, store);
+  }
+
+  /** A part of what goes on now: of a lock its waiting, holding and releasing. */
+  part<Answer>(
+    name: string,
+    attributes: Attributes,
+    work: (span: TraceSpan) => Promise<Answer>,
+  ): Promise<Answer> {
+    const span = this.#begin(name, { kind: KIND.internal, attributes });
+    return this.#ended(span, () => work(span));
+  }
+
+  /** Runs it as part of the trace that this text names, unless a trace is going on here already. */
+  continued<T>(traceparent: string | null, fn: () => T): T {
+    const active = this.#api.context.active();
+    const isTraced = this.#api.trace.getSpanContext(active as never) !== undefined;
+    if (isTraced || parseTraceparent(traceparent) === null) return fn();
+    return this.#api.context.with(this.contextOf(traceparent) as never, fn) as T;
+  }
+
+  contextOf(traceparent: string | null | undefined): Context {
+    const parsed = parseTraceparent(traceparent);
+    const root = this.#api.ROOT_CONTEXT;
+    if (parsed === null) return root;
+    const { traceId, spanId, isSampled } = parsed;
+    return this.#api.trace.setSpanContext(root as never, {
+      traceId,
+      spanId,
+      traceFlags: isSampled ? 1 : 0,
+      isRemote: true,
+    });
+  }
+
+  #begin(
+    name: string,
+    options: {
+      readonly kind: number;
+      readonly attributes: Attributes;
+      readonly parent?: Context;
+      readonly startTime?: number;
+    },
+  ): TraceSpan {
+    const { kind, attributes, startTime } = options;
+    const parent = options.parent ?? this.#api.context.active();
+    const given = startTime === undefined ? { kind, attributes } : { kind, attributes, startTime };
+    // Asked for each time: a provider that was registered later is found.
+    const tracer = this.#api.trace.getTracer("holdfast");
+    return new TraceSpan(this.#api, tracer.startSpan(name, given, parent as never), parent);
+  }
+
+  async #ended<Answer>(span: TraceSpan, work: () => Promise<Answer>): Promise<Answer> {
+    try {
+      const answer = await span.within(work);
+      span.end();
+      return answer;
+    } catch (error) {
+      span.end(null, described(error));
+      throw error;
+    }
+  }
+}
+
+function traced<Run extends NewRun>(runs: readonly Run[], span: TraceSpan): readonly Run[] {
+  const trace = span.traceparent;
+  return runs.map((run) => ({ ...run, trace }));
+}
+
+function described(error: unknown): Described {
+  const { name = "Error", message = String(error) } = error instanceof Error ? error : {};
+  return { name, message };
+}
