@@ -78,7 +78,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByRole("button", { name: "Delete it" }).click();
     await page.getByRole("heading", { name: "Schedules", level: 1 }).waitFor();
-    await page.getByText("studies-two").waitFor({ state: "detached" });
+    await page.getByRole("link", { name: "studies-two" }).waitFor({ state: "detached" });
     expect(await stage.holdfast.schedules.get("studies-two")).toBe(null);
   });
 
@@ -97,7 +97,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
 
     await page.goBack();
     await page.getByRole("button", { name: "Test" }).click();
-    await page.getByText("A run was made.").waitFor();
+    await until("the test run", async () => (await stage.holdfast.runs.list()).runs.length === 2);
     const modes = (await stage.holdfast.runs.list()).runs.map(({ mode, input }) => [mode, input]);
     expect(modes).toEqual([
       ["test", { market: "eu" }],

@@ -169,10 +169,7 @@ describe.skipIf(!hasChromium())("the page, guarded", () => {
         "/settings",
       ]) {
         await page.goto(stage.url + where);
-        await page
-          .locator("h1", { hasText: /./ })
-          .waitFor()
-          .catch(() => expect.fail(`no heading at ${where}`));
+        await page.locator("h1").waitFor();
         await page.waitForLoadState("load");
         expect(await page.evaluate("window.owned"), where).toBeUndefined();
         expect(await page.locator("#root script, #root iframe, #root img").count(), where).toBe(0);
@@ -188,7 +185,8 @@ describe.skipIf(!hasChromium())("the page, guarded", () => {
         await dialog.getByRole("button", { name: "Save" }).isVisible();
       }
       await page.goto(`${stage.url}/runs`);
-      for (const field of await page.getByRole("searchbox").all())
+      await page.getByRole("searchbox").first().waitFor();
+    for (const field of await page.getByRole("searchbox").all())
         await field.fill(HOSTILE[1] ?? "");
       await expect.poll(() => page.url()).toContain("text=");
       expect(await page.evaluate("window.owned")).toBeUndefined();

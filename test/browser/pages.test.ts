@@ -78,7 +78,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the pages on %s", (database) =>
 
   const opened = async (page: Page, title: string, text: string) => {
     await page.getByRole("heading", { name: title, level: 1 }).waitFor();
-    await page.getByText(text).first().waitFor();
+    await page.getByText(text).locator("visible=true").first().waitFor();
   };
 
   test("every page opens in light and dark without a serious finding of axe", async () => {
