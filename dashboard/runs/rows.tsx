@@ -101,7 +101,7 @@ function Row(props: {
       <span>
         <RunBadge status={run.status} partial={run.partial} />
       </span>
-      <span className="truncate font-medium max-sm:min-w-0 max-sm:flex-1">
+      <span className="truncate font-medium max-sm:min-w-0 max-sm:flex-[1_0_55%]">
         <Link href={`/runs/${run.id}`} className="hover:text-accent hover:underline">
           {run.job}
         </Link>

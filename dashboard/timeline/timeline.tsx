@@ -65,7 +65,7 @@ export function Timeline({
   );
 }
 
-const LAYOUT = "sm:grid sm:grid-cols-[minmax(8rem,13rem)_minmax(0,1fr)_4.5rem] sm:gap-x-3";
+const LAYOUT = "sm:grid sm:grid-cols-[minmax(8rem,13rem)_minmax(0,1fr)_6rem] sm:gap-x-3";
 
 function Row(props: {
   readonly row: TimelineRow;
@@ -90,7 +90,7 @@ function Row(props: {
   return (
     <div className={`group items-center py-0.5 ${isNamed ? LAYOUT : ""}`}>
       {isNamed ? (
-        <div className="flex min-w-0 items-baseline justify-between gap-2">
+        <div className="flex min-w-0 items-baseline justify-between gap-2 max-sm:relative max-sm:bg-surface">
           <Link
             href={path}
             title={row.description}
@@ -153,7 +153,7 @@ function Axis(props: {
         .map(({ atMs, isDay, place }) => (
           <span
             key={atMs}
-            className="absolute -translate-x-1/2 whitespace-nowrap"
+            className="absolute -translate-x-1/2 whitespace-nowrap max-sm:even:hidden"
             style={{ left: percent(place) }}
           >
             {isDay ? timeText(atMs, zone, "day") : timeText(atMs, zone, "time").slice(0, 5)}

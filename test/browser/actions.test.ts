@@ -105,7 +105,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
     ]);
 
     await page.getByRole("button", { name: "Pause" }).click();
-    await page.getByLabel("Why?", { exact: false }).last().fill("the API is down");
+    await page.getByRole("dialog").getByLabel("Why?", { exact: false }).fill("the API is down");
     await page.getByRole("button", { name: "Pause it" }).click();
     await page.getByText("the API is down").first().waitFor();
     expect(await schedule()).toMatchObject({ status: "paused", pauseNote: "the API is down" });

@@ -179,14 +179,14 @@ describe.skipIf(!hasChromium())("the page, guarded", () => {
       await page.getByRole("button", { name: "New schedule" }).click();
       const dialog = page.getByRole("dialog");
       for (const summary of await dialog.locator("summary").all()) await summary.click();
-      for (const text of HOSTILE) {
+      for (const text of HOSTILE.slice(0, 3)) {
         for (const field of await dialog.locator("input:not([type=radio]), textarea").all())
           await field.fill(text);
         await dialog.getByRole("button", { name: "Save" }).isVisible();
       }
       await page.goto(`${stage.url}/runs`);
       await page.getByRole("searchbox").first().waitFor();
-    for (const field of await page.getByRole("searchbox").all())
+      for (const field of await page.getByRole("searchbox").all())
         await field.fill(HOSTILE[1] ?? "");
       await expect.poll(() => page.url()).toContain("text=");
       expect(await page.evaluate("window.owned")).toBeUndefined();
