@@ -42,8 +42,9 @@ module.exports = {
     only("telemetry", ["core"]),
     only("locks", ["core", "store", "adapters", "telemetry"]),
     only("http/dispatch", ["core", "adapters"]),
-    only("engine", ["core", "store", "adapters", "locks", "telemetry", "http/dispatch"]),
-    only("http", ["core", "store", "engine", "adapters", "locks", "telemetry"]),
+    only("alerts", ["core", "store", "adapters", "http/dispatch"]),
+    only("engine", ["core", "store", "adapters", "locks", "telemetry", "alerts", "http/dispatch"]),
+    only("http", ["core", "store", "engine", "adapters", "locks", "telemetry", "alerts"]),
     only("client", ["core", "adapters", "http"]),
     {
       name: "client-knows-types-of-the-wire-alone",
@@ -96,7 +97,7 @@ module.exports = {
       from: { path: "^src/", pathNot: "\\.test\\.ts$" },
       to: {
         dependencyTypes: ["npm-dev", "npm-no-pkg", "npm-unknown"],
-        dependencyTypesNot: ["npm", "type-only"],
+        dependencyTypesNot: ["npm", "npm-peer", "type-only"],
         pathNot: "^node_modules/@types/",
       },
     },

@@ -1,8 +1,26 @@
 // The public interface of `holdfast`, name by name.
 
+export type { AlertOptions, HeartbeatOptions } from "./alerts/alert-options.js";
+export type { Alert, AlertDeliveryView, AlertNotice } from "./alerts/alert-view.js";
+export type {
+  AlertDestination,
+  EmailDestination,
+  FunctionDestination,
+  SlackDestination,
+  WebhookDestination,
+} from "./alerts/destinations.js";
+export type { AlertEvidence, AlertKind, AlertSubject, Severity } from "./core/alert.js";
+export type {
+  AlertRuleOptions,
+  ConsecutiveFailuresOptions,
+  FailureRateOptions,
+  ScheduleAlertOptions,
+  SlowOptions,
+} from "./core/alert-rules.js";
 export type { CalendarOptions } from "./core/calendar.js";
 export type { Duration } from "./core/duration.js";
 export {
+  AlertNotFoundError,
   BackfillRunningError,
   BatchRefusedError,
   CalendarInUseError,
@@ -61,6 +79,7 @@ export type { Mode, OnLost, RunId, RunStatus } from "./core/run.js";
 export type { MissedOptions, ScheduleOptions } from "./core/schedule.js";
 export type { StandardSchema } from "./core/schema.js";
 export type { Evidence, Outcome, Reason } from "./core/tick.js";
+export type { AlertListOptions, AlertPage, Alerts, AlertTested } from "./engine/alerts.js";
 export type { AroundOptions, Middleware } from "./engine/around.js";
 export type {
   HttpOptions,

@@ -147,7 +147,7 @@ function fieldsOf(event: string): string[] {
   const members = (text = "") => [...text.matchAll(/(\w+\??):/g)].map(([, name]) => `\`${name}\``);
   const [, type = ""] =
     new RegExp(`^  "${event}":\\s+([^;]*?(?:\\{.*?\\})?);$`, "ms").exec(source) ?? [];
-  const shared = ["RunFields", "TickFields", "LockFields"]
+  const shared = ["RunFields", "TickFields", "LockFields", "AlertFields"]
     .filter((name) => type.includes(name))
     .map((name) => new RegExp(`^type ${name} = \\{(.*?)\\};$`, "ms").exec(source)?.[1]);
   return [

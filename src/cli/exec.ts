@@ -16,6 +16,7 @@ import type { Holdfast } from "../engine/holdfast.js";
 import { waitingText } from "../engine/waiting-for.js";
 import type { HeldLock } from "../locks/locking.js";
 import { DeclinedError, describeExit } from "./failure.js";
+import { pauseText } from "./pause-page.js";
 import type { Shell } from "./shell.js";
 import { UsageError } from "./usage.js";
 
@@ -177,6 +178,12 @@ async function seated(params: {
   readonly shell: Shell;
 }): Promise<Seated> {
   const { holdfast, name, queue, program, shell } = params;
+  const paused = await holdfast.paused();
+  if (paused)
+    throw new DeclinedError(
+      `Not started: everything is paused ${pauseText(paused)}. To lift it: holdfast resume --all`,
+      "NOT_BEGUN",
+    );
   const { runs } = await holdfast.runs.list({ job: name, status: "pending" });
   for (const orphan of runs) if (orphan.queue === queue) await holdfast.runs.cancel(orphan.id);
   const worker = { concurrency: 1, jobs: [name], queues: [queue] };
@@ -315,7 +322,7 @@ function notStarted(file: string, error: unknown): Told {
       complaint: text,
     },
     result: null,
-    failure: new PermanentError(text, { code: "NOT_STARTED", cause: error }),
+    failure: new PermanentError(text, { code: "NOT_STARTED" }),
   };
 }
 

@@ -41,10 +41,13 @@ const EXIT_OF_CODE: ReadonlyMap<string, number> = new Map([
   ["KEY_CONFLICT", EXIT.no],
   ["RUN_NOT_FOUND", EXIT.no],
   ["WAIT_TIMEOUT", EXIT.no],
+  ["ALERT_NOT_FOUND", EXIT.no],
   ["SCHEDULE_NOT_FOUND", EXIT.no],
   ["SCHEDULE_EXISTS", EXIT.no],
   ["DELIVERY_CONFLICT", EXIT.no],
   ["BACKFILL_RUNNING", EXIT.no],
+  ["PROJECT_EXISTS", EXIT.no],
+  ["NOT_BEGUN", EXIT.no],
   ["CALENDAR_NOT_FOUND", EXIT.no],
   ["CALENDAR_IN_USE", EXIT.no],
   ["CONFIGURATION_INVALID", EXIT.impossible],
@@ -54,10 +57,13 @@ const EXIT_OF_CODE: ReadonlyMap<string, number> = new Map([
   ["OUTCOME_UNKNOWN", EXIT.impossible],
   ["STOPPED", EXIT.impossible],
   ["START_REFUSED", EXIT.impossible],
+  ["CRONTAB_EMPTY", EXIT.impossible],
+  ["CRONTAB_UNREADABLE", EXIT.impossible],
 ]);
 
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ["STORE_UNAVAILABLE", "Check --database, HOLDFAST_DATABASE_URL and whether the server runs."],
+  ["ALERT_NOT_FOUND", "`holdfast alerts list --state all` shows them."],
   ["SCHEDULE_NOT_FOUND", "`holdfast schedules list` shows them."],
   ["CALENDAR_NOT_FOUND", "`holdfast calendars list` shows them."],
   ["BACKFILL_RUNNING", "On the command line: holdfast schedules backfill <name> --cancel"],

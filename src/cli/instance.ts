@@ -3,6 +3,7 @@
 
 import path from "node:path";
 import { systemClock } from "../adapters/clock.js";
+import type { Problem } from "../core/errors.js";
 import { Holdfast } from "../engine/holdfast.js";
 import { setSurroundings } from "../engine/surroundings.js";
 import { LOG_LEVELS, type Logger, type LogLevel, lineLogger } from "../telemetry/log.js";
@@ -44,6 +45,7 @@ export async function withInstance<T>(
     // Standard output belongs to the answer.
     logger: params.logger?.(usual) ?? usual,
     mayCreate: !isLooking,
+    problems: logFormatProblems(process.env),
   });
   const holdfast = file === null ? new Holdfast() : await importConfig(file);
   try {
@@ -65,14 +67,17 @@ export async function loadInstance(params: {
   readonly shell: Shell;
   /** False: schedules that vanished from the code are not paused. */
   readonly mayPause?: boolean;
+  /** What was found wrong already. */
+  readonly problems?: readonly Problem[];
 }): Promise<Holdfast> {
-  const { flags, shell, mayPause = true } = params;
+  const { flags, shell, mayPause = true, problems = [] } = params;
   const file = requireConfig(flags.config);
   setSurroundings({
     ...databaseOf(flags),
     folder: path.dirname(file),
     logger: loggerFor(shell, { level: "info", out: process.stdout }),
     mayPause,
+    problems: [...problems, ...logFormatProblems(process.env)],
   });
   return importConfig(file);
 }
@@ -104,10 +109,15 @@ function loggerFor(
     : prettyLogger({ level, colours: shell.colours, write, now });
 }
 
+/** A wrong one is refused with everything else that is wrong. */
 function logFormat(): string {
-  const asked = process.env.HOLDFAST_LOG_FORMAT || "pretty";
-  if (asked === "pretty" || asked === "json") return asked;
-  throw new ImpossibleError('HOLDFAST_LOG_FORMAT: must be "pretty" or "json".');
+  return process.env.HOLDFAST_LOG_FORMAT || "pretty";
+}
+
+function logFormatProblems(env: Readonly<Record<string, string | undefined>>): Problem[] {
+  const asked = env.HOLDFAST_LOG_FORMAT || "pretty";
+  if (asked === "pretty" || asked === "json") return [];
+  return [{ field: "HOLDFAST_LOG_FORMAT", message: 'must be "pretty" or "json".' }];
 }
 
 /** A wrong one is refused by the instance itself, together with everything else that is wrong. */

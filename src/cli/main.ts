@@ -3,15 +3,18 @@
 // standard output, a message on standard error, and an exit code. What a command does is in its file.
 
 import { createRequire } from "node:module";
-import { Command } from "commander";
+import { Command, CommanderError } from "commander";
 import type { Call } from "./command.js";
+import { alertsCommand } from "./commands/alerts.js";
 import { calendarsCommand } from "./commands/calendars.js";
 import { cleanupCommand } from "./commands/cleanup.js";
 import { devCommand } from "./commands/dev.js";
 import { enqueueCommand } from "./commands/enqueue.js";
 import { execCommand } from "./commands/exec.js";
+import { initCommand } from "./commands/init.js";
 import { locksCommand } from "./commands/locks.js";
 import { migrateCommand } from "./commands/migrate.js";
+import { moveCommand } from "./commands/move.js";
 import { nextCommand } from "./commands/next.js";
 import { pauseCommand } from "./commands/pause.js";
 import { queuesCommand } from "./commands/queues.js";
@@ -20,17 +23,22 @@ import { runsCommand } from "./commands/runs.js";
 import { schedulesCommand } from "./commands/schedules.js";
 import { simulateCommand } from "./commands/simulate.js";
 import { startCommand } from "./commands/start.js";
+import { statsCommand } from "./commands/stats.js";
 import { tickCommand } from "./commands/tick.js";
+import { topCommand } from "./commands/top.js";
 import { readDatabaseFlag } from "./database.js";
 import { describeExit } from "./failure.js";
 import { EXIT, Shell } from "./shell.js";
+import { noteWrongFlags } from "./wrong-flags.js";
 
 const COMMANDS = [
+  initCommand,
   devCommand,
   startCommand,
   tickCommand,
   nextCommand,
   migrateCommand,
+  moveCommand,
   schedulesCommand,
   calendarsCommand,
   runsCommand,
@@ -40,14 +48,21 @@ const COMMANDS = [
   enqueueCommand,
   execCommand,
   locksCommand,
+  alertsCommand,
+  statsCommand,
   cleanupCommand,
+  topCommand,
   simulateCommand,
 ];
 
 const args = process.argv.slice(2);
 // What follows `--` belongs to another program.
 const own = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
-const call: Call = { shell: new Shell({ isJson: own.includes("--json") }), exit: EXIT.done };
+const call: Call = {
+  shell: new Shell({ isJson: own.includes("--json") }),
+  exit: EXIT.done,
+  wrong: [],
+};
 surviveClosedPipes();
 // Not left to the event loop: a handle that the user's code keeps open must not keep us.
 process.exit(await run());
@@ -59,7 +74,10 @@ async function run(): Promise<number> {
   } catch (error) {
     const failure = describeExit(error);
     if (!failure) return EXIT.done;
-    const { exit, message } = failure;
+    const { exit } = failure;
+    const isParsing = error instanceof CommanderError;
+    const wrong = isParsing ? call.wrong.map(({ text }) => `${text}\n`).join("") : "";
+    const message = wrong + failure.message;
     const { shell } = call;
     shell.complain(shell.isJson ? JSON.stringify({ error: failure.error, message }) : message);
     return exit;
@@ -87,6 +105,7 @@ function program(): Command {
   for (const add of COMMANDS) top.addCommand(add(call));
   forEachCommand(top, (command) => {
     command.exitOverride();
+    noteWrongFlags(command, call.wrong);
     command.configureHelp({ showGlobalOptions: true, helpWidth: 100 });
     // The one message is written at the end, by run().
     command.configureOutput({ outputError: () => undefined });

@@ -61,6 +61,7 @@ export function runPage(
     ["queue", `${plain(run.queue)}, priority ${run.priority}`],
     ["attempt", String(run.attempt)],
     ["key", run.key === null ? null : plain(run.key)],
+    ["trace", run.traceId],
     ["tags", run.tags.length === 0 ? null : plain(run.tags.join(", "))],
     ["created", run.createdAt.toISOString()],
     ["due", run.dueAt.toISOString()],

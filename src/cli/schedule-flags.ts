@@ -1,7 +1,8 @@
 // The flags that say what a schedule is, as options of the library: all of them for a new schedule,
 // or laid over the present ones for a change.
 
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
+import type { ScheduleAlertOptions } from "../core/alert-rules.js";
 import type { DstOptions } from "../core/cron.js";
 import { requireName, requirePriority, requireTags } from "../core/names.js";
 import { OVERLAPS, type Overlap } from "../core/overlap.js";
@@ -41,6 +42,7 @@ export type ScheduleFlags = DstFlags & {
   readonly priority?: number;
   readonly queue?: string;
   readonly tag?: readonly string[];
+  readonly alerts?: ScheduleAlertOptions | false;
 };
 
 const PATTERNS = ["cron", "every", "at"] as const;
@@ -57,6 +59,7 @@ export const UNSETTABLE = [
   "priority",
   "queue",
   "tag",
+  "alerts",
 ] as const;
 export type Unsettable = (typeof UNSETTABLE)[number];
 
@@ -98,7 +101,19 @@ export function withScheduleOptions(command: Command): Command {
     )
     .option("--tag <tag>", "of its runs; repeatable", (text, before: readonly string[] = []) =>
       refusing(() => requireTags([...before, text], "--tag")),
-    );
+    )
+    .option("--alerts <json>", 'rules of its own: \'{"stale":"30m"}\'; false: none', readAlerts);
+}
+
+/** What its members mean is for the library to say. */
+function readAlerts(text: string): ScheduleAlertOptions | false {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (value === false || (typeof value === "object" && value !== null)) return value as false;
+  } catch {
+    // Said below.
+  }
+  throw new InvalidArgumentError(`It must be JSON such as '{"stale":"30m"}', or false for none.`);
 }
 
 function many(text: string, before: readonly string[] = []): readonly string[] {
@@ -130,13 +145,13 @@ export async function optionsOf(
   flags: ScheduleFlags,
 ): Promise<Partial<Omit<UpsertOptions, "missed">> & Pick<UpsertOptions, "missed">> {
   const { timezone, from, until, exclude, calendar, overlap, afterFailure, grace } = flags;
-  const { priority, queue, tag, input, job, missed, missedWithin, missedLimit } = flags;
+  const { priority, queue, tag, alerts, input, job, missed, missedWithin, missedLimit } = flags;
   const dst = dstOptions(flags);
   const late = given({ run: missed, within: missedWithin, limit: missedLimit });
   const { cron, every, at } = flags;
   return given({
     ...{ job, cron, every, at, timezone, from, until, exclude, overlap, afterFailure, grace },
-    ...{ priority, queue, dst },
+    ...{ priority, queue, dst, alerts },
     calendars: calendar,
     tags: tag,
     missed: Object.keys(late).length === 0 ? undefined : late,
@@ -187,6 +202,7 @@ function optionsFrom(
       priority: kept("priority", schedule.priority),
       queue: kept("queue", schedule.queue),
       tags: kept("tag", schedule.tags),
+      alerts: kept("alerts", schedule.alerts),
       input: kept("input", schedule.input),
     }),
     ...{ job, timezone, overlap, grace },

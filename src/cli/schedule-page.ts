@@ -149,6 +149,7 @@ function ruleFacts(schedule: Schedule): Fact[] {
     ["priority", priority === null ? null : String(priority)],
     ["queue", schedule.queue === null ? null : plain(schedule.queue)],
     ["tags", list(schedule.tags)],
+    ["alerts", schedule.alerts === null ? null : plain(JSON.stringify(schedule.alerts))],
   ];
 }
 

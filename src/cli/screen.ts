@@ -35,7 +35,9 @@ export class Screen {
   }
 
   draw(page: string): void {
-    const { rows, columns } = this.#terminal;
+    const { columns } = this.#terminal;
+    // A terminal that does not know its size says 0.
+    const rows = this.#terminal.rows || undefined;
     const lines = page.split("\n");
     // One line less than there are: a newline in the last one would scroll.
     const isCut = rows !== undefined && lines.length > rows - 1;

@@ -45,9 +45,24 @@ export function readPlace(
       message: `must be a whole number from 0 (any free port) to 65535, for example ${PORT_DEFAULT}`,
     });
   }
+  problems.push(...secretProblems(host, env));
   if (problems.length > 0) throw new ConfigurationError(problems);
   const port = flags.port ?? (asked === undefined ? PORT_DEFAULT : Number(asked));
   return { host, port, isAnyPort: flags.port === undefined && asked === undefined };
+}
+
+/** Secrets that are wrong, or missing where others can reach the address. */
+function secretProblems(
+  host: string,
+  env: Readonly<Record<string, string | undefined>>,
+): readonly Problem[] {
+  try {
+    refuseOpenHost(host, !readSecrets({}, env).isEmpty);
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    return error.problems;
+  }
 }
 
 /**
@@ -62,7 +77,6 @@ export function prepareServing(params: {
   readonly shell: Shell;
 }): () => Promise<Served> {
   const { holdfast, place, isDevelopment, shell } = params;
-  refuseOpenHost(place.host, !readSecrets({}, process.env).isEmpty);
   const handler = createHandler(holdfast, { openOnLoopback: isDevelopment });
   return () => beginServing(handler, place, shell);
 }

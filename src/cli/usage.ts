@@ -61,6 +61,13 @@ export function readRunId(text: string): RunId {
   );
 }
 
+export function readAlertId(text: string): string {
+  if (isUuid(text)) return text.toLowerCase();
+  throw new InvalidArgumentError(
+    "It must be an alert id, for example 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55; `holdfast alerts list` shows them.",
+  );
+}
+
 /** For what stops or starts everything: it has to be said, so that nobody does it by leaving out a name. */
 export function requireAll(isAll: boolean | undefined, others: string): void {
   if (isAll === true) return;

@@ -191,6 +191,17 @@ export class RunNotFoundError extends HoldfastError {
   }
 }
 
+/** There is no alert of that id: it never existed, or it was pruned. */
+export class AlertNotFoundError extends HoldfastError {
+  static {
+    named(AlertNotFoundError, "AlertNotFoundError");
+  }
+  readonly code = "ALERT_NOT_FOUND";
+  constructor(readonly alert: string) {
+    super(`There is no alert ${quoteShort(alert)}: it never existed, or it was pruned.`);
+  }
+}
+
 /** There is no schedule of that name: it never existed, or it was deleted. */
 export class ScheduleNotFoundError extends HoldfastError {
   static {
@@ -615,6 +626,7 @@ export const ERROR_CODES = [
   { code: "JOB_DUPLICATE", description: "A job of that name is already registered." },
   { code: "KEY_CONFLICT", description: "The key belongs to a run with another input." },
   { code: "RUN_NOT_FOUND", description: "There is no run of that id." },
+  { code: "ALERT_NOT_FOUND", description: "There is no alert of that id." },
   { code: "SCHEDULE_NOT_FOUND", description: "There is no schedule of that name." },
   { code: "SCHEDULE_DUPLICATE", description: "A schedule of that name is already declared." },
   { code: "SCHEDULE_BUSY", description: "Others kept changing the schedule; nothing was done." },

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { redactUrl } from "./redact.js";
+import { redactMember, redactText, redactUrl } from "./redact.js";
 
 test.each([
   ["postgres://app:pw@db:5432/main", "postgres://app:***@db:5432/main"],
@@ -30,4 +30,38 @@ test("whatever the password is made of, it is not shown", () => {
       expect(shown).toContain("@db:5432/main");
     }),
   );
+});
+
+test.for([
+  [
+    "connect to postgres://app:s3cret@db:5432/main failed",
+    "connect to postgres://app:***@db:5432/main failed",
+  ],
+  ["sent Authorization: Bearer eyJhbGciOi.abc", "sent Authorization: Bearer ***"],
+  ["GET /x?token=abcdef&page=2 was refused", "GET /x?token=***&page=2 was refused"],
+  ["https://user:p@ss/w0rd@host/x and more", "https://user:***@host/x and more"],
+  ["nothing to hide: 12:30 at https://host/x", "nothing to hide: 12:30 at https://host/x"],
+])("the text %j shows as %j", ([text, shown]) => {
+  expect(redactText(text as string)).toBe(shown);
+});
+
+test("members named as secrets are hidden, others are not", () => {
+  const fields = {
+    password: "a",
+    apiKey: "b",
+    Authorization: "c",
+    tokens: 3,
+    user: "ada",
+    token: null,
+  };
+  expect(JSON.parse(JSON.stringify({ fields }, redactMember))).toEqual({
+    fields: {
+      password: "***",
+      apiKey: "***",
+      Authorization: "***",
+      tokens: 3,
+      user: "ada",
+      token: null,
+    },
+  });
 });

@@ -1,4 +1,5 @@
-// Takes the secrets out of a database address before it reaches a message, a log or a page.
+// Takes the secrets out of a database address, or out of any text, before it reaches a message, a log or
+// a page.
 // When in doubt it hides too much: an address with a hidden host is a smaller harm than a leak.
 
 const HIDDEN = "***";
@@ -20,4 +21,22 @@ function redactUserInfo(url: string): string {
   const isUserAlone = start + user.length === end;
   if (isUserAlone) return url;
   return `${url.slice(0, start)}${user}:${HIDDEN}${url.slice(end)}`;
+}
+
+const URL_SECRET = /(\b[a-z][a-z0-9+.-]*:\/\/[^\s:@/]*):\S*@/gi;
+const CREDENTIALS = /\b(bearer|basic)\s+[\w.~+/=-]{6,}/gi;
+const SECRET_NAME =
+  /^(pass(word|wd|phrase)?|pwd|secret|token|authorization|cookie|set-cookie|credentials?|api[-_]?key|private[-_]?key|access[-_]?token|refresh[-_]?token|client[-_]?secret)$/i;
+
+/** Any text without passwords in addresses, credentials of requests and parameters named as secrets. */
+export function redactText(text: string): string {
+  return text
+    .replace(URL_SECRET, `$1:${HIDDEN}@`)
+    .replace(CREDENTIALS, `$1 ${HIDDEN}`)
+    .replace(SECRET_PARAMETER, `$1$2${HIDDEN}`);
+}
+
+/** For JSON.stringify: what is named as a secret is not written. */
+export function redactMember(name: string, value: unknown): unknown {
+  return SECRET_NAME.test(name) && value !== null && value !== undefined ? HIDDEN : value;
 }

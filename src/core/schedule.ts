@@ -1,6 +1,11 @@
 // A schedule's definition: when, and what to do about missed ticks, overlaps and failures. What users
 // write is checked here whole and becomes plain data that any instance can evaluate. Pure.
 
+import {
+  readScheduleAlerts,
+  type ScheduleAlertOptions,
+  type ScheduleAlertRules,
+} from "./alert-rules.js";
 import { type Duration, durationMs } from "./duration.js";
 import { ConfigurationError, type Problem } from "./errors.js";
 import { requireName, requirePriority, requireTags } from "./names.js";
@@ -43,6 +48,8 @@ export type ScheduleOptions = WhenOptions & {
   readonly priority?: number;
   readonly queue?: string;
   readonly tags?: readonly string[];
+  /** Rules of its own, in place of those for everything; false: no alerts about it. */
+  readonly alerts?: ScheduleAlertOptions | false;
 };
 
 /** Checked and complete, as it is stored. Equal definitions are equal JSON. */
@@ -59,6 +66,8 @@ export type ScheduleDefinition = {
   readonly priority: number | null;
   readonly queue: string | null;
   readonly tags: readonly string[];
+  /** Only where it has rules of its own. */
+  readonly alerts?: Partial<ScheduleAlertRules>;
 };
 
 export const SCHEDULE_MEMBERS: readonly string[] = [
@@ -71,6 +80,7 @@ export const SCHEDULE_MEMBERS: readonly string[] = [
   "priority",
   "queue",
   "tags",
+  "alerts",
 ];
 const GRACE_DEFAULT = "30s";
 const MISSED_LIMIT_DEFAULT = 100;
@@ -115,6 +125,9 @@ export function readSchedule(options: ScheduleOptions, params: ReadWhenParams): 
         ? null
         : read(() => requireName(options.queue, name("queue")), null),
     tags: options.tags === undefined ? [] : read(() => requireTags(options.tags, name("tags")), []),
+    ...(options.alerts === undefined
+      ? {}
+      : { alerts: read(() => readScheduleAlerts(options.alerts, name("alerts")), {}) }),
   };
   if (problems.length > 0 || !when || !definition.missed) throw new ConfigurationError(problems);
   return { when, ...definition, missed: definition.missed };

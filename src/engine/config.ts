@@ -1,6 +1,7 @@
 // Options of an instance: option in code, then environment, then default; checked whole, so that
 // every wrong value is named at once.
 
+import { type AlertConfig, type AlertOptions, readAlerts } from "../alerts/alert-options.js";
 import { type Duration, durationMs } from "../core/duration.js";
 import { ConfigurationError, type Problem } from "../core/errors.js";
 import { LEASE_MIN_MS } from "../core/lease.js";
@@ -13,7 +14,7 @@ import {
   type WorkerTargetOptions,
 } from "../http/dispatch/targets.js";
 import type { LockProvider } from "../locks/provider.js";
-import type { Database } from "../store/open.js";
+import { type Database, placeProblems } from "../store/open.js";
 import type { OnError } from "../telemetry/bus.js";
 import { LOG_LEVELS, type Logger, type LogLevel } from "../telemetry/log.js";
 import { type TelemetryOptions, telemetryProblems } from "../telemetry/telemetry-options.js";
@@ -59,6 +60,8 @@ export type HoldfastOptions = AroundOptions & {
   readonly workers?: Readonly<Record<string, WorkerTargetOptions>>;
   /** The address under which those services reach this application. @default HOLDFAST_PUBLIC_URL */
   readonly publicUrl?: string;
+  /** Which alerts are wanted and where they go; false: none. @default the usual ones, to the log */
+  readonly alerts?: AlertOptions | false;
   /** Switches the job `shell` on, for these programs alone. @default off */
   readonly shell?: ShellOptions;
   /** Switches the job `http` on, for these origins alone. @default off */
@@ -112,13 +115,14 @@ export type Config = {
   readonly lockLeaseMs: number;
   readonly around: Around;
   readonly dispatch: DispatchConfig;
+  readonly alerts: AlertConfig;
   readonly builtIn: BuiltInJobs;
 };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export const DEFAULT_DATABASE = "sqlite:.holdfast/holdfast.db";
-const OPTIONS = [
+export const HOLDFAST_OPTIONS = [
   "database",
   "schema",
   "app",
@@ -133,6 +137,7 @@ const OPTIONS = [
   "locking",
   "workers",
   "publicUrl",
+  "alerts",
   "shell",
   "http",
   "logger",
@@ -144,7 +149,9 @@ const NO_DISPATCH: DispatchConfig = { targets: new Map(), publicUrl: null };
 const CONCURRENCY_MAX = 10_000;
 
 export function readConfig(options: HoldfastOptions, env: Environment): Config {
-  const problems: Problem[] = [...refuseUnknownMembers(options, OPTIONS, "new Holdfast()")];
+  const problems: Problem[] = [
+    ...refuseUnknownMembers(options, HOLDFAST_OPTIONS, "new Holdfast()"),
+  ];
   const read = collector(problems);
   const fromEnv = (name: string) =>
     env[name] === undefined || env[name] === "" ? undefined : env[name];
@@ -219,8 +226,10 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
         }),
       NO_DISPATCH,
     ),
+    alerts: read(() => readAlerts(options.alerts), null),
     builtIn: read(() => readBuiltInJobs(options), NO_BUILT_IN_JOBS),
   };
+  problems.push(...placeProblems(config));
   if (options.telemetry !== undefined) problems.push(...telemetryProblems(options.telemetry));
   if (options.locks !== undefined) problems.push(...providerProblems(options.locks));
   if (options.onError !== undefined && typeof options.onError !== "function")

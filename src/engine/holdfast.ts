@@ -6,6 +6,8 @@ import { hostname } from "node:os";
 import { systemChance, systemIds } from "../adapters/chance.js";
 import { systemClock } from "../adapters/clock.js";
 import { systemNetwork } from "../adapters/network.js";
+import { NO_ALERTS } from "../alerts/alert-options.js";
+import { requireMailer } from "../alerts/email.js";
 import { type Duration, durationMs } from "../core/duration.js";
 import {
   ConfigurationError,
@@ -17,7 +19,7 @@ import { describeFailure } from "../core/failure.js";
 import { NO_LIMITS } from "../core/flow.js";
 import { defineJob, type JobDefinition, type JobOptions } from "../core/job.js";
 import { encodeInput } from "../core/json.js";
-import type { Ports } from "../core/ports.js";
+import type { Network, Ports } from "../core/ports.js";
 import { redactUrl } from "../core/redact.js";
 import type { ScheduleOptions } from "../core/schedule.js";
 import { type StandardSchema, validateInput } from "../core/schema.js";
@@ -30,7 +32,7 @@ import { type HeldLock, Locking, type LockResult } from "../locks/locking.js";
 import { Locks } from "../locks/locks.js";
 import { storeFor } from "../store/open.js";
 import type { Glance } from "../store/operator-store.js";
-import type { Store } from "../store/store.js";
+import type { Appetite, Store } from "../store/store.js";
 import { Bus, type Listener } from "../telemetry/bus.js";
 import {
   type Emit,
@@ -41,6 +43,8 @@ import {
 } from "../telemetry/log.js";
 import { Meters } from "../telemetry/meters.js";
 import { Tracing } from "../telemetry/tracing.js";
+import { ALERTS_BY, Alerting } from "./alerting.js";
+import { Alerts } from "./alerts.js";
 import { Allowance } from "./allowance.js";
 import type { Around, AroundOptions } from "./around.js";
 import { readAround } from "./around-options.js";
@@ -116,6 +120,8 @@ export type Internals = {
   readonly mayCreate?: boolean;
   /** What sends runs to targets. */
   readonly sends?: Sends;
+  /** What alerts are sent through. */
+  readonly network?: Network;
 };
 
 type Started = {
@@ -133,6 +139,8 @@ export class Holdfast {
   readonly schedules: Schedules;
   readonly calendars: Calendars;
   readonly locks: Locks;
+  readonly alerts: Alerts;
+  readonly #alerting: Alerting | null;
   readonly #locking: Locking;
   /** What workers elsewhere ask for over the network; the HTTP API's worker routes call it. */
   readonly remote: Remote;
@@ -165,6 +173,8 @@ export class Holdfast {
   /** Bounded passes that are going on, each with how to end it. */
   readonly #passes = new Map<Promise<unknown>, AbortController>();
   #isScheduler = false;
+  /** What this instance executes. */
+  #works: () => Appetite = () => ({ jobs: this.#runnable.names(), queues: null });
   /** The code at hand always wins, and nothing is paused for it. */
   readonly #isDevelopment: boolean;
   #reconciling: Promise<void> | null = null;
@@ -273,6 +283,7 @@ export class Holdfast {
       plan: async () => this.#declarations.plan(await this.#opened("schedules.plan")),
       apply: () => this.#apply(),
       onChanged,
+      emit: this.#emit,
     });
     this.calendars = new Calendars({
       store: () => this.#opened("calendars"),
@@ -293,6 +304,24 @@ export class Holdfast {
       provider,
       onReleased: (facts) => this.#emit("lock.revoked", facts),
     });
+    const network = internals.network ?? systemNetwork;
+    this.alerts = new Alerts({
+      store: (verb) => this.#opened(verb),
+      destinations: (this.#config.alerts ?? NO_ALERTS).destinations,
+      ports: this.#ports,
+      network,
+    });
+    this.#alerting = this.#config.alerts
+      ? new Alerting({
+          ...this.#config.alerts,
+          ports: this.#ports,
+          network,
+          emit: this.#emit,
+          instanceId: this.instanceId,
+          app,
+          pause: (schedule, note) => this.#pauseFailing(schedule, note),
+        })
+      : null;
     const { shell, http } = this.#config.builtIn;
     if (shell) this.job("shell", shellJob(shell) as PlainJobOptions<never, unknown>);
     if (http)
@@ -397,6 +426,7 @@ export class Holdfast {
   async tick(options: TickOptions = {}): Promise<Ticked> {
     const { limit, budgetMs } = readTick(options);
     requirePublicUrl(this.#config.dispatch);
+    await this.#requireMailer();
     const store = await this.#opened("tick");
     await this.#reconcileOnce();
     const holder = await this.#holder(store);
@@ -410,6 +440,7 @@ export class Holdfast {
       jobs: this.#runnable.names(),
       limit,
       budgetMs,
+      alert: () => this.#alert(store, holder),
       newWorker: (claimMax) => this.#boundedWorker(store, { holder, claimMax, end: end.signal }),
     });
     this.#passes.set(pass, end);
@@ -521,14 +552,15 @@ export class Holdfast {
   /** An instance without jobs to run still polls: it promotes, reclaims and keeps itself known. */
   async #begin(settings: StartConfig): Promise<Started> {
     this.#refuseUnknownJobs(settings.jobs);
+    await this.#requireMailer();
     const store = await this.#opened("start");
-    const { isScheduler } = settings;
+    const { isScheduler, concurrency, queues } = settings;
     this.#isScheduler = isScheduler;
-    this.#locking.warnIfDisabled();
+    this.#locking.tellState();
+    const jobs = settings.jobs === null ? this.#runnable : this.#runnable.only(settings.jobs);
+    this.#works = () => ({ jobs: jobs.names(), queues });
     const holder = await this.#announce(store);
     if (isScheduler) await this.#reconcileOnce();
-    const { concurrency, queues } = settings;
-    const jobs = settings.jobs === null ? this.#runnable : this.#runnable.only(settings.jobs);
     const ticker = this.#ticker(store, holder);
     const { worker, loop, pulse } = await this.#newWorker(store, {
       holder,
@@ -537,6 +569,7 @@ export class Holdfast {
       jobs,
       heartbeat: settings.heartbeat,
       tick: isScheduler ? (looked) => tickOnce(ticker, looked) : null,
+      alert: this.#alerting ? () => this.#alert(store, holder) : null,
     });
     this.#emit("instance.started", {
       instance: this.instanceId,
@@ -571,11 +604,11 @@ export class Holdfast {
   async #newWorker(
     store: Store,
     params: Pick<WorkerParams, "holder" | "concurrency" | "queues"> &
-      Pick<LoopParams, "tick"> &
+      Pick<LoopParams, "tick" | "alert"> &
       Pick<StartConfig, "heartbeat"> &
       Partial<Pick<WorkerParams, "allowance" | "onDrained">> & { readonly jobs: RunnableJobs },
   ): Promise<{ readonly worker: Workers; readonly loop: Loop; readonly pulse: Pulse }> {
-    const { tick, heartbeat, onDrained, ...workerParams } = params;
+    const { tick, alert, heartbeat, onDrained, ...workerParams } = params;
     const { holder, queues, jobs } = workerParams;
     const shared = {
       ...workerParams,
@@ -622,6 +655,7 @@ export class Holdfast {
       worker,
       holder,
       tick,
+      alert,
       ports: this.#ports,
       pulse,
       appetite: () => ({ jobs: jobs.names(), queues }),
@@ -698,10 +732,26 @@ export class Holdfast {
       jobs,
       heartbeat: "main",
       tick: null,
+      alert: null,
       allowance,
       onDrained,
     });
     return { ...made, over };
+  }
+
+  async #alert(store: Store, holder: number): Promise<number> {
+    return (await this.#alerting?.pass(store, holder)) ?? Number.POSITIVE_INFINITY;
+  }
+
+  async #requireMailer(): Promise<void> {
+    await requireMailer(this.#config.alerts?.destinations ?? []);
+  }
+
+  /** An operator's pause, and its note, stay as they are. */
+  async #pauseFailing(schedule: string, note: string): Promise<void> {
+    const found = await this.schedules.get(schedule);
+    if (found && found.pausedAt === null)
+      await this.schedules.pause(schedule, note, { by: ALERTS_BY });
   }
 
   /** This instance's number in the database, also where it was not started. */
@@ -725,6 +775,7 @@ export class Holdfast {
 
   async #end(graceMs: number): Promise<StopReport> {
     const locksEnded = this.#locking.stop({ graceMs });
+    this.#alerting?.stop();
     const started = await this.#starting?.catch(() => null);
     let report: StopReport = { finished: 0, handedBack: 0, abandoned: 0 };
     const passes = this.#endPasses(graceMs);
@@ -786,6 +837,7 @@ export class Holdfast {
       jobs: [...this.#definitions.values()],
       schedules: this.#declarations.names,
       isScheduler: this.#isScheduler,
+      works: this.#works(),
       pollMs: this.#config.pollMs,
     });
   }

@@ -43,6 +43,8 @@ export type LoopParams = {
   /** What schedules need beside their ticks, where the scheduler is on; null: nothing. */
   readonly lookEachMinute: (() => Promise<void>) | null;
   readonly lookEachHour: () => Promise<void>;
+  /** Looks for alerts; answers how soon a delivery is to be tried again. Null: nobody does here. */
+  readonly alert: (() => Promise<number>) | null;
   /** Ends locks whose lease ran out and removes old history, if a minute has passed. */
   readonly tidyLocks: () => Promise<void>;
 };
@@ -71,8 +73,9 @@ export class Loop {
     const { store, worker } = this.#params;
     this.#stopListening = store.onWake(() => worker.wake());
     this.#set("tidy", TIDY_FIRST_MS, () => this.#tidy());
-    this.#set("locks", this.#tidyLocksEveryMs, () => this.#tidyLocks());
-    const { tick, lookEachMinute } = this.#params;
+    this.#set("locks", this.#eachMinuteMs, () => this.#tidyLocks());
+    const { tick, lookEachMinute, alert } = this.#params;
+    if (alert) this.#set("alerts", this.#eachMinuteMs, () => this.#alert(alert));
     if (tick && lookEachMinute) this.#set("look", LOOK_EVERY_MS, () => this.#look(lookEachMinute));
     void this.#poll();
   }
@@ -80,7 +83,8 @@ export class Loop {
   /** No more polls; heartbeats go on, as runs may still be ending. */
   stopPolling(): void {
     this.#stopListening?.();
-    for (const name of ["poll", "tidy", "look", "locks"]) this.#timers.get(name)?.cancel();
+    for (const name of ["poll", "tidy", "look", "locks", "alerts"])
+      this.#timers.get(name)?.cancel();
     this.#isStopped = true;
   }
 
@@ -287,19 +291,30 @@ export class Loop {
   }
 
   /** Whoever wants to be left in peace for longer than a minute is. */
-  get #tidyLocksEveryMs(): number {
+  get #eachMinuteMs(): number {
     return Math.max(LOOK_EVERY_MS, this.#params.pollMs);
   }
 
   async #tidyLocks(): Promise<void> {
     const { tidyLocks, emit } = this.#params;
-    const retryInMs = this.#tidyLocksEveryMs;
+    const retryInMs = this.#eachMinuteMs;
     try {
       await tidyLocks();
     } catch (error) {
       emit("store.failed", { what: "locks", error: describeFailure(error), retryInMs });
     }
     this.#set("locks", retryInMs, () => this.#tidyLocks());
+  }
+
+  async #alert(alert: () => Promise<number>): Promise<void> {
+    let nextMs = this.#eachMinuteMs;
+    try {
+      nextMs = Math.max(1, Math.min(nextMs, await alert()));
+    } catch (error) {
+      const failure = { what: "alerts", error: describeFailure(error), retryInMs: nextMs };
+      if (!this.#isStopped) this.#params.emit("store.failed", failure, error);
+    }
+    this.#set("alerts", nextMs, () => this.#alert(alert));
   }
 
   async #look(lookEachMinute: () => Promise<void>): Promise<void> {

@@ -1,8 +1,10 @@
 // Looking at the whole: which instances there are, how runs ended, what failed and why.
 
+import { createHash } from "node:crypto";
 import { readDuration } from "../core/duration-text.js";
 import { ConfigurationError, type Problem } from "../core/errors.js";
 import type { StoredError } from "../core/failure.js";
+import { errorPattern } from "../core/fingerprint.js";
 import { readInstant } from "../core/instant.js";
 import { requireName } from "../core/names.js";
 import type { RunId } from "../core/run.js";
@@ -75,10 +77,13 @@ export type ErrorsOptions = {
   readonly since?: SinceOption;
 };
 
-/** Failed runs of one job with the same error. */
+/** Failed runs of one job with the same error, whatever numbers, ids and times are in it. */
 export type ErrorGroup = {
+  /** The same for the same error of the same job, today and tomorrow. */
+  readonly fingerprint: string;
   readonly job: string;
   readonly code: string;
+  /** Of the newest. */
   readonly message: string;
   readonly runs: number;
   readonly firstAt: Date;
@@ -190,16 +195,18 @@ export async function errorsOf(store: Store, since: Since): Promise<ErrorReport>
   const records = await store.failures({ since, limit: FAILURES_READ_MAX });
   const described = records.map((record) => ({ ...record, ...describe(record) }));
   const groups = groupBy(described, ({ job, code, message }) =>
-    JSON.stringify([job, code, message]),
+    JSON.stringify([job, code, errorPattern(message)]),
   );
   return {
-    errors: [...groups.values()].map((rows) => {
+    errors: [...groups].map(([alike, rows]) => {
+      const fingerprint = createHash("sha256").update(alike).digest("hex").slice(0, 12);
       // The newest is the first, and a group has at least one.
       const [newest] = rows as [(typeof rows)[number]];
       const { job, code, message, id, finishedAt } = newest;
       const firstAt = new Date(rows.at(-1)?.finishedAt ?? finishedAt);
       const lastAt = new Date(finishedAt);
-      return { job, code, message, runs: rows.length, firstAt, lastAt, lastRunId: id };
+      const runs = rows.length;
+      return { fingerprint, job, code, message, runs, firstAt, lastAt, lastRunId: id };
     }),
     isCut: records.length === FAILURES_READ_MAX,
   };

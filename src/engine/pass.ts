@@ -4,7 +4,8 @@
 
 import { type Duration, durationMs } from "../core/duration.js";
 import { ConfigurationError } from "../core/errors.js";
-import type { Ports } from "../core/ports.js";
+import { describeFailure } from "../core/failure.js";
+import { delay, type Ports } from "../core/ports.js";
 import { ABORT_GRACE_MS } from "../core/run.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { Store } from "../store/store.js";
@@ -43,6 +44,7 @@ export type Ticked = {
 const LIMIT_DEFAULT = 5;
 const LIMIT_MAX = 1_000;
 const BUDGET_DEFAULT = "50s";
+const ALERTS_MIN_MS = 1_000;
 
 export function readTick(options: TickOptions): {
   readonly limit: number;
@@ -84,6 +86,8 @@ export type PassParams = {
   readonly jobs: readonly string[];
   readonly limit: number;
   readonly budgetMs: number;
+  /** Looks for alerts, if nobody did lately. */
+  readonly alert: () => Promise<unknown>;
   readonly newWorker: (claimMax: number) => Promise<BoundedWorker>;
 };
 
@@ -96,6 +100,7 @@ export async function passOnce(params: PassParams): Promise<Ticked> {
       ? await execute(params, startedMs)
       : { executed: 0, dispatched: 0 };
   const { nextWakeAt } = await look(params);
+  await alert(params, startedMs);
   return {
     ok: true,
     fired: report.fired.map((each) => ({ ...each, tick: new Date(each.tick) })),
@@ -127,6 +132,21 @@ async function fireAndReclaim(params: PassParams): Promise<{
 
 function look({ store, holder, jobs }: PassParams) {
   return store.poll({ holder, jobs, queues: null, isScheduler: true });
+}
+
+/** Last, since what this pass did is no cause for one. A receiver that is slow costs no more than the budget. */
+async function alert(
+  { alert: lookForAlerts, ports: { clock }, budgetMs, emit }: PassParams,
+  startedMs: number,
+): Promise<void> {
+  const leftMs = Math.max(ALERTS_MIN_MS, startedMs + budgetMs - clock.monotonicMs());
+  const over = new AbortController();
+  const looking = lookForAlerts().catch((error: unknown) => {
+    const facts = { what: "alerts", error: describeFailure(error), retryInMs: 0 };
+    emit("store.failed", facts, error);
+  });
+  await Promise.race([looking, delay(clock, leftMs, over.signal)]);
+  over.abort();
 }
 
 /** What is not done when the budget ends is told to stop and handed back, its attempt not burnt. */

@@ -2,10 +2,11 @@
 // When to repeat them is loop.ts's business.
 
 import { StoreUnavailableError } from "../core/errors.js";
-import { describeFailure } from "../core/failure.js";
+import type { StoredError } from "../core/failure.js";
 import { LEASE_DEFAULT_MS, renewTimeoutMs } from "../core/lease.js";
 import type { Clock } from "../core/ports.js";
 import { CANCEL_GRACE_MS } from "../core/run.js";
+import { LOST_ERROR, TIMEOUT_ERROR } from "../store/record.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Pulse } from "./pulse.js";
@@ -17,8 +18,9 @@ const PRUNE_BATCH = 1_000;
 /** A pass is bounded; what is left is found by the next poll. */
 const ROUNDS_MAX = 20;
 
-const LOST = describeFailure(new Error("its holder fell silent, and it had no attempt left"));
-const OVER_TIME = describeFailure(new Error("its time was over, and it had no attempt left"));
+/** As the database stores them. */
+const LOST = JSON.parse(LOST_ERROR) as StoredError;
+const OVER_TIME = JSON.parse(TIMEOUT_ERROR) as StoredError;
 
 /** Renews everything held in one statement, and tells the worker what is no longer its own. */
 export async function beatOnce(params: {

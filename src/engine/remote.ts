@@ -12,6 +12,7 @@ import { keptFields, keptMessage } from "../core/kept-logs.js";
 import { delay, type Ports } from "../core/ports.js";
 import { type Ending, type RunId, settle, type Transition } from "../core/run.js";
 import type { KeptLevel } from "../store/log-store.js";
+import { isTakenAway } from "../store/record.js";
 import type { HeldRun } from "../store/remote-store.js";
 import type { Claim, ClaimedRun, Grant, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
@@ -82,6 +83,8 @@ export class Remote {
   readonly #tracing: Tracing | null;
   readonly #onSettled: (settlements: readonly Settlement[]) => void;
   readonly #holders = new Map<string, Promise<number>>();
+  /** The jobs that each was announced with. */
+  readonly #works = new Map<string, string>();
   /** Claims under way, by who asked and how they named them. */
   readonly #claiming = new Map<string, Promise<readonly Claim[]>>();
 
@@ -245,7 +248,7 @@ export class Remote {
     readonly signal?: AbortSignal;
   }): Promise<readonly Claim[]> {
     const store = await this.#store();
-    const holder = await this.#holder(store, params.instance);
+    const holder = await this.#holder(store, params.instance, params.jobs);
     const { token, claimId, jobs, limit, waitMs = 0, signal } = params;
     const { clock, chance } = this.#ports;
     const earlier = claimId === undefined ? [] : await store.claimsByToken({ holder, token });
@@ -320,9 +323,11 @@ export class Remote {
   }
 
   /** The number of an instance elsewhere; it is announced when it is first heard of. */
-  #holder(store: Store, instance: string): Promise<number> {
+  #holder(store: Store, instance: string, jobs?: readonly string[]): Promise<number> {
+    const works = jobs === undefined ? undefined : [...jobs].sort().join("\n");
     const known = this.#holders.get(instance);
-    if (known) return known;
+    if (known && (works === undefined || works === this.#works.get(instance))) return known;
+    if (works !== undefined) this.#works.set(instance, works);
     const announced = store.announce({
       instanceId: instance,
       app: null,
@@ -330,12 +335,18 @@ export class Remote {
       jobs: [],
       schedules: [],
       isScheduler: false,
+      works: { jobs: jobs ?? [], queues: null },
       pollMs: POLL_MS,
     });
     announced.catch(() => this.#holders.delete(instance));
-    if (this.#holders.size >= HOLDERS_MAX) this.#holders.clear();
+    if (this.#holders.size >= HOLDERS_MAX) this.#forget();
     this.#holders.set(instance, announced);
     return announced;
+  }
+
+  #forget(): void {
+    this.#holders.clear();
+    this.#works.clear();
   }
 
   // ── holding ────────────────────────────────────────────────────────────────────────────────────
@@ -421,9 +432,10 @@ export class Remote {
 
   async #requireEnded(store: Store, { id, fence }: Grant, { kind }: Ending): Promise<void> {
     const attempts = isUuid(id) ? await store.attempts(id) : [];
-    const ended = attempts.find((attempt) => attempt.fence === fence)?.end;
-    // A run that was told to stop is cancelled by its failure.
-    const isAsTold = ended === kind || (kind === "failed" && ended === "cancelled");
+    const ended = attempts.find((attempt) => attempt.fence === fence);
+    // A run that was told to stop is cancelled by its failure. One that was taken away ended without it.
+    const ends: readonly (string | undefined)[] = kind === "failed" ? [kind, "cancelled"] : [kind];
+    const isAsTold = ended && ends.includes(ended.end) && !isTakenAway(ended.error);
     if (!isAsTold) throw new LeaseLostError(id, fence);
   }
 

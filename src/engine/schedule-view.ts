@@ -1,6 +1,7 @@
 // A schedule, its ticks and its backfills as callers see them: dates, durations as they are written,
 // and a sentence for when it runs.
 
+import { type ScheduleAlertOptions, writeScheduleAlerts } from "../core/alert-rules.js";
 import { writeDuration } from "../core/duration.js";
 import type { Overlap } from "../core/overlap.js";
 import type { RunId, RunStatus } from "../core/run.js";
@@ -40,6 +41,8 @@ export type ScheduleRules = {
   readonly priority: number | null;
   readonly queue: string | null;
   readonly tags: readonly string[];
+  /** Rules of its own; null: those for everything. */
+  readonly alerts: ScheduleAlertOptions | null;
 };
 
 export type Schedule = ScheduleRules & {
@@ -224,6 +227,7 @@ function rulesOf(text: string): ScheduleRules | null {
       },
       afterFailure: afterFailure && rangeText(afterFailure.minMs, afterFailure.maxMs),
       grace: writeDuration(graceMs),
+      alerts: rest.alerts ? writeScheduleAlerts(rest.alerts) : null,
     };
   } catch {
     return null;
@@ -247,6 +251,7 @@ const UNREADABLE: ScheduleRules = {
   priority: null,
   queue: null,
   tags: [],
+  alerts: null,
 };
 
 function wordsOf(definition: string): string {

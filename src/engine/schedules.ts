@@ -2,7 +2,13 @@
 // schedule-edit.ts, schedule-trigger.ts and declared.ts; here it is asked for and written.
 
 import type { CalendarRules } from "../core/calendar.js";
-import { ConfigurationError, ScheduleNotFoundError, UnknownJobError } from "../core/errors.js";
+import {
+  ConfigurationError,
+  ScheduleNotFoundError,
+  StoreUnavailableError,
+  UnknownJobError,
+} from "../core/errors.js";
+import { describeFailure } from "../core/failure.js";
 import { requireName } from "../core/names.js";
 import type { Ports } from "../core/ports.js";
 import {
@@ -14,6 +20,7 @@ import { refuseUnknownMembers } from "../core/suggest.js";
 import { OUTCOMES } from "../core/tick.js";
 import type { ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
+import type { Emit } from "../telemetry/log.js";
 import { backfillDecision, cancelBackfillDecision } from "./backfill.js";
 import { catchUpWithCalendars } from "./calendar-catch-up.js";
 import { type CompiledSchedules, compile } from "./compiled.js";
@@ -87,6 +94,7 @@ export type SchedulesParams = {
   readonly apply: () => Promise<readonly PlannedChange[]>;
   /** Something may have become due. */
   readonly onChanged: () => void;
+  readonly emit: Emit;
 };
 
 const STATUSES: readonly ScheduleStatus[] = ["active", "paused", "ended", "broken"];
@@ -193,6 +201,35 @@ export class Schedules {
   async trigger(name: string, options: TriggerOptions = {}): Promise<Triggered> {
     nameOf(name, "trigger");
     const params = readTrigger(options);
+    try {
+      const answer = await this.#trigger(name, options, params);
+      if (answer.skipped) this.#tellSkipped(name, answer);
+      return answer;
+    } catch (error) {
+      if (error instanceof StoreUnavailableError) {
+        const facts = { schedule: name, error: describeFailure(error) };
+        this.#params.emit("trigger.unread", facts, error);
+      }
+      throw error;
+    }
+  }
+
+  #tellSkipped(schedule: string, skipped: Extract<Triggered, { readonly skipped: true }>): void {
+    const { reason, holder, until, nextAt } = skipped;
+    this.#params.emit("trigger.skipped", {
+      schedule,
+      reason,
+      holder,
+      until: until?.toISOString() ?? null,
+      nextAt: nextAt?.toISOString() ?? null,
+    });
+  }
+
+  async #trigger(
+    name: string,
+    options: TriggerOptions,
+    params: ReturnType<typeof readTrigger>,
+  ): Promise<Triggered> {
     await this.#params.reconcileOnce();
     const store = await this.#params.store("schedules.trigger");
     const { schedules } = await store.scheduleStates({ names: [name] });

@@ -58,7 +58,6 @@ async function perform(command: ShellCommand, ctx: RunContext): Promise<Result> 
     const why = code === "ENOENT" ? "there is no such program or folder" : code || String(error);
     throw new PermanentError(`${file} could not be started: ${why}.`, {
       code: "NOT_STARTED",
-      cause: error,
     });
   });
   for (const stream of ["stdout", "stderr"] as const) keep(stream, lines[stream].end());

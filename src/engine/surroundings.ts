@@ -3,6 +3,7 @@
 // since the file may import another copy of this package than the command line itself is.
 
 import path from "node:path";
+import { ConfigurationError, type Problem } from "../core/errors.js";
 import type { Logger } from "../telemetry/log.js";
 import { type Config, type Environment, type HoldfastOptions, readConfig } from "./config.js";
 
@@ -19,6 +20,8 @@ export type Surroundings = {
   readonly mayCreate?: boolean;
   /** False: schedules that vanished from the code are not paused, as in development. */
   readonly mayPause?: boolean;
+  /** What the program found wrong with its own flags and surroundings: named with everything else. */
+  readonly problems?: readonly Problem[];
 };
 
 const KEY = Symbol.for("holdfast.surroundings");
@@ -38,17 +41,31 @@ export function readConfigWithin(
   options: HoldfastOptions,
   env: Environment,
 ): Config {
-  const { database, migrate, folder } = around;
-  const config = readConfig(
-    {
-      ...options,
-      ...(database === undefined ? {} : { database }),
-      ...(migrate === undefined ? {} : { migrate }),
-    },
-    env,
+  const { database, migrate, folder, problems = [] } = around;
+  const config = withProblems(problems, () =>
+    readConfig(
+      {
+        ...options,
+        ...(database === undefined ? {} : { database }),
+        ...(migrate === undefined ? {} : { migrate }),
+      },
+      env,
+    ),
   );
   if (folder === undefined || typeof config.database !== "string") return config;
   return { ...config, database: absoluteDatabase(config.database, folder) };
+}
+
+function withProblems(problems: readonly Problem[], read: () => Config): Config {
+  let config: Config;
+  try {
+    config = read();
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    throw new ConfigurationError([...problems, ...error.problems]);
+  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return config;
 }
 
 /** The same address with an absolute path, where it is one of a SQLite file. */

@@ -2,6 +2,7 @@
 // handler validates by these schemas, the OpenAPI description is made from them, and the page and the
 // client speak them. No code of the engine is imported here.
 
+import { ALERTS_ROUTES } from "./contract/alerts.js";
 import { HOUSE_ROUTES } from "./contract/house.js";
 import { LOCKS_ROUTES } from "./contract/locks.js";
 import { OVERVIEW_ROUTES } from "./contract/overview.js";
@@ -21,6 +22,7 @@ export const ROUTES = {
   ...OVERVIEW_ROUTES,
   ...LOCKS_ROUTES,
   ...QUEUES_ROUTES,
+  ...ALERTS_ROUTES,
   ...PAUSE_ROUTES,
   ...WORKER_ROUTES,
   ...HOUSE_ROUTES,

@@ -24,7 +24,7 @@ const LINGER_MS = 30_000;
 const LIFE_MS = 15 * 60_000;
 /** Chunks that a slow client may be behind. */
 const BEHIND_MAX = 2_000;
-const TOLD = EVENT_NAMES.filter((name) => /^(run|tick|schedule|lock|instance)\./.test(name));
+const TOLD = EVENT_NAMES.filter((name) => /^(run|tick|schedule|lock|instance|alert)\./.test(name));
 
 type Client = {
   readonly controller: ReadableStreamDefaultController<Uint8Array>;
@@ -218,8 +218,8 @@ export class EventFeed {
 
 /** Whom an event is about. */
 function idOf(event: object): string | null {
-  const { run, schedule, lock, instance } = event as Record<string, unknown>;
-  const id = run ?? schedule ?? lock ?? instance;
+  const { run, schedule, lock, alert, instance } = event as Record<string, unknown>;
+  const id = run ?? schedule ?? lock ?? alert ?? instance;
   return typeof id === "string" ? id : null;
 }
 

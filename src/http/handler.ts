@@ -21,6 +21,7 @@ import { openapi } from "./openapi.js";
 import { assetResponse, PAGE_FOLDERS, pageResponse } from "./page.js";
 import { HttpError, problemResponse, refusalOf } from "./problem.js";
 import type { Call, Implementation, Reply, Surroundings } from "./route.js";
+import { alertRoutes } from "./routes/alerts.js";
 import { eventRoutes } from "./routes/events.js";
 import { lockRoutes } from "./routes/locks.js";
 import { metricsRoutes } from "./routes/metrics.js";
@@ -79,6 +80,7 @@ const IMPLEMENTATIONS = [
   ...metricsRoutes,
   ...eventRoutes,
   ...queueRoutes,
+  ...alertRoutes,
   ...pauseRoutes,
   ...workerRoutes,
   ...sessionRoutes,

@@ -255,6 +255,13 @@ export class Locking {
     return { acquired: true, value: await fn({ name, fence: null, signal }), fence: null };
   }
 
+  /** Said by each start: whether locks keep others out. */
+  tellState(): void {
+    const { isEnabled, emit, holder, leaseMs } = this.#params;
+    if (isEnabled) emit("locking.enabled", { instance: holder, leaseMs });
+    else this.warnIfDisabled();
+  }
+
   /** Said by each start, and by the first lock of a process that was not started. */
   warnIfDisabled(): void {
     if (this.#params.isEnabled || this.#hasWarned) return;

@@ -1,7 +1,7 @@
 // Which store a `database` option means. Nothing is connected or imported here but the store's own
 // code: a driver is loaded when a database of its kind is opened.
 
-import { ConfigurationError } from "../core/errors.js";
+import { ConfigurationError, type Problem } from "../core/errors.js";
 import type { Chance, Clock } from "../core/ports.js";
 import { redactUrl } from "../core/redact.js";
 import { checkPostgresUrl, type PostgresSource } from "./postgres.js";
@@ -23,37 +23,62 @@ export type OpenParams = {
   readonly chance: Chance;
 };
 
+const SQLITE_FILE = /^sqlite:(?:\/\/(?=\/))?(.+)$/;
 const SCHEMA_NAME = /^[a-z_][a-z0-9_]{0,47}$/;
 
 export function storeFor(params: OpenParams): Store {
+  const problems = placeProblems(params);
+  if (problems.length > 0) throw new ConfigurationError(problems);
   const { database } = params;
-  if (!SCHEMA_NAME.test(params.schema) || params.schema.startsWith("pg_")) {
-    throw new ConfigurationError([
-      {
-        field: "schema",
-        message: 'must be lower-case letters, digits and _, at most 48, for example "holdfast"',
-      },
-    ]);
-  }
   if (typeof database !== "string") {
-    if (isSqliteHandle(database))
-      return new SqliteStore({ ...params, source: { handle: database } });
-    if (isPool(database)) return new PostgresStore({ ...params, source: database });
+    return isSqliteHandle(database)
+      ? new SqliteStore({ ...params, source: { handle: database } })
+      : new PostgresStore({ ...params, source: database });
+  }
+  const [, file] = SQLITE_FILE.exec(database) ?? [];
+  return file === undefined
+    ? new PostgresStore({ ...params, source: database })
+    : new SqliteStore({ ...params, source: { file } });
+}
+
+/** What is wrong with where the tables are to be. Opens nothing. */
+export function placeProblems({
+  database,
+  schema,
+}: Pick<OpenParams, "database" | "schema">): Problem[] {
+  const problems: Problem[] = [];
+  if (!SCHEMA_NAME.test(schema) || schema.startsWith("pg_")) {
+    problems.push({
+      field: "schema",
+      message: 'must be lower-case letters, digits and _, at most 48, for example "holdfast"',
+    });
+  }
+  try {
+    checkDatabase(database);
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    problems.push(...error.problems);
+  }
+  return problems;
+}
+
+function checkDatabase(database: Database): void {
+  if (typeof database !== "string") {
+    if (isSqliteHandle(database) || isPool(database)) return;
     throw wrong("it is neither a URL nor a pg Pool nor a SQLite handle");
   }
   if (/^postgres(ql)?:/.test(database)) {
     checkPostgresUrl(database);
-    return new PostgresStore({ ...params, source: database });
+    return;
   }
   if (/^sqlite:\/\/[^/]/.test(database)) {
     const path = database.slice("sqlite://".length);
     throw wrong(`"${database}" could mean "sqlite:${path}" or "sqlite:/${path}"`);
   }
-  const [, file] = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(database) ?? [];
+  const [, file] = SQLITE_FILE.exec(database) ?? [];
   if (file === undefined)
     throw wrong(`"${redactUrl(database)}" is neither a SQLite nor a PostgreSQL URL`);
   if (/[?\0]/.test(file)) throw wrong("a SQLite path has no parameters");
-  return new SqliteStore({ ...params, source: { file } });
 }
 
 function wrong(why: string): ConfigurationError {

@@ -14,7 +14,7 @@ import * as sql from "./sql/postgres-days.js";
 import { PARTITIONED } from "./sql/postgres-schema.js";
 import { type Dialect, fillIn, numbered } from "./sql/template.js";
 
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 const DAYS_AHEAD = 3;
 const LOCK_TIMEOUT = "set local lock_timeout = '300ms'";
 const LOCK_NOT_AVAILABLE = "55P03";
@@ -175,7 +175,7 @@ function daysAhead(now: number): sql.Day[] {
   );
 }
 
-function dayOf(table: sql.Day["table"], number: number): sql.Day {
+export function dayOf(table: sql.Day["table"], number: number): sql.Day {
   const edge = table === "tick" ? (day: number) => String(day * DAY_MS) : firstIdOf;
   return { table, name: `${table}_day_${number}`, from: edge(number), to: edge(number + 1) };
 }

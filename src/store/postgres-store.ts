@@ -7,6 +7,7 @@ import { isLimited, NO_LIMITS } from "../core/flow.js";
 import { type Clock, delay } from "../core/ports.js";
 import { ATTEMPT_ENDS, CANCEL_GRACE_MS, MODES, type RunId } from "../core/run.js";
 import { checkPool, LinkFailure, type PostgresSource, type Row, unavailable } from "./postgres.js";
+import { PostgresAlerts } from "./postgres-alerts.js";
 import { columnsOf } from "./postgres-array.js";
 import { PostgresAsker } from "./postgres-asker.js";
 import { PostgresBatches } from "./postgres-batches.js";
@@ -39,6 +40,7 @@ import {
 import { heeding, toHalt } from "./record-pause.js";
 import type { HeldRun } from "./remote-store.js";
 import * as sql from "./sql/postgres.js";
+import { PRUNE_ALERTS } from "./sql/postgres-alerts.js";
 import { PRUNE_BATCHES } from "./sql/postgres-batches.js";
 import * as flows from "./sql/postgres-flow.js";
 import { PRUNE_PAUSES } from "./sql/postgres-pause.js";
@@ -80,6 +82,7 @@ export class PostgresStore implements store.Store {
   readonly #progress: PostgresProgress;
   readonly #logs: PostgresLogs;
   readonly #operators: PostgresOperators;
+  readonly #alerts: PostgresAlerts;
   readonly #pause: PostgresPause;
   readonly #figures: PostgresFigures;
   readonly #bound: ClaimBound;
@@ -104,6 +107,7 @@ export class PostgresStore implements store.Store {
     this.#progress = new PostgresProgress(asker);
     this.#logs = new PostgresLogs(asker);
     this.#operators = new PostgresOperators(asker);
+    this.#alerts = new PostgresAlerts(asker);
     this.#pause = new PostgresPause(asker);
     this.#figures = new PostgresFigures(asker);
     this.#enqueue = enqueue;
@@ -185,6 +189,8 @@ export class PostgresStore implements store.Store {
       jobs: JSON.stringify(params.jobs.map((job) => job.name)),
       schedules: JSON.stringify(params.schedules),
       isScheduler: params.isScheduler,
+      works: JSON.stringify(params.works?.jobs ?? []),
+      queues: params.works?.queues ? JSON.stringify(params.works.queues) : null,
       pollMs: params.pollMs,
     });
     return Number(row?.no);
@@ -515,8 +521,9 @@ export class PostgresStore implements store.Store {
     const [more] = await this.#asker.repeat("prune", PRUNE_SCHEDULES, params);
     const [batches] = await this.#asker.repeat("prune", PRUNE_BATCHES, { keepMs, limit });
     const [idle] = await this.#asker.repeat("prune", flows.PRUNE_FLOWS, { limit });
+    const [alerts] = await this.#asker.repeat("prune", PRUNE_ALERTS, { keepMs, limit });
     const pauses = await this.#asker.repeat("prune", PRUNE_PAUSES, { keepMs });
-    const pruned = [row, more, batches, idle].map((each) => Number(each?.pruned ?? 0));
+    const pruned = [row, more, batches, idle, alerts].map((each) => Number(each?.pruned ?? 0));
     return pruned.reduce((sum, count) => sum + count, dropped + pauses.length);
   }
 
@@ -599,6 +606,17 @@ export class PostgresStore implements store.Store {
     };
   }
 
+  // And alerts.
+  takeAlertTurn: store.Store["takeAlertTurn"] = (params) => this.#alerts.takeAlertTurn(params);
+  sightOfSchedules: store.Store["sightOfSchedules"] = () => this.#alerts.sightOfSchedules();
+  sightOfRest: store.Store["sightOfRest"] = (params) => this.#alerts.sightOfRest(params);
+  openAlerts: store.Store["openAlerts"] = () => this.#alerts.openAlerts();
+  writeAlerts: store.Store["writeAlerts"] = (params) => this.#alerts.writeAlerts(params);
+  claimDeliveries: store.Store["claimDeliveries"] = (params) =>
+    this.#alerts.claimDeliveries(params);
+  endDelivery: store.Store["endDelivery"] = (params) => this.#alerts.endDelivery(params);
+  alerts: store.Store["alerts"] = (params) => this.#alerts.alerts(params);
+  markAlert: store.Store["markAlert"] = (params) => this.#alerts.markAlert(params);
   pauseAll: store.Store["pauseAll"] = (params) => this.#pause.pauseAll(params);
   resumeAll: store.Store["resumeAll"] = () => this.#pause.resumeAll();
   pauseOfAll: store.Store["pauseOfAll"] = () => this.#pause.pauseOfAll();

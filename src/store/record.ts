@@ -37,6 +37,11 @@ export const CANCEL_ERROR = JSON.stringify({
   message: "The run was cancelled and its holder did not end it in time.",
 });
 
+/** Whether an attempt with this error was taken from its holder, who therefore did not end it. */
+export function isTakenAway(error: string | null): boolean {
+  return error === LOST_ERROR || error === TIMEOUT_ERROR || error === CANCEL_ERROR;
+}
+
 /** Terminal states as the tables store them; a live run has no outcome row. */
 const TERMINAL_CODES = { completed: 1, failed: 2, cancelled: 3 } as const;
 const STATUS_BY_CODE: Readonly<Record<number, RunStatus>> = {

@@ -145,6 +145,7 @@ export class SqliteFlow {
     params: Pick<store.ExchangeParams, "jobs" | "queues" | "limit" | "wantsSuspect">,
     now: number,
   ): { readonly taken: LetThrough[]; readonly freeAt: number | null } {
+    if (!this.#file.get(sql.ANY_LINE)) return { taken: [], freeAt: null };
     const suspect = params.wantsSuspect ? 1 : 0;
     const limit = params.wantsSuspect ? Math.min(params.limit, 1) : params.limit;
     const rooms = new Map<string, Room>();

@@ -30,6 +30,7 @@ import {
 } from "./sql/sqlite-schedule-changes.js";
 import type { Dialect } from "./sql/template.js";
 import { SqliteFile, type SqliteHandle, type SqliteSource } from "./sqlite.js";
+import { SqliteAlerts } from "./sqlite-alerts.js";
 import { SqliteBatches } from "./sqlite-batches.js";
 import { SqliteEndings } from "./sqlite-endings.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
@@ -48,7 +49,7 @@ import { SqliteSchedules } from "./sqlite-schedules.js";
 import { SqliteWithin } from "./sqlite-within.js";
 import type * as store from "./store.js";
 
-const DIALECT: Dialect = {
+export const SQLITE_DIALECT: Dialect = {
   // The public views have the names of the other engine's, which has a schema for them.
   name: (plain) => (plain.startsWith("v_") ? plain : `holdfast_${plain}`),
   now: "cast(unixepoch('subsec') * 1000 as integer)",
@@ -83,6 +84,7 @@ export class SqliteStore implements store.Store {
   readonly #progress: SqliteProgress;
   readonly #logs: SqliteLogs;
   readonly #operators: SqliteOperators;
+  readonly #alerts: SqliteAlerts;
   readonly #pause: SqlitePause;
   readonly #figures: SqliteFigures;
   readonly #listeners = new Set<store.WakeListener>();
@@ -90,7 +92,7 @@ export class SqliteStore implements store.Store {
   constructor(params: SqliteStoreParams) {
     this.#migrate = params.migrate;
     this.#now = params.now;
-    this.#file = new SqliteFile({ ...params, dialect: DIALECT });
+    this.#file = new SqliteFile({ ...params, dialect: SQLITE_DIALECT });
     const file = this.#file;
     const flow = new SqliteFlow(file);
     this.#flow = flow;
@@ -127,6 +129,11 @@ export class SqliteStore implements store.Store {
       now: () => this.#databaseNow(),
       write: (what, work) => this.#write(what, work),
     });
+    this.#alerts = new SqliteAlerts({
+      file: this.#file,
+      now: () => this.#databaseNow(),
+      write: (what, work) => this.#write(what, work),
+    });
     this.#items = new SqliteItems({
       file: this.#file,
       leases: this.#leases,
@@ -139,7 +146,7 @@ export class SqliteStore implements store.Store {
     await this.#file.open();
     await migrateSqlite({
       file: this.#file,
-      dialect: DIALECT,
+      dialect: SQLITE_DIALECT,
       migrate: this.#migrate,
       now: () => this.#databaseNow(),
     });
@@ -164,6 +171,8 @@ export class SqliteStore implements store.Store {
         jobs: JSON.stringify(params.jobs.map((job) => job.name)),
         schedules: JSON.stringify(params.schedules),
         isScheduler: params.isScheduler,
+        works: JSON.stringify(params.works?.jobs ?? []),
+        queues: params.works?.queues ? JSON.stringify(params.works.queues) : null,
         pollMs: params.pollMs,
         now,
       });
@@ -372,6 +381,7 @@ export class SqliteStore implements store.Store {
         this.#file.run(PRUNE_BACKFILLS, { keepMs, now }),
         this.#file.run(batchSql.PRUNE_BATCHES, { keepMs, limit, now }),
         this.#flow.prune(limit, now),
+        this.#alerts.prune({ keepMs, limit }, now),
         this.#pause.prune(keepMs, now),
       ];
       return rest.reduce((sum, removed) => sum + removed, old.length);
@@ -500,6 +510,20 @@ export class SqliteStore implements store.Store {
     waiting: 0,
   };
 
+  // ── alerts ─────────────────────────────────────────────────────────────────────────────────────
+
+  readonly takeAlertTurn: store.Store["takeAlertTurn"] = (params) =>
+    this.#alerts.takeAlertTurn(params);
+  readonly sightOfSchedules: store.Store["sightOfSchedules"] = () =>
+    this.#alerts.sightOfSchedules();
+  readonly sightOfRest: store.Store["sightOfRest"] = (params) => this.#alerts.sightOfRest(params);
+  readonly openAlerts: store.Store["openAlerts"] = () => this.#alerts.openAlerts();
+  readonly writeAlerts: store.Store["writeAlerts"] = (params) => this.#alerts.writeAlerts(params);
+  readonly claimDeliveries: store.Store["claimDeliveries"] = (params) =>
+    this.#alerts.claimDeliveries(params);
+  readonly endDelivery: store.Store["endDelivery"] = (params) => this.#alerts.endDelivery(params);
+  readonly alerts: store.Store["alerts"] = (params) => this.#alerts.alerts(params);
+  readonly markAlert: store.Store["markAlert"] = (params) => this.#alerts.markAlert(params);
   readonly pauseAll: store.Store["pauseAll"] = (params) => this.#pause.pauseAll(params);
   readonly resumeAll: store.Store["resumeAll"] = () => this.#pause.resumeAll();
   readonly pauseOfAll: store.Store["pauseOfAll"] = () => this.#pause.pauseOfAll();

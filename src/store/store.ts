@@ -4,6 +4,7 @@
 
 import type { Limits } from "../core/flow.js";
 import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from "../core/run.js";
+import type { AlertStore } from "./alert-store.js";
 import type { BatchVerbs, NewBatchOf } from "./batch-store.js";
 import type { FiguresStore } from "./figures-store.js";
 import type { FlowStore } from "./flow-store.js";
@@ -147,6 +148,8 @@ export type InstanceAnnouncement = {
   /** Names of the schedules that its code declares. */
   readonly schedules: readonly string[];
   readonly isScheduler: boolean;
+  /** What it executes. Left out: nothing. */
+  readonly works?: Appetite;
   /** It counts as gone when it was not seen for several of these. */
   readonly pollMs: number;
 };
@@ -318,6 +321,7 @@ export interface Store
     ProgressStore,
     LogStore,
     OperatorStore,
+    AlertStore,
     PauseStore,
     TimelineStore,
     FiguresStore,

@@ -1,7 +1,9 @@
 // Every log line of the library: which event, which level, which words, which fields.
 // Code elsewhere emits events; only this file words them.
 
+import type { AlertKind, Severity } from "../core/alert.js";
 import type { StoredError } from "../core/failure.js";
+import { redactMember, redactText } from "../core/redact.js";
 import type { RunId, RunStatus } from "../core/run.js";
 import type { Reason } from "../core/tick.js";
 
@@ -27,6 +29,14 @@ type RunFields = {
 };
 
 type LockFields = { readonly lock: string; readonly fence: number };
+
+type AlertFields = {
+  readonly alert: string;
+  readonly kind: AlertKind;
+  readonly severity: Severity;
+  readonly subject: string;
+  readonly message: string;
+};
 
 type TickFields = {
   readonly schedule: string;
@@ -79,6 +89,14 @@ export type Events = {
   "tick.skipped": TickFields;
   "tick.missed": TickFields;
   "tick.lost": { schedule: string };
+  "trigger.skipped": {
+    schedule: string;
+    reason: string;
+    holder: string | null;
+    until: string | null;
+    nextAt: string | null;
+  };
+  "trigger.unread": { schedule: string; error: StoredError };
   "schedule.stuck": { schedule: string; nextAt: string | null; cursorAt: string | null };
   "schedule.broken": { schedule: string; error: string };
   "schedule.declared": { schedule: string; change: string };
@@ -94,7 +112,18 @@ export type Events = {
   "lock.revoked": LockFields & { holder: string; note: string | null };
   "lock.lost": LockFields;
   "lock.unreleased": LockFields & { error: StoredError };
+  "locking.enabled": { instance: string; leaseMs: number };
   "locking.disabled": { instance: string };
+  "alert.opened": AlertFields;
+  "alert.resolved": AlertFields;
+  "alert.undelivered": {
+    alert: string;
+    destination: string;
+    error: string;
+    attempt: number;
+    retryInMs: number | null;
+  };
+  "alert.heartbeat_failed": { error: string };
   "loop.blocked": { blockedMs: number };
   "hook.failed": RunFields & { hook: string; error: StoredError };
   "listener.failed": { listener: EventName | "onError"; error: StoredError };
@@ -144,6 +173,8 @@ export const LINES: { readonly [Name in EventName]: readonly [Level, string] } =
   "tick.skipped": ["info", "tick skipped"],
   "tick.missed": ["warn", "tick missed"],
   "tick.lost": ["info", "another instance saw to the schedule first, nothing was done"],
+  "trigger.skipped": ["info", "trigger skipped, nothing was run"],
+  "trigger.unread": ["error", "the schedule could not be read, nothing was run"],
   "schedule.stuck": ["warn", "schedule was stuck and is evaluated by itself"],
   "schedule.broken": [
     "critical",
@@ -162,10 +193,15 @@ export const LINES: { readonly [Name in EventName]: readonly [Level, string] } =
   "lock.revoked": ["warn", "lock taken from its holder by an operator"],
   "lock.lost": ["warn", "lock lost, others may hold it now"],
   "lock.unreleased": ["warn", "lock could not be released, its lease will run out"],
+  "locking.enabled": ["info", "locks are on for this instance"],
   "locking.disabled": [
     "warn",
     "LOCKING IS OFF: holdfast.lock keeps nobody out, which is not safe with several instances",
   ],
+  "alert.opened": ["critical", "alert"],
+  "alert.resolved": ["info", "alert resolved, what it was about is over"],
+  "alert.undelivered": ["warn", "an alert did not reach a destination"],
+  "alert.heartbeat_failed": ["warn", "the heartbeat did not reach its address"],
   "loop.blocked": ["warn", "the event loop was blocked; heartbeats were late"],
   "hook.failed": ["error", "a hook failed; the run goes on"],
   "listener.failed": ["error", "a listener failed; it is reported once"],
@@ -178,7 +214,7 @@ export function logEvents(logger: Logger): Emit {
     const [level, message] = LINES[name];
     try {
       if (!isEnabled(logger, level)) return;
-      writeLine(logger, level, { event: name, ...facts }, message);
+      writeLine(logger, level, { event: name, ...redacted(facts) }, message);
     } catch {
       // A logger that fails must not take the run down with it.
     }
@@ -193,6 +229,28 @@ export function logs(logger: Logger): (name: EventName) => boolean {
     } catch {
       return true;
     }
+  };
+}
+
+/** What others have worded, errors above all, may have secrets in it. */
+function redacted<Facts extends object>(facts: Facts): Facts {
+  const { error, reason, why } = facts as { error?: unknown; reason?: unknown; why?: unknown };
+  if (error === undefined && reason === undefined && why === undefined) return facts;
+  return {
+    ...facts,
+    ...(error === undefined ? {} : { error: redactedError(error) }),
+    ...(typeof reason === "string" ? { reason: redactText(reason) } : {}),
+    ...(typeof why === "string" ? { why: redactText(why) } : {}),
+  };
+}
+
+function redactedError(error: unknown): unknown {
+  if (typeof error === "string") return redactText(error);
+  const { message, stack } = error as StoredError;
+  return {
+    ...(error as StoredError),
+    message: redactText(message),
+    ...(stack === undefined ? {} : { stack: redactText(stack) }),
   };
 }
 
@@ -224,7 +282,8 @@ export function lineLogger(
 ): Logger {
   const at = (each: Level) => (fields: object, message: string) => {
     if (RANK[each] < RANK[level]) return;
-    write(JSON.stringify({ level: each, at: now().toISOString(), message, ...fields }));
+    const line = { level: each, at: now().toISOString(), message, ...fields };
+    write(JSON.stringify(line, redactMember));
   };
   return {
     debug: at("debug"),

@@ -26,10 +26,21 @@ export type Exercise = {
 const RANGE = ["--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T02:00:00Z", "--detach"];
 const NO_REST = ["--no-http", "--no-scheduler"];
 const RUN_ID = /must be a run id, for example 0199c1f2-/;
+/** Where `move` goes to: a schema for each of its calls. */
+const POSTGRES_URL = process.env.HOLDFAST_TEST_POSTGRES_URL ?? "postgres://localhost/none";
+const SCHEMA = `every_${process.pid}`;
+const ALERT_ID = /must be an alert id, for example 0199c1f2-/;
 const NAME = /must be a text of 1 to/;
 const WATCH = /"5" has no unit: did you mean "5s" or "5ms"\?/;
 
 export const EXERCISES: Readonly<Record<string, Exercise>> = {
+  init: {
+    args: ["init", "new-1"],
+    json: ["init", "new-2"],
+    says: /wrote +new-1\/holdfast\.config\.mjs/,
+    answers: { written: ["holdfast.config.mjs", ".env.example", "package.json", ".gitignore"] },
+    mistake: [["init", "--with-user"], /give --from-crontab too/],
+  },
   dev: {
     args: ["dev", "other.config.mjs", "--no-reload", ...NO_REST],
     says: /0 finished, 0 handed back, 0 abandoned/,
@@ -61,6 +72,22 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     says: /Nothing to do/,
     answers: { steps: [] },
     mistake: [["migrate", "--paln"], /Did you mean --plan\?/],
+  },
+  move: {
+    args: ["move", "--from", "sqlite:other.db", "--to", POSTGRES_URL, "--schema", SCHEMA, "--yes"],
+    json: [
+      "move",
+      "--from",
+      "sqlite:other.db",
+      "--to",
+      POSTGRES_URL,
+      "--schema",
+      `${SCHEMA}_too`,
+      "--yes",
+    ],
+    says: /Moved \d+ rows; both sides count the same in all \d+ tables\./,
+    answers: { moved: true, resumedAt: 0 },
+    mistake: [["move", "--from", "sqlite:other.db"], /move needs both ends, for example/],
   },
   "schedules list": {
     args: ["schedules", "list"],
@@ -194,6 +221,18 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     answers: { name: "old-2" },
     mistake: [["calendars", "delete"], /missing required argument 'name'/],
   },
+  pause: {
+    args: ["pause", "--all", "--config", "other.config.mjs"],
+    says: /Everything is paused/,
+    answers: { paused: {} },
+    mistake: [["pause"], /--all/],
+  },
+  resume: {
+    args: ["resume", "--all", "--config", "other.config.mjs"],
+    says: /Everything goes on|Nothing to lift/,
+    answers: {},
+    mistake: [["resume"], /--all/],
+  },
   "queues list": {
     args: ["queues", "list"],
     says: /default/,
@@ -283,6 +322,12 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     answers: { acquired: 0 },
     mistake: [["locks", "stats", "--watch", "5"], WATCH],
   },
+  stats: {
+    args: ["stats", "--since", "7d"],
+    says: /runs? ended since 7d|No run has ended since 7d/,
+    answers: { by: "hour" },
+    mistake: [["stats", "--by", "dya"], /hour, day\. Did you mean day\?/],
+  },
   "locks history": {
     args: ["locks", "history"],
     says: /No/,
@@ -295,6 +340,48 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     answers: { name: "import" },
     code: 1,
     mistake: [["locks", "release"], /missing required argument 'name'/],
+  },
+  "alerts list": {
+    args: ["alerts", "list", "--state", "all"],
+    says: /failureRate.*job "refuse"/,
+    answers: { nextCursor: null },
+    mistake: [["alerts", "list", "--kind", "slient"], /Did you mean silent\?/],
+  },
+  "alerts show": {
+    args: ["alerts", "show", "<alert>"],
+    says: /failureRate/,
+    answers: { id: "<alert>", kind: "failureRate" },
+    mistake: [["alerts", "show", "42"], ALERT_ID],
+  },
+  "alerts mute": {
+    args: ["alerts", "mute", "<alert>", "--for", "2h"],
+    says: /Muted until 20/,
+    answers: { id: "<alert>" },
+    mistake: [["alerts", "mute", "<alert>", "--for", "5"], WATCH],
+  },
+  "alerts acknowledge": {
+    args: ["alerts", "acknowledge", "<alert>", "--by", "anna"],
+    says: /Acknowledged by anna\.|resolved already/,
+    answers: { id: "<alert>" },
+    mistake: [["alerts", "acknowledge", "42"], ALERT_ID],
+  },
+  "alerts resolve": {
+    args: ["alerts", "resolve", "<alert>", "--by", "ben"],
+    says: /Resolved by ben\./,
+    answers: { id: "<alert>", resolvedBy: "ben" },
+    mistake: [["alerts", "resolve", "42"], ALERT_ID],
+  },
+  "alerts test": {
+    args: ["alerts", "test"],
+    says: /function: sent/,
+    answers: { ok: true },
+    mistake: [["alerts", "test", "--destination", "slack"], /must be one of function/],
+  },
+  top: {
+    args: ["top"],
+    says: /^holdfast top +sqlite:.*^Next ticks/ms,
+    answers: { running: [], instances: [] },
+    mistake: [["top", "--watch", "1ms"], /give that or more/],
   },
   cleanup: {
     args: ["cleanup"],

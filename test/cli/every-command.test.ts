@@ -6,7 +6,7 @@ import { EXERCISES, type Exercise } from "./every-command-table.js";
 import { type Ended, openTerminal, type Terminal } from "./terminal.js";
 
 const CONFIG = `import { Holdfast, PermanentError } from "holdfast";
-const holdfast = new Holdfast({ database: "sqlite:app.db", poll: "1h" });
+const holdfast = new Holdfast({ database: "sqlite:app.db", poll: "1h", alerts: { to: [() => undefined] } });
 const echo = holdfast.job("echo", { run: (input) => input });
 holdfast.job("refuse", { run() { throw new PermanentError("never"); } });
 holdfast.job("fan", { async run(input, ctx) {
@@ -38,6 +38,8 @@ beforeAll(async () => {
   await enqueue("failed-1", "refuse", "{}");
   await enqueue("failed-2", "refuse", "{}");
   expect(await terminal.holdfast(["tick", "--limit", "20"])).toMatchObject({ code: 0 });
+  const { stdout } = await terminal.holdfast(["alerts", "list", "--json"]);
+  ids.set("alert", JSON.parse(stdout).alerts[0].id);
   await enqueue("later-1", "echo", "{}", "--delay", "1h");
   await enqueue("later-2", "echo", "{}", "--delay", "1h");
   for (const args of [

@@ -183,6 +183,22 @@ test("nobody's folder gets a database unasked", async () => {
   await other.close();
 });
 
+test("while everything is paused nothing is started", async () => {
+  const other = ["--database", "sqlite:paused.db"];
+  await terminal.holdfast(["migrate", ...other]);
+  await terminal.holdfast(["pause", "--all", "--note", "moving", ...other]);
+  const { code, stdout, stderr } = await terminal.holdfast([
+    "exec",
+    "x",
+    ...other,
+    "--",
+    "echo",
+    "on",
+  ]);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toMatch(/^Not started: everything is paused .*moving.* holdfast resume --all/);
+});
+
 test("the name of a job in the configuration file is not taken for a program", async () => {
   const other = openTerminal();
   other.write({

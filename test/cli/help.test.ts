@@ -11,11 +11,14 @@ afterAll(() => terminal.close());
 
 const PAGES = [
   "",
+  "init",
   "dev",
   "start",
+  "stats",
   "tick",
   "next",
   "migrate",
+  "move",
   "schedules",
   "schedules list",
   "schedules show",
@@ -60,6 +63,7 @@ const PAGES = [
   "locks history",
   "locks release",
   "cleanup",
+  "top",
   "simulate",
 ];
 

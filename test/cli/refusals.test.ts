@@ -31,6 +31,11 @@ const LOOKING = [
   "schedules backfill x --from 2026-01-01 --to 2026-01-02",
   ...["list", "show x", "set x --days mon", "delete x"].map((command) => `calendars ${command}`),
   "cleanup",
+  "alerts list",
+  "alerts show <id>",
+  "alerts mute <id> --for 2h",
+  "alerts acknowledge <id>",
+  "alerts resolve <id>",
 ];
 
 test.for(LOOKING)("%s on a database that does not exist makes none", async (command) => {
@@ -104,6 +109,45 @@ test("every wrong variable is named at once", async () => {
   const ended = await terminal.holdfast(["start"], { env });
   expectRefusal(ended, /holdfast\.config\.mjs could not be loaded/);
   for (const name of Object.keys(env).slice(1)) expect(ended.stderr).toContain(`${name}: `);
+});
+
+test("flags, variables and options in code that are wrong are named in one report", async () => {
+  const options = '{ pol: "1s", schema: "No", lockLease: "soon", shell: { commands: {} } }';
+  terminal.write({ "holdfast.config.mjs": configText('console.log("went on");', options) });
+  const env = {
+    HOLDFAST_DATABASE_URL: "mysql://app:hunter2@db/app",
+    HOLDFAST_HOST: "not a host",
+    HOLDFAST_PORT: "many",
+    HOLDFAST_READ_SECRET: "",
+    HOLDFAST_LOG_FORMAT: "yaml",
+    HOLDFAST_LOG_LEVEL: "loud",
+    HOLDFAST_WORKER_ENABLED: "perhaps",
+  };
+  const flags = ["--concurrency", "0", "--heartbeat", "thraed"];
+  const called = await terminal.holdfast(["start", ...flags], { env });
+  expect(called).toMatchObject({ code: 2, stdout: "" });
+  const named = [...called.stderr.matchAll(/^(?:new )?(\S+): /gm)].map(([, field]) => field);
+  expect(named.sort()).toEqual(
+    [
+      ...["--concurrency", "--heartbeat"],
+      ...["HOLDFAST_HOST", "HOLDFAST_PORT", "HOLDFAST_READ_SECRET", "HOLDFAST_LOG_FORMAT"],
+      ...["HOLDFAST_LOG_LEVEL", "HOLDFAST_WORKER_ENABLED", "database"],
+      ...["Holdfast().pol", "schema", "lockLease", "shell"],
+    ].sort(),
+  );
+  expect(called.stderr).not.toMatch(/hunter2|went on/);
+  // Without wrong flags it is no wrong call, but a start that is refused.
+  const refused = await terminal.holdfast(["start"], { env });
+  expect(refused).toMatchObject({ code: 3, stdout: "" });
+  for (const name of ["HOLDFAST_PORT", "lockLease", "HOLDFAST_LOG_FORMAT"])
+    expect(refused.stderr).toContain(`${name}: `);
+});
+
+test("every wrong flag of a call is named at once", async () => {
+  const args = ["runs", "list", "--limit", "0", "--status", "faild", "--watch", "5"];
+  const { code, stderr } = await terminal.holdfast(args);
+  expect(code).toBe(2);
+  for (const flag of ["--limit", "--status", "--watch"]) expect(stderr).toContain(`'${flag} <`);
 });
 
 test("a log format that does not exist is refused", async () => {

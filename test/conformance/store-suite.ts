@@ -2,6 +2,7 @@
 // this passes on it. One file per noun; the promises' numbers (S1…) are those of the design.
 
 import { test as base, describe } from "vitest";
+import { alertSuite } from "./alert-suite.js";
 import { apartSuite } from "./apart-suite.js";
 import { backfillSuite } from "./backfill-suite.js";
 import { batchRaceSuite } from "./batch-race-suite.js";
@@ -73,6 +74,7 @@ const NOUNS = {
   logs: logSuite,
   reclaim: reclaimSuite,
   operators: operatorSuite,
+  alerts: alertSuite,
   figures: figuresSuite,
   cancel: cancelSuite,
   "retry and remove": retrySuite,

@@ -1,7 +1,10 @@
 // The jobs `shell` and `http`: off unless they are told what they may use, and an input only chooses among
 // that. Real programs and a real server.
 
+import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { HoldfastOptions } from "../../src/engine/config.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
@@ -104,12 +107,20 @@ test("an input chooses by name and says nothing else, whoever gives it", async (
   ).rejects.toMatchObject({ code: "INPUT_INVALID" });
 });
 
-test("what an instance without the list stored is refused when it is to be run", async () => {
-  const holdfast = instance({ shell: { commands: COMMANDS } });
-  await holdfast.start({ scheduler: false, worker: false });
-  // As SQL or an instance elsewhere would: nobody there knows the list.
-  const other = instance({ shell: { commands: { other: ["true"] } } });
-  await expect(other.enqueue("shell", { command: "greet" })).rejects.toThrow(/other/);
+test("what an instance without the list has stored is refused when it is to be run", async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), "holdfast-built-in-"));
+  const database = `sqlite:${path.join(folder, "app.db")}`;
+  const holdfast = instance({ database, shell: { commands: COMMANDS } });
+  await holdfast.start({ scheduler: false });
+  const other = instance({ database });
+  const { id } = await other.enqueue("shell", { command: "evil" });
+  expect(await other.runs.wait(id, { timeout: "30s" })).toMatchObject({
+    status: "failed",
+    attempt: 1,
+    error: { code: "INPUT_INVALID", message: expect.stringMatching(/lists: greet, break/) },
+  });
+  await Promise.all(open.splice(0).map((each) => each.stop()));
+  rmSync(folder, { recursive: true });
 });
 
 test("both are off unless they are configured, and say how to switch them on", async () => {
@@ -132,7 +143,7 @@ test("every wrong value of both is named at once", () => {
           b: [],
           c: { command: ["x"], timeout: "soon" as never },
         },
-        retires: 3,
+        retri: 3,
       } as never,
       http: {
         origins: {
@@ -149,7 +160,7 @@ test("every wrong value of both is named at once", () => {
   for (const part of [
     /shell\.commands\.b\.command: must be/,
     /shell\.commands\.c\.timeout: must be a duration/,
-    /shell\.retires: is not known\. Did you mean "retry"\?/,
+    /shell\.retri: is not known\. Did you mean "retry"\?/,
     /http\.origins\.d\.url: must be an origin/,
     /http\.origins\.e: cannot be asked: ftp: is neither/,
     /http\.origins\.f: cannot be asked: 127\.0\.0\.1 is .*allowPrivateNetwork: true would allow it/,

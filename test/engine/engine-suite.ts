@@ -1,6 +1,8 @@
 // The engine's promises, tested on a database whose time the test moves.
 
 import { test as base, describe } from "vitest";
+import { alertDeliverySuite } from "./alert-delivery-suite.js";
+import { alertSuite } from "./alert-suite.js";
 import { aroundSuite } from "./around-suite.js";
 import { commitSuite } from "./commit-suite.js";
 import { dispatchSuite } from "./dispatch-suite.js";
@@ -13,10 +15,12 @@ import { hostileSuite } from "./hostile-suite.js";
 import { itemSuite } from "./item-suite.js";
 import { leaseSuite } from "./lease-suite.js";
 import { lockSuite } from "./lock-suite.js";
+import { logLinesSuite } from "./log-lines-suite.js";
 import { longRunSuite } from "./long-run-suite.js";
 import { metricsSuite } from "./metrics-suite.js";
 import { passSuite } from "./pass-suite.js";
 import { pauseSuite } from "./pause-suite.js";
+import { remoteSuite } from "./remote-suite.js";
 import { retrySuite } from "./retry-suite.js";
 import { rhythmSuite } from "./rhythm-suite.js";
 import { runSuite } from "./run-suite.js";
@@ -51,6 +55,7 @@ export function describeLife(name: string, makePlace: MakePlace): void {
     describe("what surrounds a run", () => aroundSuite(test));
     describe("what is counted", () => metricsSuite(test));
     describe("a trace", () => tracingSuite(test));
+    describe("what is said", () => logLinesSuite(test));
   });
 }
 
@@ -76,6 +81,7 @@ export function describeTrouble(name: string, makePlace: MakePlace): void {
 /** Runs that are sent to a service elsewhere. */
 export function describeDispatch(name: string, makePlace: MakePlace): void {
   describe(`dispatch on ${name}`, () => dispatchSuite(testIn(makePlace)));
+  describe(`workers elsewhere on ${name}`, () => remoteSuite(testIn(makePlace)));
 }
 
 /** When runs are made: on time, late, never twice. */
@@ -123,6 +129,15 @@ export function describeExplain(name: string, makePlace: MakePlace): void {
 /** Named locks, which need no start. */
 export function describeLocks(name: string, makePlace: MakePlace): void {
   describe(`locks on ${name}`, () => lockSuite(testIn(makePlace)));
+}
+
+/** What somebody should hear of, and that they do. */
+export function describeAlerts(name: string, makePlace: MakePlace): void {
+  const test = testIn(makePlace);
+  describe(`alerts on ${name}`, () => {
+    describe("an alert", () => alertSuite(test));
+    describe("a delivery", () => alertDeliverySuite(test));
+  });
 }
 
 function testIn(makePlace: MakePlace): WorldTest {

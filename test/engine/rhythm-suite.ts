@@ -7,7 +7,7 @@ import { expectEnded, type WorldTest } from "./world.js";
 
 export function rhythmSuite(test: WorldTest): void {
   test("an idle instance sends one poll a second and nothing else", async ({ world }) => {
-    const { holdfast, faults } = world.member();
+    const { holdfast, faults } = world.member({ alerts: false });
     holdfast.job("study", { run: () => "done" });
     await holdfast.start();
     await world.clock.advance(120_000);
@@ -21,10 +21,26 @@ export function rhythmSuite(test: WorldTest): void {
     expect(Math.max(...gaps)).toBeLessThanOrEqual(1_201);
   });
 
+  test("whoever looks for alerts asks five times a minute, the others once", async ({ world }) => {
+    const members = [world.member(), world.member()];
+    for (const { holdfast } of members) {
+      holdfast.job("study", { run: () => "done" });
+      await holdfast.start();
+    }
+    await world.clock.advance(120_000);
+    for (const { faults } of members) faults.clear();
+    await world.clock.advance(600_000);
+    const asked = members.map(({ faults }) => faults.calls.filter(({ verb }) => verb !== "poll"));
+    const verbs = new Set(asked.flat().map(({ verb }) => verb));
+    const look = ["sightOfSchedules", "sightOfRest", "statistics", "openAlerts"];
+    expect(verbs).toEqual(new Set(["takeAlertTurn", ...look]));
+    expect(asked.flat().length).toBeLessThanOrEqual(60);
+  });
+
   test("an instance with nothing but long runs sends polls and heartbeats alone", async ({
     world,
   }) => {
-    const { holdfast, faults, clock } = world.member();
+    const { holdfast, faults, clock } = world.member({ alerts: false });
     const study = holdfast.job("study", { run: () => clock.sleep(600_000) });
     await holdfast.start({ worker: { concurrency: 3 } });
     await study.enqueueMany(Array.from({ length: 30 }, () => ({})));

@@ -2,6 +2,7 @@
 // statement of an instance is counted and can be made to fail; everything it says is kept.
 
 import { expect, type TestAPI } from "vitest";
+import type { Network } from "../../src/core/ports.js";
 import type { RunId, RunStatus } from "../../src/core/run.js";
 import type { HoldfastOptions } from "../../src/engine/config.js";
 import type { Sends } from "../../src/engine/dispatching.js";
@@ -65,7 +66,13 @@ export class World {
       skewMs = 0,
       free = [],
       sends,
-    }: { readonly skewMs?: number; readonly free?: readonly Verb[]; readonly sends?: Sends } = {},
+      network,
+    }: {
+      readonly skewMs?: number;
+      readonly free?: readonly Verb[];
+      readonly sends?: Sends;
+      readonly network?: Network;
+    } = {},
   ): Member {
     const clock = new SkewedClock(this.clock, skewMs);
     const faults = new StoreFaults(() => this.clock.wallMs());
@@ -84,6 +91,7 @@ export class World {
               (free as readonly string[]).includes(verb) ? statement : this.clock.io(statement),
           }),
         ...(sends ? { sends } : {}),
+        ...(network ? { network } : {}),
       },
     );
     const member = { holdfast, faults, clock, said };

@@ -131,4 +131,12 @@ export const DISPATCH_MUTANTS = [
     replace: 'return circuit.state !== "open" || nowMs >= circuit.untilMs ? 1 : 0;',
     suites: ["unit: dispatch"],
   },
+  {
+    name: "end-of-a-lost-run-acknowledged",
+    promise: "S3: a worker elsewhere is told when its result came too late or was another run's",
+    file: "src/engine/remote.ts",
+    find: "    if (!isAsTold) throw new LeaseLostError(id, fence);\n",
+    replace: "",
+    suites: ["simulation"],
+  },
 ];

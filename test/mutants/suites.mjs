@@ -68,7 +68,7 @@ export const SUITES = {
   },
   "engine: clock and pause": { args: ["test/engine/clock-and-pause.test.ts"] },
   simulation: {
-    args: ["test/simulation/first-half.test.ts", "-t", "no seed breaks a promise"],
+    args: ["test/simulation/campaign.test.ts", "-t", "no seed breaks a promise"],
     env: { HOLDFAST_SIMULATION_SEEDS: "20" },
   },
 };

@@ -12,6 +12,7 @@ import { superviseReloading } from "../reload.js";
 import { readPlace } from "../serving.js";
 import type { Shell } from "../shell.js";
 import { UsageError } from "../usage.js";
+import { Whole } from "../whole.js";
 import { workUntilSignal } from "../work.js";
 import { startOptions, type WorkFlags, withConfig, withWorkOptions } from "./start.js";
 
@@ -33,22 +34,22 @@ export function devCommand(call: Call): Command {
   withWorkOptions(command)
     .option("--no-reload", "do not start anew when a source file changes")
     .option("--yes", "use a database beyond this machine");
-  return act<DevFlags>(command, call, async (flags, config) => {
+  const action = async (flags: DevFlags, config?: string) => {
     const { shell } = call;
-    const start = startOptions(flags);
-    const place = readPlace(flags, process.env);
-    refuseFarFlag(flags);
-    if (flags.reload) {
+    const whole = new Whole(call);
+    const start = whole.read(() => startOptions(flags), {});
+    const place = whole.read(() => readPlace(flags, process.env), null);
+    whole.read(() => refuseFarFlag(flags), undefined);
+    // What is wrong needs no second half to be said.
+    if (flags.reload && !whole.isWrong) {
       const folder = path.dirname(requireConfig(config));
       const args = [...process.argv.slice(2), "--no-reload"];
       return superviseReloading({ args, folder, shell });
     }
     ignoreFarEnvironment(shell);
-    const holdfast = await loadInstance({
-      flags: withConfig(flags, config),
-      shell,
-      mayPause: false,
-    });
+    const holdfast = await whole.load((problems) =>
+      loadInstance({ flags: withConfig(flags, config), shell, mayPause: false, problems }),
+    );
     refuseFarCode(holdfast.databaseLabel, flags);
     return workUntilSignal({
       holdfast,
@@ -58,7 +59,8 @@ export function devCommand(call: Call): Command {
       graceMs: GRACE_MS,
       shell,
     });
-  });
+  };
+  return act<DevFlags>(command, call, action, { isWhole: true });
 }
 
 function refuseFarFlag({ database, yes }: DevFlags): void {

@@ -7,6 +7,7 @@ import { act, type Call, newCommand } from "../command.js";
 import { type CommonFlags, loadInstance } from "../instance.js";
 import { readPlace, type ServeFlags } from "../serving.js";
 import { oneOf, refusing, UsageError, wholeNumber } from "../usage.js";
+import { Whole } from "../whole.js";
 import { workUntilSignal } from "../work.js";
 
 const GRACE_MS = 25_000;
@@ -31,11 +32,14 @@ export function startCommand(call: Call): Command {
       "start --no-worker --host 0.0.0.0 --port 8080",
     ],
   });
-  return act<WorkFlags>(withWorkOptions(command), call, async (flags, config) => {
-    const start = startOptions(flags);
-    const place = readPlace(flags, process.env);
+  const action = async (flags: WorkFlags, config?: string) => {
     const { shell } = call;
-    const holdfast = await loadInstance({ flags: withConfig(flags, config), shell });
+    const whole = new Whole(call);
+    const start = whole.read(() => startOptions(flags), {});
+    const place = whole.read(() => readPlace(flags, process.env), null);
+    const holdfast = await whole.load((problems) =>
+      loadInstance({ flags: withConfig(flags, config), shell, problems }),
+    );
     return workUntilSignal({
       holdfast,
       start,
@@ -44,7 +48,8 @@ export function startCommand(call: Call): Command {
       graceMs: GRACE_MS,
       shell,
     });
-  });
+  };
+  return act<WorkFlags>(withWorkOptions(command), call, action, { isWhole: true });
 }
 
 export function withWorkOptions(command: Command): Command {

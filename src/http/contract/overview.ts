@@ -64,6 +64,7 @@ const totals = {
 
 const errorAnswer = z
   .looseObject({
+    fingerprint: z.string(),
     job: z.string(),
     code: z.string(),
     message: z.string(),

@@ -148,6 +148,12 @@ const scheduleOptions = z.strictObject({
   priority: z.number().optional(),
   queue: name.optional(),
   tags: z.array(z.string()).max(50).optional(),
+  alerts: z
+    .union([z.literal(false), z.looseObject({})])
+    .optional()
+    .meta({
+      description: 'rules of its own such as {"stale": "30m", "silent": false}; false: none',
+    }),
 });
 
 export const SCHEDULES_ROUTES = {

@@ -381,6 +381,8 @@ begin
     release: "null::text",
     jobs: "'[]'",
     schedules: "'[]'",
+    works: "'[]'",
+    queues: "null",
     isScheduler: "false",
     pollMs: "0",
   })} into v_no;

@@ -3,6 +3,7 @@
 // One lease row stands for one claim: all its runs share lane, policy, attempt and fence, so a claim
 // of a thousand runs costs one row, and so does its heartbeat. See docs/decisions/0001-table-layout.md.
 
+import { CREATE_ALERTS } from "./postgres-alerts-schema.js";
 import { CREATE_FLOW_SCHEMA } from "./postgres-flow-schema.js";
 import { CREATE_ITEMS } from "./postgres-items-schema.js";
 import { CREATE_LOCKS } from "./postgres-locks-schema.js";
@@ -28,6 +29,11 @@ create table {instance} (
   jobs json not null,
   schedules json not null,
   is_scheduler boolean not null,
+  -- The jobs that it executes, and from which queues; null: from all.
+  works json not null,
+  queues json,
+  -- How far its clock is ahead of the database's, as it found itself.
+  skew_ms bigint,
   poll_ms bigint not null,
   started_at bigint not null,
   seen_at bigint not null,
@@ -382,7 +388,7 @@ left join {instance} i on i.no = coalesce(o.holder, h.holder)
 left join lateral (
   select x.ended_at, x.error from {attempt} x where x.run = r.id order by x.fence desc limit 1
 ) a on true;
-${CREATE_PAUSE}${CREATE_LOCKS}${CREATE_PROGRESS}${CREATE_LOG}${CREATE_FLOW_SCHEMA}`;
+${CREATE_PAUSE}${CREATE_LOCKS}${CREATE_PROGRESS}${CREATE_LOG}${CREATE_FLOW_SCHEMA}${CREATE_ALERTS}`;
 
 /** Tables that hold history, all keyed by run id and partitioned by the same days, in the order in
  * which a day of them is removed: runs are there for as long as anything else of them is. */

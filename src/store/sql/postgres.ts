@@ -846,11 +846,14 @@ keys as (delete from {key} where run = any(array(select id from ended)))
 select exists (select from ended) as removed, exists (select from {run} where id = :id::uuid) as known`;
 
 export const ANNOUNCE_INSTANCE = /* sql */ `
-insert into {instance} as i (id, app, release, jobs, schedules, is_scheduler, poll_ms, started_at, seen_at)
-select :instanceId, :app, :release, :jobs::json, :schedules::json, :isScheduler::boolean, :pollMs::bigint, n.at, n.at
+insert into {instance} as i (id, app, release, jobs, schedules, is_scheduler, works, queues, poll_ms, started_at,
+  seen_at)
+select :instanceId, :app, :release, :jobs::json, :schedules::json, :isScheduler::boolean, :works::json, :queues::json,
+  :pollMs::bigint, n.at, n.at
 from (select {now} as at) n
 on conflict (id) do update set jobs = excluded.jobs, schedules = excluded.schedules,
-  is_scheduler = excluded.is_scheduler, seen_at = excluded.seen_at, retired_at = null
+  is_scheduler = excluded.is_scheduler, works = excluded.works, queues = excluded.queues, seen_at = excluded.seen_at,
+  retired_at = null
 returning no`;
 
 export const RETIRE_INSTANCE = /* sql */ `

@@ -56,8 +56,10 @@ select id, lane, flow, suspect from (
   select * from {waiting} where gate is null and wake_at <= :now order by wake_at, id limit (:limit + 0))
 where flow is not null`;
 
-/** Whether anybody stands in a line that may be served: most of the time nobody does anywhere. */
 const HAS_LINES = /* sql */ `exists (select 1 from {flow_line} a where a.look_at is not null)`;
+
+/** Whether anybody stands in a line that may be served: most of the time nobody does anywhere. */
+export const ANY_LINE = /* sql */ `select 1 from {flow_line} where look_at is not null limit 1`;
 
 /** The lines that are worth a look, those that waited longest for one first. */
 export const LINES = /* sql */ `
@@ -68,7 +70,7 @@ join {job} j on j.name = l.job
 left join {queue} q on q.name = l.queue
 cross join {flow_line} n on n.lane = l.id and n.suspect = :suspect and n.look_at <= :now
 cross join {flow} f on f.id = n.flow
-where ${HAS_LINES} and l.job in (select value from json_each(:jobs))
+where l.job in (select value from json_each(:jobs))
   and (:queues is null or l.queue in (select value from json_each(:queues))) and q.paused_at is null
 order by n.look_at, n.flow limit (:limit + 0)`;
 

@@ -2,6 +2,7 @@
 // the engine's own forms: a lease keeps its run ids as a JSON array, `ready` is its own claim index,
 // and history is removed by bounded deletes instead of partitions.
 
+import { CREATE_ALERTS } from "./sqlite-alerts-schema.js";
 import { CREATE_FLOW_SCHEMA } from "./sqlite-flow-schema.js";
 import { CREATE_ITEMS } from "./sqlite-items-schema.js";
 import { CREATE_LOCKS } from "./sqlite-locks-schema.js";
@@ -22,6 +23,9 @@ create table {instance} (
   jobs text not null,
   schedules text not null,
   is_scheduler integer not null,
+  works text not null,
+  queues text,
+  skew_ms integer,
   poll_ms integer not null,
   started_at integer not null,
   seen_at integer not null,
@@ -346,4 +350,4 @@ left join {ready} y on y.id = r.id
 left join {waiting} w on w.id = r.id
 left join (select m.value as run, x.* from {lease} x, json_each(x.ids) m) h on h.run = r.id
 left join {instance} i on i.no = coalesce(o.holder, h.holder);
-${CREATE_PAUSE}${CREATE_LOCKS}${CREATE_PROGRESS}${CREATE_LOG}${CREATE_FLOW_SCHEMA}`;
+${CREATE_PAUSE}${CREATE_LOCKS}${CREATE_PROGRESS}${CREATE_LOG}${CREATE_FLOW_SCHEMA}${CREATE_ALERTS}`;

@@ -193,10 +193,10 @@ insert into {attempt} (run, fence, attempt, ended, holder, started_at, ended_at,
 values (:id, :fence, :attempt, :ended, :holder, :startedAt, :endedAt, :error)`;
 
 export const ANNOUNCE_INSTANCE = /* sql */ `
-insert into {instance} (id, app, release, jobs, schedules, is_scheduler, poll_ms, started_at, seen_at)
-values (:instanceId, :app, :release, :jobs, :schedules, :isScheduler, :pollMs, :now, :now)
+insert into {instance} (id, app, release, jobs, schedules, is_scheduler, works, queues, poll_ms, started_at, seen_at)
+values (:instanceId, :app, :release, :jobs, :schedules, :isScheduler, :works, :queues, :pollMs, :now, :now)
 on conflict (id) do update set jobs = excluded.jobs, schedules = excluded.schedules,
-  is_scheduler = excluded.is_scheduler, poll_ms = excluded.poll_ms, seen_at = excluded.seen_at, retired_at = null
+  is_scheduler = excluded.is_scheduler, works = excluded.works, queues = excluded.queues, poll_ms = excluded.poll_ms, seen_at = excluded.seen_at, retired_at = null
 returning no`;
 export const RETIRE_INSTANCE = /* sql */ `update {instance} set retired_at = :now, seen_at = :now where no = :holder`;
 export const ANNOUNCE_JOB = /* sql */ `

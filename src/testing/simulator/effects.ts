@@ -1,7 +1,9 @@
 // What handlers did, told by themselves as they did it: the world outside, which no database guards.
 
-import type { RunContext } from "../../engine/context.js";
 import type { Chronicle } from "./chronicle.js";
+
+/** One attempt, wherever it is made. */
+type Attempt = { readonly runId: string; readonly fence: number; readonly attempt: number };
 
 type Effect = { readonly label: string; endedMs: number | null };
 
@@ -14,7 +16,7 @@ export class Effects {
     this.#chronicle = chronicle;
   }
 
-  begun(label: string, ctx: RunContext): void {
+  begun(label: string, ctx: Attempt): void {
     const key = keyOf(ctx.runId, ctx.fence);
     const chronicle = this.#chronicle;
     chronicle.mark(`${label} begins ${key}`);
@@ -25,7 +27,7 @@ export class Effects {
     this.#starts.set(ctx.runId, this.startsOf(ctx.runId) + 1);
   }
 
-  ended(ctx: RunContext, nowMs: number): void {
+  ended(ctx: Omit<Attempt, "attempt">, nowMs: number): void {
     const effect = this.#effects.get(keyOf(ctx.runId, ctx.fence));
     if (effect) effect.endedMs = nowMs;
   }

@@ -8,13 +8,13 @@ import type { RunContext } from "../../engine/context.js";
 import type { PlainJobOptions } from "../../engine/job-options.js";
 import { type Draw, mix } from "./draw.js";
 import { fan } from "./fanning.js";
+import { limitOptions } from "./limited-jobs.js";
 import { commitWork, doItems } from "./storing-jobs.js";
+import { TARGET } from "./target.js";
 import { tellPart } from "./telling.js";
 
 /** How often a slow handler tells how far it is. */
 const PARTS = 3;
-
-import { limitOptions } from "./limited-jobs.js";
 
 export const BEHAVIOURS = [
   "quick",
@@ -31,6 +31,8 @@ export const BEHAVIOURS = [
   "itemized",
   "limited",
   "paced",
+  "remote",
+  "dispatched",
 ] as const;
 export type Behaviour = (typeof BEHAVIOURS)[number];
 
@@ -62,6 +64,8 @@ const SHORTEST_LEASE_MS: { readonly [Name in Behaviour]?: number } = {
   slow: 12_000,
   deaf: 12_000,
   committing: 12_000,
+  remote: 9_000,
+  dispatched: 9_000,
 };
 
 /** Those that may still be at work when their lease is taken away. */
@@ -74,12 +78,12 @@ export function drawJobs(draw: Draw): JobPlan[] {
       name,
       queue: name === "slow" || name === "rare" ? "side" : "default",
       leaseMs: draw.logarithmic(SHORTEST_LEASE_MS[name] ?? 2_000, 30_000),
-      timeoutMs: name === "deaf" ? draw.whole(10_000, 90_000) : draw.whole(40_000, 180_000),
+      timeoutMs: name === "deaf" ? draw.whole(10_000, 90_000) : draw.whole(30_000, 120_000),
       attempts: isOnce ? 1 : draw.whole(2, 4),
       retryMs: draw.logarithmic(500, 10_000),
       onLost: isOnce || draw.isTrue(0.1) ? "fail" : "retry",
       longestMs: LONG.includes(name)
-        ? draw.logarithmic(8_000, 80_000)
+        ? draw.logarithmic(8_000, 45_000)
         : draw.logarithmic(20, 8_000),
     };
   });
@@ -93,14 +97,24 @@ export function jobOptions(plan: JobPlan, host: HandlerHost): PlainJobOptions<un
     retry: { attempts: plan.attempts, delay: plan.retryMs, max: 30_000 },
     onLost: plan.onLost,
     ...limitOptions(plan.name),
-    run: async (input, ctx) => {
-      host.begun(ctx);
-      const n = (input as { n?: number } | null)?.n ?? 0;
-      const fate = mix(host.seed, n, Number(ctx.nominalAt));
-      await behave(plan, { host, ctx, fate, luck: mix(fate, ctx.fence) });
-      host.ended(ctx);
-      return { fence: ctx.fence, attempt: ctx.attempt };
-    },
+    ...(plan.name === "dispatched" ? { worker: TARGET } : {}),
+    ...(isElsewhere(plan.name) ? {} : { run: handlerOf(plan, host) }),
+  };
+}
+
+/** Jobs without a handler in any instance. */
+export function isElsewhere(job: string): boolean {
+  return job === "remote" || job === "dispatched";
+}
+
+function handlerOf(plan: JobPlan, host: HandlerHost) {
+  return async (input: unknown, ctx: RunContext) => {
+    host.begun(ctx);
+    const n = (input as { n?: number } | null)?.n ?? 0;
+    const fate = mix(host.seed, n, Number(ctx.nominalAt));
+    await behave(plan, { host, ctx, fate, luck: mix(fate, ctx.fence) });
+    host.ended(ctx);
+    return { fence: ctx.fence, attempt: ctx.attempt };
   };
 }
 

@@ -14,7 +14,7 @@ export type LockWorld = {
 
 const NAMES = 2;
 
-export async function useLock(
+export async function underLock(
   luck: number,
   process: SimulatedProcess,
   world: LockWorld,
@@ -22,13 +22,13 @@ export async function useLock(
   const { locks } = world;
   const name = `lock-${luck % NAMES}`;
   const isWaiting = luck % 5 < 3;
-  const workMs = 100 + ((luck >> 4) % 12_000);
+  const workMs = 100 + ((luck >> 4) % 8_000);
   let endedMs = 0;
   const answer = await process.holdfast.lock(
     name,
     {
-      lease: 1_000 + ((luck >> 7) % 5_000),
-      ...(isWaiting ? { wait: 2_000 + ((luck >> 3) % 10_000), priority: (luck % 7) - 3 } : {}),
+      lease: 1_500 + ((luck >> 7) % 5_000),
+      ...(isWaiting ? { wait: 2_000 + ((luck >> 3) % 6_000), priority: (luck % 7) - 3 } : {}),
     },
     async ({ fence }) => {
       locks.begun(process, fence as number, { isExcused: world.isExcused(process) });

@@ -5,7 +5,7 @@ import { Draw } from "./draw.js";
 import { CALL_FAULTS, type Fault, type FaultKind } from "./faults.js";
 import type { Operation } from "./operation.js";
 
-const BURSTS = 6;
+const BURSTS = 4;
 const CALLS_MAX = 5;
 const BURST_MS = 6_000;
 
@@ -46,7 +46,7 @@ export function drawLocks(
   const faults: Fault[] = [];
   for (let burst = 0; burst < BURSTS; burst += 1) {
     const startsMs = draw.whole(60_000, chaosMs - 60_000);
-    const calls = draw.whole(2, CALLS_MAX);
+    const calls = draw.whole(3, CALLS_MAX);
     for (let call = 0; call < calls; call += 1) {
       operations.push({
         ...after.operation,

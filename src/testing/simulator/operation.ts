@@ -24,6 +24,8 @@ export type OperationKind =
   | "garble"
   | "look"
   | "lock"
+  | "remote"
+  | "pass"
   | "stop"
   | "crash";
 

@@ -6,8 +6,9 @@ import type { CalendarHistory } from "./calendar-history.js";
 import type { Chronicle } from "./chronicle.js";
 import type { Clients } from "./clients.js";
 import { short } from "./effects.js";
+import type { Elsewhere } from "./elsewhere.js";
 import { LOTS } from "./limited-jobs.js";
-import { type LockWorld, useLock } from "./lock-operation.js";
+import { type LockWorld, underLock } from "./lock-operation.js";
 import type { Operation } from "./operation.js";
 import type { SimulatedProcess } from "./process.js";
 import type { RunFacts, RunHistory } from "./run-history.js";
@@ -20,10 +21,13 @@ export type OperationWorld = {
   readonly schedules: ScheduleHistory;
   readonly calendars: CalendarHistory;
   readonly lockWorld: LockWorld;
+  readonly elsewhere: Elsewhere;
   nowMs(): number;
   /** By no clock of any machine. */
   worldMs(): number;
   pass(ms: number): Promise<void>;
+  /** An outside cron calls: a process that is there for one bounded pass. */
+  callOnce(luck: number): Promise<string>;
   garble(process: SimulatedProcess, schedule: string): void;
   crash(process: SimulatedProcess, why: string): void;
   stop(process: SimulatedProcess, graceMs: number): void;
@@ -55,7 +59,7 @@ function inWords({ kind, job, schedule, calendar }: Operation): string {
   if (kind === "putCalendar") return `${kind} ${calendar.name}`;
   const isOfJob = kind.startsWith("enqueue");
   const isOfRun = ["cancel", "retry", "retryChildren", "remove"].includes(kind);
-  if (kind === "lock") return kind;
+  if (kind === "lock" || kind === "remote" || kind === "pass") return kind;
   return isOfJob ? `${kind} ${job}` : isOfRun ? `${kind} a run` : `${kind} ${schedule}`;
 }
 
@@ -108,7 +112,11 @@ function ask(
       world.garble(process, schedule);
       return Promise.resolve("done");
     case "lock":
-      return useLock(luck, process, world.lockWorld);
+      return underLock(luck, process, world.lockWorld);
+    case "remote":
+      return world.elsewhere.work(operation);
+    case "pass":
+      return world.callOnce(luck);
     case "look":
       return look(operation, process, world);
     case "stop":

@@ -3,6 +3,7 @@
 
 import { drawCalendar } from "./calendar-plan.js";
 import { Draw } from "./draw.js";
+import { drawElsewhere } from "./elsewhere-plan.js";
 import { drawFault, drawMix, type Fault } from "./faults.js";
 import { type Behaviour, drawJobs, type JobPlan } from "./jobs.js";
 import { drawLocks } from "./lock-plan.js";
@@ -75,17 +76,19 @@ export function makePlan(seed: number): Plan {
   const draw = new Draw(seed, "plan");
   const setting = drawSetting(draw);
   const placeCount = draw.weighted([
-    [6, 3],
+    [16, 3],
     [3, 4],
     [1, 5],
   ]);
-  const chaosMs = HOUR_MS + draw.whole(0, 600_000);
+  const chaosMs = HOUR_MS + draw.whole(0, 120_000);
   const jobs = drawJobs(draw);
-  const scheduleCount = draw.whole(3, 6);
+  const scheduleCount = draw.whole(3, 5);
   const operations = drawOperations(seed, { setting, placeCount, chaosMs, scheduleCount });
   const faults = drawFaults(seed, { placeCount, chaosMs, jobs });
   const after = { operation: operations.at(-1) as Operation, fault: faults.at(-1) as Fault };
   const locks = drawLocks(seed, { placeCount, chaosMs, after });
+  const last = locks.operations.at(-1) as Operation;
+  const elsewhere = drawElsewhere(seed, { placeCount, chaosMs, last });
   return {
     seed,
     setting,
@@ -99,7 +102,7 @@ export function makePlan(seed: number): Plan {
     jobs,
     oldPlace: draw.whole(0, placeCount - 1),
     isNamed: draw.isTrue(0.3),
-    operations: [...operations, ...locks.operations],
+    operations: [...operations, ...locks.operations, ...elsewhere],
     faults: [...faults, ...locks.faults],
   };
 }
@@ -115,7 +118,7 @@ function drawOperations(
 ): Operation[] {
   const { setting, placeCount, chaosMs, scheduleCount } = params;
   const draw = new Draw(seed, "operations");
-  const count = draw.whole(216, 236);
+  const count = draw.whole(166, 176);
   const times = Array.from({ length: count }, () => draw.whole(2_000, chaosMs)).sort(
     (a, b) => a - b,
   );

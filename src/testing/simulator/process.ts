@@ -1,6 +1,7 @@
 // One process of a simulation: an instance of the real engine with a clock, a connection and a network
 // of its own. When it crashes, its clock is dead for ever and none of its calls is ever answered.
 
+import type { Sends } from "../../engine/dispatching.js";
 import { Holdfast } from "../../engine/holdfast.js";
 import { SqliteStore } from "../../store/sqlite-store.js";
 import type { Store } from "../../store/store.js";
@@ -10,6 +11,7 @@ import { Draw, mix } from "./draw.js";
 import type { Fault } from "./faults.js";
 import { type HandlerHost, type JobPlan, jobOptions } from "./jobs.js";
 import { ProcessClock } from "./process-clock.js";
+import { TARGET_OPTIONS } from "./target.js";
 
 /** The store call whose transaction is under way. */
 export type CallInProgress = { readonly verb: string; readonly params: unknown };
@@ -59,6 +61,7 @@ export class SimulatedProcess {
     readonly connection: Connection;
     readonly databaseNow: () => number;
     readonly wire: (store: Store) => Store;
+    readonly sends: Sends;
     readonly host: Omit<HandlerHost, "clock" | "seed">;
   }): void {
     const { seed, connection, databaseNow, wire, host } = params;
@@ -69,10 +72,12 @@ export class SimulatedProcess {
         database: "sqlite::memory:",
         poll: params.pollMs,
         logger: SILENT,
+        ...TARGET_OPTIONS,
         ...(params.isNamed ? { app: "simulation" } : {}),
       },
       {
         ports: { clock: this.clock, chance, ids: seededIds(this.clock, chance) },
+        sends: params.sends,
         store: () => {
           this.store = wire(
             new SqliteStore({

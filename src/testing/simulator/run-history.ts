@@ -4,6 +4,8 @@
 import type { ExchangeParams, Grant, Settlement } from "../../store/store.js";
 import type { Chronicle } from "./chronicle.js";
 import { type Effects, short } from "./effects.js";
+import { ELSEWHERE } from "./elsewhere.js";
+import { isElsewhere } from "./jobs.js";
 import type { Note } from "./notes.js";
 import type { SimulatedProcess } from "./process.js";
 import { judgeTold } from "./telling.js";
@@ -191,6 +193,8 @@ export class RunHistory {
         });
         break;
       case "instance+":
+        // Who works elsewhere is announced by whoever serves it.
+        if (String(note[2]).startsWith(ELSEWHERE)) break;
         transaction.process.holder = Number(first);
         this.processes.set(Number(first), transaction.process);
         break;
@@ -199,10 +203,11 @@ export class RunHistory {
     }
   }
 
-  #told(note: Note, { process }: Transaction): void {
+  #told(note: Note, transaction: Transaction): void {
     const fence = this.runs.get(String(note[1]))?.fence;
-    const holder = this.leases.get(Number(note[2]))?.process;
-    judgeTold(note, { fence, holder }, process, this.#chronicle);
+    const lease = this.leases.get(Number(note[2]));
+    const isHolder = lease !== undefined && this.#isHolder(lease, transaction);
+    judgeTold(note, { fence, isHolder }, transaction.process, this.#chronicle);
   }
 
   #queueChanged(queue: string, isPaused: boolean): void {
@@ -280,7 +285,8 @@ export class RunHistory {
 
   // ── leases ─────────────────────────────────────────────────────────────────────────────────────
 
-  #granted(note: Note, { process, verb, now }: Transaction): void {
+  #granted(note: Note, transaction: Transaction): void {
+    const { process, verb, now } = transaction;
     const [, fence, holder, laneId, policy, attempt, , extra, until, ids, suspect] = note;
     const members = JSON.parse(String(ids)) as string[];
     const lane = this.#lanes.get(Number(laneId));
@@ -297,7 +303,7 @@ export class RunHistory {
       this.#violate("S1", `Fence ${fence} was granted although ${this.#fenceMax} was before it.`);
     this.#fenceMax = Math.max(this.#fenceMax, lease.fence);
     this.leases.set(lease.fence, lease);
-    if (verb !== "exchange" || lease.process !== process)
+    if (verb !== "exchange" || !this.#isHolder(lease, transaction))
       this.#violate("S1", `Fence ${fence} was granted to ${lease.process?.label} by ${verb}.`);
     if (lane && this.#pausedQueues.has(lane.queue))
       this.#violate("S14", `Fence ${fence} was granted from the paused queue ${lane.queue}.`);
@@ -343,7 +349,7 @@ export class RunHistory {
     if (holderBefore !== holder)
       this.#violate("S1", `Fence ${fence} passed from holder ${holderBefore} to ${holder}.`);
     if (until !== untilBefore) {
-      if ((verb !== "renew" && verb !== "progress") || lease.process !== process)
+      if ((verb !== "renew" && verb !== "progress") || !this.#isHolder(lease, transaction))
         this.#violate("S3", `Fence ${fence} was extended by ${verb} of ${process.label}.`);
       if (Number(untilBefore) <= now) this.#chronicle.saw("expired-lease-renewed");
       lease.until = Number(until);
@@ -375,8 +381,20 @@ export class RunHistory {
     this.leases.delete(fence);
   }
 
+  /**
+   * Whether it is the holder that acts. For workers elsewhere any instance does, in their name; and for
+   * a dispatched run in the name of the one that sent it.
+   */
+  #isHolder({ process: holder, holder: no, ids }: LeaseFacts, acting: Transaction): boolean {
+    const job = this.runs.get(ids[0] ?? "")?.job ?? "";
+    if (holder && (holder === acting.process || !isElsewhere(job)))
+      return holder === acting.process;
+    return (acting.params as { readonly holder?: number }).holder === no;
+  }
+
   /** A run leaves its holder: only by the holder's word, by expiry, or by a cancel that is overdue. */
-  #released(id: string, lease: LeaseFacts, { verb, process, params, now }: Transaction): void {
+  #released(id: string, lease: LeaseFacts, transaction: Transaction): void {
+    const { verb, process, params, now } = transaction;
     const run = this.#touch(id);
     if (!run) return;
     this.#leave(id, HELD);
@@ -389,7 +407,7 @@ export class RunHistory {
         const isAsked = (params as ExchangeParams).settlements.some(
           (each) => each.id === id && each.fence === lease.fence,
         );
-        if (!isAsked || lease.process !== process)
+        if (!isAsked || !this.#isHolder(lease, transaction))
           this.#violate("S3", `${process.label} settled run ${id}, which ${who} holds.`);
         this.ends.set(key, "settled");
         return;
@@ -408,6 +426,7 @@ export class RunHistory {
             `Run ${id} was taken from ${who} ${lease.until - now} ms before its lease ran out.`,
           );
         this.ends.set(key, "reclaimed");
+        if (!lease.process) this.#chronicle.saw("remote-taken-over");
         this.#chronicle.saw(
           lease.process && !lease.process.isDead
             ? "takeover-from-the-living"

@@ -12,6 +12,7 @@ import { Clients } from "./clients.js";
 import { type Connection, SimulatedDatabase } from "./database.js";
 import { mix } from "./draw.js";
 import { Effects } from "./effects.js";
+import { Elsewhere } from "./elsewhere.js";
 import { type Fault, faultInWords } from "./faults.js";
 import { FlowHistory } from "./flow-history.js";
 import type { HandlerHost } from "./jobs.js";
@@ -74,6 +75,7 @@ export class Simulation {
   readonly #batches: BatchHistory;
   readonly #flows: FlowHistory;
   readonly #clients: Clients;
+  readonly #elsewhere: Elsewhere;
   readonly #database = SimulatedDatabase.take();
   readonly #tamper: Tamper | undefined;
   readonly #places: (SimulatedProcess | null)[];
@@ -111,6 +113,20 @@ export class Simulation {
     this.#flows = new FlowHistory(this.#chronicle, this.#runs);
     this.#clients = new Clients(this.#chronicle, this.#runs);
     this.#places = Array.from({ length: plan.placeCount }, () => null);
+    this.#elsewhere = new Elsewhere({
+      chronicle: this.#chronicle,
+      seed: plan.seed,
+      effects: this.#effects,
+      runs: this.#runs,
+      server: (luck) => this.#choose(luck % plan.placeCount, isServing),
+      nowMs: () => this.#nowMs(),
+      elapsedMs: () => this.#elapsedMs(),
+      pass: (ms) => new Promise((resolve) => this.#base.timer(ms, resolve)),
+      isQuiet: () => this.#survivor !== undefined,
+      struck: () => {
+        this.#faultCount += 1;
+      },
+    });
   }
 
   async run(): Promise<SimulationResult> {
@@ -147,16 +163,23 @@ export class Simulation {
   #startPlace(place: number, jobs = jobsAt(this.#plan, place)): SimulatedProcess {
     this.#bootCount += 1;
     const label = `${"ABCDEFG"[place]}${this.#bootCount}`;
-    const { seed, pollMs, isNamed } = this.#plan;
-    const process = new SimulatedProcess({
-      label,
-      place,
-      seed,
-      base: this.#base,
-      shiftMs: this.#shiftMs,
-      jobs,
-    });
+    const process = this.#boot(label, { place, jobs });
     this.#places[place] = process;
+    this.#chronicle.mark(`${label} starts`);
+    this.#chronicle.tell(() => `${label} starts`);
+    const isBack = this.#armedAtStart !== null && this.#nowMs() < this.#awayUntilMs + BACK_MS;
+    if (this.#armedAtStart && isBack) process.armed.push(this.#armedAtStart);
+    void this.#start(process);
+    return process;
+  }
+
+  #boot(
+    label: string,
+    { place, jobs }: { readonly place: number; readonly jobs: Plan["jobs"] },
+  ): SimulatedProcess {
+    const { seed, pollMs, isNamed } = this.#plan;
+    const [base, shiftMs] = [this.#base, this.#shiftMs];
+    const process = new SimulatedProcess({ label, place, seed, base, shiftMs, jobs });
     process.boot({
       seed,
       pollMs,
@@ -165,14 +188,25 @@ export class Simulation {
       connection: this.#connect(process),
       databaseNow: () => this.#databaseNow(),
       wire: (store) => wireStore(store, process, this.#wireWorld),
+      sends: this.#elsewhere.sendsOf(process),
       host: this.#host(process),
     });
-    this.#chronicle.mark(`${label} starts`);
-    this.#chronicle.tell(() => `${label} starts`);
-    const isBack = this.#armedAtStart !== null && this.#nowMs() < this.#awayUntilMs + BACK_MS;
-    if (this.#armedAtStart && isBack) process.armed.push(this.#armedAtStart);
-    void this.#start(process);
     return process;
+  }
+
+  /** As an outside cron has it: a process that lives for one bounded pass. */
+  async #callOnce(luck: number): Promise<string> {
+    this.#bootCount += 1;
+    const process = this.#boot(`T${this.#bootCount}`, { place: -1, jobs: this.#plan.jobs });
+    const limit = luck % 4;
+    const { fired, executed, dispatched } = await process.holdfast.tick({ limit, budget: "20s" });
+    if (fired.length > 0) this.#chronicle.saw("pass-fired");
+    if (executed > 0) this.#chronicle.saw("pass-executed");
+    if (executed + dispatched > limit)
+      this.#chronicle.violate("S7", `A pass of at most ${limit} executed ${executed} runs.`);
+    await process.holdfast.stop({ grace: 0 });
+    process.die();
+    return `${fired.length} fired, ${executed} executed`;
   }
 
   /** As a supervisor does: a start that fails is tried again. */
@@ -398,10 +432,7 @@ export class Simulation {
   }
 
   async #operate(operation: Plan["operations"][number]): Promise<void> {
-    const process = this.#choose(
-      operation.place,
-      ({ isStarted, isStopping, clock }) => isStarted && !isStopping && !clock.isStopped,
-    );
+    const process = this.#choose(operation.place, isServing);
     if (!process) {
       // Nobody is there to ask; people try again.
       if (this.#survivor === undefined)
@@ -428,6 +459,8 @@ export class Simulation {
       nowMs: () => this.#databaseNow(),
       worldMs: () => this.#nowMs(),
       pass: (ms) => new Promise((resolve) => this.#base.timer(ms, resolve)),
+      elsewhere: this.#elsewhere,
+      callOnce: (luck) => this.#callOnce(luck),
       garble: (process, schedule) => this.#garble(process, schedule),
       crash: (process, why) => this.#crash(process, why),
       stop: (process, graceMs) => this.#stop(process, graceMs),
@@ -536,6 +569,8 @@ export class Simulation {
     const deadline = this.#elapsedMs() + QUIET_MAX_MS;
     while (this.#elapsedMs() < deadline && left().some((id) => begun.has(id))) {
       this.#resumeQueues();
+      if (left().some((id) => this.#runs.runs.get(id)?.job === "remote"))
+        void this.#elsewhere.finish();
       await this.#base.advance(QUIET_STEP_MS);
     }
     await this.#base.advance(1_000);
@@ -594,6 +629,7 @@ export class Simulation {
 
   #judgeEnd(): void {
     this.#clients.judgeAll();
+    this.#elsewhere.judgeEnd(this.#database);
     this.#judgeTables();
   }
 
@@ -606,6 +642,10 @@ export class Simulation {
   #elapsedMs(): number {
     return this.#base.monotonicMs() - this.#startedMs;
   }
+}
+
+function isServing({ isStarted, isStopping, clock }: SimulatedProcess): boolean {
+  return isStarted && !isStopping && !clock.isStopped;
 }
 
 /** What a transaction did, without texts that differ between machines. */

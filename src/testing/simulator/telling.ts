@@ -25,12 +25,13 @@ export function judgeTold(
   known: {
     /** Under which the run is held now. */
     readonly fence: number | null | undefined;
-    readonly holder: Teller | undefined;
+    /** Whether it is the holder that tells. */
+    readonly isHolder: boolean;
   },
   process: Teller,
   chronicle: Chronicle,
 ): void {
-  if (known.fence !== Number(fence) || known.holder !== process)
+  if (known.fence !== Number(fence) || !known.isHolder)
     chronicle.violate("S3", `${process.label} told of run ${run} under fence ${fence} (${kind}).`);
   chronicle.saw(kind.startsWith("log") ? "log-kept" : "progress-told");
 }

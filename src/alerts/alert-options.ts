@@ -1,0 +1,101 @@
+// `new Holdfast({ alerts })`: which alerts are wanted, where they go, and whom to tell every minute that
+// somebody still looks. Checked whole.
+
+import {
+  type AlertRuleOptions,
+  type AlertRules,
+  DEFAULT_RULES,
+  NO_RULES,
+  RULE_MEMBERS,
+  readAlertRules,
+} from "../core/alert-rules.js";
+import { ConfigurationError, type Problem } from "../core/errors.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import {
+  type AlertDestination,
+  type Destination,
+  readDestinations,
+  urlProblem,
+} from "./destinations.js";
+
+export type HeartbeatOptions = {
+  readonly url: string;
+  /** Sent as `Authorization: Bearer …`. */
+  readonly token?: string;
+  readonly allowPrivateNetwork?: boolean;
+};
+
+export type AlertOptions = AlertRuleOptions & {
+  /** Where alerts go, beside the log. @default nowhere */
+  readonly to?: readonly AlertDestination[];
+  /** POSTed to every minute while the database answers: who misses it there knows of a total outage. */
+  readonly heartbeatUrl?: string | HeartbeatOptions;
+};
+
+export type Heartbeat = {
+  readonly url: string;
+  readonly token: string | null;
+  readonly allowPrivateNetwork: boolean;
+};
+
+/** Null: nothing is looked at. */
+export type AlertConfig = {
+  readonly rules: AlertRules;
+  readonly destinations: readonly Destination[];
+  readonly heartbeat: Heartbeat | null;
+} | null;
+
+const EXAMPLE = '{ stale: "10m", running: { above: 5 }, to: [{ slack: "https://…" }] }';
+
+export function readAlerts(options: unknown): AlertConfig {
+  if (options === false) return null;
+  if (options === undefined) return { rules: DEFAULT_RULES, destinations: [], heartbeat: null };
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    const message = `must be false or an object such as ${EXAMPLE}`;
+    throw new ConfigurationError([{ field: "alerts", message }]);
+  }
+  const problems: Problem[] = refuseUnknownMembers(
+    options,
+    [...RULE_MEMBERS, "to", "heartbeatUrl"],
+    "alerts",
+  );
+  const members = options as Readonly<Record<string, unknown>>;
+  const config = {
+    rules: readAlertRules(members, "alerts", problems),
+    destinations: readDestinations(members.to, "alerts.to", problems),
+    heartbeat: readHeartbeat(members.heartbeatUrl, problems),
+  };
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return config;
+}
+
+function readHeartbeat(value: unknown, problems: Problem[]): Heartbeat | null {
+  if (value === undefined) return null;
+  const field = "alerts.heartbeatUrl";
+  const given = typeof value === "string" ? { url: value } : value;
+  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+    const message = 'must be an address such as "https://hc.example.com/ping/…", or { url, token }';
+    problems.push({ field, message });
+    return null;
+  }
+  problems.push(...refuseUnknownMembers(given, ["url", "token", "allowPrivateNetwork"], field));
+  const { url, token = null, allowPrivateNetwork = false } = given as Record<string, unknown>;
+  if (typeof allowPrivateNetwork !== "boolean")
+    problems.push({ field: `${field}.allowPrivateNetwork`, message: "must be true or false" });
+  const wrong = urlProblem(url, allowPrivateNetwork === true);
+  if (wrong !== null) problems.push({ field, message: wrong });
+  if (token !== null && (typeof token !== "string" || !/^[\x21-\x7e]{1,1000}$/.test(token)))
+    problems.push({ field: `${field}.token`, message: "must be a text without spaces" });
+  return {
+    url: String(url),
+    token: token as string | null,
+    allowPrivateNetwork: allowPrivateNetwork === true,
+  };
+}
+
+/** What an instance without the option has. */
+export const NO_ALERTS: NonNullable<AlertConfig> = {
+  rules: NO_RULES,
+  destinations: [],
+  heartbeat: null,
+};

@@ -1,0 +1,73 @@
+// An alert as callers, destinations and the wire see it: dates, and the subject in words.
+
+import {
+  type AlertEvent,
+  type AlertEvidence,
+  type AlertKind,
+  type AlertSubject,
+  type DeliveryState,
+  type Severity,
+  subjectText,
+} from "../core/alert.js";
+import type { AlertRecord } from "../store/alert-store.js";
+
+export type AlertDeliveryView = {
+  readonly destination: string;
+  readonly event: AlertEvent;
+  readonly state: DeliveryState;
+  readonly attempts: number;
+  readonly at: Date;
+  /** Why the last try failed; never a secret. */
+  readonly error: string | null;
+};
+
+export type Alert = {
+  readonly id: string;
+  readonly kind: AlertKind;
+  readonly severity: Severity;
+  readonly subject: AlertSubject;
+  /** In plain words, with the evidence. */
+  readonly message: string;
+  readonly evidence: AlertEvidence;
+  readonly firstAt: Date;
+  /** When it was last found to hold. */
+  readonly lastAt: Date;
+  readonly resolvedAt: Date | null;
+  /** Who, where somebody did; null where it ended by itself. */
+  readonly resolvedBy: string | null;
+  readonly mutedUntil: Date | null;
+  readonly acknowledgedAt: Date | null;
+  readonly acknowledgedBy: string | null;
+  readonly deliveries: readonly AlertDeliveryView[];
+};
+
+/** What a destination is told: an alert that was opened, or one that is over; or a test. */
+export type AlertNotice = { readonly event: AlertEvent | "test" } & Omit<Alert, "deliveries">;
+
+export function toAlert(record: AlertRecord): Alert {
+  const { firstAt, lastAt, resolvedAt, mutedUntil, acknowledgedAt, deliveries, ...rest } = record;
+  return {
+    ...rest,
+    firstAt: new Date(firstAt),
+    lastAt: new Date(lastAt),
+    resolvedAt: dateOrNull(resolvedAt),
+    mutedUntil: dateOrNull(mutedUntil),
+    acknowledgedAt: dateOrNull(acknowledgedAt),
+    deliveries: deliveries.map(({ at, ...delivery }) => ({ ...delivery, at: new Date(at) })),
+  };
+}
+
+export function toNotice(record: AlertRecord, event: AlertEvent): AlertNotice {
+  const { deliveries: _, ...alert } = toAlert(record);
+  return { event, ...alert };
+}
+
+/** One line: `CRITICAL silent: schedule "nightly"`. */
+export function headline({ event, kind, severity, subject }: AlertNotice): string {
+  const word = event === "resolved" ? "RESOLVED" : severity.toUpperCase();
+  return `${event === "test" ? "TEST" : word} ${kind}: ${subjectText(subject)}`;
+}
+
+function dateOrNull(at: number | null): Date | null {
+  return at === null ? null : new Date(at);
+}

@@ -1,0 +1,291 @@
+// Finds what to alert of in what was seen, rule by rule. A schedule's own rules stand in place of the
+// general ones; what they are about is then the schedule, not its job. Pure.
+
+import type { AlertSubject, Finding } from "./alert.js";
+import type { AlertRules, ScheduleAlertRules } from "./alert-rules.js";
+import type { Sight, SightParams, SightSchedule } from "./alert-sight.js";
+import * as words from "./alert-words.js";
+
+/** A schedule is late for its scheduler after so long; the same bound as for what is stuck. */
+export const STUCK_AFTER_MS = 5 * 60_000;
+/** An instance with the scheduler on looks at schedules far more often than this. */
+const LOOKED_WITHIN_MS = 60_000;
+
+type Kind = keyof ScheduleAlertRules;
+
+/** What to read for these rules, those of schedules included. */
+export function sightParams(
+  rules: AlertRules,
+  schedules: readonly Pick<SightSchedule, "name" | "rules">[],
+): SightParams {
+  const own = schedules.flatMap(({ name, rules: its }) => (its ? [{ name, its }] : []));
+  const least = (...values: readonly (number | null | undefined)[]) => {
+    const given = values.filter((each) => each !== null && each !== undefined);
+    return given.length === 0 ? null : Math.min(...given);
+  };
+  const slows = [rules.slow, ...own.map(({ its }) => its.slow)];
+  const depths = [rules, ...own.map(({ its }) => its)].flatMap(({ consecutiveFailures: each }) =>
+    each ? [Math.max(each.after, each.pauseAfter ?? 0)] : [],
+  );
+  return {
+    silentMs: least(rules.stale, ...own.map(({ its }) => its.stale)),
+    ranMs: least(...slows.flatMap((slow) => [slow?.perItemMs, slow?.totalMs])),
+    isRunningCounted: rules.running !== null,
+    runningOf: own.flatMap(({ name, its }) => (its.running ? [name] : [])),
+    unattendedMs: rules.noWorker,
+    skewMs: rules.clockSkew,
+    transactionMs: rules.slowClaims,
+    ratesOf: own.flatMap(({ name, its }) =>
+      its.failureRate ? [{ schedule: name, overMs: its.failureRate.overMs }] : [],
+    ),
+    ends:
+      depths.length === 0
+        ? null
+        : {
+            // Runs that have not ended are passed over, and some may be cancelled.
+            depth: Math.max(...depths) + 5,
+            of: rules.consecutiveFailures
+              ? null
+              : own.flatMap(({ name, its }) => (its.consecutiveFailures ? [name] : [])),
+          },
+  };
+}
+
+export function findAlerts(sight: Sight, rules: AlertRules): readonly Finding[] {
+  const own = new Map(sight.schedules.map(({ name, rules: its }) => [name, its ?? {}]));
+  const ruleOf = <K extends Kind>(kind: K, schedule: string | null): ScheduleAlertRules[K] => {
+    const its = schedule === null ? undefined : own.get(schedule)?.[kind];
+    return its === undefined ? rules[kind] : (its as ScheduleAlertRules[K]);
+  };
+  const hasOwn = (kind: Kind, schedule: string | null) =>
+    schedule !== null && own.get(schedule)?.[kind] !== undefined;
+  const seen: Seen = { sight, rules, ruleOf, hasOwn };
+  return [
+    ...stale(seen),
+    ...slow(seen),
+    ...running(seen),
+    ...failureRate(seen),
+    ...schedules(seen),
+    ...ticks(seen),
+    ...streaks(seen),
+    ...house(seen),
+  ];
+}
+
+type Seen = {
+  readonly sight: Sight;
+  readonly rules: AlertRules;
+  readonly ruleOf: <K extends Kind>(kind: K, schedule: string | null) => ScheduleAlertRules[K];
+  readonly hasOwn: (kind: Kind, schedule: string | null) => boolean;
+};
+
+/** A schedule with a rule of its own is the subject; else its job is. */
+function subjectOf(
+  { hasOwn }: Seen,
+  kind: Kind,
+  { job, schedule }: { readonly job: string; readonly schedule: string | null },
+): AlertSubject {
+  return hasOwn(kind, schedule) && schedule !== null
+    ? { type: "schedule", name: schedule }
+    : { type: "job", name: job };
+}
+
+function stale(seen: Seen): readonly Finding[] {
+  const { sight, ruleOf } = seen;
+  const silent = sight.runs.filter((run) => {
+    const afterMs = ruleOf("stale", run.schedule);
+    return afterMs !== null && run.silentMs >= afterMs;
+  });
+  return bySubject(silent, (run) => subjectOf(seen, "stale", run)).map(([subject, runs]) => ({
+    kind: "stale",
+    subject,
+    message: words.stale(runs),
+    evidence: { runs: runs.slice(0, words.SHOWN_MAX), count: runs.length },
+  }));
+}
+
+function slow(seen: Seen): readonly Finding[] {
+  const { sight, ruleOf } = seen;
+  const late = sight.runs.filter(({ schedule, ranMs, items }) => {
+    const rule = ruleOf("slow", schedule);
+    if (!rule) return false;
+    const { totalMs, perItemMs } = rule;
+    // The item that is being worked on has its time too.
+    const isOverItems = perItemMs !== null && ranMs > perItemMs * (items + 1);
+    return isOverItems || (totalMs !== null && ranMs > totalMs);
+  });
+  return bySubject(late, (run) => subjectOf(seen, "slow", run)).map(([subject, runs]) => ({
+    kind: "slow",
+    subject,
+    message: words.slow(runs),
+    evidence: { runs: runs.slice(0, words.SHOWN_MAX), count: runs.length },
+  }));
+}
+
+function running({ sight, rules, ruleOf }: Seen): readonly Finding[] {
+  const { total, bySchedule } = sight.running;
+  const found: Finding[] = [];
+  if (rules.running && total > rules.running.above)
+    found.push({
+      kind: "running",
+      subject: { type: "database", name: "runs" },
+      message: words.running(total, rules.running.above),
+      evidence: { running: total, above: rules.running.above },
+    });
+  for (const [name, count] of Object.entries(bySchedule)) {
+    const rule = ruleOf("running", name);
+    if (!rule || count <= rule.above) continue;
+    found.push({
+      kind: "running",
+      subject: { type: "schedule", name },
+      message: words.running(count, rule.above),
+      evidence: { running: count, above: rule.above },
+    });
+  }
+  return found;
+}
+
+function failureRate({ sight, rules, ruleOf }: Seen): readonly Finding[] {
+  const judge = (
+    type: "job" | "schedule",
+    rates: Sight["jobRates"],
+    rule: (name: string) => AlertRules["failureRate"],
+  ) =>
+    rates.flatMap(({ name, completed, failed }): Finding[] => {
+      const bound = rule(name);
+      const ended = completed + failed;
+      if (!bound || failed === 0 || ended < bound.atLeast) return [];
+      const rate = failed / ended;
+      if (rate <= bound.above) return [];
+      return [
+        {
+          kind: "failureRate",
+          subject: { type, name },
+          message: words.failureRate({ failed, ended, ...bound }),
+          evidence: { failed, ended, rate, above: bound.above, overMs: bound.overMs },
+        },
+      ];
+    });
+  return [
+    ...judge("job", sight.jobRates, () => rules.failureRate),
+    ...judge("schedule", sight.scheduleRates, (name) => ruleOf("failureRate", name)),
+  ];
+}
+
+function schedules({ sight, ruleOf }: Seen): readonly Finding[] {
+  const { now, schedulerPolledAt } = sight;
+  const isLookedAt = schedulerPolledAt !== null && schedulerPolledAt > now - LOOKED_WITHIN_MS;
+  return sight.schedules.flatMap((schedule): Finding[] => {
+    const { name, nextAt, isEnded, isPaused, brokenAt, brokenError } = schedule;
+    const subject: AlertSubject = { type: "schedule", name };
+    if (brokenAt !== null)
+      return ruleOf("broken", name)
+        ? [
+            {
+              kind: "broken",
+              subject,
+              message: words.broken(brokenAt, brokenError),
+              evidence: { brokenAt, error: brokenError },
+            },
+          ]
+        : [];
+    if (isPaused) return [];
+    const evidence = { nextAt, schedulerPolledAt };
+    const lateByMs = nextAt === null ? null : now - nextAt;
+    const isLost = nextAt === null && !isEnded;
+    const isStuck = isLookedAt && (isLost || (lateByMs !== null && lateByMs > STUCK_AFTER_MS));
+    if (isStuck && ruleOf("stuck", name))
+      return [{ kind: "stuck", subject, message: words.stuck(nextAt, now), evidence }];
+    const afterMs = ruleOf("silent", name);
+    if (afterMs === null || nextAt === null || lateByMs === null || lateByMs < afterMs) return [];
+    const message = words.silent({ nextAt, now, schedulerPolledAt });
+    return [{ kind: "silent", subject, message, evidence: { ...evidence, lateMs: lateByMs } }];
+  });
+}
+
+function ticks({ sight, ruleOf }: Seen): readonly Finding[] {
+  return sight.ticks.flatMap((tick): Finding[] => {
+    const { schedule: name, reason, firstAt, lastAt, count, recordedAt } = tick;
+    const kind = reason === "no_ping" ? "silent" : "stuck";
+    if (ruleOf(kind, name) === null) return [];
+    const evidence = { reason, firstAt, lastAt, count, recordedAt };
+    return [{ kind, subject: { type: "schedule", name }, message: words.tick(tick), evidence }];
+  });
+}
+
+function streaks({ sight, ruleOf }: Seen): readonly Finding[] {
+  const bySchedule = bySubject(sight.ends, ({ schedule: name }) => ({ type: "schedule", name }));
+  return bySchedule.flatMap(([subject, ends]): Finding[] => {
+    const { name } = subject;
+    const rule = ruleOf("consecutiveFailures", name);
+    if (!rule) return [];
+    const ended = ends.filter(({ status }) => status === "failed" || status === "completed");
+    const good = ended.findIndex(({ status }) => status === "completed");
+    const failures = good === -1 ? ended : ended.slice(0, good);
+    const [newest] = failures;
+    if (!newest || failures.length < rule.after) return [];
+    const { at: tickAt, run, error } = newest;
+    const shouldPause = rule.pauseAfter !== null && failures.length >= rule.pauseAfter;
+    return [
+      {
+        kind: "consecutiveFailures",
+        subject,
+        message: words.streak(failures.length, newest),
+        evidence: {
+          failures: failures.length,
+          tickAt,
+          run,
+          error: words.errorOf(error),
+          shouldPause,
+        },
+      },
+    ];
+  });
+}
+
+function house({ sight, rules }: Seen): readonly Finding[] {
+  const { now, jobs, skews, culprits } = sight;
+  const unattended = bySubject(jobs, ({ job }) => ({ type: "job", name: job }));
+  return [
+    ...unattended.map(([subject, lanes]): Finding => {
+      const runs = lanes.reduce((sum, lane) => sum + lane.runs, 0);
+      const oldestDueAt = Math.min(...lanes.map((lane) => lane.oldestDueAt));
+      const queues = lanes.map(({ queue }) => queue);
+      const message = words.noWorker({ runs, queues, waitedMs: now - oldestDueAt });
+      return { kind: "noWorker", subject, message, evidence: { runs, queues, oldestDueAt } };
+    }),
+    ...skews.map(
+      ({ instance, skewMs }): Finding => ({
+        kind: "clockSkew",
+        subject: { type: "instance", name: instance },
+        message: words.clockSkew(skewMs, rules.clockSkew ?? 0),
+        evidence: { skewMs },
+      }),
+    ),
+    ...(culprits.length === 0
+      ? []
+      : [
+          {
+            kind: "slowClaims",
+            subject: { type: "database", name: "claims" },
+            message: words.slowClaims(culprits),
+            evidence: { culprits: culprits.slice(0, words.SHOWN_MAX), count: culprits.length },
+          } satisfies Finding,
+        ]),
+  ];
+}
+
+function bySubject<Row>(
+  rows: readonly Row[],
+  subjectOfRow: (row: Row) => AlertSubject,
+): readonly (readonly [AlertSubject, readonly Row[]])[] {
+  const groups = new Map<string, [AlertSubject, Row[]]>();
+  for (const row of rows) {
+    const subject = subjectOfRow(row);
+    const key = `${subject.type} ${subject.name}`;
+    const group = groups.get(key);
+    if (group) group[1].push(row);
+    else groups.set(key, [subject, [row]]);
+  }
+  return [...groups.values()];
+}

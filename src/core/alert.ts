@@ -1,0 +1,82 @@
+// An alert: one condition that somebody should hear of, about one subject, for as long as it lasts.
+// The words, and what is known of each; which conditions there are to find is in alert-find.ts.
+
+export const ALERT_KINDS = [
+  "stale",
+  "failureRate",
+  "running",
+  "slow",
+  "silent",
+  "stuck",
+  "broken",
+  "noWorker",
+  "consecutiveFailures",
+  "clockSkew",
+  "slowClaims",
+] as const;
+export type AlertKind = (typeof ALERT_KINDS)[number];
+
+export const SEVERITIES = ["warning", "critical"] as const;
+export type Severity = (typeof SEVERITIES)[number];
+
+/** Those that people should get up for, and those that can wait until the morning. */
+export const SEVERITY_OF: { readonly [K in AlertKind]: Severity } = {
+  stale: "critical",
+  failureRate: "critical",
+  running: "warning",
+  slow: "warning",
+  silent: "critical",
+  stuck: "warning",
+  broken: "critical",
+  noWorker: "critical",
+  consecutiveFailures: "critical",
+  clockSkew: "warning",
+  slowClaims: "warning",
+};
+
+export const SUBJECT_TYPES = ["job", "schedule", "instance", "database"] as const;
+/** What an alert is about. Of the database as a whole the name says which part of it. */
+export type AlertSubject = {
+  readonly type: (typeof SUBJECT_TYPES)[number];
+  readonly name: string;
+};
+
+/** Plain values that the message is made of, for programs. */
+export type AlertEvidence = Readonly<Record<string, unknown>>;
+
+/** A condition that holds now. */
+export type Finding = {
+  readonly kind: AlertKind;
+  readonly subject: AlertSubject;
+  /** In plain words, with the evidence. */
+  readonly message: string;
+  readonly evidence: AlertEvidence;
+};
+
+/** An alert that was not resolved yet, as far as decisions need it. */
+export type OpenAlert = {
+  readonly id: string;
+  readonly kind: AlertKind;
+  readonly subject: AlertSubject;
+  readonly message: string;
+  readonly evidence: AlertEvidence;
+  /** When it was last found. */
+  readonly lastAt: number;
+};
+
+/** Names one condition of one subject: of these at most one alert is open. */
+export function alertKey({ kind, subject }: Pick<Finding, "kind" | "subject">): string {
+  return `${kind} ${subject.type} ${subject.name}`;
+}
+
+/** The subject in words: `schedule "nightly"`. */
+export function subjectText({ type, name }: AlertSubject): string {
+  return type === "database" ? name : `${type} ${JSON.stringify(name)}`;
+}
+
+/** What destinations are told of. */
+export const ALERT_EVENTS = ["opened", "resolved"] as const;
+export type AlertEvent = (typeof ALERT_EVENTS)[number];
+
+export const DELIVERY_STATES = ["pending", "sent", "failed"] as const;
+export type DeliveryState = (typeof DELIVERY_STATES)[number];

@@ -1,0 +1,218 @@
+// Looks for alerts: one pass. Of all instances one gets the turn, once a minute; it observes, decides
+// (core/alert-*.ts) and writes. Then what is due is delivered: by a claim, so that each delivery is sent
+// by one instance, and again by another if that one dies. Needs neither scheduler nor worker, so that
+// an instance that only serves notices when all schedulers are dead. When to repeat is loop.ts's business.
+
+import type { Heartbeat } from "../alerts/alert-options.js";
+import { toNotice } from "../alerts/alert-view.js";
+import type { Destination } from "../alerts/destinations.js";
+import { sendHeartbeat } from "../alerts/heartbeat.js";
+import { type Post, sendNotice } from "../alerts/send.js";
+import { type AlertKind, type Finding, subjectText } from "../core/alert.js";
+import { findAlerts, sightParams } from "../core/alert-find.js";
+import { planAlerts } from "../core/alert-plan.js";
+import type { AlertRules } from "../core/alert-rules.js";
+import type { Sight, SightRate } from "../core/alert-sight.js";
+import { paused, pauseNote } from "../core/alert-words.js";
+import { describeFailure } from "../core/failure.js";
+import type { Network, Ports } from "../core/ports.js";
+import { type RetryPolicy, retryDelayMs } from "../core/retry.js";
+import type { AlertRecord, ClaimedDelivery } from "../store/alert-store.js";
+import type { StatisticsRecord } from "../store/operator-store.js";
+import type { Store } from "../store/store.js";
+import type { Emit } from "../telemetry/log.js";
+
+const ALERTS_EVERY_MS = 60_000;
+/** A little less: the instance that had the last turn comes back after a minute by its own clock. */
+const TURN_MS = 55_000;
+/** Nobody else sends a delivery meanwhile; longer than any destination may take. */
+const DELIVERY_LEASE_MS = 90_000;
+const DELIVERIES_MAX = 50;
+/** About two hours in all. */
+const DELIVERY_RETRY: RetryPolicy = {
+  attempts: 12,
+  delayMs: 5_000,
+  factor: 2,
+  maxMs: 30 * 60_000,
+  jitter: 0.2,
+};
+const DAY_MS = 86_400_000;
+/** Who pauses a schedule after so many failures. */
+export const ALERTS_BY = "alerts";
+
+export type AlertingParams = {
+  readonly rules: AlertRules;
+  readonly destinations: readonly Destination[];
+  readonly heartbeat: Heartbeat | null;
+  readonly ports: Ports;
+  readonly network: Network;
+  readonly emit: Emit;
+  readonly instanceId: string;
+  readonly app: string | null;
+  /** Unless it is paused already. */
+  readonly pause: (schedule: string, note: string) => Promise<void>;
+};
+
+export class Alerting {
+  readonly #params: AlertingParams;
+  readonly #stopping = new AbortController();
+  #skewMs: number | null = null;
+
+  constructor(params: AlertingParams) {
+    this.#params = params;
+  }
+
+  /** What is being sent is given up; whoever is left sends it again. */
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  /** Looks if it is this instance's turn, and delivers. Answers how soon a delivery is to be tried again. */
+  async pass(store: Store, holder: number): Promise<number> {
+    const { isMine } = await this.#turn(store, holder);
+    const openAlerts = isMine ? await this.#look(store) : 0;
+    const [retryInMs] = await Promise.all([
+      this.#deliver(store),
+      isMine ? this.#beat(openAlerts) : undefined,
+    ]);
+    return retryInMs;
+  }
+
+  /** How far this clock is off shows with every answer; the part that the way of it explains is none. */
+  async #turn(store: Store, holder: number) {
+    const { clock } = this.#params.ports;
+    const sent = { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() };
+    const turn = await store.takeAlertTurn({ holder, skewMs: this.#skewMs, everyMs: TURN_MS });
+    const tookMs = clock.monotonicMs() - sent.monotonicMs;
+    const offMs = sent.wallMs + tookMs / 2 - turn.now;
+    const sureMs = Math.max(0, Math.abs(offMs) - tookMs / 2);
+    this.#skewMs = Math.round(Math.sign(offMs) * sureMs);
+    return turn;
+  }
+
+  /** Answers how many alerts are open now. */
+  async #look(store: Store): Promise<number> {
+    const { rules, ports, emit } = this.#params;
+    const seen = await store.sightOfSchedules();
+    const [rest, jobRates] = await Promise.all([
+      store.sightOfRest(sightParams(rules, seen.schedules)),
+      this.#jobRates(store),
+    ]);
+    const sight: Sight = { ...seen, ...rest, jobRates };
+    const found = await this.#pausing(findAlerts(sight, rules), rest.pausedTicks);
+    const open = await store.openAlerts();
+    const ownKinds = new Set(
+      seen.schedules.flatMap((each) => Object.keys(each.rules ?? {}) as AlertKind[]),
+    );
+    const plan = planAlerts({ found, open, rules, ownKinds, now: seen.now });
+    const isNothing = plan.opens.length + plan.holds.length + plan.resolves.length === 0;
+    if (isNothing) return 0;
+    const { told, resolved } = await store.writeAlerts({
+      opens: plan.opens.map((finding) => ({ ...finding, id: ports.ids.run() })),
+      holds: plan.holds,
+      resolves: plan.resolves.map(({ alert, message }) => ({ id: alert.id, message })),
+    });
+    for (const alert of told) emit("alert.opened", factsOf(alert));
+    for (const alert of resolved) emit("alert.resolved", factsOf(alert));
+    return plan.opens.length + plan.holds.length;
+  }
+
+  async #jobRates(store: Store): Promise<readonly SightRate[]> {
+    const { failureRate } = this.#params.rules;
+    if (!failureRate) return [];
+    const since = { agoMs: failureRate.overMs };
+    return ratesOf(await store.statistics({ since, bucketMs: DAY_MS, job: null }));
+  }
+
+  /** Once for each streak: a schedule that was resumed is paused again only by another failure. */
+  async #pausing(
+    found: readonly Finding[],
+    pausedTicks: Readonly<Record<string, number>>,
+  ): Promise<readonly Finding[]> {
+    const { pause, emit } = this.#params;
+    return Promise.all(
+      found.map(async (finding) => {
+        const { kind, subject, evidence } = finding;
+        const tickAt = Number(evidence.tickAt);
+        const isNew = tickAt > (pausedTicks[subject.name] ?? Number.NEGATIVE_INFINITY);
+        if (kind !== "consecutiveFailures" || evidence.shouldPause !== true || !isNew)
+          return finding;
+        try {
+          await pause(subject.name, pauseNote(Number(evidence.failures), evidence.error));
+        } catch (error) {
+          const retryInMs = ALERTS_EVERY_MS;
+          emit("store.failed", { what: "alerts", error: describeFailure(error), retryInMs }, error);
+          return finding;
+        }
+        const message = paused(finding.message);
+        return { ...finding, message, evidence: { ...evidence, pausedTickAt: tickAt } };
+      }),
+    );
+  }
+
+  /** Sends what is due; answers how soon something is to be tried again. */
+  async #deliver(store: Store): Promise<number> {
+    const { destinations } = this.#params;
+    if (destinations.length === 0) return Number.POSITIVE_INFINITY;
+    const names = destinations.map(({ name }) => name);
+    let soonestMs = Number.POSITIVE_INFINITY;
+    for (;;) {
+      const claimed = await store.claimDeliveries({
+        destinations: names,
+        leaseMs: DELIVERY_LEASE_MS,
+        limit: DELIVERIES_MAX,
+      });
+      const waits = await Promise.all(claimed.map((each) => this.#send(store, each)));
+      soonestMs = Math.min(soonestMs, ...waits);
+      if (claimed.length < DELIVERIES_MAX) return soonestMs;
+    }
+  }
+
+  async #send(store: Store, delivery: ClaimedDelivery): Promise<number> {
+    const { destinations, ports, emit } = this.#params;
+    const { alert, event, destination: name, attempt } = delivery;
+    const destination = destinations.find((each) => each.name === name);
+    if (!destination) return Number.POSITIVE_INFINITY;
+    const error = await sendNotice(destination, toNotice(alert, event), this.#post);
+    const isGivenUp = error !== null && attempt >= DELIVERY_RETRY.attempts;
+    const delayMs = retryDelayMs(DELIVERY_RETRY, attempt, () => ports.chance.next());
+    const state = error === null ? "sent" : isGivenUp ? "failed" : "pending";
+    await store.endDelivery({
+      alert: alert.id,
+      ...{ event, destination: name, attempt, state, error, delayMs },
+    });
+    if (error === null) return Number.POSITIVE_INFINITY;
+    const retryInMs = isGivenUp ? null : delayMs;
+    emit("alert.undelivered", { alert: alert.id, destination: name, error, attempt, retryInMs });
+    return retryInMs ?? Number.POSITIVE_INFINITY;
+  }
+
+  async #beat(openAlerts: number): Promise<void> {
+    const { heartbeat, app, instanceId: instance, emit } = this.#params;
+    if (!heartbeat) return;
+    const facts = { app, instance, openAlerts };
+    const error = await sendHeartbeat(heartbeat, facts, this.#post);
+    if (error !== null) emit("alert.heartbeat_failed", { error });
+  }
+
+  get #post(): Post {
+    const { ports, network } = this.#params;
+    return { clock: ports.clock, network, signal: this.#stopping.signal };
+  }
+}
+
+/** Runs made by hand, for a test or by a backfill are left out. */
+function ratesOf(records: readonly StatisticsRecord[]): readonly SightRate[] {
+  const jobs = new Map<string, { name: string; completed: number; failed: number }>();
+  for (const { job, status, regular } of records) {
+    if (job === null || status === "cancelled") continue;
+    const rate = jobs.get(job) ?? { name: job, completed: 0, failed: 0 };
+    rate[status] += regular;
+    jobs.set(job, rate);
+  }
+  return [...jobs.values()];
+}
+
+function factsOf({ id, kind, severity, subject, message }: AlertRecord) {
+  return { alert: id, kind, severity, subject: subjectText(subject), message };
+}

@@ -1,0 +1,170 @@
+// `holdfast.alerts`: looking at alerts, and what people do about one. What finds and delivers them is in
+// alerting.ts.
+
+import { type Alert, type AlertNotice, toAlert } from "../alerts/alert-view.js";
+import type { Destination } from "../alerts/destinations.js";
+import { sendNotice } from "../alerts/send.js";
+import { ALERT_KINDS, type AlertKind } from "../core/alert.js";
+import { type Duration, durationMs } from "../core/duration.js";
+import { AlertNotFoundError, ConfigurationError } from "../core/errors.js";
+import { isUuid } from "../core/id.js";
+import { requireName } from "../core/names.js";
+import type { Network, Ports } from "../core/ports.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import type { AlertMark } from "../store/alert-store.js";
+import type { Store } from "../store/store.js";
+import { type By, limitProblems, readBy } from "./schedule-options.js";
+
+export type AlertListOptions = {
+  /** @default "open" */
+  readonly state?: "open" | "resolved" | "all";
+  readonly kind?: AlertKind;
+  /** The name of a job, a schedule or an instance. */
+  readonly subject?: string;
+  /** @default 50, at most 1,000 */
+  readonly limit?: number;
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string;
+};
+
+export type AlertPage = {
+  readonly alerts: readonly Alert[];
+  readonly nextCursor: string | null;
+};
+
+/** Whether a test alert arrived, destination by destination. */
+export type AlertTested = {
+  readonly ok: boolean;
+  readonly deliveries: readonly {
+    readonly destination: string;
+    readonly ok: boolean;
+    readonly error: string | null;
+  }[];
+};
+
+export type AlertsParams = {
+  readonly store: (verb: string) => Promise<Store>;
+  readonly destinations: readonly Destination[];
+  readonly ports: Ports;
+  readonly network: Network;
+};
+
+const STATES = ["open", "resolved", "all"] as const;
+/** No alert has it: it only shows that alerts arrive. */
+const TEST_ID = "00000000-0000-7000-8000-000000000000";
+const MUTE_MAX_MS = 365 * 86_400_000;
+
+export class Alerts {
+  readonly #params: AlertsParams;
+
+  constructor(params: AlertsParams) {
+    this.#params = params;
+  }
+
+  /** Newest first; the open ones, unless told otherwise. */
+  async list(options: AlertListOptions = {}): Promise<AlertPage> {
+    const { state = "open", kind, subject, limit = 50, cursor } = options;
+    const known = ["state", "kind", "subject", "limit", "cursor"];
+    const problems = refuseUnknownMembers(options, known, "alerts.list()");
+    problems.push(...limitProblems(limit));
+    if (!STATES.includes(state))
+      problems.push({ field: "state", message: `must be one of ${STATES.join(", ")}` });
+    if (kind !== undefined && !ALERT_KINDS.includes(kind))
+      problems.push({ field: "kind", message: `must be one of ${ALERT_KINDS.join(", ")}` });
+    if (cursor !== undefined && !isUuid(cursor))
+      problems.push({ field: "cursor", message: "must be the nextCursor of an earlier page" });
+    if (problems.length > 0) throw new ConfigurationError(problems);
+    const records = await (await this.#params.store("alerts.list")).alerts({
+      limit: limit + 1,
+      ...(state === "all" ? {} : { state }),
+      ...(kind === undefined ? {} : { kind }),
+      ...(subject === undefined ? {} : { subject: { name: String(subject) } }),
+      ...(cursor === undefined ? {} : { before: cursor }),
+    });
+    const page = records.slice(0, limit);
+    const nextCursor = records.length > limit ? (page.at(-1)?.id ?? null) : null;
+    return { alerts: page.map(toAlert), nextCursor };
+  }
+
+  async get(id: string): Promise<Alert | null> {
+    if (!isUuid(id)) return null;
+    const [record] = await (await this.#params.store("alerts.get")).alerts({ id, limit: 1 });
+    return record ? toAlert(record) : null;
+  }
+
+  /** Nothing is delivered about its kind and subject for so long; then it is told of, if it still holds. */
+  async mute(id: string, duration: Duration): Promise<Alert> {
+    const forMs = durationMs(duration, "alerts.mute(id, duration)", { max: MUTE_MAX_MS });
+    return this.#mark(id, { mark: "mute", forMs });
+  }
+
+  /** Somebody has seen it; who was first stays known. It is resolved when its condition ends. */
+  async acknowledge(id: string, asked?: By): Promise<Alert> {
+    const by = readBy(asked, "alerts.acknowledge()") ?? null;
+    return this.#mark(id, { mark: "acknowledge", by });
+  }
+
+  /** By hand; if its condition still holds, the next look opens another one. Nothing is delivered. */
+  async resolve(id: string, asked?: By): Promise<Alert> {
+    const by = readBy(asked, "alerts.resolve()") ?? null;
+    return this.#mark(id, { mark: "resolve", by });
+  }
+
+  /** Sends a test alert to every destination of this instance, or to one, and tells what became of it. */
+  async test(options: { readonly destination?: string } = {}): Promise<AlertTested> {
+    const problems = refuseUnknownMembers(options, ["destination"], "alerts.test()");
+    if (problems.length > 0) throw new ConfigurationError(problems);
+    const { ports, network } = this.#params;
+    const chosen = this.#chosen(options.destination);
+    const notice = testNotice(new Date(ports.clock.wallMs()));
+    const deliveries = await Promise.all(
+      chosen.map(async (destination) => {
+        const error = await sendNotice(destination, notice, { clock: ports.clock, network });
+        return { destination: destination.name, ok: error === null, error };
+      }),
+    );
+    return { ok: deliveries.every(({ ok }) => ok), deliveries };
+  }
+
+  #chosen(name: string | undefined): readonly Destination[] {
+    const { destinations } = this.#params;
+    if (destinations.length === 0) {
+      const message =
+        'is empty: there is nowhere to send a test alert to; for example [{ slack: "https://…" }]';
+      throw new ConfigurationError([{ field: "alerts.to", message }]);
+    }
+    if (name === undefined) return destinations;
+    const found = destinations.filter((each) => each.name === name);
+    if (found.length > 0) return found;
+    const message = `must be one of ${destinations.map((each) => each.name).join(", ")}`;
+    throw new ConfigurationError([{ field: "alerts.test().destination", message }]);
+  }
+
+  async #mark(id: string, mark: AlertMark): Promise<Alert> {
+    requireName(id, "alert id");
+    if (!isUuid(id)) throw new AlertNotFoundError(id);
+    await (await this.#params.store(`alerts.${mark.mark}`)).markAlert({ id, ...mark });
+    const alert = await this.get(id);
+    if (!alert) throw new AlertNotFoundError(id);
+    return alert;
+  }
+}
+
+function testNotice(at: Date): AlertNotice {
+  return {
+    event: "test",
+    id: TEST_ID,
+    kind: "silent",
+    severity: "warning",
+    subject: { type: "database", name: "a test" },
+    message: "This is a test: alerts of this instance reach you. Nothing is wrong.",
+    evidence: {},
+    firstAt: at,
+    lastAt: at,
+    resolvedAt: null,
+    resolvedBy: null,
+    mutedUntil: null,
+    acknowledgedAt: null,
+    acknowledgedBy: null,
+  };
+}

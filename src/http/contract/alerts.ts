@@ -1,0 +1,110 @@
+// Alerts on the wire.
+
+import { z } from "zod";
+import {
+  anyJson,
+  count,
+  cursor,
+  duration,
+  instant,
+  instantOrNull,
+  limit,
+  name,
+  page,
+  route,
+  uuid,
+} from "./words.js";
+
+const alertAnswer = z
+  .looseObject({
+    id: uuid,
+    kind: z.string(),
+    severity: z.enum(["warning", "critical"]),
+    subject: z.object({
+      type: z.enum(["job", "schedule", "instance", "database"]),
+      name: z.string(),
+    }),
+    message: z.string(),
+    evidence: anyJson,
+    firstAt: instant,
+    lastAt: instant,
+    resolvedAt: instantOrNull,
+    resolvedBy: z.string().nullable(),
+    mutedUntil: instantOrNull,
+    acknowledgedAt: instantOrNull,
+    acknowledgedBy: z.string().nullable(),
+    deliveries: z.array(
+      z.object({
+        destination: z.string(),
+        event: z.enum(["opened", "resolved"]),
+        state: z.enum(["pending", "sent", "failed"]),
+        attempts: count,
+        at: instant,
+        error: z.string().nullable(),
+      }),
+    ),
+  })
+  .meta({ id: "Alert" });
+
+export const ALERTS_ROUTES = {
+  listAlerts: route({
+    method: "GET",
+    path: "/api/alerts",
+    scope: "read",
+    summary: "Alerts, newest first: the open ones, unless told otherwise.",
+    query: z.strictObject({
+      state: z.enum(["open", "resolved", "all"]).optional(),
+      kind: z.string().max(64).optional(),
+      subject: name.optional(),
+      limit,
+      cursor,
+    }),
+    answers: { 200: page("alerts", alertAnswer) },
+  }),
+  testAlerts: route({
+    method: "POST",
+    path: "/api/alerts/test",
+    scope: "admin",
+    summary: "Sends a test alert to every destination of this instance, or to one.",
+    body: z.strictObject({ destination: z.string().max(64).optional() }),
+    answers: {
+      200: z.object({
+        ok: z.boolean(),
+        deliveries: z.array(
+          z.object({ destination: z.string(), ok: z.boolean(), error: z.string().nullable() }),
+        ),
+      }),
+    },
+  }),
+  getAlert: route({
+    method: "GET",
+    path: "/api/alerts/{id}",
+    scope: "read",
+    summary: "One alert, with what was delivered to whom.",
+    answers: { 200: alertAnswer },
+  }),
+  muteAlert: route({
+    method: "POST",
+    path: "/api/alerts/{id}/mute",
+    scope: "admin",
+    summary: "Delivers nothing about its kind and subject for so long.",
+    body: z.strictObject({ for: duration }),
+    answers: { 200: alertAnswer },
+  }),
+  acknowledgeAlert: route({
+    method: "POST",
+    path: "/api/alerts/{id}/acknowledge",
+    scope: "admin",
+    summary: "Notes who has seen it; it ends when its condition does.",
+    body: z.strictObject({}),
+    answers: { 200: alertAnswer },
+  }),
+  resolveAlert: route({
+    method: "POST",
+    path: "/api/alerts/{id}/resolve",
+    scope: "admin",
+    summary: "Ends it by hand; if its condition still holds, the next look opens another.",
+    body: z.strictObject({}),
+    answers: { 200: alertAnswer },
+  }),
+} as const;

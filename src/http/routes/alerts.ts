@@ -1,0 +1,29 @@
+// Alerts: looked at, and what people do about one.
+
+import { AlertNotFoundError } from "../../core/errors.js";
+import { ROUTES } from "../contract.js";
+import { given, type Implementation, on, reply } from "../route.js";
+
+export const alertRoutes: readonly Implementation[] = [
+  on(ROUTES.listAlerts, async ({ holdfast, query }) =>
+    reply(await holdfast.alerts.list(given(query) as never)),
+  ),
+  on(ROUTES.testAlerts, async ({ holdfast, body }) =>
+    reply(await holdfast.alerts.test(given(body))),
+  ),
+  on(ROUTES.getAlert, async ({ holdfast, params }) => {
+    const id = String(params.id);
+    const alert = await holdfast.alerts.get(id);
+    if (!alert) throw new AlertNotFoundError(id);
+    return reply(alert);
+  }),
+  on(ROUTES.muteAlert, async ({ holdfast, params, body }) =>
+    reply(await holdfast.alerts.mute(String(params.id), body.for)),
+  ),
+  on(ROUTES.acknowledgeAlert, async ({ holdfast, params, granted: { by } }) =>
+    reply(await holdfast.alerts.acknowledge(String(params.id), { by })),
+  ),
+  on(ROUTES.resolveAlert, async ({ holdfast, params, granted: { by } }) =>
+    reply(await holdfast.alerts.resolve(String(params.id), { by })),
+  ),
+];

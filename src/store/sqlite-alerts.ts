@@ -1,0 +1,199 @@
+// Alerts on SQLite: one short write transaction for each verb that changes something, one look for each
+// that reads.
+
+import type { AlertEvent, OpenAlert } from "../core/alert.js";
+import type { Culprit, SightParams } from "../core/alert-sight.js";
+import {
+  heldRow,
+  newAlertRow,
+  pausedTickOf,
+  toAlertRecord,
+  toOpenAlert,
+  toRunning,
+  toSightEnd,
+  toSightJob,
+  toSightRate,
+  toSightRun,
+  toSightSchedule,
+  toSightTick,
+  toSkew,
+} from "./alert-record.js";
+import type {
+  AlertFilter,
+  AlertMark,
+  AlertRecord,
+  AlertStore,
+  AlertWrites,
+  ClaimedDelivery,
+  DeliveryEnd,
+  SightOfRest,
+  SightOfSchedules,
+} from "./alert-store.js";
+import * as sql from "./sql/sqlite-alerts.js";
+import { isOpenTransaction, type Row, type SqliteFile } from "./sqlite.js";
+
+type Write = <T>(what: string, work: (now: number) => T) => Promise<T>;
+
+/** Four times what SQLite moves by itself: so much waits only if a reader is in the way. */
+const PAGES_MAX = 4_000;
+
+export class SqliteAlerts implements AlertStore {
+  readonly #file: SqliteFile;
+  readonly #now: () => number;
+  readonly #write: Write;
+
+  constructor(params: {
+    readonly file: SqliteFile;
+    readonly now: () => number;
+    readonly write: Write;
+  }) {
+    this.#file = params.file;
+    this.#now = params.now;
+    this.#write = params.write;
+  }
+
+  async takeAlertTurn(params: Parameters<AlertStore["takeAlertTurn"]>[0]) {
+    return this.#write("takeAlertTurn", (now) => {
+      this.#file.run(sql.KEEP_SKEW, params);
+      return { now, isMine: this.#file.run(sql.TAKE_TURN, { ...params, now }) > 0 };
+    });
+  }
+
+  async sightOfSchedules(): Promise<SightOfSchedules> {
+    return this.#read((now) => {
+      const polledAt = this.#file.get(sql.LOOKED)?.polled_at ?? null;
+      return {
+        now,
+        schedulerPolledAt: polledAt === null ? null : Number(polledAt),
+        schedules: this.#file.all(sql.SCHEDULES, { now }).map(toSightSchedule),
+        ticks: this.#file.all(sql.TROUBLED_TICKS).map(toSightTick),
+      };
+    });
+  }
+
+  /** What no rule asks for is not read. */
+  async sightOfRest(params: SightParams): Promise<SightOfRest> {
+    const { silentMs, ranMs, isRunningCounted, runningOf, ratesOf, ends } = params;
+    return this.#read((now) => {
+      const when = (isAsked: boolean, text: string, values: Row = {}) =>
+        isAsked ? this.#file.all(text, { ...values, now }) : [];
+      const { unattendedMs, skewMs } = params;
+      const schedules = JSON.stringify(runningOf);
+      const of = ends?.of ? JSON.stringify(ends.of) : null;
+      const failing = when(ends !== null, sql.FAILING, { schedules: of });
+      const depth = ends?.depth ?? 0;
+      return {
+        runs: when(silentMs !== null || ranMs !== null, sql.HELD_RUNS, { silentMs, ranMs }).map(
+          toSightRun,
+        ),
+        running: toRunning(
+          when(isRunningCounted || runningOf.length > 0, sql.RUNNING, { schedules }),
+        ),
+        jobs: when(unattendedMs !== null, sql.UNATTENDED, { unattendedMs }).map(toSightJob),
+        skews: when(skewMs !== null, sql.SKEWED, { skewMs }).map(toSkew),
+        culprits: params.transactionMs === null ? [] : this.#culprits(),
+        scheduleRates: ratesOf.flatMap((each) => when(true, sql.RATES, each).map(toSightRate)),
+        ends: failing.flatMap(({ id, name }) =>
+          this.#file.all(sql.ENDS, { id, name, depth }).map(toSightEnd),
+        ),
+        pausedTicks: Object.fromEntries(
+          failing.flatMap(({ name }) =>
+            this.#file.all(sql.PAUSED_TICK, { schedule: name }).flatMap(pausedTickOf),
+          ),
+        ),
+      };
+    });
+  }
+
+  /** Inside of a transaction of the handle's owner nothing can be moved: then there is no telling. */
+  #culprits(): readonly Culprit[] {
+    if (isOpenTransaction(this.#file.handle)) return [];
+    const row = this.#file.get(sql.CHECKPOINT);
+    const pages = Number(row?.log ?? 0) - Number(row?.checkpointed ?? 0);
+    return pages > PAGES_MAX ? [{ what: "reader", pages }] : [];
+  }
+
+  async openAlerts(): Promise<readonly OpenAlert[]> {
+    return this.#read(() => this.#file.all(sql.OPEN_ALERTS).map(toOpenAlert));
+  }
+
+  async writeAlerts({ opens, holds, resolves }: AlertWrites) {
+    return this.#write("writeAlerts", (now) => {
+      const fresh = opens.flatMap((alert) => {
+        const row = this.#file.get(sql.OPEN_NEW, { ...newAlertRow(alert), now });
+        return row && row.told_at !== null ? [alert.id] : [];
+      });
+      const late = holds.flatMap((held) => {
+        const row = this.#file.get(sql.HOLD, { ...heldRow(held), now });
+        return row?.is_told === 1 ? [held.id] : [];
+      });
+      const resolved = resolves.flatMap(({ id, message }) => {
+        const row = this.#file.get(sql.RESOLVE, { id, message, now });
+        if (row?.is_told === 1) this.#file.run(sql.TELL_RESOLVED, { id, now });
+        return row ? [id] : [];
+      });
+      return { told: this.#withIds([...fresh, ...late]), resolved: this.#withIds(resolved) };
+    });
+  }
+
+  async claimDeliveries({
+    destinations,
+    leaseMs,
+    limit,
+  }: Parameters<AlertStore["claimDeliveries"]>[0]): Promise<readonly ClaimedDelivery[]> {
+    return this.#write("claimDeliveries", (now) => {
+      const asked = { destinations: JSON.stringify(destinations), leaseMs, limit, now };
+      this.#file.run(sql.TELL_OPENED, asked);
+      const rows = this.#file.all(sql.CLAIM_DELIVERIES, asked);
+      const ids = [...new Set(rows.map(({ alert }) => String(alert)))];
+      const alerts = new Map(this.#withIds(ids).map((alert) => [alert.id, alert]));
+      return rows.flatMap((row): ClaimedDelivery[] => {
+        const alert = alerts.get(String(row.alert));
+        if (!alert) return [];
+        const [destination, attempt] = [String(row.destination), Number(row.attempts)];
+        return [{ alert, event: row.event as AlertEvent, destination, attempt }];
+      });
+    });
+  }
+
+  async endDelivery(end: DeliveryEnd): Promise<void> {
+    await this.#write("endDelivery", (now) => this.#file.run(sql.END_DELIVERY, { ...end, now }));
+  }
+
+  async alerts({ state, kind, subject, id, before, limit }: AlertFilter) {
+    const params = {
+      ids: id === undefined ? null : JSON.stringify([id]),
+      isOpen: state === undefined ? null : state === "open",
+      subject: subject?.name,
+      ...{ kind, before, limit },
+    };
+    return this.#read(() => this.#file.all(sql.LIST_ALERTS, params).map(toAlertRecord));
+  }
+
+  async markAlert(params: { readonly id: string } & AlertMark): Promise<boolean> {
+    const text = { mute: sql.MUTE, acknowledge: sql.ACKNOWLEDGE, resolve: sql.RESOLVE_BY_HAND };
+    return this.#write(
+      "markAlert",
+      (now) => this.#file.run(text[params.mark], { ...params, now }) > 0,
+    );
+  }
+
+  /** Inside of a write transaction. */
+  prune({ keepMs, limit }: { readonly keepMs: number; readonly limit: number }, now: number) {
+    const old = this.#file.all(sql.OLD_ALERTS, { keepMs, limit, now }).map(({ id }) => id);
+    if (old.length === 0) return 0;
+    const ids = JSON.stringify(old);
+    this.#file.run(sql.PRUNE_DELIVERIES, { ids });
+    return this.#file.run(sql.PRUNE_ALERTS, { ids });
+  }
+
+  #withIds(ids: readonly string[]): readonly AlertRecord[] {
+    if (ids.length === 0) return [];
+    const rows = this.#file.all(sql.LIST_ALERTS, { ids: JSON.stringify(ids), limit: ids.length });
+    return rows.map(toAlertRecord);
+  }
+
+  #read<T>(look: (now: number) => T): Promise<T> {
+    return this.#file.read(() => look(this.#now()));
+  }
+}

@@ -1,0 +1,385 @@
+// Each alert is opened when its condition begins, once, and resolved by itself when it ends; an
+// instance with neither scheduler nor worker is enough to notice.
+
+import { expect } from "vitest";
+import { openKinds, watcher } from "./alert-words.js";
+import { at, HOUR, MINUTE, NOON, SECOND, stateOf, student } from "./schedule-words.js";
+import { Door, heard, type WorldTest } from "./world.js";
+
+const FAST = { poll: "10s" } as const;
+const QUIET = { ...FAST, alerts: false } as const;
+const fails = () => {
+  throw new Error("the market is closed");
+};
+
+export function alertSuite(test: WorldTest): void {
+  test("silent: with every scheduler dead, an instance that only serves tells of the tick that never came", async ({
+    world,
+  }) => {
+    const scheduler = student(world, { options: QUIET });
+    await scheduler.holdfast.start();
+    await scheduler.holdfast.schedules.upsert("s", { job: "study", cron: "*/10 * * * *" });
+    const page = await watcher(world);
+    await world.clock.advance(11 * MINUTE);
+    expect(page.lines()).toEqual([]);
+    scheduler.clock.pause();
+    await world.clock.advance(13 * MINUTE);
+    expect(page.lines()).toEqual([]);
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual(["opened silent s"]);
+    const [alert] = page.told;
+    expect(alert).toMatchObject({ severity: "critical", subject: { type: "schedule", name: "s" } });
+    expect(alert?.message).toMatch(
+      /tick of 2026-01-15T12:20:00\.000Z, 5 min.* after its time; an instance with the scheduler on last looked 1\d min/,
+    );
+    expect(heard(page, "alert.opened")).toHaveLength(1);
+    scheduler.clock.resume();
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual(["opened silent s", "resolved silent s"]);
+    expect(await openKinds(page)).toEqual([]);
+  });
+
+  test("silent: a pass of an outside cron looks too, after it has fired what was due", async ({
+    world,
+  }) => {
+    const told: string[] = [];
+    const cron = student(world, {
+      options: {
+        ...FAST,
+        alerts: { to: [({ kind, subject }) => void told.push(`${kind} ${subject.name}`)] },
+      },
+    });
+    await cron.holdfast.schedules.upsert("s", { job: "study", cron: "* * * * *" });
+    await world.execute(
+      "update {schedule} set broken_at = 1, broken_error = 'no such zone', next_at = null",
+    );
+    await world.clock.advance(10 * MINUTE);
+    await world.clock.until(cron.holdfast.tick());
+    expect(told).toEqual(["broken s"]);
+    await world.clock.until(cron.holdfast.tick());
+    expect(told).toEqual(["broken s"]);
+  });
+
+  test("silent: a monitor without its check-in alerts until one comes", async ({ world }) => {
+    const one = student(world, { options: QUIET });
+    await one.holdfast.schedules.upsert("backup", { job: "study", at: at(HOUR).toISOString() });
+    const { id } = await stateOf(world, "backup");
+    const row = (tick: number, outcome: number, reason: number) =>
+      world.execute(
+        `insert into {tick} (schedule, at, last_at, count, outcome, reason, recorded_at, version) ` +
+          `values (${id}, ${tick}, ${tick}, 1, ${outcome}, ${reason}, ${world.now()}, 1)`,
+      );
+    const page = await watcher(world);
+    await row(world.now(), 2, 12);
+    await world.clock.advance(MINUTE + SECOND);
+    expect(page.lines()).toEqual(["opened silent backup"]);
+    expect(page.told[0]?.message).toMatch(/^No check-in came for the tick of 2026-01-15T12:00:00/);
+    await row(world.now(), 0, 0);
+    await world.clock.advance(MINUTE);
+    expect(page.lines()).toEqual(["opened silent backup", "resolved silent backup"]);
+  });
+
+  test("stuck: a schedule that was left behind alerts until it ticks in time again", async ({
+    world,
+  }) => {
+    // It has nowhere to tell it, and looks all the same.
+    const one = student(world, { options: FAST });
+    await one.holdfast.start();
+    await one.holdfast.schedules.upsert("s", { job: "study", cron: "*/5 * * * *" });
+    const page = await watcher(world);
+    await world.execute(`update {schedule} set next_at = ${NOON + HOUR}`);
+    await world.clock.advance(12 * MINUTE);
+    expect(page.lines()).toEqual([]);
+    await world.execute(`update {schedule} set next_at = ${NOON + 5 * MINUTE}`);
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual(["opened stuck s"]);
+    expect(page.told[0]?.message).toMatch(/Stood still .* was set going again/);
+    await world.clock.advance(10 * MINUTE);
+    expect(page.lines()).toEqual(["opened stuck s", "resolved stuck s"]);
+  });
+
+  test("broken: a schedule that cannot be evaluated alerts until it is mended", async ({
+    world,
+  }) => {
+    const one = student(world, { options: QUIET });
+    await one.holdfast.start();
+    await one.holdfast.schedules.upsert("s", { job: "study", cron: "* * * * *" });
+    await world.execute("update {schedule} set definition = 'no JSON'");
+    const page = await watcher(world);
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual(["opened broken s"]);
+    expect(page.told[0]?.message).toMatch(/^Cannot be evaluated since 2026-01-15T12:01/);
+    await one.holdfast.schedules.upsert("s", { job: "study", cron: "* * * * *" });
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual(["opened broken s", "resolved broken s"]);
+  });
+
+  test("stale: ten minutes without a heartbeat alert until somebody takes over", async ({
+    world,
+  }) => {
+    const one = world.member(QUIET);
+    const job = one.holdfast.job<unknown>("study", {
+      lease: "30m",
+      run: () => new Door().opened,
+    });
+    await one.holdfast.start();
+    const { id } = await job.enqueue({});
+    await world.clock.advance(SECOND);
+    const page = await watcher(world);
+    one.clock.pause();
+    await world.clock.advance(9 * MINUTE);
+    expect(page.lines()).toEqual([]);
+    await world.clock.advance(2 * MINUTE + 10 * SECOND);
+    expect(page.lines()).toEqual(["opened stale study"]);
+    expect(page.told[0]?.message).toContain(
+      `${id} held by ${one.holdfast.instanceId}, silent for 1`,
+    );
+    await world.clock.advance(20 * MINUTE);
+    expect(page.lines()).toContain("resolved stale study");
+  });
+
+  test("failureRate: more than a fifth failed in 24 h, of runs that nobody made by hand", async ({
+    world,
+  }) => {
+    let isBad = true;
+    const one = student(world, {
+      options: QUIET,
+      run: () => {
+        if (isBad) throw new Error("no");
+      },
+    });
+    await one.holdfast.start();
+    const page = await watcher(world);
+    await one.holdfast.schedules.upsert("s", { job: "study", at: at(HOUR * 900).toISOString() });
+    await one.holdfast.schedules.trigger("s");
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual([]);
+    await one.study.enqueue({});
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual(["opened failureRate study"]);
+    expect(page.told[0]?.message).toBe("1 of 1 run failed within 1 d: 100 %, above 20 %.");
+    isBad = false;
+    await one.study.enqueueMany([1, 2, 3]);
+    await world.clock.advance(2 * MINUTE);
+    expect(await openKinds(page)).toEqual(["failureRate study"]);
+    await one.study.enqueue({});
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual(["opened failureRate study", "resolved failureRate study"]);
+  });
+
+  test("running: more than five at once, only where it is set", async ({ world }) => {
+    const door = new Door();
+    const one = student(world, { options: QUIET, run: () => door.opened });
+    await one.holdfast.start();
+    const usual = await watcher(world);
+    await one.study.enqueueMany([1, 2, 3, 4, 5, 6]);
+    await world.clock.advance(3 * MINUTE);
+    expect(usual.lines()).toEqual([]);
+    await world.clock.until(usual.holdfast.stop());
+    const page = await watcher(world, { alerts: { running: { above: 5 } } });
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual(["opened running runs"]);
+    expect(page.told[0]?.message).toBe("6 runs at the same time; more than 5 should not be.");
+    door.open();
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual(["opened running runs", "resolved running runs"]);
+  });
+
+  test("slow: three minutes for each item, or half an hour in all", async ({ world }) => {
+    const one = world.member(QUIET);
+    const doors = [new Door(), new Door()];
+    const job = one.holdfast.job<unknown>("study", {
+      run: async (_, ctx) => {
+        for (const [index, door] of doors.entries())
+          await ctx.item(`item-${index}`, () => door.opened);
+      },
+    });
+    await one.holdfast.start();
+    await job.enqueue({});
+    const page = await watcher(world, { alerts: { slow: { perItem: "3m", total: "30m" } } });
+    await world.clock.advance(2 * MINUTE + 30 * SECOND);
+    doors[0]?.open();
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual([]);
+    await world.clock.advance(3 * MINUTE);
+    expect(page.lines()).toEqual(["opened slow study"]);
+    expect(page.told[0]?.message).toMatch(/^1 run takes longer than expected: .*, 1 item done\.$/);
+    doors[1]?.open();
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual(["opened slow study", "resolved slow study"]);
+  });
+
+  test("noWorker: runs of a job that no instance executes, though one that only serves declares it", async ({
+    world,
+  }) => {
+    const page = await watcher(world, {
+      prepare: ({ holdfast }) => void holdfast.job("study", { run: async () => undefined }),
+    });
+    await page.holdfast.enqueue("study", {});
+    await world.clock.advance(4 * MINUTE + 30 * SECOND);
+    expect(page.lines()).toEqual([]);
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual(["opened noWorker study"]);
+    expect(page.told[0]?.message).toMatch(
+      /^1 run in queue "default" wait for a worker, the oldest for 5 min/,
+    );
+    const one = student(world, { options: QUIET });
+    await one.holdfast.start();
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual(["opened noWorker study", "resolved noWorker study"]);
+  });
+
+  test("noWorker: a queue that is paused waits for people, not for a worker", async ({ world }) => {
+    const page = await watcher(world, {
+      prepare: ({ holdfast }) => void holdfast.job("study", { run: async () => undefined }),
+    });
+    await page.holdfast.queues.pause("default");
+    await page.holdfast.enqueue("study", {});
+    await world.clock.advance(10 * MINUTE);
+    expect(page.lines()).toEqual([]);
+    await page.holdfast.queues.resume("default");
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual(["opened noWorker study"]);
+  });
+
+  test("consecutiveFailures: tells after three, pauses after five with a note, and again only after another failure", async ({
+    world,
+  }) => {
+    let isBad = true;
+    const one = student(world, {
+      options: QUIET,
+      run: () => (isBad ? fails() : undefined),
+    });
+    await one.holdfast.start();
+    await one.holdfast.schedules.upsert("s", { job: "study", cron: "* * * * *" });
+    const page = await watcher(world, {
+      alerts: { failureRate: false, consecutiveFailures: { after: 3, pauseAfter: 5 } },
+    });
+    await world.clock.advance(2 * MINUTE + 30 * SECOND);
+    expect(page.lines()).toEqual([]);
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual(["opened consecutiveFailures s"]);
+    expect(page.told[0]?.message).toContain("the market is closed");
+    await world.clock.advance(3 * MINUTE);
+    const paused = await one.holdfast.schedules.get("s");
+    expect(paused).toMatchObject({ status: "paused", pausedBy: "alerts" });
+    expect(paused?.pauseNote).toMatch(
+      /^paused by its alert rule after 5 failed runs in a row: the market is closed$/,
+    );
+    const [alert] = (await page.holdfast.alerts.list()).alerts;
+    expect(alert?.message).toMatch(/The schedule was paused\.$/);
+    await one.holdfast.schedules.resume("s");
+    await world.clock.advance(30 * SECOND);
+    expect((await one.holdfast.schedules.get("s"))?.status).toBe("active");
+    await world.clock.advance(2 * MINUTE);
+    expect((await one.holdfast.schedules.get("s"))?.status).toBe("paused");
+    isBad = false;
+    await one.holdfast.schedules.resume("s");
+    await world.clock.advance(3 * MINUTE);
+    expect((await one.holdfast.schedules.get("s"))?.status).toBe("active");
+    expect(page.lines().at(-1)).toBe("resolved consecutiveFailures s");
+  });
+
+  test("clockSkew: an instance whose clock is wrong is named, until it is right or gone", async ({
+    world,
+  }) => {
+    const wrong = await watcher(world, { skewMs: 20 * SECOND });
+    await world.clock.advance(3 * MINUTE);
+    const { instanceId } = wrong.holdfast;
+    expect(wrong.lines()).toEqual([`opened clockSkew ${instanceId}`]);
+    expect(wrong.told[0]?.message).toBe(
+      "Its clock is 20 s ahead of the database's; more than 5 s is too much.",
+    );
+    const page = await watcher(world, { skewMs: -SECOND });
+    await world.clock.until(wrong.holdfast.stop());
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual([`resolved clockSkew ${instanceId}`]);
+  });
+
+  test("a schedule's rules stand in place of the general ones, and are edited like the rest of it", async ({
+    world,
+  }) => {
+    const one = student(world, { options: QUIET, run: fails });
+    await one.holdfast.start();
+    const rules = { job: "study", cron: "* * * * *" };
+    const alerts = { consecutiveFailures: 2, silent: false, stale: "30m" } as const;
+    await one.holdfast.schedules.upsert("own", { ...rules, alerts });
+    await one.holdfast.schedules.upsert("other", { ...rules, alerts: false });
+    expect((await one.holdfast.schedules.get("own"))?.alerts).toEqual({
+      stale: "30m",
+      silent: false,
+      consecutiveFailures: { after: 2 },
+    });
+    const page = await watcher(world, { alerts: { failureRate: false } });
+    await world.clock.advance(4 * MINUTE);
+    expect(page.lines()).toEqual(["opened consecutiveFailures own"]);
+    await one.holdfast.schedules.upsert("own", {
+      ...rules,
+      alerts: { consecutiveFailures: false },
+    });
+    await world.clock.advance(HOUR + 5 * MINUTE);
+    expect(page.lines().slice(0, 2)).toEqual([
+      "opened consecutiveFailures own",
+      "resolved consecutiveFailures own",
+    ]);
+    one.clock.pause();
+    await world.clock.advance(10 * MINUTE);
+    expect(page.lines().slice(2)).toEqual(["opened silent own"]);
+  });
+
+  test("a schedule's own failure rate is of its own runs", async ({ world }) => {
+    const one = student(world, { options: QUIET, run: (_, input) => input === "bad" && fails() });
+    await one.holdfast.start();
+    const rules = { job: "study", cron: "* * * * *", alerts: { failureRate: { above: 0.5 } } };
+    await one.holdfast.schedules.upsert("good", { ...rules, input: "good" });
+    await one.holdfast.schedules.upsert("bad", { ...rules, input: "bad" });
+    const page = await watcher(world, { alerts: { failureRate: { above: 0.9 } } });
+    await world.clock.advance(5 * MINUTE);
+    expect(page.lines()).toEqual(["opened failureRate bad"]);
+  });
+
+  test("while everything is paused nothing is silent and no worker is missed", async ({
+    world,
+  }) => {
+    const one = student(world, { options: QUIET });
+    await one.holdfast.start();
+    await one.holdfast.schedules.upsert("s", { job: "study", cron: "* * * * *" });
+    const page = await watcher(world);
+    await one.holdfast.pause({ note: "a move of the database" });
+    await one.study.enqueue({});
+    await world.clock.until(one.holdfast.stop());
+    await world.clock.advance(15 * MINUTE);
+    expect(page.lines()).toEqual([]);
+    await page.holdfast.resume();
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines().toSorted()).toEqual(["opened noWorker study", "opened silent s"]);
+  });
+
+  test("ten thousand silent schedules are one alert", async ({ world }) => {
+    const one = student(world, { options: QUIET });
+    for (let no = 0; no < 30; no += 1)
+      await one.holdfast.schedules.upsert(`s${no}`, { job: "study", cron: "* * * * *" });
+    const page = await watcher(world);
+    await world.clock.advance(10 * MINUTE);
+    expect(page.lines()).toEqual(["opened silent many schedules"]);
+    expect(page.told[0]?.message).toMatch(
+      /^30 subjects at once \(silent\): s0; s1; s2; s3; s4; and 25 more/,
+    );
+  });
+
+  test("with alerts: false nothing is looked at; a database that is down is told once it is back", async ({
+    world,
+  }) => {
+    const off = student(world, { options: QUIET });
+    await off.holdfast.start();
+    await world.clock.advance(5 * MINUTE);
+    expect(off.faults.calls.some(({ verb }) => verb === "takeAlertTurn")).toBe(false);
+    const page = await watcher(world);
+    page.faults.fail("sightOfSchedules", "before", { times: 2 });
+    await off.holdfast.schedules.upsert("s", { job: "study", cron: "* * * * *" });
+    off.clock.pause();
+    await world.clock.advance(10 * MINUTE);
+    expect(heard(page, "store.failed").map(({ what }) => what)).toEqual(["alerts", "alerts"]);
+    expect(page.lines()).toEqual(["opened silent s"]);
+  });
+}
