@@ -54,12 +54,10 @@ try {
     ["locks", "/locks"],
     ["instances", "/instances"],
     ["alerts", "/alerts?state=all"],
-    ["check", "/check"],
-    ["audit", "/audit"],
     ["settings", "/settings"],
   ];
   // The study that is under way has something to show by then.
-  await new Promise((resolve) => setTimeout(resolve, 45_000));
+  await new Promise((resolve) => setTimeout(resolve, 20_000));
   fs.mkdirSync(images, { recursive: true });
   for (const scheme of /** @type {const} */ (["light", "dark"])) {
     const context = await browser.newContext({
@@ -78,7 +76,7 @@ try {
       await page.waitForTimeout(800);
       await page.screenshot({
         path: path.join(images, `${name}-${scheme}.png`),
-        fullPage: !["runs", "audit"].includes(name),
+        fullPage: !["runs"].includes(name),
       });
     }
     await context.close();

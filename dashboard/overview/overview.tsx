@@ -2,6 +2,7 @@
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useSearchParams } from "wouter";
+import { AlertsNow } from "../alerts/alerts-now.js";
 import { call } from "../api/call.js";
 import { Code, Empty, PageHead, Panel, Waiting } from "../shared/panel.js";
 import { RefusalNote } from "../shared/refusal.js";
@@ -21,6 +22,7 @@ export function Overview() {
     <>
       <PageHead title="Overview" actions={<PauseAll />} />
       <div className="grid gap-4">
+        <AlertsNow />
         <Figures timeline={timeline.data} />
         <Panel
           title="Ticks"

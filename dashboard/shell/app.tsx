@@ -27,6 +27,7 @@ const Locks = lazy(() => import("../locks/locks.js").then((m) => ({ default: m.L
 const Instances = lazy(() =>
   import("../instances/instances.js").then((m) => ({ default: m.Instances })),
 );
+const Alerts = lazy(() => import("../alerts/alerts.js").then((m) => ({ default: m.Alerts })));
 const Settings = lazy(() =>
   import("../settings/settings.js").then((m) => ({ default: m.Settings })),
 );
@@ -109,6 +110,7 @@ function Pages() {
         <Route path="/queues" component={Queues} />
         <Route path="/locks" component={Locks} />
         <Route path="/instances" component={Instances} />
+        <Route path="/alerts" component={Alerts} />
         <Route path="/settings" component={Settings} />
         <Route>
           <PageHead title="Nothing here" />

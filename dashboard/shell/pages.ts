@@ -7,6 +7,7 @@ export const PAGES = [
       { path: "/", name: "Overview", key: "o" },
       { path: "/schedules", name: "Schedules", key: "s" },
       { path: "/runs", name: "Runs", key: "r" },
+      { path: "/alerts", name: "Alerts", key: "e" },
     ],
   },
   {

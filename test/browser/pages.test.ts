@@ -72,6 +72,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the pages on %s", (database) =>
       ["/queues", "Queues", "default"],
       ["/locks", "Locks", "No lock is held"],
       ["/instances", "Instances", "alive"],
+      ["/alerts?state=all", "Alerts", "resolved"],
       ["/settings", "Settings", "HOLDFAST_DATABASE_URL"],
       ["/runs/nothing", "Run nothing", "Not found"],
     ] as const;
@@ -94,7 +95,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the pages on %s", (database) =>
         expect(findings, `${where} in ${scheme}`).toEqual([]);
       }
     }
-  });
+  }, 240_000);
 
   test("at 360 pixels no page scrolls sideways, and the menu leads everywhere", async () => {
     const page = await stage.visit("/", { width: 360 });
