@@ -46,7 +46,7 @@ export function InstancesNow() {
                 {shortInstance(instance.id)}
               </span>
               {instance.isScheduler ? <Badge tone="quiet">scheduler</Badge> : null}
-              <span className="w-52 text-xs whitespace-nowrap text-muted">
+              <span className="w-56 text-xs whitespace-nowrap text-muted">
                 {numberText(instance.held)} running · started <Ago at={instance.startedAt} />
               </span>
             </li>
