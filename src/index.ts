@@ -33,6 +33,7 @@ export {
   InputInvalidError,
   InputNotJsonError,
   InputTooLargeError,
+  InstanceNotFoundError,
   ItemConflictError,
   ItemNotJsonError,
   ItemTooLargeError,
@@ -79,8 +80,10 @@ export type { Mode, OnLost, RunId, RunStatus } from "./core/run.js";
 export type { MissedOptions, ScheduleOptions } from "./core/schedule.js";
 export type { StandardSchema } from "./core/schema.js";
 export type { Evidence, Outcome, Reason } from "./core/tick.js";
+export type { Acting, ActorOptions } from "./engine/acting.js";
 export type { AlertListOptions, AlertPage, Alerts, AlertTested } from "./engine/alerts.js";
 export type { AroundOptions, Middleware } from "./engine/around.js";
+export type { Audit, AuditListOptions, AuditPage, AuditRecord } from "./engine/audit.js";
 export type {
   HttpOptions,
   HttpOriginOptions,
@@ -95,6 +98,7 @@ export type { PlannedChange } from "./engine/declared.js";
 export type { Explanation } from "./engine/explain.js";
 export type { BatchCounts, BatchEntry, BatchOptions } from "./engine/fan-out.js";
 export { Holdfast } from "./engine/holdfast.js";
+export type { Instances } from "./engine/instances.js";
 export type { ItemListOptions, ItemPage, RunItem } from "./engine/item-view.js";
 export type {
   Enqueued,

@@ -6,12 +6,14 @@ import { createRequire } from "node:module";
 import { Command, CommanderError } from "commander";
 import type { Call } from "./command.js";
 import { alertsCommand } from "./commands/alerts.js";
+import { auditCommand } from "./commands/audit.js";
 import { calendarsCommand } from "./commands/calendars.js";
 import { cleanupCommand } from "./commands/cleanup.js";
 import { devCommand } from "./commands/dev.js";
 import { enqueueCommand } from "./commands/enqueue.js";
 import { execCommand } from "./commands/exec.js";
 import { initCommand } from "./commands/init.js";
+import { instancesCommand } from "./commands/instances.js";
 import { locksCommand } from "./commands/locks.js";
 import { migrateCommand } from "./commands/migrate.js";
 import { moveCommand } from "./commands/move.js";
@@ -43,6 +45,8 @@ const COMMANDS = [
   calendarsCommand,
   runsCommand,
   queuesCommand,
+  instancesCommand,
+  auditCommand,
   pauseCommand,
   resumeCommand,
   enqueueCommand,

@@ -122,7 +122,7 @@ export type Config = {
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export const DEFAULT_DATABASE = "sqlite:.holdfast/holdfast.db";
-export const HOLDFAST_OPTIONS = [
+export const CONSTRUCTOR_OPTIONS = [
   "database",
   "schema",
   "app",
@@ -150,7 +150,7 @@ const CONCURRENCY_MAX = 10_000;
 
 export function readConfig(options: HoldfastOptions, env: Environment): Config {
   const problems: Problem[] = [
-    ...refuseUnknownMembers(options, HOLDFAST_OPTIONS, "new Holdfast()"),
+    ...refuseUnknownMembers(options, CONSTRUCTOR_OPTIONS, "new Holdfast()"),
   ];
   const read = collector(problems);
   const fromEnv = (name: string) =>

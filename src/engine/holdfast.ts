@@ -8,6 +8,7 @@ import { systemClock } from "../adapters/clock.js";
 import { systemNetwork } from "../adapters/network.js";
 import { NO_ALERTS } from "../alerts/alert-options.js";
 import { requireMailer } from "../alerts/email.js";
+import { type Actor, type AuditEntry, auditEntry, codeActor } from "../core/audit.js";
 import { type Duration, durationMs } from "../core/duration.js";
 import {
   ConfigurationError,
@@ -43,11 +44,13 @@ import {
 } from "../telemetry/log.js";
 import { Meters } from "../telemetry/meters.js";
 import { Tracing } from "../telemetry/tracing.js";
+import { type Acting, type ActorOptions, readActor } from "./acting.js";
 import { ALERTS_BY, Alerting } from "./alerting.js";
 import { Alerts } from "./alerts.js";
 import { Allowance } from "./allowance.js";
 import type { Around, AroundOptions } from "./around.js";
 import { readAround } from "./around-options.js";
+import { Audit } from "./audit.js";
 import { Calendars } from "./calendars.js";
 import { type CleanedUp, type CleanupOptions, cleanUpOnce, readCleanup } from "./cleanup.js";
 import { CompiledSchedules } from "./compiled.js";
@@ -66,6 +69,7 @@ import { Enqueuer } from "./enqueuer.js";
 import type { Handler, RunnableJob } from "./execution.js";
 import { FanOut } from "./fan-out.js";
 import { httpJob } from "./http-job.js";
+import { Instances } from "./instances.js";
 import {
   accepted,
   type Enqueued,
@@ -84,11 +88,7 @@ import {
   type ErrorReport,
   type ErrorsOptions,
   errorsOf,
-  type InstanceListOptions,
-  type InstancePage,
-  listInstances,
   readErrors,
-  readInstanceList,
   readStats,
   type Stats,
   type StatsOptions,
@@ -141,6 +141,11 @@ export class Holdfast {
   readonly locks: Locks;
   readonly alerts: Alerts;
   readonly #alerting: Alerting | null;
+  readonly instances: Instances;
+  /** Who changed what, from where, when and why. */
+  readonly audit: Audit;
+  readonly #own: Acting;
+  readonly #actingAs: (actor: Actor) => Acting;
   readonly #locking: Locking;
   /** What workers elsewhere ask for over the network; the HTTP API's worker routes call it. */
   readonly remote: Remote;
@@ -160,6 +165,7 @@ export class Holdfast {
   readonly #enqueuer: Enqueuer;
   readonly #waiter: Waiter;
   readonly #definitions = new Map<string, JobDefinition>();
+  readonly #arounds = new Map<string, Around>();
   readonly #runnable = new RunnableJobs();
   readonly #sends: Sends;
   readonly #compiled = new CompiledSchedules();
@@ -232,6 +238,11 @@ export class Holdfast {
     this.#waiter = new Waiter({ store, clock });
     const onChanged = () => void this.#pollSoon();
     this.remote = new Remote({
+      hooks: {
+        aroundOf: (job) => this.#arounds.get(job),
+        logger: this.logger,
+        emit: this.#emit,
+      },
       store: () => this.#opened("remote"),
       ports: this.#ports,
       emit: this.#emit,
@@ -244,8 +255,6 @@ export class Holdfast {
       },
     });
     const desk = new Desk(this.#ports);
-    this.runs = new Runs({ store, waiter: this.#waiter, ports: this.#ports, desk, onChanged });
-    this.queues = new Queues({ store: () => this.#opened("queues"), onChanged });
     const { app, release } = this.#config;
     this.#metrics = new Metrics({
       store: () => this.#opened("metrics"),
@@ -261,33 +270,17 @@ export class Holdfast {
     });
     const encode = (job: string, input: unknown) => this.#encode(job, input);
     const ensureJob = (name: string) => this.#ensureJob(name);
+    const actor = around.actor ?? codeActor(this.instanceId);
     this.#declarations = new Declarations({
       ports: this.#ports,
       desk,
+      actor,
       app,
       release,
       mayPause: !this.#isDevelopment,
       emit: this.#emit,
       encode,
       ensureJob,
-    });
-    this.schedules = new Schedules({
-      store: (verb) => this.#opened(verb),
-      ports: this.#ports,
-      desk,
-      compiled: this.#compiled,
-      encode,
-      ensureJob,
-      app,
-      reconcileOnce: () => this.#reconcileOnce(),
-      plan: async () => this.#declarations.plan(await this.#opened("schedules.plan")),
-      apply: () => this.#apply(),
-      onChanged,
-      emit: this.#emit,
-    });
-    this.calendars = new Calendars({
-      store: () => this.#opened("calendars"),
-      applyTo: (schedule) => this.schedules.applyCalendars(schedule),
     });
     const provider = async (verb: string) => options.locks ?? leaseRows(await this.#opened(verb));
     this.#locking = new Locking({
@@ -299,10 +292,6 @@ export class Holdfast {
       keepMs: this.#config.keepMs,
       emit: this.#emit,
       tracing: this.#tracing,
-    });
-    this.locks = new Locks({
-      provider,
-      onReleased: (facts) => this.#emit("lock.revoked", facts),
     });
     const network = internals.network ?? systemNetwork;
     this.alerts = new Alerts({
@@ -322,6 +311,59 @@ export class Holdfast {
           pause: (schedule, note) => this.#pauseFailing(schedule, note),
         })
       : null;
+    const addAudit = async (entry: AuditEntry) => (await this.#opened("locks")).addAudit(entry);
+    this.#actingAs = (as) => {
+      const schedules = new Schedules({
+        store: (verb) => this.#opened(verb),
+        actor: as,
+        ports: this.#ports,
+        desk,
+        compiled: this.#compiled,
+        encode,
+        ensureJob,
+        app,
+        reconcileOnce: () => this.#reconcileOnce(),
+        plan: async () => this.#declarations.plan(await this.#opened("schedules.plan")),
+        apply: () => this.#apply(),
+        onChanged,
+        emit: this.#emit,
+      });
+      return {
+        schedules,
+        runs: new Runs({
+          store,
+          actor: as,
+          waiter: this.#waiter,
+          ports: this.#ports,
+          desk,
+          onChanged,
+        }),
+        queues: new Queues({ store: () => this.#opened("queues"), actor: as, onChanged }),
+        calendars: new Calendars({
+          store: () => this.#opened("calendars"),
+          actor: as,
+          applyTo: (schedule) => schedules.applyCalendars(schedule),
+        }),
+        locks: new Locks({
+          provider,
+          actor: as,
+          addAudit: options.locks ? addAudit : null,
+          onReleased: (facts) => this.#emit("lock.revoked", facts),
+        }),
+        instances: new Instances({ store: (verb) => this.#opened(verb), actor: as, onChanged }),
+        pause: (asked = {}) => this.#pauseAll(as, asked),
+        resume: (asked = {}) => this.#resumeAll(as, asked),
+      };
+    };
+    const own = this.#actingAs(actor);
+    this.#own = own;
+    this.runs = own.runs;
+    this.schedules = own.schedules;
+    this.calendars = own.calendars;
+    this.queues = own.queues;
+    this.locks = own.locks;
+    this.instances = own.instances;
+    this.audit = new Audit(() => this.#opened("audit"));
     const { shell, http } = this.#config.builtIn;
     if (shell) this.job("shell", shellJob(shell) as PlainJobOptions<never, unknown>);
     if (http)
@@ -362,6 +404,7 @@ export class Holdfast {
     const field = (member: string) => `job("${name}").${member}`;
     const around = readAround(options, this.#config.around, field);
     this.#definitions.set(name, definition);
+    this.#arounds.set(name, around);
     if (options.run) this.#runnable.add({ ...definition, run: options.run, around });
     else if (definition.worker !== null) this.#runnable.add(this.#sent(definition, around));
     if (this.#starting) void this.#announceLate();
@@ -452,25 +495,18 @@ export class Holdfast {
    * remote worker or SQL function on this database. Runs that are running go on; ticks meanwhile are
    * skipped and not caught up. Pausing again keeps the time, and the note if none is given.
    */
-  async pause(options: PauseOptions = {}): Promise<Pause> {
-    const asked = readPause(options);
-    const store = await this.#opened("pause");
-    const pause = await store.pauseAll(asked);
-    this.#emit("everything.paused", { by: pause.by, note: pause.note });
-    return toPause(pause);
+  pause(options: PauseOptions = {}): Promise<Pause> {
+    return this.#own.pause(options);
   }
 
   /** Lifts the pause of everything, and it alone: what was paused by itself stays so. Answers with it. */
-  async resume(options: { readonly by?: string } = {}): Promise<Pause | null> {
-    const { by } = readPause(options);
-    const store = await this.#opened("resume");
-    const pause = await store.resumeAll();
-    if (!pause) return null;
-    const pausedMs = (pause.until ?? pause.at) - pause.at;
-    this.#emit("everything.resumed", { by, pausedMs });
-    store.wake();
-    void this.#pollSoon();
-    return toPause(pause);
+  resume(options: { readonly by?: string } = {}): Promise<Pause | null> {
+    return this.#own.resume(options);
+  }
+
+  /** The verbs that change something, in this name: the audit trail keeps who asked and from where. */
+  as(actor: ActorOptions): Acting {
+    return this.#actingAs(readActor(actor));
   }
 
   /** The pause of everything that is on, or null. */
@@ -481,12 +517,6 @@ export class Holdfast {
   /** Every job that an instance announced, by name, as the newest one announced it. */
   async jobs(): Promise<readonly AnnouncedJob[]> {
     return (await (await this.#opened("jobs")).announcedJobs()).map(toAnnouncedJob);
-  }
-
-  /** Instances on this database: live ones first, then the newest. */
-  async instances(options: InstanceListOptions = {}): Promise<InstancePage> {
-    const filter = readInstanceList(options);
-    return listInstances(await this.#opened("instances"), filter);
   }
 
   /** How this instance is set up, for people to read; no secret is in it. */
@@ -547,6 +577,29 @@ export class Holdfast {
     this.#stopping ??= this.#end(graceMs);
     this.#ending.abort();
     return this.#stopping;
+  }
+
+  async #pauseAll(actor: Actor, options: PauseOptions): Promise<Pause> {
+    const { by, note } = readPause(options);
+    const store = await this.#opened("pause");
+    const facts = { verb: "pause", noun: "everything", name: null, note } as const;
+    const audit = auditEntry(actor, facts, by);
+    const pause = await store.pauseAll({ by: by ?? actor.who, note, audit });
+    this.#emit("everything.paused", { by: pause.by, note: pause.note });
+    return toPause(pause);
+  }
+
+  async #resumeAll(actor: Actor, options: { readonly by?: string }): Promise<Pause | null> {
+    const { by } = readPause(options);
+    const store = await this.#opened("resume");
+    const audit = auditEntry(actor, { verb: "resume", noun: "everything", name: null }, by);
+    const pause = await store.resumeAll({ audit });
+    if (!pause) return null;
+    const pausedMs = (pause.until ?? pause.at) - pause.at;
+    this.#emit("everything.resumed", { by: by ?? actor.who, pausedMs });
+    store.wake();
+    void this.#pollSoon();
+    return toPause(pause);
   }
 
   /** An instance without jobs to run still polls: it promotes, reclaims and keeps itself known. */

@@ -3,6 +3,7 @@
 // client speak them. No code of the engine is imported here.
 
 import { ALERTS_ROUTES } from "./contract/alerts.js";
+import { AUDIT_ROUTES } from "./contract/audit.js";
 import { HOUSE_ROUTES } from "./contract/house.js";
 import { LOCKS_ROUTES } from "./contract/locks.js";
 import { OVERVIEW_ROUTES } from "./contract/overview.js";
@@ -24,6 +25,7 @@ export const ROUTES = {
   ...QUEUES_ROUTES,
   ...ALERTS_ROUTES,
   ...PAUSE_ROUTES,
+  ...AUDIT_ROUTES,
   ...WORKER_ROUTES,
   ...HOUSE_ROUTES,
 } as const;

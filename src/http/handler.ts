@@ -22,6 +22,7 @@ import { assetResponse, PAGE_FOLDERS, pageResponse } from "./page.js";
 import { HttpError, problemResponse, refusalOf } from "./problem.js";
 import type { Call, Implementation, Reply, Surroundings } from "./route.js";
 import { alertRoutes } from "./routes/alerts.js";
+import { auditRoutes } from "./routes/audit.js";
 import { eventRoutes } from "./routes/events.js";
 import { lockRoutes } from "./routes/locks.js";
 import { metricsRoutes } from "./routes/metrics.js";
@@ -82,6 +83,7 @@ const IMPLEMENTATIONS = [
   ...queueRoutes,
   ...alertRoutes,
   ...pauseRoutes,
+  ...auditRoutes,
   ...workerRoutes,
   ...sessionRoutes,
 ];
@@ -164,8 +166,13 @@ async function answer(
         ? { scopes: new Set<never>(), by: "http" }
         : await around.access.grant(request, route.scope, address);
     for (const [name, value] of Object.entries(params)) refuseNul(value, name);
+    const actor = { via: "http", who: granted.by, scope: route.scope, address, requestId } as const;
     const call = {
       ...around,
+      // Made where it is asked for: most calls change nothing.
+      get acting() {
+        return around.holdfast.as(actor);
+      },
       request,
       requestId,
       address,

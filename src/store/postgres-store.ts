@@ -2,6 +2,7 @@
 // enqueues and exchanges, `beat` renewals, polls and the reaper, and listens; a second exchange at
 // the same time goes to whichever is less busy (docs/decisions/0002-two-connections.md).
 
+import type { AuditEntry } from "../core/audit.js";
 import { MigrationError, OutcomeUnknownError } from "../core/errors.js";
 import { isLimited, NO_LIMITS } from "../core/flow.js";
 import { type Clock, delay } from "../core/ports.js";
@@ -10,6 +11,7 @@ import { checkPool, LinkFailure, type PostgresSource, type Row, unavailable } fr
 import { PostgresAlerts } from "./postgres-alerts.js";
 import { columnsOf } from "./postgres-array.js";
 import { PostgresAsker } from "./postgres-asker.js";
+import { PostgresAudit } from "./postgres-audit.js";
 import { PostgresBatches } from "./postgres-batches.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
 import { dropDays, dropTickDays, makeDays } from "./postgres-days.js";
@@ -84,6 +86,7 @@ export class PostgresStore implements store.Store {
   readonly #operators: PostgresOperators;
   readonly #alerts: PostgresAlerts;
   readonly #pause: PostgresPause;
+  readonly #audit: PostgresAudit;
   readonly #figures: PostgresFigures;
   readonly #bound: ClaimBound;
   readonly #listeners = new Set<store.WakeListener>();
@@ -108,13 +111,15 @@ export class PostgresStore implements store.Store {
     this.#logs = new PostgresLogs(asker);
     this.#operators = new PostgresOperators(asker);
     this.#alerts = new PostgresAlerts(asker);
-    this.#pause = new PostgresPause(asker);
+    const audit = new PostgresAudit(asker, transactions);
+    this.#audit = audit;
+    this.#pause = new PostgresPause(asker, audit);
     this.#figures = new PostgresFigures(asker);
     this.#enqueue = enqueue;
     this.#within = new PostgresWithin({ asker, enqueue });
-    this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue });
-    this.#locks = new PostgresLocks({ asker, clock });
-    this.#batches = new PostgresBatches({ asker, transactions, enqueue, wake });
+    this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue, audit });
+    this.#locks = new PostgresLocks({ asker, clock, audit });
+    this.#batches = new PostgresBatches({ asker, transactions, enqueue, wake, audit });
     this.#items = new PostgresItems({ asker, source, clock, settlementArrays });
   }
 
@@ -438,12 +443,12 @@ export class PostgresStore implements store.Store {
     return rows.map((row) => ({ id: String(row.id), fence: Number(row.fence) }));
   }
 
-  async cancel(params: {
-    readonly id: RunId;
-    readonly chance: number;
-  }): Promise<store.CancelAnswer> {
+  async cancel({
+    audit,
+    ...params
+  }: Parameters<store.Store["cancel"]>[0]): Promise<store.CancelAnswer> {
     return this.#untilSettled(async () => {
-      const [row = {}] = await this.#asker.repeat("cancel", sql.CANCEL, params);
+      const row = await this.#change("cancel", sql.CANCEL, params, audit, "cancelled", "requested");
       if (row.cancelled) return "cancelled";
       if (row.requested) return "requested";
       if (row.terminal) return "already_terminal";
@@ -451,15 +456,31 @@ export class PostgresStore implements store.Store {
     });
   }
 
-  async retry({ id }: { readonly id: RunId }): Promise<store.RetryAnswer> {
-    const [row = {}] = await this.#asker.repeat("retry", sql.RETRY, { id, isGated: false });
+  /** A statement of an operator; it has done something where one of these columns is true. */
+  async #change(
+    what: string,
+    template: string,
+    params: object,
+    audit: AuditEntry | undefined,
+    ...done: readonly string[]
+  ): Promise<Row> {
+    const isDone = (row: Row = {}) => done.some((column) => row[column] === true);
+    return (await this.#audit.change({ what, template, params, audit, isDone })) ?? {};
+  }
+
+  async retry({ id, audit }: Parameters<store.Store["retry"]>[0]): Promise<store.RetryAnswer> {
+    const params = { id, isGated: false };
+    const row = await this.#change("retry", sql.RETRY, params, audit, "reopened");
     if (row.reopened) return "pending";
     if (!row.known) return "not_found";
     return row.status === COMPLETED ? "completed" : "not_terminal";
   }
 
-  async remove({ id }: { readonly id: RunId }): Promise<"removed" | "not_terminal" | "not_found"> {
-    const [row = {}] = await this.#asker.repeat("remove", sql.REMOVE, { id });
+  async remove({
+    id,
+    audit,
+  }: Parameters<store.Store["remove"]>[0]): Promise<"removed" | "not_terminal" | "not_found"> {
+    const row = await this.#change("remove", sql.REMOVE, { id }, audit, "removed");
     if (row.removed) return "removed";
     return row.known ? "not_terminal" : "not_found";
   }
@@ -493,8 +514,10 @@ export class PostgresStore implements store.Store {
     );
   }
 
-  readonly pauseQueue: store.Store["pauseQueue"] = async ({ note = null, ...params }) => {
-    await this.#asker.repeat("pauseQueue", flows.PAUSE_QUEUE, { ...params, note });
+  readonly pauseQueue: store.Store["pauseQueue"] = async ({ note = null, audit, ...rest }) => {
+    const params = { ...rest, note };
+    const template = flows.PAUSE_QUEUE;
+    await this.#audit.change({ what: "pauseQueue", template, params, audit, isDone: () => true });
   };
 
   readonly queues: store.Store["queues"] = async () =>
@@ -522,9 +545,10 @@ export class PostgresStore implements store.Store {
     const [batches] = await this.#asker.repeat("prune", PRUNE_BATCHES, { keepMs, limit });
     const [idle] = await this.#asker.repeat("prune", flows.PRUNE_FLOWS, { limit });
     const [alerts] = await this.#asker.repeat("prune", PRUNE_ALERTS, { keepMs, limit });
+    const audits = await this.#audit.prune({ keepMs, limit });
     const pauses = await this.#asker.repeat("prune", PRUNE_PAUSES, { keepMs });
     const pruned = [row, more, batches, idle, alerts].map((each) => Number(each?.pruned ?? 0));
-    return pruned.reduce((sum, count) => sum + count, dropped + pauses.length);
+    return pruned.reduce((sum, count) => sum + count, dropped + pauses.length + audits);
   }
 
   progress: store.Store["progress"] = (params) => this.#progress.write(params);
@@ -618,7 +642,10 @@ export class PostgresStore implements store.Store {
   alerts: store.Store["alerts"] = (params) => this.#alerts.alerts(params);
   markAlert: store.Store["markAlert"] = (params) => this.#alerts.markAlert(params);
   pauseAll: store.Store["pauseAll"] = (params) => this.#pause.pauseAll(params);
-  resumeAll: store.Store["resumeAll"] = () => this.#pause.resumeAll();
+  resumeAll: store.Store["resumeAll"] = (params) => this.#pause.resumeAll(params);
+  quietInstance: store.Store["quietInstance"] = (params) => this.#pause.quietInstance(params);
+  addAudit: store.Store["addAudit"] = (entry) => this.#audit.addAudit(entry);
+  audit: store.Store["audit"] = (filter) => this.#audit.audit(filter);
   pauseOfAll: store.Store["pauseOfAll"] = () => this.#pause.pauseOfAll();
 
   onWake(listener: store.WakeListener): () => void {

@@ -31,6 +31,7 @@ import {
 import type { Dialect } from "./sql/template.js";
 import { SqliteFile, type SqliteHandle, type SqliteSource } from "./sqlite.js";
 import { SqliteAlerts } from "./sqlite-alerts.js";
+import { SqliteAudit } from "./sqlite-audit.js";
 import { SqliteBatches } from "./sqlite-batches.js";
 import { SqliteEndings } from "./sqlite-endings.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
@@ -86,6 +87,7 @@ export class SqliteStore implements store.Store {
   readonly #operators: SqliteOperators;
   readonly #alerts: SqliteAlerts;
   readonly #pause: SqlitePause;
+  readonly #audit: SqliteAudit;
   readonly #figures: SqliteFigures;
   readonly #listeners = new Set<store.WakeListener>();
 
@@ -108,17 +110,25 @@ export class SqliteStore implements store.Store {
     this.#batches = new SqliteBatches({ file, enqueue, leases, flow });
     this.#progress = new SqliteProgress(file, leases);
     this.#logs = new SqliteLogs(file, leases);
-    this.#pause = new SqlitePause({ file, write: (what, work) => this.#write(what, work) });
+    this.#audit = new SqliteAudit({
+      file,
+      now: () => this.#databaseNow(),
+      write: (what, work) => this.#write(what, work),
+    });
+    const audit = this.#audit;
+    this.#pause = new SqlitePause({ file, audit });
     this.#schedules = new SqliteSchedules({
       file,
       flow,
       pause: this.#pause,
+      audit,
       enqueue: this.#enqueue,
       leases: this.#leases,
       now: () => this.#databaseNow(),
       write: (what, work) => this.#write(what, work),
     });
     this.#locks = new SqliteLocks({
+      audit,
       file: this.#file,
       now: () => this.#databaseNow(),
       write: (what, work) => this.#write(what, work),
@@ -295,20 +305,29 @@ export class SqliteStore implements store.Store {
     return this.#write("enforceCancels", (now) => this.#endings.enforceCancels(params, now));
   }
 
-  async cancel(params: {
-    readonly id: RunId;
-    readonly chance: number;
-  }): Promise<store.CancelAnswer> {
-    return this.#write("cancel", (now) => this.#endings.cancel(params, now));
-  }
+  readonly cancel: store.Store["cancel"] = (params) =>
+    this.#audit.change({
+      what: "cancel",
+      audit: params.audit,
+      work: (now) => this.#endings.cancel(params, now),
+      isDone: (answer) => answer === "cancelled" || answer === "requested",
+    });
 
-  async retry(params: { readonly id: RunId }): Promise<store.RetryAnswer> {
-    return this.#write("retry", (now) => this.#endings.retry(params, now));
-  }
+  readonly retry: store.Store["retry"] = (params) =>
+    this.#audit.change({
+      what: "retry",
+      audit: params.audit,
+      work: (now) => this.#endings.retry(params, now),
+      isDone: (answer) => answer === "pending",
+    });
 
-  async remove(params: { readonly id: RunId }): Promise<"removed" | "not_terminal" | "not_found"> {
-    return this.#write("remove", () => this.#endings.remove(params));
-  }
+  readonly remove: store.Store["remove"] = (params) =>
+    this.#audit.change({
+      what: "remove",
+      audit: params.audit,
+      work: () => this.#endings.remove(params),
+      isDone: (answer) => answer === "removed",
+    });
 
   async run(id: RunId): Promise<store.RunRecord | null> {
     const row = await this.#file.read(() => this.#file.get(sql.GET_RUN, { id }));
@@ -336,10 +355,13 @@ export class SqliteStore implements store.Store {
     return rows.map((row) => String(row.id));
   }
 
-  readonly pauseQueue: store.Store["pauseQueue"] = async ({ note = null, ...params }) => {
-    await this.#write("pauseQueue", (now) =>
-      this.#file.run(flows.PAUSE_QUEUE, { ...params, note, now }),
-    );
+  readonly pauseQueue: store.Store["pauseQueue"] = async ({ note = null, audit, ...params }) => {
+    await this.#audit.change({
+      what: "pauseQueue",
+      audit,
+      work: (now) => this.#file.run(flows.PAUSE_QUEUE, { ...params, note, now }),
+      isDone: () => true,
+    });
   };
 
   readonly queues: store.Store["queues"] = () =>
@@ -383,6 +405,7 @@ export class SqliteStore implements store.Store {
         this.#flow.prune(limit, now),
         this.#alerts.prune({ keepMs, limit }, now),
         this.#pause.prune(keepMs, now),
+        this.#audit.prune({ keepMs, limit }, now),
       ];
       return rest.reduce((sum, removed) => sum + removed, old.length);
     });
@@ -461,7 +484,12 @@ export class SqliteStore implements store.Store {
   readonly enqueueBatch: store.Store["enqueueBatch"] = (params) =>
     this.#write("enqueueBatch", (now) => this.#batches.enqueueBatch(params, now));
   readonly retryChildren: store.Store["retryChildren"] = (params) =>
-    this.#write("retryChildren", (now) => this.#batches.retryChildren(params, now));
+    this.#audit.change({
+      what: "retryChildren",
+      audit: params.audit,
+      work: (now) => this.#batches.retryChildren(params, now),
+      isDone: (revived) => revived.length > 0,
+    });
 
   async batches(run: RunId): Promise<readonly batches.BatchRecord[]> {
     const rows = await this.#file.read(() => this.#file.all(batchSql.BATCHES, { run }));
@@ -525,7 +553,11 @@ export class SqliteStore implements store.Store {
   readonly alerts: store.Store["alerts"] = (params) => this.#alerts.alerts(params);
   readonly markAlert: store.Store["markAlert"] = (params) => this.#alerts.markAlert(params);
   readonly pauseAll: store.Store["pauseAll"] = (params) => this.#pause.pauseAll(params);
-  readonly resumeAll: store.Store["resumeAll"] = () => this.#pause.resumeAll();
+  readonly resumeAll: store.Store["resumeAll"] = (params) => this.#pause.resumeAll(params);
+  readonly quietInstance: store.Store["quietInstance"] = (params) =>
+    this.#pause.quietInstance(params);
+  readonly addAudit: store.Store["addAudit"] = (entry) => this.#audit.addAudit(entry);
+  readonly audit: store.Store["audit"] = (filter) => this.#audit.audit(filter);
   readonly pauseOfAll: store.Store["pauseOfAll"] = () => this.#pause.pauseOfAll();
 
   // ── clock and transactions ─────────────────────────────────────────────────────────────────────

@@ -5,6 +5,7 @@
 import type { Limits } from "../core/flow.js";
 import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from "../core/run.js";
 import type { AlertStore } from "./alert-store.js";
+import type { Audited, AuditStore } from "./audit-store.js";
 import type { BatchVerbs, NewBatchOf } from "./batch-store.js";
 import type { FiguresStore } from "./figures-store.js";
 import type { FlowStore } from "./flow-store.js";
@@ -323,6 +324,7 @@ export interface Store
     OperatorStore,
     AlertStore,
     PauseStore,
+    AuditStore,
     TimelineStore,
     FiguresStore,
     RemoteStore<Claim> {
@@ -389,11 +391,13 @@ export interface Store
     readonly chance: number;
   }): Promise<readonly Grant[]>;
 
-  cancel(params: { readonly id: RunId; readonly chance: number }): Promise<CancelAnswer>;
+  cancel(params: { readonly id: RunId; readonly chance: number } & Audited): Promise<CancelAnswer>;
   /** For runs that no schedule made; the others are revived under their schedule's row. */
-  retry(params: { readonly id: RunId }): Promise<RetryAnswer>;
+  retry(params: { readonly id: RunId } & Audited): Promise<RetryAnswer>;
   /** Removes a terminal run and all that belongs to it. */
-  remove(params: { readonly id: RunId }): Promise<"removed" | "not_terminal" | "not_found">;
+  remove(
+    params: { readonly id: RunId } & Audited,
+  ): Promise<"removed" | "not_terminal" | "not_found">;
 
   run(id: RunId): Promise<RunRecord | null>;
   runs(filter: RunFilter): Promise<readonly RunRecord[]>;

@@ -4,6 +4,7 @@
 import { test as base, describe } from "vitest";
 import { alertSuite } from "./alert-suite.js";
 import { apartSuite } from "./apart-suite.js";
+import { auditSuite } from "./audit-suite.js";
 import { backfillSuite } from "./backfill-suite.js";
 import { batchRaceSuite } from "./batch-race-suite.js";
 import { batchSuite } from "./batch-suite.js";
@@ -91,6 +92,7 @@ const NOUNS = {
   "limits where runs come and end in other ways": flowMeetsSuite,
   queues: queueSuite,
   "the pause of everything": pauseSuite,
+  "the audit trail": auditSuite,
   "several stores at once": concurrencySuite,
   batches: batchSuite,
   "batches in several stores at once": batchRaceSuite,
