@@ -54,6 +54,7 @@ try {
     ["locks", "/locks"],
     ["instances", "/instances"],
     ["alerts", "/alerts?state=all"],
+    ["audit", "/audit"],
     ["settings", "/settings"],
   ];
   // The study that is under way has something to show by then.

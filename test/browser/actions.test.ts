@@ -213,6 +213,23 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
     await page.getByText("Everything is paused", { exact: true }).waitFor({ state: "detached" });
   });
 
+  test("an instance is made quiet and woken, and the trail tells of it", async () => {
+    const page = await stage.visit("/instances");
+    await page.getByRole("button", { name: "Quiet" }).click();
+    await page
+      .getByRole("dialog")
+      .getByLabel("Why?", { exact: false })
+      .fill("about to be replaced");
+    await page.getByRole("button", { name: "Make it quiet" }).click();
+    await page.getByText("about to be replaced").waitFor();
+    await page.getByRole("button", { name: "Wake" }).click();
+    await page.getByRole("button", { name: "Quiet" }).waitFor();
+    await page.getByRole("link", { name: "Audit" }).click();
+    await page.getByText("about to be replaced").waitFor();
+    await page.getByLabel("What was changed").selectOption("lock");
+    await page.getByText("No entry").waitFor();
+  });
+
   test("a queue is paused and resumed, a lock is taken from its holder", async () => {
     await stage.holdfast.enqueue("study", { market: "eu" });
     const page = await stage.visit("/queues");
