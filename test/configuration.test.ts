@@ -6,8 +6,8 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import { readPlace } from "../src/cli/serving.js";
 import {
+  CONSTRUCTOR_OPTIONS,
   type Environment,
-  HOLDFAST_OPTIONS,
   type HoldfastOptions,
   readConfig,
   readStart,
@@ -173,5 +173,5 @@ test("the reference has every option of the constructor, and no other", () => {
   const shown = [...table.matchAll(/^\| (`.*?`) \| /gm)].flatMap(([, cell = ""]) =>
     [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name),
   );
-  expect(shown.sort()).toEqual([...HOLDFAST_OPTIONS].sort());
+  expect(shown.sort()).toEqual([...CONSTRUCTOR_OPTIONS].sort());
 });

@@ -218,3 +218,25 @@ test("what the benchmarks take from the built package is there", () => {
   );
   expect(missing).toEqual([]);
 });
+
+test("neither the library nor its HTTP handler carries what starts programs along", () => {
+  const seen = new Set<string>();
+  const packages = new Set<string>();
+  const visit = (name: string) => {
+    if (seen.has(name)) return;
+    seen.add(name);
+    const file = SRC.find((each) => each.name === name);
+    for (const node of (file?.program.body ?? []) as Node[]) {
+      const source = (node.source as Node | null | undefined)?.value;
+      const isTypeOnly = node.importKind === "type" || node.exportKind === "type";
+      if (typeof source !== "string" || isTypeOnly) continue;
+      if (source.startsWith("."))
+        visit(path.posix.join(path.posix.dirname(name), source).replace(/\.js$/, ".ts"));
+      else packages.add(source);
+    }
+  };
+  for (const entry of ["src/index.ts", "src/http/index.ts"]) visit(entry);
+  expect(seen.size).toBeGreaterThan(100);
+  expect([...packages]).not.toContain("node:child_process");
+  expect([...packages].filter((name) => /^node:(fs|worker_threads)/.test(name))).toEqual([]);
+});

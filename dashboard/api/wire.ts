@@ -40,4 +40,6 @@ export type Instance = AnswerOf<"listInstances">["instances"][number];
 export type Queue = AnswerOf<"listQueues">["queues"][number];
 export type Lock = AnswerOf<"listLocks">["locks"][number];
 export type Grant = AnswerOf<"lockHistory">["grants"][number];
+export type Alert = AnswerOf<"listAlerts">["alerts"][number];
+export type AuditEntry = AnswerOf<"listAudit">["entries"][number];
 export type Stats = AnswerOf<"stats">;

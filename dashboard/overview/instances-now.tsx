@@ -40,13 +40,13 @@ export function InstancesNow() {
           {live.slice(0, SHOWN).map((instance) => (
             <li
               key={instance.id}
-              className="flex items-center gap-3 border-t border-line px-4 py-2"
+              className="flex flex-wrap items-center gap-x-3 gap-y-0.5 border-t border-line px-4 py-2"
             >
-              <span className="min-w-0 flex-1 truncate font-mono text-xs" title={instance.id}>
+              <span className="min-w-40 flex-1 truncate font-mono text-xs" title={instance.id}>
                 {shortInstance(instance.id)}
               </span>
               {instance.isScheduler ? <Badge tone="quiet">scheduler</Badge> : null}
-              <span className="text-xs whitespace-nowrap text-muted">
+              <span className="w-56 text-xs whitespace-nowrap text-muted">
                 {numberText(instance.held)} running · started <Ago at={instance.startedAt} />
               </span>
             </li>

@@ -2,9 +2,11 @@
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useSearchParams } from "wouter";
+import { AlertsNow } from "../alerts/alerts-now.js";
 import { call } from "../api/call.js";
 import { Code, Empty, PageHead, Panel, Waiting } from "../shared/panel.js";
 import { RefusalNote } from "../shared/refusal.js";
+import { PauseAll } from "../shell/pause-all.js";
 import { Legend, Timeline } from "../timeline/timeline.js";
 import { RANGES, type Range, windowAt } from "../timeline/window.js";
 import { Figures } from "./figures.js";
@@ -18,8 +20,9 @@ export function Overview() {
   const timeline = useTimeline(range);
   return (
     <>
-      <PageHead title="Overview" />
+      <PageHead title="Overview" actions={<PauseAll />} />
       <div className="grid gap-4">
+        <AlertsNow />
         <Figures timeline={timeline.data} />
         <Panel
           title="Ticks"

@@ -15,8 +15,9 @@ export function useFilter(): readonly [Filter, (part: Filter) => void] {
   }
   const change = (part: Filter) =>
     setSearch(
-      (before) => {
-        const next = new URLSearchParams(before);
+      () => {
+        // What the address says now: several fields may settle at the same moment.
+        const next = new URLSearchParams(window.location.search);
         for (const [name, value] of Object.entries(part)) {
           if (value) next.set(name, value);
           else next.delete(name);

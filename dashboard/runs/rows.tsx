@@ -39,9 +39,7 @@ export function RunRows(props: {
     <>
       <div aria-hidden="true" className={`${COLUMNS} px-3 py-1.5 text-xs text-muted max-sm:hidden`}>
         {HEADS.map((name) => (
-          <span key={name} className={name === "Took" || name === "Stored" ? "text-right" : ""}>
-            {name}
-          </span>
+          <span key={name}>{name}</span>
         ))}
       </div>
       <div ref={frame} className="relative" style={{ height: runs.length * height }}>
@@ -68,7 +66,7 @@ export function RunRows(props: {
 const HEADS = ["", "Status", "Job", "Run", "Input", "Mode", "Attempt", "Took", "Stored"];
 
 const COLUMNS =
-  "sm:grid sm:items-center sm:gap-x-3 sm:grid-cols-[1.1rem_6.6rem_minmax(7rem,13rem)_5.2rem_minmax(0,1fr)_5.5rem_3.6rem_4.6rem_5rem] max-lg:sm:grid-cols-[1.1rem_6.6rem_minmax(7rem,1fr)_5.2rem_0_5.5rem_3.6rem_4.6rem_5rem]";
+  "sm:grid sm:items-center sm:gap-x-3 sm:grid-cols-[1.1rem_6.6rem_minmax(7rem,13rem)_5.2rem_minmax(0,1fr)_5.5rem_4rem_5rem_5.5rem] max-lg:sm:grid-cols-[1.1rem_6.6rem_minmax(7rem,1fr)_5.2rem_0_5.5rem_4rem_5rem_5.5rem]";
 
 function Row(props: {
   readonly run: Run;
@@ -103,7 +101,7 @@ function Row(props: {
       <span>
         <RunBadge status={run.status} partial={run.partial} />
       </span>
-      <span className="truncate font-medium max-sm:min-w-0 max-sm:flex-1">
+      <span className="truncate font-medium max-sm:min-w-0 max-sm:flex-[1_0_55%]">
         <Link href={`/runs/${run.id}`} className="hover:text-accent hover:underline">
           {run.job}
         </Link>
@@ -125,10 +123,10 @@ function Row(props: {
         {run.mode}
       </span>
       <span className="text-xs text-muted max-sm:hidden">{run.attempt}</span>
-      <span className="text-right text-xs">
+      <span className="text-xs">
         <Took run={run} />
       </span>
-      <span className="text-right text-xs text-muted max-sm:ml-auto">
+      <span className="text-xs text-muted max-sm:ml-auto max-sm:w-20">
         <Ago at={run.createdAt} />
       </span>
     </li>

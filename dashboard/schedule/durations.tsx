@@ -26,7 +26,9 @@ export function Durations({ schedule }: { readonly schedule: Schedule }) {
   const sorted = done.map(({ durationMs }) => durationMs).sort((a, b) => a - b);
   const quantile = (share: number) =>
     sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
-  const most = Math.max(1, sorted.at(-1) ?? 1);
+  const longest = Math.max(1, sorted.at(-1) ?? 1);
+  // One that took very long must not flatten the others.
+  const most = Math.min(longest, Math.max(1, quantile(0.95) * 1.3));
   return (
     <Panel title="Durations" note={`last ${done.length} runs`}>
       {query.data === undefined ? (
@@ -48,7 +50,9 @@ export function Durations({ schedule }: { readonly schedule: Schedule }) {
               >
                 <span
                   className={`w-full rounded-t-xs ${run.status === "failed" ? "bg-failed" : run.status === "cancelled" ? "bg-skipped" : "bg-ok"}`}
-                  style={{ height: `${Math.max(2, (run.durationMs / most) * 100)}%` }}
+                  style={{
+                    height: `${Math.min(100, Math.max(2, (run.durationMs / most) * 100))}%`,
+                  }}
                 />
               </button>
             ))}
@@ -58,7 +62,7 @@ export function Durations({ schedule }: { readonly schedule: Schedule }) {
               facts={[
                 ["Half within", durationText(quantile(0.5))],
                 ["95 % within", durationText(quantile(0.95))],
-                ["Longest", durationText(most)],
+                ["Longest", durationText(longest)],
               ]}
             />
           </div>

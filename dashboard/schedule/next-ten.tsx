@@ -45,7 +45,7 @@ export function NextTen({
                 className="flex w-full justify-between gap-2 rounded px-1.5 py-0.5 text-left hover:bg-sunken"
               >
                 <span>{timeText(at, schedule.timezone, "full")}</span>
-                <span className="text-xs text-muted">
+                <span className="w-20 text-xs text-muted">
                   <Ago at={at} zone={schedule.timezone} />
                 </span>
               </button>

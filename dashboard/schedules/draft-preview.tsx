@@ -40,7 +40,7 @@ export function DraftPreview({ draft }: { readonly draft: ScheduleDraft }) {
             {preview.data?.ticks.map((at) => (
               <li key={at} className="flex justify-between gap-2">
                 <span>{timeText(at, zone, "full")}</span>
-                <span className="text-muted">
+                <span className="w-16 text-muted">
                   <Ago at={at} zone={zone} />
                 </span>
               </li>

@@ -8,13 +8,15 @@ export function Field(props: {
   readonly children: ReactNode;
 }) {
   return (
-    // The control is what is put inside.
-    // biome-ignore lint/a11y/noLabelWithoutControl: it is in `children`.
-    <label className="grid content-start gap-1">
-      <span className="text-xs font-medium">{props.label}</span>
-      {props.children}
+    <div className="grid content-start gap-1">
+      {/* The control is what is put inside. */}
+      {/* biome-ignore lint/a11y/noLabelWithoutControl: it is in `children`. */}
+      <label className="grid gap-1">
+        <span className="text-xs font-medium">{props.label}</span>
+        {props.children}
+      </label>
       {props.hint === undefined ? null : <span className="text-xs text-muted">{props.hint}</span>}
-    </label>
+    </div>
   );
 }
 

@@ -69,7 +69,8 @@ export function timeText(
   zone: string,
   style: "full" | "time" | "short" | "day" = "short",
 ): string {
-  return formatOf(zone, style).format(new Date(at));
+  const date = new Date(at);
+  return Number.isNaN(date.getTime()) ? "no time at all" : formatOf(zone, style).format(date);
 }
 
 /** Hours, minutes and so on of an instant on the clock of a zone. */

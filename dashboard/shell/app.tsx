@@ -27,6 +27,8 @@ const Locks = lazy(() => import("../locks/locks.js").then((m) => ({ default: m.L
 const Instances = lazy(() =>
   import("../instances/instances.js").then((m) => ({ default: m.Instances })),
 );
+const Alerts = lazy(() => import("../alerts/alerts.js").then((m) => ({ default: m.Alerts })));
+const Audit = lazy(() => import("../audit/audit.js").then((m) => ({ default: m.Audit })));
 const Settings = lazy(() =>
   import("../settings/settings.js").then((m) => ({ default: m.Settings })),
 );
@@ -109,6 +111,8 @@ function Pages() {
         <Route path="/queues" component={Queues} />
         <Route path="/locks" component={Locks} />
         <Route path="/instances" component={Instances} />
+        <Route path="/alerts" component={Alerts} />
+        <Route path="/audit" component={Audit} />
         <Route path="/settings" component={Settings} />
         <Route>
           <PageHead title="Nothing here" />

@@ -8,6 +8,7 @@ import { Connection } from "./connection.js";
 import { KeyHelp, useGlobalKeys } from "./keys.js";
 import { Logout } from "./logout.js";
 import { PAGES } from "./pages.js";
+import { PausedLine } from "./pause-all.js";
 import { ThemeSwitch, ZoneSwitch } from "./switches.js";
 
 export function Frame({ children }: { readonly children: ReactNode }) {
@@ -22,7 +23,7 @@ export function Frame({ children }: { readonly children: ReactNode }) {
       >
         Skip to the content
       </a>
-      <div className="border-line max-md:border-b md:sticky md:top-0 md:flex md:h-dvh md:flex-col md:border-r">
+      <div className="border-line max-md:border-b md:sticky md:top-0 md:flex md:h-dvh md:flex-col">
         <div className="flex items-center justify-between gap-2 px-4 py-3 md:pt-5">
           <Link href="/" className="flex items-center gap-2 font-semibold tracking-tight">
             <Logo />
@@ -60,7 +61,11 @@ export function Frame({ children }: { readonly children: ReactNode }) {
           </div>
         </div>
       </div>
-      <main id="content" className="min-w-0 px-3 py-4 sm:px-6 md:py-6">
+      <main
+        id="content"
+        className="min-w-0 border-line px-3 py-4 sm:px-6 md:min-h-dvh md:border-l md:py-6"
+      >
+        <PausedLine />
         {children}
       </main>
       {isHelpOpen ? <KeyHelp onClose={() => setHelpOpen(false)} /> : null}

@@ -7,6 +7,7 @@ export const PAGES = [
       { path: "/", name: "Overview", key: "o" },
       { path: "/schedules", name: "Schedules", key: "s" },
       { path: "/runs", name: "Runs", key: "r" },
+      { path: "/alerts", name: "Alerts", key: "e" },
     ],
   },
   {
@@ -15,6 +16,7 @@ export const PAGES = [
       { path: "/queues", name: "Queues", key: "q" },
       { path: "/locks", name: "Locks", key: "l" },
       { path: "/instances", name: "Instances", key: "i" },
+      { path: "/audit", name: "Audit", key: "a" },
       { path: "/settings", name: "Settings", key: "t" },
     ],
   },

@@ -23,8 +23,9 @@ export function Timeline({
 }) {
   const zone = useZone();
   const [pointed, setPointed] = useState<Pointed | null>(null);
+  const [isHovered, setHovered] = useState(false);
   const frozen = useRef(data);
-  if (pointed === null) frozen.current = data;
+  if (!isHovered) frozen.current = data;
   const shown = frozen.current;
   const window = useMemo<Window>(
     () => ({ fromMs: Date.parse(shown.from), toMs: Date.parse(shown.to) }),
@@ -33,7 +34,14 @@ export function Timeline({
   const nowMs = Date.parse(shown.now);
   const ticks = useMemo(() => axisTicks(window, zone), [window, zone]);
   return (
-    <div className="relative" onPointerLeave={() => setPointed(null)}>
+    <div
+      className="relative"
+      onPointerEnter={() => setHovered(true)}
+      onPointerLeave={() => {
+        setHovered(false);
+        setPointed(null);
+      }}
+    >
       <div className={isNamed ? LAYOUT : ""}>
         <div className="max-sm:hidden" />
         <Axis ticks={ticks} window={window} zone={zone} nowMs={nowMs} />
@@ -57,7 +65,7 @@ export function Timeline({
   );
 }
 
-const LAYOUT = "sm:grid sm:grid-cols-[minmax(8rem,13rem)_minmax(0,1fr)_4.5rem] sm:gap-x-3";
+const LAYOUT = "sm:grid sm:grid-cols-[minmax(8rem,13rem)_minmax(0,1fr)_6rem] sm:gap-x-3";
 
 function Row(props: {
   readonly row: TimelineRow;
@@ -82,7 +90,7 @@ function Row(props: {
   return (
     <div className={`group items-center py-0.5 ${isNamed ? LAYOUT : ""}`}>
       {isNamed ? (
-        <div className="flex min-w-0 items-baseline justify-between gap-2">
+        <div className="flex min-w-0 items-baseline justify-between gap-2 max-sm:relative max-sm:bg-surface">
           <Link
             href={path}
             title={row.description}
@@ -116,7 +124,7 @@ function Row(props: {
         />
       </div>
       {isNamed ? (
-        <span className="text-right text-xs whitespace-nowrap text-muted max-sm:hidden">
+        <span className="text-xs whitespace-nowrap text-muted max-sm:hidden">
           {standing(row, next, nowMs)}
         </span>
       ) : null}
@@ -145,7 +153,7 @@ function Axis(props: {
         .map(({ atMs, isDay, place }) => (
           <span
             key={atMs}
-            className="absolute -translate-x-1/2 whitespace-nowrap"
+            className="absolute -translate-x-1/2 whitespace-nowrap max-sm:even:hidden"
             style={{ left: percent(place) }}
           >
             {isDay ? timeText(atMs, zone, "day") : timeText(atMs, zone, "time").slice(0, 5)}

@@ -42,6 +42,7 @@ const EXIT_OF_CODE: ReadonlyMap<string, number> = new Map([
   ["RUN_NOT_FOUND", EXIT.no],
   ["WAIT_TIMEOUT", EXIT.no],
   ["ALERT_NOT_FOUND", EXIT.no],
+  ["INSTANCE_NOT_FOUND", EXIT.no],
   ["SCHEDULE_NOT_FOUND", EXIT.no],
   ["SCHEDULE_EXISTS", EXIT.no],
   ["DELIVERY_CONFLICT", EXIT.no],

@@ -7,6 +7,7 @@ import type { Problem } from "../core/errors.js";
 import { Holdfast } from "../engine/holdfast.js";
 import { setSurroundings } from "../engine/surroundings.js";
 import { LOG_LEVELS, type Logger, type LogLevel, lineLogger } from "../telemetry/log.js";
+import { askedBy } from "./asker.js";
 import { CONFIG_NAMES, findConfig, importConfig } from "./config-file.js";
 import { ImpossibleError } from "./failure.js";
 import { prettyLogger } from "./pretty.js";
@@ -42,6 +43,7 @@ export async function withInstance<T>(
     ...databaseOf(flags),
     ...(file === null ? {} : { folder: path.dirname(file) }),
     ...(isLooking ? { migrate: "check" } : purpose === "migrate" ? { migrate: "auto" } : {}),
+    actor: { via: "cli", who: askedBy({}), scope: null, address: null, requestId: null },
     // Standard output belongs to the answer.
     logger: params.logger?.(usual) ?? usual,
     mayCreate: !isLooking,

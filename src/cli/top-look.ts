@@ -35,7 +35,7 @@ export async function lookAtAll(holdfast: Holdfast, nowMs: number): Promise<TopL
   const [paused, { instances }, queues, running, { schedules }, failed, { overall }] =
     await Promise.all([
       holdfast.paused(),
-      holdfast.instances({ limit }),
+      holdfast.instances.list({ limit }),
       holdfast.queues.list(),
       holdfast.runs.list({ status: "running", limit }),
       holdfast.schedules.list({ status: "active", limit: SCHEDULES_READ_MAX }),

@@ -6,7 +6,7 @@ import { classifyFailure } from "../core/classify.js";
 import { LeaseLostError, PermanentError, TimeoutError } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
 import type { Timer } from "../core/ports.js";
-import { RequestRefusedError } from "./errors.js";
+import { RequestRefusedError, WorkerStoppedError } from "./errors.js";
 import type { AnswerOf, BodyOf, Wire } from "./wire.js";
 
 export type ClaimedRun = AnswerOf<"claimRuns">["runs"][number];
@@ -52,6 +52,7 @@ const PLACES = {
   logs: { method: "POST", path: "/api/runs/{id}/logs" },
   complete: { method: "POST", path: "/api/runs/{id}/complete" },
   fail: { method: "POST", path: "/api/runs/{id}/fail" },
+  release: { method: "POST", path: "/api/runs/{id}/release" },
 } as const;
 /** An end that was not heard of is said again for about a minute. */
 const END_TRIES = 15;
@@ -115,10 +116,21 @@ export class Held {
       await this.#complete(result);
     } catch (error) {
       // Nothing more is said for a run that another one holds.
-      if (!this.#isLost) await this.#fail(error);
+      if (this.#isLost) return;
+      // Told to stop, it threw: that is no failure of the run.
+      if (this.#stopping.signal.reason instanceof WorkerStoppedError) await this.release();
+      else await this.#fail(error);
     } finally {
       this.#timer.cancel();
     }
+  }
+
+  /** Gives the run back to others, its attempt not burnt. */
+  async release(): Promise<void> {
+    this.#timer.cancel();
+    const asked = { ...this.#ask(PLACES.release, { fence: this.run.fence }), tries: END_TRIES };
+    await this.#sending;
+    await this.#held(this.#wire.call<"releaseRun">(asked));
   }
 
   #context(): WorkContext {

@@ -109,13 +109,20 @@ class WorkLoop {
     });
     // Waiting at the server is no part of a lease: only the last moment of it may be.
     const heldSinceMs = Math.max(askedMs, systemClock.monotonicMs() - 1_000);
-    for (const run of runs) this.#begin(new Held({ run, wire: this.#wire, askedMs: heldSinceMs }));
+    for (const run of runs) {
+      const held = new Held({ run, wire: this.#wire, askedMs: heldSinceMs });
+      if (this.#isStopping) this.#keep(held, held.release());
+      else this.#begin(held);
+    }
   }
 
   #begin(held: Held): void {
     const handler = this.#options.jobs[held.run.job] as Handler;
-    const ended = held
-      .execute(handler)
+    this.#keep(held, held.execute(handler));
+  }
+
+  #keep(held: Held, ending: Promise<void>): void {
+    const ended = ending
       .catch((error: unknown) => this.#hear(error))
       .finally(() => {
         this.#held.delete(held);

@@ -202,6 +202,19 @@ export class AlertNotFoundError extends HoldfastError {
   }
 }
 
+/** There is no instance of that id: it never existed, or it was pruned. */
+export class InstanceNotFoundError extends HoldfastError {
+  static {
+    named(InstanceNotFoundError, "InstanceNotFoundError");
+  }
+  readonly code = "INSTANCE_NOT_FOUND";
+  constructor(readonly instance: string) {
+    super(
+      `There is no instance ${quoteShort(instance)}; \`holdfast instances list\` shows those there are.`,
+    );
+  }
+}
+
 /** There is no schedule of that name: it never existed, or it was deleted. */
 export class ScheduleNotFoundError extends HoldfastError {
   static {
@@ -627,6 +640,7 @@ export const ERROR_CODES = [
   { code: "KEY_CONFLICT", description: "The key belongs to a run with another input." },
   { code: "RUN_NOT_FOUND", description: "There is no run of that id." },
   { code: "ALERT_NOT_FOUND", description: "There is no alert of that id." },
+  { code: "INSTANCE_NOT_FOUND", description: "There is no instance of that id." },
   { code: "SCHEDULE_NOT_FOUND", description: "There is no schedule of that name." },
   { code: "SCHEDULE_DUPLICATE", description: "A schedule of that name is already declared." },
   { code: "SCHEDULE_BUSY", description: "Others kept changing the schedule; nothing was done." },

@@ -1,6 +1,8 @@
 // Named locks: the words that stores, providers and callers share. Pure.
 // A grant is one lease of one name under one fence; it ends by release, by expiry, or by an operator.
 
+import type { AuditEntry } from "./audit.js";
+
 /** Longer than most critical sections take, so that a short pause of a process loses nothing. */
 export const LOCK_LEASE_DEFAULT = "6m";
 
@@ -79,7 +81,12 @@ export type LockHistoryFilter = {
   readonly before?: number;
 };
 
-export type LockRevocation = { readonly name: string; readonly note: string | null };
+export type LockRevocation = {
+  readonly name: string;
+  readonly note: string | null;
+  /** For the provider that keeps locks where everything else is; others leave it alone. */
+  readonly audit?: AuditEntry | undefined;
+};
 
 /** What one pass of tidying did. */
 export type LockTidied = {

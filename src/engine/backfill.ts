@@ -6,7 +6,7 @@ import type { BackfillChange, ScheduleChange, ScheduleState } from "../store/sch
 import { progressOf } from "./advance.js";
 import { compile } from "./compiled.js";
 import type { Decision, Read } from "./desk.js";
-import { existing } from "./schedule-edit.js";
+import { type Asker, audited, existing } from "./schedule-edit.js";
 import { refuse } from "./schedule-options.js";
 
 const BACKFILL_MAX = 100_000;
@@ -19,10 +19,10 @@ export function backfillDecision(
     readonly fromAt: number;
     readonly toAt: number;
     readonly isAll: boolean;
-    readonly by: string | null;
+    readonly asker: Asker;
   },
 ): Decision<void> {
-  const { name, id, fromAt, isAll, by } = params;
+  const { name, id, fromAt, isAll, asker } = params;
   const state = existing(read, name);
   if (state.backfill) throw new BackfillRunningError(name, state.backfill.id);
   // What is to come is for the cadence.
@@ -32,25 +32,35 @@ export function backfillDecision(
     refuse("schedules.backfill()", "an interval that is drawn has no ticks to go back to");
   const total = ticksIn(when, fromAt, toAt);
   const progress = { cursorAt: fromAt - 1, total, made: 0, passed: 0 };
+  const change = withBackfill(state, {
+    state: { id, fromAt, toAt, isAll, ...progress },
+    isNew: true,
+    by: asker.by,
+    isEnded: total === 0,
+    isCancelled: false,
+    run: null,
+  });
+  const [from, to] = [fromAt, toAt].map((at) => new Date(at).toISOString());
+  const words = `${total} ticks from ${from} to ${to}`;
   return {
     answer: undefined,
-    change: withBackfill(state, {
-      state: { id, fromAt, toAt, isAll, ...progress },
-      isNew: true,
-      by,
-      isEnded: total === 0,
-      isCancelled: false,
-      run: null,
-    }),
+    change: { ...change, ...audited(asker, { verb: "backfill", name, change: words }) },
   };
 }
 
 /** True if there was one to end. */
-export function cancelBackfillDecision(read: Read, name: string): Decision<boolean> {
+export function cancelBackfillDecision(
+  read: Read,
+  { name, asker }: { readonly name: string; readonly asker: Asker },
+): Decision<boolean> {
   const state = existing(read, name);
   if (!state.backfill) return { answer: false };
   const over = { isNew: false, by: null, isEnded: true, isCancelled: true, run: null };
-  return { answer: true, change: withBackfill(state, { ...over, state: state.backfill }) };
+  const change = withBackfill(state, { ...over, state: state.backfill });
+  return {
+    answer: true,
+    change: { ...change, ...audited(asker, { verb: "cancel_backfill", name }) },
+  };
 }
 
 function withBackfill(state: ScheduleState, backfill: BackfillChange): ScheduleChange {

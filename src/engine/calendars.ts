@@ -1,6 +1,7 @@
 // `holdfast.calendars`: named sets of times at which schedules do not tick. A schedule keeps a copy of
 // the rules, so that any instance can evaluate it; changing a calendar edits the schedules that use it.
 
+import { type Actor, auditEntry } from "../core/audit.js";
 import {
   CALENDAR_MEMBERS,
   type CalendarOptions,
@@ -32,6 +33,7 @@ const PAGE = 1_000;
 
 export type CalendarsParams = {
   readonly store: () => Promise<Store>;
+  readonly actor: Actor;
   /** Gives a schedule the present rules of the calendars that it uses. */
   readonly applyTo: (schedule: string) => Promise<void>;
 };
@@ -52,7 +54,10 @@ export class Calendars {
     if (unknown.length > 0) throw new ConfigurationError(unknown);
     const rules = readCalendar(options, "calendars.upsert()");
     const store = await this.#params.store();
-    await store.putCalendar({ name: checked, rules, by });
+    const facts = { verb: "set", noun: "calendar", name: checked } as const;
+    const change = describeCalendar(rules);
+    const audit = auditEntry(this.#params.actor, { ...facts, change }, by);
+    await store.putCalendar({ name: checked, rules, by, audit });
     for (const { name: schedule } of await usersOf(store, checked))
       await this.#params.applyTo(schedule);
     return (await this.get(checked)) as Calendar;
@@ -78,7 +83,8 @@ export class Calendars {
         name,
         users.map((each) => each.name),
       );
-    return store.removeCalendar({ name });
+    const audit = auditEntry(this.#params.actor, { verb: "delete", noun: "calendar", name });
+    return store.removeCalendar({ name, audit });
   }
 }
 

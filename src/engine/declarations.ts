@@ -1,6 +1,7 @@
 // What this instance's code declares, and the passes over it: at the start, each minute, and when
 // somebody asks for a plan or applies it.
 
+import type { Actor } from "../core/audit.js";
 import { ConfigurationError, DuplicateScheduleError, type Problem } from "../core/errors.js";
 import { requireName } from "../core/names.js";
 import type { Ports } from "../core/ports.js";
@@ -33,6 +34,7 @@ import { previewOf } from "./schedule-preview.js";
 export type DeclarationsParams = {
   readonly ports: Ports;
   readonly desk: Desk;
+  readonly actor: Actor;
   readonly app: string | null;
   readonly release: string | null;
   /** False: what vanished is only reported, as in development. */
@@ -219,7 +221,7 @@ export class Declarations {
   #asker(): Asker {
     const { chance, ids } = this.#params.ports;
     const by = this.#params.app === null ? "code" : `code of ${this.#params.app}`;
-    return { by, chance: chance.next(), newId: () => ids.run() };
+    return { by, actor: this.#params.actor, chance: chance.next(), newId: () => ids.run() };
   }
 }
 

@@ -8,6 +8,7 @@ import { systemClock } from "../adapters/clock.js";
 import { systemNetwork } from "../adapters/network.js";
 import { NO_ALERTS } from "../alerts/alert-options.js";
 import { requireMailer } from "../alerts/email.js";
+import { type Actor, type AuditEntry, auditEntry, codeActor } from "../core/audit.js";
 import { type Duration, durationMs } from "../core/duration.js";
 import {
   ConfigurationError,
@@ -43,12 +44,15 @@ import {
 } from "../telemetry/log.js";
 import { Meters } from "../telemetry/meters.js";
 import { Tracing } from "../telemetry/tracing.js";
+import { type Acting, type ActorOptions, readActor } from "./acting.js";
 import { ALERTS_BY, Alerting } from "./alerting.js";
 import { Alerts } from "./alerts.js";
 import { Allowance } from "./allowance.js";
 import type { Around, AroundOptions } from "./around.js";
 import { readAround } from "./around-options.js";
+import { Audit } from "./audit.js";
 import { Calendars } from "./calendars.js";
+import { type CheckOptions, type CheckReport, readCheck, reportOf } from "./check.js";
 import { type CleanedUp, type CleanupOptions, cleanUpOnce, readCleanup } from "./cleanup.js";
 import { CompiledSchedules } from "./compiled.js";
 import {
@@ -65,7 +69,9 @@ import { dispatchTo, type Sends } from "./dispatching.js";
 import { Enqueuer } from "./enqueuer.js";
 import type { Handler, RunnableJob } from "./execution.js";
 import { FanOut } from "./fan-out.js";
+import { type HealthOptions, type HealthReport, healthOf, readHealth } from "./health.js";
 import { httpJob } from "./http-job.js";
+import { Instances } from "./instances.js";
 import {
   accepted,
   type Enqueued,
@@ -84,21 +90,21 @@ import {
   type ErrorReport,
   type ErrorsOptions,
   errorsOf,
-  type InstanceListOptions,
-  type InstancePage,
-  listInstances,
   readErrors,
-  readInstanceList,
   readStats,
   type Stats,
   type StatsOptions,
   statsOf,
 } from "./overview.js";
 import { type BoundedWorker, passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
+import { reapOnce } from "./passes.js";
 import { type Pause, type PauseOptions, pauseOf, readPause, toPause } from "./pausing.js";
 import { mainThreadPulse, type Pulse } from "./pulse.js";
 import { Queues } from "./queues.js";
+import { type RecoverOptions, type RecoverReport, readRecover, recoverOnce } from "./recover.js";
 import { Remote } from "./remote.js";
+import { type RepairOptions, type RepairReport, readRepair, repairOnce } from "./repair.js";
+import { JobRetention, type Pruned, type PruneOptions, pruneAll } from "./retention.js";
 import { RunnableJobs } from "./runnable.js";
 import { Runs, Waiter } from "./runs.js";
 import { jobName } from "./schedule-options.js";
@@ -141,6 +147,11 @@ export class Holdfast {
   readonly locks: Locks;
   readonly alerts: Alerts;
   readonly #alerting: Alerting | null;
+  readonly instances: Instances;
+  /** Who changed what, from where, when and why. */
+  readonly audit: Audit;
+  readonly #own: Acting;
+  readonly #actingAs: (actor: Actor) => Acting;
   readonly #locking: Locking;
   /** What workers elsewhere ask for over the network; the HTTP API's worker routes call it. */
   readonly remote: Remote;
@@ -160,7 +171,9 @@ export class Holdfast {
   readonly #enqueuer: Enqueuer;
   readonly #waiter: Waiter;
   readonly #definitions = new Map<string, JobDefinition>();
+  readonly #arounds = new Map<string, Around>();
   readonly #runnable = new RunnableJobs();
+  readonly #retention = new JobRetention(() => this.#definitions.values());
   readonly #sends: Sends;
   readonly #compiled = new CompiledSchedules();
   readonly #declarations: Declarations;
@@ -232,6 +245,11 @@ export class Holdfast {
     this.#waiter = new Waiter({ store, clock });
     const onChanged = () => void this.#pollSoon();
     this.remote = new Remote({
+      hooks: {
+        aroundOf: (job) => this.#arounds.get(job),
+        logger: this.logger,
+        emit: this.#emit,
+      },
       store: () => this.#opened("remote"),
       ports: this.#ports,
       emit: this.#emit,
@@ -244,8 +262,6 @@ export class Holdfast {
       },
     });
     const desk = new Desk(this.#ports);
-    this.runs = new Runs({ store, waiter: this.#waiter, ports: this.#ports, desk, onChanged });
-    this.queues = new Queues({ store: () => this.#opened("queues"), onChanged });
     const { app, release } = this.#config;
     this.#metrics = new Metrics({
       store: () => this.#opened("metrics"),
@@ -261,33 +277,17 @@ export class Holdfast {
     });
     const encode = (job: string, input: unknown) => this.#encode(job, input);
     const ensureJob = (name: string) => this.#ensureJob(name);
+    const actor = around.actor ?? codeActor(this.instanceId);
     this.#declarations = new Declarations({
       ports: this.#ports,
       desk,
+      actor,
       app,
       release,
       mayPause: !this.#isDevelopment,
       emit: this.#emit,
       encode,
       ensureJob,
-    });
-    this.schedules = new Schedules({
-      store: (verb) => this.#opened(verb),
-      ports: this.#ports,
-      desk,
-      compiled: this.#compiled,
-      encode,
-      ensureJob,
-      app,
-      reconcileOnce: () => this.#reconcileOnce(),
-      plan: async () => this.#declarations.plan(await this.#opened("schedules.plan")),
-      apply: () => this.#apply(),
-      onChanged,
-      emit: this.#emit,
-    });
-    this.calendars = new Calendars({
-      store: () => this.#opened("calendars"),
-      applyTo: (schedule) => this.schedules.applyCalendars(schedule),
     });
     const provider = async (verb: string) => options.locks ?? leaseRows(await this.#opened(verb));
     this.#locking = new Locking({
@@ -296,13 +296,9 @@ export class Holdfast {
       holder: this.instanceId,
       leaseMs: this.#config.lockLeaseMs,
       isEnabled: this.#config.isLockingEnabled,
-      keepMs: this.#config.keepMs,
+      keepMs: this.#config.keepLocksMs,
       emit: this.#emit,
       tracing: this.#tracing,
-    });
-    this.locks = new Locks({
-      provider,
-      onReleased: (facts) => this.#emit("lock.revoked", facts),
     });
     const network = internals.network ?? systemNetwork;
     this.alerts = new Alerts({
@@ -322,6 +318,59 @@ export class Holdfast {
           pause: (schedule, note) => this.#pauseFailing(schedule, note),
         })
       : null;
+    const addAudit = async (entry: AuditEntry) => (await this.#opened("locks")).addAudit(entry);
+    this.#actingAs = (as) => {
+      const schedules = new Schedules({
+        store: (verb) => this.#opened(verb),
+        actor: as,
+        ports: this.#ports,
+        desk,
+        compiled: this.#compiled,
+        encode,
+        ensureJob,
+        app,
+        reconcileOnce: () => this.#reconcileOnce(),
+        plan: async () => this.#declarations.plan(await this.#opened("schedules.plan")),
+        apply: () => this.#apply(),
+        onChanged,
+        emit: this.#emit,
+      });
+      return {
+        schedules,
+        runs: new Runs({
+          store,
+          actor: as,
+          waiter: this.#waiter,
+          ports: this.#ports,
+          desk,
+          onChanged,
+        }),
+        queues: new Queues({ store: () => this.#opened("queues"), actor: as, onChanged }),
+        calendars: new Calendars({
+          store: () => this.#opened("calendars"),
+          actor: as,
+          applyTo: (schedule) => schedules.applyCalendars(schedule),
+        }),
+        locks: new Locks({
+          provider,
+          actor: as,
+          addAudit: options.locks ? addAudit : null,
+          onReleased: (facts) => this.#emit("lock.revoked", facts),
+        }),
+        instances: new Instances({ store: (verb) => this.#opened(verb), actor: as, onChanged }),
+        pause: (asked = {}) => this.#pauseAll(as, asked),
+        resume: (asked = {}) => this.#resumeAll(as, asked),
+      };
+    };
+    const own = this.#actingAs(actor);
+    this.#own = own;
+    this.runs = own.runs;
+    this.schedules = own.schedules;
+    this.calendars = own.calendars;
+    this.queues = own.queues;
+    this.locks = own.locks;
+    this.instances = own.instances;
+    this.audit = new Audit(() => this.#opened("audit"));
     const { shell, http } = this.#config.builtIn;
     if (shell) this.job("shell", shellJob(shell) as PlainJobOptions<never, unknown>);
     if (http)
@@ -362,6 +411,7 @@ export class Holdfast {
     const field = (member: string) => `job("${name}").${member}`;
     const around = readAround(options, this.#config.around, field);
     this.#definitions.set(name, definition);
+    this.#arounds.set(name, around);
     if (options.run) this.#runnable.add({ ...definition, run: options.run, around });
     else if (definition.worker !== null) this.#runnable.add(this.#sent(definition, around));
     if (this.#starting) void this.#announceLate();
@@ -452,25 +502,18 @@ export class Holdfast {
    * remote worker or SQL function on this database. Runs that are running go on; ticks meanwhile are
    * skipped and not caught up. Pausing again keeps the time, and the note if none is given.
    */
-  async pause(options: PauseOptions = {}): Promise<Pause> {
-    const asked = readPause(options);
-    const store = await this.#opened("pause");
-    const pause = await store.pauseAll(asked);
-    this.#emit("everything.paused", { by: pause.by, note: pause.note });
-    return toPause(pause);
+  pause(options: PauseOptions = {}): Promise<Pause> {
+    return this.#own.pause(options);
   }
 
   /** Lifts the pause of everything, and it alone: what was paused by itself stays so. Answers with it. */
-  async resume(options: { readonly by?: string } = {}): Promise<Pause | null> {
-    const { by } = readPause(options);
-    const store = await this.#opened("resume");
-    const pause = await store.resumeAll();
-    if (!pause) return null;
-    const pausedMs = (pause.until ?? pause.at) - pause.at;
-    this.#emit("everything.resumed", { by, pausedMs });
-    store.wake();
-    void this.#pollSoon();
-    return toPause(pause);
+  resume(options: { readonly by?: string } = {}): Promise<Pause | null> {
+    return this.#own.resume(options);
+  }
+
+  /** The verbs that change something, in this name: the audit trail keeps who asked and from where. */
+  as(actor: ActorOptions): Acting {
+    return this.#actingAs(readActor(actor));
   }
 
   /** The pause of everything that is on, or null. */
@@ -481,12 +524,6 @@ export class Holdfast {
   /** Every job that an instance announced, by name, as the newest one announced it. */
   async jobs(): Promise<readonly AnnouncedJob[]> {
     return (await (await this.#opened("jobs")).announcedJobs()).map(toAnnouncedJob);
-  }
-
-  /** Instances on this database: live ones first, then the newest. */
-  async instances(options: InstanceListOptions = {}): Promise<InstancePage> {
-    const filter = readInstanceList(options);
-    return listInstances(await this.#opened("instances"), filter);
   }
 
   /** How this instance is set up, for people to read; no secret is in it. */
@@ -517,6 +554,63 @@ export class Holdfast {
     return errorsOf(await this.#opened("errors"), since);
   }
 
+  /** Which promises the tables break, in one snapshot; on a healthy database none, whatever is going on. */
+  async check(options: CheckOptions = {}): Promise<CheckReport> {
+    const { timeLimitMs } = readCheck(options);
+    const store = await this.#opened("check");
+    return reportOf(await store.check({ own: this.#config.checks, timeLimitMs }));
+  }
+
+  /** The same as a script for psql or sqlite3, whichever this database needs; nothing is connected. */
+  checkScript(): string {
+    return this.#store.checkScript(this.#config.checks);
+  }
+
+  /** Mends what `check()` finds, where a rule can; tells first, and acts with `apply: true`. */
+  async repair(options: RepairOptions = {}): Promise<RepairReport> {
+    const { isApplied } = readRepair(options);
+    const store = await this.#opened("repair");
+    const reap = () => this.#reap(store);
+    const report = await repairOnce({ store, own: this.#config.checks, isApplied, reap });
+    if (isApplied) this.#tellOfChanges(store);
+    return report;
+  }
+
+  /**
+   * After a restored backup: raises every fence beyond any that was handed out, ends the leases and locks
+   * of holders that are gone, and tells what would fire and run next; acts with `apply: true`.
+   */
+  async recover(options: RecoverOptions = {}): Promise<RecoverReport> {
+    const { isApplied } = readRecover(options);
+    const store = await this.#opened("recover");
+    const reap = () => this.#reap(store);
+    const [ports, compiled] = [this.#ports, this.#compiled];
+    return recoverOnce({ store, ports, compiled, isApplied, reap });
+  }
+
+  /** A few figures against thresholds: success rate, heartbeats, stale runs, the scheduler. */
+  async health(options: HealthOptions = {}): Promise<HealthReport> {
+    const wanted = readHealth(options);
+    return healthOf(await this.#opened("health"), wanted, () => this.check());
+  }
+
+  /** Removes what is past its time, all of it; running instances do so each hour, a bounded amount. */
+  async prune({ onProgress = () => undefined }: PruneOptions = {}): Promise<Pruned> {
+    const store = await this.#opened("prune");
+    const { keepMs, keepTicksMs, keepLogsMs, keepLocksMs } = this.#config;
+    const keep = { keepMs, keepTicksMs, keepLogsMs };
+    return pruneAll({ store, keep, keepLocksMs, jobs: this.#retention, onProgress });
+  }
+
+  #reap(store: Store): Promise<unknown> {
+    return reapOnce({ store, chance: () => this.#ports.chance.next(), emit: this.#emit });
+  }
+
+  #tellOfChanges(store: Store): void {
+    store.wake();
+    void this.#pollSoon();
+  }
+
   /** What this process counted and what the database tells of the whole, as text for Prometheus. */
   async metrics(options: MetricsOptions = {}): Promise<string> {
     const read = readMetrics(options);
@@ -530,10 +624,7 @@ export class Holdfast {
     const store = await this.#opened("cleanup");
     const chance = () => this.#ports.chance.next();
     const report = await cleanUpOnce({ store, stale, chance, emit: this.#emit });
-    if (report.reclaimed > 0) {
-      store.wake();
-      void this.#pollSoon();
-    }
+    if (report.reclaimed > 0) this.#tellOfChanges(store);
     return report;
   }
 
@@ -547,6 +638,29 @@ export class Holdfast {
     this.#stopping ??= this.#end(graceMs);
     this.#ending.abort();
     return this.#stopping;
+  }
+
+  async #pauseAll(actor: Actor, options: PauseOptions): Promise<Pause> {
+    const { by, note } = readPause(options);
+    const store = await this.#opened("pause");
+    const facts = { verb: "pause", noun: "everything", name: null, note } as const;
+    const audit = auditEntry(actor, facts, by);
+    const pause = await store.pauseAll({ by: by ?? actor.who, note, audit });
+    this.#emit("everything.paused", { by: pause.by, note: pause.note });
+    return toPause(pause);
+  }
+
+  async #resumeAll(actor: Actor, options: { readonly by?: string }): Promise<Pause | null> {
+    const { by } = readPause(options);
+    const store = await this.#opened("resume");
+    const audit = auditEntry(actor, { verb: "resume", noun: "everything", name: null }, by);
+    const pause = await store.resumeAll({ audit });
+    if (!pause) return null;
+    const pausedMs = (pause.until ?? pause.at) - pause.at;
+    this.#emit("everything.resumed", { by: by ?? actor.who, pausedMs });
+    store.wake();
+    void this.#pollSoon();
+    return toPause(pause);
   }
 
   /** An instance without jobs to run still polls: it promotes, reclaims and keeps itself known. */
@@ -576,6 +690,7 @@ export class Holdfast {
       database: this.databaseLabel,
       jobs: jobs.names(),
       concurrency,
+      connections: store.connectionsMax,
     });
     this.#working = worker;
     this.#concurrency = jobs.names().length === 0 ? 0 : concurrency;
@@ -662,6 +777,8 @@ export class Holdfast {
       pollMs: this.#config.pollMs,
       keepMs: this.#config.keepMs,
       keepTicksMs: this.#config.keepTicksMs,
+      keepLogsMs: this.#config.keepLogsMs,
+      tidyJobs: () => this.#retention.pruneOnce(store),
       emit: this.#emit,
       instanceId: this.instanceId,
       meter: this.#meters,
@@ -928,7 +1045,15 @@ export class Holdfast {
         ...new Set([...this.#definitions.keys(), ...known.map((job) => job.name)]),
       ]);
     const { limits = NO_LIMITS, inputSchema = null } = found;
-    return { ...found, limits, inputSchema, worker: null, schema: undefined, upcast: undefined };
+    return {
+      ...found,
+      limits,
+      inputSchema,
+      retention: null,
+      worker: null,
+      schema: undefined,
+      upcast: undefined,
+    };
   }
 
   #refuseUnknownJobs(names: readonly string[] | null): void {

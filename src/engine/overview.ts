@@ -26,6 +26,10 @@ export type Instance = {
   readonly retiredAt: Date | null;
   /** How many runs it holds. */
   readonly held: number;
+  /** Since when it claims and fires nothing, by whom and why. */
+  readonly quietAt: Date | null;
+  readonly quietBy: string | null;
+  readonly quietNote: string | null;
 };
 
 export type InstanceListOptions = {
@@ -116,8 +120,9 @@ export async function listInstances(
   const page = records.slice(0, limit);
   const last = page.at(-1);
   return {
-    instances: page.map(({ no: _, startedAt, seenAt, retiredAt, ...rest }) => ({
+    instances: page.map(({ no: _, startedAt, seenAt, retiredAt, quietAt, ...rest }) => ({
       ...rest,
+      quietAt: quietAt === null ? null : new Date(quietAt),
       startedAt: new Date(startedAt),
       seenAt: new Date(seenAt),
       retiredAt: retiredAt === null ? null : new Date(retiredAt),
@@ -128,7 +133,7 @@ export async function listInstances(
 
 export function readInstanceList(options: InstanceListOptions) {
   const { limit = LIMIT_DEFAULT, cursor } = options;
-  const problems = refuseUnknownMembers(options, ["limit", "cursor"], "instances()");
+  const problems = refuseUnknownMembers(options, ["limit", "cursor"], "instances.list()");
   if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX)
     problems.push({
       field: "limit",
@@ -160,7 +165,7 @@ export function readErrors(options: ErrorsOptions): Since {
 }
 
 /** What begins with a year is meant as an instant, so that its complaint is about instants. */
-function readSince(value: SinceOption, field: string, problems: Problem[]): Since {
+export function readSince(value: SinceOption, field: string, problems: Problem[]): Since {
   const isInstant = value instanceof Date || (typeof value === "string" && /^\d{4}-/.test(value));
   const read = isInstant ? readInstant(value) : readDuration(value);
   if (typeof read === "number") return isInstant ? { at: read } : { agoMs: read };

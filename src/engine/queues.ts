@@ -1,5 +1,6 @@
 // `holdfast.queues`: how long the queues are, and stopping one without stopping anything else.
 
+import { type Actor, auditEntry } from "../core/audit.js";
 import { ConfigurationError } from "../core/errors.js";
 import { requireName } from "../core/names.js";
 import type { QueueRecord } from "../store/flow-store.js";
@@ -21,12 +22,15 @@ const NOTE_LENGTH_MAX = 1_000;
 export class Queues {
   readonly #store: () => Promise<Store>;
   readonly #onChanged: () => void;
+  readonly #actor: Actor;
 
   constructor(params: {
     readonly store: () => Promise<Store>;
     /** A queue that was resumed has something to claim. */
     readonly onChanged: () => void;
+    readonly actor: Actor;
   }) {
+    this.#actor = params.actor;
     this.#store = params.store;
     this.#onChanged = params.onChanged;
   }
@@ -55,7 +59,10 @@ export class Queues {
   ): Promise<Queue> {
     const queue = requireName(params.name, field);
     const store = await this.#store();
-    await store.pauseQueue({ queue, isPaused: params.isPaused, note: params.note });
+    const { isPaused, note } = params;
+    const verb = isPaused ? "pause" : "resume";
+    const audit = auditEntry(this.#actor, { verb, noun: "queue", name: queue, note });
+    await store.pauseQueue({ queue, isPaused, note, audit });
     if (!params.isPaused) {
       store.wake();
       this.#onChanged();

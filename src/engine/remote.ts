@@ -20,6 +20,7 @@ import type { Meter } from "../telemetry/meters.js";
 import type { Tracing } from "../telemetry/tracing.js";
 import { factsOf, tellEnding } from "./ending.js";
 import { promoteOnce, reapOnce } from "./passes.js";
+import { callRemoteHooks, type RemoteHooksParams } from "./remote-hooks.js";
 
 /** A run as a worker elsewhere gets it. */
 export type RemoteRun = {
@@ -80,6 +81,7 @@ export class Remote {
   readonly #emit: Emit;
   readonly #listens: (name: EventName) => boolean;
   readonly #meter: Meter;
+  readonly #hooks: RemoteHooksParams;
   readonly #tracing: Tracing | null;
   readonly #onSettled: (settlements: readonly Settlement[]) => void;
   readonly #holders = new Map<string, Promise<number>>();
@@ -94,6 +96,8 @@ export class Remote {
     readonly emit: Emit;
     readonly listens: (name: EventName) => boolean;
     readonly meter: Meter;
+    /** Hooks of jobs that are registered in this process. */
+    readonly hooks: RemoteHooksParams;
     readonly tracing: Tracing | null;
     readonly onSettled: (settlements: readonly Settlement[]) => void;
   }) {
@@ -102,6 +106,7 @@ export class Remote {
     this.#emit = params.emit;
     this.#listens = params.listens;
     this.#meter = params.meter;
+    this.#hooks = params.hooks;
     this.#tracing = params.tracing;
     this.#onSettled = params.onSettled;
   }
@@ -234,6 +239,14 @@ export class Remote {
       { kind: "failed", isTransient, ...later },
       { result: null, error: described },
     );
+  }
+
+  /**
+   * A worker that stops gives a run back: it is ready at once, and the attempt is not burnt, as when an
+   * instance hands back what it holds.
+   */
+  release(grant: Grant): Promise<void> {
+    return this.#end(grant, { kind: "handed_back" }, { result: null, error: null });
   }
 
   // ── claiming ───────────────────────────────────────────────────────────────────────────────────
@@ -428,13 +441,16 @@ export class Remote {
       listens: this.#listens,
       meter: this.#meter,
     });
+    await callRemoteHooks(this.#hooks, { claim: held.claim, run, ending, transition, ...told });
   }
 
   async #requireEnded(store: Store, { id, fence }: Grant, { kind }: Ending): Promise<void> {
     const attempts = isUuid(id) ? await store.attempts(id) : [];
     const ended = attempts.find((attempt) => attempt.fence === fence);
-    // A run that was told to stop is cancelled by its failure. One that was taken away ended without it.
-    const ends: readonly (string | undefined)[] = kind === "failed" ? [kind, "cancelled"] : [kind];
+    // A run that was told to stop is cancelled by its failure, or by being handed back. One that was
+    // taken away ended without it.
+    const ends: readonly (string | undefined)[] =
+      kind === "completed" ? [kind] : [kind, "cancelled"];
     const isAsTold = ended && ends.includes(ended.end) && !isTakenAway(ended.error);
     if (!isAsTold) throw new LeaseLostError(id, fence);
   }

@@ -1,6 +1,7 @@
 // An operator's retry of a run that a schedule made. It is decided under the schedule's row, like all
 // that makes or revives a run of it: where runs must not overlap, it waits for the live one.
 
+import type { AuditEntry } from "../core/audit.js";
 import { isRevivalGated } from "../core/overlap.js";
 import type { RetryAnswer, RunRecord, Store } from "../store/store.js";
 import { liveOf, progressOf } from "./advance.js";
@@ -12,8 +13,9 @@ export async function reviveUnderSchedule(params: {
   readonly run: RunRecord;
   readonly schedule: string;
   readonly desk: Desk;
+  readonly audit: AuditEntry;
 }): Promise<RetryAnswer> {
-  const { store, run, schedule, desk } = params;
+  const { store, run, schedule, desk, audit } = params;
   const { id, mode, nominalAt } = run;
   return desk.change<RetryAnswer>(store, schedule, async ({ state }) => {
     const current = await store.run(id);
@@ -35,6 +37,7 @@ export async function reviveUnderSchedule(params: {
           ...liveOf([...state.live, { id, mode, nominalAt, isGated }]),
         },
         revives: { id, isGated },
+        audit,
       },
     };
   });

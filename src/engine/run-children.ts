@@ -1,5 +1,6 @@
 // Looking at the runs that a run made, and trying the failed ones among them again, together.
 
+import type { AuditEntry } from "../core/audit.js";
 import { ConfigurationError } from "../core/errors.js";
 import { isUuid } from "../core/id.js";
 import { requireName } from "../core/names.js";
@@ -62,6 +63,7 @@ export async function retryFailedChildren(
   store: Store,
   parent: RunId,
   options: { readonly batch?: string },
+  audit: AuditEntry,
 ): Promise<number> {
   const problems = refuseUnknownMembers(options, ["batch"], "runs.retryFailed()");
   if (problems.length > 0) throw new ConfigurationError(problems);
@@ -70,7 +72,9 @@ export async function retryFailedChildren(
   let retried = 0;
   for (let after: RunId | undefined; ; ) {
     const from = after === undefined ? {} : { after };
-    const params = { parent, ...only, ...from, limit: RETRIED_TOGETHER };
+    // One entry for all of them, with the first.
+    const kept = after === undefined ? { audit } : {};
+    const params = { parent, ...only, ...from, ...kept, limit: RETRIED_TOGETHER };
     const ids = await store.retryChildren(params);
     retried += ids.length;
     after = ids.at(-1);

@@ -1,5 +1,6 @@
 // `holdfast.runs`: looking at runs, and an operator's few verbs on them.
 
+import { type Actor, type AuditEntry, auditEntry } from "../core/audit.js";
 import { type Duration, durationMs } from "../core/duration.js";
 import {
   ConfigurationError,
@@ -129,9 +130,11 @@ export class Runs {
   readonly #ports: Ports;
   readonly #desk: Desk;
   readonly #onChanged: () => void;
+  readonly #actor: Actor;
 
   constructor(params: {
     readonly store: () => Promise<Store>;
+    readonly actor: Actor;
     readonly waiter: Waiter;
     readonly ports: Ports;
     readonly desk: Desk;
@@ -143,6 +146,12 @@ export class Runs {
     this.#ports = params.ports;
     this.#desk = params.desk;
     this.#onChanged = params.onChanged;
+    this.#actor = params.actor;
+  }
+
+  #audit(verb: string, id: RunId, change?: string): AuditEntry {
+    const words = change === undefined ? {} : { change };
+    return auditEntry(this.#actor, { verb, noun: "run", name: id.toLowerCase(), ...words });
   }
 
   async get(id: RunId): Promise<RunDetails | null> {
@@ -221,7 +230,10 @@ export class Runs {
   ): Promise<{ readonly retried: number }> {
     if (!isUuid(id)) return { retried: 0 };
     const store = await this.#store();
-    const retried = await retryFailedChildren(store, id.toLowerCase(), options);
+    const { batch } = options;
+    const words = batch === undefined ? undefined : `batch ${batch}`;
+    const audit = this.#audit("retry_failed", id, words);
+    const retried = await retryFailedChildren(store, id.toLowerCase(), options, audit);
     if (retried > 0) {
       store.wake();
       this.#onChanged();
@@ -259,7 +271,11 @@ export class Runs {
   async cancel(id: RunId): Promise<CancelAnswer> {
     if (!isUuid(id)) return "not_found";
     const store = await this.#store();
-    const answer = await store.cancel({ id: id.toLowerCase(), chance: this.#ports.chance.next() });
+    const answer = await store.cancel({
+      id: id.toLowerCase(),
+      chance: this.#ports.chance.next(),
+      audit: this.#audit("cancel", id),
+    });
     this.#onChanged();
     return answer;
   }
@@ -269,10 +285,12 @@ export class Runs {
     if (!isUuid(id)) return "not_found";
     const store = await this.#store();
     const run = await store.run(id.toLowerCase());
+    const audit = this.#audit("retry", id);
+    const schedule = run?.schedule ?? null;
     const answer =
-      run?.schedule == null
-        ? await store.retry({ id: id.toLowerCase() })
-        : await reviveUnderSchedule({ store, run, schedule: run.schedule, desk: this.#desk });
+      run === null || schedule === null
+        ? await store.retry({ id: id.toLowerCase(), audit })
+        : await reviveUnderSchedule({ store, run, schedule, desk: this.#desk, audit });
     if (answer === "pending") {
       store.wake();
       this.#onChanged();
@@ -282,7 +300,9 @@ export class Runs {
 
   /** Removes a run that has ended, with its history. */
   async delete(id: RunId): Promise<"removed" | "not_terminal" | "not_found"> {
-    return isUuid(id) ? (await this.#store()).remove({ id: id.toLowerCase() }) : "not_found";
+    if (!isUuid(id)) return "not_found";
+    const audit = this.#audit("delete", id);
+    return (await this.#store()).remove({ id: id.toLowerCase(), audit });
   }
 
   /** Resolves with the run once it has ended, also when it failed. */

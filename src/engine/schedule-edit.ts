@@ -1,6 +1,13 @@
 // Making, changing, pausing, resuming and deleting one schedule, as decisions over what was read.
 // Each first closes the books by the definition that stood until now.
 
+import {
+  type Actor,
+  type AuditEntry,
+  type AuditFacts,
+  auditEntry,
+  scheduleChange,
+} from "../core/audit.js";
 import { cronSchedule } from "../core/cron.js";
 import { describeTouch, dstTouches } from "../core/cron-dst.js";
 import { ConfigurationError, ScheduleNotFoundError } from "../core/errors.js";
@@ -36,10 +43,19 @@ export type Wanted = {
   readonly isForced: boolean;
 };
 
-export type Asker = { readonly by: string | null; readonly chance: number } & Omit<
-  Surroundings,
-  "now" | "lastPolledAt"
->;
+export type Asker = {
+  readonly by: string | null;
+  readonly actor: Actor;
+  readonly chance: number;
+} & Omit<Surroundings, "now" | "lastPolledAt">;
+
+/** What the audit trail keeps of a change of this schedule. */
+export function audited(
+  { actor, by }: Pick<Asker, "actor" | "by">,
+  facts: Omit<AuditFacts, "noun">,
+): { readonly audit: AuditEntry } {
+  return { audit: auditEntry(actor, { noun: "schedule", ...facts }, by) };
+}
 
 export type Edited = "created" | "edited" | "unchanged";
 
@@ -98,11 +114,17 @@ export function upsertDecision(
     : nextAfter(compiled, { cursorAt: change.progress.cursorAt, now, chance: asker.chance });
   const isPaused = state.pausedAt !== null && state.deletedAt === null;
   const { pausedAt, pausedBy, pauseNote } = state;
+  const isEdit = state.deletedAt === null;
   return {
-    answer: state.deletedAt === null ? "edited" : "created",
+    answer: isEdit ? "edited" : "created",
     change: {
       ...change,
       edit,
+      ...audited(asker, {
+        verb: isEdit ? "edit" : "create",
+        name: wanted.name,
+        change: scheduleChange(isEdit ? state : null, edit),
+      }),
       standing: isPaused ? { ...UNTROUBLED, pausedAt, pausedBy, pauseNote } : UNTROUBLED,
       progress: {
         ...change.progress,
@@ -131,7 +153,9 @@ function creation(wanted: Wanted, now: number, asker: Asker): Decision<Edited> {
     isEnded: nextAt === null,
     tzdata: tzdataOf(wanted.definition),
   };
-  return { answer: "created", create: { name: wanted.name, edit, progress } };
+  const { name } = wanted;
+  const { audit } = audited(asker, { verb: "create", name, change: scheduleChange(null, edit) });
+  return { answer: "created", create: { name, edit, progress, audit } };
 }
 
 export function pauseDecision(
@@ -152,6 +176,7 @@ export function pauseDecision(
     answer: undefined,
     change: {
       ...books.change,
+      ...audited(asker, { verb: "pause", name: params.name, note }),
       progress: { ...books.change.progress, nextAt: null },
       standing: { pausedAt: now, pausedBy: asker.by, pauseNote: note, brokenAt, brokenError },
     },
@@ -177,6 +202,7 @@ export function resumeDecision(
     answer: undefined,
     change: {
       ...books.change,
+      ...audited(params.asker, { verb: "resume", name: params.name }),
       standing: UNTROUBLED,
       progress: { ...progress, ...next, ...NOTHING_HELD },
     },
@@ -209,6 +235,7 @@ export function deleteDecision(
     answer: undefined,
     change: {
       ...books.change,
+      ...audited(params.asker, { verb: "delete", name: params.name }),
       edit,
       progress: { ...books.change.progress, nextAt: null },
       ...(state.backfill ? { backfill: { ...over, state: state.backfill } } : {}),

@@ -9,7 +9,7 @@ import type { Store } from "../store/store.js";
 import { advance, askedRun, isActive, liveOf, progressOf } from "./advance.js";
 import type { CompiledSchedules } from "./compiled.js";
 import type { Decision, Read } from "./desk.js";
-import { type Asker, existing } from "./schedule-edit.js";
+import { type Asker, audited, existing } from "./schedule-edit.js";
 
 export type Triggered =
   | { readonly runId: RunId; readonly skipped?: undefined }
@@ -59,7 +59,7 @@ export async function triggerDecision(
 
 async function byHand(
   state: ScheduleState,
-  { mode, input, asker }: TriggerParams,
+  { name, mode, input, asker }: TriggerParams,
   { store, compiled }: { readonly store: Store; readonly compiled: CompiledSchedules },
 ): Promise<Decision<Triggered>> {
   const overlap = overlapOf(state, compiled);
@@ -72,6 +72,7 @@ async function byHand(
     revision: state.revision,
     ticks: [],
     runs: [run],
+    ...audited(asker, { verb: "trigger", name, change: `${mode} run ${run.id}` }),
     progress: {
       ...progressOf(state),
       ...liveOf([...state.live, live]),

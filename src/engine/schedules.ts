@@ -1,6 +1,7 @@
 // `holdfast.schedules`: looking at schedules and changing them. What a change decides is in
 // schedule-edit.ts, schedule-trigger.ts and declared.ts; here it is asked for and written.
 
+import type { Actor } from "../core/audit.js";
 import type { CalendarRules } from "../core/calendar.js";
 import {
   ConfigurationError,
@@ -80,6 +81,7 @@ import { readTimeline, type Timeline, type TimelineOptions, timelineOf } from ".
 
 export type SchedulesParams = {
   readonly store: (verb: string) => Promise<Store>;
+  readonly actor: Actor;
   readonly ports: Ports;
   readonly desk: Desk;
   readonly compiled: CompiledSchedules;
@@ -344,14 +346,15 @@ export class Schedules {
     if (typeof isAll !== "boolean")
       problems.push({ field: `${field}.all`, message: "must be true or false" });
     if (problems.length > 0) throw new ConfigurationError(problems);
-    const by = readBy(options.by === undefined ? undefined : { by: options.by }, field) ?? null;
+    const by = readBy(options.by === undefined ? undefined : { by: options.by }, field);
+    const asker = this.#asker(by);
     const fromAt = instantMs(options.from, "schedules.backfill().from");
     const toAt = instantMs(options.to, "schedules.backfill().to");
     if (fromAt > toAt) refuse("schedules.backfill().to", "must not be before `from`");
     const store = await this.#params.store("schedules.backfill");
     const id = this.#params.ports.ids.run();
     await this.#desk.change(store, name, (read) =>
-      backfillDecision(read, { name, id, fromAt, toAt, isAll, by }),
+      backfillDecision(read, { name, id, fromAt, toAt, isAll, asker }),
     );
     this.#params.onChanged();
     const found = (await this.backfills(name)).find((each) => each.id === id);
@@ -369,7 +372,10 @@ export class Schedules {
   async cancelBackfill(name: string): Promise<boolean> {
     nameOf(name, "cancelBackfill");
     const store = await this.#params.store("schedules.cancelBackfill");
-    return this.#desk.change<boolean>(store, name, (read) => cancelBackfillDecision(read, name));
+    const asker = this.#asker(undefined);
+    return this.#desk.change<boolean>(store, name, (read) =>
+      cancelBackfillDecision(read, { name, asker }),
+    );
   }
 
   /** What `apply` would change, and which upcoming ticks would move. */
@@ -408,7 +414,8 @@ export class Schedules {
 
   #asker(by: string | undefined): Asker {
     const { ids, chance } = this.#params.ports;
-    return { by: by ?? null, chance: chance.next(), newId: () => ids.run() };
+    const { actor } = this.#params;
+    return { by: by ?? null, actor, chance: chance.next(), newId: () => ids.run() };
   }
 }
 

@@ -3,6 +3,7 @@
 // since the file may import another copy of this package than the command line itself is.
 
 import path from "node:path";
+import type { Actor } from "../core/audit.js";
 import { ConfigurationError, type Problem } from "../core/errors.js";
 import type { Logger } from "../telemetry/log.js";
 import { type Config, type Environment, type HoldfastOptions, readConfig } from "./config.js";
@@ -16,6 +17,8 @@ export type Surroundings = {
   readonly logger?: Logger;
   /** Wins over the option in code: a command that only looks changes no tables. */
   readonly migrate?: "auto" | "check";
+  /** Who is at the command line: what instances change is kept in that name. */
+  readonly actor?: Actor;
   /** False: commands that only look never make a database. */
   readonly mayCreate?: boolean;
   /** False: schedules that vanished from the code are not paused, as in development. */

@@ -65,7 +65,7 @@ export class Access {
     if (secrets.opens(scope)) throw unauthorized();
     if (!isOpenHere) throw closed(scope);
     refuseFromElsewhere(request);
-    return { scopes: new Set([scope]), by: "http" };
+    return { scopes: new Set(SCOPES.filter((each) => !secrets.opens(each))), by: "http" };
   }
 
   /** All that the caller may do without further ado; refuses nobody. */

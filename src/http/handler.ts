@@ -22,6 +22,8 @@ import { assetResponse, PAGE_FOLDERS, pageResponse } from "./page.js";
 import { HttpError, problemResponse, refusalOf } from "./problem.js";
 import type { Call, Implementation, Reply, Surroundings } from "./route.js";
 import { alertRoutes } from "./routes/alerts.js";
+import { auditRoutes } from "./routes/audit.js";
+import { checkRoutes } from "./routes/check.js";
 import { eventRoutes } from "./routes/events.js";
 import { lockRoutes } from "./routes/locks.js";
 import { metricsRoutes } from "./routes/metrics.js";
@@ -80,8 +82,10 @@ const IMPLEMENTATIONS = [
   ...metricsRoutes,
   ...eventRoutes,
   ...queueRoutes,
+  ...checkRoutes,
   ...alertRoutes,
   ...pauseRoutes,
+  ...auditRoutes,
   ...workerRoutes,
   ...sessionRoutes,
 ];
@@ -164,8 +168,13 @@ async function answer(
         ? { scopes: new Set<never>(), by: "http" }
         : await around.access.grant(request, route.scope, address);
     for (const [name, value] of Object.entries(params)) refuseNul(value, name);
+    const actor = { via: "http", who: granted.by, scope: route.scope, address, requestId } as const;
     const call = {
       ...around,
+      // Made where it is asked for: most calls change nothing.
+      get acting() {
+        return around.holdfast.as(actor);
+      },
       request,
       requestId,
       address,

@@ -1,6 +1,7 @@
 // What implements a route: a function from a checked call to a reply.
 
 import type { z } from "zod";
+import type { Acting } from "../engine/acting.js";
 import type { Holdfast } from "../engine/holdfast.js";
 import type { Logger } from "../telemetry/log.js";
 import type { Access, Granted } from "./access.js";
@@ -30,6 +31,8 @@ export type Call<R extends Route = Route> = Surroundings & {
   readonly requestId: string;
   readonly address: string;
   readonly granted: Granted;
+  /** The verbs that change something, in the caller's name. */
+  readonly acting: Acting;
   /** A further scope that this call turns out to need. */
   readonly needs: (scope: Scope) => void;
   readonly params: Readonly<Record<string, string>>;

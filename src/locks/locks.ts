@@ -1,5 +1,6 @@
 // `holdfast.locks`: looking at locks, and an operator's one verb on them.
 
+import { type Actor, type AuditEntry, auditEntry } from "../core/audit.js";
 import { ConfigurationError, type Problem } from "../core/errors.js";
 import type { LockHistoryRecord, LockRecord, LockState, LockStats } from "../core/lock.js";
 import { requireName } from "../core/names.js";
@@ -51,26 +52,28 @@ export type LockReleased =
 const LIMIT_MAX = 1_000;
 const NOTE_LENGTH_MAX = 500;
 
-export class Locks {
-  readonly #provider: (verb: string) => Promise<LockProvider>;
-  readonly #onReleased: (facts: {
+export type LocksParams = {
+  readonly provider: (verb: string) => Promise<LockProvider>;
+  readonly actor: Actor;
+  /** Keeps an entry of a lock that another provider keeps; null where the provider does it itself. */
+  readonly addAudit: ((entry: AuditEntry) => Promise<void>) | null;
+  readonly onReleased: (facts: {
     readonly lock: string;
     readonly fence: number;
     readonly holder: string;
     readonly note: string | null;
   }) => void;
+};
 
-  constructor(params: {
-    readonly provider: (verb: string) => Promise<LockProvider>;
-    readonly onReleased: (facts: {
-      readonly lock: string;
-      readonly fence: number;
-      readonly holder: string;
-      readonly note: string | null;
-    }) => void;
-  }) {
-    this.#provider = params.provider;
-    this.#onReleased = params.onReleased;
+export class Locks {
+  readonly #params: LocksParams;
+
+  constructor(params: LocksParams) {
+    this.#params = params;
+  }
+
+  #provider(verb: string): Promise<LockProvider> {
+    return this.#params.provider(verb);
   }
 
   /** Held locks, by name. */
@@ -134,10 +137,14 @@ export class Locks {
       throw new ConfigurationError([{ field: "locks.release().note", message }]);
     }
     const provider = await this.#provider("locks.release");
-    const revoked = await provider.revoke({ name, note: note ?? null });
+    const { actor, addAudit, onReleased } = this.#params;
+    const facts = { verb: "release", noun: "lock", name, note: note ?? null } as const;
+    const audit = auditEntry(actor, facts);
+    const revoked = await provider.revoke({ name, note: note ?? null, audit });
     if (!revoked) return { released: false };
+    await addAudit?.(audit);
     const { holder, fence } = revoked;
-    this.#onReleased({ lock: name, fence, holder, note: note ?? null });
+    onReleased({ lock: name, fence, holder, note: note ?? null });
     return { released: true, holder, fence };
   }
 }

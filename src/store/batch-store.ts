@@ -2,6 +2,7 @@
 // under the fence of the run that asks: otherwise nothing is stored, and the answer is "stale".
 // What a run is, going in and coming out, is for store.ts to say: hence the type parameters.
 
+import type { AuditEntry } from "../core/audit.js";
 import type { RunId, RunStatus } from "../core/run.js";
 
 /** A run under the fence that its holder believes in. */
@@ -55,6 +56,8 @@ export type RetryChildren = {
   /** Continues after this id. */
   readonly after?: RunId;
   readonly limit: number;
+  /** Kept in the audit trail if there were any. */
+  readonly audit?: AuditEntry | undefined;
 };
 
 export interface BatchVerbs<NewRun, EnqueueAnswer, RunRecord> {

@@ -2,6 +2,7 @@
 // themselves: why a run does not begin, and how long the queues are.
 
 import type { RunId } from "../core/run.js";
+import type { Audited } from "./audit-store.js";
 
 /** What keeps a pending run. `key` is the JSON text of a value, or empty for the whole job. */
 export type Waiting =
@@ -49,9 +50,11 @@ export interface FlowStore {
   waitingFor(id: RunId): Promise<Waiting | null>;
   /** Every queue that a run was ever sent to or that was paused, by name. */
   queues(): Promise<readonly QueueRecord[]>;
-  pauseQueue(params: {
-    readonly queue: string;
-    readonly isPaused: boolean;
-    readonly note?: string | null;
-  }): Promise<void>;
+  pauseQueue(
+    params: {
+      readonly queue: string;
+      readonly isPaused: boolean;
+      readonly note?: string | null;
+    } & Audited,
+  ): Promise<void>;
 }

@@ -35,6 +35,7 @@ export const MOVED_TABLES = [
   "flow_turn",
   "lock_history",
   "lock",
+  "audit",
   "waiting",
   "ready",
   "lease",
@@ -45,7 +46,7 @@ export type MovedTable = (typeof MOVED_TABLES)[number];
 /** Tables that stay behind, and why. */
 export const LEFT_TABLES: Readonly<Record<string, string>> = {
   schema_version: "the new database has its own",
-  alert_turn: "whose turn it is to look is decided anew",
+  alert_turn: "whoever looks first on the new database has the turn there",
   lock_waiter: "a waiter that is silent for three seconds is void, and asks again",
 };
 

@@ -20,6 +20,10 @@ export type InstanceRecord = {
   readonly retiredAt: number | null;
   /** How many runs it holds. */
   readonly held: number;
+  /** Since when it claims and fires nothing, by whom and why. */
+  readonly quietAt: number | null;
+  readonly quietBy: string | null;
+  readonly quietNote: string | null;
 };
 
 export type InstanceFilter = {

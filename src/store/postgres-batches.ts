@@ -6,6 +6,7 @@ import { countBatch, foreignRuns } from "./batch-count.js";
 import type * as batches from "./batch-store.js";
 import type { Row } from "./postgres.js";
 import type { PostgresAsker } from "./postgres-asker.js";
+import type { PostgresAudit } from "./postgres-audit.js";
 import type { PostgresEnqueue } from "./postgres-enqueue.js";
 import type { Ask } from "./postgres-enqueue-rules.js";
 import type { PostgresTransactions } from "./postgres-transactions.js";
@@ -22,17 +23,20 @@ export class PostgresBatches implements store.BatchStore {
   readonly #transactions: PostgresTransactions;
   readonly #enqueue: PostgresEnqueue;
   readonly #wake: () => void;
+  readonly #audit: PostgresAudit;
 
   constructor(params: {
     readonly asker: PostgresAsker;
     readonly transactions: PostgresTransactions;
     readonly enqueue: PostgresEnqueue;
     readonly wake: () => void;
+    readonly audit: PostgresAudit;
   }) {
     this.#asker = params.asker;
     this.#transactions = params.transactions;
     this.#enqueue = params.enqueue;
     this.#wake = params.wake;
+    this.#audit = params.audit;
   }
 
   async enqueueChildren({
@@ -106,7 +110,13 @@ export class PostgresBatches implements store.BatchStore {
   async retryChildren(params: batches.RetryChildren): Promise<readonly RunId[]> {
     const { parent, batch = null, after = null, limit } = params;
     const values = { parent, batch, after, limit, isGated: false };
-    const [row] = await this.#asker.repeat("retryChildren", RETRY_CHILDREN, values);
+    const row = await this.#audit.change({
+      what: "retryChildren",
+      template: RETRY_CHILDREN,
+      params: values,
+      audit: params.audit,
+      isDone: (found) => found?.revived != null,
+    });
     return (row?.revived ?? []) as RunId[];
   }
 

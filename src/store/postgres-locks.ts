@@ -18,6 +18,7 @@ import { toHeldGrant, toLockHistory, toLockRecord, toLockStats } from "./lock-re
 import type { LockStore } from "./lock-store.js";
 import type { Row } from "./postgres.js";
 import type { PostgresAsker } from "./postgres-asker.js";
+import type { PostgresAudit } from "./postgres-audit.js";
 import * as sql from "./sql/postgres-locks.js";
 
 /** Somebody takes the lock at this very moment; a look or two later it shows who. */
@@ -27,9 +28,16 @@ export class PostgresLocks implements LockStore {
   readonly #asker: PostgresAsker;
   readonly #clock: Clock;
 
-  constructor(params: { readonly asker: PostgresAsker; readonly clock: Clock }) {
+  readonly #audit: PostgresAudit;
+
+  constructor(params: {
+    readonly asker: PostgresAsker;
+    readonly clock: Clock;
+    readonly audit: PostgresAudit;
+  }) {
     this.#asker = params.asker;
     this.#clock = params.clock;
+    this.#audit = params.audit;
   }
 
   async acquireLock({ name, token, holder, leaseMs, waiting }: LockRequest): Promise<LockAnswer> {
@@ -62,8 +70,14 @@ export class PostgresLocks implements LockStore {
     return row?.released === true;
   }
 
-  async revokeLock(params: LockRevocation) {
-    const [row] = await this.#asker.repeat("revokeLock", sql.REVOKE_LOCK, params);
+  async revokeLock({ audit, ...params }: LockRevocation) {
+    const row = await this.#audit.change({
+      what: "revokeLock",
+      template: sql.REVOKE_LOCK,
+      params,
+      audit,
+      isDone: (found) => found !== undefined,
+    });
     return row ? toHeldGrant({ ...row, name: params.name }) : null;
   }
 

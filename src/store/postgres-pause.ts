@@ -1,26 +1,44 @@
 // The pause of everything on PostgreSQL.
 
 import type { Pause } from "../core/pause.js";
+import type { Audited } from "./audit-store.js";
 import type { PauseStore } from "./pause-store.js";
 import type { PostgresAsker } from "./postgres-asker.js";
+import type { PostgresAudit } from "./postgres-audit.js";
 import { toPause } from "./record-pause.js";
 import * as sql from "./sql/postgres-pause.js";
 
 export class PostgresPause implements PauseStore {
   readonly #asker: PostgresAsker;
 
-  constructor(asker: PostgresAsker) {
+  readonly #audit: PostgresAudit;
+
+  constructor(asker: PostgresAsker, audit: PostgresAudit) {
     this.#asker = asker;
+    this.#audit = audit;
   }
 
-  async pauseAll(params: Parameters<PauseStore["pauseAll"]>[0]): Promise<Pause> {
-    const [row = {}] = await this.#asker.repeat("pauseAll", sql.PAUSE_ALL, params);
-    return toPause(row);
+  async pauseAll({ audit, ...params }: Parameters<PauseStore["pauseAll"]>[0]): Promise<Pause> {
+    const row = await this.#change({ what: "pauseAll", template: sql.PAUSE_ALL, params, audit });
+    return toPause(row ?? {});
   }
 
-  async resumeAll(): Promise<Pause | null> {
-    const [row] = await this.#asker.repeat("resumeAll", sql.RESUME_ALL, {});
+  async resumeAll({ audit }: Audited = {}): Promise<Pause | null> {
+    const change = { what: "resumeAll", template: sql.RESUME_ALL, params: {}, audit };
+    const row = await this.#change(change);
     return row ? toPause(row) : null;
+  }
+
+  async quietInstance({
+    audit,
+    ...params
+  }: Parameters<PauseStore["quietInstance"]>[0]): Promise<boolean> {
+    const change = { what: "quietInstance", template: sql.QUIET_INSTANCE, params, audit };
+    return (await this.#change(change)) !== undefined;
+  }
+
+  #change(change: Omit<Parameters<PostgresAudit["change"]>[0], "isDone">) {
+    return this.#audit.change({ ...change, isDone: (row) => row !== undefined });
   }
 
   async pauseOfAll(): Promise<Pause | null> {

@@ -7,9 +7,11 @@ import { traceTag } from "../core/trace.js";
 import type { Row } from "./postgres.js";
 import { plainColumn, textArray, textColumn } from "./postgres-array.js";
 import type { PostgresAsker } from "./postgres-asker.js";
+import type { PostgresAudit } from "./postgres-audit.js";
 import type { PostgresEnqueue } from "./postgres-enqueue.js";
 import type { PostgresTransactions } from "./postgres-transactions.js";
 import { modeCode } from "./record.js";
+import { auditParams } from "./record-audit.js";
 import {
   toBackfillRecord,
   toCalendarRecord,
@@ -21,6 +23,7 @@ import {
 } from "./schedule-record.js";
 import type * as store from "./schedule-store.js";
 import { EDIT_KINDS, makesRuns, SOURCES } from "./schedule-store.js";
+import { ADD_AUDIT } from "./sql/postgres-audit.js";
 import * as sql from "./sql/postgres-schedules.js";
 
 type Ask = (template: string, params: Row) => Promise<Row[]>;
@@ -33,6 +36,7 @@ export class PostgresSchedules implements store.ScheduleStore {
   readonly #transactions: PostgresTransactions;
   readonly #channel: string;
   readonly #enqueue: PostgresEnqueue;
+  readonly #audit: PostgresAudit;
 
   constructor(params: {
     readonly asker: PostgresAsker;
@@ -40,11 +44,13 @@ export class PostgresSchedules implements store.ScheduleStore {
     /** What waiting workers listen to. */
     readonly channel: string;
     readonly enqueue: PostgresEnqueue;
+    readonly audit: PostgresAudit;
   }) {
     this.#asker = params.asker;
     this.#transactions = params.transactions;
     this.#channel = params.channel;
     this.#enqueue = params.enqueue;
+    this.#audit = params.audit;
   }
 
   async dueSchedules({ limit }: { readonly limit: number }) {
@@ -100,7 +106,8 @@ export class PostgresSchedules implements store.ScheduleStore {
   }
 
   async #writeRest(change: store.ScheduleChange, ask: Ask): Promise<void> {
-    const { id, standing, edit, release, revives, delivery, backfill } = change;
+    const { id, standing, edit, release, revives, delivery, backfill, audit } = change;
+    if (audit) await ask(ADD_AUDIT, auditParams(audit));
     if (release !== undefined) await ask(sql.SET_RELEASE, { id, release });
     if (standing) await ask(sql.SET_STANDING, { id, ...standing });
     if (edit) {
@@ -123,7 +130,7 @@ export class PostgresSchedules implements store.ScheduleStore {
     }
   }
 
-  async createSchedule({ name, edit, progress }: store.NewSchedule): Promise<number | null> {
+  async createSchedule({ name, edit, progress, audit }: store.NewSchedule): Promise<number | null> {
     await this.#ensureLane(edit);
     return this.#transaction("createSchedule", async (ask) => {
       const [row] = await ask(sql.CREATE_SCHEDULE, {
@@ -135,6 +142,7 @@ export class PostgresSchedules implements store.ScheduleStore {
       if (!row) return null;
       const id = Number(row.id);
       await addVersion(ask, { id, version: 1, edit });
+      if (audit) await ask(ADD_AUDIT, auditParams(audit));
       return id;
     });
   }
@@ -213,12 +221,25 @@ export class PostgresSchedules implements store.ScheduleStore {
     name,
     rules,
     by,
+    audit,
   }: Parameters<store.ScheduleStore["putCalendar"]>[0]): Promise<void> {
-    await this.#repeat("putCalendar", sql.PUT_CALENDAR, { name, rules: JSON.stringify(rules), by });
+    const params = { name, rules: JSON.stringify(rules), by };
+    const template = sql.PUT_CALENDAR;
+    await this.#audit.change({ what: "putCalendar", template, params, audit, isDone: () => true });
   }
 
-  async removeCalendar(params: { readonly name: string }): Promise<boolean> {
-    return (await this.#repeat("removeCalendar", sql.REMOVE_CALENDAR, params)).length > 0;
+  async removeCalendar({
+    name,
+    audit,
+  }: Parameters<store.ScheduleStore["removeCalendar"]>[0]): Promise<boolean> {
+    const row = await this.#audit.change({
+      what: "removeCalendar",
+      template: sql.REMOVE_CALENDAR,
+      params: { name },
+      audit,
+      isDone: (found) => found !== undefined,
+    });
+    return row !== undefined;
   }
 
   #repeat(what: string, template: string, params: Row): Promise<Row[]> {
@@ -236,8 +257,10 @@ export class PostgresSchedules implements store.ScheduleStore {
 
 /** Whether a change carries more than the ticker's own. */
 function hasMore(change: store.ScheduleChange): boolean {
-  const { standing, edit, release, revives, delivery, backfill } = change;
-  return [standing, edit, release, revives, delivery, backfill].some((each) => each !== undefined);
+  const { standing, edit, release, revives, delivery, backfill, audit } = change;
+  return [standing, edit, release, revives, delivery, backfill, audit].some(
+    (each) => each !== undefined,
+  );
 }
 
 function statesOf(rows: readonly Row[]) {

@@ -2,6 +2,7 @@
 // enqueues and exchanges, `beat` renewals, polls and the reaper, and listens; a second exchange at
 // the same time goes to whichever is less busy (docs/decisions/0002-two-connections.md).
 
+import type { AuditEntry } from "../core/audit.js";
 import { MigrationError, OutcomeUnknownError } from "../core/errors.js";
 import { isLimited, NO_LIMITS } from "../core/flow.js";
 import { type Clock, delay } from "../core/ports.js";
@@ -10,9 +11,11 @@ import { checkPool, LinkFailure, type PostgresSource, type Row, unavailable } fr
 import { PostgresAlerts } from "./postgres-alerts.js";
 import { columnsOf } from "./postgres-array.js";
 import { PostgresAsker } from "./postgres-asker.js";
+import { PostgresAudit } from "./postgres-audit.js";
 import { PostgresBatches } from "./postgres-batches.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
-import { dropDays, dropTickDays, makeDays } from "./postgres-days.js";
+import { PostgresChecks } from "./postgres-checks.js";
+import { dropDays, dropDaysBy, makeDays } from "./postgres-days.js";
 import { PostgresEnqueue } from "./postgres-enqueue.js";
 import { PostgresFigures } from "./postgres-figures.js";
 import { PostgresItems } from "./postgres-items.js";
@@ -22,9 +25,12 @@ import { channelOf, createSchema, schemaVersion } from "./postgres-migrate.js";
 import { PostgresOperators } from "./postgres-operators.js";
 import { PostgresPause } from "./postgres-pause.js";
 import { PostgresProgress } from "./postgres-progress.js";
+import { PostgresRepairs } from "./postgres-repairs.js";
 import { PostgresSchedules } from "./postgres-schedules.js";
-import { PostgresTransactions } from "./postgres-transactions.js";
+import { PostgresTransactions, TRANSACTIONS_MAX } from "./postgres-transactions.js";
+import { newTurns } from "./postgres-turns.js";
 import { PostgresWithin } from "./postgres-within.js";
+import { firstIdAt, judgeVisited } from "./pruning.js";
 import {
   isSameEnd,
   limitColumns,
@@ -39,6 +45,7 @@ import {
 } from "./record.js";
 import { heeding, toHalt } from "./record-pause.js";
 import type { HeldRun } from "./remote-store.js";
+import type { PrunedJob, PruneJobParams, PruneParams } from "./retention-store.js";
 import * as sql from "./sql/postgres.js";
 import { PRUNE_ALERTS } from "./sql/postgres-alerts.js";
 import { PRUNE_BATCHES } from "./sql/postgres-batches.js";
@@ -47,6 +54,7 @@ import { PRUNE_PAUSES } from "./sql/postgres-pause.js";
 import * as reads from "./sql/postgres-reads.js";
 import { PRUNE_SCHEDULES } from "./sql/postgres-schedules.js";
 import { SCHEMA_VERSION } from "./sql/postgres-schema.js";
+import { ONE_TOO_MANY, PRUNE_OLD_LOGS, REMOVE_RUNS, VISIT } from "./sql/retention.js";
 import type * as store from "./store.js";
 
 const COMPLETED = 1;
@@ -82,8 +90,12 @@ export class PostgresStore implements store.Store {
   readonly #progress: PostgresProgress;
   readonly #logs: PostgresLogs;
   readonly #operators: PostgresOperators;
+  readonly #inTurn = newTurns();
+  readonly #checks: PostgresChecks;
+  readonly #repairs: PostgresRepairs;
   readonly #alerts: PostgresAlerts;
   readonly #pause: PostgresPause;
+  readonly #audit: PostgresAudit;
   readonly #figures: PostgresFigures;
   readonly #bound: ClaimBound;
   readonly #listeners = new Set<store.WakeListener>();
@@ -107,14 +119,19 @@ export class PostgresStore implements store.Store {
     this.#progress = new PostgresProgress(asker);
     this.#logs = new PostgresLogs(asker);
     this.#operators = new PostgresOperators(asker);
+    const inTurn = this.#inTurn;
+    this.#repairs = new PostgresRepairs({ asker, source, clock, inTurn });
+    this.#checks = new PostgresChecks({ asker, source, clock, inTurn });
     this.#alerts = new PostgresAlerts(asker);
-    this.#pause = new PostgresPause(asker);
+    const audit = new PostgresAudit(asker, transactions);
+    this.#audit = audit;
+    this.#pause = new PostgresPause(asker, audit);
     this.#figures = new PostgresFigures(asker);
     this.#enqueue = enqueue;
     this.#within = new PostgresWithin({ asker, enqueue });
-    this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue });
-    this.#locks = new PostgresLocks({ asker, clock });
-    this.#batches = new PostgresBatches({ asker, transactions, enqueue, wake });
+    this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue, audit });
+    this.#locks = new PostgresLocks({ asker, clock, audit });
+    this.#batches = new PostgresBatches({ asker, transactions, enqueue, wake, audit });
     this.#items = new PostgresItems({ asker, source, clock, settlementArrays });
   }
 
@@ -438,12 +455,12 @@ export class PostgresStore implements store.Store {
     return rows.map((row) => ({ id: String(row.id), fence: Number(row.fence) }));
   }
 
-  async cancel(params: {
-    readonly id: RunId;
-    readonly chance: number;
-  }): Promise<store.CancelAnswer> {
+  async cancel({
+    audit,
+    ...params
+  }: Parameters<store.Store["cancel"]>[0]): Promise<store.CancelAnswer> {
     return this.#untilSettled(async () => {
-      const [row = {}] = await this.#asker.repeat("cancel", sql.CANCEL, params);
+      const row = await this.#change("cancel", sql.CANCEL, params, audit, "cancelled", "requested");
       if (row.cancelled) return "cancelled";
       if (row.requested) return "requested";
       if (row.terminal) return "already_terminal";
@@ -451,15 +468,31 @@ export class PostgresStore implements store.Store {
     });
   }
 
-  async retry({ id }: { readonly id: RunId }): Promise<store.RetryAnswer> {
-    const [row = {}] = await this.#asker.repeat("retry", sql.RETRY, { id, isGated: false });
+  /** A statement of an operator; it has done something where one of these columns is true. */
+  async #change(
+    what: string,
+    template: string,
+    params: object,
+    audit: AuditEntry | undefined,
+    ...done: readonly string[]
+  ): Promise<Row> {
+    const isDone = (row: Row = {}) => done.some((column) => row[column] === true);
+    return (await this.#audit.change({ what, template, params, audit, isDone })) ?? {};
+  }
+
+  async retry({ id, audit }: Parameters<store.Store["retry"]>[0]): Promise<store.RetryAnswer> {
+    const params = { id, isGated: false };
+    const row = await this.#change("retry", sql.RETRY, params, audit, "reopened");
     if (row.reopened) return "pending";
     if (!row.known) return "not_found";
     return row.status === COMPLETED ? "completed" : "not_terminal";
   }
 
-  async remove({ id }: { readonly id: RunId }): Promise<"removed" | "not_terminal" | "not_found"> {
-    const [row = {}] = await this.#asker.repeat("remove", sql.REMOVE, { id });
+  async remove({
+    id,
+    audit,
+  }: Parameters<store.Store["remove"]>[0]): Promise<"removed" | "not_terminal" | "not_found"> {
+    const row = await this.#change("remove", sql.REMOVE, { id }, audit, "removed");
     if (row.removed) return "removed";
     return row.known ? "not_terminal" : "not_found";
   }
@@ -493,8 +526,10 @@ export class PostgresStore implements store.Store {
     );
   }
 
-  readonly pauseQueue: store.Store["pauseQueue"] = async ({ note = null, ...params }) => {
-    await this.#asker.repeat("pauseQueue", flows.PAUSE_QUEUE, { ...params, note });
+  readonly pauseQueue: store.Store["pauseQueue"] = async ({ note = null, audit, ...rest }) => {
+    const params = { ...rest, note };
+    const template = flows.PAUSE_QUEUE;
+    await this.#audit.change({ what: "pauseQueue", template, params, audit, isDone: () => true });
   };
 
   readonly queues: store.Store["queues"] = async () =>
@@ -506,25 +541,54 @@ export class PostgresStore implements store.Store {
   };
 
   /** History goes by whole days, so `limit` bounds only what is removed row by row. */
-  async prune(params: {
-    readonly keepMs: number;
-    readonly keepTicksMs: number;
-    readonly limit: number;
-  }): Promise<number> {
-    const { keepMs, keepTicksMs, limit } = params;
-    const dropped = await this.#asker.patiently("prune", async () => {
-      const days = await this.#days();
-      await makeDays(days);
-      return (await dropDays(days, keepMs)) + (await dropTickDays(days, keepTicksMs));
-    });
+  async prune(params: PruneParams): Promise<number> {
+    const { keepMs, keepTicksMs, keepLogsMs = keepMs, limit } = params;
+    const dropped = await this.#asker.patiently("prune", () =>
+      this.#inTurn(async () => {
+        const days = await this.#days();
+        await makeDays(days);
+        return (
+          (await dropDays(days, keepMs)) +
+          (await dropDaysBy(days, "tick", keepTicksMs)) +
+          (keepLogsMs < keepMs ? await dropDaysBy(days, "log", keepLogsMs) : 0)
+        );
+      }),
+    );
     const [row] = await this.#asker.repeat("prune", sql.PRUNE, { keepMs, limit });
     const [more] = await this.#asker.repeat("prune", PRUNE_SCHEDULES, params);
     const [batches] = await this.#asker.repeat("prune", PRUNE_BATCHES, { keepMs, limit });
     const [idle] = await this.#asker.repeat("prune", flows.PRUNE_FLOWS, { limit });
+    const [lines] = await this.#asker.repeat("prune", PRUNE_OLD_LOGS.postgres, {
+      keepLogsMs,
+      limit,
+    });
     const [alerts] = await this.#asker.repeat("prune", PRUNE_ALERTS, { keepMs, limit });
+    const audits = await this.#audit.prune({ keepMs, limit });
     const pauses = await this.#asker.repeat("prune", PRUNE_PAUSES, { keepMs });
-    const pruned = [row, more, batches, idle, alerts].map((each) => Number(each?.pruned ?? 0));
-    return pruned.reduce((sum, count) => sum + count, dropped + pauses.length);
+    const removed = [row, more, batches, idle, lines, alerts];
+    const pruned = removed.map((each) => Number(each?.pruned ?? 0));
+    return pruned.reduce((sum, count) => sum + count, dropped + pauses.length + audits);
+  }
+
+  async pruneJob(params: PruneJobParams): Promise<PrunedJob> {
+    const { job, keepMs, keepCount, after, limit } = params;
+    const edge =
+      keepCount === null
+        ? null
+        : ((await this.#asker.repeat("prune", ONE_TOO_MANY.postgres, { job, count: keepCount }))[0]
+            ?.id ?? null);
+    const until = keepMs === null ? null : (await this.#asker.databaseNow()) - keepMs;
+    const before = until === null ? null : firstIdAt(until);
+    const given = { job, after, before, edge, until, limit };
+    const visited = (await this.#asker.repeat("prune", VISIT.postgres, given)).map((row) => ({
+      id: String(row.id),
+      isOld: row.is_mine === true && row.is_old === true,
+      isYoung: row.is_mine === true && row.is_old !== true,
+    }));
+    const { ids, answer } = judgeVisited(visited, { after, limit });
+    if (ids.length === 0) return answer(0);
+    const [row] = await this.#asker.repeat("prune", REMOVE_RUNS, { ids });
+    return answer(Number(row?.removed));
   }
 
   progress: store.Store["progress"] = (params) => this.#progress.write(params);
@@ -593,6 +657,14 @@ export class PostgresStore implements store.Store {
   figures: store.Store["figures"] = (params) => this.#figures.figures(params);
   scheduleNames: store.Store["scheduleNames"] = (ids) => this.#figures.scheduleNames(ids);
 
+  /** Work and beat, transactions of users, our own, and one for what is rare: days, checks, repairs. */
+  get connectionsMax(): number {
+    const { workMax, transactionsMax } = this.load;
+    const wanted = workMax + transactionsMax + TRANSACTIONS_MAX + 1;
+    const { max } = typeof this.#source === "string" ? { max: wanted } : this.#source.options;
+    return Math.min(wanted, max ?? wanted);
+  }
+
   get load(): store.Store["load"] {
     const links = [this.#asker.work, this.#asker.beat];
     const { open, max, waiting } = this.#items.load;
@@ -606,6 +678,12 @@ export class PostgresStore implements store.Store {
     };
   }
 
+  check: store.Store["check"] = (params) => this.#checks.check(params);
+  mend: store.Store["mend"] = (params) => this.#repairs.mend(params);
+  remains: store.Store["remains"] = () => this.#repairs.remains();
+  recover: store.Store["recover"] = (params) => this.#repairs.recover(params);
+  vitals: store.Store["vitals"] = (params) => this.#repairs.vitals(params);
+  checkScript: store.Store["checkScript"] = (own) => this.#checks.checkScript(own);
   // And alerts.
   takeAlertTurn: store.Store["takeAlertTurn"] = (params) => this.#alerts.takeAlertTurn(params);
   sightOfSchedules: store.Store["sightOfSchedules"] = () => this.#alerts.sightOfSchedules();
@@ -618,7 +696,10 @@ export class PostgresStore implements store.Store {
   alerts: store.Store["alerts"] = (params) => this.#alerts.alerts(params);
   markAlert: store.Store["markAlert"] = (params) => this.#alerts.markAlert(params);
   pauseAll: store.Store["pauseAll"] = (params) => this.#pause.pauseAll(params);
-  resumeAll: store.Store["resumeAll"] = () => this.#pause.resumeAll();
+  resumeAll: store.Store["resumeAll"] = (params) => this.#pause.resumeAll(params);
+  quietInstance: store.Store["quietInstance"] = (params) => this.#pause.quietInstance(params);
+  addAudit: store.Store["addAudit"] = (entry) => this.#audit.addAudit(entry);
+  audit: store.Store["audit"] = (filter) => this.#audit.audit(filter);
   pauseOfAll: store.Store["pauseOfAll"] = () => this.#pause.pauseOfAll();
 
   onWake(listener: store.WakeListener): () => void {

@@ -2,6 +2,7 @@
 // made from what was read, and written only if the schedule is still at the revision it was read at.
 // So no lock is held while deciding, and of two instances that decide the same tick one writes.
 
+import type { AuditEntry } from "../core/audit.js";
 import type { CalendarRules } from "../core/calendar.js";
 import type { LiveRun } from "../core/overlap.js";
 import type { Pause } from "../core/pause.js";
@@ -155,6 +156,8 @@ export type ScheduleChange = {
   /** Recognises a repeated trigger; it made the one run of this change. */
   readonly delivery?: { readonly id: string; readonly inputHash: string; readonly run: RunId };
   readonly backfill?: BackfillChange;
+  /** Kept in the audit trail if this is applied. */
+  readonly audit?: AuditEntry;
 };
 
 /** Whether it makes runs by the cadence: by a tick, or for one in a backfill. */
@@ -176,6 +179,7 @@ export type NewSchedule = {
   readonly name: string;
   readonly edit: ScheduleEdit;
   readonly progress: ScheduleProgress;
+  readonly audit?: AuditEntry;
 };
 
 /** A schedule as people see it. */
@@ -305,6 +309,10 @@ export interface ScheduleStore {
     readonly name: string;
     readonly rules: CalendarRules;
     readonly by: string | null;
+    readonly audit?: AuditEntry | undefined;
   }): Promise<void>;
-  removeCalendar(params: { readonly name: string }): Promise<boolean>;
+  removeCalendar(params: {
+    readonly name: string;
+    readonly audit?: AuditEntry | undefined;
+  }): Promise<boolean>;
 }

@@ -18,22 +18,26 @@ import { toHeldGrant, toLockHistory, toLockRecord, toLockStats } from "./lock-re
 import type { LockStore } from "./lock-store.js";
 import * as sql from "./sql/sqlite-locks.js";
 import type { Row, SqliteFile } from "./sqlite.js";
+import type { SqliteAudit } from "./sqlite-audit.js";
 
 /** Without a time it ended when its lease ran out, whenever that is noticed. */
 type End = { readonly state: LockState; readonly endedAt?: number; readonly note?: string | null };
 
 export class SqliteLocks implements LockStore {
   readonly #file: SqliteFile;
+  readonly #audit: SqliteAudit;
   readonly #now: () => number;
   readonly #write: <T>(what: string, work: (now: number) => T) => Promise<T>;
 
   constructor(params: {
     readonly file: SqliteFile;
+    readonly audit: SqliteAudit;
     readonly now: () => number;
     /** One write transaction, with the database's now. */
     readonly write: <T>(what: string, work: (now: number) => T) => Promise<T>;
   }) {
     this.#file = params.file;
+    this.#audit = params.audit;
     this.#now = params.now;
     this.#write = params.write;
   }
@@ -105,13 +109,15 @@ export class SqliteLocks implements LockStore {
     });
   }
 
-  async revokeLock({ name, note }: LockRevocation) {
-    return this.#write("revokeLock", (now) => {
+  async revokeLock({ name, note, audit }: LockRevocation) {
+    const work = (now: number) => {
       const fence = this.#file.get(sql.HELD_LOCK, { name, now })?.fence;
       if (fence === undefined) return null;
       const grant = { name, fence: Number(fence) };
       return toHeldGrant(this.#end(grant, { state: "revoked", endedAt: now, note }) as Row);
-    });
+    };
+    const isDone = (revoked: ReturnType<typeof work>) => revoked !== null;
+    return this.#audit.change({ what: "revokeLock", audit, work, isDone });
   }
 
   async locks(filter: LockFilter): Promise<readonly LockRecord[]> {

@@ -1,21 +1,19 @@
-// The pause of everything on SQLite.
+// The pause of everything on SQLite, and instances that are told to be quiet.
 
 import type { Pause } from "../core/pause.js";
 import type { PauseStore } from "./pause-store.js";
 import { toPause } from "./record-pause.js";
 import * as sql from "./sql/sqlite-pause.js";
 import type { SqliteFile } from "./sqlite.js";
+import type { SqliteAudit } from "./sqlite-audit.js";
 
 export class SqlitePause implements PauseStore {
   readonly #file: SqliteFile;
-  readonly #write: <T>(what: string, work: (now: number) => T) => Promise<T>;
+  readonly #audit: SqliteAudit;
 
-  constructor(params: {
-    readonly file: SqliteFile;
-    readonly write: <T>(what: string, work: (now: number) => T) => Promise<T>;
-  }) {
+  constructor(params: { readonly file: SqliteFile; readonly audit: SqliteAudit }) {
     this.#file = params.file;
-    this.#write = params.write;
+    this.#audit = params.audit;
   }
 
   /** Inside of a transaction that is about to fire or to claim. */
@@ -23,18 +21,32 @@ export class SqlitePause implements PauseStore {
     return this.#file.get(sql.PAUSE_OF_ALL) !== undefined;
   }
 
-  pauseAll(params: Parameters<PauseStore["pauseAll"]>[0]): Promise<Pause> {
-    return this.#write("pauseAll", (now) =>
-      toPause(this.#file.get(sql.PAUSE_ALL, { ...params, now }) ?? {}),
-    );
-  }
-
-  resumeAll(): Promise<Pause | null> {
-    return this.#write("resumeAll", (now) => {
-      const row = this.#file.get(sql.RESUME_ALL, { now });
-      return row ? toPause(row) : null;
+  readonly pauseAll: PauseStore["pauseAll"] = ({ audit, ...params }) =>
+    this.#audit.change({
+      what: "pauseAll",
+      audit,
+      work: (now) => toPause(this.#file.get(sql.PAUSE_ALL, { ...params, now }) ?? {}),
+      isDone: () => true,
     });
-  }
+
+  readonly resumeAll: PauseStore["resumeAll"] = ({ audit } = {}) =>
+    this.#audit.change<Pause | null>({
+      what: "resumeAll",
+      audit,
+      work: (now) => {
+        const row = this.#file.get(sql.RESUME_ALL, { now });
+        return row ? toPause(row) : null;
+      },
+      isDone: (lifted) => lifted !== null,
+    });
+
+  readonly quietInstance: PauseStore["quietInstance"] = ({ audit, ...params }) =>
+    this.#audit.change({
+      what: "quietInstance",
+      audit,
+      work: (now) => this.#file.get(sql.QUIET_INSTANCE, { ...params, now }) !== undefined,
+      isDone: (isKnown) => isKnown,
+    });
 
   pauseOfAll(): Promise<Pause | null> {
     return this.#file.read(() => {

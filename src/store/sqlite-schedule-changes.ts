@@ -9,6 +9,7 @@ import * as schedules from "./schedule-store.js";
 import * as runs from "./sql/sqlite.js";
 import * as sql from "./sql/sqlite-schedule-changes.js";
 import type { Row, SqliteFile } from "./sqlite.js";
+import type { SqliteAudit } from "./sqlite-audit.js";
 import type { SqliteEnqueue } from "./sqlite-enqueue.js";
 import type { SqliteFlow } from "./sqlite-flow.js";
 import type { SqliteLeases } from "./sqlite-leases.js";
@@ -22,6 +23,7 @@ export class SqliteScheduleChanges {
   readonly #leases: SqliteLeases;
   readonly #flow: SqliteFlow;
   readonly #pause: SqlitePause;
+  readonly #audit: SqliteAudit;
 
   constructor(params: {
     readonly file: SqliteFile;
@@ -29,12 +31,14 @@ export class SqliteScheduleChanges {
     readonly leases: SqliteLeases;
     readonly flow: SqliteFlow;
     readonly pause: SqlitePause;
+    readonly audit: SqliteAudit;
   }) {
     this.#file = params.file;
     this.#enqueue = params.enqueue;
     this.#leases = params.leases;
     this.#flow = params.flow;
     this.#pause = params.pause;
+    this.#audit = params.audit;
   }
 
   apply(
@@ -54,7 +58,7 @@ export class SqliteScheduleChanges {
     return applied.map(({ id }) => id);
   }
 
-  create({ name, edit, progress }: schedules.NewSchedule, now: number): number | null {
+  create({ name, edit, progress, audit }: schedules.NewSchedule, now: number): number | null {
     const created = this.#file.get(sql.CREATE_SCHEDULE, {
       ...progress,
       ...definitionRow(edit),
@@ -65,6 +69,7 @@ export class SqliteScheduleChanges {
     if (!created) return null;
     const id = Number(created.id);
     this.#keepEdit(id, edit, now);
+    if (audit) this.#audit.add(audit, now);
     return id;
   }
 
@@ -139,7 +144,8 @@ export class SqliteScheduleChanges {
   }
 
   #applyRare(change: Change, now: number): void {
-    const { id, standing, edit, release, revives, delivery, backfill } = change;
+    const { id, standing, edit, release, revives, delivery, backfill, audit } = change;
+    if (audit) this.#audit.add(audit, now);
     if (release !== undefined) this.#file.run(sql.SET_RELEASE, { release, schedule: id });
     if (standing) this.#file.run(sql.SET_STANDING, { ...standing, schedule: id, now });
     if (edit) {

@@ -1,7 +1,6 @@
 // Schedules on SQLite: what is read of them, new ones, calendars. What changes a schedule that exists
 // is in sqlite-schedule-changes.ts.
 
-import type { CalendarRules } from "../core/calendar.js";
 import { OUTCOMES } from "../core/tick.js";
 import {
   toBackfillRecord,
@@ -15,6 +14,7 @@ import {
 import * as schedules from "./schedule-store.js";
 import * as sql from "./sql/sqlite-schedules.js";
 import type { Row, SqliteFile } from "./sqlite.js";
+import type { SqliteAudit } from "./sqlite-audit.js";
 import type { SqliteEnqueue } from "./sqlite-enqueue.js";
 import type { SqliteFlow } from "./sqlite-flow.js";
 import type { SqliteLeases } from "./sqlite-leases.js";
@@ -27,6 +27,7 @@ export type SqliteSchedulesParams = {
   readonly leases: SqliteLeases;
   readonly flow: SqliteFlow;
   readonly pause: SqlitePause;
+  readonly audit: SqliteAudit;
   readonly now: () => number;
   /** One write transaction, with the database's now. */
   readonly write: <T>(what: string, work: (now: number) => T) => Promise<T>;
@@ -35,12 +36,14 @@ export type SqliteSchedulesParams = {
 export class SqliteSchedules implements schedules.ScheduleStore {
   readonly #file: SqliteFile;
   readonly #changes: SqliteScheduleChanges;
+  readonly #audit: SqliteAudit;
   readonly #now: () => number;
   readonly #write: SqliteSchedulesParams["write"];
 
   constructor(params: SqliteSchedulesParams) {
     this.#file = params.file;
     this.#changes = new SqliteScheduleChanges(params);
+    this.#audit = params.audit;
     this.#now = params.now;
     this.#write = params.write;
   }
@@ -142,20 +145,23 @@ export class SqliteSchedules implements schedules.ScheduleStore {
     return (await this.#all(sql.CALENDARS)).map(toCalendarRecord);
   }
 
-  async putCalendar(params: {
-    readonly name: string;
-    readonly rules: CalendarRules;
-    readonly by: string | null;
-  }): Promise<void> {
+  readonly putCalendar: schedules.ScheduleStore["putCalendar"] = async ({ audit, ...params }) => {
     const rules = JSON.stringify(params.rules);
-    await this.#write("putCalendar", (now) =>
-      this.#file.run(sql.PUT_CALENDAR, { ...params, rules, now }),
-    );
-  }
+    await this.#audit.change({
+      what: "putCalendar",
+      audit,
+      work: (now) => this.#file.run(sql.PUT_CALENDAR, { ...params, rules, now }),
+      isDone: () => true,
+    });
+  };
 
-  async removeCalendar(params: { readonly name: string }): Promise<boolean> {
-    return this.#write("removeCalendar", () => this.#file.run(sql.REMOVE_CALENDAR, params) > 0);
-  }
+  readonly removeCalendar: schedules.ScheduleStore["removeCalendar"] = ({ name, audit }) =>
+    this.#audit.change({
+      what: "removeCalendar",
+      audit,
+      work: () => this.#file.run(sql.REMOVE_CALENDAR, { name }) > 0,
+      isDone: (isRemoved) => isRemoved,
+    });
 
   #all(statement: string, params: Row = {}): Promise<Row[]> {
     return this.#file.read(() => this.#file.all(statement, params));

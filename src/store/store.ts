@@ -5,7 +5,9 @@
 import type { Limits } from "../core/flow.js";
 import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from "../core/run.js";
 import type { AlertStore } from "./alert-store.js";
+import type { Audited, AuditStore } from "./audit-store.js";
 import type { BatchVerbs, NewBatchOf } from "./batch-store.js";
+import type { CheckStore } from "./check-store.js";
 import type { FiguresStore } from "./figures-store.js";
 import type { FlowStore } from "./flow-store.js";
 import type { ItemStore } from "./item-store.js";
@@ -15,6 +17,8 @@ import type { OperatorStore } from "./operator-store.js";
 import type { Halt, PauseStore } from "./pause-store.js";
 import type { ProgressStore } from "./progress-store.js";
 import type { RemoteStore } from "./remote-store.js";
+import type { RepairStore } from "./repair-store.js";
+import type { RetentionStore } from "./retention-store.js";
 import type { ScheduleStore } from "./schedule-store.js";
 import type { TimelineStore } from "./timeline-store.js";
 
@@ -321,11 +325,17 @@ export interface Store
     ProgressStore,
     LogStore,
     OperatorStore,
+    CheckStore,
+    RepairStore,
+    RetentionStore,
     AlertStore,
     PauseStore,
+    AuditStore,
     TimelineStore,
     FiguresStore,
     RemoteStore<Claim> {
+  /** How many connections it opens at most, all it does taken together. */
+  readonly connectionsMax: number;
   /** "sqlite" or "postgres"; for messages. */
   readonly engine: "sqlite" | "postgres";
 
@@ -389,24 +399,19 @@ export interface Store
     readonly chance: number;
   }): Promise<readonly Grant[]>;
 
-  cancel(params: { readonly id: RunId; readonly chance: number }): Promise<CancelAnswer>;
+  cancel(params: { readonly id: RunId; readonly chance: number } & Audited): Promise<CancelAnswer>;
   /** For runs that no schedule made; the others are revived under their schedule's row. */
-  retry(params: { readonly id: RunId }): Promise<RetryAnswer>;
+  retry(params: { readonly id: RunId } & Audited): Promise<RetryAnswer>;
   /** Removes a terminal run and all that belongs to it. */
-  remove(params: { readonly id: RunId }): Promise<"removed" | "not_terminal" | "not_found">;
+  remove(
+    params: { readonly id: RunId } & Audited,
+  ): Promise<"removed" | "not_terminal" | "not_found">;
 
   run(id: RunId): Promise<RunRecord | null>;
   runs(filter: RunFilter): Promise<readonly RunRecord[]>;
   attempts(id: RunId): Promise<readonly AttemptRecord[]>;
   /** Of these, the ones that are terminal. */
   terminal(ids: readonly RunId[]): Promise<readonly RunId[]>;
-
-  /** Removes what is past its time, a bounded amount; answers how much. */
-  prune(params: {
-    readonly keepMs: number;
-    readonly keepTicksMs: number;
-    readonly limit: number;
-  }): Promise<number>;
 
   /** Calls back when another process may have made work. Answers with how to stop. */
   onWake(listener: WakeListener): () => void;

@@ -47,10 +47,10 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
     const page = await stage.visit("/schedules");
     await page.getByRole("button", { name: "New schedule" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByLabel("Name").fill("studies");
-    await dialog.getByLabel("Job").selectOption("study");
-    await dialog.getByLabel("Cron", { exact: false }).last().fill("61 2 * * *");
-    await dialog.getByText("minute", { exact: false }).last().waitFor();
+    await dialog.getByRole("textbox", { name: "Name" }).fill("studies");
+    await dialog.getByRole("combobox", { name: "Job" }).selectOption("study");
+    await dialog.getByRole("textbox", { name: "Cron" }).fill("61 2 * * *");
+    await dialog.getByText("which is not within 0-59", { exact: false }).waitFor();
     await dialog.getByRole("textbox", { name: "Cron" }).fill("30 2 * * *");
     await dialog.getByLabel("Time zone").fill("Europe/Paris");
     await dialog.getByText("at 02:30 every day, Europe/Paris").waitFor();
@@ -71,14 +71,14 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
     await page.getByText('+ "45 3 * * *"').waitFor();
 
     await page.getByRole("button", { name: "Clone" }).click();
-    await dialog.getByLabel("Name").fill("studies-two");
+    await dialog.getByRole("textbox", { name: "Name" }).fill("studies-two");
     await dialog.getByRole("button", { name: "Save" }).click();
     await page.getByRole("heading", { name: "studies-two", level: 1 }).waitFor();
 
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByRole("button", { name: "Delete it" }).click();
     await page.getByRole("heading", { name: "Schedules", level: 1 }).waitFor();
-    await page.getByText("studies-two").waitFor({ state: "detached" });
+    await page.getByRole("link", { name: "studies-two" }).waitFor({ state: "detached" });
     expect(await stage.holdfast.schedules.get("studies-two")).toBe(null);
   });
 
@@ -97,7 +97,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
 
     await page.goBack();
     await page.getByRole("button", { name: "Test" }).click();
-    await page.getByText("A run was made.").waitFor();
+    await until("the test run", async () => (await stage.holdfast.runs.list()).runs.length === 2);
     const modes = (await stage.holdfast.runs.list()).runs.map(({ mode, input }) => [mode, input]);
     expect(modes).toEqual([
       ["test", { market: "eu" }],
@@ -105,7 +105,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
     ]);
 
     await page.getByRole("button", { name: "Pause" }).click();
-    await page.getByLabel("Why?", { exact: false }).last().fill("the API is down");
+    await page.getByRole("dialog").getByLabel("Why?", { exact: false }).fill("the API is down");
     await page.getByRole("button", { name: "Pause it" }).click();
     await page.getByText("the API is down").first().waitFor();
     expect(await schedule()).toMatchObject({ status: "paused", pauseNote: "the API is down" });
@@ -188,7 +188,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
     const page = await stage.visit("/runs");
     await page.getByRole("button", { name: "Enqueue a run" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByLabel("Job").selectOption("study");
+    await dialog.getByRole("combobox", { name: "Job" }).selectOption("study");
     await dialog.getByRole("button", { name: "Enqueue" }).isEnabled();
     await dialog.getByLabel("Input as JSON").fill("{");
     await dialog.getByText("Not JSON yet").waitFor();
@@ -199,6 +199,35 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
     await dialog.getByRole("button", { name: "Enqueue" }).click();
     await page.getByRole("heading", { name: "study", level: 1 }).waitFor();
     expect((await stage.holdfast.runs.list()).runs[0]?.input).toEqual({ market: "asia" });
+  });
+
+  test("everything is paused with a note that every page shows, and resumed", async () => {
+    const page = await stage.visit("/");
+    await page.getByRole("button", { name: "Pause all" }).click();
+    await page.getByLabel("Why?", { exact: false }).fill("the provider is down");
+    await page.getByRole("button", { name: "Pause everything" }).click();
+    await page.getByText("the provider is down", { exact: false }).waitFor();
+    await page.getByRole("link", { name: "Runs", exact: true }).click();
+    await page.getByText("the provider is down", { exact: false }).waitFor();
+    await page.getByRole("button", { name: "Resume all" }).click();
+    await page.getByText("Everything is paused", { exact: true }).waitFor({ state: "detached" });
+  });
+
+  test("an instance is made quiet and woken, and the trail tells of it", async () => {
+    const page = await stage.visit("/instances");
+    await page.getByRole("button", { name: "Quiet" }).click();
+    await page
+      .getByRole("dialog")
+      .getByLabel("Why?", { exact: false })
+      .fill("about to be replaced");
+    await page.getByRole("button", { name: "Make it quiet" }).click();
+    await page.getByText("about to be replaced").waitFor();
+    await page.getByRole("button", { name: "Wake" }).click();
+    await page.getByRole("button", { name: "Quiet" }).waitFor();
+    await page.getByRole("link", { name: "Audit" }).click();
+    await page.getByText("about to be replaced").waitFor();
+    await page.getByLabel("What was changed").selectOption("lock");
+    await page.getByText("No entry").waitFor();
   });
 
   test("a queue is paused and resumed, a lock is taken from its holder", async () => {

@@ -72,17 +72,21 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the pages on %s", (database) =>
       ["/queues", "Queues", "default"],
       ["/locks", "Locks", "No lock is held"],
       ["/instances", "Instances", "alive"],
+      ["/alerts?state=all", "Alerts", "resolved"],
+      ["/audit", "Audit", "resting"],
       ["/settings", "Settings", "HOLDFAST_DATABASE_URL"],
       ["/runs/nothing", "Run nothing", "Not found"],
     ] as const;
 
   const opened = async (page: Page, title: string, text: string) => {
     await page.getByRole("heading", { name: title, level: 1 }).waitFor();
-    await page.getByText(text).first().waitFor();
+    await page.getByText(text).locator("visible=true").first().waitFor();
   };
 
   test("every page opens in light and dark without a serious finding of axe", async () => {
-    for (const scheme of ["light", "dark"] as const) {
+    // The colours are the same on every database.
+    const schemes = database === "sqlite" ? (["light", "dark"] as const) : (["dark"] as const);
+    for (const scheme of schemes) {
       const page = await stage.visit("/", { scheme });
       for (const [where, title, text] of pages()) {
         await page.goto(stage.url + where);
@@ -92,7 +96,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the pages on %s", (database) =>
         expect(findings, `${where} in ${scheme}`).toEqual([]);
       }
     }
-  });
+  }, 240_000);
 
   test("at 360 pixels no page scrolls sideways, and the menu leads everywhere", async () => {
     const page = await stage.visit("/", { width: 360 });
@@ -102,7 +106,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the pages on %s", (database) =>
       const over = await page.evaluate(
         "document.documentElement.scrollWidth - document.documentElement.clientWidth",
       );
-      expect(over, where).toBe(0);
+      expect(over, where).toBeLessThanOrEqual(0);
     }
     await page.getByRole("button", { name: "Menu" }).click();
     await page.getByRole("link", { name: "Queues" }).click();
@@ -112,7 +116,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the pages on %s", (database) =>
   test("what happens shows up by itself, and a deep link shows the same", async () => {
     const page = await stage.visit("/runs?status=completed&text=just-now");
     await page.getByText("No run fits").waitFor();
-    await page.locator("[data-connection=live]").first().waitFor();
+    await page.locator("[data-connection=live]:visible").waitFor();
     await stage.holdfast.enqueue("study", { label: "just-now" });
     await page.locator("[data-run]").first().waitFor();
     expect(await page.locator("[data-run]").count()).toBe(1);
@@ -129,7 +133,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the pages on %s", (database) =>
     await stage.serve();
     const page = await stage.visit("/runs");
     await page.getByText("No runs yet").waitFor();
-    await page.locator("[data-connection=polling]").first().waitFor();
+    await page.locator("[data-connection=polling]:visible").waitFor();
     await stage.holdfast.enqueue("study", null);
     await page.locator("[data-run]").first().waitFor();
   });
@@ -162,7 +166,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the pages on %s", (database) =>
     await page.keyboard.press("/");
     await page.keyboard.type("nothing-has-this");
     await page.getByText("No run fits").waitFor();
-    expect(page.url()).toContain("text=nothing-has-this");
+    await expect.poll(() => page.url()).toContain("text=nothing-has-this");
     await page.keyboard.press("Tab");
     await page.keyboard.press("Escape");
     await page.locator("h1").click();

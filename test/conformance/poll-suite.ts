@@ -4,6 +4,7 @@ import { expect } from "vitest";
 import { completed, idsOf, LEASE_MS, retried, type SceneTest } from "./scene.js";
 
 const NOTHING = {
+  halt: null,
   hasReady: false,
   hasSuspect: false,
   hasLimited: false,

@@ -4,6 +4,7 @@
 import { test as base, describe } from "vitest";
 import { alertSuite } from "./alert-suite.js";
 import { apartSuite } from "./apart-suite.js";
+import { auditSuite } from "./audit-suite.js";
 import { backfillSuite } from "./backfill-suite.js";
 import { batchRaceSuite } from "./batch-race-suite.js";
 import { batchSuite } from "./batch-suite.js";
@@ -35,6 +36,7 @@ import { queueSuite } from "./queue-suite.js";
 import { rateSuite } from "./rate-suite.js";
 import { reclaimSuite } from "./reclaim-suite.js";
 import { renewSuite } from "./renew-suite.js";
+import { retentionSuite } from "./retention-suite.js";
 import { retrySuite } from "./retry-suite.js";
 import { type MakePlace, Scene, type SceneTest } from "./scene.js";
 import { scheduleCodeSuite } from "./schedule-code-suite.js";
@@ -81,6 +83,7 @@ const NOUNS = {
   "poll and promote": pollSuite,
   lists: listSuite,
   prune: pruneSuite,
+  retention: retentionSuite,
   items: itemSuite,
   "commits with users' work": commitSuite,
   texts: textSuite,
@@ -91,6 +94,7 @@ const NOUNS = {
   "limits where runs come and end in other ways": flowMeetsSuite,
   queues: queueSuite,
   "the pause of everything": pauseSuite,
+  "the audit trail": auditSuite,
   "several stores at once": concurrencySuite,
   batches: batchSuite,
   "batches in several stores at once": batchRaceSuite,

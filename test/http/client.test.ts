@@ -265,7 +265,7 @@ describe.each(DATABASES)("the client on %s", (database) => {
     expect(await house.holdfast.runs.get(second.id)).toMatchObject({ status: "pending" });
   });
 
-  test("without grace a stop aborts the handler, and the run is tried again elsewhere", async () => {
+  test("without grace a stop aborts the handler, and the run is handed back, its attempt not burnt", async () => {
     const { id } = await house.holdfast.enqueue("study", {});
     const jobs = {
       study: async (_: object, ctx: WorkContext) => {
@@ -276,9 +276,40 @@ describe.each(DATABASES)("the client on %s", (database) => {
     const { stop: stopNow, loop } = works({ jobs, graceMs: 0 });
     await loop;
     works({ jobs: { study: (_: object, ctx: WorkContext) => ctx.attempt } });
-    expect(await ended(id)).toMatchObject({ status: "completed", result: 2 });
+    expect(await ended(id)).toMatchObject({ status: "completed", result: 1 });
     const [first] = await house.holdfast.runs.attempts(id);
-    expect(first).toMatchObject({ end: "failed", error: { code: "WORKER_STOPPED" } });
+    expect(first).toMatchObject({ end: "handed_back", error: null });
+  });
+
+  test("a run that is claimed while the worker stops is handed back without being begun", async () => {
+    const { id } = await house.holdfast.enqueue("study", {});
+    const begun: string[] = [];
+    const stopping: Fetch = async (input, init) => {
+      const response = await fetch(input, init);
+      if (new URL(String(input)).pathname.endsWith("/claim")) stop.abort();
+      return response;
+    };
+    const jobs = { study: (_: object, ctx: WorkContext) => void begun.push(ctx.runId) };
+    const { stop, loop } = works({ jobs }, stopping);
+    await loop;
+    expect(begun).toEqual([]);
+    expect(await house.holdfast.runs.get(id)).toMatchObject({ status: "pending", attempt: 0 });
+  });
+
+  test("a release whose answer is lost is one release, and a late one changes nothing", async () => {
+    const { id } = await house.holdfast.enqueue("study", {});
+    const claim = { instance: "w", jobs: ["study"], limit: 1 };
+    const [run] = (await house.ask("POST", "/api/worker/claim", { body: claim })).body.runs;
+    const release = () =>
+      house.ask("POST", `/api/runs/${id}/release`, { body: { fence: run.fence } });
+    expect(await release()).toMatchObject({ status: 200, body: { ok: true } });
+    expect(await release()).toMatchObject({ status: 200 });
+    await house.ask("POST", "/api/worker/claim", { body: claim });
+    const late = await house.ask("POST", `/api/runs/${id}/complete`, {
+      body: { fence: run.fence },
+    });
+    expect(late).toMatchObject({ status: 409, body: { error: "lease_lost" } });
+    expect(await house.holdfast.runs.get(id)).toMatchObject({ status: "running", attempt: 1 });
   });
 
   test("a wrong secret ends the loop at once with the refusal", async () => {

@@ -1,4 +1,4 @@
-// The same handler in other people's servers: Fastify, Express, and Deno as an edge function.
+// The same handler in other people's servers: Fastify, Next.js, Express, and Deno as an edge function.
 
 import { spawn } from "node:child_process";
 import { createServer } from "node:http";
@@ -93,6 +93,30 @@ describe("Fastify", () => {
     const events = said.map((line) => (JSON.parse(line) as { event?: string }).event);
     expect(events).toEqual(expect.arrayContaining(["instance.started", "instance.stopped"]));
   });
+});
+
+test("a route file of Next.js exports it for each method, whatever context comes with a request", async () => {
+  const holdfast = instance();
+  const handler = createHandler(holdfast, { secrets: SECRETS, basePath: "/holdfast" });
+  // As `app/holdfast/[[...path]]/route.ts` of the guide: Next calls it with the request and the parameters.
+  const route = { GET: handler, POST: handler, PUT: handler, DELETE: handler };
+  const call = async (method: keyof typeof route, where: string, body?: object) => {
+    const request = new Request(`https://shop.example/holdfast${where}`, {
+      method,
+      headers: { authorization: `Bearer ${SECRETS.admin}`, "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const context = { params: Promise.resolve({ path: where.split("/").slice(1) }) };
+    const response = await route[method](request, context as never);
+    // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
+    return { status: response.status, body: (await response.json()) as any };
+  };
+  expect((await call("POST", "/api/jobs/study/runs", { input: 1 })).status).toBe(201);
+  expect((await call("POST", "/api/tick", {})).body).toMatchObject({ ok: true, executed: 1 });
+  const schedule = { job: "study", cron: "0 2 * * *" };
+  expect((await call("PUT", "/api/schedules/nightly", schedule)).status).toBe(200);
+  expect((await call("DELETE", "/api/schedules/nightly")).body).toEqual({ ok: true });
+  expect((await call("GET", "/api/runs")).body.runs).toHaveLength(1);
 });
 
 test("Express mounts it through the adapter for Node", async () => {

@@ -1,6 +1,7 @@
 // Every mutant there is, and the reading of their texts. The bugs are data: none of them is in the
 // product's code, and `test/mutants.test.ts` sees to it that each still fits that code.
 
+import { ALERT_MUTANTS } from "./alerts.mjs";
 import { DISPATCH_MUTANTS } from "./dispatch.mjs";
 import { FLOW_MUTANTS } from "./flow.mjs";
 import { LEASE_MUTANTS } from "./leases.mjs";
@@ -34,6 +35,7 @@ export const MUTANTS = [
   ...TRANSACTION_MUTANTS,
   ...LOCK_MUTANTS,
   ...DISPATCH_MUTANTS,
+  ...ALERT_MUTANTS,
 ];
 
 /**

@@ -57,6 +57,7 @@ export const SUITES = {
     ],
     needsPostgres: true,
   },
+  "engine: alerts": { args: ["test/engine/alerts-sqlite.test.ts"] },
   "engine: locks": { args: ["test/engine/locks-sqlite.test.ts"] },
   "engine: work": { args: ["test/engine/engine-sqlite.test.ts", "-t", "work on"] },
   "engine: runs": { args: ["test/engine/engine-sqlite.test.ts"] },

@@ -92,7 +92,8 @@ test("its commands install, start, answer the health check and stop, as a normal
 
 /** What users have beside the Dockerfile; the package is this one, as it is built. */
 function application(folder: string): void {
-  const { name, version, bin, exports, type } = JSON.parse(
+  // Without its program, which is not this user's to mark as one; the image starts it by its path.
+  const { name, version, exports, type } = JSON.parse(
     readFileSync(path.join(ROOT, "package.json"), "utf8"),
   );
   const dependencies = { holdfast: "file:holdfast" };
@@ -100,13 +101,13 @@ function application(folder: string): void {
   cpSync(path.join(ROOT, "LICENSE"), path.join(folder, "holdfast/LICENSE"));
   symlinkSync(path.join(ROOT, "dist"), path.join(folder, "holdfast/dist"));
   const files = {
-    "holdfast/package.json": JSON.stringify({ name, version, bin, exports, type }),
+    "holdfast/package.json": JSON.stringify({ name, version, exports, type }),
     "package.json": JSON.stringify({ name: "app", version: "1.0.0", type: "module", dependencies }),
     "package-lock.json": JSON.stringify({
       ...{ name: "app", version: "1.0.0", lockfileVersion: 3, requires: true },
       packages: {
         "": { name: "app", version: "1.0.0", dependencies },
-        holdfast: { version, bin },
+        holdfast: { version },
         "node_modules/holdfast": { resolved: "holdfast", link: true },
       },
     }),

@@ -50,6 +50,9 @@ const instanceAnswer = z
     seenAt: instant,
     retiredAt: instantOrNull,
     held: count,
+    quietAt: instantOrNull,
+    quietBy: z.string().nullable(),
+    quietNote: z.string().nullable(),
   })
   .meta({ id: "Instance" });
 

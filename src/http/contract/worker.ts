@@ -94,6 +94,15 @@ export const WORKER_ROUTES = {
     }),
     answers: { 200: ok },
   }),
+  releaseRun: route({
+    method: "POST",
+    path: "/api/runs/{id}/release",
+    scope: "worker",
+    isCallback: true,
+    summary: "Gives a run back: it is ready at once for others, and its attempt is not burnt.",
+    body: z.strictObject({ fence }),
+    answers: { 200: ok },
+  }),
   storeItems: route({
     method: "POST",
     path: "/api/runs/{id}/items",

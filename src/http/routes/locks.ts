@@ -11,7 +11,7 @@ export const lockRoutes: readonly Implementation[] = [
   on(ROUTES.lockHistory, async ({ holdfast, query }) =>
     reply(await holdfast.locks.history(given(query))),
   ),
-  on(ROUTES.releaseLock, async ({ holdfast, params, body }) =>
-    reply({ ok: true, ...(await holdfast.locks.release(String(params.name), body.note)) }),
+  on(ROUTES.releaseLock, async ({ acting, params, body }) =>
+    reply({ ok: true, ...(await acting.locks.release(String(params.name), body.note)) }),
   ),
 ];

@@ -8,7 +8,7 @@ export const overviewRoutes: readonly Implementation[] = [
     reply({ jobs: await holdfast.jobs(), nextCursor: null }),
   ),
   on(ROUTES.listInstances, async ({ holdfast, query }) =>
-    reply(await holdfast.instances(given(query))),
+    reply(await holdfast.instances.list(given(query))),
   ),
   on(ROUTES.stats, async ({ holdfast, query }) => reply(await holdfast.stats(given(query)))),
   on(ROUTES.listErrors, async ({ holdfast, query }) => {

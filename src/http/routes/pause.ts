@@ -5,10 +5,10 @@ import { given, type Implementation, on, reply } from "../route.js";
 
 export const pauseRoutes: readonly Implementation[] = [
   on(ROUTES.getPause, async ({ holdfast }) => reply({ paused: await holdfast.paused() })),
-  on(ROUTES.pauseAll, async ({ holdfast, body, granted: { by } }) =>
-    reply({ paused: await holdfast.pause({ ...given(body), by }) }),
+  on(ROUTES.pauseAll, async ({ acting, body, granted: { by } }) =>
+    reply({ paused: await acting.pause({ ...given(body), by }) }),
   ),
-  on(ROUTES.resumeAll, async ({ holdfast, granted: { by } }) =>
-    reply({ ok: true, lifted: await holdfast.resume({ by }) }),
+  on(ROUTES.resumeAll, async ({ acting, granted: { by } }) =>
+    reply({ ok: true, lifted: await acting.resume({ by }) }),
   ),
 ];

@@ -5,10 +5,10 @@ import { type Implementation, on, reply } from "../route.js";
 
 export const queueRoutes: readonly Implementation[] = [
   on(ROUTES.listQueues, async ({ holdfast }) => reply({ queues: await holdfast.queues.list() })),
-  on(ROUTES.pauseQueue, async ({ holdfast, params, body }) =>
-    reply(await holdfast.queues.pause(String(params.name), body.note)),
+  on(ROUTES.pauseQueue, async ({ acting, params, body }) =>
+    reply(await acting.queues.pause(String(params.name), body.note)),
   ),
-  on(ROUTES.resumeQueue, async ({ holdfast, params }) =>
-    reply(await holdfast.queues.resume(String(params.name))),
+  on(ROUTES.resumeQueue, async ({ acting, params }) =>
+    reply(await acting.queues.resume(String(params.name))),
   ),
 ];

@@ -19,13 +19,13 @@ export const runRoutes: readonly Implementation[] = [
       throw new RunNotFoundError(idOf(params));
     return reply({ attempts });
   }),
-  on(ROUTES.cancelRun, async ({ holdfast, params }) => {
-    const status = await holdfast.runs.cancel(idOf(params));
+  on(ROUTES.cancelRun, async ({ acting, params }) => {
+    const status = await acting.runs.cancel(idOf(params));
     if (status === "not_found") throw new RunNotFoundError(idOf(params));
     return reply({ ok: true, status });
   }),
-  on(ROUTES.retryRun, async ({ holdfast, params }) => {
-    const answer = await holdfast.runs.retry(idOf(params));
+  on(ROUTES.retryRun, async ({ acting, params }) => {
+    const answer = await acting.runs.retry(idOf(params));
     if (answer === "pending") return reply({ ok: true });
     if (answer === "not_found") throw new RunNotFoundError(idOf(params));
     throw conflict(
@@ -35,18 +35,18 @@ export const runRoutes: readonly Implementation[] = [
         : "The run has not ended yet.",
     );
   }),
-  on(ROUTES.deleteRun, async ({ holdfast, params }) => {
-    const answer = await holdfast.runs.delete(idOf(params));
+  on(ROUTES.deleteRun, async ({ acting, params }) => {
+    const answer = await acting.runs.delete(idOf(params));
     if (answer === "not_found") throw new RunNotFoundError(idOf(params));
     if (answer === "not_terminal")
       throw conflict("run_not_terminal", "The run has not ended yet; cancel it first.");
     return reply({ ok: true });
   }),
-  on(ROUTES.cancelRuns, async ({ holdfast, body }) =>
-    reply({ ok: true, runs: await each(body.ids, (id) => holdfast.runs.cancel(id)) }),
+  on(ROUTES.cancelRuns, async ({ acting, body }) =>
+    reply({ ok: true, runs: await each(body.ids, (id) => acting.runs.cancel(id)) }),
   ),
-  on(ROUTES.retryRuns, async ({ holdfast, body }) =>
-    reply({ ok: true, runs: await each(body.ids, (id) => holdfast.runs.retry(id)) }),
+  on(ROUTES.retryRuns, async ({ acting, body }) =>
+    reply({ ok: true, runs: await each(body.ids, (id) => acting.runs.retry(id)) }),
   ),
 ];
 

@@ -13,21 +13,21 @@ export const scheduleRoutes: readonly Implementation[] = [
     if (!schedule) throw new ScheduleNotFoundError(nameOf(params));
     return reply(schedule);
   }),
-  on(ROUTES.putSchedule, async ({ holdfast, params, body, granted: { by } }) =>
-    reply(await holdfast.schedules.upsert(nameOf(params), given(body) as never, { by })),
+  on(ROUTES.putSchedule, async ({ acting, params, body, granted: { by } }) =>
+    reply(await acting.schedules.upsert(nameOf(params), given(body) as never, { by })),
   ),
-  on(ROUTES.deleteSchedule, async ({ holdfast, params, granted: { by } }) => {
-    await holdfast.schedules.delete(nameOf(params), { by });
+  on(ROUTES.deleteSchedule, async ({ acting, params, granted: { by } }) => {
+    await acting.schedules.delete(nameOf(params), { by });
     return reply({ ok: true });
   }),
-  on(ROUTES.pauseSchedule, async ({ holdfast, params, body, granted: { by } }) =>
-    reply(await holdfast.schedules.pause(nameOf(params), body.note, { by })),
+  on(ROUTES.pauseSchedule, async ({ acting, params, body, granted: { by } }) =>
+    reply(await acting.schedules.pause(nameOf(params), body.note, { by })),
   ),
-  on(ROUTES.resumeSchedule, async ({ holdfast, params, granted: { by } }) =>
-    reply(await holdfast.schedules.resume(nameOf(params), { by })),
+  on(ROUTES.resumeSchedule, async ({ acting, params, granted: { by } }) =>
+    reply(await acting.schedules.resume(nameOf(params), { by })),
   ),
-  on(ROUTES.backfill, async ({ holdfast, params, body, granted: { by } }) =>
-    reply(await holdfast.schedules.backfill(nameOf(params), { ...given(body), by })),
+  on(ROUTES.backfill, async ({ acting, params, body, granted: { by } }) =>
+    reply(await acting.schedules.backfill(nameOf(params), { ...given(body), by })),
   ),
   on(ROUTES.listBackfills, async ({ holdfast, params }) =>
     reply({ backfills: await holdfast.schedules.backfills(nameOf(params)) }),

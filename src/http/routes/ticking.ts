@@ -28,11 +28,11 @@ export const tickingRoutes: readonly Implementation[] = [
     return reply({ ok: true, ...report });
   }),
 
-  on(ROUTES.trigger, async ({ holdfast, params, body, needs, granted, storeErrorStatus }) => {
+  on(ROUTES.trigger, async ({ acting, params, body, needs, granted, storeErrorStatus }) => {
     // A caller with the scope trigger alone may start what is there, not say what it works on.
     if (body.input !== undefined) needs("enqueue");
     try {
-      const answer = await holdfast.schedules.trigger(String(params.name), {
+      const answer = await acting.schedules.trigger(String(params.name), {
         ...given(body),
         by: granted.by,
       });

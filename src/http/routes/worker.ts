@@ -40,6 +40,10 @@ export const workerRoutes: readonly Implementation[] = [
     await holdfast.remote.complete(grantOf(params, body), body.result);
     return reply({ ok: true });
   }),
+  on(ROUTES.releaseRun, async ({ holdfast, params, body }) => {
+    await holdfast.remote.release(grantOf(params, body));
+    return reply({ ok: true });
+  }),
   on(ROUTES.failRun, async ({ holdfast, params, body }) => {
     const { fence: _, completionId: __, error, ...rest } = body;
     await holdfast.remote.fail(grantOf(params, body), { error: given(error), ...given(rest) });

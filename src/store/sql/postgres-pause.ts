@@ -36,3 +36,10 @@ export const PAUSE_OF_ALL = /* sql */ `select ${COLUMNS} from {pause} where unti
 export const PRUNE_PAUSES = /* sql */ `
 delete from {pause} where until_at < {now} - :keepMs::bigint
   and not exists (select from {schedule} s where s.next_at < until_at) returning id`;
+
+export const QUIET_INSTANCE = /* sql */ `
+update {instance} set
+  quiet_at = case when :isQuiet::boolean then coalesce(quiet_at, {now}) end,
+  quiet_by = case when :isQuiet::boolean then coalesce(quiet_by, :by::text) end,
+  quiet_note = case when :isQuiet::boolean then coalesce(:note::text, quiet_note) end
+where id = :id returning no`;

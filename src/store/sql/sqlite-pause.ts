@@ -32,3 +32,10 @@ export const PAUSE_OF_ALL = /* sql */ `select ${COLUMNS} from {pause} where unti
 export const PRUNE_PAUSES = /* sql */ `
 delete from {pause} where until_at < :now - :keepMs
   and not exists (select 1 from {schedule} s where s.next_at < {pause}.until_at)`;
+
+export const QUIET_INSTANCE = /* sql */ `
+update {instance} set
+  quiet_at = case when :isQuiet then coalesce(quiet_at, :now) end,
+  quiet_by = case when :isQuiet then coalesce(quiet_by, :by) end,
+  quiet_note = case when :isQuiet then coalesce(:note, quiet_note) end
+where id = :id returning no`;

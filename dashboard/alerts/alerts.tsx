@@ -1,0 +1,100 @@
+// Alerts: what is wrong and wants somebody, with its evidence, who has seen it and who was told.
+
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useSearchParams } from "wouter";
+import { call } from "../api/call.js";
+import { ActionButton } from "../shared/action.js";
+import { Button } from "../shared/button.js";
+import { Empty, PageHead, Panel, Waiting } from "../shared/panel.js";
+import { RefusalNote } from "../shared/refusal.js";
+import { useMay } from "../shell/me.js";
+import { AlertRow } from "./alert-row.js";
+
+const STATES = ["open", "resolved", "all"] as const;
+
+export function Alerts() {
+  const [search, setSearch] = useSearchParams();
+  const state = STATES.find((each) => each === search.get("state")) ?? "open";
+  const mayChange = useMay("admin");
+  const pages = useInfiniteQuery({
+    queryKey: ["alerts", state],
+    queryFn: ({ pageParam, signal }) =>
+      call("listAlerts", "GET /api/alerts", {
+        query: { state, limit: 50, cursor: pageParam },
+        signal,
+      }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.nextCursor ?? undefined,
+    maxPages: 20,
+  });
+  const alerts = pages.data?.pages.flatMap((page) => page.alerts) ?? [];
+  return (
+    <>
+      <PageHead
+        title="Alerts"
+        lead="Opened when a condition begins to hold, ended when it does not any more."
+        actions={
+          mayChange ? (
+            <ActionButton
+              label="Send a test"
+              confirm={{
+                title: "Send a test alert?",
+                summary:
+                  "Every destination of the instance that answers gets one message that says it is a test.",
+                verb: "Send it",
+              }}
+              act={async () => {
+                const { deliveries } = await call("testAlerts", "POST /api/alerts/test", {
+                  body: {},
+                });
+                if (deliveries.length === 0)
+                  return "No destination is set up; see the guide on alerts.";
+                return deliveries
+                  .map(({ destination, ok, error }) => `${destination}: ${ok ? "sent" : error}`)
+                  .join("; ");
+              }}
+            />
+          ) : undefined
+        }
+      />
+      <fieldset className="mb-3 flex gap-1">
+        <legend className="sr-only">Which alerts</legend>
+        {STATES.map((each) => (
+          <button
+            key={each}
+            type="button"
+            aria-pressed={state === each}
+            onClick={() => setSearch(each === "open" ? {} : { state: each }, { replace: true })}
+            className={`min-h-7 rounded-md px-2.5 ${state === each ? "bg-ink font-medium text-ground" : "text-muted hover:bg-sunken hover:text-ink"}`}
+          >
+            {each}
+          </button>
+        ))}
+      </fieldset>
+      {pages.error ? <RefusalNote error={pages.error} retry={() => void pages.refetch()} /> : null}
+      <Panel isFlush>
+        {pages.data === undefined ? (
+          <Waiting />
+        ) : alerts.length === 0 ? (
+          <Empty title={state === "open" ? "Nothing is wrong" : "No alert"}>
+            An alert opens when runs go stale, too many fail, a schedule breaks or stands still, or
+            nobody is at work. Where it is sent to is set with the option alerts.
+          </Empty>
+        ) : (
+          <ul>
+            {alerts.map((alert) => (
+              <AlertRow key={alert.id} alert={alert} />
+            ))}
+          </ul>
+        )}
+        {pages.hasNextPage ? (
+          <div className="border-t border-line p-2 text-center">
+            <Button isSmall onClick={() => void pages.fetchNextPage()}>
+              Older
+            </Button>
+          </div>
+        ) : null}
+      </Panel>
+    </>
+  );
+}

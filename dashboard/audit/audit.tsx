@@ -1,0 +1,146 @@
+// The audit trail: who changed what, from where, when and why.
+
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { Link, useSearchParams } from "wouter";
+import { call } from "../api/call.js";
+import type { AuditEntry } from "../api/wire.js";
+import { Button } from "../shared/button.js";
+import { Empty, PageHead, Panel, Waiting } from "../shared/panel.js";
+import { RefusalNote } from "../shared/refusal.js";
+import { Badge } from "../shared/status.js";
+import { Ago, Time } from "../shared/time.js";
+
+const NOUNS = ["schedule", "run", "queue", "lock", "calendar", "instance", "everything"] as const;
+
+export function Audit() {
+  const [search, setSearch] = useSearchParams();
+  const noun = NOUNS.find((each) => each === search.get("noun"));
+  const who = search.get("who") ?? "";
+  const set = (part: Readonly<Record<string, string>>) => {
+    const next = new URLSearchParams(window.location.search);
+    for (const [name, value] of Object.entries(part)) {
+      if (value === "") next.delete(name);
+      else next.set(name, value);
+    }
+    setSearch(next, { replace: true });
+  };
+  const pages = useInfiniteQuery({
+    queryKey: ["audit", noun ?? "any", who],
+    queryFn: ({ pageParam, signal }) =>
+      call("listAudit", "GET /api/audit", {
+        query: { noun, who, limit: 100, cursor: pageParam },
+        signal,
+      }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.nextCursor ?? undefined,
+    maxPages: 20,
+  });
+  const entries = pages.data?.pages.flatMap((page) => page.entries) ?? [];
+  return (
+    <>
+      <PageHead
+        title="Audit"
+        lead="Every change that somebody asked for, with who, from where and why."
+      />
+      <div className="mb-3 flex flex-wrap gap-2">
+        <label>
+          <span className="sr-only">What was changed</span>
+          <select
+            className="field"
+            value={noun ?? ""}
+            onChange={(event) => set({ noun: event.target.value })}
+          >
+            <option value="">anything</option>
+            {NOUNS.map((each) => (
+              <option key={each}>{each}</option>
+            ))}
+          </select>
+        </label>
+        <label className="w-56">
+          <span className="sr-only">Who</span>
+          <input
+            data-search
+            className="field"
+            type="search"
+            placeholder="who, exactly   /"
+            maxLength={200}
+            value={who}
+            onChange={(event) => set({ who: event.target.value })}
+          />
+        </label>
+      </div>
+      {pages.error ? <RefusalNote error={pages.error} retry={() => void pages.refetch()} /> : null}
+      <Panel isFlush>
+        {pages.data === undefined ? (
+          <Waiting rows={6} />
+        ) : entries.length === 0 ? (
+          <Empty title="No entry">
+            Whoever pauses, edits, triggers, cancels, retries or releases something leaves an entry
+            here, from whatever place.
+          </Empty>
+        ) : (
+          <ul>
+            {entries.map((entry) => (
+              <Entry key={entry.id} entry={entry} />
+            ))}
+          </ul>
+        )}
+        {pages.hasNextPage ? (
+          <div className="border-t border-line p-2 text-center">
+            <Button isSmall onClick={() => void pages.fetchNextPage()}>
+              Older
+            </Button>
+          </div>
+        ) : null}
+      </Panel>
+    </>
+  );
+}
+
+function Entry({ entry }: { readonly entry: AuditEntry }) {
+  const from = [entry.via, entry.address, entry.scope === null ? null : `scope ${entry.scope}`];
+  return (
+    <li className="grid gap-x-4 gap-y-0.5 border-t border-line px-4 py-2 first:border-t-0 md:grid-cols-[10rem_minmax(0,1fr)_minmax(0,16rem)]">
+      <span className="text-xs text-muted">
+        <Time at={entry.at} /> · <Ago at={entry.at} />
+      </span>
+      <div className="min-w-0">
+        <Badge tone="quiet">{entry.verb.replaceAll("_", " ")}</Badge> <Subject entry={entry} />
+        {entry.note === null ? null : <p className="mt-0.5">{entry.note}</p>}
+        {entry.change === null ? null : (
+          <p className="mt-0.5 font-mono text-xs break-all text-muted">{entry.change}</p>
+        )}
+      </div>
+      <div className="min-w-0 text-xs">
+        <p className="truncate" title={entry.who}>
+          {entry.who}
+        </p>
+        <p className="truncate text-muted" title={entry.requestId ?? undefined}>
+          {from.filter((part) => part !== null).join(" · ")}
+        </p>
+      </div>
+    </li>
+  );
+}
+
+function Subject({ entry: { noun, name } }: { readonly entry: AuditEntry }) {
+  if (name === null) return <>{noun}</>;
+  const path =
+    noun === "schedule"
+      ? `/schedules/${encodeURIComponent(name)}`
+      : noun === "run"
+        ? `/runs/${encodeURIComponent(name)}`
+        : null;
+  return (
+    <>
+      {noun}{" "}
+      {path === null ? (
+        name
+      ) : (
+        <Link href={path} className="link">
+          {name}
+        </Link>
+      )}
+    </>
+  );
+}

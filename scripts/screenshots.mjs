@@ -1,0 +1,89 @@
+// Makes docs/images/: every page of the dashboard, light and dark, with a day of market studies as content.
+// Needs a built dist/ and Chromium: node scripts/screenshots.mjs
+
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+import { ensureBuilt, provideChromium } from "./bootstrap.mjs";
+import { writeHistory } from "./screenshots/history.mjs";
+import { serveWorld } from "./screenshots/served.mjs";
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+const dist = path.join(root, "dist");
+const images = path.join(root, "docs", "images");
+const WIDTH = 1_280;
+const HEIGHT = 800;
+
+const problem = provideChromium();
+if (problem) throw new Error(problem);
+if (!ensureBuilt()) process.exit(1);
+const scratch = fs.mkdtempSync(path.join(os.tmpdir(), "holdfast-screenshots-"));
+const file = path.join(scratch, "world.db");
+await writeHistory(file, dist);
+const { url, holdfast, end } = await serveWorld({ file, dist });
+const browser = await chromium.launch({
+  executablePath: process.env.HOLDFAST_TEST_CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox"],
+});
+try {
+  const { id } = await holdfast.enqueue("market-study", { market: "eu", threshold: 0.12 });
+  for (let no = 0; no < 40; no += 1)
+    await holdfast.enqueue("reconcile-address", { address: `bc1q${no}k3`, mode: "full" });
+  void holdfast
+    .lock("price-import", { lease: "5m" }, ({ signal }) => {
+      return new Promise((resolve) => signal.addEventListener("abort", resolve));
+    })
+    .catch(() => undefined);
+  const skipped = (await holdfast.schedules.ticks("camera-snapshots", { outcome: "skipped" }))
+    .ticks[0];
+  const [failed] = (
+    await holdfast.runs.list({ status: "failed", job: "campaign-report", limit: 1 })
+  ).runs;
+  const at = skipped ? `?at=${encodeURIComponent(skipped.at.toISOString())}` : "";
+  /** @type {[name: string, path: string][]} */
+  const pages = [
+    ["overview", "/"],
+    ["schedules", "/schedules"],
+    ["schedule", `/schedules/camera-snapshots${at}`],
+    ["runs", "/runs"],
+    ["run", `/runs/${id}`],
+    ["run-failed", `/runs/${failed?.id ?? id}`],
+    ["queues", "/queues"],
+    ["locks", "/locks"],
+    ["instances", "/instances"],
+    ["alerts", "/alerts?state=all"],
+    ["audit", "/audit"],
+    ["settings", "/settings"],
+  ];
+  // The study that is under way has something to show by then.
+  await new Promise((resolve) => setTimeout(resolve, 20_000));
+  fs.mkdirSync(images, { recursive: true });
+  for (const scheme of /** @type {const} */ (["light", "dark"])) {
+    const context = await browser.newContext({
+      viewport: { width: WIDTH, height: HEIGHT },
+      colorScheme: scheme,
+      timezoneId: "Europe/Berlin",
+    });
+    const page = await context.newPage();
+    for (const [name, where] of pages) {
+      await page.goto(url + where);
+      await page.locator("h1").waitFor();
+      await page
+        .locator('[role="status"][aria-label="Loading"]')
+        .first()
+        .waitFor({ state: "detached" });
+      await page.waitForTimeout(800);
+      await page.screenshot({
+        path: path.join(images, `${name}-${scheme}.png`),
+        fullPage: !["runs"].includes(name),
+      });
+    }
+    await context.close();
+  }
+} finally {
+  await browser.close();
+  await end();
+  fs.rmSync(scratch, { recursive: true, force: true });
+}

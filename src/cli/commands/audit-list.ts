@@ -1,0 +1,60 @@
+// `holdfast audit list`: the changes that somebody asked for, newest first.
+
+import type { Command } from "commander";
+import { AUDIT_NOUNS } from "../../core/audit.js";
+import type { AuditListOptions, AuditRecord } from "../../engine/audit.js";
+import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import type { CommonFlags } from "../instance.js";
+import { showLook } from "../look.js";
+import { newTable } from "../page.js";
+import { type WatchFlags, withWatchOption } from "../repeat.js";
+import { type Colours, cut, plain } from "../shell.js";
+import { shortTime } from "../times.js";
+import { oneOf, wholeNumber } from "../usage.js";
+
+type Flags = CommonFlags & WatchFlags & AuditListOptions;
+
+const FILTERS = ["since", "noun", "name", "who", "limit", "cursor"] as const;
+const CHANGE_LENGTH_MAX = 60;
+
+export function auditListCommand(call: Call): Command {
+  const command = newCommand({
+    name: "list",
+    summary: "List changes that somebody asked for, newest first.",
+    examples: ["audit list --since 24h --noun schedule", "audit list --who ada@laptop --json"],
+  })
+    .option("--since <when>", "from then on: 24h, or an instant")
+    .option("--noun <noun>", AUDIT_NOUNS.join(", "), oneOf(AUDIT_NOUNS))
+    .option("--name <name>", "of this schedule, run, queue, lock, calendar or instance")
+    .option("--who <name>", "by this one, as the list shows it")
+    .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
+    .option("--cursor <cursor>", "go on where an earlier list ended");
+  return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
+    const { shell } = call;
+    const filter = Object.fromEntries(
+      FILTERS.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]]),
+    ) as AuditListOptions;
+    return showLook({ flags, shell }, async (holdfast) => {
+      const page = await holdfast.audit.list(filter);
+      const more = page.nextCursor === null ? "" : `\nMore: add --cursor ${page.nextCursor}`;
+      return { text: `${listPage(page.entries, shell.colours)}${more}`, document: page };
+    });
+  });
+}
+
+function listPage(entries: readonly AuditRecord[], colours: Colours): string {
+  if (entries.length === 0) return "No changes.";
+  const table = newTable(["at", "who", "via", "what", "name", "change"], colours);
+  for (const { at, who, via, address, verb, noun, name, note, change } of entries) {
+    const words = [change, note === null ? null : `(${note})`].filter((each) => each !== null);
+    table.push([
+      shortTime(at),
+      plain(who),
+      address === null ? via : `${via} ${plain(address)}`,
+      `${verb} ${noun}`,
+      plain(name ?? ""),
+      cut(plain(words.join(" ")), CHANGE_LENGTH_MAX),
+    ]);
+  }
+  return table.toString().replace(/ +$/gm, "");
+}

@@ -1,0 +1,58 @@
+// `holdfast.as(actor)`: the verbs that change something, in somebody's name. Whoever passes calls of
+// others on (the HTTP handler, a bot, a back office) says once who asks; the audit trail keeps it.
+
+import { type Actor, VIAS } from "../core/audit.js";
+import { ConfigurationError, type Problem } from "../core/errors.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import type { Locks } from "../locks/locks.js";
+import type { Calendars } from "./calendars.js";
+import type { Instances } from "./instances.js";
+import type { Pause, PauseOptions } from "./pausing.js";
+import type { Queues } from "./queues.js";
+import type { Runs } from "./runs.js";
+import { requireOptions } from "./schedule-options.js";
+import type { Schedules } from "./schedules.js";
+
+/** Who asks, for the audit trail. */
+export type ActorOptions = {
+  /** A name: `ada@example.org`, "deploy bot". */
+  readonly who: string;
+  /** @default "code" */
+  readonly via?: Actor["via"];
+  readonly scope?: string | null;
+  readonly address?: string | null;
+  readonly requestId?: string | null;
+};
+
+export type Acting = {
+  readonly runs: Runs;
+  readonly schedules: Schedules;
+  readonly calendars: Calendars;
+  readonly queues: Queues;
+  readonly locks: Locks;
+  readonly instances: Instances;
+  pause(options?: PauseOptions): Promise<Pause>;
+  resume(options?: { readonly by?: string }): Promise<Pause | null>;
+};
+
+const TEXT_MAX = 300;
+
+export function readActor(options: ActorOptions): Actor {
+  requireOptions(options, "as()");
+  const members = ["who", "via", "scope", "address", "requestId"];
+  const problems: Problem[] = refuseUnknownMembers(options, members, "as()");
+  const { who, via = "code" } = options;
+  if (typeof who !== "string" || who.trim() === "" || who.length > TEXT_MAX)
+    problems.push({ field: "as().who", message: 'must be a name such as "ada@example.org"' });
+  if (!VIAS.includes(via))
+    problems.push({ field: "as().via", message: `must be one of ${VIAS.join(", ")}` });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  const text = (value: string | null | undefined) => value?.slice(0, TEXT_MAX) ?? null;
+  return {
+    who,
+    via,
+    scope: text(options.scope),
+    address: text(options.address),
+    requestId: text(options.requestId),
+  };
+}

@@ -1,0 +1,68 @@
+// `holdfast.audit`: who changed what, from where, when and why, newest first.
+
+import { AUDIT_NOUNS, type AuditEntry, type AuditNoun } from "../core/audit.js";
+import { ConfigurationError } from "../core/errors.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import type { Store } from "../store/store.js";
+import { readSince, type SinceOption } from "./overview.js";
+import { limitProblems, requireOptions } from "./schedule-options.js";
+
+/** One change that somebody asked for. */
+export type AuditRecord = AuditEntry & { readonly id: string; readonly at: Date };
+
+export type AuditListOptions = {
+  /** An instant, or a duration such as "24h": so long ago. */
+  readonly since?: SinceOption;
+  readonly noun?: AuditNoun;
+  /** Of the schedule, run, queue, lock, calendar or instance. */
+  readonly name?: string;
+  readonly who?: string;
+  /** @default 50, at most 1,000 */
+  readonly limit?: number;
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string;
+};
+
+export type AuditPage = {
+  readonly entries: readonly AuditRecord[];
+  readonly nextCursor: string | null;
+};
+
+const MEMBERS = ["since", "noun", "name", "who", "limit", "cursor"];
+
+export class Audit {
+  readonly #store: () => Promise<Store>;
+
+  constructor(store: () => Promise<Store>) {
+    this.#store = store;
+  }
+
+  /** Newest first, for as long as history is kept. */
+  async list(options: AuditListOptions = {}): Promise<AuditPage> {
+    requireOptions(options, "audit.list()");
+    const problems = refuseUnknownMembers(options, MEMBERS, "audit.list()");
+    const { limit = 50, cursor, noun, name, who } = options;
+    problems.push(...limitProblems(limit));
+    if (noun !== undefined && !AUDIT_NOUNS.includes(noun))
+      problems.push({ field: "noun", message: `must be one of ${AUDIT_NOUNS.join(", ")}` });
+    if (cursor !== undefined && !/^\d{1,15}$/.test(cursor))
+      problems.push({ field: "cursor", message: "must be the nextCursor of an earlier page" });
+    const since =
+      options.since === undefined ? null : readSince(options.since, "audit.list().since", problems);
+    if (problems.length > 0) throw new ConfigurationError(problems);
+    const records = await (await this.#store()).audit({
+      limit: limit + 1,
+      ...(since === null ? {} : { since }),
+      ...(noun === undefined ? {} : { noun }),
+      ...(name === undefined ? {} : { name }),
+      ...(who === undefined ? {} : { who }),
+      ...(cursor === undefined ? {} : { before: Number(cursor) }),
+    });
+    const page = records.slice(0, limit);
+    const last = records.length > limit ? page.at(-1) : undefined;
+    return {
+      entries: page.map(({ id, at, ...rest }) => ({ ...rest, id: String(id), at: new Date(at) })),
+      nextCursor: last ? String(last.id) : null,
+    };
+  }
+}

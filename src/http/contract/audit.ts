@@ -1,0 +1,57 @@
+// The audit trail and quiet instances on the wire.
+
+import { z } from "zod";
+import { cursor, givenSince, instant, limit, name, note, ok, page, route } from "./words.js";
+
+const NOUNS = ["schedule", "run", "queue", "lock", "calendar", "instance", "everything"] as const;
+
+const auditAnswer = z
+  .looseObject({
+    id: z.string(),
+    at: instant,
+    via: z.enum(["code", "cli", "http"]),
+    who: z.string(),
+    scope: z.string().nullable(),
+    address: z.string().nullable(),
+    requestId: z.string().nullable(),
+    verb: z.string(),
+    noun: z.enum(NOUNS),
+    name: z.string().nullable(),
+    note: z.string().nullable(),
+    change: z.string().nullable(),
+  })
+  .meta({ id: "AuditEntry" });
+
+export const AUDIT_ROUTES = {
+  listAudit: route({
+    method: "GET",
+    path: "/api/audit",
+    scope: "read",
+    summary: "Who changed what, from where, when and why; newest first.",
+    query: z.strictObject({
+      since: givenSince,
+      noun: z.enum(NOUNS).optional(),
+      name: name.optional(),
+      who: z.string().max(300).optional(),
+      limit,
+      cursor,
+    }),
+    answers: { 200: page("entries", auditAnswer) },
+  }),
+  quietInstance: route({
+    method: "POST",
+    path: "/api/instances/{id}/quiet",
+    scope: "admin",
+    summary: "This instance claims and fires nothing new until it is woken; what it runs goes on.",
+    body: z.strictObject({ note }),
+    answers: { 200: ok },
+  }),
+  wakeInstance: route({
+    method: "POST",
+    path: "/api/instances/{id}/wake",
+    scope: "admin",
+    summary: "A quiet instance claims and fires again.",
+    body: z.strictObject({}),
+    answers: { 200: ok },
+  }),
+} as const;

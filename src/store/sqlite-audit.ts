@@ -1,0 +1,61 @@
+// The audit trail on SQLite: an entry is one more row of the transaction that makes the change.
+
+import type { AuditEntry } from "../core/audit.js";
+import type { AuditFilter, AuditRecord, AuditStore } from "./audit-store.js";
+import { auditFilterParams, auditParams, toAuditRecord } from "./record-audit.js";
+import * as sql from "./sql/sqlite-audit.js";
+import type { SqliteFile } from "./sqlite.js";
+
+type Write = <T>(what: string, work: (now: number) => T) => Promise<T>;
+
+export class SqliteAudit implements AuditStore {
+  readonly #file: SqliteFile;
+  readonly #now: () => number;
+  readonly #write: Write;
+
+  constructor(params: {
+    readonly file: SqliteFile;
+    readonly now: () => number;
+    readonly write: Write;
+  }) {
+    this.#file = params.file;
+    this.#now = params.now;
+    this.#write = params.write;
+  }
+
+  /** Inside of the transaction that makes the change. */
+  add(entry: AuditEntry, now: number): void {
+    this.#file.run(sql.ADD_AUDIT, { ...auditParams(entry), now });
+  }
+
+  /** One write transaction, with its entry where it has changed something. */
+  change<T>(params: {
+    readonly what: string;
+    readonly audit: AuditEntry | undefined;
+    readonly work: (now: number) => T;
+    readonly isDone: (answer: T) => boolean;
+  }): Promise<T> {
+    const { what, audit, work, isDone } = params;
+    return this.#write(what, (now) => {
+      const answer = work(now);
+      if (audit && isDone(answer)) this.add(audit, now);
+      return answer;
+    });
+  }
+
+  async addAudit(entry: AuditEntry): Promise<void> {
+    await this.#write("addAudit", (now) => this.add(entry, now));
+  }
+
+  audit(filter: AuditFilter): Promise<readonly AuditRecord[]> {
+    return this.#file.read(() =>
+      this.#file
+        .all(sql.LIST_AUDIT, { ...auditFilterParams(filter), now: this.#now() })
+        .map(toAuditRecord),
+    );
+  }
+
+  prune(params: { readonly keepMs: number; readonly limit: number }, now: number): number {
+    return this.#file.run(sql.PRUNE_AUDIT, { ...params, now });
+  }
+}

@@ -1,0 +1,122 @@
+// One quiet instance, and who changed what.
+
+import { expect } from "vitest";
+import { ConfigurationError, InstanceNotFoundError } from "../../src/core/errors.js";
+import { MINUTE, SECOND, student } from "./schedule-words.js";
+import { heard, type WorldTest } from "./world.js";
+
+const MINUTELY = { job: "study", cron: "* * * * *" } as const;
+
+export function controlSuite(test: WorldTest): void {
+  test("a quiet instance claims and fires nothing, while another goes on", async ({ world }) => {
+    const quiet = student(world);
+    const other = student(world);
+    await quiet.holdfast.start();
+    await world.clock.until(quiet.holdfast.schedules.upsert("s", MINUTELY));
+    await world.clock.until(
+      quiet.holdfast.instances.quiet(quiet.holdfast.instanceId, "its memory"),
+    );
+    await world.clock.advance(3 * SECOND);
+    await world.clock.until(quiet.study.enqueue({}));
+    await world.clock.advance(2 * MINUTE);
+    expect(quiet.ran).toEqual([]);
+    expect(heard(quiet, "instance.halted")).toMatchObject([{ why: "quiet", note: "its memory" }]);
+    await other.holdfast.start();
+    await world.clock.advance(MINUTE);
+    expect(quiet.ran).toEqual([]);
+    expect(other.ran).toContain("enqueued -");
+    const { instances } = await world.clock.until(other.holdfast.instances.list());
+    const states = instances.map(({ quietNote, quietBy }) => [quietNote, quietBy]);
+    expect(states).toContainEqual(["its memory", quiet.holdfast.instanceId]);
+    await world.clock.until(other.holdfast.stop({ grace: 0 }));
+    await world.clock.until(quiet.holdfast.instances.wake(quiet.holdfast.instanceId));
+    await world.clock.advance(MINUTE);
+    expect(quiet.ran.length).toBeGreaterThan(0);
+    expect(heard(quiet, "instance.resumed")).toHaveLength(1);
+  });
+
+  test("a remote worker that is made quiet gets nothing until it is woken", async ({ world }) => {
+    const { holdfast, study } = student(world);
+    await study.enqueue({});
+    const claim = { instance: "elsewhere", jobs: ["study"], limit: 1 };
+    await world.clock.until(holdfast.remote.heartbeat({ instance: "elsewhere", runs: [] }));
+    await holdfast.instances.quiet("elsewhere");
+    expect(await world.clock.until(holdfast.remote.claim(claim))).toEqual([]);
+    await holdfast.instances.wake("elsewhere");
+    expect(await world.clock.until(holdfast.remote.claim(claim))).toHaveLength(1);
+    await expect(holdfast.instances.quiet("nobody")).rejects.toThrow(InstanceNotFoundError);
+  });
+
+  test("every change leaves an entry that says who, what and how; work itself leaves none", async ({
+    world,
+  }) => {
+    const { holdfast, study } = student(world);
+    const ada = holdfast.as({ who: "ada", via: "http", address: "10.0.0.7", requestId: "r1" });
+    await ada.schedules.upsert("s", MINUTELY);
+    await ada.schedules.upsert("s", MINUTELY);
+    await ada.schedules.upsert("s", { ...MINUTELY, cron: "0 2 * * *", overlap: "queue" });
+    await ada.schedules.pause("s", "why");
+    await ada.schedules.resume("s", { by: "bob" });
+    const triggered = await ada.schedules.trigger("s");
+    await ada.runs.cancel(String(triggered.runId));
+    await ada.runs.retry(String(triggered.runId));
+    const from = new Date(world.now() - 86_400_000);
+    await ada.schedules.backfill("s", { from, to: new Date(world.now()) });
+    await ada.schedules.cancelBackfill("s");
+    await ada.queues.pause("mail", "relay");
+    await ada.calendars.upsert("holidays", { dates: ["2026-12-25"] });
+    await ada.calendars.delete("holidays");
+    await ada.pause({ note: "all" });
+    await ada.resume();
+    await ada.schedules.delete("s");
+    const { id } = await study.enqueue({});
+    await holdfast.runs.cancel(id);
+    const { entries } = await holdfast.audit.list({ limit: 100 });
+    const told = entries.toReversed().map(({ who, verb, noun }) => `${who} ${verb} ${noun}`);
+    expect(told).toEqual([
+      "ada create schedule",
+      "ada edit schedule",
+      "ada pause schedule",
+      "bob resume schedule",
+      "ada trigger schedule",
+      "ada cancel run",
+      "ada retry run",
+      "ada backfill schedule",
+      "ada cancel_backfill schedule",
+      "ada pause queue",
+      "ada set calendar",
+      "ada delete calendar",
+      "ada pause everything",
+      "ada resume everything",
+      "ada delete schedule",
+      `${holdfast.instanceId} cancel run`,
+    ]);
+    const edit = entries.find(({ verb }) => verb === "edit");
+    expect(edit).toMatchObject({ via: "http", address: "10.0.0.7", requestId: "r1", name: "s" });
+    expect(edit?.change).toMatch(/^every minute, UTC → at 02:00 .*; overlap changed$/);
+    expect(entries.at(-3)).toMatchObject({ verb: "pause", note: "why" });
+    const page = await holdfast.audit.list({ limit: 2, noun: "run" });
+    expect(page.entries).toHaveLength(2);
+    const next = await holdfast.audit.list({ noun: "run", cursor: String(page.nextCursor) });
+    expect(next.entries).toHaveLength(1);
+    expect((await holdfast.audit.list({ who: "bob" })).entries).toHaveLength(1);
+  });
+
+  test("what a declaration brings about is kept in the name of the code", async ({ world }) => {
+    const { holdfast } = student(world, { options: { app: "shop" } });
+    holdfast.schedule("nightly", "study", { cron: "0 2 * * *" });
+    await world.clock.until(holdfast.schedules.apply());
+    expect((await holdfast.audit.list()).entries).toMatchObject([
+      { who: "code of shop", verb: "create", noun: "schedule", name: "nightly" },
+    ]);
+  });
+
+  test("wrong filters and nameless actors are refused with their fields", async ({ world }) => {
+    const { holdfast } = student(world);
+    await expect(holdfast.audit.list({ noun: "task" } as never)).rejects.toThrow("noun");
+    await expect(holdfast.audit.list({ cursor: "x" })).rejects.toThrow("cursor");
+    await expect(holdfast.audit.list({ since: "soon" })).rejects.toThrow("since");
+    expect(() => holdfast.as({ who: "" })).toThrow(ConfigurationError);
+    expect(() => holdfast.as({ who: "ada", via: "fax" as never })).toThrow("as().via");
+  });
+}

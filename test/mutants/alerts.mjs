@@ -1,0 +1,70 @@
+// Mutants of alerts: who looks, what is found, who is told, and how often.
+
+/** @type {readonly import("./list.mjs").Mutant[]} */
+export const ALERT_MUTANTS = [
+  {
+    name: "alert-turn-for-everybody-sqlite",
+    promise: "of callers at the same time one gets the turn",
+    file: "src/store/sql/sqlite-alerts.ts",
+    find: "where taken_at <= :now - :everyMs or taken_at > :now + :everyMs",
+    replace: "where taken_at <= :now - 0 * :everyMs or taken_at > :now + :everyMs",
+    suites: ["conformance: SQLite"],
+  },
+  {
+    name: "alert-delivery-claimed-twice-sqlite",
+    promise: "a delivery is sent by one instance at a time",
+    file: "src/store/sql/sqlite-alerts.ts",
+    find: "attempts = attempts + 1, next_at = :now + :leaseMs",
+    replace: "attempts = attempts + 1, next_at = :now + 0 * :leaseMs",
+    suites: ["conformance: SQLite"],
+  },
+  {
+    name: "alert-mute-forgotten-sqlite",
+    promise: "a mute holds for the next alert of its kind and subject",
+    file: "src/store/sql/sqlite-alerts.ts",
+    find: "and a.subject = :subject and a.muted_until > :now) m",
+    replace: "and a.subject = :subject and a.muted_until > :now and a.resolved_at is null) m",
+    suites: ["conformance: SQLite"],
+  },
+  {
+    name: "alert-silent-only-when-looked-at",
+    promise: "the dead-man's switch fires with every scheduler dead",
+    file: "src/core/alert-find.ts",
+    find: "if (afterMs === null || nextAt === null || lateByMs === null || lateByMs < afterMs) return [];",
+    replace:
+      "if (!isLookedAt || afterMs === null || nextAt === null || lateByMs === null || lateByMs < afterMs) return [];",
+    suites: ["engine: alerts"],
+  },
+  {
+    name: "alert-never-resolved",
+    promise: "an alert is resolved by itself when its condition ends",
+    file: "src/core/alert-plan.ts",
+    find: ".filter((alert) => !foundKeys.has(alertKey(alert)))",
+    replace: ".filter((alert) => foundKeys.size < 0 && alert.id === null)",
+    suites: ["engine: alerts"],
+  },
+  {
+    name: "alert-pauses-again-without-a-failure",
+    promise: "a schedule that was resumed is paused again only by another failure",
+    file: "src/engine/alerting.ts",
+    find: "const isNew = tickAt > (pausedTicks[subject.name] ?? Number.NEGATIVE_INFINITY);",
+    replace: "const isNew = tickAt > (pausedTicks[subject.type] ?? Number.NEGATIVE_INFINITY);",
+    suites: ["engine: alerts"],
+  },
+  {
+    name: "alert-announced-is-executed",
+    promise: "an instance that only serves is no worker",
+    file: "src/engine/holdfast.ts",
+    find: "this.#works = () => ({ jobs: jobs.names(), queues });",
+    replace: "",
+    suites: ["engine: alerts"],
+  },
+  {
+    name: "alert-slack-unescaped",
+    promise: "a name calls no channel",
+    file: "src/alerts/slack.ts",
+    find: 'return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");',
+    replace: "return text;",
+    suites: ["engine: alerts"],
+  },
+];
