@@ -22,7 +22,7 @@ test("the text of every mutant occurs in its file exactly once", () => {
 test("every mutant changes the product's code, and nothing else", () => {
   for (const mutant of MUTANTS) {
     expect(mutant.file, mutant.name).toMatch(
-      /^src\/(core|engine|http|locks|store)\/.+(?<!\.test)\.ts$/,
+      /^src\/(alerts|core|engine|http|locks|store|telemetry)\/.+(?<!\.test)\.ts$/,
     );
     const text = textOf(mutant.file);
     expect(mutated(text, mutant), mutant.name).not.toBe(text);

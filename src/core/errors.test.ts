@@ -3,6 +3,7 @@
 import { describe, expect, test } from "vitest";
 import * as errors from "./errors.js";
 import {
+  AlertNotFoundError,
   BackfillRunningError,
   BatchRefusedError,
   CalendarInUseError,
@@ -57,6 +58,7 @@ const ONE_OF_EACH: readonly HoldfastError[] = [
   new InstanceNotFoundError("host:1:boot"),
   new ScheduleNotFoundError("nightly", ["nightly-report"]),
   new DuplicateScheduleError("nightly"),
+  new AlertNotFoundError(RUN),
   new ScheduleBusyError("nightly"),
   new DeliveryConflictError("delivery-1", RUN),
   new BackfillRunningError("nightly", RUN),

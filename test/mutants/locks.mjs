@@ -79,9 +79,8 @@ export const LOCK_MUTANTS = [
     name: "lock-kept-when-its-function-throws",
     promise: "if the function throws, the lock is released",
     file: "src/locks/locking.ts",
-    find: "const isReleased = await this.#released({ provider, grant, isLost: hold.isLost, wasTrusted });",
-    replace:
-      'const isReleased = "error" in ended || await this.#released({ provider, grant, isLost: hold.isLost, wasTrusted });',
+    find: 'const isReleased = await this.#span("lock.release", name, () =>',
+    replace: 'const isReleased = "error" in ended || await this.#span("lock.release", name, () =>',
     suites: ["engine: locks"],
   },
 ];

@@ -95,8 +95,8 @@ export const TICK_MUTANTS = [
     name: "too-old-fires",
     promise: "L1: what is older than `within` is missed",
     file: "src/core/evaluate.ts",
-    find: "const isTooOld = (at: number) => withinMs !== null && now - at > withinMs;",
-    replace: "const isTooOld = (_: number) => false;",
+    find: "candidates.filter((at) => withinMs !== null && now - at > withinMs);",
+    replace: "candidates.filter(() => false);",
     suites: ["engine: schedules"],
   },
   {
