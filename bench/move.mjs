@@ -1,7 +1,7 @@
 // How long `holdfast move` takes: a SQLite file with a million runs, most of them done, into PostgreSQL, killed in
 // the middle and begun again. Prints figures; both sides are compared by the command itself.
 //
-//   node bench/move.mjs [--runs 1000000]      after `npm run build`
+//   node bench/move.mjs [--runs 1000000] [--file made-before.db]      after `npm run build`
 
 import { spawn } from "node:child_process";
 import fs from "node:fs";
@@ -16,24 +16,29 @@ import { startPostgresServer } from "./servers.mjs";
 
 const PROGRAM = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
 const BULK = 5_000;
-const { values } = parseArgs({ options: { runs: { type: "string", default: "1000000" } } });
+const { values } = parseArgs({
+  options: { runs: { type: "string", default: "1000000" }, file: { type: "string" } },
+});
 const runs = Number(values.runs);
 const logger = { debug() {}, info() {}, warn() {}, error() {} };
 const seconds = (fromMs) => Number(((performance.now() - fromMs) / 1000).toFixed(1));
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "holdfast-bench-move-"));
-const file = path.join(folder, "app.db");
+const file = path.resolve(values.file ?? path.join(folder, "app.db"));
 const server = await startPostgresServer();
 try {
   const filled = performance.now();
-  await fill();
+  if (values.file === undefined) await fill();
   say(
     `${runs} runs made in ${seconds(filled)} s, ${(fs.statSync(file).size / 2 ** 20).toFixed(0)} MiB`,
   );
 
   const begun = performance.now();
   const first = begin();
-  await until(async () => (await moved()) >= runs / 2);
+  let early;
+  void first.ended.then((end) => (early = end));
+  await until(async () => early || (await moved()) >= runs / 2);
+  if (early) throw new Error(`The first move ended early. ${early.stdout}${early.stderr}`);
   first.child.kill("SIGKILL");
   await first.ended;
   const firstSeconds = seconds(begun);

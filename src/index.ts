@@ -91,12 +91,14 @@ export type {
   ShellOptions,
 } from "./engine/built-in-jobs.js";
 export type { Calendar, Calendars } from "./engine/calendars.js";
+export type { CheckOptions, CheckReport, CheckResult } from "./engine/check.js";
 export type { CleanedUp, CleanupOptions } from "./engine/cleanup.js";
 export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/config.js";
 export type { RunContext } from "./engine/context.js";
 export type { PlannedChange } from "./engine/declared.js";
 export type { Explanation } from "./engine/explain.js";
 export type { BatchCounts, BatchEntry, BatchOptions } from "./engine/fan-out.js";
+export type { HealthFigure, HealthOptions, HealthReport } from "./engine/health.js";
 export { Holdfast } from "./engine/holdfast.js";
 export type { Instances } from "./engine/instances.js";
 export type { ItemListOptions, ItemPage, RunItem } from "./engine/item-view.js";
@@ -124,6 +126,9 @@ export type {
 export type { Ticked, TickOptions } from "./engine/pass.js";
 export type { Pause, PauseOptions } from "./engine/pausing.js";
 export type { Queue, Queues } from "./engine/queues.js";
+export type { RecoverOptions, RecoverReport } from "./engine/recover.js";
+export type { RepairOptions, RepairReport, RepairStep } from "./engine/repair.js";
+export type { Pruned, PruneOptions } from "./engine/retention.js";
 export type { Batch, ChildListOptions } from "./engine/run-children.js";
 export type {
   RunLogEntry,

@@ -1,6 +1,6 @@
 // Holdfast's own server: a run enqueued, and a tick on a database where nothing is due, by HTTP with a secret each.
 
-import { createHandler } from "../../dist/http/index.js";
+import { createHandler } from "../../dist/http/handler.js";
 import { serve } from "../../dist/http/serve.js";
 import { Holdfast } from "../../dist/index.js";
 

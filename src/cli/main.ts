@@ -8,10 +8,12 @@ import type { Call } from "./command.js";
 import { alertsCommand } from "./commands/alerts.js";
 import { auditCommand } from "./commands/audit.js";
 import { calendarsCommand } from "./commands/calendars.js";
+import { checkCommand } from "./commands/check.js";
 import { cleanupCommand } from "./commands/cleanup.js";
 import { devCommand } from "./commands/dev.js";
 import { enqueueCommand } from "./commands/enqueue.js";
 import { execCommand } from "./commands/exec.js";
+import { healthCommand } from "./commands/health.js";
 import { initCommand } from "./commands/init.js";
 import { instancesCommand } from "./commands/instances.js";
 import { locksCommand } from "./commands/locks.js";
@@ -19,7 +21,10 @@ import { migrateCommand } from "./commands/migrate.js";
 import { moveCommand } from "./commands/move.js";
 import { nextCommand } from "./commands/next.js";
 import { pauseCommand } from "./commands/pause.js";
+import { pruneCommand } from "./commands/prune.js";
 import { queuesCommand } from "./commands/queues.js";
+import { recoverCommand } from "./commands/recover.js";
+import { repairCommand } from "./commands/repair.js";
 import { resumeCommand } from "./commands/resume.js";
 import { runsCommand } from "./commands/runs.js";
 import { schedulesCommand } from "./commands/schedules.js";
@@ -52,6 +57,11 @@ const COMMANDS = [
   enqueueCommand,
   execCommand,
   locksCommand,
+  checkCommand,
+  repairCommand,
+  recoverCommand,
+  healthCommand,
+  pruneCommand,
   alertsCommand,
   statsCommand,
   cleanupCommand,

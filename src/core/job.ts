@@ -12,6 +12,7 @@ import {
 } from "./flow.js";
 import { LEASE_DEFAULT_MS, LEASE_MIN_MS, TIMEOUT_DEFAULT_MS } from "./lease.js";
 import { requireName, requirePriority } from "./names.js";
+import { type Retention, type RetentionOptions, readRetention } from "./retention.js";
 import { type RetryOptions, resolveRetry } from "./retry.js";
 import { ON_LOST, type OnLost, type Policy } from "./run.js";
 import { isStandardSchema, jsonSchemaOf, type StandardSchema } from "./schema.js";
@@ -42,6 +43,11 @@ export type JobOptions = {
   readonly concurrency?: ConcurrencyOptions;
   /** How many of its runs begin within a stretch of time, over all instances. */
   readonly rate?: RateOptions;
+  /**
+   * How long its ended runs are kept, or how many of them: "7d", { count: 1000 }, or both. Shorter than the
+   * retention of the instance. @default that of the instance
+   */
+  readonly retention?: Duration | RetentionOptions;
   /** The version of the input's shape; stored with every run. @default 1 */
   readonly version?: number;
   /** Brings an input of an earlier version up to date: stored runs outlive code. */
@@ -58,6 +64,8 @@ export type JobDefinition = {
   /** The target that its runs are sent to; null: they are executed where they are claimed. */
   readonly worker: string | null;
   readonly limits: Limits;
+  /** Null: as all others. */
+  readonly retention: Retention | null;
   readonly schema: StandardSchema | undefined;
   /** The same as JSON Schema in JSON text, where its library can tell: for callers without the code. */
   readonly inputSchema: string | null;
@@ -75,6 +83,7 @@ const KNOWN_OPTIONS = [
   "worker",
   "concurrency",
   "rate",
+  "retention",
   "version",
   "upcast",
   "run",
@@ -113,6 +122,7 @@ export function defineJob(name: string, options: JobOptions): JobDefinition {
   );
   const retry = read(() => resolveRetry(options.retry, field("retry")), undefined);
   const limits = read(() => resolveLimits(options, field), NO_LIMITS);
+  const retention = read(() => readRetention(options.retention, field("retention")), null);
   const queue = read(
     () => requireName(options.queue ?? DEFAULT_QUEUE, field("queue")),
     DEFAULT_QUEUE,
@@ -159,6 +169,7 @@ export function defineJob(name: string, options: JobOptions): JobDefinition {
     policy: { leaseMs, timeoutMs, retry, onLost },
     worker,
     limits,
+    retention,
     schema,
     inputSchema: schema === undefined ? null : jsonSchemaOf(schema),
     upcast,

@@ -14,6 +14,7 @@ import {
   type WorkerTargetOptions,
 } from "../http/dispatch/targets.js";
 import type { LockProvider } from "../locks/provider.js";
+import type { OwnCheck } from "../store/check-store.js";
 import { type Database, placeProblems } from "../store/open.js";
 import type { OnError } from "../telemetry/bus.js";
 import { LOG_LEVELS, type Logger, type LogLevel } from "../telemetry/log.js";
@@ -27,6 +28,7 @@ import {
   readBuiltInJobs,
   type ShellOptions,
 } from "./built-in-jobs.js";
+import { readOwnChecks } from "./check.js";
 
 export type HoldfastOptions = AroundOptions & {
   /**
@@ -44,6 +46,10 @@ export type HoldfastOptions = AroundOptions & {
   readonly poll?: Duration;
   /** How long finished runs are kept. @default "30d" */
   readonly retention?: Duration;
+  /** How long log lines are kept with their runs, if for less. @default as `retention` */
+  readonly logRetention?: Duration;
+  /** How long the history of locks is kept. @default as `retention` */
+  readonly lockRetention?: Duration;
   /** How long the ledger of ticks is kept. @default "7d" */
   readonly ledgerRetention?: Duration;
   /** Whether tables are made and brought up to date, only checked, or neither. @default "auto" */
@@ -60,6 +66,11 @@ export type HoldfastOptions = AroundOptions & {
   readonly workers?: Readonly<Record<string, WorkerTargetOptions>>;
   /** The address under which those services reach this application. @default HOLDFAST_PUBLIC_URL */
   readonly publicUrl?: string;
+  /**
+   * Checks of your own, asked by `check()` beside the built-in ones: a sentence that should be true, and a
+   * `select` that answers a row for everything that makes it false.
+   */
+  readonly checks?: Readonly<Record<string, string>>;
   /** Which alerts are wanted and where they go; false: none. @default the usual ones, to the log */
   readonly alerts?: AlertOptions | false;
   /** Switches the job `shell` on, for these programs alone. @default off */
@@ -106,6 +117,8 @@ export type Config = {
   readonly pollMs: number;
   readonly keepMs: number;
   readonly keepTicksMs: number;
+  readonly keepLogsMs: number;
+  readonly keepLocksMs: number;
   readonly migrate: "auto" | "check" | "off";
   readonly synchronous: "FULL" | "NORMAL";
   readonly logLevel: LogLevel;
@@ -115,6 +128,7 @@ export type Config = {
   readonly lockLeaseMs: number;
   readonly around: Around;
   readonly dispatch: DispatchConfig;
+  readonly checks: readonly OwnCheck[];
   readonly alerts: AlertConfig;
   readonly builtIn: BuiltInJobs;
 };
@@ -129,6 +143,8 @@ export const CONSTRUCTOR_OPTIONS = [
   "release",
   "poll",
   "retention",
+  "logRetention",
+  "lockRetention",
   "ledgerRetention",
   "migrate",
   "synchronous",
@@ -137,6 +153,7 @@ export const CONSTRUCTOR_OPTIONS = [
   "locking",
   "workers",
   "publicUrl",
+  "checks",
   "alerts",
   "shell",
   "http",
@@ -173,14 +190,23 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
       ? ["HOLDFAST_POLL_INTERVAL", fromEnv("HOLDFAST_POLL_INTERVAL") ?? "1s"]
       : ["poll", options.poll];
 
+  const keepMs = read(
+    () => retentionMs(options.retention, fromEnv("HOLDFAST_HISTORY_RETENTION_DAYS")),
+    0,
+  );
   const config: Config = {
     database: options.database ?? fromEnv("HOLDFAST_DATABASE_URL") ?? DEFAULT_DATABASE,
     schema: options.schema ?? "holdfast",
     app: read(() => name(options.app ?? fromEnv("HOLDFAST_APP"), "app"), null),
     release: read(() => name(options.release ?? fromEnv("HOLDFAST_RELEASE"), "release"), null),
     pollMs: read(() => durationMs(poll, String(pollField), { min: 10, max: 3_600_000 }), 1_000),
-    keepMs: read(
-      () => retentionMs(options.retention, fromEnv("HOLDFAST_HISTORY_RETENTION_DAYS")),
+    keepMs,
+    keepLogsMs: read(
+      () => durationMs(options.logRetention ?? keepMs, "logRetention", { min: 1 }),
+      0,
+    ),
+    keepLocksMs: read(
+      () => durationMs(options.lockRetention ?? keepMs, "lockRetention", { min: 1 }),
       0,
     ),
     keepTicksMs: read(
@@ -226,6 +252,7 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
         }),
       NO_DISPATCH,
     ),
+    checks: read(() => readOwnChecks(options.checks), []),
     alerts: read(() => readAlerts(options.alerts), null),
     builtIn: read(() => readBuiltInJobs(options), NO_BUILT_IN_JOBS),
   };

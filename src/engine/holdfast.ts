@@ -52,6 +52,7 @@ import type { Around, AroundOptions } from "./around.js";
 import { readAround } from "./around-options.js";
 import { Audit } from "./audit.js";
 import { Calendars } from "./calendars.js";
+import { type CheckOptions, type CheckReport, readCheck, reportOf } from "./check.js";
 import { type CleanedUp, type CleanupOptions, cleanUpOnce, readCleanup } from "./cleanup.js";
 import { CompiledSchedules } from "./compiled.js";
 import {
@@ -68,6 +69,7 @@ import { dispatchTo, type Sends } from "./dispatching.js";
 import { Enqueuer } from "./enqueuer.js";
 import type { Handler, RunnableJob } from "./execution.js";
 import { FanOut } from "./fan-out.js";
+import { type HealthOptions, type HealthReport, healthOf, readHealth } from "./health.js";
 import { httpJob } from "./http-job.js";
 import { Instances } from "./instances.js";
 import {
@@ -95,10 +97,14 @@ import {
   statsOf,
 } from "./overview.js";
 import { type BoundedWorker, passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
+import { reapOnce } from "./passes.js";
 import { type Pause, type PauseOptions, pauseOf, readPause, toPause } from "./pausing.js";
 import { mainThreadPulse, type Pulse } from "./pulse.js";
 import { Queues } from "./queues.js";
+import { type RecoverOptions, type RecoverReport, readRecover, recoverOnce } from "./recover.js";
 import { Remote } from "./remote.js";
+import { type RepairOptions, type RepairReport, readRepair, repairOnce } from "./repair.js";
+import { JobRetention, type Pruned, type PruneOptions, pruneAll } from "./retention.js";
 import { RunnableJobs } from "./runnable.js";
 import { Runs, Waiter } from "./runs.js";
 import { jobName } from "./schedule-options.js";
@@ -167,6 +173,7 @@ export class Holdfast {
   readonly #definitions = new Map<string, JobDefinition>();
   readonly #arounds = new Map<string, Around>();
   readonly #runnable = new RunnableJobs();
+  readonly #retention = new JobRetention(() => this.#definitions.values());
   readonly #sends: Sends;
   readonly #compiled = new CompiledSchedules();
   readonly #declarations: Declarations;
@@ -289,7 +296,7 @@ export class Holdfast {
       holder: this.instanceId,
       leaseMs: this.#config.lockLeaseMs,
       isEnabled: this.#config.isLockingEnabled,
-      keepMs: this.#config.keepMs,
+      keepMs: this.#config.keepLocksMs,
       emit: this.#emit,
       tracing: this.#tracing,
     });
@@ -547,6 +554,63 @@ export class Holdfast {
     return errorsOf(await this.#opened("errors"), since);
   }
 
+  /** Which promises the tables break, in one snapshot; on a healthy database none, whatever is going on. */
+  async check(options: CheckOptions = {}): Promise<CheckReport> {
+    const { timeLimitMs } = readCheck(options);
+    const store = await this.#opened("check");
+    return reportOf(await store.check({ own: this.#config.checks, timeLimitMs }));
+  }
+
+  /** The same as a script for psql or sqlite3, whichever this database needs; nothing is connected. */
+  checkScript(): string {
+    return this.#store.checkScript(this.#config.checks);
+  }
+
+  /** Mends what `check()` finds, where a rule can; tells first, and acts with `apply: true`. */
+  async repair(options: RepairOptions = {}): Promise<RepairReport> {
+    const { isApplied } = readRepair(options);
+    const store = await this.#opened("repair");
+    const reap = () => this.#reap(store);
+    const report = await repairOnce({ store, own: this.#config.checks, isApplied, reap });
+    if (isApplied) this.#tellOfChanges(store);
+    return report;
+  }
+
+  /**
+   * After a restored backup: raises every fence beyond any that was handed out, ends the leases and locks
+   * of holders that are gone, and tells what would fire and run next; acts with `apply: true`.
+   */
+  async recover(options: RecoverOptions = {}): Promise<RecoverReport> {
+    const { isApplied } = readRecover(options);
+    const store = await this.#opened("recover");
+    const reap = () => this.#reap(store);
+    const [ports, compiled] = [this.#ports, this.#compiled];
+    return recoverOnce({ store, ports, compiled, isApplied, reap });
+  }
+
+  /** A few figures against thresholds: success rate, heartbeats, stale runs, the scheduler. */
+  async health(options: HealthOptions = {}): Promise<HealthReport> {
+    const wanted = readHealth(options);
+    return healthOf(await this.#opened("health"), wanted, () => this.check());
+  }
+
+  /** Removes what is past its time, all of it; running instances do so each hour, a bounded amount. */
+  async prune({ onProgress = () => undefined }: PruneOptions = {}): Promise<Pruned> {
+    const store = await this.#opened("prune");
+    const { keepMs, keepTicksMs, keepLogsMs, keepLocksMs } = this.#config;
+    const keep = { keepMs, keepTicksMs, keepLogsMs };
+    return pruneAll({ store, keep, keepLocksMs, jobs: this.#retention, onProgress });
+  }
+
+  #reap(store: Store): Promise<unknown> {
+    return reapOnce({ store, chance: () => this.#ports.chance.next(), emit: this.#emit });
+  }
+
+  #tellOfChanges(store: Store): void {
+    store.wake();
+    void this.#pollSoon();
+  }
+
   /** What this process counted and what the database tells of the whole, as text for Prometheus. */
   async metrics(options: MetricsOptions = {}): Promise<string> {
     const read = readMetrics(options);
@@ -560,10 +624,7 @@ export class Holdfast {
     const store = await this.#opened("cleanup");
     const chance = () => this.#ports.chance.next();
     const report = await cleanUpOnce({ store, stale, chance, emit: this.#emit });
-    if (report.reclaimed > 0) {
-      store.wake();
-      void this.#pollSoon();
-    }
+    if (report.reclaimed > 0) this.#tellOfChanges(store);
     return report;
   }
 
@@ -629,6 +690,7 @@ export class Holdfast {
       database: this.databaseLabel,
       jobs: jobs.names(),
       concurrency,
+      connections: store.connectionsMax,
     });
     this.#working = worker;
     this.#concurrency = jobs.names().length === 0 ? 0 : concurrency;
@@ -715,6 +777,8 @@ export class Holdfast {
       pollMs: this.#config.pollMs,
       keepMs: this.#config.keepMs,
       keepTicksMs: this.#config.keepTicksMs,
+      keepLogsMs: this.#config.keepLogsMs,
+      tidyJobs: () => this.#retention.pruneOnce(store),
       emit: this.#emit,
       instanceId: this.instanceId,
       meter: this.#meters,
@@ -981,7 +1045,15 @@ export class Holdfast {
         ...new Set([...this.#definitions.keys(), ...known.map((job) => job.name)]),
       ]);
     const { limits = NO_LIMITS, inputSchema = null } = found;
-    return { ...found, limits, inputSchema, worker: null, schema: undefined, upcast: undefined };
+    return {
+      ...found,
+      limits,
+      inputSchema,
+      retention: null,
+      worker: null,
+      schema: undefined,
+      upcast: undefined,
+    };
   }
 
   #refuseUnknownJobs(names: readonly string[] | null): void {

@@ -36,6 +36,9 @@ export type LoopParams = {
   readonly pollMs: number;
   readonly keepMs: number;
   readonly keepTicksMs: number;
+  readonly keepLogsMs: number;
+  /** What jobs keep for a shorter time. */
+  readonly tidyJobs: () => Promise<unknown>;
   readonly emit: Emit;
   readonly meter: Meter;
   /** Fires what is due; null where the scheduler is off. */
@@ -272,9 +275,10 @@ export class Loop {
   }
 
   async #tidy(): Promise<void> {
-    const { store, keepMs, keepTicksMs, emit } = this.#params;
+    const { store, keepMs, keepTicksMs, keepLogsMs, emit } = this.#params;
     try {
-      await tidyOnce({ store, keepMs, keepTicksMs });
+      await tidyOnce({ store, keepMs, keepTicksMs, keepLogsMs });
+      await this.#params.tidyJobs();
       if (this.#params.tick) await this.#params.lookEachHour();
     } catch (error) {
       emit(

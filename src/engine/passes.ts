@@ -97,10 +97,11 @@ export async function tidyOnce(params: {
   readonly store: Store;
   readonly keepMs: number;
   readonly keepTicksMs: number;
+  readonly keepLogsMs: number;
 }): Promise<void> {
-  const { store, keepMs, keepTicksMs } = params;
+  const { store, keepMs, keepTicksMs, keepLogsMs } = params;
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    const count = await store.prune({ keepMs, keepTicksMs, limit: PRUNE_BATCH });
+    const count = await store.prune({ keepMs, keepTicksMs, keepLogsMs, limit: PRUNE_BATCH });
     if (count < PRUNE_BATCH) return;
   }
 }

@@ -4,6 +4,7 @@
 
 import { ALERTS_ROUTES } from "./contract/alerts.js";
 import { AUDIT_ROUTES } from "./contract/audit.js";
+import { CHECK_ROUTES } from "./contract/check.js";
 import { HOUSE_ROUTES } from "./contract/house.js";
 import { LOCKS_ROUTES } from "./contract/locks.js";
 import { OVERVIEW_ROUTES } from "./contract/overview.js";
@@ -23,6 +24,7 @@ export const ROUTES = {
   ...OVERVIEW_ROUTES,
   ...LOCKS_ROUTES,
   ...QUEUES_ROUTES,
+  ...CHECK_ROUTES,
   ...ALERTS_ROUTES,
   ...PAUSE_ROUTES,
   ...AUDIT_ROUTES,

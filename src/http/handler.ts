@@ -23,6 +23,7 @@ import { HttpError, problemResponse, refusalOf } from "./problem.js";
 import type { Call, Implementation, Reply, Surroundings } from "./route.js";
 import { alertRoutes } from "./routes/alerts.js";
 import { auditRoutes } from "./routes/audit.js";
+import { checkRoutes } from "./routes/check.js";
 import { eventRoutes } from "./routes/events.js";
 import { lockRoutes } from "./routes/locks.js";
 import { metricsRoutes } from "./routes/metrics.js";
@@ -81,6 +82,7 @@ const IMPLEMENTATIONS = [
   ...metricsRoutes,
   ...eventRoutes,
   ...queueRoutes,
+  ...checkRoutes,
   ...alertRoutes,
   ...pauseRoutes,
   ...auditRoutes,

@@ -34,18 +34,26 @@ type DaysParams = {
   readonly query: Query;
 };
 
-/** Drops the days of the ledger that are older than `keepMs`; answers how many. */
-export async function dropTickDays(params: DaysParams, keepMs: number): Promise<number> {
+/**
+ * Drops the days of one table that are older than `keepMs`, whatever is kept of the others: the ledger,
+ * or log lines. Answers how many.
+ */
+export async function dropDaysBy(
+  params: DaysParams,
+  table: "tick" | "log",
+  keepMs: number,
+): Promise<number> {
   const since = params.now - keepMs;
   const today = Math.floor(since / DAY_MS);
-  const known = [...(await knownDays(params))].filter((name) => name.startsWith("tick_day_"));
-  const old = known.map((name) => Number(name.slice("tick_day_".length))).filter((n) => n < today);
+  const prefix = `${table}_day_`;
+  const known = [...(await knownDays(params))].filter((name) => name.startsWith(prefix));
+  const old = known.map((name) => Number(name.slice(prefix.length))).filter((n) => n < today);
   if (old.length === 0) return 0;
   return withLink(params, async (link) => {
     let dropped = 0;
     for (const number of old.sort((a, b) => a - b)) {
-      const day = dayOf("tick", number);
-      const statements = sql.dropTickDay(day, since);
+      const day = dayOf(table, number);
+      const statements = sql.dropDayBy(day, table === "tick" ? "last_at" : "at", since);
       const answer = await change({ ...params, link, day, isToBeKnown: false }, statements);
       if (answer === "locked") return dropped;
       if (answer === "done") dropped += 1;

@@ -14,7 +14,8 @@ import { PostgresAsker } from "./postgres-asker.js";
 import { PostgresAudit } from "./postgres-audit.js";
 import { PostgresBatches } from "./postgres-batches.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
-import { dropDays, dropTickDays, makeDays } from "./postgres-days.js";
+import { PostgresChecks } from "./postgres-checks.js";
+import { dropDays, dropDaysBy, makeDays } from "./postgres-days.js";
 import { PostgresEnqueue } from "./postgres-enqueue.js";
 import { PostgresFigures } from "./postgres-figures.js";
 import { PostgresItems } from "./postgres-items.js";
@@ -24,9 +25,12 @@ import { channelOf, createSchema, schemaVersion } from "./postgres-migrate.js";
 import { PostgresOperators } from "./postgres-operators.js";
 import { PostgresPause } from "./postgres-pause.js";
 import { PostgresProgress } from "./postgres-progress.js";
+import { PostgresRepairs } from "./postgres-repairs.js";
 import { PostgresSchedules } from "./postgres-schedules.js";
-import { PostgresTransactions } from "./postgres-transactions.js";
+import { PostgresTransactions, TRANSACTIONS_MAX } from "./postgres-transactions.js";
+import { newTurns } from "./postgres-turns.js";
 import { PostgresWithin } from "./postgres-within.js";
+import { firstIdAt, judgeVisited } from "./pruning.js";
 import {
   isSameEnd,
   limitColumns,
@@ -41,6 +45,7 @@ import {
 } from "./record.js";
 import { heeding, toHalt } from "./record-pause.js";
 import type { HeldRun } from "./remote-store.js";
+import type { PrunedJob, PruneJobParams, PruneParams } from "./retention-store.js";
 import * as sql from "./sql/postgres.js";
 import { PRUNE_ALERTS } from "./sql/postgres-alerts.js";
 import { PRUNE_BATCHES } from "./sql/postgres-batches.js";
@@ -49,6 +54,7 @@ import { PRUNE_PAUSES } from "./sql/postgres-pause.js";
 import * as reads from "./sql/postgres-reads.js";
 import { PRUNE_SCHEDULES } from "./sql/postgres-schedules.js";
 import { SCHEMA_VERSION } from "./sql/postgres-schema.js";
+import { ONE_TOO_MANY, PRUNE_OLD_LOGS, REMOVE_RUNS, VISIT } from "./sql/retention.js";
 import type * as store from "./store.js";
 
 const COMPLETED = 1;
@@ -84,6 +90,9 @@ export class PostgresStore implements store.Store {
   readonly #progress: PostgresProgress;
   readonly #logs: PostgresLogs;
   readonly #operators: PostgresOperators;
+  readonly #inTurn = newTurns();
+  readonly #checks: PostgresChecks;
+  readonly #repairs: PostgresRepairs;
   readonly #alerts: PostgresAlerts;
   readonly #pause: PostgresPause;
   readonly #audit: PostgresAudit;
@@ -110,6 +119,9 @@ export class PostgresStore implements store.Store {
     this.#progress = new PostgresProgress(asker);
     this.#logs = new PostgresLogs(asker);
     this.#operators = new PostgresOperators(asker);
+    const inTurn = this.#inTurn;
+    this.#repairs = new PostgresRepairs({ asker, source, clock, inTurn });
+    this.#checks = new PostgresChecks({ asker, source, clock, inTurn });
     this.#alerts = new PostgresAlerts(asker);
     const audit = new PostgresAudit(asker, transactions);
     this.#audit = audit;
@@ -529,26 +541,54 @@ export class PostgresStore implements store.Store {
   };
 
   /** History goes by whole days, so `limit` bounds only what is removed row by row. */
-  async prune(params: {
-    readonly keepMs: number;
-    readonly keepTicksMs: number;
-    readonly limit: number;
-  }): Promise<number> {
-    const { keepMs, keepTicksMs, limit } = params;
-    const dropped = await this.#asker.patiently("prune", async () => {
-      const days = await this.#days();
-      await makeDays(days);
-      return (await dropDays(days, keepMs)) + (await dropTickDays(days, keepTicksMs));
-    });
+  async prune(params: PruneParams): Promise<number> {
+    const { keepMs, keepTicksMs, keepLogsMs = keepMs, limit } = params;
+    const dropped = await this.#asker.patiently("prune", () =>
+      this.#inTurn(async () => {
+        const days = await this.#days();
+        await makeDays(days);
+        return (
+          (await dropDays(days, keepMs)) +
+          (await dropDaysBy(days, "tick", keepTicksMs)) +
+          (keepLogsMs < keepMs ? await dropDaysBy(days, "log", keepLogsMs) : 0)
+        );
+      }),
+    );
     const [row] = await this.#asker.repeat("prune", sql.PRUNE, { keepMs, limit });
     const [more] = await this.#asker.repeat("prune", PRUNE_SCHEDULES, params);
     const [batches] = await this.#asker.repeat("prune", PRUNE_BATCHES, { keepMs, limit });
     const [idle] = await this.#asker.repeat("prune", flows.PRUNE_FLOWS, { limit });
+    const [lines] = await this.#asker.repeat("prune", PRUNE_OLD_LOGS.postgres, {
+      keepLogsMs,
+      limit,
+    });
     const [alerts] = await this.#asker.repeat("prune", PRUNE_ALERTS, { keepMs, limit });
     const audits = await this.#audit.prune({ keepMs, limit });
     const pauses = await this.#asker.repeat("prune", PRUNE_PAUSES, { keepMs });
-    const pruned = [row, more, batches, idle, alerts].map((each) => Number(each?.pruned ?? 0));
+    const removed = [row, more, batches, idle, lines, alerts];
+    const pruned = removed.map((each) => Number(each?.pruned ?? 0));
     return pruned.reduce((sum, count) => sum + count, dropped + pauses.length + audits);
+  }
+
+  async pruneJob(params: PruneJobParams): Promise<PrunedJob> {
+    const { job, keepMs, keepCount, after, limit } = params;
+    const edge =
+      keepCount === null
+        ? null
+        : ((await this.#asker.repeat("prune", ONE_TOO_MANY.postgres, { job, count: keepCount }))[0]
+            ?.id ?? null);
+    const until = keepMs === null ? null : (await this.#asker.databaseNow()) - keepMs;
+    const before = until === null ? null : firstIdAt(until);
+    const given = { job, after, before, edge, until, limit };
+    const visited = (await this.#asker.repeat("prune", VISIT.postgres, given)).map((row) => ({
+      id: String(row.id),
+      isOld: row.is_mine === true && row.is_old === true,
+      isYoung: row.is_mine === true && row.is_old !== true,
+    }));
+    const { ids, answer } = judgeVisited(visited, { after, limit });
+    if (ids.length === 0) return answer(0);
+    const [row] = await this.#asker.repeat("prune", REMOVE_RUNS, { ids });
+    return answer(Number(row?.removed));
   }
 
   progress: store.Store["progress"] = (params) => this.#progress.write(params);
@@ -617,6 +657,14 @@ export class PostgresStore implements store.Store {
   figures: store.Store["figures"] = (params) => this.#figures.figures(params);
   scheduleNames: store.Store["scheduleNames"] = (ids) => this.#figures.scheduleNames(ids);
 
+  /** Work and beat, transactions of users, our own, and one for what is rare: days, checks, repairs. */
+  get connectionsMax(): number {
+    const { workMax, transactionsMax } = this.load;
+    const wanted = workMax + transactionsMax + TRANSACTIONS_MAX + 1;
+    const { max } = typeof this.#source === "string" ? { max: wanted } : this.#source.options;
+    return Math.min(wanted, max ?? wanted);
+  }
+
   get load(): store.Store["load"] {
     const links = [this.#asker.work, this.#asker.beat];
     const { open, max, waiting } = this.#items.load;
@@ -630,6 +678,12 @@ export class PostgresStore implements store.Store {
     };
   }
 
+  check: store.Store["check"] = (params) => this.#checks.check(params);
+  mend: store.Store["mend"] = (params) => this.#repairs.mend(params);
+  remains: store.Store["remains"] = () => this.#repairs.remains();
+  recover: store.Store["recover"] = (params) => this.#repairs.recover(params);
+  vitals: store.Store["vitals"] = (params) => this.#repairs.vitals(params);
+  checkScript: store.Store["checkScript"] = (own) => this.#checks.checkScript(own);
   // And alerts.
   takeAlertTurn: store.Store["takeAlertTurn"] = (params) => this.#alerts.takeAlertTurn(params);
   sightOfSchedules: store.Store["sightOfSchedules"] = () => this.#alerts.sightOfSchedules();

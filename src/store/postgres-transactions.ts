@@ -12,6 +12,8 @@ import {
 } from "./postgres.js";
 
 const KEPT_MS = 10_000;
+/** At once; more wait for their turn, so that an instance keeps to its budget of connections. */
+export const TRANSACTIONS_MAX = 2;
 
 export class PostgresTransactions {
   readonly #source: PostgresSource;
@@ -19,6 +21,8 @@ export class PostgresTransactions {
   #kept: TransactionLink | null = null;
   #timer: Timer | null = null;
   #isClosed = false;
+  #running = 0;
+  readonly #waiting: (() => void)[] = [];
 
   constructor(params: { readonly source: PostgresSource; readonly clock: Clock }) {
     this.#source = params.source;
@@ -26,6 +30,20 @@ export class PostgresTransactions {
   }
 
   async run<T>(work: (query: Query) => Promise<T>): Promise<T> {
+    if (this.#running >= TRANSACTIONS_MAX)
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else this.#running += 1;
+    try {
+      return await this.#run(work);
+    } finally {
+      // Whoever waits takes this turn over.
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#running -= 1;
+    }
+  }
+
+  async #run<T>(work: (query: Query) => Promise<T>): Promise<T> {
     const kept = this.#take();
     if (kept) {
       try {

@@ -5,6 +5,7 @@
 import type { Chance, Clock } from "../core/ports.js";
 import { MODES, type RunId } from "../core/run.js";
 import type * as batches from "./batch-store.js";
+import { firstIdAt, judgeVisited } from "./pruning.js";
 import {
   limitColumns,
   statusOrder,
@@ -16,7 +17,9 @@ import {
   toWaiting,
 } from "./record.js";
 import type { HeldRun } from "./remote-store.js";
+import type { PrunedJob, PruneJobParams, PruneParams } from "./retention-store.js";
 import type * as schedules from "./schedule-store.js";
+import { ONE_TOO_MANY, PRUNE_OLD_LOGS, VISIT } from "./sql/retention.js";
 import * as sql from "./sql/sqlite.js";
 import * as batchSql from "./sql/sqlite-batches.js";
 import * as flows from "./sql/sqlite-flow.js";
@@ -33,6 +36,7 @@ import { SqliteFile, type SqliteHandle, type SqliteSource } from "./sqlite.js";
 import { SqliteAlerts } from "./sqlite-alerts.js";
 import { SqliteAudit } from "./sqlite-audit.js";
 import { SqliteBatches } from "./sqlite-batches.js";
+import { SqliteChecks } from "./sqlite-checks.js";
 import { SqliteEndings } from "./sqlite-endings.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
 import { SqliteFigures } from "./sqlite-figures.js";
@@ -46,6 +50,7 @@ import { SqliteOperators } from "./sqlite-operators.js";
 import { SqlitePause } from "./sqlite-pause.js";
 import { pollOnce } from "./sqlite-poll.js";
 import { SqliteProgress } from "./sqlite-progress.js";
+import { SqliteRepairs } from "./sqlite-repairs.js";
 import { SqliteSchedules } from "./sqlite-schedules.js";
 import { SqliteWithin } from "./sqlite-within.js";
 import type * as store from "./store.js";
@@ -70,6 +75,8 @@ export type SqliteStoreParams = {
 
 export class SqliteStore implements store.Store {
   readonly engine = "sqlite";
+  /** One for everything, and one while a check reads its snapshot. */
+  readonly connectionsMax = 2;
   readonly #file: SqliteFile;
   readonly #migrate: "auto" | "check" | "off";
   readonly #now: (() => number) | undefined;
@@ -85,6 +92,8 @@ export class SqliteStore implements store.Store {
   readonly #progress: SqliteProgress;
   readonly #logs: SqliteLogs;
   readonly #operators: SqliteOperators;
+  readonly #checks: SqliteChecks;
+  readonly #repairs: SqliteRepairs;
   readonly #alerts: SqliteAlerts;
   readonly #pause: SqlitePause;
   readonly #audit: SqliteAudit;
@@ -139,6 +148,9 @@ export class SqliteStore implements store.Store {
       now: () => this.#databaseNow(),
       write: (what, work) => this.#write(what, work),
     });
+    const { clock, now } = params;
+    this.#repairs = new SqliteRepairs({ file, now: () => this.#databaseNow() });
+    this.#checks = new SqliteChecks({ file, clock, dialect: SQLITE_DIALECT, now });
     this.#alerts = new SqliteAlerts({
       file: this.#file,
       now: () => this.#databaseNow(),
@@ -373,28 +385,11 @@ export class SqliteStore implements store.Store {
       return row ? toWaiting(row) : null;
     });
 
-  async prune({
-    keepMs,
-    keepTicksMs,
-    limit,
-  }: {
-    readonly keepMs: number;
-    readonly keepTicksMs: number;
-    readonly limit: number;
-  }): Promise<number> {
+  async prune({ keepMs, keepTicksMs, keepLogsMs = keepMs, limit }: PruneParams): Promise<number> {
     return this.#write("prune", (now) => {
       const before = firstIdAt(now - keepMs);
       const old = this.#file.all(sql.OLD_RUNS, { keepMs, limit, now, before }).map((row) => row.id);
-      const ids = JSON.stringify(old);
-      for (const statement of [
-        ...PRUNE_RUNS_OF_SCHEDULES,
-        ...DELETE_ITEMS,
-        PRUNE_PROGRESS,
-        PRUNE_LOGS,
-        ...sql.PRUNE,
-      ]) {
-        this.#file.run(statement, { ids });
-      }
+      this.#removeRuns(old);
       const rest = [
         this.#file.run(sql.PRUNE_KEYS, { limit, now }),
         this.#file.run(sql.PRUNE_INSTANCES, { keepMs, now }),
@@ -403,12 +398,54 @@ export class SqliteStore implements store.Store {
         this.#file.run(PRUNE_BACKFILLS, { keepMs, now }),
         this.#file.run(batchSql.PRUNE_BATCHES, { keepMs, limit, now }),
         this.#flow.prune(limit, now),
+        keepLogsMs < keepMs
+          ? this.#file.run(PRUNE_OLD_LOGS.sqlite, {
+              before: firstIdAt(now - keepLogsMs),
+              keepLogsMs,
+              limit,
+              now,
+            })
+          : 0,
         this.#alerts.prune({ keepMs, limit }, now),
         this.#pause.prune(keepMs, now),
         this.#audit.prune({ keepMs, limit }, now),
       ];
       return rest.reduce((sum, removed) => sum + removed, old.length);
     });
+  }
+
+  async pruneJob(params: PruneJobParams): Promise<PrunedJob> {
+    const { job, keepMs, keepCount, after, limit } = params;
+    return this.#write("prune", (now) => {
+      const edge =
+        keepCount === null
+          ? null
+          : (this.#file.get(ONE_TOO_MANY.sqlite, { job, count: keepCount })?.id ?? null);
+      const until = keepMs === null ? null : now - keepMs;
+      const before = until === null ? null : firstIdAt(until);
+      const rows = this.#file.all(VISIT.sqlite, { job, after, before, edge, until, limit });
+      const visited = rows.map((row) => ({
+        id: String(row.id),
+        isOld: row.is_mine === 1 && row.is_old === 1,
+        isYoung: row.is_mine === 1 && row.is_old !== 1,
+      }));
+      const { ids, answer } = judgeVisited(visited, { after, limit });
+      this.#removeRuns(ids);
+      return answer(ids.length);
+    });
+  }
+
+  #removeRuns(old: readonly unknown[]): void {
+    const ids = JSON.stringify(old);
+    for (const statement of [
+      ...PRUNE_RUNS_OF_SCHEDULES,
+      ...DELETE_ITEMS,
+      PRUNE_PROGRESS,
+      PRUNE_LOGS,
+      ...sql.PRUNE,
+    ]) {
+      this.#file.run(statement, { ids });
+    }
   }
 
   onWake(listener: store.WakeListener): () => void {
@@ -538,6 +575,12 @@ export class SqliteStore implements store.Store {
     waiting: 0,
   };
 
+  readonly check: store.Store["check"] = (params) => this.#checks.check(params);
+  readonly mend: store.Store["mend"] = (params) => this.#repairs.mend(params);
+  readonly remains: store.Store["remains"] = () => this.#repairs.remains();
+  readonly recover: store.Store["recover"] = (params) => this.#repairs.recover(params);
+  readonly vitals: store.Store["vitals"] = (params) => this.#repairs.vitals(params);
+  readonly checkScript: store.Store["checkScript"] = (own) => this.#checks.checkScript(own);
   // ── alerts ─────────────────────────────────────────────────────────────────────────────────────
 
   readonly takeAlertTurn: store.Store["takeAlertTurn"] = (params) =>
@@ -576,10 +619,4 @@ export class SqliteStore implements store.Store {
     for (const remember of learnt) remember();
     return value;
   }
-}
-
-/** The smallest UUIDv7 of a moment, as far as sorting needs it. */
-function firstIdAt(ms: number): string {
-  const hex = Math.max(0, ms).toString(16).padStart(12, "0");
-  return `${hex.slice(0, 8)}-${hex.slice(8)}`;
 }

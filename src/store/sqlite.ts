@@ -129,6 +129,30 @@ export class SqliteFile {
     return this.#whileBusy("read", this.#handle, work);
   }
 
+  /**
+   * Reads that see one state of the file, on a connection of their own that cannot write; between two of
+   * them others of this process go on. Where there is one connection alone, they are done in one go.
+   */
+  async snapshot<T>(steps: readonly ((file: SqliteFile) => T)[]): Promise<readonly T[]> {
+    const { source, clock } = this.#params;
+    if (!("file" in source) || source.file === ":memory:")
+      return this.#whileBusy("read", this.#handle, () => readOnly(this, steps));
+    const other = new SqliteFile({ ...this.#params, mayCreate: false });
+    await other.open();
+    try {
+      other.exec("pragma query_only = on");
+      other.exec("begin");
+      const answers: T[] = [];
+      for (const step of steps) {
+        answers.push(step(other));
+        await new Promise<void>((resolve) => clock.soon(resolve));
+      }
+      return answers;
+    } finally {
+      await other.close();
+    }
+  }
+
   all(template: string, params: Row = {}): Row[] {
     const { statement, parameters } = this.#prepare(template);
     return statement.all(...valuesOf(parameters, params)) as Row[];
@@ -237,6 +261,23 @@ export class SqliteFile {
         await delay(clock, 1 + chance.next() * 4);
       }
     }
+  }
+}
+
+/** In one transaction of a handle that others use, too. */
+function readOnly<T>(file: SqliteFile, steps: readonly ((file: SqliteFile) => T)[]): T[] {
+  const { handle } = file;
+  if (isOpenTransaction(handle)) throw new OwnersTransaction();
+  handle.exec("pragma query_only = on");
+  try {
+    handle.exec("begin");
+    try {
+      return steps.map((step) => step(file));
+    } finally {
+      handle.exec("rollback");
+    }
+  } finally {
+    handle.exec("pragma query_only = off");
   }
 }
 

@@ -7,6 +7,7 @@ import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from 
 import type { AlertStore } from "./alert-store.js";
 import type { Audited, AuditStore } from "./audit-store.js";
 import type { BatchVerbs, NewBatchOf } from "./batch-store.js";
+import type { CheckStore } from "./check-store.js";
 import type { FiguresStore } from "./figures-store.js";
 import type { FlowStore } from "./flow-store.js";
 import type { ItemStore } from "./item-store.js";
@@ -16,6 +17,8 @@ import type { OperatorStore } from "./operator-store.js";
 import type { Halt, PauseStore } from "./pause-store.js";
 import type { ProgressStore } from "./progress-store.js";
 import type { RemoteStore } from "./remote-store.js";
+import type { RepairStore } from "./repair-store.js";
+import type { RetentionStore } from "./retention-store.js";
 import type { ScheduleStore } from "./schedule-store.js";
 import type { TimelineStore } from "./timeline-store.js";
 
@@ -322,12 +325,17 @@ export interface Store
     ProgressStore,
     LogStore,
     OperatorStore,
+    CheckStore,
+    RepairStore,
+    RetentionStore,
     AlertStore,
     PauseStore,
     AuditStore,
     TimelineStore,
     FiguresStore,
     RemoteStore<Claim> {
+  /** How many connections it opens at most, all it does taken together. */
+  readonly connectionsMax: number;
   /** "sqlite" or "postgres"; for messages. */
   readonly engine: "sqlite" | "postgres";
 
@@ -404,13 +412,6 @@ export interface Store
   attempts(id: RunId): Promise<readonly AttemptRecord[]>;
   /** Of these, the ones that are terminal. */
   terminal(ids: readonly RunId[]): Promise<readonly RunId[]>;
-
-  /** Removes what is past its time, a bounded amount; answers how much. */
-  prune(params: {
-    readonly keepMs: number;
-    readonly keepTicksMs: number;
-    readonly limit: number;
-  }): Promise<number>;
 
   /** Calls back when another process may have made work. Answers with how to stop. */
   onWake(listener: WakeListener): () => void;

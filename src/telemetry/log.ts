@@ -54,6 +54,7 @@ export type Events = {
     database: string;
     jobs: readonly string[];
     concurrency: number;
+    connections: number;
   };
   "instance.stopped": { instance: string; finished: number; handedBack: number; abandoned: number };
   "instance.halted": { instance: string; why: "all" | "quiet"; note: string | null };

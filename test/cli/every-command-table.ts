@@ -34,6 +34,36 @@ const NAME = /must be a text of 1 to/;
 const WATCH = /"5" has no unit: did you mean "5s" or "5ms"\?/;
 
 export const EXERCISES: Readonly<Record<string, Exercise>> = {
+  check: {
+    args: ["check"],
+    says: /All \d+ checks are well\./,
+    answers: { ok: true },
+    mistake: [["check", "--timeout", "5"], WATCH],
+  },
+  repair: {
+    args: ["repair", "--apply"],
+    says: /Nothing is broken\./,
+    answers: { ok: true, applied: true, steps: [], broken: [] },
+    mistake: [["repair", "--aply"], /Did you mean --apply\?/],
+  },
+  recover: {
+    args: ["recover"],
+    says: /Nothing was changed\. Do it: add --yes/,
+    answers: { applied: false },
+    mistake: [["recover", "--yess"], /Did you mean --yes\?/],
+  },
+  health: {
+    args: ["health", "--success-rate", "0", "--polled", "3650d"],
+    says: /figure +found +wanted/,
+    answers: { figures: expect.any(Array) },
+    mistake: [["health", "--success-rate", "often"], /such as 80% or 0\.8/],
+  },
+  prune: {
+    args: ["prune"],
+    says: /Nothing is past its time\./,
+    answers: { removed: 0 },
+    mistake: [["prune", "--jsn"], /Did you mean --json\?/],
+  },
   init: {
     args: ["init", "new-1"],
     json: ["init", "new-2"],

@@ -36,6 +36,7 @@ import { queueSuite } from "./queue-suite.js";
 import { rateSuite } from "./rate-suite.js";
 import { reclaimSuite } from "./reclaim-suite.js";
 import { renewSuite } from "./renew-suite.js";
+import { retentionSuite } from "./retention-suite.js";
 import { retrySuite } from "./retry-suite.js";
 import { type MakePlace, Scene, type SceneTest } from "./scene.js";
 import { scheduleCodeSuite } from "./schedule-code-suite.js";
@@ -82,6 +83,7 @@ const NOUNS = {
   "poll and promote": pollSuite,
   lists: listSuite,
   prune: pruneSuite,
+  retention: retentionSuite,
   items: itemSuite,
   "commits with users' work": commitSuite,
   texts: textSuite,

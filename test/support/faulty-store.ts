@@ -8,7 +8,7 @@ import type { Store } from "../../src/store/store.js";
 /** The verbs that are statements. */
 export type Verb = Exclude<
   keyof Store,
-  "engine" | "load" | "onWake" | "open" | "close" | "enqueueWithinSync"
+  "engine" | "load" | "connectionsMax" | "onWake" | "open" | "close" | "enqueueWithinSync"
 >;
 
 /**

@@ -74,10 +74,10 @@ delete from {key} where ctid = any(array(
     and not exists (select from {outcome} o where o.id = k.run)
   limit :limit)) returning 1`;
 
-/** A day of the ledger: a stretch that began on it may have ended lately. */
-export const dropTickDay = (day: Day, since: number) => [
-  `alter table {tick} detach partition {${day.name}}`,
-  `insert into {tick} select d.* from {${day.name}} d where d.last_at >= ${since}`,
+/** What is of that day but younger stays: a stretch that ended lately, a line of a run that lives long. */
+export const dropDayBy = (day: Day, column: "last_at" | "at", since: number) => [
+  `alter table {${day.table}} detach partition {${day.name}}`,
+  `insert into {${day.table}} select d.* from {${day.name}} d where d.${column} >= ${since}`,
   `drop table {${day.name}}`,
 ];
 

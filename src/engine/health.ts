@@ -1,0 +1,141 @@
+// `holdfast.health()`: a few figures against thresholds, for a probe or a person: how many runs succeed,
+// whether holders give signs of life, whether anybody looks at the schedules.
+
+import { type Duration, durationMs } from "../core/duration.js";
+import { formatDuration } from "../core/duration-text.js";
+import { ConfigurationError, type Problem } from "../core/errors.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import type { Store } from "../store/store.js";
+import type { CheckReport } from "./check.js";
+import { readStats, statsOf } from "./overview.js";
+
+export type HealthOptions = {
+  /** So many of the completed and failed runs must have completed, from 0 to 1. @default 0.8 */
+  readonly successRate?: number;
+  /** Of runs that ended within this time. @default "24h" */
+  readonly over?: Duration;
+  /** So many running runs may have a holder whose lease is over. @default 0 */
+  readonly silent?: number;
+  /** So many may be stale, as `cleanup` means it. @default 0 */
+  readonly stale?: number;
+  /** A scheduler must have polled this lately, where any schedule is active. @default "1m" */
+  readonly polled?: Duration;
+  /** Whether the tables are checked, too. @default false */
+  readonly check?: boolean;
+};
+
+export type HealthFigure = {
+  readonly name: "success rate" | "heartbeats" | "stale runs" | "scheduler" | "check";
+  readonly ok: boolean;
+  /** What was found, in words. */
+  readonly found: string;
+  /** What would be well. */
+  readonly wanted: string;
+};
+
+export type HealthReport = { readonly ok: boolean; readonly figures: readonly HealthFigure[] };
+
+export type HealthConfig = {
+  readonly successRate: number;
+  readonly overMs: number;
+  readonly silent: number;
+  readonly stale: number;
+  readonly polledMs: number;
+  readonly isChecked: boolean;
+};
+
+const MEMBERS = ["successRate", "over", "silent", "stale", "polled", "check"];
+/** As in `cleanup`. */
+const STALE = { silentMs: 600_000, ranMs: 7_200_000 };
+
+export function readHealth(options: HealthOptions): HealthConfig {
+  const problems: Problem[] = refuseUnknownMembers(options, MEMBERS, "health()");
+  const { successRate = 0.8, silent = 0, stale = 0, check = false } = options;
+  if (typeof successRate !== "number" || !(successRate >= 0 && successRate <= 1))
+    problems.push({
+      field: "health().successRate",
+      message: "must be from 0 to 1, for example 0.8",
+    });
+  for (const [name, value] of Object.entries({ silent, stale }))
+    if (!Number.isInteger(value) || value < 0)
+      problems.push({ field: `health().${name}`, message: "must be a whole number from 0" });
+  if (typeof check !== "boolean")
+    problems.push({ field: "health().check", message: "must be true or false" });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return {
+    successRate,
+    overMs: durationMs(options.over ?? "24h", "health().over", { min: 1 }),
+    silent,
+    stale,
+    polledMs: durationMs(options.polled ?? "1m", "health().polled", { min: 1 }),
+    isChecked: check,
+  };
+}
+
+export async function healthOf(
+  store: Store,
+  wanted: HealthConfig,
+  check: () => Promise<CheckReport>,
+): Promise<HealthReport> {
+  const { overall } = await statsOf(store, readStats({ since: wanted.overMs }));
+  const vitals = await store.vitals(STALE);
+  const figures: HealthFigure[] = [
+    successFigure(overall.successRate, wanted),
+    {
+      name: "heartbeats",
+      ok: vitals.silent <= wanted.silent,
+      found: `${vitals.running} running, ${vitals.silent} of them silent`,
+      wanted: `at most ${wanted.silent} silent`,
+    },
+    {
+      name: "stale runs",
+      ok: vitals.stale <= wanted.stale,
+      found: String(vitals.stale),
+      wanted: `at most ${wanted.stale}`,
+    },
+    schedulerFigure(vitals, wanted),
+  ];
+  if (wanted.isChecked) figures.push(checkFigure(await check()));
+  return { ok: figures.every(({ ok }) => ok), figures };
+}
+
+function successFigure(rate: number | null, wanted: HealthConfig): HealthFigure {
+  return {
+    name: "success rate",
+    ok: rate === null || rate > wanted.successRate,
+    found: rate === null ? "nothing has ended" : percent(rate),
+    wanted: `above ${percent(wanted.successRate)} over ${formatDuration(wanted.overMs)}`,
+  };
+}
+
+function schedulerFigure(
+  { now, polledAt, schedules }: Awaited<ReturnType<Store["vitals"]>>,
+  { polledMs }: HealthConfig,
+): HealthFigure {
+  const agoMs = polledAt === null ? null : Math.max(0, now - polledAt);
+  return {
+    name: "scheduler",
+    ok: schedules === 0 || (agoMs !== null && agoMs <= polledMs),
+    found:
+      schedules === 0
+        ? "no schedule is active"
+        : agoMs === null
+          ? "nobody has polled"
+          : `polled ${formatDuration(agoMs)} ago`,
+    wanted: `polled within ${formatDuration(polledMs)}`,
+  };
+}
+
+function checkFigure({ ok, checks }: CheckReport): HealthFigure {
+  const broken = checks.filter((each) => !each.ok).length;
+  return {
+    name: "check",
+    ok,
+    found: ok ? `${checks.length} checks are well` : `${broken} of ${checks.length} are not`,
+    wanted: "all are well",
+  };
+}
+
+function percent(rate: number): string {
+  return `${Math.round(rate * 1_000) / 10} %`;
+}

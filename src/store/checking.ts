@@ -1,0 +1,128 @@
+// Asking checks, what is the same on both engines: the texts that are sent, what an answer means, and the
+// script of all of them.
+
+import type { CheckFinding, OwnCheck } from "./check-store.js";
+import { CHECKS, checkSql } from "./sql/checks.js";
+import { type Dialect, fillIn } from "./sql/template.js";
+
+const EVIDENCE_MAX = 10;
+
+type Row = Readonly<Record<string, unknown>>;
+
+export type Question = {
+  readonly name: string;
+  readonly promise: string | null;
+  /** Ours is a template; a user's is sent as it is. */
+  readonly isOwn: boolean;
+  readonly text: string;
+};
+
+export function questionsOf(
+  engine: "postgres" | "sqlite",
+  own: readonly OwnCheck[],
+): readonly Question[] {
+  const ours = CHECKS.map((check) => ({
+    name: check.name,
+    promise: check.promise,
+    isOwn: false,
+    text: asked(checkSql(check, engine)),
+  }));
+  const theirs = own.map(({ name, sql }) => ({
+    name,
+    promise: null,
+    isOwn: true,
+    text: asked(bare(sql)),
+  }));
+  return [...ours, ...theirs];
+}
+
+/** Counted and shown by one reading of the tables. */
+function asked(sql: string): string {
+  return `with found as materialized (\n${sql}\n)
+select (select count(*) from found) as violation_count, f.* from found f limit ${EVIDENCE_MAX}`;
+}
+
+function bare(sql: string): string {
+  return sql.trim().replace(/;\s*$/, "");
+}
+
+export function answered(
+  { name, promise, isOwn }: Question,
+  rows: readonly Row[],
+  tookMs: number,
+): CheckFinding {
+  return {
+    name,
+    promise,
+    violations: Number(rows[0]?.violation_count ?? 0),
+    evidence: rows.map(({ violation_count: _, ...row }) => (isOwn ? row : plainRow(row))),
+    isUnfinished: false,
+    error: null,
+    tookMs,
+  };
+}
+
+export function unfinished({ name, promise }: Question): CheckFinding {
+  const nothing = { violations: 0, evidence: [], error: null, tookMs: 0 };
+  return { name, promise, ...nothing, isUnfinished: true };
+}
+
+export function unaskable({ name, promise }: Question, error: unknown): CheckFinding {
+  const message = error instanceof Error ? error.message : String(error);
+  const nothing = { violations: 0, evidence: [], isUnfinished: false, tookMs: 0 };
+  return { name, promise, ...nothing, error: message };
+}
+
+/** The same on both engines: big integers come as text from one of them, instants as milliseconds. */
+function plainRow(row: Row): Row {
+  const entries = Object.entries(row).map(([column, value]) => {
+    const plain = typeof value === "string" && /^-?\d{1,15}$/.test(value) ? Number(value) : value;
+    if (column === "what") return [column, value];
+    const isInstant = column.endsWith("_at") && typeof plain === "number";
+    return [column, isInstant ? new Date(plain).toISOString() : plain];
+  });
+  return Object.fromEntries(entries) as Row;
+}
+
+export function scriptOf(params: {
+  readonly engine: "postgres" | "sqlite";
+  readonly dialect: Dialect;
+  readonly own: readonly OwnCheck[];
+  /** Around the question, so that it is one snapshot and changes nothing. */
+  readonly begin: string;
+  readonly how: string;
+}): string {
+  const { engine, dialect, own, begin, how } = params;
+  const listed = engine === "postgres" ? "string_agg" : "group_concat";
+  const ours = CHECKS.map((check) => ({
+    ...check,
+    text: fillIn(checkSql(check, engine), dialect),
+  }));
+  const parts = [
+    ...ours.map(
+      ({
+        name,
+        promise,
+        text,
+      }) => `select ${quoted(name)} as "check", ${quoted(promise ?? "")} as promise,
+  (select count(*) from (${text}) x) as violations,
+  (select ${listed}(x.what, ', ') from (select y.what from (${text}) y limit ${EVIDENCE_MAX}) x) as evidence`,
+    ),
+    ...own.map(
+      ({ name, sql }) => `select ${quoted(name)} as "check", '' as promise,
+  (select count(*) from (\n${bare(sql)}\n) x) as violations, null as evidence`,
+    ),
+  ];
+  return `-- What the tables show of Holdfast's promises, each with how many things break it; all zero is well.
+-- Reads one snapshot and changes nothing. ${how}
+${begin};
+select * from (
+${parts.join("\nunion all\n")}
+) checks order by violations desc;
+rollback;
+`;
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}

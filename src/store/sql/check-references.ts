@@ -1,0 +1,97 @@
+// Rows that belong to others: no row may name one that is not there. A new table adds a line here.
+// Left out is what may outlive what it names: a tick, a delivery or a batch whose run was pruned, an
+// attempt whose holder was.
+
+export type Check = {
+  /** What is true of every healthy database. */
+  readonly name: string;
+  /** The promise that it is part of (docs/reliability.md). */
+  readonly promise: string | null;
+  readonly sql: string | { readonly postgres: string; readonly sqlite: string };
+};
+
+type Reference = {
+  readonly name: string;
+  readonly table: string;
+  /** What names the other row; null names none. */
+  readonly column: string;
+  readonly target: string;
+  readonly targetColumn: string;
+  readonly promise?: string;
+  /** What mends it: the row goes, or it names nothing any more. Null: nothing does. */
+  readonly mend: "remove" | "forget" | null;
+};
+
+const ofRun = (name: string, table: string): Reference => {
+  const target = { column: "run", target: "run", targetColumn: "id" };
+  return { name, table, ...target, promise: "S16", mend: "remove" };
+};
+const ofSchedule = (name: string, table: string, mend: Reference["mend"] = "remove"): Reference => {
+  return { name, table, column: "schedule", target: "schedule", targetColumn: "id", mend };
+};
+const ofFlow = (name: string, table: string): Reference => {
+  return { name, table, column: "flow", target: "flow", targetColumn: "id", mend: "remove" };
+};
+
+export const REFERENCES: readonly Reference[] = [
+  ofRun("an attempt belongs to a run", "attempt"),
+  ofRun("an item belongs to a run", "item"),
+  ofRun("a count of items belongs to a run", "item_count"),
+  ofRun("progress belongs to a run", "progress"),
+  ofRun("a log line belongs to a run", "log"),
+  ofSchedule("a run of a schedule has it", "run", "forget"),
+  ofSchedule("a tick belongs to a schedule", "tick"),
+  ofSchedule("a version belongs to a schedule", "schedule_version"),
+  ofSchedule("a definition in code belongs to a schedule", "declared"),
+  ofSchedule("a delivery belongs to a schedule", "delivery"),
+  ofSchedule("a backfill belongs to a schedule", "backfill"),
+  ofSchedule("a backfilled tick belongs to a schedule", "backfill_run"),
+  {
+    name: "a schedule's backfill is there",
+    table: "schedule",
+    column: "backfill",
+    target: "backfill",
+    targetColumn: "id",
+    mend: "forget",
+  },
+  ofFlow("a line belongs to a limit", "flow_line"),
+  ofFlow("a turn belongs to a limit", "flow_turn"),
+  ofFlow("a run that was let through has its limit", "flow_run"),
+  {
+    name: "a run has its lane",
+    table: "run",
+    column: "lane",
+    target: "lane",
+    targetColumn: "id",
+    mend: null,
+    promise: "S16",
+  },
+  {
+    name: "a run has its policy",
+    table: "run",
+    column: "policy",
+    target: "policy",
+    targetColumn: "id",
+    mend: null,
+    promise: "S16",
+  },
+  {
+    name: "a job has its policy",
+    table: "job",
+    column: "policy",
+    target: "policy",
+    targetColumn: "id",
+    mend: null,
+  },
+];
+
+export const REFERENCE_CHECKS: readonly Check[] = REFERENCES.map(
+  ({ name, table, column, target, targetColumn, promise = null }) => ({
+    name,
+    promise,
+    sql: /* sql */ `
+select cast(x.${column} as text) as what, count(*) as "rows" from {${table}} x
+where x.${column} is not null and not exists (select 1 from {${target}} y where y.${targetColumn} = x.${column})
+group by x.${column}`,
+  }),
+);

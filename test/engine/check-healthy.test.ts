@@ -1,0 +1,128 @@
+// A healthy database is reported as one, whatever is going on in it: several instances under load, with
+// schedules, retries, limits, batches, items, locks, cancels and kills, checked over and over.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import pg from "pg";
+import { describe, expect, test } from "vitest";
+import { Holdfast } from "../../src/engine/holdfast.js";
+import { POSTGRES_URL } from "./places.js";
+
+/** A thousand takes minutes: asked for by HOLDFAST_TEST_CHECKS. */
+const TIMES = Number(process.env.HOLDFAST_TEST_CHECKS ?? 10);
+const PATIENCE_MS = 60_000 + TIMES * 1_500;
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
+
+type Options = ConstructorParameters<typeof Holdfast>[0];
+
+/** One instance with something of everything to do. */
+function member(options: Options) {
+  const holdfast = new Holdfast({ ...options, poll: "50ms", logger: SILENT });
+  let turn = 0;
+  const retry = { attempts: 3, delay: 5, max: 20 };
+  const quick = holdfast.job<{ n: number }>("quick", { retry, run: ({ n }) => n });
+  const flaky = holdfast.job("flaky", {
+    retry,
+    run: () => {
+      turn += 1;
+      if (turn % 3 !== 0) throw new Error("not now");
+    },
+  });
+  const limited = holdfast.job<{ account: number }>("limited", {
+    retry,
+    concurrency: { limit: 2, key: "account" },
+    rate: { limit: 20, per: "1s" },
+    run: () => {
+      turn += 1;
+      if (turn % 4 === 0) throw new Error("try again");
+    },
+  });
+  const after = holdfast.job("after", { retry, run: () => "done" });
+  const parent = holdfast.job("parent", {
+    retry,
+    async run(_, ctx) {
+      for (const key of ["a", "b"]) await ctx.item(key, () => key);
+      await ctx.item("c", () => Promise.reject(new Error("never")), { onError: "record" });
+      ctx.log.info("fans out");
+      await ctx.enqueueBatch(
+        [1, 2, 3].map((n) => ({ job: n === 3 ? flaky : quick, input: { n } })),
+        { then: after },
+      );
+    },
+  });
+  holdfast.schedule("each-second", quick, { every: "1s", input: { n: 1 }, missed: "all" });
+  holdfast.schedule("drawn", flaky, { every: "1s..2s", afterFailure: "1s" });
+  holdfast.schedule("limited-too", limited, {
+    every: "1s",
+    overlap: "queue",
+    input: { account: 1 },
+  });
+  holdfast.schedule("replacing", quick, { every: "1s", overlap: "replace", input: { n: 2 } });
+  return { holdfast, quick, flaky, limited, parent };
+}
+
+async function load(members: readonly ReturnType<typeof member>[], isOver: () => boolean) {
+  const work = async ({ holdfast, quick, flaky, limited, parent }: ReturnType<typeof member>) => {
+    for (let round = 0; !isOver(); round += 1) {
+      const many = await quick.enqueueMany(Array.from({ length: 5 }, (_, n) => ({ n })));
+      const delayed = await quick.enqueue({ n: 0 }, { delay: "1h" });
+      await flaky.enqueue({}, { key: `k${round % 7}`, keyFor: "live" });
+      await limited.enqueueMany([{ account: round % 3 }, { account: 1 }]);
+      const { id } = await parent.enqueue({});
+      await holdfast.runs.cancel(delayed.id);
+      if (round % 3 === 0) await holdfast.runs.cancel(many[0]?.id ?? "");
+      await holdfast.lock(`lock-${round % 2}`, { lease: "1s", wait: "1s" }, () => round);
+      await holdfast.runs.wait(id, { timeout: "20s" });
+      if (round % 4 === 0) await holdfast.runs.retry(delayed.id).catch(() => undefined);
+      if (round % 5 === 0) await holdfast.schedules.trigger("each-second").catch(() => undefined);
+      if (round % 6 === 0) {
+        await holdfast.schedules.pause("drawn").catch(() => undefined);
+        await holdfast.schedules.resume("drawn").catch(() => undefined);
+      }
+    }
+  };
+  await Promise.all(members.map(work));
+}
+
+async function checkedUnderLoad(options: Options): Promise<void> {
+  const members = [member(options), member(options), member(options)];
+  const observer = new Holdfast({ ...options, logger: SILENT });
+  for (const { holdfast } of members) await holdfast.start({ worker: { concurrency: 8 } });
+  let isOver = false;
+  const working = load(members, () => isOver);
+  try {
+    for (let time = 1; time <= TIMES; time += 1) {
+      const report = await observer.check();
+      expect(
+        report.checks.filter(({ ok }) => !ok),
+        `the check number ${time}`,
+      ).toEqual([]);
+    }
+  } finally {
+    isOver = true;
+    await working;
+    await Promise.all(members.map(({ holdfast }) => holdfast.stop({ grace: "5s" })));
+    await observer.stop();
+  }
+}
+
+describe("under load, a healthy database has nothing to report", () => {
+  test("on SQLite", { timeout: PATIENCE_MS }, async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), "holdfast-check-"));
+    await checkedUnderLoad({
+      database: `sqlite:${path.join(folder, "app.db")}`,
+      synchronous: "NORMAL",
+    });
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test.runIf(POSTGRES_URL)("on PostgreSQL", { timeout: PATIENCE_MS }, async () => {
+    const schema = `check_${crypto.randomUUID().replaceAll("-", "_")}`;
+    await checkedUnderLoad({ database: POSTGRES_URL as string, schema });
+    const client = new pg.Client(POSTGRES_URL);
+    await client.connect();
+    await client.query(`drop schema "${schema}" cascade`);
+    await client.end();
+  });
+});
