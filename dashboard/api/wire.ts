@@ -41,5 +41,6 @@ export type Queue = AnswerOf<"listQueues">["queues"][number];
 export type Lock = AnswerOf<"listLocks">["locks"][number];
 export type Grant = AnswerOf<"lockHistory">["grants"][number];
 export type Alert = AnswerOf<"listAlerts">["alerts"][number];
+export type Check = AnswerOf<"check">["checks"][number];
 export type AuditEntry = AnswerOf<"listAudit">["entries"][number];
 export type Stats = AnswerOf<"stats">;

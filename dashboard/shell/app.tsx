@@ -28,6 +28,7 @@ const Instances = lazy(() =>
   import("../instances/instances.js").then((m) => ({ default: m.Instances })),
 );
 const Alerts = lazy(() => import("../alerts/alerts.js").then((m) => ({ default: m.Alerts })));
+const Check = lazy(() => import("../check/check.js").then((m) => ({ default: m.Check })));
 const Audit = lazy(() => import("../audit/audit.js").then((m) => ({ default: m.Audit })));
 const Settings = lazy(() =>
   import("../settings/settings.js").then((m) => ({ default: m.Settings })),
@@ -112,6 +113,7 @@ function Pages() {
         <Route path="/locks" component={Locks} />
         <Route path="/instances" component={Instances} />
         <Route path="/alerts" component={Alerts} />
+        <Route path="/check" component={Check} />
         <Route path="/audit" component={Audit} />
         <Route path="/settings" component={Settings} />
         <Route>

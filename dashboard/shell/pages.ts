@@ -16,6 +16,7 @@ export const PAGES = [
       { path: "/queues", name: "Queues", key: "q" },
       { path: "/locks", name: "Locks", key: "l" },
       { path: "/instances", name: "Instances", key: "i" },
+      { path: "/check", name: "Check", key: "c" },
       { path: "/audit", name: "Audit", key: "a" },
       { path: "/settings", name: "Settings", key: "t" },
     ],

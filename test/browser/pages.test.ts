@@ -73,6 +73,7 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the pages on %s", (database) =>
       ["/locks", "Locks", "No lock is held"],
       ["/instances", "Instances", "alive"],
       ["/alerts?state=all", "Alerts", "resolved"],
+      ["/check", "Check", "holds"],
       ["/audit", "Audit", "resting"],
       ["/settings", "Settings", "HOLDFAST_DATABASE_URL"],
       ["/runs/nothing", "Run nothing", "Not found"],
