@@ -5,17 +5,16 @@ import { Dispatcher } from "../../http/dispatch/dispatcher.js";
 import { readDispatch } from "../../http/dispatch/targets.js";
 import type { SimulatedDatabase } from "./database.js";
 import { ElsewhereLine, type LineWorld } from "./elsewhere-line.js";
+import { ELSEWHERE, TARGET_OPTIONS } from "./elsewhere-names.js";
 import type { SimulatedProcess } from "./process.js";
 import { RemoteHistory } from "./remote-history.js";
 import { type RemoteWorkerWorld, workElsewhere } from "./remote-worker.js";
 import type { RunHistory } from "./run-history.js";
-import { TARGET_OPTIONS, Target, type TargetWorld } from "./target.js";
+import { Target, type TargetWorld } from "./target.js";
 
 export type ElsewhereWorld = LineWorld &
   Omit<RemoteWorkerWorld & TargetWorld, "line" | "history"> & { readonly runs: RunHistory };
 
-/** How workers elsewhere are called; by this the checkers know them. */
-export const ELSEWHERE = "elsewhere-";
 const WORKERS = 3;
 const LIMIT_MAX = 3;
 const LAST_LIMIT = 20;

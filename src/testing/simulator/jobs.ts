@@ -7,10 +7,10 @@ import type { Clock } from "../../core/ports.js";
 import type { RunContext } from "../../engine/context.js";
 import type { PlainJobOptions } from "../../engine/job-options.js";
 import { type Draw, mix } from "./draw.js";
+import { TARGET } from "./elsewhere-names.js";
 import { fan } from "./fanning.js";
 import { limitOptions } from "./limited-jobs.js";
 import { commitWork, doItems } from "./storing-jobs.js";
-import { TARGET } from "./target.js";
 import { tellPart } from "./telling.js";
 
 /** How often a slow handler tells how far it is. */

@@ -8,10 +8,10 @@ import type { Store } from "../../store/store.js";
 import { SeededChance, seededIds, type VirtualClock } from "../virtual-clock.js";
 import type { Connection } from "./database.js";
 import { Draw, mix } from "./draw.js";
+import { TARGET_OPTIONS } from "./elsewhere-names.js";
 import type { Fault } from "./faults.js";
 import { type HandlerHost, type JobPlan, jobOptions } from "./jobs.js";
 import { ProcessClock } from "./process-clock.js";
-import { TARGET_OPTIONS } from "./target.js";
 
 /** The store call whose transaction is under way. */
 export type CallInProgress = { readonly verb: string; readonly params: unknown };

@@ -4,7 +4,7 @@
 import type { ExchangeParams, Grant, Settlement } from "../../store/store.js";
 import type { Chronicle } from "./chronicle.js";
 import { type Effects, short } from "./effects.js";
-import { ELSEWHERE } from "./elsewhere.js";
+import { ELSEWHERE } from "./elsewhere-names.js";
 import { isElsewhere } from "./jobs.js";
 import type { Note } from "./notes.js";
 import type { SimulatedProcess } from "./process.js";

@@ -10,20 +10,6 @@ import type { ElsewhereLine } from "./elsewhere-line.js";
 import type { SimulatedProcess } from "./process.js";
 import type { RemoteHistory } from "./remote-history.js";
 
-export const TARGET = "studies";
-export const TARGET_OPTIONS = {
-  workers: {
-    [TARGET]: {
-      url: "http://198.18.0.7/work",
-      secret: "a secret of the simulation",
-      timeout: "20s",
-      concurrency: 4,
-      allowPrivateNetwork: true,
-    },
-  },
-  publicUrl: "https://holdfast.example",
-} as const;
-
 export type TargetWorld = {
   readonly chronicle: Chronicle;
   readonly seed: number;
