@@ -54,6 +54,7 @@ try {
     ["locks", "/locks"],
     ["instances", "/instances"],
     ["alerts", "/alerts?state=all"],
+    ["check", "/check"],
     ["audit", "/audit"],
     ["settings", "/settings"],
   ];

@@ -166,6 +166,8 @@ describe.skipIf(!hasChromium())("the page, guarded", () => {
         "/locks",
         `/locks?name=${encodeURIComponent(all)}`,
         "/instances",
+        "/alerts",
+        "/check",
         "/settings",
       ]) {
         await page.goto(stage.url + where);
