@@ -1,6 +1,7 @@
 // Settlements that have not reached the database yet, in order, taken in portions that drivers and
 // servers accept. What was sent and not answered is put back: repeating it is harmless. What the database
-// refuses travels alone from then on, so that one that it never takes does not hold back the others.
+// refuses travels alone from then on, without a claim, so that one that it never takes holds back neither
+// the others nor new work.
 
 import { SettlementRefusedError } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
@@ -22,6 +23,7 @@ export class Outbox {
   #settlements: Settlement[] = [];
   readonly #doubts = new Map<Settlement, Doubt>();
   #takenCount = 0;
+  #wasDoubtful = false;
 
   get length(): number {
     return this.#settlements.length;
@@ -31,8 +33,13 @@ export class Outbox {
     this.#settlements.push(settlement);
   }
 
-  take(): Settlement[] {
+  /** With a claim to be sent too, what is in doubt and that claim take turns: none waits for the other. */
+  take({ hasClaim }: { readonly hasClaim: boolean }): Settlement[] {
     const all = this.#settlements;
+    const isInDoubt = this.isDoubtful(all);
+    const isClaimsTurn = isInDoubt && hasClaim && this.#wasDoubtful;
+    this.#wasDoubtful = isInDoubt && !isClaimsTurn;
+    if (isClaimsTurn) return [];
     let count = 0;
     let chars = 0;
     while (count < all.length && count < COUNT_MAX && chars < CHARS_MAX) {
@@ -46,6 +53,11 @@ export class Outbox {
     }
     this.#settlements = count === all.length ? [] : all.slice(count);
     return count === all.length ? all : all.slice(0, count);
+  }
+
+  /** Whether the first of these was refused before; nothing else travels with it. */
+  isDoubtful([first]: readonly Settlement[]): boolean {
+    return this.#doubts.size > 0 && first !== undefined && this.#doubts.has(first);
   }
 
   putBack(settlements: readonly Settlement[]): void {

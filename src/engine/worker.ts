@@ -392,9 +392,11 @@ export class Worker {
   // ── exchange ───────────────────────────────────────────────────────────────────────────────────
 
   async #exchange(): Promise<void> {
-    const wantsSuspect = this.#wantsSuspect();
-    const limit = wantsSuspect ? 1 : this.#wanted();
-    const settlements = this.#outbox.take();
+    const wanted = this.#wantsSuspect() ? 1 : this.#wanted();
+    const settlements = this.#outbox.take({ hasClaim: wanted > 0 });
+    // What may be refused again would take the claim with it.
+    const limit = this.#outbox.isDoubtful(settlements) ? 0 : wanted;
+    const wantsSuspect = limit > 0 && this.#wantsSuspect();
     const sentAt = this.#moment();
     const hints = this.#hints;
     const token = this.#params.ports.ids.unique();

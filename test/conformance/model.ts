@@ -221,6 +221,7 @@ export class Model {
     const next = wakes.filter((at) => at > now);
     return {
       now,
+      halt: null,
       hasReady: this.claimable(1, false).length > 0,
       hasSuspect: this.claimable(1, true).length > 0,
       hasLimited: false,
