@@ -66,12 +66,12 @@ type Defined = { readonly job: string; readonly input: string; readonly definiti
 /** How a schedule differs from what it was, in a few words. */
 export function scheduleChange(before: Defined | null, after: Defined): string {
   const now = definitionOf(after);
-  const when = now ? describeWhen(now.when) : "an unreadable definition";
+  const when = whenWords(now);
   if (!before) return `job ${after.job}, ${when}`;
   const was = definitionOf(before);
   const parts: string[] = [];
   if (before.job !== after.job) parts.push(`job ${before.job} → ${after.job}`);
-  const wasWhen = was ? describeWhen(was.when) : "an unreadable definition";
+  const wasWhen = whenWords(was);
   if (wasWhen !== when) parts.push(`${wasWhen} → ${when}`);
   const members = Object.keys(now ?? {}) as (keyof ScheduleDefinition)[];
   const others = members.filter(
@@ -81,6 +81,16 @@ export function scheduleChange(before: Defined | null, after: Defined): string {
   if (named.length > 0) parts.push(`${named.join(", ")} changed`);
   if (before.input !== after.input) parts.push("input changed");
   return parts.length === 0 ? "brought up to its declaration" : parts.join("; ");
+}
+
+/** An edit mends what cannot be evaluated, a zone that is no more for example: it must not fail over it. */
+function whenWords(definition: ScheduleDefinition | null): string {
+  try {
+    if (definition) return describeWhen(definition.when);
+  } catch {
+    // Said below.
+  }
+  return "an unreadable definition";
 }
 
 function definitionOf({ definition }: Defined): ScheduleDefinition | null {
