@@ -113,6 +113,7 @@ describe.each(DATABASES)("reads over HTTP on %s", (database) => {
           retry: { attempts: 4, delay: "10s", factor: 2, max: "1m", jitter: 0 },
           onLost: "retry",
         },
+        inputSchema: null,
       },
     ]);
   });
