@@ -110,3 +110,40 @@ export function noCounters(): Counters {
   const names = Object.keys(SOMETIMES) as Sometimes[];
   return Object.fromEntries(names.map((name) => [name, 0])) as Counters;
 }
+
+/** Met by one seed of thirty or more, but by fewer than one of six. */
+const SELDOM: readonly Sometimes[] = [
+  "lost-answer-of-tick",
+  "tick-queue-full",
+  "tick-after-failure",
+  "tick-nobody",
+  "tick-too-old",
+  "cancel-enforced",
+  "lock-stale-release-refused",
+  "abandoned-at-stop",
+  "batch-met-ended-run",
+  "limit-waited",
+  "lost-commit",
+  "pass-executed",
+];
+
+/** Met by fewer still. */
+const RARE: readonly Sometimes[] = [
+  "stale-progress-refused",
+  "stuck-reset",
+  "tick-over-limit",
+  "limit-freed-by-reclaim",
+  "lost-answer-of-commit",
+  "stale-commit-refused",
+  "remote-cancel-told",
+  "pass-fired",
+];
+
+/**
+ * How many seeds must have met a state at least once: so many that ten or more of them are expected to.
+ * Of 1,000 everything is asked, also what is rarer than that.
+ */
+export function seedsToSee(name: Sometimes): number {
+  if (RARE.includes(name)) return 1_000;
+  return SELDOM.includes(name) ? 300 : 100;
+}
