@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import type { Violation } from "./chronicle.js";
 import { runSeed, type SeedReport } from "./seed.js";
-import { type Counters, noCounters, SOMETIMES, type Sometimes } from "./sometimes.js";
+import { type Counters, noCounters, SOMETIMES, type Sometimes, seedsToSee } from "./sometimes.js";
 
 export type CampaignParams = {
   /** The first seed. @default 1 */
@@ -47,7 +47,15 @@ export async function runCampaign(params: CampaignParams): Promise<CampaignRepor
   return { from, seeds, violations, hash: hash.digest("hex").slice(0, 32), counters, ...sum };
 }
 
-/** Rare states that were never reached. */
-export function missing(counters: Counters): Sometimes[] {
-  return (Object.keys(SOMETIMES) as Sometimes[]).filter((name) => counters[name] === 0);
+/** States that so many seeds must have reached, and did not. */
+export function missing({
+  seeds,
+  counters,
+}: {
+  readonly seeds: number;
+  readonly counters: Partial<Counters>;
+}): Sometimes[] {
+  return (Object.keys(SOMETIMES) as Sometimes[]).filter(
+    (name) => !counters[name] && seeds >= seedsToSee(name),
+  );
 }

@@ -110,3 +110,43 @@ export function noCounters(): Counters {
   const names = Object.keys(SOMETIMES) as Sometimes[];
   return Object.fromEntries(names.map((name) => [name, 0])) as Counters;
 }
+
+/** Met by one seed of 25 or more, but by no more than one of six: counted over 110 seeds. */
+const SELDOM: readonly Sometimes[] = [
+  "completion-beaten-by-reaper",
+  "tick-overlap",
+  "tick-queue-full",
+  "tick-after-failure",
+  "tick-nobody",
+  "lock-stale-release-refused",
+  "abandoned-at-stop",
+  "final-loss-refunded",
+  "batch-ended-by-reaper",
+  "batch-ended-by-cancel",
+  "batch-met-ended-run",
+  "limit-waited",
+  "limit-freed-by-reclaim",
+  "lost-answer-of-commit",
+  "lost-commit",
+  "remote-cancel-told",
+  "pass-executed",
+];
+
+/** Met by fewer still. */
+const RARE: readonly Sometimes[] = [
+  "stale-progress-refused",
+  "stuck-reset",
+  "tick-too-old",
+  "tick-over-limit",
+  "stale-commit-refused",
+  "pass-fired",
+];
+
+/**
+ * How many seeds must have met a state at least once: so many that ten or more of them are expected to.
+ * Of 1,000 everything is asked, also what is rarer than that.
+ */
+export function seedsToSee(name: Sometimes): number {
+  if (RARE.includes(name)) return 1_000;
+  return SELDOM.includes(name) ? 300 : 100;
+}
