@@ -104,11 +104,11 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     mistake: [["migrate", "--paln"], /Did you mean --plan\?/],
   },
   move: {
-    args: ["move", "--from", "sqlite:other.db", "--to", POSTGRES_URL, "--schema", SCHEMA, "--yes"],
+    args: ["move", "--from", "sqlite:still.db", "--to", POSTGRES_URL, "--schema", SCHEMA, "--yes"],
     json: [
       "move",
       "--from",
-      "sqlite:other.db",
+      "sqlite:still.db",
       "--to",
       POSTGRES_URL,
       "--schema",
@@ -263,6 +263,30 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     answers: {},
     mistake: [["resume"], /--all/],
   },
+  "audit list": {
+    args: ["audit", "list", "--noun", "queue"],
+    says: /pause queue +stopped-1/,
+    answers: { entries: expect.arrayContaining([expect.objectContaining({ name: "stopped-1" })]) },
+    mistake: [["audit", "list", "--noun", "queu"], /Did you mean queue\?/],
+  },
+  "instances list": {
+    args: ["instances", "list"],
+    says: /<instance> +stopped/,
+    answers: { instances: expect.arrayContaining([expect.objectContaining({ isLive: false })]) },
+    mistake: [["instances", "list", "--limit", "0"], /a whole number from 1 to 1000/],
+  },
+  "instances quiet": {
+    args: ["instances", "quiet", "<instance>", "--note", "while we look"],
+    says: /Instance <instance> is quiet within its next poll/,
+    answers: { id: "<instance>", quiet: true },
+    mistake: [["instances", "quiet"], /missing required argument 'id'/],
+  },
+  "instances wake": {
+    args: ["instances", "wake", "<instance>"],
+    says: /Instance <instance> claims and fires again/,
+    answers: { id: "<instance>", quiet: false },
+    mistake: [["instances", "wake"], /missing required argument 'id'/],
+  },
   "queues list": {
     args: ["queues", "list"],
     says: /default/,
@@ -408,7 +432,7 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     mistake: [["alerts", "test", "--destination", "slack"], /must be one of function/],
   },
   top: {
-    args: ["top"],
+    args: ["top", "--database", "sqlite:still.db"],
     says: /^holdfast top +sqlite:.*^Next ticks/ms,
     answers: { running: [], instances: [] },
     mistake: [["top", "--watch", "1ms"], /give that or more/],
