@@ -48,6 +48,7 @@ beforeAll(async () => {
     ["migrate", "--config", "other.config.mjs"],
     // Nobody changes this one while another call counts what is in it.
     ["migrate", "--database", "sqlite:still.db"],
+    ["calendars", "set", "workdays", "--days", "mon-fri", "--database", "sqlite:still.db"],
     ["calendars", "set", "workdays", "--days", "mon-fri"],
     ["calendars", "set", "old-1", "--days", "mon"],
     ["calendars", "set", "old-2", "--days", "mon"],
