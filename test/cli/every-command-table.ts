@@ -365,13 +365,13 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     mistake: [["exec", "greet", "--wait", "5s", "--", "true"], /--wait waits for a lock/],
   },
   "locks list": {
-    args: ["locks", "list"],
+    args: ["locks", "list", "--database", "sqlite:still.db"],
     says: /No lock/,
     answers: { locks: [] },
     mistake: [["locks", "list", "--limit", "0"], /a whole number from 1 to 1000/],
   },
   "locks stats": {
-    args: ["locks", "stats"],
+    args: ["locks", "stats", "--database", "sqlite:still.db"],
     says: /0/,
     answers: { acquired: 0 },
     mistake: [["locks", "stats", "--watch", "5"], WATCH],
@@ -383,7 +383,7 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     mistake: [["stats", "--by", "dya"], /hour, day\. Did you mean day\?/],
   },
   "locks history": {
-    args: ["locks", "history"],
+    args: ["locks", "history", "--database", "sqlite:still.db"],
     says: /No/,
     answers: { grants: [] },
     mistake: [["locks", "history", "--limit", "many"], /a whole number from 1 to 1000/],
