@@ -53,7 +53,7 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     mistake: [["recover", "--yess"], /Did you mean --yes\?/],
   },
   health: {
-    args: ["health", "--success-rate", "0", "--polled", "3650d"],
+    args: ["health", "--database", "sqlite:still.db"],
     says: /figure +found +wanted/,
     answers: { figures: expect.any(Array) },
     mistake: [["health", "--success-rate", "often"], /such as 80% or 0\.8/],
