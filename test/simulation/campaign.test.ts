@@ -6,7 +6,7 @@ import { missing } from "../../src/testing/simulator/index.js";
 import { type HalfReport, runHalf } from "./half.js";
 
 /** How long it goes on; a number of seeds ends it sooner. */
-const BUDGET_MS = Number(process.env.HOLDFAST_SIMULATION_SECONDS ?? 75) * 1_000;
+const BUDGET_MS = Number(process.env.HOLDFAST_SIMULATION_SECONDS ?? 45) * 1_000;
 const SEEDS = Number(process.env.HOLDFAST_SIMULATION_SEEDS ?? 100_000);
 
 test("no seed breaks a promise, and the rare states are reached", {
