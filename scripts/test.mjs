@@ -17,6 +17,7 @@ import { startPostgres } from "./postgres.mjs";
  * @property {boolean} [needsPostgres]
  * @property {boolean} [wantsRedis]
  * @property {boolean} [wantsChromium]
+ * @property {boolean} [isBeside] runs beside the stages after the engine: its tests wait more than they compute
  */
 /** @typedef {{ passed: number, failed: number, skipped: number, note?: string, failures?: string[] }} Counts */
 /** @typedef {Counts & { stage: Stage, ms: number }} Result */
@@ -40,6 +41,7 @@ const STAGES = [
     wantsRedis: true,
   },
   { name: "engine", command: vitest("engine"), isVitest: true, needsPostgres: true },
+  { name: "simulation", command: vitest("simulation"), isVitest: true },
   { name: "cli", command: vitest("cli"), isVitest: true, needsPostgres: true },
   { name: "http", command: vitest("http"), isVitest: true, needsPostgres: true },
   {
@@ -49,13 +51,13 @@ const STAGES = [
     needsPostgres: true,
     wantsChromium: true,
   },
-  { name: "simulation", command: vitest("simulation"), isVitest: true },
   {
     name: "process",
     command: vitest("process"),
     isVitest: true,
     needsPostgres: true,
     wantsRedis: true,
+    isBeside: true,
   },
   {
     name: "systems",
@@ -63,6 +65,7 @@ const STAGES = [
     isVitest: true,
     needsPostgres: true,
     wantsRedis: true,
+    isBeside: true,
   },
   { name: "examples", command: ["scripts/check-examples.mjs"] },
   { name: "package", command: ["scripts/check-package.mjs"] },
@@ -75,8 +78,8 @@ const chosen = chooseStages(process.argv.slice(2));
 ensureInstalled();
 
 const scratch = fs.mkdtempSync(path.join(os.tmpdir(), "holdfast-test-"));
-/** @type {import("node:child_process").ChildProcess | undefined} */
-let current;
+/** @type {Set<import("node:child_process").ChildProcess>} */
+const children = new Set();
 /** @type {import("./postgres.mjs").PostgresServer | undefined} */
 let server;
 /** @type {NodeJS.Signals | undefined} */
@@ -84,7 +87,7 @@ let interruptedBy;
 for (const name of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) {
   process.on(name, () => {
     interruptedBy = name;
-    current?.kill(name);
+    for (const child of children) child.kill(name);
   });
 }
 
@@ -94,13 +97,32 @@ let postgresProblem = "";
 if (chosen.some((stage) => stage.needsPostgres)) postgresProblem = await providePostgres();
 const redisProblem = chosen.some((stage) => stage.wantsRedis) ? provideRedis() : "";
 const chromiumProblem = chosen.some((stage) => stage.wantsChromium) ? provideChromium() : "";
-for (const stage of chosen) {
-  if (interruptedBy) break;
-  results.push(await runStage(stage));
-}
+// Two processors: what computes runs one after the other, what mostly waits runs beside it.
+const ordinary = chosen.filter((stage) => !stage.isBeside);
+const last = ordinary.findIndex(({ name }) => name === "cli");
+const head = last < 0 ? ordinary : ordinary.slice(0, last);
+await runAll(head);
+const beside = runAll(
+  chosen.filter((stage) => stage.isBeside),
+  { isQuiet: true },
+);
+await runAll(ordinary.slice(head.length));
+await beside;
 await server?.stop();
 fs.rmSync(scratch, { recursive: true, force: true });
 report();
+
+/**
+ * One after the other.
+ * @param {Stage[]} stages
+ * @param {{ isQuiet?: boolean }} [options] quiet: what they say is shown when they have ended
+ */
+async function runAll(stages, { isQuiet = false } = {}) {
+  for (const stage of stages) {
+    if (interruptedBy) return;
+    results.push(await runStage(stage, isQuiet));
+  }
+}
 
 /** @param {string[]} names */
 function chooseStages(names) {
@@ -131,7 +153,10 @@ function runBuild() {
 async function providePostgres() {
   if (process.env.HOLDFAST_TEST_POSTGRES_URL) return "";
   try {
-    server = await startPostgres({ settings: { max_connections: 200 } });
+    // Nobody cuts the power: what is in the page cache outlives any server that a test kills.
+    server = await startPostgres({
+      settings: { max_connections: 200, fsync: false, full_page_writes: false },
+    });
     process.env.HOLDFAST_TEST_POSTGRES_URL = server.url;
     return "";
   } catch (error) {
@@ -143,35 +168,52 @@ async function providePostgres() {
 
 /**
  * @param {Stage} stage
+ * @param {boolean} isQuiet
  * @returns {Promise<Result>}
  */
-async function runStage(stage) {
+async function runStage(stage, isQuiet) {
   const reportFile = path.join(scratch, `${stage.name}.json`);
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${reportFile}`];
-  announce(stage);
+  const said = isQuiet ? path.join(scratch, `${stage.name}.log`) : null;
+  if (said === null) announce(stage);
   const startedAt = performance.now();
-  const code = await run([...stage.command, ...(stage.isVitest ? reporters : [])]);
+  const code = await run([...stage.command, ...(stage.isVitest ? reporters : [])], said);
   const ms = performance.now() - startedAt;
+  if (said !== null) {
+    announce(stage);
+    process.stdout.write(fs.readFileSync(said));
+  }
   const counts = stage.isVitest ? vitestCounts(reportFile, code) : oneCase(code === 0);
   return { stage, ms, ...counts };
 }
 
 /**
  * @param {string[]} command
+ * @param {string | null} logFile where what it says goes; null: here
  * @returns {Promise<number>}
  */
-function run([program = "", ...args]) {
+function run([program = "", ...args], logFile) {
   const isScript = program.endsWith(".mjs");
   const file = isScript ? program : path.join("node_modules", ".bin", program);
+  const log = logFile === null ? null : fs.openSync(logFile, "w");
+  /** @type {import("node:child_process").StdioOptions} */
+  const stdio = log === null ? "inherit" : ["ignore", log, log];
   return new Promise((resolve) => {
-    current = isScript
-      ? spawn(process.execPath, [file, ...args], { stdio: "inherit" })
-      : spawn(file, args, { stdio: "inherit", shell: process.platform === "win32" });
-    current.once("error", (error) => {
+    const child = isScript
+      ? spawn(process.execPath, [file, ...args], { stdio })
+      : spawn(file, args, { stdio, shell: process.platform === "win32" });
+    children.add(child);
+    /** @param {number} code */
+    const end = (code) => {
+      children.delete(child);
+      if (log !== null) fs.closeSync(log);
+      resolve(code);
+    };
+    child.once("error", (error) => {
       console.error(error.message);
-      resolve(1);
+      end(1);
     });
-    current.once("exit", (code) => resolve(code ?? 1));
+    child.once("exit", (code) => end(code ?? 1));
   });
 }
 
