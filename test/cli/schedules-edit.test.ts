@@ -82,7 +82,16 @@ test("update keeps what is not given", async () => {
   const { document: before } = await json("schedules", "show", "whole");
   const { code, document } = await json("schedules", "update", "whole", "--missed-limit", "9");
   expect(code).toBe(0);
-  const own = ["missed", "version", "updatedAt", "preview", "ticks", "versionCount", "backfill"];
+  const own = [
+    "missed",
+    "version",
+    "updatedAt",
+    "preview",
+    "ticks",
+    "versionCount",
+    "backfill",
+    "pausedAll",
+  ];
   const rest = (schedule: object) =>
     Object.fromEntries(Object.entries(schedule).filter(([name]) => !own.includes(name)));
   expect(rest(document.schedule)).toEqual(rest(before));
