@@ -5,69 +5,42 @@
 import { createRequire } from "node:module";
 import { Command, CommanderError } from "commander";
 import type { Call } from "./command.js";
-import { alertsCommand } from "./commands/alerts.js";
-import { auditCommand } from "./commands/audit.js";
-import { calendarsCommand } from "./commands/calendars.js";
-import { checkCommand } from "./commands/check.js";
-import { cleanupCommand } from "./commands/cleanup.js";
-import { devCommand } from "./commands/dev.js";
-import { enqueueCommand } from "./commands/enqueue.js";
-import { execCommand } from "./commands/exec.js";
-import { healthCommand } from "./commands/health.js";
-import { initCommand } from "./commands/init.js";
-import { instancesCommand } from "./commands/instances.js";
-import { locksCommand } from "./commands/locks.js";
-import { migrateCommand } from "./commands/migrate.js";
-import { moveCommand } from "./commands/move.js";
-import { nextCommand } from "./commands/next.js";
-import { pauseCommand } from "./commands/pause.js";
-import { pruneCommand } from "./commands/prune.js";
-import { queuesCommand } from "./commands/queues.js";
-import { recoverCommand } from "./commands/recover.js";
-import { repairCommand } from "./commands/repair.js";
-import { resumeCommand } from "./commands/resume.js";
-import { runsCommand } from "./commands/runs.js";
-import { schedulesCommand } from "./commands/schedules.js";
-import { simulateCommand } from "./commands/simulate.js";
-import { startCommand } from "./commands/start.js";
-import { statsCommand } from "./commands/stats.js";
-import { tickCommand } from "./commands/tick.js";
-import { topCommand } from "./commands/top.js";
 import { readDatabaseFlag } from "./database.js";
 import { describeExit } from "./failure.js";
 import { EXIT, Shell } from "./shell.js";
 import { noteWrongFlags } from "./wrong-flags.js";
 
-const COMMANDS = [
-  initCommand,
-  devCommand,
-  startCommand,
-  tickCommand,
-  nextCommand,
-  migrateCommand,
-  moveCommand,
-  schedulesCommand,
-  calendarsCommand,
-  runsCommand,
-  queuesCommand,
-  instancesCommand,
-  auditCommand,
-  pauseCommand,
-  resumeCommand,
-  enqueueCommand,
-  execCommand,
-  locksCommand,
-  checkCommand,
-  repairCommand,
-  recoverCommand,
-  healthCommand,
-  pruneCommand,
-  alertsCommand,
-  statsCommand,
-  cleanupCommand,
-  topCommand,
-  simulateCommand,
-];
+/** In the order of the help. Each is loaded when it is called: most of a short command's time is loading. */
+const COMMANDS = {
+  init: async () => (await import("./commands/init.js")).initCommand,
+  dev: async () => (await import("./commands/dev.js")).devCommand,
+  start: async () => (await import("./commands/start.js")).startCommand,
+  tick: async () => (await import("./commands/tick.js")).tickCommand,
+  next: async () => (await import("./commands/next.js")).nextCommand,
+  migrate: async () => (await import("./commands/migrate.js")).migrateCommand,
+  move: async () => (await import("./commands/move.js")).moveCommand,
+  schedules: async () => (await import("./commands/schedules.js")).schedulesCommand,
+  calendars: async () => (await import("./commands/calendars.js")).calendarsCommand,
+  runs: async () => (await import("./commands/runs.js")).runsCommand,
+  queues: async () => (await import("./commands/queues.js")).queuesCommand,
+  instances: async () => (await import("./commands/instances.js")).instancesCommand,
+  audit: async () => (await import("./commands/audit.js")).auditCommand,
+  pause: async () => (await import("./commands/pause.js")).pauseCommand,
+  resume: async () => (await import("./commands/resume.js")).resumeCommand,
+  enqueue: async () => (await import("./commands/enqueue.js")).enqueueCommand,
+  exec: async () => (await import("./commands/exec.js")).execCommand,
+  locks: async () => (await import("./commands/locks.js")).locksCommand,
+  check: async () => (await import("./commands/check.js")).checkCommand,
+  repair: async () => (await import("./commands/repair.js")).repairCommand,
+  recover: async () => (await import("./commands/recover.js")).recoverCommand,
+  health: async () => (await import("./commands/health.js")).healthCommand,
+  prune: async () => (await import("./commands/prune.js")).pruneCommand,
+  alerts: async () => (await import("./commands/alerts.js")).alertsCommand,
+  stats: async () => (await import("./commands/stats.js")).statsCommand,
+  cleanup: async () => (await import("./commands/cleanup.js")).cleanupCommand,
+  top: async () => (await import("./commands/top.js")).topCommand,
+  simulate: async () => (await import("./commands/simulate.js")).simulateCommand,
+} satisfies Record<string, () => Promise<(call: Call) => Command>>;
 
 const args = process.argv.slice(2);
 // What follows `--` belongs to another program.
@@ -83,7 +56,7 @@ process.exit(await run());
 
 async function run(): Promise<number> {
   try {
-    await program().parseAsync(args, { from: "user" });
+    await (await program()).parseAsync(args, { from: "user" });
     return call.exit;
   } catch (error) {
     const failure = describeExit(error);
@@ -98,7 +71,7 @@ async function run(): Promise<number> {
   }
 }
 
-function program(): Command {
+async function program(): Promise<Command> {
   const { version } = createRequire(import.meta.url)("../../package.json") as { version: string };
   const top = new Command("holdfast")
     .description("Runs work on the database you have, once, and can say what happened.")
@@ -116,7 +89,7 @@ function program(): Command {
       "\nExit codes: 0 done; 1 the answer is no; 2 called wrongly; 3 it could not be done." +
         "\n\nExample:\n  holdfast dev holdfast.config.mjs",
     );
-  for (const add of COMMANDS) top.addCommand(add(call));
+  for (const load of asked()) top.addCommand((await load())(call));
   forEachCommand(top, (command) => {
     command.exitOverride();
     noteWrongFlags(command, call.wrong);
@@ -126,6 +99,14 @@ function program(): Command {
     command.helpCommand(false);
   });
   return top;
+}
+
+/** The command that is called, or all of them where that is not clear: for the help and for suggestions. */
+function asked(): (() => Promise<(call: Call) => Command>)[] {
+  const word = own.find((arg, at) => !arg.startsWith("-") && own[at - 1] !== "--database") ?? "";
+  return Object.hasOwn(COMMANDS, word)
+    ? [COMMANDS[word as keyof typeof COMMANDS]]
+    : Object.values(COMMANDS);
 }
 
 function forEachCommand(command: Command, visit: (command: Command) => void): void {
