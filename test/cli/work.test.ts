@@ -48,10 +48,12 @@ test("with --json the lines are JSON on standard error, and the report is the do
 });
 
 test("HOLDFAST_LOG_FORMAT and HOLDFAST_LOG_LEVEL decide about the lines", async () => {
-  terminal.write({ "holdfast.config.mjs": configText(`${ECHO_JOB}\n${FIRST("echo")}`) });
+  const talks = `holdfast.job("echo", { run: (input, ctx) => ctx.log.debug({ at: 1 }, "looking") });`;
+  terminal.write({ "holdfast.config.mjs": configText(`${talks}\n${FIRST("echo")}`) });
   const env = { HOLDFAST_LOG_FORMAT: "json", HOLDFAST_LOG_LEVEL: "debug" };
   const session = terminal.begin(["start"], { env });
-  expect(JSON.parse(await session.line(/run\.started/))).toMatchObject({ level: "debug" });
+  expect(JSON.parse(await session.line(/run\.started/))).toMatchObject({ level: "info" });
+  expect(JSON.parse(await session.line(/looking/))).toMatchObject({ level: "debug" });
 });
 
 test("colours are for terminals, unless asked for", async () => {
