@@ -7,6 +7,13 @@ const postgres = "./test/setup/postgres.ts";
 const build = "./test/setup/build.ts";
 const simulator = "./test/setup/simulator.ts";
 
+/** Where there are 25 minutes and two processors; what is left out is said at the end of `npm test`. */
+const isBrief = Boolean(process.env.HOLDFAST_TEST_BRIEF);
+/** Long on PostgreSQL, and the same suites as on SQLite: what their statements do there is in the conformance suite. */
+const ON_SQLITE_ENOUGH = ["alerts", "dispatch", "explain", "life", "ticks"].map(
+  (name) => `test/engine/${name}-postgres.test.ts`,
+);
+
 const published = ["http", "fastify", "client", "testing"].map((name) => ({
   find: `holdfast/${name}`,
   replacement: source(name === "fastify" ? "http/fastify.ts" : `${name}/index.ts`),
@@ -45,6 +52,7 @@ export default defineConfig({
         test: {
           name: "engine",
           include: ["test/engine/**/*.test.ts"],
+          exclude: isBrief ? ON_SQLITE_ENOUGH : [],
           environment: "node",
           globalSetup: postgres,
           pool: "forks",

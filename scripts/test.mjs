@@ -296,6 +296,8 @@ function report() {
     missing.push(`every case on PostgreSQL (${reason})`);
     if (process.env.CI) sum.failed += 1;
   } else if (sum.skipped > 0) missing.push(`${sum.skipped} cases that skipped themselves`);
+  if (process.env.HOLDFAST_TEST_BRIEF)
+    missing.push("some engine suites and the page on PostgreSQL (HOLDFAST_TEST_BRIEF is set)");
   if (chromiumProblem) missing.push(`the page in a browser (${chromiumProblem})`);
   if (redisProblem) missing.push(`locks on Redis (${redisProblem})`);
   const left = STAGES.filter((stage) => !results.some((r) => r.stage.name === stage.name));
