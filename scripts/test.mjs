@@ -297,7 +297,9 @@ function report() {
     if (process.env.CI) sum.failed += 1;
   } else if (sum.skipped > 0) missing.push(`${sum.skipped} cases that skipped themselves`);
   if (process.env.HOLDFAST_TEST_BRIEF)
-    missing.push("some engine suites and the page on PostgreSQL (HOLDFAST_TEST_BRIEF is set)");
+    missing.push(
+      "some engine suites and the page on PostgreSQL, the checkers of the simulation (HOLDFAST_TEST_BRIEF is set)",
+    );
   if (chromiumProblem) missing.push(`the page in a browser (${chromiumProblem})`);
   if (redisProblem) missing.push(`locks on Redis (${redisProblem})`);
   const left = STAGES.filter((stage) => !results.some((r) => r.stage.name === stage.name));
