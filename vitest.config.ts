@@ -65,6 +65,10 @@ export default defineConfig({
         test: {
           name: "cli",
           include: ["test/cli/**/*.test.ts"],
+          // Hundreds of processes for flags, whose reading the engine's tests of schedules do not need.
+          exclude: isBrief
+            ? ["test/cli/schedules-edit.test.ts", "test/cli/schedules-plan.test.ts"]
+            : [],
           environment: "node",
           globalSetup: [postgres, build],
           pool: "forks",

@@ -298,7 +298,7 @@ function report() {
   } else if (sum.skipped > 0) missing.push(`${sum.skipped} cases that skipped themselves`);
   if (process.env.HOLDFAST_TEST_BRIEF)
     missing.push(
-      "some engine suites and the page on PostgreSQL, the checkers of the simulation (HOLDFAST_TEST_BRIEF is set)",
+      "some engine suites and the page on PostgreSQL, the checkers of the simulation, editing schedules on the command line (HOLDFAST_TEST_BRIEF is set)",
     );
   if (chromiumProblem) missing.push(`the page in a browser (${chromiumProblem})`);
   if (redisProblem) missing.push(`locks on Redis (${redisProblem})`);
