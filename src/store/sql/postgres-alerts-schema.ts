@@ -41,7 +41,6 @@ create table {alert_turn} (
   taken_at bigint not null,
   holder int
 );
-insert into {alert_turn} (id, taken_at) values (1, 0);
 
 -- Ticks that tell of trouble are few: they are found without reading the ledger.
 create index tick_trouble on {tick} (schedule, at) where reason in (3, 12);

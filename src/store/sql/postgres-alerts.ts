@@ -8,8 +8,9 @@ seen as (
   update {instance} set skew_ms = :skewMs::bigint where no = :holder::int and skew_ms is distinct from :skewMs::bigint
 ),
 taken as (
-  update {alert_turn} set taken_at = now.at, holder = :holder::int from now
-  where taken_at <= now.at - :everyMs::bigint or taken_at > now.at + :everyMs::bigint
+  insert into {alert_turn} as turn (id, taken_at, holder) select 1, now.at, :holder::int from now
+  on conflict (id) do update set taken_at = excluded.taken_at, holder = excluded.holder
+  where turn.taken_at <= excluded.taken_at - :everyMs::bigint or turn.taken_at > excluded.taken_at + :everyMs::bigint
   returning id
 )
 select now.at as now, exists (select from taken) as is_mine from now`;

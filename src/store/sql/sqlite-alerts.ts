@@ -5,7 +5,8 @@ export const KEEP_SKEW = /* sql */ `
 update {instance} set skew_ms = :skewMs where no = :holder and skew_ms is not :skewMs`;
 
 export const TAKE_TURN = /* sql */ `
-update {alert_turn} set taken_at = :now, holder = :holder
+insert into {alert_turn} (id, taken_at, holder) values (1, :now, :holder)
+on conflict (id) do update set taken_at = excluded.taken_at, holder = excluded.holder
 where taken_at <= :now - :everyMs or taken_at > :now + :everyMs`;
 
 export const SCHEDULES = /* sql */ `
