@@ -8,29 +8,22 @@ import { systemClock } from "../adapters/clock.js";
 import { systemNetwork } from "../adapters/network.js";
 import { NO_ALERTS } from "../alerts/alert-options.js";
 import { requireMailer } from "../alerts/email.js";
-import { type Actor, type AuditEntry, auditEntry, codeActor } from "../core/audit.js";
+import { type Actor, codeActor } from "../core/audit.js";
 import { type Duration, durationMs } from "../core/duration.js";
-import {
-  ConfigurationError,
-  DuplicateJobError,
-  StoppedError,
-  UnknownJobError,
-} from "../core/errors.js";
+import { DuplicateJobError, StoppedError } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
-import { NO_LIMITS } from "../core/flow.js";
 import { defineJob, type JobDefinition, type JobOptions } from "../core/job.js";
-import { encodeInput } from "../core/json.js";
 import type { Network, Ports } from "../core/ports.js";
 import { redactUrl } from "../core/redact.js";
 import type { ScheduleOptions } from "../core/schedule.js";
-import { type StandardSchema, validateInput } from "../core/schema.js";
+import type { StandardSchema } from "../core/schema.js";
 import { isCallbackToken, type TokenGrant } from "../http/dispatch/callback-token.js";
 import { Dispatcher } from "../http/dispatch/dispatcher.js";
 import { refuseUnknownTarget, requirePublicUrl } from "../http/dispatch/targets.js";
 import { leaseRows } from "../locks/lease-rows.js";
 import type { LockOptions } from "../locks/lock-options.js";
 import { type HeldLock, Locking, type LockResult } from "../locks/locking.js";
-import { Locks } from "../locks/locks.js";
+import type { Locks } from "../locks/locks.js";
 import { storeFor } from "../store/open.js";
 import type { Glance } from "../store/operator-store.js";
 import type { Appetite, Store } from "../store/store.js";
@@ -45,13 +38,13 @@ import {
 import { Meters } from "../telemetry/meters.js";
 import { Tracing } from "../telemetry/tracing.js";
 import { type Acting, type ActorOptions, readActor } from "./acting.js";
+import { type ActingParts, actingAs } from "./acting-as.js";
 import { ALERTS_BY, Alerting } from "./alerting.js";
 import { Alerts } from "./alerts.js";
-import { Allowance } from "./allowance.js";
 import type { Around, AroundOptions } from "./around.js";
 import { readAround } from "./around-options.js";
 import { Audit } from "./audit.js";
-import { Calendars } from "./calendars.js";
+import type { Calendars } from "./calendars.js";
 import { type CheckOptions, type CheckReport, readCheck, reportOf } from "./check.js";
 import { type CleanedUp, type CleanupOptions, cleanUpOnce, readCleanup } from "./cleanup.js";
 import { CompiledSchedules } from "./compiled.js";
@@ -62,16 +55,16 @@ import {
   type StartConfig,
   type StartOptions,
 } from "./config.js";
+import { boundedCrew, type CrewParts, newCrew } from "./crew.js";
 import { Declarations } from "./declarations.js";
 import type { PlannedChange } from "./declared.js";
 import { Desk } from "./desk.js";
 import { dispatchTo, type Sends } from "./dispatching.js";
 import { Enqueuer } from "./enqueuer.js";
 import type { Handler, RunnableJob } from "./execution.js";
-import { FanOut } from "./fan-out.js";
 import { type HealthOptions, type HealthReport, healthOf, readHealth } from "./health.js";
 import { httpJob } from "./http-job.js";
-import { Instances } from "./instances.js";
+import type { Instances } from "./instances.js";
 import {
   accepted,
   type Enqueued,
@@ -84,7 +77,8 @@ import {
 } from "./job.js";
 import type { PlainJobOptions, SchemaJobOptions } from "./job-options.js";
 import { type AnnouncedJob, toAnnouncedJob } from "./job-view.js";
-import { Loop, type LoopParams } from "./loop.js";
+import { KnownJobs } from "./known-jobs.js";
+import type { Loop } from "./loop.js";
 import { Metrics, type MetricsOptions, readMetrics } from "./metrics.js";
 import {
   type ErrorReport,
@@ -96,25 +90,25 @@ import {
   type StatsOptions,
   statsOf,
 } from "./overview.js";
-import { type BoundedWorker, passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
+import { passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
 import { reapOnce } from "./passes.js";
-import { type Pause, type PauseOptions, pauseOf, readPause, toPause } from "./pausing.js";
-import { mainThreadPulse, type Pulse } from "./pulse.js";
-import { Queues } from "./queues.js";
+import { type Pause, type PauseOptions, pauseOf } from "./pausing.js";
+import type { Pulse } from "./pulse.js";
+import type { Queues } from "./queues.js";
 import { type RecoverOptions, type RecoverReport, readRecover, recoverOnce } from "./recover.js";
 import { Remote } from "./remote.js";
 import { type RepairOptions, type RepairReport, readRepair, repairOnce } from "./repair.js";
 import { JobRetention, type Pruned, type PruneOptions, pruneAll } from "./retention.js";
-import { RunnableJobs } from "./runnable.js";
-import { Runs, Waiter } from "./runs.js";
+import { type Runs, Waiter } from "./runs.js";
 import { jobName } from "./schedule-options.js";
-import { Schedules } from "./schedules.js";
+import type { Schedules } from "./schedules.js";
+import { newSender } from "./sending.js";
 import { type Settings, settingsOf } from "./settings.js";
 import { shellJob } from "./shell-job.js";
 import { readConfigWithin, surroundings } from "./surroundings.js";
 import { type TickerParams, tickOnce } from "./ticker.js";
-import { type StopReport, Worker, type WorkerParams } from "./worker.js";
-import { Workers } from "./workers.js";
+import type { StopReport } from "./worker.js";
+import type { Workers } from "./workers.js";
 
 const STOP_GRACE = "25s";
 
@@ -168,17 +162,13 @@ export class Holdfast {
   #concurrency = 0;
   #working: Workers | null = null;
   readonly #emit: Emit;
-  readonly #enqueuer: Enqueuer;
+  readonly #sender: Sender;
   readonly #waiter: Waiter;
-  readonly #definitions = new Map<string, JobDefinition>();
-  readonly #arounds = new Map<string, Around>();
-  readonly #runnable = new RunnableJobs();
-  readonly #retention = new JobRetention(() => this.#definitions.values());
+  readonly #jobs = new KnownJobs((verb) => this.#opened(verb));
+  readonly #retention = new JobRetention(() => this.#jobs.declared());
   readonly #sends: Sends;
   readonly #compiled = new CompiledSchedules();
   readonly #declarations: Declarations;
-  /** Jobs that the database knows from this instance. */
-  readonly #announcedJobs = new Set<string>();
   #opening: Promise<Store> | null = null;
   #isOpen = false;
   #starting: Promise<Started> | null = null;
@@ -187,7 +177,7 @@ export class Holdfast {
   readonly #passes = new Map<Promise<unknown>, AbortController>();
   #isScheduler = false;
   /** What this instance executes. */
-  #works: () => Appetite = () => ({ jobs: this.#runnable.names(), queues: null });
+  #works: () => Appetite = () => ({ jobs: this.#jobs.runnable.names(), queues: null });
   /** The code at hand always wins, and nothing is paused for it. */
   readonly #isDevelopment: boolean;
   #reconciling: Promise<void> | null = null;
@@ -236,17 +226,25 @@ export class Holdfast {
         network: systemNetwork,
         onCircuit: (change) => this.#emit("target.changed", change),
       });
-    this.#enqueuer = new Enqueuer({
+    const enqueuer = new Enqueuer({
       store: this.#store,
       clock,
       onStored: (dueInMs) => void this.#stored(dueInMs),
     });
-    const store = () => this.#opened("runs");
-    this.#waiter = new Waiter({ store, clock });
+    this.#sender = newSender({
+      store: this.#store,
+      opened: (verb) => this.#opened(verb),
+      isOpenFor: (verb) => this.#isOpenFor(verb),
+      enqueuer,
+      tracing: this.#tracing,
+      ids,
+      onStored: () => void this.#stored(0),
+    });
+    this.#waiter = new Waiter({ store: () => this.#opened("runs"), clock });
     const onChanged = () => void this.#pollSoon();
     this.remote = new Remote({
       hooks: {
-        aroundOf: (job) => this.#arounds.get(job),
+        aroundOf: (job) => this.#jobs.aroundOf(job),
         logger: this.logger,
         emit: this.#emit,
       },
@@ -275,8 +273,6 @@ export class Holdfast {
       ],
       work: () => ({ running: this.#working?.runningCount ?? 0, max: this.#concurrency }),
     });
-    const encode = (job: string, input: unknown) => this.#encode(job, input);
-    const ensureJob = (name: string) => this.#ensureJob(name);
     const actor = around.actor ?? codeActor(this.instanceId);
     this.#declarations = new Declarations({
       ports: this.#ports,
@@ -286,8 +282,8 @@ export class Holdfast {
       release,
       mayPause: !this.#isDevelopment,
       emit: this.#emit,
-      encode,
-      ensureJob,
+      encode: (job, input) => this.#jobs.encode(job, input),
+      ensureJob: (name) => this.#jobs.ensure(name),
     });
     const provider = async (verb: string) => options.locks ?? leaseRows(await this.#opened(verb));
     this.#locking = new Locking({
@@ -318,50 +314,23 @@ export class Holdfast {
           pause: (schedule, note) => this.#pauseFailing(schedule, note),
         })
       : null;
-    const addAudit = async (entry: AuditEntry) => (await this.#opened("locks")).addAudit(entry);
-    this.#actingAs = (as) => {
-      const schedules = new Schedules({
-        store: (verb) => this.#opened(verb),
-        actor: as,
-        ports: this.#ports,
-        desk,
-        compiled: this.#compiled,
-        encode,
-        ensureJob,
-        app,
-        reconcileOnce: () => this.#reconcileOnce(),
-        plan: async () => this.#declarations.plan(await this.#opened("schedules.plan")),
-        apply: () => this.#apply(),
-        onChanged,
-        emit: this.#emit,
-      });
-      return {
-        schedules,
-        runs: new Runs({
-          store,
-          actor: as,
-          waiter: this.#waiter,
-          ports: this.#ports,
-          desk,
-          onChanged,
-        }),
-        queues: new Queues({ store: () => this.#opened("queues"), actor: as, onChanged }),
-        calendars: new Calendars({
-          store: () => this.#opened("calendars"),
-          actor: as,
-          applyTo: (schedule) => schedules.applyCalendars(schedule),
-        }),
-        locks: new Locks({
-          provider,
-          actor: as,
-          addAudit: options.locks ? addAudit : null,
-          onReleased: (facts) => this.#emit("lock.revoked", facts),
-        }),
-        instances: new Instances({ store: (verb) => this.#opened(verb), actor: as, onChanged }),
-        pause: (asked = {}) => this.#pauseAll(as, asked),
-        resume: (asked = {}) => this.#resumeAll(as, asked),
-      };
+    const acting: ActingParts = {
+      store: (verb) => this.#opened(verb),
+      ports: this.#ports,
+      desk,
+      waiter: this.#waiter,
+      jobs: this.#jobs,
+      compiled: this.#compiled,
+      app,
+      locks: provider,
+      hasLocksElsewhere: options.locks !== undefined,
+      emit: this.#emit,
+      reconcileOnce: () => this.#reconcileOnce(),
+      plan: async () => this.#declarations.plan(await this.#opened("schedules.plan")),
+      apply: () => this.#apply(),
+      onChanged,
     };
+    this.#actingAs = (as) => actingAs(as, acting);
     const own = this.#actingAs(actor);
     this.#own = own;
     this.runs = own.runs;
@@ -405,17 +374,14 @@ export class Holdfast {
     name: string,
     options: JobOptions & AroundOptions & { readonly run?: Handler },
   ): Job<never, never> {
-    if (this.#definitions.has(name)) throw new DuplicateJobError(name);
+    if (this.#jobs.has(name)) throw new DuplicateJobError(name);
     const definition = defineJob(name, options);
     refuseUnknownTarget(definition, this.#config.dispatch);
     const field = (member: string) => `job("${name}").${member}`;
     const around = readAround(options, this.#config.around, field);
-    this.#definitions.set(name, definition);
-    this.#arounds.set(name, around);
-    if (options.run) this.#runnable.add({ ...definition, run: options.run, around });
-    else if (definition.worker !== null) this.#runnable.add(this.#sent(definition, around));
+    this.#jobs.add(definition, around, this.#runnableAs(definition, around, options.run));
     if (this.#starting) void this.#announceLate();
-    return new Job<never, never>(definition, this.#sender());
+    return new Job<never, never>(definition, this.#sender);
   }
 
   /** Declares a schedule; a start with the scheduler on brings the database up to it. */
@@ -451,9 +417,9 @@ export class Holdfast {
 
   /** Enqueues a job by name; one that this process did not declare is taken as it was announced. */
   async enqueue(job: string, input: unknown, options: EnqueueOptions = {}): Promise<Enqueued> {
-    const definition = await this.#definitionOf(job);
+    const definition = await this.#jobs.definitionOf(job);
     const run = await newRun({ definition, input, options, id: this.#ports.ids.run() });
-    return accepted(run, await send(this.#sender(), run, options.tx));
+    return accepted(run, await send(this.#sender, run, options.tx));
   }
 
   /** Opens the database, announces this instance and its jobs, and begins to work. */
@@ -487,11 +453,12 @@ export class Holdfast {
       holder,
       ticker: this.#ticker(store, holder),
       emit: this.#emit,
-      jobs: this.#runnable.names(),
+      jobs: this.#jobs.runnable.names(),
       limit,
       budgetMs,
       alert: () => this.#alert(store, holder),
-      newWorker: (claimMax) => this.#boundedWorker(store, { holder, claimMax, end: end.signal }),
+      newWorker: (claimMax) =>
+        boundedCrew(this.#crewParts(store, holder), { claimMax, end: end.signal }),
     });
     this.#passes.set(pass, end);
     return pass.finally(() => this.#passes.delete(pass));
@@ -640,44 +607,19 @@ export class Holdfast {
     return this.#stopping;
   }
 
-  async #pauseAll(actor: Actor, options: PauseOptions): Promise<Pause> {
-    const { by, note } = readPause(options);
-    const store = await this.#opened("pause");
-    const facts = { verb: "pause", noun: "everything", name: null, note } as const;
-    const audit = auditEntry(actor, facts, by);
-    const pause = await store.pauseAll({ by: by ?? actor.who, note, audit });
-    this.#emit("everything.paused", { by: pause.by, note: pause.note });
-    return toPause(pause);
-  }
-
-  async #resumeAll(actor: Actor, options: { readonly by?: string }): Promise<Pause | null> {
-    const { by } = readPause(options);
-    const store = await this.#opened("resume");
-    const audit = auditEntry(actor, { verb: "resume", noun: "everything", name: null }, by);
-    const pause = await store.resumeAll({ audit });
-    if (!pause) return null;
-    const pausedMs = (pause.until ?? pause.at) - pause.at;
-    this.#emit("everything.resumed", { by: by ?? actor.who, pausedMs });
-    store.wake();
-    void this.#pollSoon();
-    return toPause(pause);
-  }
-
   /** An instance without jobs to run still polls: it promotes, reclaims and keeps itself known. */
   async #begin(settings: StartConfig): Promise<Started> {
-    this.#refuseUnknownJobs(settings.jobs);
+    const jobs = this.#jobs.chosen(settings.jobs);
     await this.#requireMailer();
     const store = await this.#opened("start");
     const { isScheduler, concurrency, queues } = settings;
     this.#isScheduler = isScheduler;
     this.#locking.tellState();
-    const jobs = settings.jobs === null ? this.#runnable : this.#runnable.only(settings.jobs);
     this.#works = () => ({ jobs: jobs.names(), queues });
     const holder = await this.#announce(store);
     if (isScheduler) await this.#reconcileOnce();
     const ticker = this.#ticker(store, holder);
-    const { worker, loop, pulse } = await this.#newWorker(store, {
-      holder,
+    const { worker, loop, pulse } = await newCrew(this.#crewParts(store, holder), {
       concurrency,
       queues,
       jobs,
@@ -699,96 +641,25 @@ export class Holdfast {
     return { worker, loop, pulse, holder };
   }
 
-  /** A thread is not even loaded where nobody asks for one. */
-  async #pulse(
-    heartbeat: StartConfig["heartbeat"],
-    { store, holder, worker }: { store: Store; holder: number; worker: Workers },
-  ): Promise<Pulse> {
-    if (heartbeat === "main") return mainThreadPulse(store);
-    const { threadPulse } = await import("./thread-pulse.js");
-    return threadPulse({
+  #crewParts(store: Store, holder: number): CrewParts {
+    return {
       store,
       holder,
-      config: this.#config,
-      clock: this.#ports.clock,
-      emit: this.#emit,
-      held: () => worker.leases.held(),
-    });
-  }
-
-  async #newWorker(
-    store: Store,
-    params: Pick<WorkerParams, "holder" | "concurrency" | "queues"> &
-      Pick<LoopParams, "tick" | "alert"> &
-      Pick<StartConfig, "heartbeat"> &
-      Partial<Pick<WorkerParams, "allowance" | "onDrained">> & { readonly jobs: RunnableJobs },
-  ): Promise<{ readonly worker: Workers; readonly loop: Loop; readonly pulse: Pulse }> {
-    const { tick, alert, heartbeat, onDrained, ...workerParams } = params;
-    const { holder, queues, jobs } = workerParams;
-    const shared = {
-      ...workerParams,
-      store,
-      ports: this.#ports,
-      emit: this.#emit,
-      listens: this.#bus.listens,
-      logger: this.logger,
-      meter: this.#meters,
-      tracing: this.#tracing,
-      fanOut: new FanOut({
-        store,
-        tracing: this.#tracing,
-        clock: this.#ports.clock,
-        newId: () => this.#ports.ids.run(),
-        definitionOf: (job) => this.#definitionOf(job),
-        onStored: (dueInMs) => void this.#stored(dueInMs),
-      }),
-      onSettled: (settlements) => {
-        this.#waiter.settled(settlements.map(({ id }) => id));
-        loop.settled(settlements);
-      },
-      onClaimed: () => loop.claimed(),
-      onPostponed: (delayMs) => loop.pollWithin(delayMs),
-      onContinued: () => worker.wake(),
-      onLetGo: () => pulse.changed(),
-      ...(onDrained ? { onDrained: () => worker.isDrained && onDrained() } : {}),
-    } satisfies Omit<WorkerParams, "jobs"> & { readonly jobs: RunnableJobs };
-    const here = new Worker({ ...shared, jobs: jobs.of(null) });
-    const elsewhere = [...this.#config.dispatch.targets.values()].map(
-      ({ name, concurrency }) =>
-        new Worker({
-          ...shared,
-          jobs: jobs.of(name),
-          concurrency,
-          isApart: true,
-          room: () => this.#sends.room(name),
-        }),
-    );
-    const worker = new Workers([here, ...elsewhere], this.#ports);
-    const pulse = await this.#pulse(heartbeat, { store, holder, worker });
-    const loop = new Loop({
-      store,
-      worker,
-      holder,
-      tick,
-      alert,
-      ports: this.#ports,
-      pulse,
-      appetite: () => ({ jobs: jobs.names(), queues }),
-      pollMs: this.#config.pollMs,
-      keepMs: this.#config.keepMs,
-      keepTicksMs: this.#config.keepTicksMs,
-      keepLogsMs: this.#config.keepLogsMs,
-      tidyJobs: () => this.#retention.pruneOnce(store),
-      emit: this.#emit,
       instanceId: this.instanceId,
-      meter: this.#meters,
-      lookEachMinute: this.#declarations.isWatchful
-        ? () => this.#declarations.reportVanished(store)
-        : null,
+      config: this.#config,
+      ports: this.#ports,
+      bus: this.#bus,
+      logger: this.logger,
+      meters: this.#meters,
+      tracing: this.#tracing,
+      jobs: this.#jobs,
+      sends: this.#sends,
+      declarations: this.#declarations,
+      retention: this.#retention,
       tidyLocks: () => this.#locking.tidyIfDue(),
-      lookEachHour: () => this.#declarations.recompute(store),
-    });
-    return { worker, loop, pulse };
+      onStored: (dueInMs) => void this.#stored(dueInMs),
+      onSettled: (settlements) => this.#waiter.settled(settlements.map(({ id }) => id)),
+    };
   }
 
   #ticker(store: Store, holder: number): TickerParams {
@@ -810,50 +681,22 @@ export class Holdfast {
    * For what serves callbacks; that the fence is still the current one is for the store to say.
    */
   isCallbackToken(params: { readonly token: string; readonly job: string } & TokenGrant): boolean {
-    const target = this.#definitions.get(params.job)?.worker ?? null;
+    const target = this.#jobs.targetOf(params.job);
     const secrets = target === null ? [] : this.#config.dispatch.targets.get(target)?.secrets;
     return isCallbackToken({ token: params.token, grant: params, secrets: secrets ?? [] });
   }
 
-  #sent(definition: JobDefinition, around: Around): RunnableJob {
-    const target = definition.worker ?? "";
-    return {
-      ...definition,
-      around,
-      dispatch: dispatchTo({
-        target,
-        sends: this.#sends,
-        emit: this.#emit,
-        tracing: this.#tracing,
-      }),
-    };
-  }
-
-  /** For one bounded pass: nothing of it outlives the call. */
-  async #boundedWorker(
-    store: Store,
-    params: { readonly holder: number; readonly claimMax: number; readonly end: AbortSignal },
-  ): Promise<BoundedWorker> {
-    const { holder, claimMax, end } = params;
-    let onDrained: () => void = () => undefined;
-    const over = new Promise<void>((resolve) => {
-      onDrained = resolve;
-      end.addEventListener("abort", () => resolve());
+  /** Null where neither a handler nor a target was named: the job is for others to execute. */
+  #runnableAs(definition: JobDefinition, around: Around, run?: Handler): RunnableJob | null {
+    if (run) return { ...definition, run, around };
+    if (definition.worker === null) return null;
+    const dispatch = dispatchTo({
+      target: definition.worker,
+      sends: this.#sends,
+      emit: this.#emit,
+      tracing: this.#tracing,
     });
-    const jobs = this.#runnable;
-    const allowance = new Allowance(claimMax);
-    const made = await this.#newWorker(store, {
-      holder,
-      concurrency: claimMax,
-      queues: null,
-      jobs,
-      heartbeat: "main",
-      tick: null,
-      alert: null,
-      allowance,
-      onDrained,
-    });
-    return { ...made, over };
+    return { ...definition, around, dispatch };
   }
 
   async #alert(store: Store, holder: number): Promise<number> {
@@ -945,34 +788,23 @@ export class Holdfast {
     return this.#opening;
   }
 
+  #isOpenFor(verb: string): boolean {
+    if (this.#stopping) throw new StoppedError(verb);
+    return this.#isOpen;
+  }
+
   #announce(store: Store): Promise<number> {
     const { app, release } = this.#config;
     return store.announce({
       instanceId: this.instanceId,
       app,
       release,
-      jobs: [...this.#definitions.values()],
+      jobs: [...this.#jobs.declared()],
       schedules: this.#declarations.names,
       isScheduler: this.#isScheduler,
       works: this.#works(),
       pollMs: this.#config.pollMs,
     });
-  }
-
-  /** A schedule is stored with its job's name alone, so the database has to know the job. */
-  async #ensureJob(name: string): Promise<void> {
-    if (this.#announcedJobs.has(name)) return;
-    const definition = this.#definitions.get(name);
-    if (definition) await (await this.#opened("schedules")).announceJobs([definition]);
-    else await this.#announced(name);
-    this.#announcedJobs.add(name);
-  }
-
-  /** The caller's value as an enqueue would store it. */
-  async #encode(job: string, input: unknown): Promise<string> {
-    const schema = this.#definitions.get(job)?.schema;
-    if (schema) await validateInput(schema, input);
-    return encodeInput(input);
   }
 
   /** Once in a process; a failure is tried again by the next call. */
@@ -1032,91 +864,10 @@ export class Holdfast {
     started.worker.wake();
   }
 
-  async #definitionOf(name: string): Promise<JobDefinition> {
-    return this.#definitions.get(name) ?? this.#announced(name);
-  }
-
-  async #announced(name: string): Promise<JobDefinition> {
-    const store = await this.#opened("enqueue");
-    const known = await store.announcedJobs();
-    const found = known.find((job) => job.name === name);
-    if (!found)
-      throw new UnknownJobError(name, [
-        ...new Set([...this.#definitions.keys(), ...known.map((job) => job.name)]),
-      ]);
-    const { limits = NO_LIMITS, inputSchema = null } = found;
-    return {
-      ...found,
-      limits,
-      inputSchema,
-      retention: null,
-      worker: null,
-      schema: undefined,
-      upcast: undefined,
-    };
-  }
-
-  #refuseUnknownJobs(names: readonly string[] | null): void {
-    for (const name of names ?? []) {
-      if (!this.#runnable.has(name)) throw new UnknownJobError(name, this.#runnable.names());
-    }
-  }
-
   /** New runs of this process need no poll to be found. */
   async #stored(dueInMs: number): Promise<void> {
     const started = await this.#starting?.catch(() => null);
     if (dueInMs <= 0) started?.worker.wake();
     else started?.loop.pollWithin(dueInMs);
   }
-
-  /**
-   * On SQLite a claim waits until the caller's transaction is over, and then finds its runs; on
-   * PostgreSQL the commit itself tells all who listen.
-   */
-  #storedWithin(): void {
-    if (this.#store.engine === "sqlite") void this.#stored(0);
-  }
-
-  #sender(): Sender {
-    return {
-      one: async (run: Parameters<Enqueuer["one"]>[0]) => {
-        await this.#opened("enqueue");
-        if (!this.#tracing) return this.#enqueuer.one(run);
-        return this.#tracing.enqueue([run], ([traced = run]) => this.#enqueuer.one(traced));
-      },
-      many: async (runs: Parameters<Enqueuer["many"]>[0]) => {
-        await this.#opened("enqueueMany");
-        if (!this.#tracing) return this.#enqueuer.many(runs);
-        return this.#tracing.enqueue(runs, (traced) => this.#enqueuer.many(traced));
-      },
-      within: async (params) => {
-        await this.#opened("enqueue");
-        const { tx, runs } = params;
-        const answers = await (this.#tracing
-          ? this.#tracing.enqueue(runs, (traced) => this.#store.enqueueWithin({ tx, runs: traced }))
-          : this.#store.enqueueWithin(params));
-        this.#storedWithin();
-        return answers;
-      },
-      withinSync: (params) => {
-        if (this.#stopping) throw new StoppedError("enqueueSync");
-        if (!this.#isOpen) throw notOpen();
-        const { tx, runs } = params;
-        const answers = this.#tracing
-          ? this.#tracing.enqueueSync(runs, (traced) =>
-              this.#store.enqueueWithinSync({ tx, runs: traced }),
-            )
-          : this.#store.enqueueWithinSync(params);
-        this.#storedWithin();
-        return answers;
-      },
-      newId: () => this.#ports.ids.run(),
-    };
-  }
-}
-
-function notOpen(): ConfigurationError {
-  const message =
-    "needs a database that is open, and opening takes time; first `await holdfast.start()` or any other verb";
-  return new ConfigurationError([{ field: "enqueueSync()", message }]);
 }

@@ -1,10 +1,12 @@
 // The pause of everything: one switch beside each schedule's own pause and each queue's. Once it is in
 // the database nothing fires and nothing is claimed, in any process; what runs goes on.
 
+import { type Actor, auditEntry } from "../core/audit.js";
 import { ConfigurationError } from "../core/errors.js";
 import type { Pause as PauseRecord } from "../core/pause.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { Store } from "../store/store.js";
+import type { Emit } from "../telemetry/log.js";
 import { readBy, readNote, requireOptions } from "./schedule-options.js";
 
 /** A pause of everything. */
@@ -20,7 +22,7 @@ export type PauseOptions = {
   readonly by?: string;
 };
 
-export function readPause(options: PauseOptions): {
+function readPause(options: PauseOptions): {
   readonly by: string | null;
   readonly note: string | null;
 } {
@@ -34,13 +36,48 @@ export function readPause(options: PauseOptions): {
   };
 }
 
+type PausingParams = {
+  readonly store: (verb: string) => Promise<Store>;
+  readonly actor: Actor;
+  readonly emit: Emit;
+};
+
+export async function pauseAll(params: PausingParams, options: PauseOptions): Promise<Pause> {
+  const { actor, emit } = params;
+  const { by, note } = readPause(options);
+  const store = await params.store("pause");
+  const facts = { verb: "pause", noun: "everything", name: null, note } as const;
+  const audit = auditEntry(actor, facts, by);
+  const pause = await store.pauseAll({ by: by ?? actor.who, note, audit });
+  emit("everything.paused", { by: pause.by, note: pause.note });
+  return toPause(pause);
+}
+
+/** Answers with the pause that was lifted, or null where there was none. */
+export async function resumeAll(
+  params: PausingParams & { readonly onChanged: () => void },
+  options: { readonly by?: string },
+): Promise<Pause | null> {
+  const { actor, emit } = params;
+  const { by } = readPause(options);
+  const store = await params.store("resume");
+  const audit = auditEntry(actor, { verb: "resume", noun: "everything", name: null }, by);
+  const pause = await store.resumeAll({ audit });
+  if (!pause) return null;
+  const pausedMs = (pause.until ?? pause.at) - pause.at;
+  emit("everything.resumed", { by: by ?? actor.who, pausedMs });
+  store.wake();
+  params.onChanged();
+  return toPause(pause);
+}
+
 export async function pauseOf(store: Store): Promise<Pause | null> {
   return toPause(await store.pauseOfAll());
 }
 
-export function toPause(record: PauseRecord): Pause;
-export function toPause(record: PauseRecord | null): Pause | null;
-export function toPause(record: PauseRecord | null): Pause | null {
+function toPause(record: PauseRecord): Pause;
+function toPause(record: PauseRecord | null): Pause | null;
+function toPause(record: PauseRecord | null): Pause | null {
   if (!record) return null;
   return { since: new Date(record.at), by: record.by, note: record.note };
 }

@@ -1,0 +1,84 @@
+// Puts together the verbs that change something for one actor; they share everything else of the instance.
+
+import type { Actor, AuditEntry } from "../core/audit.js";
+import type { Ports } from "../core/ports.js";
+import { Locks } from "../locks/locks.js";
+import type { LockProvider } from "../locks/provider.js";
+import type { Store } from "../store/store.js";
+import type { Emit } from "../telemetry/log.js";
+import type { Acting } from "./acting.js";
+import { Calendars } from "./calendars.js";
+import type { CompiledSchedules } from "./compiled.js";
+import type { PlannedChange } from "./declared.js";
+import type { Desk } from "./desk.js";
+import { Instances } from "./instances.js";
+import type { KnownJobs } from "./known-jobs.js";
+import { pauseAll, resumeAll } from "./pausing.js";
+import { Queues } from "./queues.js";
+import { Runs, type Waiter } from "./runs.js";
+import { Schedules } from "./schedules.js";
+
+export type ActingParts = {
+  readonly store: (verb: string) => Promise<Store>;
+  readonly ports: Ports;
+  readonly desk: Desk;
+  readonly waiter: Waiter;
+  readonly jobs: KnownJobs;
+  readonly compiled: CompiledSchedules;
+  readonly app: string | null;
+  readonly locks: (verb: string) => Promise<LockProvider>;
+  /** Whether locks are kept elsewhere, so that the trail has to be written apart from them. */
+  readonly hasLocksElsewhere: boolean;
+  readonly emit: Emit;
+  readonly reconcileOnce: () => Promise<void>;
+  readonly plan: () => Promise<readonly PlannedChange[]>;
+  readonly apply: () => Promise<readonly PlannedChange[]>;
+  /** Something may be due now that was not before. */
+  readonly onChanged: () => void;
+};
+
+export function actingAs(actor: Actor, parts: ActingParts): Acting {
+  const { store, ports, desk, emit, onChanged, jobs } = parts;
+  const schedules = new Schedules({
+    store,
+    actor,
+    ports,
+    desk,
+    compiled: parts.compiled,
+    encode: (job, input) => jobs.encode(job, input),
+    ensureJob: (name) => jobs.ensure(name),
+    app: parts.app,
+    reconcileOnce: parts.reconcileOnce,
+    plan: parts.plan,
+    apply: parts.apply,
+    onChanged,
+    emit,
+  });
+  const addAudit = async (entry: AuditEntry) => (await store("locks")).addAudit(entry);
+  return {
+    schedules,
+    runs: new Runs({
+      store: () => store("runs"),
+      actor,
+      waiter: parts.waiter,
+      ports,
+      desk,
+      onChanged,
+    }),
+    queues: new Queues({ store: () => store("queues"), actor, onChanged }),
+    calendars: new Calendars({
+      store: () => store("calendars"),
+      actor,
+      applyTo: (schedule) => schedules.applyCalendars(schedule),
+    }),
+    locks: new Locks({
+      provider: parts.locks,
+      actor,
+      addAudit: parts.hasLocksElsewhere ? addAudit : null,
+      onReleased: (facts) => emit("lock.revoked", facts),
+    }),
+    instances: new Instances({ store, actor, onChanged }),
+    pause: (options = {}) => pauseAll({ store, actor, emit }, options),
+    resume: (options = {}) => resumeAll({ store, actor, emit, onChanged }, options),
+  };
+}

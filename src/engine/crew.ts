@@ -1,0 +1,158 @@
+// The crew of an instance: who executes runs here and at each target, the loop that polls for them, and
+// the pulse that keeps their leases. A bounded pass has one of its own, which nothing outlives.
+
+import type { Ports } from "../core/ports.js";
+import type { Settlement, Store } from "../store/store.js";
+import type { Bus } from "../telemetry/bus.js";
+import type { Logger } from "../telemetry/log.js";
+import type { Meters } from "../telemetry/meters.js";
+import type { Tracing } from "../telemetry/tracing.js";
+import { Allowance } from "./allowance.js";
+import type { Config, StartConfig } from "./config.js";
+import type { Declarations } from "./declarations.js";
+import type { Sends } from "./dispatching.js";
+import { FanOut } from "./fan-out.js";
+import type { KnownJobs } from "./known-jobs.js";
+import { Loop, type LoopParams } from "./loop.js";
+import type { BoundedWorker } from "./pass.js";
+import { mainThreadPulse, type Pulse } from "./pulse.js";
+import type { JobRetention } from "./retention.js";
+import type { RunnableJobs } from "./runnable.js";
+import { Worker, type WorkerParams } from "./worker.js";
+import { Workers } from "./workers.js";
+
+/** What every crew of an instance has in common. */
+export type CrewParts = {
+  readonly store: Store;
+  readonly holder: number;
+  readonly instanceId: string;
+  readonly config: Config;
+  readonly ports: Ports;
+  readonly bus: Bus;
+  readonly logger: Logger;
+  readonly meters: Meters;
+  readonly tracing: Tracing | null;
+  readonly jobs: KnownJobs;
+  readonly sends: Sends;
+  readonly declarations: Declarations;
+  readonly retention: JobRetention;
+  readonly tidyLocks: () => Promise<void>;
+  readonly onStored: (dueInMs: number) => void;
+  readonly onSettled: (settlements: readonly Settlement[]) => void;
+};
+
+export type CrewOrders = Pick<WorkerParams, "concurrency" | "queues"> &
+  Pick<LoopParams, "tick" | "alert"> &
+  Pick<StartConfig, "heartbeat"> &
+  Partial<Pick<WorkerParams, "allowance" | "onDrained">> & { readonly jobs: RunnableJobs };
+
+export type Crew = { readonly worker: Workers; readonly loop: Loop; readonly pulse: Pulse };
+
+export async function newCrew(parts: CrewParts, orders: CrewOrders): Promise<Crew> {
+  const { store, holder, ports, config, bus, meters, tracing } = parts;
+  const { tick, alert, heartbeat, onDrained, jobs, ...workerOrders } = orders;
+  const shared: Omit<WorkerParams, "jobs"> = {
+    ...workerOrders,
+    store,
+    holder,
+    ports,
+    emit: bus.emit,
+    listens: bus.listens,
+    logger: parts.logger,
+    meter: meters,
+    tracing,
+    fanOut: new FanOut({
+      store,
+      tracing,
+      clock: ports.clock,
+      newId: () => ports.ids.run(),
+      definitionOf: (job) => parts.jobs.definitionOf(job),
+      onStored: parts.onStored,
+    }),
+    onSettled: (settlements) => {
+      parts.onSettled(settlements);
+      loop.settled(settlements);
+    },
+    onClaimed: () => loop.claimed(),
+    onPostponed: (delayMs) => loop.pollWithin(delayMs),
+    onContinued: () => worker.wake(),
+    onLetGo: () => pulse.changed(),
+    ...(onDrained ? { onDrained: () => worker.isDrained && onDrained() } : {}),
+  };
+  const here = new Worker({ ...shared, jobs: jobs.of(null) });
+  const elsewhere = [...config.dispatch.targets.values()].map(
+    ({ name, concurrency }) =>
+      new Worker({
+        ...shared,
+        jobs: jobs.of(name),
+        concurrency,
+        isApart: true,
+        room: () => parts.sends.room(name),
+      }),
+  );
+  const worker = new Workers([here, ...elsewhere], ports);
+  const pulse = await newPulse(parts, { heartbeat, worker });
+  const { declarations } = parts;
+  const loop = new Loop({
+    store,
+    worker,
+    holder,
+    tick,
+    alert,
+    ports,
+    pulse,
+    appetite: () => ({ jobs: jobs.names(), queues: orders.queues }),
+    pollMs: config.pollMs,
+    keepMs: config.keepMs,
+    keepTicksMs: config.keepTicksMs,
+    keepLogsMs: config.keepLogsMs,
+    tidyJobs: () => parts.retention.pruneOnce(store),
+    emit: bus.emit,
+    instanceId: parts.instanceId,
+    meter: meters,
+    lookEachMinute: declarations.isWatchful ? () => declarations.reportVanished(store) : null,
+    tidyLocks: parts.tidyLocks,
+    lookEachHour: () => declarations.recompute(store),
+  });
+  return { worker, loop, pulse };
+}
+
+/** One that claims so many runs at most, and is over when they are done or `end` says so. */
+export async function boundedCrew(
+  parts: CrewParts,
+  { claimMax, end }: { readonly claimMax: number; readonly end: AbortSignal },
+): Promise<BoundedWorker> {
+  let onDrained: () => void = () => undefined;
+  const over = new Promise<void>((resolve) => {
+    onDrained = resolve;
+    end.addEventListener("abort", () => resolve());
+  });
+  const crew = await newCrew(parts, {
+    concurrency: claimMax,
+    queues: null,
+    jobs: parts.jobs.runnable,
+    heartbeat: "main",
+    tick: null,
+    alert: null,
+    allowance: new Allowance(claimMax),
+    onDrained,
+  });
+  return { ...crew, over };
+}
+
+/** A thread is not even loaded where nobody asks for one. */
+async function newPulse(
+  { store, holder, config, ports, bus }: CrewParts,
+  { heartbeat, worker }: { heartbeat: StartConfig["heartbeat"]; worker: Workers },
+): Promise<Pulse> {
+  if (heartbeat === "main") return mainThreadPulse(store);
+  const { threadPulse } = await import("./thread-pulse.js");
+  return threadPulse({
+    store,
+    holder,
+    config,
+    clock: ports.clock,
+    emit: bus.emit,
+    held: () => worker.leases.held(),
+  });
+}
