@@ -37,6 +37,8 @@ const COLUMNS = {
     "new.id, new.name, new.version, new.definition, new.anchor_at, new.cursor_at, new.next_at, new.paused_at, new.broken_at, new.deleted_at, new.is_ended, new.revision, new.live",
   "queue+": "new.name, new.paused_at",
   "queue~": "new.name, new.paused_at",
+  "pause+": "new.at, new.until_at",
+  "pause~": "new.at, new.until_at",
   "key+": "new.job, new.key, new.run, new.input_hash",
   "key~": "new.job, new.key, new.run, new.input_hash",
   "key-": "old.job, old.key, old.run",

@@ -21,6 +21,8 @@ export type OperationKind =
   | "putCalendar"
   | "pauseQueue"
   | "resumeQueue"
+  | "pauseAll"
+  | "resumeAll"
   | "garble"
   | "look"
   | "lock"

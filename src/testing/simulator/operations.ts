@@ -108,6 +108,10 @@ function ask(
       const isPaused = operation.kind === "pauseQueue";
       return process.store.pauseQueue({ queue: "side", isPaused }).then(() => "done");
     }
+    case "pauseAll":
+      return pauseForAWhile(operation, process, world);
+    case "resumeAll":
+      return holdfast.resume().then((lifted) => (lifted ? "lifted" : "none"));
     case "garble":
       world.garble(process, schedule);
       return Promise.resolve("done");
@@ -126,6 +130,17 @@ function ask(
       world.crash(process, "by an operator");
       return Promise.resolve("done");
   }
+}
+
+/** Whoever paused may die before he resumes; then another does. */
+async function pauseForAWhile(
+  { luck }: Operation,
+  { holdfast }: SimulatedProcess,
+  world: OperationWorld,
+): Promise<string> {
+  await holdfast.pause({ note: "simulated" });
+  await world.pass(5_000 + (luck % 90_000));
+  return (await holdfast.resume()) ? "lifted" : "lifted by another";
 }
 
 async function enqueue(

@@ -48,6 +48,8 @@ const OPERATIONS: readonly (readonly [number, OperationKind])[] = [
   [2, "putCalendar"],
   [1.5, "pauseQueue"],
   [2.5, "resumeQueue"],
+  [0.5, "pauseAll"],
+  [1, "resumeAll"],
   [0.4, "garble"],
   [3, "look"],
   [2, "stop"],

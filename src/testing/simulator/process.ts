@@ -72,8 +72,6 @@ export class SimulatedProcess {
         database: "sqlite::memory:",
         poll: params.pollMs,
         logger: SILENT,
-        // No promise is about them, and what they look at is not the same each time that a seed is run.
-        alerts: false,
         ...TARGET_OPTIONS,
         ...(params.isNamed ? { app: "simulation" } : {}),
       },

@@ -121,6 +121,10 @@ export class RunHistory {
     return (places & (READY | HELD)) !== 0 || ((places & WAITING) !== 0 && !isGated);
   }
 
+  isReady({ places }: RunFacts): boolean {
+    return places === READY;
+  }
+
   isTerminal({ places }: RunFacts): boolean {
     return places === ENDED;
   }

@@ -19,6 +19,7 @@ import type { HandlerHost } from "./jobs.js";
 import { LockHistory } from "./lock-history.js";
 import type { Note } from "./notes.js";
 import { type OperationWorld, perform } from "./operations.js";
+import { PauseHistory } from "./pause-history.js";
 import { jobsAt, type Plan } from "./plan.js";
 import { SimulatedProcess } from "./process.js";
 import { RunHistory, type Transaction } from "./run-history.js";
@@ -71,6 +72,7 @@ export class Simulation {
   readonly #runs: RunHistory;
   readonly #schedules: ScheduleHistory;
   readonly #calendars: CalendarHistory;
+  readonly #pauses: PauseHistory;
   readonly #locks: LockHistory;
   readonly #batches: BatchHistory;
   readonly #flows: FlowHistory;
@@ -108,6 +110,7 @@ export class Simulation {
     this.#runs = new RunHistory(this.#chronicle, this.#effects);
     this.#schedules = new ScheduleHistory(this.#chronicle);
     this.#calendars = new CalendarHistory(this.#chronicle, this.#schedules);
+    this.#pauses = new PauseHistory(this.#chronicle, this.#runs);
     this.#locks = new LockHistory(this.#chronicle);
     this.#batches = new BatchHistory(this.#chronicle, this.#runs);
     this.#flows = new FlowHistory(this.#chronicle, this.#runs);
@@ -313,6 +316,7 @@ export class Simulation {
     this.#runs.judgeLosses();
     this.#schedules.commit(transaction, touched);
     this.#calendars.commit(transaction);
+    this.#pauses.commit(transaction);
     this.#locks.commit(transaction);
     this.#batches.commit(transaction);
     if (this.#commitCount % TABLES_EVERY === 0) this.#judgeTables();
@@ -568,7 +572,7 @@ export class Simulation {
     await this.#base.advance(2_000);
     const deadline = this.#elapsedMs() + QUIET_MAX_MS;
     while (this.#elapsedMs() < deadline && left().some((id) => begun.has(id))) {
-      this.#resumeQueues();
+      this.#resume();
       if (left().some((id) => this.#runs.runs.get(id)?.job === "remote"))
         void this.#elsewhere.finish();
       await this.#base.advance(QUIET_STEP_MS);
@@ -588,9 +592,10 @@ export class Simulation {
   }
 
   /** Until it is done: whoever is asked may crash by a poisonous run first. */
-  #resumeQueues(): void {
+  #resume(): void {
     const process = this.#survivor;
     if (!process?.isStarted || process.isDead) return;
+    if (this.#pauses.isOn) void process.holdfast.resume().catch(() => undefined);
     for (const queue of ["side", "default"]) {
       if (!this.#runs.isQueuePaused(queue)) continue;
       void process.store.pauseQueue({ queue, isPaused: false }).catch(() => undefined);

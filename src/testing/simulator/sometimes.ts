@@ -59,6 +59,7 @@ export const SOMETIMES = {
   "final-loss": "a run failed, as it was lost and must not be repeated",
   "final-loss-refunded": "a run that had not begun was lost and came back as it was",
   "unknown-job-waited": "a run waited for an instance that knows its job",
+  "everything-paused": "everything was paused, and runs that were ready were left alone",
   "paused-queue-held": "runs of a paused queue were left alone",
   "batch-replayed": "a later attempt asked for its batch again and got the first answer",
   "batch-ended-by-reaper": "the last child of a batch was ended by the reaper",
