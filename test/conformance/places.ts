@@ -9,6 +9,7 @@ import { systemClock } from "../../src/adapters/clock.js";
 import type { PostgresSource } from "../../src/store/postgres.js";
 import { PostgresStore } from "../../src/store/postgres-store.js";
 import { SqliteStore } from "../../src/store/sqlite-store.js";
+import { borrowSchema } from "../support/borrowed-schema.js";
 import type { Place } from "./scene.js";
 
 /** Set by test/setup/postgres.ts where there is a server. */
@@ -48,11 +49,15 @@ function sqliteAt(file: string): Pick<Place, "newStore"> {
   };
 }
 
-/** A schema of its own on the test server; `source` is what its stores connect by. */
+/**
+ * A schema of its own on the test server. `source` is what its stores connect by; who gives one counts
+ * what they do, and has a schema that nobody used before.
+ */
 export async function postgresPlace(
-  source: PostgresSource = POSTGRES_URL as string,
+  source?: PostgresSource,
 ): Promise<Place & { readonly schema: string; sql(text: string): Promise<pg.QueryResult> }> {
-  const schema = `conformance_${crypto.randomUUID().replaceAll("-", "_")}`;
+  const borrowed = borrowSchema("conformance", { isUnmade: source !== undefined });
+  const schema = borrowed.name;
   const sql = async (text: string) => {
     const client = new pg.Client(POSTGRES_URL);
     await client.connect();
@@ -68,9 +73,13 @@ export async function postgresPlace(
     isShared: true,
     another: () => postgresPlace(source),
     newStore: ({ now, migrate = "auto" }) =>
-      new PostgresStore({ source, schema, clock: systemClock, migrate, now }),
-    clear: async () => {
-      await sql("drop schema if exists $schema cascade");
-    },
+      new PostgresStore({
+        source: source ?? (POSTGRES_URL as string),
+        schema,
+        clock: systemClock,
+        migrate,
+        now,
+      }),
+    clear: borrowed.giveBack,
   };
 }

@@ -7,6 +7,7 @@ import { PostgresStore } from "../../src/store/postgres-store.js";
 import type { SqliteHandle } from "../../src/store/sqlite.js";
 import { SqliteStore } from "../../src/store/sqlite-store.js";
 import { SeededChance } from "../../src/testing/virtual-clock.js";
+import { borrowSchema } from "../support/borrowed-schema.js";
 import type { EnginePlace } from "./world.js";
 
 /** Set by test/setup/postgres.ts where there is a server. */
@@ -37,7 +38,8 @@ export async function memoryPlace(): Promise<EnginePlace> {
 
 /** A schema of its own on the test server; waiting for the server itself takes real time. */
 export async function postgresPlace(): Promise<EnginePlace> {
-  const schema = `engine_${crypto.randomUUID().replaceAll("-", "_")}`;
+  const borrowed = borrowSchema("engine");
+  const schema = borrowed.name;
   const query = async (sql: string) => {
     const client = new pg.Client(POSTGRES_URL);
     await client.connect();
@@ -65,8 +67,6 @@ export async function postgresPlace(): Promise<EnginePlace> {
     },
     rows: query,
     table: (plain) => `"${schema}".${plain}`,
-    clear: async () => {
-      await query(`drop schema if exists "${schema}" cascade`);
-    },
+    clear: borrowed.giveBack,
   };
 }

@@ -43,6 +43,13 @@ export type Member = {
 
 type Said = { readonly [Name in EventName]: { readonly event: Name } & Events[Name] }[EventName];
 
+/** What other processes tell is heard by the instance's own clock: one that stands still hears nothing. */
+function heardBy(clock: InstanceClock, store: Store): Store {
+  const onWake = store.onWake.bind(store);
+  store.onWake = (listener) => onWake(() => clock.soon(listener));
+  return store;
+}
+
 const TERMINAL: readonly RunStatus[] = ["completed", "failed", "cancelled"];
 
 export class World {
@@ -85,7 +92,7 @@ export class World {
         ports: { clock, chance: this.#chance, ids: this.#ids },
         store: () =>
           faultyStore({
-            store: this.#newStore(),
+            store: heardBy(clock, this.#newStore()),
             faults,
             track: (statement, verb) =>
               (free as readonly string[]).includes(verb) ? statement : this.clock.io(statement),

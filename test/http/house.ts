@@ -4,13 +4,13 @@
 import fs from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
-import pg from "pg";
 import { expect } from "vitest";
 import type { z } from "zod";
 import { problemAnswer, type Route } from "../../src/http/contract/words.js";
 import { ROUTES } from "../../src/http/contract.js";
 import { createHandler, type Handler, type HandlerOptions } from "../../src/http/handler.js";
 import { Holdfast, type HoldfastOptions } from "../../src/index.js";
+import { borrowSchema } from "../support/borrowed-schema.js";
 
 export const POSTGRES_URL = process.env.HOLDFAST_TEST_POSTGRES_URL;
 export const SECRETS = {
@@ -95,17 +95,11 @@ export async function newHouse(
   { options = {}, handler = {} }: { options?: HoldfastOptions; handler?: HandlerOptions } = {},
 ): Promise<House> {
   if (database === "postgres") {
-    const schema = `http_${crypto.randomUUID().replaceAll("-", "_")}`;
-    const clear = async () => {
-      const client = new pg.Client(POSTGRES_URL);
-      await client.connect();
-      await client.query(`drop schema if exists "${schema}" cascade`);
-      await client.end();
-    };
+    const { name: schema, giveBack } = borrowSchema("http");
     return new House({
       options: { database: POSTGRES_URL as string, schema, ...options },
       handler,
-      clear,
+      clear: giveBack,
     });
   }
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), "holdfast-http-"));
