@@ -37,8 +37,8 @@ export const DISPATCH_MUTANTS = [
   {
     name: "closed-target-is-claimed-for",
     promise: "runs of a target that is left alone stay pending",
-    file: "src/engine/holdfast.ts",
-    find: "room: () => this.#sends.room(name),",
+    file: "src/engine/crew.ts",
+    find: "room: () => parts.sends.room(name),",
     replace: "room: () => Number.POSITIVE_INFINITY,",
     suites: ["engine: dispatch"],
   },

@@ -194,6 +194,12 @@ const BROKEN: readonly {
     promise: "F",
   },
   {
+    what: "a pause of everything is forgotten",
+    verb: "poll",
+    sql: "delete from holdfast_pause where until_at is null",
+    promise: "S14",
+  },
+  {
     what: "a waiting run is never due",
     verb: "exchange",
     sql: "update holdfast_waiting set wake_at = wake_at + 864000000 where gate is null",
