@@ -53,6 +53,11 @@ try {
   const answer = JSON.parse(stdout);
   const rows = Object.values(answer.tables).reduce((sum, count) => sum + count, 0);
   const perSecond = Math.round((rows - answer.resumedAt) / secondSeconds);
+  const checking = performance.now();
+  const target = new Holdfast({ database: server.url, logger });
+  const check = await target.check({ timeout: "10m" });
+  await target.stop();
+  if (!check.ok) throw new Error(`What was moved breaks a promise. ${JSON.stringify(check)}`);
   console.log(
     JSON.stringify({
       rows,
@@ -60,6 +65,8 @@ try {
       firstSeconds,
       secondSeconds,
       perSecond,
+      checks: check.checks.length,
+      checkSeconds: seconds(checking),
       tables: answer.tables,
     }),
   );
