@@ -26,6 +26,7 @@ export const AUDIT_NOUNS = [
   "lock",
   "calendar",
   "instance",
+  "alert",
   "everything",
 ] as const;
 export type AuditNoun = (typeof AUDIT_NOUNS)[number];
@@ -34,7 +35,7 @@ export type AuditNoun = (typeof AUDIT_NOUNS)[number];
 export type AuditFacts = {
   readonly verb: string;
   readonly noun: AuditNoun;
-  /** Of the schedule, run, queue, lock, calendar or instance. */
+  /** Of the schedule, run, queue, lock, calendar, instance or alert. */
   readonly name: string | null;
   readonly note?: string | null;
   /** The change in a few words, where there is more to say than the verb. */

@@ -1,13 +1,16 @@
 // Puts together the verbs that change something for one actor; they share everything else of the instance.
 
+import type { Destination } from "../alerts/destinations.js";
 import type { Actor, AuditEntry } from "../core/audit.js";
-import type { Ports } from "../core/ports.js";
+import type { Network, Ports } from "../core/ports.js";
 import { Locks } from "../locks/locks.js";
 import type { LockProvider } from "../locks/provider.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Acting } from "./acting.js";
+import { Alerts } from "./alerts.js";
 import { Calendars } from "./calendars.js";
+import { cleanUp } from "./cleanup.js";
 import type { CompiledSchedules } from "./compiled.js";
 import type { PlannedChange } from "./declared.js";
 import type { Desk } from "./desk.js";
@@ -30,6 +33,8 @@ export type ActingParts = {
   /** Whether locks are kept elsewhere, so that the trail has to be written apart from them. */
   readonly hasLocksElsewhere: boolean;
   readonly emit: Emit;
+  readonly destinations: readonly Destination[];
+  readonly network: Network;
   readonly reconcileOnce: () => Promise<void>;
   readonly plan: () => Promise<readonly PlannedChange[]>;
   readonly apply: () => Promise<readonly PlannedChange[]>;
@@ -78,6 +83,14 @@ export function actingAs(actor: Actor, parts: ActingParts): Acting {
       onReleased: (facts) => emit("lock.revoked", facts),
     }),
     instances: new Instances({ store, actor, onChanged }),
+    alerts: new Alerts({
+      store,
+      actor,
+      destinations: parts.destinations,
+      ports,
+      network: parts.network,
+    }),
+    cleanup: (options = {}) => cleanUp({ store, actor, ports, emit, onChanged }, options),
     pause: (options = {}) => pauseAll({ store, actor, emit }, options),
     resume: (options = {}) => resumeAll({ store, actor, emit, onChanged }, options),
   };

@@ -5,7 +5,9 @@ import { type Actor, VIAS } from "../core/audit.js";
 import { ConfigurationError, type Problem } from "../core/errors.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { Locks } from "../locks/locks.js";
+import type { Alerts } from "./alerts.js";
 import type { Calendars } from "./calendars.js";
+import type { CleanedUp, CleanupOptions } from "./cleanup.js";
 import type { Instances } from "./instances.js";
 import type { Pause, PauseOptions } from "./pausing.js";
 import type { Queues } from "./queues.js";
@@ -31,6 +33,8 @@ export type Acting = {
   readonly queues: Queues;
   readonly locks: Locks;
   readonly instances: Instances;
+  readonly alerts: Alerts;
+  cleanup(options?: CleanupOptions): Promise<CleanedUp>;
   pause(options?: PauseOptions): Promise<Pause>;
   resume(options?: { readonly by?: string }): Promise<Pause | null>;
 };

@@ -5,12 +5,14 @@ import { type Alert, type AlertNotice, toAlert } from "../alerts/alert-view.js";
 import type { Destination } from "../alerts/destinations.js";
 import { sendNotice } from "../alerts/send.js";
 import { ALERT_KINDS, type AlertKind } from "../core/alert.js";
+import { type Actor, auditEntry } from "../core/audit.js";
 import { type Duration, durationMs } from "../core/duration.js";
 import { AlertNotFoundError, ConfigurationError } from "../core/errors.js";
 import { isUuid } from "../core/id.js";
 import { requireName } from "../core/names.js";
 import type { Network, Ports } from "../core/ports.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
+import { durationWords } from "../core/when-text.js";
 import type { AlertMark } from "../store/alert-store.js";
 import type { Store } from "../store/store.js";
 import { type By, limitProblems, readBy } from "./schedule-options.js";
@@ -44,6 +46,7 @@ export type AlertTested = {
 
 export type AlertsParams = {
   readonly store: (verb: string) => Promise<Store>;
+  readonly actor: Actor;
   readonly destinations: readonly Destination[];
   readonly ports: Ports;
   readonly network: Network;
@@ -143,7 +146,15 @@ export class Alerts {
   async #mark(id: string, mark: AlertMark): Promise<Alert> {
     requireName(id, "alert id");
     if (!isUuid(id)) throw new AlertNotFoundError(id);
-    await (await this.#params.store(`alerts.${mark.mark}`)).markAlert({ id, ...mark });
+    const store = await this.#params.store(`alerts.${mark.mark}`);
+    const facts = { verb: mark.mark, noun: "alert", name: id.toLowerCase() } as const;
+    const change = mark.mark === "mute" ? `for ${durationWords(mark.forMs)}` : null;
+    const by = mark.mark === "mute" ? null : mark.by;
+    await store.markAlert({
+      id,
+      ...mark,
+      audit: auditEntry(this.#params.actor, { ...facts, change }, by),
+    });
     const alert = await this.get(id);
     if (!alert) throw new AlertNotFoundError(id);
     return alert;

@@ -1,10 +1,14 @@
 // `holdfast.cleanup()`: takes back now what silent or endless holders have, whatever their leases say.
 // Each run goes where its own policy sends it.
 
+import { type Actor, auditEntry } from "../core/audit.js";
 import { type Duration, durationMs } from "../core/duration.js";
 import { ConfigurationError } from "../core/errors.js";
+import type { Ports } from "../core/ports.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { StaleParams } from "../store/operator-store.js";
+import type { Store } from "../store/store.js";
+import type { Emit } from "../telemetry/log.js";
 import { reapOnce } from "./passes.js";
 
 export type CleanupOptions = {
@@ -27,7 +31,7 @@ export type CleanedUp = {
 const TIMEOUT_DEFAULT = "2h";
 const HEARTBEAT_TIMEOUT_DEFAULT = "10m";
 
-export function readCleanup(options: CleanupOptions): StaleParams {
+function readCleanup(options: CleanupOptions): StaleParams {
   const problems = refuseUnknownMembers(options, ["timeout", "heartbeatTimeout"], "cleanup()");
   if (problems.length > 0) throw new ConfigurationError(problems);
   const { timeout = TIMEOUT_DEFAULT, heartbeatTimeout = HEARTBEAT_TIMEOUT_DEFAULT } = options;
@@ -37,10 +41,26 @@ export function readCleanup(options: CleanupOptions): StaleParams {
   };
 }
 
-export async function cleanUpOnce(
-  params: Parameters<typeof reapOnce>[0] & { readonly stale: StaleParams },
+export async function cleanUp(
+  params: {
+    readonly store: (verb: string) => Promise<Store>;
+    readonly actor: Actor;
+    readonly ports: Ports;
+    readonly emit: Emit;
+    readonly onChanged: () => void;
+  },
+  options: CleanupOptions,
 ): Promise<CleanedUp> {
-  const { stale, ...reaping } = params;
-  await params.store.expireStale(stale);
-  return reapOnce(reaping);
+  const { actor, ports, emit, onChanged } = params;
+  const stale = readCleanup(options);
+  const store = await params.store("cleanup");
+  await store.expireStale(stale);
+  const report = await reapOnce({ store, chance: () => ports.chance.next(), emit });
+  if (report.reclaimed === 0) return report;
+  const change = `${report.reclaimed} taken back, ${report.failed} of them failed`;
+  const facts = { verb: "cleanup", noun: "everything", name: null, change } as const;
+  await store.addAudit(auditEntry(actor, facts));
+  store.wake();
+  onChanged();
+  return report;
 }

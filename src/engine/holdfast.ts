@@ -8,7 +8,7 @@ import { systemClock } from "../adapters/clock.js";
 import { systemNetwork } from "../adapters/network.js";
 import { NO_ALERTS } from "../alerts/alert-options.js";
 import { requireMailer } from "../alerts/email.js";
-import { type Actor, codeActor } from "../core/audit.js";
+import { type Actor, auditEntry, codeActor } from "../core/audit.js";
 import { type Duration, durationMs } from "../core/duration.js";
 import { DuplicateJobError, StoppedError } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
@@ -40,13 +40,13 @@ import { Tracing } from "../telemetry/tracing.js";
 import { type Acting, type ActorOptions, readActor } from "./acting.js";
 import { type ActingParts, actingAs } from "./acting-as.js";
 import { ALERTS_BY, Alerting } from "./alerting.js";
-import { Alerts } from "./alerts.js";
+import type { Alerts } from "./alerts.js";
 import type { Around, AroundOptions } from "./around.js";
 import { readAround } from "./around-options.js";
 import { Audit } from "./audit.js";
 import type { Calendars } from "./calendars.js";
 import { type CheckOptions, type CheckReport, readCheck, reportOf } from "./check.js";
-import { type CleanedUp, type CleanupOptions, cleanUpOnce, readCleanup } from "./cleanup.js";
+import type { CleanedUp, CleanupOptions } from "./cleanup.js";
 import { CompiledSchedules } from "./compiled.js";
 import {
   type Config,
@@ -144,6 +144,7 @@ export class Holdfast {
   readonly instances: Instances;
   /** Who changed what, from where, when and why. */
   readonly audit: Audit;
+  readonly #actor: Actor;
   readonly #own: Acting;
   readonly #actingAs: (actor: Actor) => Acting;
   readonly #locking: Locking;
@@ -274,6 +275,7 @@ export class Holdfast {
       work: () => ({ running: this.#working?.runningCount ?? 0, max: this.#concurrency }),
     });
     const actor = around.actor ?? codeActor(this.instanceId);
+    this.#actor = actor;
     this.#declarations = new Declarations({
       ports: this.#ports,
       desk,
@@ -297,12 +299,6 @@ export class Holdfast {
       tracing: this.#tracing,
     });
     const network = internals.network ?? systemNetwork;
-    this.alerts = new Alerts({
-      store: (verb) => this.#opened(verb),
-      destinations: (this.#config.alerts ?? NO_ALERTS).destinations,
-      ports: this.#ports,
-      network,
-    });
     this.#alerting = this.#config.alerts
       ? new Alerting({
           ...this.#config.alerts,
@@ -325,6 +321,8 @@ export class Holdfast {
       locks: provider,
       hasLocksElsewhere: options.locks !== undefined,
       emit: this.#emit,
+      destinations: (this.#config.alerts ?? NO_ALERTS).destinations,
+      network,
       reconcileOnce: () => this.#reconcileOnce(),
       plan: async () => this.#declarations.plan(await this.#opened("schedules.plan")),
       apply: () => this.#apply(),
@@ -339,6 +337,7 @@ export class Holdfast {
     this.queues = own.queues;
     this.locks = own.locks;
     this.instances = own.instances;
+    this.alerts = own.alerts;
     this.audit = new Audit(() => this.#opened("audit"));
     const { shell, http } = this.#config.builtIn;
     if (shell) this.job("shell", shellJob(shell) as PlainJobOptions<never, unknown>);
@@ -539,7 +538,11 @@ export class Holdfast {
     const store = await this.#opened("repair");
     const reap = () => this.#reap(store);
     const report = await repairOnce({ store, own: this.#config.checks, isApplied, reap });
-    if (isApplied) this.#tellOfChanges(store);
+    const mended = report.steps.filter(({ changed }) => changed !== null);
+    if (mended.length === 0) return report;
+    await this.#audited(store, "repair", mended.map(({ check }) => check).join("; "));
+    store.wake();
+    void this.#pollSoon();
     return report;
   }
 
@@ -552,7 +555,10 @@ export class Holdfast {
     const store = await this.#opened("recover");
     const reap = () => this.#reap(store);
     const [ports, compiled] = [this.#ports, this.#compiled];
-    return recoverOnce({ store, ports, compiled, isApplied, reap });
+    const report = await recoverOnce({ store, ports, compiled, isApplied, reap });
+    if (isApplied)
+      await this.#audited(store, "recover", `fences raised by ${report.fencesRaisedBy}`);
+    return report;
   }
 
   /** A few figures against thresholds: success rate, heartbeats, stale runs, the scheduler. */
@@ -573,9 +579,10 @@ export class Holdfast {
     return reapOnce({ store, chance: () => this.#ports.chance.next(), emit: this.#emit });
   }
 
-  #tellOfChanges(store: Store): void {
-    store.wake();
-    void this.#pollSoon();
+  #audited(store: Store, verb: string, change: string): Promise<void> {
+    return store.addAudit(
+      auditEntry(this.#actor, { verb, noun: "everything", name: null, change }),
+    );
   }
 
   /** What this process counted and what the database tells of the whole, as text for Prometheus. */
@@ -586,13 +593,8 @@ export class Holdfast {
   }
 
   /** Takes back now what silent or endless holders have; each run goes on by its own policy. */
-  async cleanup(options: CleanupOptions = {}): Promise<CleanedUp> {
-    const stale = readCleanup(options);
-    const store = await this.#opened("cleanup");
-    const chance = () => this.#ports.chance.next();
-    const report = await cleanUpOnce({ store, stale, chance, emit: this.#emit });
-    if (report.reclaimed > 0) this.#tellOfChanges(store);
-    return report;
+  cleanup(options: CleanupOptions = {}): Promise<CleanedUp> {
+    return this.#own.cleanup(options);
   }
 
   /**

@@ -12,6 +12,7 @@ import type {
   Severity,
 } from "../core/alert.js";
 import type { Sight, SightParams, SightSchedule } from "../core/alert-sight.js";
+import type { Audited } from "./audit-store.js";
 
 export type AlertDelivery = {
   readonly destination: string;
@@ -126,5 +127,5 @@ export interface AlertStore {
 
   alerts(filter: AlertFilter): Promise<readonly AlertRecord[]>;
   /** Muting also holds for the next one of its kind and subject; the other marks need one that is open. */
-  markAlert(params: { readonly id: string } & AlertMark): Promise<boolean>;
+  markAlert(params: { readonly id: string } & AlertMark & Audited): Promise<boolean>;
 }

@@ -21,7 +21,6 @@ import {
 } from "./alert-record.js";
 import type {
   AlertFilter,
-  AlertMark,
   AlertRecord,
   AlertStore,
   AlertWrites,
@@ -32,13 +31,16 @@ import type {
 } from "./alert-store.js";
 import type { Row } from "./postgres.js";
 import type { PostgresAsker } from "./postgres-asker.js";
+import type { PostgresAudit } from "./postgres-audit.js";
 import * as sql from "./sql/postgres-alerts.js";
 
 export class PostgresAlerts implements AlertStore {
   readonly #asker: PostgresAsker;
+  readonly #audit: PostgresAudit;
 
-  constructor(asker: PostgresAsker) {
+  constructor(asker: PostgresAsker, audit: PostgresAudit) {
     this.#asker = asker;
+    this.#audit = audit;
   }
 
   async takeAlertTurn(params: Parameters<AlertStore["takeAlertTurn"]>[0]) {
@@ -141,9 +143,11 @@ export class PostgresAlerts implements AlertStore {
     return rows.map(toAlertRecord);
   }
 
-  async markAlert(params: { readonly id: string } & AlertMark): Promise<boolean> {
+  async markAlert({ audit, ...params }: Parameters<AlertStore["markAlert"]>[0]): Promise<boolean> {
     const text = { mute: sql.MUTE, acknowledge: sql.ACKNOWLEDGE, resolve: sql.RESOLVE_BY_HAND };
-    return (await this.#ask(text[params.mark], params)).length > 0;
+    const isDone = (row: Row | undefined) => row !== undefined;
+    const change = { what: "markAlert", template: text[params.mark], params, audit, isDone };
+    return isDone(await this.#audit.change(change));
   }
 
   async #byIds(rows: readonly Row[]): Promise<readonly AlertRecord[]> {

@@ -122,8 +122,8 @@ export class PostgresStore implements store.Store {
     const inTurn = this.#inTurn;
     this.#repairs = new PostgresRepairs({ asker, source, clock, inTurn });
     this.#checks = new PostgresChecks({ asker, source, clock, inTurn });
-    this.#alerts = new PostgresAlerts(asker);
     const audit = new PostgresAudit(asker, transactions);
+    this.#alerts = new PostgresAlerts(asker, audit);
     this.#audit = audit;
     this.#pause = new PostgresPause(asker, audit);
     this.#figures = new PostgresFigures(asker);

@@ -20,7 +20,6 @@ import {
 } from "./alert-record.js";
 import type {
   AlertFilter,
-  AlertMark,
   AlertRecord,
   AlertStore,
   AlertWrites,
@@ -31,6 +30,7 @@ import type {
 } from "./alert-store.js";
 import * as sql from "./sql/sqlite-alerts.js";
 import { isOpenTransaction, type Row, type SqliteFile } from "./sqlite.js";
+import type { SqliteAudit } from "./sqlite-audit.js";
 
 type Write = <T>(what: string, work: (now: number) => T) => Promise<T>;
 
@@ -41,15 +41,18 @@ export class SqliteAlerts implements AlertStore {
   readonly #file: SqliteFile;
   readonly #now: () => number;
   readonly #write: Write;
+  readonly #audit: SqliteAudit;
 
   constructor(params: {
     readonly file: SqliteFile;
     readonly now: () => number;
     readonly write: Write;
+    readonly audit: SqliteAudit;
   }) {
     this.#file = params.file;
     this.#now = params.now;
     this.#write = params.write;
+    this.#audit = params.audit;
   }
 
   async takeAlertTurn(params: Parameters<AlertStore["takeAlertTurn"]>[0]) {
@@ -170,12 +173,14 @@ export class SqliteAlerts implements AlertStore {
     return this.#read(() => this.#file.all(sql.LIST_ALERTS, params).map(toAlertRecord));
   }
 
-  async markAlert(params: { readonly id: string } & AlertMark): Promise<boolean> {
+  async markAlert({ audit, ...params }: Parameters<AlertStore["markAlert"]>[0]): Promise<boolean> {
     const text = { mute: sql.MUTE, acknowledge: sql.ACKNOWLEDGE, resolve: sql.RESOLVE_BY_HAND };
-    return this.#write(
-      "markAlert",
-      (now) => this.#file.run(text[params.mark], { ...params, now }) > 0,
-    );
+    return this.#audit.change({
+      what: "markAlert",
+      audit,
+      work: (now) => this.#file.run(text[params.mark], { ...params, now }) > 0,
+      isDone: (isMarked) => isMarked,
+    });
   }
 
   /** Inside of a write transaction. */

@@ -155,6 +155,7 @@ export class SqliteStore implements store.Store {
       file: this.#file,
       now: () => this.#databaseNow(),
       write: (what, work) => this.#write(what, work),
+      audit: this.#audit,
     });
     this.#items = new SqliteItems({
       file: this.#file,

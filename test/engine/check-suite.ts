@@ -428,6 +428,8 @@ export function checkSuite(engine: "sqlite" | "postgres", make: () => Promise<En
         } else {
           expect({ ok: applied.ok, broken: applied.broken }).toEqual({ ok: true, broken: [] });
           expect(step?.changed).toBeGreaterThan(0);
+          const [entry] = (await member.holdfast.audit.list({ noun: "everything" })).entries;
+          expect(entry).toMatchObject({ verb: "repair", change: plant.check });
           const again = await world.clock.until(member.holdfast.repair({ apply: true }));
           expect(again).toEqual({ ok: true, applied: true, steps: [], broken: [] });
         }

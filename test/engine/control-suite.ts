@@ -2,6 +2,7 @@
 
 import { expect } from "vitest";
 import { ConfigurationError, InstanceNotFoundError } from "../../src/core/errors.js";
+import { watcher } from "./alert-words.js";
 import { MINUTE, SECOND, student } from "./schedule-words.js";
 import { heard, type WorldTest } from "./world.js";
 
@@ -100,6 +101,40 @@ export function controlSuite(test: WorldTest): void {
     const next = await holdfast.audit.list({ noun: "run", cursor: String(page.nextCursor) });
     expect(next.entries).toHaveLength(1);
     expect((await holdfast.audit.list({ who: "bob" })).entries).toHaveLength(1);
+  });
+
+  test("what is done about an alert, a cleanup and a recovery leave entries too, if anything was done", async ({
+    world,
+  }) => {
+    const stuck = student(world, { attempts: 2, run: () => new Promise(() => undefined) });
+    await stuck.holdfast.start({ scheduler: false });
+    await stuck.holdfast.schedules.upsert("s", MINUTELY);
+    const { holdfast } = await watcher(world);
+    const ada = holdfast.as({ who: "ada", via: "http" });
+    await world.clock.advance(30 * MINUTE);
+    const [alert] = (await holdfast.alerts.list({ kind: "silent" })).alerts;
+    await ada.alerts.mute(String(alert?.id), "2h");
+    await ada.alerts.acknowledge(String(alert?.id), { by: "bob" });
+    await stuck.study.enqueue({});
+    await world.clock.advance(2 * MINUTE);
+    await ada.cleanup();
+    await ada.cleanup({ timeout: "1m" });
+    await holdfast.recover();
+    await holdfast.recover({ apply: true });
+    const { entries } = await holdfast.audit.list();
+    const told = entries.toReversed().map(({ who, verb, noun, change }) => ({
+      text: `${who} ${verb} ${noun}`,
+      change,
+    }));
+    expect(told.slice(1)).toEqual([
+      { text: "ada mute alert", change: "for 2 hours" },
+      { text: "bob acknowledge alert", change: null },
+      { text: "ada cleanup everything", change: "1 taken back, 0 of them failed" },
+      {
+        text: `${holdfast.instanceId} recover everything`,
+        change: "fences raised by 10000000000",
+      },
+    ]);
   });
 
   test("what a declaration brings about is kept in the name of the code", async ({ world }) => {

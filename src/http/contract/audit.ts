@@ -1,9 +1,8 @@
 // The audit trail and quiet instances on the wire.
 
 import { z } from "zod";
+import { AUDIT_NOUNS } from "../../core/audit.js";
 import { cursor, givenSince, instant, limit, name, note, ok, page, route } from "./words.js";
-
-const NOUNS = ["schedule", "run", "queue", "lock", "calendar", "instance", "everything"] as const;
 
 const auditAnswer = z
   .looseObject({
@@ -15,7 +14,7 @@ const auditAnswer = z
     address: z.string().nullable(),
     requestId: z.string().nullable(),
     verb: z.string(),
-    noun: z.enum(NOUNS),
+    noun: z.enum(AUDIT_NOUNS),
     name: z.string().nullable(),
     note: z.string().nullable(),
     change: z.string().nullable(),
@@ -30,7 +29,7 @@ export const AUDIT_ROUTES = {
     summary: "Who changed what, from where, when and why; newest first.",
     query: z.strictObject({
       since: givenSince,
-      noun: z.enum(NOUNS).optional(),
+      noun: z.enum(AUDIT_NOUNS).optional(),
       name: name.optional(),
       who: z.string().max(300).optional(),
       limit,

@@ -17,13 +17,13 @@ export const alertRoutes: readonly Implementation[] = [
     if (!alert) throw new AlertNotFoundError(id);
     return reply(alert);
   }),
-  on(ROUTES.muteAlert, async ({ holdfast, params, body }) =>
-    reply(await holdfast.alerts.mute(String(params.id), body.for)),
+  on(ROUTES.muteAlert, async ({ acting, params, body }) =>
+    reply(await acting.alerts.mute(String(params.id), body.for)),
   ),
-  on(ROUTES.acknowledgeAlert, async ({ holdfast, params, granted: { by } }) =>
-    reply(await holdfast.alerts.acknowledge(String(params.id), { by })),
+  on(ROUTES.acknowledgeAlert, async ({ acting, params, granted: { by } }) =>
+    reply(await acting.alerts.acknowledge(String(params.id), { by })),
   ),
-  on(ROUTES.resolveAlert, async ({ holdfast, params, granted: { by } }) =>
-    reply(await holdfast.alerts.resolve(String(params.id), { by })),
+  on(ROUTES.resolveAlert, async ({ acting, params, granted: { by } }) =>
+    reply(await acting.alerts.resolve(String(params.id), { by })),
   ),
 ];

@@ -17,9 +17,9 @@ export const tickingRoutes: readonly Implementation[] = [
     }
   }),
 
-  on(ROUTES.cleanup, async ({ holdfast, body }) => {
+  on(ROUTES.cleanup, async ({ acting, body }) => {
     const { timeoutSeconds, heartbeatTimeoutSeconds } = body;
-    const report = await holdfast.cleanup({
+    const report = await acting.cleanup({
       ...(timeoutSeconds === undefined ? {} : { timeout: timeoutSeconds * 1_000 }),
       ...(heartbeatTimeoutSeconds === undefined
         ? {}
