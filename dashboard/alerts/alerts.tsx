@@ -1,10 +1,9 @@
 // Alerts: what is wrong and wants somebody, with its evidence, who has seen it and who was told.
 
-import { useInfiniteQuery } from "@tanstack/react-query";
 import { useSearchParams } from "wouter";
 import { call } from "../api/call.js";
 import { ActionButton } from "../shared/action.js";
-import { Button } from "../shared/button.js";
+import { NextPage, usePages } from "../shared/pages.js";
 import { Empty, PageHead, Panel, Waiting } from "../shared/panel.js";
 import { RefusalNote } from "../shared/refusal.js";
 import { useMay } from "../shell/me.js";
@@ -16,17 +15,12 @@ export function Alerts() {
   const [search, setSearch] = useSearchParams();
   const state = STATES.find((each) => each === search.get("state")) ?? "open";
   const mayChange = useMay("admin");
-  const pages = useInfiniteQuery({
-    queryKey: ["alerts", state],
-    queryFn: ({ pageParam, signal }) =>
-      call("listAlerts", "GET /api/alerts", {
-        query: { state, limit: 50, cursor: pageParam },
-        signal,
-      }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.nextCursor ?? undefined,
-    maxPages: 20,
-  });
+  const pages = usePages(["alerts", state], ({ cursor, signal }) =>
+    call("listAlerts", "GET /api/alerts", {
+      query: { state, limit: 50, cursor },
+      signal,
+    }),
+  );
   const alerts = pages.data?.pages.flatMap((page) => page.alerts) ?? [];
   return (
     <>
@@ -87,13 +81,7 @@ export function Alerts() {
             ))}
           </ul>
         )}
-        {pages.hasNextPage ? (
-          <div className="border-t border-line p-2 text-center">
-            <Button isSmall onClick={() => void pages.fetchNextPage()}>
-              Older
-            </Button>
-          </div>
-        ) : null}
+        <NextPage of={pages} />
       </Panel>
     </>
   );

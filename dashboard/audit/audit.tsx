@@ -1,16 +1,24 @@
 // The audit trail: who changed what, from where, when and why.
 
-import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link, useSearchParams } from "wouter";
 import { call } from "../api/call.js";
 import type { AuditEntry } from "../api/wire.js";
-import { Button } from "../shared/button.js";
+import { NextPage, usePages } from "../shared/pages.js";
 import { Empty, PageHead, Panel, Waiting } from "../shared/panel.js";
 import { RefusalNote } from "../shared/refusal.js";
 import { Badge } from "../shared/status.js";
 import { Ago, Time } from "../shared/time.js";
 
-const NOUNS = ["schedule", "run", "queue", "lock", "calendar", "instance", "everything"] as const;
+const NOUNS = [
+  "schedule",
+  "run",
+  "queue",
+  "lock",
+  "calendar",
+  "instance",
+  "alert",
+  "everything",
+] as const;
 
 export function Audit() {
   const [search, setSearch] = useSearchParams();
@@ -24,17 +32,12 @@ export function Audit() {
     }
     setSearch(next, { replace: true });
   };
-  const pages = useInfiniteQuery({
-    queryKey: ["audit", noun ?? "any", who],
-    queryFn: ({ pageParam, signal }) =>
-      call("listAudit", "GET /api/audit", {
-        query: { noun, who, limit: 100, cursor: pageParam },
-        signal,
-      }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.nextCursor ?? undefined,
-    maxPages: 20,
-  });
+  const pages = usePages(["audit", noun ?? "any", who], ({ cursor, signal }) =>
+    call("listAudit", "GET /api/audit", {
+      query: { noun, who, limit: 100, cursor },
+      signal,
+    }),
+  );
   const entries = pages.data?.pages.flatMap((page) => page.entries) ?? [];
   return (
     <>
@@ -85,13 +88,7 @@ export function Audit() {
             ))}
           </ul>
         )}
-        {pages.hasNextPage ? (
-          <div className="border-t border-line p-2 text-center">
-            <Button isSmall onClick={() => void pages.fetchNextPage()}>
-              Older
-            </Button>
-          </div>
-        ) : null}
+        <NextPage of={pages} />
       </Panel>
     </>
   );

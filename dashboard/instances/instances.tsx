@@ -1,25 +1,19 @@
 // The instances on this database: who is alive, what each runs, and for how long nobody has seen it.
 
-import { useInfiniteQuery } from "@tanstack/react-query";
 import { call } from "../api/call.js";
-import { Button } from "../shared/button.js";
 import { numberText } from "../shared/format.js";
+import { NextPage, usePages } from "../shared/pages.js";
 import { Code, Empty, PageHead, Panel, Waiting } from "../shared/panel.js";
 import { RefusalNote } from "../shared/refusal.js";
 import { InstanceRow } from "./instance-row.js";
 
 export function Instances() {
-  const pages = useInfiniteQuery({
-    queryKey: ["instances", "all"],
-    queryFn: ({ pageParam, signal }) =>
-      call("listInstances", "GET /api/instances", {
-        query: { limit: 50, cursor: pageParam },
-        signal,
-      }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.nextCursor ?? undefined,
-    maxPages: 20,
-  });
+  const pages = usePages(["instances", "all"], ({ cursor, signal }) =>
+    call("listInstances", "GET /api/instances", {
+      query: { limit: 50, cursor },
+      signal,
+    }),
+  );
   const all = pages.data?.pages.flatMap(({ instances }) => instances) ?? [];
   const live = all.filter(({ isLive }) => isLive);
   const gone = all.filter(({ isLive }) => !isLive);
@@ -54,13 +48,7 @@ export function Instances() {
                 <InstanceRow key={instance.id} instance={instance} />
               ))}
             </ul>
-            {pages.hasNextPage ? (
-              <div className="border-t border-line p-2 text-center">
-                <Button isSmall onClick={() => void pages.fetchNextPage()}>
-                  Older
-                </Button>
-              </div>
-            ) : null}
+            <NextPage of={pages} />
           </Panel>
         )}
       </div>

@@ -1,12 +1,12 @@
 // Named locks: who holds what until when, who waits, and every grant there was.
 
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useSearchParams } from "wouter";
 import { call } from "../api/call.js";
 import type { Grant, Lock } from "../api/wire.js";
 import { ActionButton } from "../shared/action.js";
-import { Button } from "../shared/button.js";
 import { durationText, numberText, shortInstance } from "../shared/format.js";
+import { NextPage, usePages } from "../shared/pages.js";
 import { Code, Empty, PageHead, Panel, Waiting } from "../shared/panel.js";
 import { RefusalNote } from "../shared/refusal.js";
 import { Badge, type Tone } from "../shared/status.js";
@@ -115,17 +115,12 @@ const TONES: Readonly<Record<Grant["state"], Tone>> = {
 function History() {
   const [search, setSearch] = useSearchParams();
   const name = search.get("name") ?? "";
-  const pages = useInfiniteQuery({
-    queryKey: ["locks", "history", name],
-    queryFn: ({ pageParam, signal }) =>
-      call("lockHistory", "GET /api/locks/history", {
-        query: { name, limit: 50, cursor: pageParam },
-        signal,
-      }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.nextCursor ?? undefined,
-    maxPages: 20,
-  });
+  const pages = usePages(["locks", "history", name], ({ cursor, signal }) =>
+    call("lockHistory", "GET /api/locks/history", {
+      query: { name, limit: 50, cursor },
+      signal,
+    }),
+  );
   const grants = pages.data?.pages.flatMap((page) => page.grants) ?? [];
   return (
     <Panel
@@ -177,13 +172,7 @@ function History() {
           ))}
         </ul>
       )}
-      {pages.hasNextPage ? (
-        <div className="border-t border-line p-2 text-center">
-          <Button isSmall onClick={() => void pages.fetchNextPage()}>
-            Older
-          </Button>
-        </div>
-      ) : null}
+      <NextPage of={pages} />
     </Panel>
   );
 }

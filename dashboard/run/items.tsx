@@ -1,28 +1,24 @@
 // The items of a run: how many of each outcome, and each with how long it took.
 
-import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { call } from "../api/call.js";
 import type { Run } from "../api/wire.js";
 import { Button } from "../shared/button.js";
 import { durationText, numberText } from "../shared/format.js";
+import { NextPage, usePages } from "../shared/pages.js";
 import { Panel, Waiting } from "../shared/panel.js";
 import { Badge } from "../shared/status.js";
 
 export function Items({ run }: { readonly run: Run }) {
   const [outcome, setOutcome] = useState("");
   const [isSlowest, setSlowest] = useState(true);
-  const pages = useInfiniteQuery({
-    queryKey: ["run", run.id, "items", outcome, isSlowest],
-    queryFn: ({ pageParam, signal }) =>
-      call("listItems", "GET /api/runs/{id}/items", {
-        params: { id: run.id },
-        query: { outcome, sort: isSlowest ? "slowest" : undefined, limit: 50, cursor: pageParam },
-        signal,
-      }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.nextCursor ?? undefined,
-  });
+  const pages = usePages(["run", run.id, "items", outcome, isSlowest], ({ cursor, signal }) =>
+    call("listItems", "GET /api/runs/{id}/items", {
+      params: { id: run.id },
+      query: { outcome, sort: isSlowest ? "slowest" : undefined, limit: 50, cursor },
+      signal,
+    }),
+  );
   const items = pages.data?.pages.flatMap((page) => page.items) ?? [];
   const longest = Math.max(1, ...items.map(({ durationMs }) => durationMs));
   return (
@@ -89,13 +85,7 @@ export function Items({ run }: { readonly run: Run }) {
           ))}
         </ul>
       )}
-      {pages.hasNextPage ? (
-        <div className="border-t border-line p-2 text-center">
-          <Button isSmall onClick={() => void pages.fetchNextPage()}>
-            More
-          </Button>
-        </div>
-      ) : null}
+      <NextPage of={pages} label="More" />
     </Panel>
   );
 }

@@ -1,11 +1,10 @@
 // The ledger of a schedule, tick by tick, newest first.
 
-import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { call } from "../api/call.js";
 import type { Schedule } from "../api/wire.js";
-import { Button } from "../shared/button.js";
 import { durationText, numberText, shortId } from "../shared/format.js";
+import { NextPage, usePages } from "../shared/pages.js";
 import { Empty, Panel, Waiting } from "../shared/panel.js";
 import { Badge, REASON_WORDS } from "../shared/status.js";
 import { Time } from "../shared/time.js";
@@ -19,17 +18,12 @@ export function Ledger({
   readonly schedule: Schedule;
   readonly ask: (at: string) => void;
 }) {
-  const pages = useInfiniteQuery({
-    queryKey: ["schedule", schedule.name, "ticks"],
-    queryFn: ({ pageParam, signal }) =>
-      call("listTicks", "GET /api/ticks", {
-        query: { schedule: schedule.name, limit: 25, cursor: pageParam },
-        signal,
-      }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.nextCursor ?? undefined,
-    maxPages: 20,
-  });
+  const pages = usePages(["schedule", schedule.name, "ticks"], ({ cursor, signal }) =>
+    call("listTicks", "GET /api/ticks", {
+      query: { schedule: schedule.name, limit: 25, cursor },
+      signal,
+    }),
+  );
   const ticks = pages.data?.pages.flatMap((page) => page.ticks) ?? [];
   return (
     <Panel title="Ledger" note="one outcome for every tick" isFlush>
@@ -85,17 +79,7 @@ export function Ledger({
           ))}
         </ul>
       )}
-      {pages.hasNextPage ? (
-        <div className="border-t border-line p-2 text-center">
-          <Button
-            isSmall
-            onClick={() => void pages.fetchNextPage()}
-            disabled={pages.isFetchingNextPage}
-          >
-            Older
-          </Button>
-        </div>
-      ) : null}
+      <NextPage of={pages} />
     </Panel>
   );
 }

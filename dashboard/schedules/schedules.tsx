@@ -1,12 +1,12 @@
 // Every schedule: when it runs in words, when next, how it went last, and its last days at a glance.
 
-import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import { call } from "../api/call.js";
 import type { RunStatus, Schedule } from "../api/wire.js";
 import { Button } from "../shared/button.js";
 import { useListKeys } from "../shared/list-keys.js";
+import { NextPage, usePages } from "../shared/pages.js";
 import { Code, Empty, PageHead, Panel, Waiting } from "../shared/panel.js";
 import { RefusalNote } from "../shared/refusal.js";
 import { RunBadge, ScheduleBadge } from "../shared/status.js";
@@ -23,16 +23,12 @@ export function Schedules() {
   const [isMaking, setMaking] = useState(false);
   const mayChange = useMay("admin");
   const [, navigate] = useLocation();
-  const pages = useInfiniteQuery({
-    queryKey: ["schedules", status ?? "any"],
-    queryFn: ({ pageParam, signal }) =>
-      call("listSchedules", "GET /api/schedules", {
-        query: { status, limit: 200, cursor: pageParam },
-        signal,
-      }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.nextCursor ?? undefined,
-  });
+  const pages = usePages(["schedules", status ?? "any"], ({ cursor, signal }) =>
+    call("listSchedules", "GET /api/schedules", {
+      query: { status, limit: 200, cursor },
+      signal,
+    }),
+  );
   const all = pages.data?.pages.flatMap(({ schedules }) => schedules) ?? [];
   const wanted = text.toLowerCase();
   const shown = all.filter(({ name, job, description }) =>
@@ -107,13 +103,7 @@ export function Schedules() {
         ) : (
           <ScheduleTable schedules={shown} at={at} />
         )}
-        {pages.hasNextPage ? (
-          <div className="border-t border-line p-3 text-center">
-            <Button onClick={() => void pages.fetchNextPage()} disabled={pages.isFetchingNextPage}>
-              More
-            </Button>
-          </div>
-        ) : null}
+        <NextPage of={pages} label="More" />
       </Panel>
       {isMaking ? (
         <ScheduleDialog
