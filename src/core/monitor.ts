@@ -6,7 +6,7 @@ import type { Evaluation, Situation } from "./evaluate.js";
 import { pauseEvidence, spansOf } from "./pause.js";
 import type { Policy } from "./run.js";
 import type { ScheduleDefinition } from "./schedule.js";
-import type { Evidence, Reason, TickEntry } from "./tick.js";
+import type { TickEntry } from "./tick.js";
 import type { When } from "./when.js";
 
 /** What a check-in says. */
@@ -26,7 +26,7 @@ export const MONITOR_POLICY: Policy = {
   onLost: "fail",
 };
 
-/** Nobody was there to hear a check-in if no instance looked for so long. */
+/** Nobody may have been there to hear a check-in if no instance looked for so long. */
 const ABSENT_MS = 60_000;
 
 /** When a schedule has to be looked at for the sake of a tick: a monitor's only when its grace is over. */
@@ -114,35 +114,22 @@ function missedTicks(situation: Parameters<typeof judgeMonitor>[0]): readonly Ti
   const first = when.next(cursorAt) ?? cursorAt;
   const beganAt = beganFor(situation.beganAt, { cursorAt, tick: first });
   const untilMs = Math.max(first, now - definition.graceMs);
-  // While nobody was there no check-in could be heard: that says nothing about the job.
-  const isBack = lastPolledAt !== null && now - lastPolledAt > ABSENT_MS;
-  const heardMs = isBack ? lastPolledAt : untilMs;
+  // Whether it ran in the meantime nobody knows then; that is worth an alert, and worth saying.
+  const wasAway = lastPolledAt !== null && now - lastPolledAt > ABSENT_MS;
   const ticks: TickEntry[] = [];
-  const record = (
-    { afterMs, untilMs: endMs }: { readonly afterMs: number; readonly untilMs: number },
-    reason: Reason,
-    evidence: (firstAt: number, lastAt: number) => Evidence,
-  ) => {
-    if (afterMs >= endMs) return;
-    const budget = Number.POSITIVE_INFINITY;
-    const found = when.survey({ afterMs, untilMs: endMs, newest: 0, budget });
-    const { firstMs: firstAt, lastMs: lastAt, count } = found;
-    if (firstAt === null || lastAt === null) return;
-    ticks.push({ firstAt, lastAt, count, reason, run: null, evidence: evidence(firstAt, lastAt) });
-  };
   for (const { pause, ...span } of spansOf(pauses, { afterMs: cursorAt, untilMs })) {
-    if (pause) {
-      record(span, "paused", () => pauseEvidence(pause));
-      continue;
-    }
-    const untilHeard = { ...span, untilMs: Math.min(span.untilMs, heardMs) };
-    record(untilHeard, "no_ping", (firstAt, lastAt) => {
-      const began = firstAt === first && beganAt !== null ? { beganAt } : {};
-      const until = deadlineOf(lastAt, lastAt === first ? beganAt : null, definition.graceMs);
-      return { since: opensAt(cursorAt, firstAt), until, ...began };
-    });
-    const afterHeard = { ...span, afterMs: Math.max(span.afterMs, heardMs) };
-    record(afterHeard, "nobody", () => ({ lastPolledAt }));
+    const found = when.survey({ ...span, newest: 0, budget: Number.POSITIVE_INFINITY });
+    const { firstMs: firstAt, lastMs: lastAt, count } = found;
+    if (firstAt === null || lastAt === null) continue;
+    const missed = {
+      since: opensAt(cursorAt, firstAt),
+      until: deadlineOf(lastAt, lastAt === first ? beganAt : null, definition.graceMs),
+      ...(firstAt === first && beganAt !== null ? { beganAt } : {}),
+      ...(wasAway ? { lastPolledAt } : {}),
+    };
+    const reason = pause ? "paused" : "no_ping";
+    const evidence = pause ? pauseEvidence(pause) : missed;
+    ticks.push({ firstAt, lastAt, count, reason, run: null, evidence });
   }
   return ticks;
 }

@@ -41,7 +41,7 @@ join {schedule} s on s.id = x.schedule
 where s.deleted_at is null and s.paused_at is null
   and not exists (select from {tick} n where n.schedule = x.schedule and n.at > x.at)
   and (t.reason <> 12 or (
-    select 1 from {outcome} o where o.id = s.last_run and o.status = 1 and o.finished_at > t.recorded_at) is null)
+    select 1 from {outcome} o where o.id = s.last_run and o.status = 1 and o.finished_at >= t.recorded_at) is null)
 order by s.name limit 1000`;
 
 export const HELD_RUNS = /* sql */ `
