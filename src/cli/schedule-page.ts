@@ -62,7 +62,7 @@ export function schedulePage(details: ScheduleDetails, setting: Setting): string
     ["monitor", schedule.monitor ? "what it watches runs elsewhere, and checks in" : null],
     ["when", plain(schedule.description)],
     ["input", schedule.monitor ? null : valueText(schedule.input)],
-    [schedule.monitor ? "last check-in" : "last run", lastRunText(schedule, setting)],
+    [schedule.monitor ? "check-in" : "last run", lastRunText(schedule, setting)],
     ["began", beganText(schedule, setting)],
     ["made by", plain(originText(schedule))],
     ["version", versionText(details, setting)],

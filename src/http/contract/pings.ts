@@ -13,6 +13,8 @@ const pinged = z.object({
   nextDeadlineAt: instantOrNull,
 });
 const deliveryId = z.string().max(500).optional();
+/** What calls may have its own to say, as the heartbeat of another Holdfast does; it is not read. */
+const anything = z.looseObject({});
 const scope = "trigger";
 const answers = { 200: pinged };
 
@@ -22,7 +24,7 @@ export const PINGS_ROUTES = {
     path: "/api/ping/{monitor}",
     scope,
     summary: "What a monitor watches is done.",
-    body: z.strictObject({ deliveryId }),
+    body: anything.extend({ deliveryId }),
     answers,
   }),
   pingStart: route({
@@ -30,7 +32,7 @@ export const PINGS_ROUTES = {
     path: "/api/ping/{monitor}/start",
     scope,
     summary: "What a monitor watches began: its end is waited for from now on.",
-    body: z.strictObject({}),
+    body: anything,
     answers,
   }),
   pingFail: route({

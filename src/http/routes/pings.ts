@@ -5,7 +5,9 @@ import { ROUTES } from "../contract.js";
 import { type Call, given, type Implementation, on, reply } from "../route.js";
 
 export const pingRoutes: readonly Implementation[] = [
-  on(ROUTES.ping, ({ body, ...call }) => ping(call, { ...given(body), state: "ok" })),
+  on(ROUTES.ping, ({ body: { deliveryId }, ...call }) =>
+    ping(call, { ...given({ deliveryId }), state: "ok" }),
+  ),
   on(ROUTES.pingStart, (call) => ping(call, { state: "start" })),
   on(ROUTES.pingFail, ({ body, ...call }) => ping(call, { ...given(body), state: "fail" })),
 ];
