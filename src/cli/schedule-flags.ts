@@ -95,7 +95,7 @@ export function withScheduleOptions(command: Command): Command {
     .option("--after-failure <duration>", "hold ticks back so long: 30m, or 20m..40m")
     .option(
       "--grace <duration>",
-      "fired within it is on time (default: 30s); of a monitor: wait so long (5m)",
+      "fired within it is on time (30s); a monitor waits so long (5m)",
       readDurationFlag,
     )
     .option("--priority <number>", "-100 … 100, larger is more urgent", (text) =>

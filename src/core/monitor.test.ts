@@ -1,3 +1,5 @@
+// Monitors: which tick a check-in counts for, when ticks are judged, and what is missed.
+
 import { expect, test } from "vitest";
 import { beganFor, judgedAt, judgeMonitor, lookAt, tickFor } from "./monitor.js";
 import { readSchedule } from "./schedule.js";
