@@ -146,6 +146,7 @@ export type {
   Upserted,
   UpsertOptions,
 } from "./engine/schedule-options.js";
+export type { Pinged, PingOptions } from "./engine/schedule-ping.js";
 export type { Preview } from "./engine/schedule-preview.js";
 export type { Triggered } from "./engine/schedule-trigger.js";
 export type {

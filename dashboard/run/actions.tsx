@@ -21,11 +21,13 @@ export function RunActions({ run }: { readonly run: Run }) {
   const [isAgain, setAgain] = useState(false);
   const [, navigate] = useLocation();
   const params = { id: run.id };
+  // What runs elsewhere cannot be run from here.
+  const isReport = run.schedule !== null && run.job === `monitor:${run.schedule}`;
   const isLive = run.status === "pending" || run.status === "running";
   return (
     <>
-      {mayEnqueue ? <Button onClick={() => setAgain(true)}>Run again…</Button> : null}
-      {mayChange && (run.status === "failed" || run.status === "cancelled") ? (
+      {mayEnqueue && !isReport ? <Button onClick={() => setAgain(true)}>Run again…</Button> : null}
+      {mayChange && !isReport && (run.status === "failed" || run.status === "cancelled") ? (
         <ActionButton
           label="Retry"
           kind="main"

@@ -21,7 +21,20 @@ export function ScheduleActions({ schedule }: { readonly schedule: Schedule }) {
   const go = (name: string) => navigate(`/schedules/${encodeURIComponent(name)}`);
   return (
     <>
-      {mayTrigger ? (
+      {mayTrigger && schedule.monitor ? (
+        <ActionButton
+          label="Check in"
+          kind="main"
+          confirm={{
+            title: `Check in for ${schedule.name}?`,
+            summary:
+              "As if what it watches had said that it is done: the tick that waits is fired, and an open alert is resolved.",
+            verb: "Check in",
+          }}
+          act={async () => checkedInWords(await ping(schedule.name))}
+        />
+      ) : null}
+      {mayTrigger && !schedule.monitor ? (
         <>
           <Button kind="main" onClick={() => setOpen("trigger")}>
             Trigger…
@@ -73,7 +86,7 @@ export function ScheduleActions({ schedule }: { readonly schedule: Schedule }) {
             />
           )}
           <Button onClick={() => setOpen("edit")}>Edit</Button>
-          <Button onClick={() => setOpen("backfill")}>Backfill</Button>
+          {schedule.monitor ? null : <Button onClick={() => setOpen("backfill")}>Backfill</Button>}
           <Button onClick={() => setOpen("clone")}>Clone</Button>
           <ActionButton
             label="Delete"
@@ -113,6 +126,16 @@ export function ScheduleActions({ schedule }: { readonly schedule: Schedule }) {
       ) : null}
     </>
   );
+}
+
+function ping(monitor: string): Promise<AnswerOf<"ping">> {
+  return call("ping", "POST /api/ping/{monitor}", { params: { monitor }, body: {} });
+}
+
+function checkedInWords({ tick, paused, repeated }: AnswerOf<"ping">): string {
+  if (paused) return "Nothing is expected while it is paused, and nothing was kept.";
+  if (repeated) return "It had checked in already.";
+  return tick === null ? "Checked in, after its tick was judged." : "Checked in.";
 }
 
 export function triggeredWords(answer: AnswerOf<"trigger">): string {

@@ -21,10 +21,17 @@ export function Policies({ schedule }: { readonly schedule: Schedule }) {
   const { missed, dst } = schedule;
   const within = missed.within === null ? "" : `, within ${missed.within}`;
   const limit = missed.run === "all" ? `, at most ${missed.limit}` : "";
-  const facts: (readonly [string, ReactNode])[] = [
+  const ofRuns: (readonly [string, ReactNode])[] = [
     ["Overlap", OVERLAP[schedule.overlap] ?? schedule.overlap],
     ["Missed", `${MISSED[missed.run] ?? missed.run}${within}${limit}.`],
     ["On time", `Up to ${schedule.grace} after its time.`],
+  ];
+  const ofCheckIns: (readonly [string, ReactNode])[] = [
+    ["Check-in", `Waited for up to ${schedule.grace} after its time, or after its start.`],
+    ["Without one", "The tick is missed, and an alert is opened until one comes."],
+  ];
+  const facts: (readonly [string, ReactNode])[] = [
+    ...(schedule.monitor ? ofCheckIns : ofRuns),
     [
       "After a failure",
       schedule.afterFailure === null ? null : `Ticks within ${schedule.afterFailure} are skipped.`,
@@ -49,9 +56,11 @@ export function Policies({ schedule }: { readonly schedule: Schedule }) {
     ],
     [
       "Input",
-      <code key="i" className="font-mono text-xs break-all">
-        {JSON.stringify(schedule.input)}
-      </code>,
+      schedule.monitor ? null : (
+        <code key="i" className="font-mono text-xs break-all">
+          {JSON.stringify(schedule.input)}
+        </code>
+      ),
     ],
   ];
   return (

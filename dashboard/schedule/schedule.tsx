@@ -67,11 +67,16 @@ export function SchedulePage({ name }: { readonly name: string }) {
             <span className="mt-1 flex flex-wrap items-center gap-x-2 text-xs">
               <Code>{expressionOf(schedule)}</Code>
               <span>
-                runs{" "}
+                {schedule.monitor ? "monitor of what runs elsewhere:" : "runs"}{" "}
                 <Link href={`/runs?schedule=${encodeURIComponent(schedule.name)}`} className="link">
-                  {schedule.job}
+                  {schedule.monitor ? "its check-ins" : schedule.job}
                 </Link>
               </span>
+              {schedule.beganAt === null ? null : (
+                <span>
+                  · began <Ago at={schedule.beganAt} zone={schedule.timezone} />
+                </span>
+              )}
               {schedule.nextAt === null ? null : (
                 <span>
                   · next <Ago at={schedule.nextAt} zone={schedule.timezone} />

@@ -5,6 +5,8 @@ import type { BodyOf, Schedule } from "../api/wire.js";
 export type ScheduleDraft = {
   readonly name: string;
   readonly job: string;
+  /** Nothing runs here: something elsewhere checks in. */
+  readonly monitor: boolean;
   readonly kind: "cron" | "every" | "at";
   readonly cron: string;
   readonly timezone: string;
@@ -31,6 +33,7 @@ export type ScheduleDraft = {
 export const NEW_DRAFT: ScheduleDraft = {
   name: "",
   job: "",
+  monitor: false,
   kind: "cron",
   cron: "0 2 * * *",
   timezone: "UTC",
@@ -59,7 +62,8 @@ export function draftOf(schedule: Schedule): ScheduleDraft {
   return {
     ...NEW_DRAFT,
     name: schedule.name,
-    job: schedule.job,
+    job: schedule.monitor ? "" : schedule.job,
+    monitor: schedule.monitor,
     kind: schedule.cron !== null ? "cron" : schedule.every !== null ? "every" : "at",
     cron: schedule.cron ?? NEW_DRAFT.cron,
     timezone: schedule.timezone,
@@ -91,6 +95,11 @@ export function bodyOf(draft: ScheduleDraft): {
   readonly value: Body;
   readonly problem: string | null;
 } {
+  if (draft.monitor) {
+    const grace = draft.grace === "" ? {} : { grace: draft.grace };
+    const value = { monitor: true, ...whenOf(draft), ...grace, ...listed("tags", draft.tags) };
+    return { value, problem: null };
+  }
   let input: unknown = null;
   let problem: string | null = null;
   try {

@@ -12,7 +12,7 @@ import { RefusalNote } from "../shared/refusal.js";
 import { useToast } from "../shared/toast.js";
 import { bodyOf, draftOf, NEW_DRAFT, type ScheduleDraft } from "./draft.js";
 import { DraftPreview } from "./draft-preview.js";
-import { PolicyFields, WhenFields } from "./edit-fields.js";
+import { MonitorFields, PolicyFields, WhenFields } from "./edit-fields.js";
 
 export function ScheduleDialog(props: {
   readonly title: string;
@@ -79,7 +79,8 @@ export function ScheduleDialog(props: {
             <Field label="Job">
               <select
                 className="field"
-                required
+                required={!draft.monitor}
+                disabled={draft.monitor}
                 value={draft.job}
                 onChange={(event) => change({ job: event.target.value })}
               >
@@ -92,9 +93,24 @@ export function ScheduleDialog(props: {
               </select>
             </Field>
           </div>
+          <label className="flex items-center gap-2">
+            <input
+              type="checkbox"
+              className="size-4 accent-accent"
+              checked={draft.monitor}
+              onChange={(event) => change({ monitor: event.target.checked })}
+            />
+            A monitor: it runs elsewhere, and checks in here
+          </label>
           <WhenFields draft={draft} change={change} />
-          <JsonField label="Input" text={draft.input} onChange={(input) => change({ input })} />
-          <PolicyFields draft={draft} change={change} />
+          {draft.monitor ? (
+            <MonitorFields draft={draft} change={change} />
+          ) : (
+            <>
+              <JsonField label="Input" text={draft.input} onChange={(input) => change({ input })} />
+              <PolicyFields draft={draft} change={change} />
+            </>
+          )}
           {save.error ? <RefusalNote error={save.error} /> : null}
           <div className="flex justify-end gap-2">
             <Button onClick={onClose}>Leave it</Button>

@@ -8,6 +8,9 @@ type Props = {
   readonly change: (part: Partial<ScheduleDraft>) => void;
 };
 
+/** The members that are typed as text. */
+type TextName = Exclude<keyof ScheduleDraft, "monitor">;
+
 const ZONES: readonly string[] = (() => {
   try {
     return ["UTC", ...Intl.supportedValuesOf("timeZone")];
@@ -23,7 +26,7 @@ const KINDS = [
 ] as const;
 
 export function WhenFields({ draft, change }: Props) {
-  const text = (name: keyof ScheduleDraft, placeholder: string) => (
+  const text = (name: TextName, placeholder: string) => (
     <input
       className="field font-mono text-xs"
       value={draft[name]}
@@ -119,14 +122,22 @@ export function WhenFields({ draft, change }: Props) {
   );
 }
 
+export function MonitorFields(props: Props) {
+  return (
+    <div className="grid gap-3 sm:grid-cols-2">
+      <Field label="Wait for a check-in up to" hint="after the tick, or after its start">
+        <TextField {...props} name="grace" placeholder="5m" />
+      </Field>
+      <Field label="Tags" hint="by comma">
+        <TextField {...props} name="tags" placeholder="" />
+      </Field>
+    </div>
+  );
+}
+
 export function PolicyFields({ draft, change }: Props) {
-  const text = (name: keyof ScheduleDraft, placeholder: string) => (
-    <input
-      className="field"
-      value={draft[name]}
-      placeholder={placeholder}
-      onChange={(event) => change({ [name]: event.target.value })}
-    />
+  const text = (name: TextName, placeholder: string) => (
+    <TextField draft={draft} change={change} name={name} placeholder={placeholder} />
   );
   return (
     <details open={draft.overlap !== "skip" || draft.missed !== "latest"}>
@@ -182,6 +193,18 @@ export function PolicyFields({ draft, change }: Props) {
         </Field>
       </div>
     </details>
+  );
+}
+
+function TextField(props: Props & { readonly name: TextName; readonly placeholder: string }) {
+  const { draft, change, name, placeholder } = props;
+  return (
+    <input
+      className="field"
+      value={draft[name]}
+      placeholder={placeholder}
+      onChange={(event) => change({ [name]: event.target.value })}
+    />
   );
 }
 

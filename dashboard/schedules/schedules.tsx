@@ -148,7 +148,7 @@ function ScheduleTable({
               >
                 {schedule.name}
               </Link>
-              <div className="text-xs text-muted">{schedule.job}</div>
+              <div className="text-xs text-muted">{jobWords(schedule)}</div>
             </td>
             <td className="max-sm:col-span-2 max-sm:row-start-2 max-sm:pt-0">
               {schedule.description}
@@ -188,6 +188,11 @@ function ScheduleTable({
       </tbody>
     </table>
   );
+}
+
+/** What it runs; of a monitor nothing does here. */
+export function jobWords({ job, monitor }: Pick<Schedule, "job" | "monitor">): string {
+  return monitor ? "monitor: runs elsewhere" : job;
 }
 
 export function expressionOf({

@@ -69,7 +69,7 @@ export const REASON_WORDS: Readonly<Record<string, string>> = {
   too_old: "too old to be made up for",
   over_limit: "more than the limit to catch up",
   broken: "the schedule is broken",
-  no_ping: "no ping came",
+  no_ping: "no check-in came",
 };
 
 const TONES = {

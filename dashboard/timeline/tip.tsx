@@ -46,7 +46,7 @@ export function Tip({ pointed, zone }: { readonly pointed: Pointed; readonly zon
               {each.count > 1 ? `${countWords(each.count)} ` : ""}
               {each.words}
               {each.lateMs !== null && each.lateMs >= 1_000
-                ? `, ${durationText(each.lateMs)} late`
+                ? `, ${durationText(each.lateMs)} ${row.monitor ? "after its time" : "late"}`
                 : ""}
             </p>
             <p className="text-muted">

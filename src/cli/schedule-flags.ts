@@ -24,6 +24,7 @@ type MissedRun = (typeof MISSED_RUNS)[number];
 
 export type ScheduleFlags = DstFlags & {
   readonly job?: string;
+  readonly monitor?: boolean;
   readonly cron?: string;
   readonly every?: string;
   readonly at?: Date;
@@ -92,7 +93,11 @@ export function withScheduleOptions(command: Command): Command {
       wholeNumber({ min: 1, max: MISSED_LIMIT_MAX }),
     )
     .option("--after-failure <duration>", "hold ticks back so long: 30m, or 20m..40m")
-    .option("--grace <duration>", "fired within it is on time (default: 30s)", readDurationFlag)
+    .option(
+      "--grace <duration>",
+      "fired within it is on time (30s); a monitor waits so long (5m)",
+      readDurationFlag,
+    )
     .option("--priority <number>", "-100 … 100, larger is more urgent", (text) =>
       refusing(() => requirePriority(wholeNumber({ min: -100, max: 100 })(text), "--priority")),
     )
@@ -148,9 +153,22 @@ export async function optionsOf(
   const { priority, queue, tag, alerts, input, job, missed, missedWithin, missedLimit } = flags;
   const dst = dstOptions(flags);
   const late = given({ run: missed, within: missedWithin, limit: missedLimit });
-  const { cron, every, at } = flags;
+  const { cron, every, at, monitor } = flags;
   return given({
-    ...{ job, cron, every, at, timezone, from, until, exclude, overlap, afterFailure, grace },
+    ...{
+      job,
+      monitor,
+      cron,
+      every,
+      at,
+      timezone,
+      from,
+      until,
+      exclude,
+      overlap,
+      afterFailure,
+      grace,
+    },
     ...{ priority, queue, dst, alerts },
     calendars: calendar,
     tags: tag,
@@ -171,13 +189,23 @@ export async function changedOptions(
   const pattern = isNewPattern ? {} : given({ cron, every, at });
   const isCron = (isNewPattern ? flags.cron : cron) !== undefined;
   const clocks = { ...(isCron ? dst : {}), ...wanted.dst };
+  // What was a monitor becomes a schedule by being given a job.
+  const isMonitor = schedule.monitor && flags.job === undefined;
   return {
-    ...rest,
+    ...(isMonitor ? withoutRuns(rest) : rest),
     ...pattern,
     ...wanted,
-    missed: { ...present.missed, ...(wanted.missed as object | undefined) },
+    ...(isMonitor
+      ? { monitor: true }
+      : { missed: { ...present.missed, ...(wanted.missed as object | undefined) } }),
     ...(Object.keys(clocks).length === 0 ? {} : { dst: clocks }),
-  };
+  } as UpsertOptions;
+}
+
+/** A monitor has nothing that says how runs are made here. */
+function withoutRuns(options: object): object {
+  const ofRuns = ["job", "input", "overlap", "missed"];
+  return Object.fromEntries(Object.entries(options).filter(([name]) => !ofRuns.includes(name)));
 }
 
 function optionsFrom(

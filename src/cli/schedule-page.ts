@@ -40,7 +40,7 @@ export function scheduleListPage(
     const { nextAt, lastStatus } = schedule;
     table.push([
       plain(schedule.name),
-      plain(schedule.job),
+      schedule.monitor ? colours.dim("(monitor)") : plain(schedule.job),
       cut(plain(schedule.description), WHEN_LENGTH_MAX),
       statusText(schedule, colours),
       nextAt === null ? "" : fromNow(nextAt, nowMs),
@@ -58,10 +58,12 @@ export function schedulePage(details: ScheduleDetails, setting: Setting): string
   const facts: Fact[] = [
     ["schedule", plain(schedule.name)],
     ["status", statusText(schedule, colours)],
-    ["job", plain(schedule.job)],
+    ["job", schedule.monitor ? null : plain(schedule.job)],
+    ["monitor", schedule.monitor ? "what it watches runs elsewhere, and checks in" : null],
     ["when", plain(schedule.description)],
-    ["input", valueText(schedule.input)],
-    ["last run", lastRunText(schedule, setting)],
+    ["input", schedule.monitor ? null : valueText(schedule.input)],
+    [schedule.monitor ? "check-in" : "last run", lastRunText(schedule, setting)],
+    ["began", beganText(schedule, setting)],
     ["made by", plain(originText(schedule))],
     ["version", versionText(details, setting)],
   ];
@@ -142,8 +144,8 @@ function ruleFacts(schedule: Schedule): Fact[] {
     ["until", until?.toISOString() ?? null],
     ["exclude", list(exclude)],
     ["calendars", list(calendars)],
-    ["overlap", schedule.overlap],
-    ["missed", missedText(missed)],
+    ["overlap", schedule.monitor ? null : schedule.overlap],
+    ["missed", schedule.monitor ? null : missedText(missed)],
     ["after failure", schedule.afterFailure],
     ["grace", schedule.grace],
     ["priority", priority === null ? null : String(priority)],
@@ -164,6 +166,11 @@ function lastRunText(schedule: Schedule, { colours, nowMs }: Setting): string | 
   const of = lastTickAt === null ? "" : `, tick of ${shortTime(lastTickAt)}`;
   const ago = lastTickAt === null ? "" : ` (${fromNow(lastTickAt, nowMs)})`;
   return `${lastRunId} ${colours[COLOUR_OF_RUN[lastStatus]](lastStatus)}${of}${ago}`;
+}
+
+function beganText({ beganAt }: Schedule, { nowMs }: Setting): string | null {
+  if (beganAt === null) return null;
+  return `${shortTime(beganAt)} (${fromNow(beganAt, nowMs)}), not ended yet`;
 }
 
 function originText({ source, app, release }: Schedule): string {

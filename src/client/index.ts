@@ -24,6 +24,11 @@ export type RemoteRun = AnswerOf<"getRun">;
 export type RemoteSchedule = AnswerOf<"getSchedule">;
 export type EnqueueOptions = Omit<BodyOf<"enqueue">, "input">;
 export type TriggerOptions = BodyOf<"trigger">;
+/** It began, it is done, or it failed; done if nothing is said. */
+export type PingOptions =
+  | ({ readonly state?: "ok" } & BodyOf<"ping">)
+  | { readonly state: "start" }
+  | ({ readonly state: "fail" } & BodyOf<"pingFail">);
 
 export type Client = ReturnType<typeof createClient>;
 
@@ -40,6 +45,26 @@ export function createClient(options: ClientOptions) {
       body: { deliveryId: ids.unique(), ...given },
       isRepeatable: true,
     });
+  /** Repeated when no answer came: the same twice changes nothing. */
+  const ping = (name: string, given: PingOptions = {}): Promise<AnswerOf<"ping">> => {
+    const { state = "ok", ...rest } = given;
+    const asked = { params: { monitor: name }, isRepeatable: true } as const;
+    const method = "POST";
+    if (state === "start")
+      return wire.call<"pingStart">({
+        ...asked,
+        place: { method, path: "/api/ping/{monitor}/start" },
+        body: rest as Record<string, never>,
+      });
+    const body = { deliveryId: ids.unique(), ...rest };
+    return state === "fail"
+      ? wire.call<"pingFail">({
+          ...asked,
+          place: { method, path: "/api/ping/{monitor}/fail" },
+          body,
+        })
+      : wire.call<"ping">({ ...asked, place: { method, path: "/api/ping/{monitor}" }, body });
+  };
   return {
     /** Stores a run. Without a `key` it is not repeated when its answer is lost. */
     enqueue: (job: string, input?: unknown, given: EnqueueOptions = {}) =>
@@ -50,6 +75,8 @@ export function createClient(options: ClientOptions) {
         isRepeatable: given.key !== undefined,
       }),
     trigger,
+    /** Checks in for what a monitor watches: it began, it is done, it failed. */
+    ping,
     /** One bounded pass. Never repeated: the next one makes up for it. */
     tick: (given: BodyOf<"tick"> = {}) =>
       wire.call<"tick">({

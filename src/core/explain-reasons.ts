@@ -19,9 +19,12 @@ type ReasonWords = {
 /** Each reason has its words: a new one does not compile without. */
 export const REASON_WORDS: { readonly [R in Reason]: ReasonWords } = {
   on_time: {
-    verdict: () => " on time",
+    verdict: ({ rule, ledger, at }) =>
+      rule.definition?.monitor ? checkedIn(ledger, at) : " on time",
     policy: ({ rule }) =>
-      `a tick that is fired within the grace${ofMs(rule.definition?.graceMs)} is on time`,
+      rule.definition?.monitor
+        ? monitorWords(rule.definition)
+        : `a tick that is fired within the grace${ofMs(rule.definition?.graceMs)} is on time`,
   },
   late: {
     verdict: (facts) =>
@@ -98,11 +101,33 @@ export const REASON_WORDS: { readonly [R in Reason]: ReasonWords } = {
       "a schedule that cannot be evaluated fires nothing until it is resumed or edited; the others go on",
   },
   no_ping: {
-    verdict: () => ": no ping came in time from whoever should have run it",
-    policy: () =>
-      "a tick that an outside runner has to report is missed when its ping does not come",
+    verdict: ({ ledger: { evidence } }, time) => {
+      const { since, until, beganAt } = evidence ?? {};
+      const window =
+        since === undefined || until === undefined
+          ? "no check-in arrived in time"
+          : `no check-in arrived between ${time(since)} and ${time(until)}`;
+      const began =
+        beganAt === undefined
+          ? ""
+          : `; it began at ${time(beganAt)}, and nothing was heard of its end`;
+      return `: ${window}${began}`;
+    },
+    policy: ({ rule }) => monitorWords(rule.definition),
   },
 };
+
+/** The rule of what runs elsewhere. */
+export function monitorWords(definition: ScheduleDefinition | null): string {
+  return `a monitor waits for a check-in until the grace${ofMs(definition?.graceMs)} after the tick is over, or after its start if that was reported; a tick without one is missed`;
+}
+
+function checkedIn({ recordedAt }: LedgerFacts, at: number): string {
+  const offMs = recordedAt - at;
+  return offMs < 0
+    ? `: it checked in ${formatDuration(-offMs)} early`
+    : `: it checked in ${formatDuration(offMs)} after the tick`;
+}
 
 /** Of a tick that was recorded so, or of one that would be as things stand. */
 function isAllPaused({

@@ -111,7 +111,7 @@ test("every reason has a sentence and a policy of its own, also without any evid
       "missed: no instance judged it until it was 5 min old, more than \`within\` allows.",
       "missed: no instance judged it in time, and only the newest are made up for.",
       "missed: the schedule could not be evaluated: no reason was kept.",
-      "missed: no ping came in time from whoever should have run it.",
+      "missed: no check-in arrived in time.",
     ]
   `);
   expect(new Set(said.map(({ text }) => text)).size).toBe(REASONS.length);
@@ -131,11 +131,11 @@ test("a missing ping is missed, and says so", () => {
         "Tick: 2026-01-15T01:00:00.000Z, which is 2026-01-15 02:00 Europe/Paris, UTC+01:00.",
         "Definition: "0 2 * * *", at 02:00 every day, Europe/Paris; version 1, created 2026-01-01 01:00 Europe/Paris.",
         "Ledger: missed (no_ping), recorded 2026-01-15 02:05 Europe/Paris, 5 min after the tick, by host:1.",
-        "Policy: a tick that an outside runner has to report is missed when its ping does not come.",
+        "Policy: a monitor waits for a check-in until the grace of 30 seconds after the tick is over, or after its start if that was reported; a tick without one is missed.",
       ],
       "outcome": "missed",
       "reason": "no_ping",
-      "text": "The tick of "nightly" at 2026-01-15 02:00 Europe/Paris was missed: no ping came in time from whoever should have run it.",
+      "text": "The tick of "nightly" at 2026-01-15 02:00 Europe/Paris was missed: no check-in arrived in time.",
     }
   `);
 });

@@ -19,7 +19,7 @@ import {
   versionWords,
   zoneOf,
 } from "./explain-facts.js";
-import { missedWords, REASON_WORDS } from "./explain-reasons.js";
+import { missedWords, monitorWords, REASON_WORDS } from "./explain-reasons.js";
 import {
   liveLine,
   obstacleLines,
@@ -101,11 +101,14 @@ export function explainDue(facts: UnrecordedFacts): Words {
     : "it has no row at all";
   const graceMs = rule.definition?.graceMs ?? 0;
   const isLate = lateMs > graceMs;
+  const isWaiting = rule.definition?.monitor === true && !isLate;
   const hint = facts.standing.allPaused
     ? `${trouble(facts, time)}, and it is judged when that ends`
-    : isLate
-      ? "no instance with the scheduler on seems to be running, or none reaches the database"
-      : "an instance with the scheduler on records it with its next poll";
+    : isWaiting
+      ? `its check-in is waited for until ${time(at + graceMs)}`
+      : isLate
+        ? "no instance with the scheduler on seems to be running, or none reaches the database"
+        : "an instance with the scheduler on records it with its next poll";
   return {
     outcome: "due",
     reason: null,
@@ -113,7 +116,7 @@ export function explainDue(facts: UnrecordedFacts): Words {
     evidence: [
       ...computedLines(facts),
       `Ledger: nothing about this tick; ${last}.`,
-      ...(isLate ? missedLine(rule.definition) : []),
+      ...(isLate || isWaiting ? missedLine(rule.definition) : []),
       ...overlapLines(facts, time),
       ...jobLine(facts),
       ...backfillLines(facts, time),
@@ -245,7 +248,8 @@ function whyNone(
 }
 
 function missedLine(definition: ScheduleDefinition | null): string[] {
-  return definition ? [`Policy: ${missedWords(definition)}.`] : [];
+  if (!definition) return [];
+  return [`Policy: ${definition.monitor ? monitorWords(definition) : missedWords(definition)}.`];
 }
 
 const OVERLAP_WORDS: { readonly [O in Overlap]: string } = {
@@ -259,6 +263,7 @@ const OVERLAP_WORDS: { readonly [O in Overlap]: string } = {
 
 /** What would happen to a tick whose time has not come, and whom it would meet. */
 function overlapLines({ rule, standing }: TickFacts, time: WriteTime): string[] {
+  if (rule.definition?.monitor) return [];
   const overlap = rule.definition?.overlap;
   return [
     ...(overlap ? [`Policy: overlap "${overlap}": ${OVERLAP_WORDS[overlap]}.`] : []),
@@ -271,7 +276,12 @@ function ledgerLine({ ledger, at }: RecordedFacts, time: WriteTime): string {
   const row =
     count === 1 ? "" : `, one row for ${count} ticks from ${time(firstAt)} to ${time(lastAt)}`;
   const lag = Math.max(0, recordedAt - at);
-  const when = lag === 0 ? "at once" : `${formatDuration(lag)} after the tick`;
+  const when =
+    lag === 0
+      ? recordedAt < at
+        ? "before the tick"
+        : "at once"
+      : `${formatDuration(lag)} after the tick`;
   return `Ledger: ${OUTCOME_OF[reason]} (${reason})${row}, recorded ${time(recordedAt)}, ${when}, by ${recorder(ledger)}.`;
 }
 

@@ -36,6 +36,21 @@ describe("a definition", () => {
     });
   });
 
+  test("of a monitor waits five minutes by default, and has nothing that says how runs are made", () => {
+    const monitor = { monitor: true, cron: "0 2 * * *" };
+    expect(read(monitor)).toMatchObject({ monitor: true, graceMs: 300_000 });
+    expect(read({ ...monitor, monitor: false })).toEqual(read({ cron: "0 2 * * *" }));
+    expect(JSON.stringify(read({ cron: "0 2 * * *" }))).not.toContain("monitor");
+    expect(fieldsRefused({ ...monitor, input: 1, overlap: "queue", missed: "all" })).toEqual([
+      "s.input",
+      "s.overlap",
+      "s.missed",
+    ]);
+    expect(fieldsRefused({ monitor: true, every: "10m..15m" })).toEqual(["s.every"]);
+    expect(fieldsRefused({ ...monitor, monitor: "yes" })).toEqual(["s.monitor"]);
+    expect(fieldsRefused({ ...monitor, grace: "2d" })).toEqual(["s.grace"]);
+  });
+
   test("takes short and long forms alike, members left out by their defaults", () => {
     const cron = "* * * * *";
     expect(read({ cron, missed: "all" })).toEqual(read({ cron, missed: { run: "all" } }));

@@ -34,6 +34,11 @@ export type MissedOptions = {
 };
 
 export type ScheduleOptions = WhenOptions & {
+  /**
+   * Nothing runs here: something elsewhere does, and checks in when it is done. A tick without a check-in
+   * until its grace is over is missed. @default false
+   */
+  readonly monitor?: boolean;
   /** Given to every run, byte for byte. @default null */
   readonly input?: unknown;
   /** What a tick does while a run of this schedule is live. @default "skip" */
@@ -42,7 +47,10 @@ export type ScheduleOptions = WhenOptions & {
   readonly missed?: MissedRun | MissedOptions;
   /** How long ticks are held back after a run failed: "30m", or drawn from "20m..40m". */
   readonly afterFailure?: Duration;
-  /** A tick that is fired within this time counts as on time. @default "30s" */
+  /**
+   * A tick that is fired within this time counts as on time. Of a monitor: how long a check-in is waited
+   * for. @default "30s", of a monitor "5m"
+   */
   readonly grace?: Duration;
   /** Instead of the job's own. */
   readonly priority?: number;
@@ -68,10 +76,13 @@ export type ScheduleDefinition = {
   readonly tags: readonly string[];
   /** Only where it has rules of its own. */
   readonly alerts?: Partial<ScheduleAlertRules>;
+  /** Only where it is one. */
+  readonly monitor?: true;
 };
 
 export const SCHEDULE_MEMBERS: readonly string[] = [
   ...WHEN_MEMBERS,
+  "monitor",
   "input",
   "overlap",
   "missed",
@@ -82,7 +93,18 @@ export const SCHEDULE_MEMBERS: readonly string[] = [
   "tags",
   "alerts",
 ];
+/** What says how runs are made here, which a monitor has none of. */
+const MEMBERS_OF_RUNS = [
+  "input",
+  "overlap",
+  "missed",
+  "afterFailure",
+  "priority",
+  "queue",
+] as const satisfies readonly (keyof ScheduleOptions)[];
 const GRACE_DEFAULT = "30s";
+/** Jobs elsewhere take their time, and their clocks are not ours. */
+const MONITOR_GRACE_DEFAULT = "5m";
 const MISSED_LIMIT_DEFAULT = 100;
 /** Each of them is a run that waits for the one before it. */
 export const MISSED_LIMIT_MAX = 1_000;
@@ -102,6 +124,12 @@ export function readSchedule(options: ScheduleOptions, params: ReadWhenParams): 
     }
   };
   const when = read(() => readWhen(options, params), null);
+  const isMonitor = read(() => readMonitor(options, name), false);
+  if (isMonitor && when?.kind === "range")
+    problems.push({
+      field: name("every"),
+      message: 'must be one interval such as "10m": the ticks of a monitor are known ahead',
+    });
   const definition = {
     overlap: read(
       () => oneOf(OVERLAPS, options.overlap ?? "skip", name("overlap")),
@@ -113,7 +141,12 @@ export function readSchedule(options: ScheduleOptions, params: ReadWhenParams): 
         ? null
         : read(() => readRange(options.afterFailure, name("afterFailure")), null),
     graceMs: read(
-      () => durationMs(options.grace ?? GRACE_DEFAULT, name("grace"), { min: 1_000, max: DAY_MS }),
+      () =>
+        durationMs(
+          options.grace ?? (isMonitor ? MONITOR_GRACE_DEFAULT : GRACE_DEFAULT),
+          name("grace"),
+          { min: 1_000, max: DAY_MS },
+        ),
       0,
     ),
     priority:
@@ -128,12 +161,27 @@ export function readSchedule(options: ScheduleOptions, params: ReadWhenParams): 
     ...(options.alerts === undefined
       ? {}
       : { alerts: read(() => readScheduleAlerts(options.alerts, name("alerts")), {}) }),
+    ...(isMonitor ? { monitor: true as const } : {}),
   };
   if (problems.length > 0 || !when || !definition.missed) throw new ConfigurationError(problems);
   return { when, ...definition, missed: definition.missed };
 }
 
 const DAY_MS = 86_400_000;
+
+function readMonitor(options: ScheduleOptions, name: (member: string) => string): boolean {
+  const { monitor = false } = options;
+  if (typeof monitor !== "boolean") refuse(name("monitor"), "must be true or false");
+  const given = monitor ? MEMBERS_OF_RUNS.filter((each) => options[each] !== undefined) : [];
+  if (given.length > 0)
+    throw new ConfigurationError(
+      given.map((member) => ({
+        field: name(member),
+        message: "goes without `monitor: true`: a monitor runs nothing here",
+      })),
+    );
+  return monitor;
+}
 
 function readMissed(value: unknown, field: string): ScheduleDefinition["missed"] {
   if (value === undefined) return { run: "latest", withinMs: null, limit: MISSED_LIMIT_DEFAULT };

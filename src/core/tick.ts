@@ -45,7 +45,7 @@ export const OUTCOME_OF: { readonly [R in Reason]: Outcome } = {
 export type Evidence = {
   /** The run in the way, or the one whose failure holds ticks back. */
   readonly run?: RunId;
-  /** Until when ticks are held back, or how long a pause lasted. */
+  /** Until when ticks are held back, how long a pause lasted, or a check-in was waited for. */
   readonly until?: number;
   /** Runs that this tick replaced. */
   readonly replaced?: readonly RunId[];
@@ -60,6 +60,8 @@ export type Evidence = {
   /** Everything was paused, not this schedule alone. */
   readonly isAll?: true;
   readonly error?: string;
+  /** Of a monitor: when its job said that it began. */
+  readonly beganAt?: number;
   /** For a schedule that was stuck: the next tick as it was stored. */
   readonly nextAt?: number | null;
 };

@@ -2,6 +2,7 @@
 // runs that a newer one replaces. Pure but for new ids; nothing is written here.
 
 import { evaluate } from "../core/evaluate.js";
+import { judgeMonitor } from "../core/monitor.js";
 import { gateToOpen, type LiveRun } from "../core/overlap.js";
 import type { RunId } from "../core/run.js";
 import { oneTick, type TickEntry } from "../core/tick.js";
@@ -51,21 +52,19 @@ export function advance(
   const isStuck = isStuckAt(state, now, wasHere ? lastPolledAt : null);
   const hold = state.holdUntil === null ? null : { until: state.holdUntil, run: state.holdRun };
   const isDue = isActive(state) && (state.nextAt === null || state.nextAt <= now);
-  const evaluation = isDue
-    ? evaluate({
-        now,
-        definition,
-        when,
-        hold,
-        isStuck,
-        lastPolledAt,
-        newId,
-        cursorAt: state.cursorAt,
-        nextAt: state.nextAt ?? (definition.when.kind === "range" ? now : null),
-        live: state.live,
-        pauses: state.pauses,
-      })
-    : null;
+  const { cursorAt, live: liveBefore, pauses } = state;
+  const seen = { now, definition, when, lastPolledAt, cursorAt, live: liveBefore, pauses };
+  const evaluation = !isDue
+    ? null
+    : definition.monitor
+      ? judgeMonitor({ ...seen, beganAt: state.beganAt })
+      : evaluate({
+          ...seen,
+          hold,
+          isStuck,
+          newId,
+          nextAt: state.nextAt ?? (definition.when.kind === "range" ? now : null),
+        });
   // A run of this very pass is stored as it is: only earlier ones can be opened.
   const opens = gateToOpen(definition.overlap, state.live);
   const live = evaluation?.live ?? state.live;
@@ -77,6 +76,7 @@ export function advance(
     ticks: evaluation?.ticks ?? [],
     runs: (evaluation?.runs ?? []).map((run) => ({ ...run, mode: "scheduled", input: null })),
     ...(opens === null ? {} : { opens }),
+    ...(state.beganAt !== null && (evaluation?.ticks.length ?? 0) > 0 ? { beganAt: null } : {}),
     progress: {
       cursorAt: evaluation ? evaluation.cursorAt : state.cursorAt,
       nextAt: evaluation ? evaluation.nextAt : state.nextAt,

@@ -8,6 +8,7 @@ import { compile } from "./compiled.js";
 import type { Decision, Read } from "./desk.js";
 import { type Asker, audited, existing } from "./schedule-edit.js";
 import { refuse } from "./schedule-options.js";
+import { refuseMonitor } from "./schedule-ping.js";
 
 const BACKFILL_MAX = 100_000;
 
@@ -24,6 +25,7 @@ export function backfillDecision(
 ): Decision<void> {
   const { name, id, fromAt, isAll, asker } = params;
   const state = existing(read, name);
+  refuseMonitor(state, "schedules.backfill()");
   if (state.backfill) throw new BackfillRunningError(name, state.backfill.id);
   // What is to come is for the cadence.
   const toAt = Math.min(params.toAt, read.now);

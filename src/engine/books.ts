@@ -1,6 +1,7 @@
 // Closing the books of a schedule before something about it changes: every tick up to now is fired or
 // recorded by the definition that stood until now. Pure but for new ids.
 
+import { lookAt } from "../core/monitor.js";
 import type { ScheduleDefinition } from "../core/schedule.js";
 import type { Reason, TickEntry } from "../core/tick.js";
 import type { ScheduleChange, ScheduleState } from "../store/schedule-store.js";
@@ -25,7 +26,10 @@ export function closeBooks(state: ScheduleState, around: Surroundings): Books {
   if (state.deletedAt !== null || !compiled) return { change: nothing, isClosed: true };
   if (state.pausedAt === null && state.brokenAt === null && state.isJobKnown) {
     const { change, isComplete } = advance(state, compiled, around);
-    return { change, isClosed: isComplete };
+    return {
+      change: state.isMonitor ? cutShort(change, state, compiled, around.now) : change,
+      isClosed: isComplete,
+    };
   }
   const ticks = stretchSince(state, compiled, around.now);
   const cursorAt = ticks.at(-1)?.lastAt ?? state.cursorAt;
@@ -35,6 +39,29 @@ export function closeBooks(state: ScheduleState, around: Surroundings): Books {
   };
 }
 
+/** Ticks of a monitor that still waited for their check-in when it was changed are judged no more. */
+function cutShort(
+  change: ScheduleChange,
+  state: ScheduleState,
+  { when }: Compiled,
+  now: number,
+): ScheduleChange {
+  const { progress } = change;
+  const budget = Number.POSITIVE_INFINITY;
+  const open = when.survey({ afterMs: progress.cursorAt, untilMs: now, newest: 0, budget });
+  const { firstMs: firstAt, lastMs: lastAt, count } = open;
+  if (firstAt === null || lastAt === null) return change;
+  const evidence = { since: now, until: now, by: null, note: CUT_SHORT };
+  return {
+    ...change,
+    ticks: [...change.ticks, { firstAt, lastAt, count, reason: "paused", run: null, evidence }],
+    ...(state.beganAt === null ? {} : { beganAt: null }),
+    progress: { ...progress, cursorAt: lastAt },
+  };
+}
+
+const CUT_SHORT = "the monitor was changed while it waited for this check-in";
+
 /** The first tick after now; an interval that is drawn begins anew. */
 export function nextAfter(
   { definition, when }: Compiled,
@@ -43,7 +70,7 @@ export function nextAfter(
   const nextAt =
     definition.when.kind === "range"
       ? when.firstAllowed(now + draw(definition, chance))
-      : when.next(Math.max(cursorAt, now));
+      : lookAt(definition, when.next(Math.max(cursorAt, now)));
   return { nextAt, isEnded: nextAt === null };
 }
 

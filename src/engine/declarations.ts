@@ -3,6 +3,7 @@
 
 import type { Actor } from "../core/audit.js";
 import { ConfigurationError, DuplicateScheduleError, type Problem } from "../core/errors.js";
+import { lookAt } from "../core/monitor.js";
 import { requireName } from "../core/names.js";
 import type { Ports } from "../core/ports.js";
 import { readSchedule, SCHEDULE_MEMBERS, type ScheduleOptions } from "../core/schedule.js";
@@ -114,7 +115,7 @@ export class Declarations {
     const { now } = await store.scheduleStates({ names: [] });
     for (const declared of chosen) {
       try {
-        await this.#params.ensureJob(declared.job);
+        if (!declared.options.monitor) await this.#params.ensureJob(declared.job);
         const declaration = await this.#declarationOf(declared);
         const calendars = await calendarsOf(store, declared.options);
         const isNew = !states.has(declared.name);
@@ -197,7 +198,7 @@ export class Declarations {
         if (!books.isClosed) return { first: books.change };
         const { progress } = books.change;
         const { definition, when } = compile(state);
-        const nextAt = when.next(Math.max(progress.cursorAt, now));
+        const nextAt = lookAt(definition, when.next(Math.max(progress.cursorAt, now)));
         const cursorAt = Math.max(progress.cursorAt, now);
         const moved = { cursorAt, nextAt, isEnded: nextAt === null, tzdata: tzdataOf(definition) };
         return {
@@ -209,7 +210,7 @@ export class Declarations {
   }
 
   async #declarationOf({ name, job, options }: Declared): Promise<Declaration> {
-    const input = await this.#params.encode(job, options.input ?? null);
+    const input = options.monitor ? "null" : await this.#params.encode(job, options.input ?? null);
     return { name, job, options, input };
   }
 

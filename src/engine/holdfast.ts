@@ -100,7 +100,7 @@ import { Remote } from "./remote.js";
 import { type RepairOptions, type RepairReport, readRepair, repairOnce } from "./repair.js";
 import { JobRetention, type Pruned, type PruneOptions, pruneAll } from "./retention.js";
 import { type Runs, Waiter } from "./runs.js";
-import { jobName } from "./schedule-options.js";
+import { jobOf } from "./schedule-options.js";
 import type { Schedules } from "./schedules.js";
 import { newSender } from "./sending.js";
 import { type Settings, settingsOf } from "./settings.js";
@@ -388,8 +388,18 @@ export class Holdfast {
     name: string,
     job: Job<Input, unknown> | string,
     options: ScheduleOptions & { readonly input?: Input },
+  ): void;
+  /** Declares a monitor: what runs elsewhere, and checks in here. */
+  schedule(name: string, options: ScheduleOptions & { readonly monitor: true }): void;
+  schedule(
+    name: string,
+    job: { readonly name: string } | string | ScheduleOptions,
+    options?: ScheduleOptions,
   ): void {
-    this.#declarations.add(name, jobName(job, `schedule("${name}").job`), options);
+    const isMonitor = options === undefined && typeof job === "object" && "monitor" in job;
+    const given = isMonitor ? job : { job, ...options };
+    const chosen = (isMonitor ? job : options) as ScheduleOptions;
+    this.#declarations.add(name, jobOf(name, given, `schedule("${name}").job`), chosen);
     if (this.#starting) void this.#declareLate(name);
   }
 

@@ -2,11 +2,13 @@
 // that makes or revives a run of it: where runs must not overlap, it waits for the live one.
 
 import type { AuditEntry } from "../core/audit.js";
+import { monitorJob } from "../core/monitor.js";
 import { isRevivalGated } from "../core/overlap.js";
 import type { RetryAnswer, RunRecord, Store } from "../store/store.js";
 import { liveOf, progressOf } from "./advance.js";
 import { compile } from "./compiled.js";
 import type { Desk } from "./desk.js";
+import { refuseMonitor } from "./schedule-ping.js";
 
 export async function reviveUnderSchedule(params: {
   readonly store: Store;
@@ -17,6 +19,8 @@ export async function reviveUnderSchedule(params: {
 }): Promise<RetryAnswer> {
   const { store, run, schedule, desk, audit } = params;
   const { id, mode, nominalAt } = run;
+  const isMonitor = run.job === monitorJob(schedule);
+  refuseMonitor({ name: schedule, isMonitor }, "runs.retry()");
   return desk.change<RetryAnswer>(store, schedule, async ({ state }) => {
     const current = await store.run(id);
     if (!state || !current) return { answer: "not_found" };

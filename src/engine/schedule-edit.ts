@@ -12,6 +12,7 @@ import { cronSchedule } from "../core/cron.js";
 import { describeTouch, dstTouches } from "../core/cron-dst.js";
 import { ConfigurationError, ScheduleNotFoundError } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
+import { lookAt } from "../core/monitor.js";
 import type { ScheduleDefinition } from "../core/schedule.js";
 import type {
   EditKind,
@@ -145,7 +146,9 @@ function creation(wanted: Wanted, now: number, asker: Asker): Decision<Edited> {
   const { fromMs, kind } = wanted.definition.when;
   // An interval that is drawn begins at once, so its first tick is not before the cursor.
   const isRange = kind === "range";
-  const nextAt = isRange ? when.firstAllowed(Math.max(now, fromMs ?? now)) : when.next(now);
+  const nextAt = isRange
+    ? when.firstAllowed(Math.max(now, fromMs ?? now))
+    : lookAt(wanted.definition, when.next(now));
   const progress = {
     ...NO_PROGRESS,
     cursorAt: isRange ? now - 1 : now,

@@ -4,6 +4,7 @@ import type { CalendarRules } from "../core/calendar.js";
 import { ConfigurationError, type Problem } from "../core/errors.js";
 import { readInstant } from "../core/instant.js";
 import { storableText } from "../core/json.js";
+import { monitorJob } from "../core/monitor.js";
 import { requireKey, requireName } from "../core/names.js";
 import { readSchedule, type ScheduleDefinition, type ScheduleOptions } from "../core/schedule.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
@@ -15,10 +16,14 @@ import type { Schedule, ScheduleStatus } from "./schedule-view.js";
 /** Who did it: kept with versions, pauses and backfills. */
 export type By = { readonly by?: string };
 
-export type UpsertOptions = ScheduleOptions & {
-  /** A job, or its name. */
-  readonly job: string | { readonly name: string };
-};
+export type UpsertOptions = ScheduleOptions &
+  (
+    | {
+        /** A job, or its name; a monitor has none. */
+        readonly job: string | { readonly name: string };
+      }
+    | { readonly monitor: true }
+  );
 
 export type Upserted = { readonly schedule: Schedule; readonly warnings: readonly string[] };
 
@@ -77,6 +82,17 @@ export function definitionOf(
     calendar: (name) => params.calendars.get(name),
     calendarNames: [...params.calendars.keys()],
   });
+}
+
+/** The job of a schedule; a monitor has a name in its place. */
+export function jobOf(
+  name: string,
+  { job, monitor }: { readonly job?: unknown; readonly monitor?: unknown },
+  field: string,
+): string {
+  if (monitor !== true) return jobName(job, field);
+  if (job === undefined) return monitorJob(name);
+  return refuse(field, "goes without `monitor: true`: a monitor runs nothing here");
 }
 
 export function jobName(job: unknown, field: string): string {

@@ -13,9 +13,11 @@ import type {
   EditKind,
   ScheduleRecord,
   ScheduleSource,
+  ScheduleState,
   ScheduleVersion as StoredVersion,
   TickRecord,
 } from "../store/schedule-store.js";
+import { compile } from "./compiled.js";
 
 export type ScheduleStatus = "active" | "paused" | "ended" | "broken";
 
@@ -38,6 +40,8 @@ export type ScheduleRules = {
   };
   readonly afterFailure: string | null;
   readonly grace: string;
+  /** Nothing runs here: something elsewhere checks in. */
+  readonly monitor: boolean;
   readonly priority: number | null;
   readonly queue: string | null;
   readonly tags: readonly string[];
@@ -53,6 +57,8 @@ export type Schedule = ScheduleRules & {
   /** When it runs, in plain words. */
   readonly description: string;
   readonly nextAt: Date | null;
+  /** Of a monitor: when what it watches said that it began, if it has not ended since. */
+  readonly beganAt: Date | null;
   /** The newest tick that was fired, its run, and how that run stands. */
   readonly lastTickAt: Date | null;
   readonly lastRunId: RunId | null;
@@ -120,7 +126,8 @@ export type Backfill = {
 export function toSchedule(record: ScheduleRecord): Schedule {
   const rules = rulesOf(record.definition);
   const untilMs = rules?.until?.getTime() ?? Number.POSITIVE_INFINITY;
-  const isOver = record.nextAt !== null && record.nextAt > untilMs;
+  const nextAt = nextTickOf(record);
+  const isOver = nextAt !== null && nextAt > untilMs;
   return {
     ...(rules ?? UNREADABLE),
     name: record.name,
@@ -128,7 +135,8 @@ export function toSchedule(record: ScheduleRecord): Schedule {
     input: JSON.parse(record.input),
     status: statusOf({ ...record, isEnded: record.isEnded || isOver }),
     description: wordsOf(record.definition),
-    nextAt: isOver ? null : dateOrNull(record.nextAt),
+    nextAt: isOver ? null : dateOrNull(nextAt),
+    beganAt: dateOrNull(record.beganAt),
     lastTickAt: dateOrNull(record.lastTickAt),
     lastRunId: record.lastRun,
     lastRunAt: dateOrNull(record.lastRunAt),
@@ -146,6 +154,19 @@ export function toSchedule(record: ScheduleRecord): Schedule {
     createdAt: new Date(record.createdAt),
     updatedAt: new Date(record.updatedAt),
   };
+}
+
+/** What is stored for a monitor is when its next tick is judged; the tick itself may wait already. */
+export function nextTickOf(
+  record: Pick<ScheduleState, "isMonitor" | "nextAt" | "cursorAt" | "definition" | "anchorAt">,
+): number | null {
+  const { isMonitor, nextAt, cursorAt } = record;
+  if (!isMonitor || nextAt === null) return nextAt;
+  try {
+    return compile(record).when.next(cursorAt);
+  } catch {
+    return nextAt; // What cannot be evaluated has no tick that could be named.
+  }
 }
 
 export function statusOf(record: {
@@ -227,6 +248,7 @@ function rulesOf(text: string): ScheduleRules | null {
       },
       afterFailure: afterFailure && rangeText(afterFailure.minMs, afterFailure.maxMs),
       grace: writeDuration(graceMs),
+      monitor: rest.monitor === true,
       alerts: rest.alerts ? writeScheduleAlerts(rest.alerts) : null,
     };
   } catch {
@@ -248,6 +270,7 @@ const UNREADABLE: ScheduleRules = {
   missed: { run: "latest", within: null, limit: 100 },
   afterFailure: null,
   grace: "30s",
+  monitor: false,
   priority: null,
   queue: null,
   tags: [],

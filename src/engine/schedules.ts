@@ -44,7 +44,7 @@ import {
   calendarsOf,
   definitionOf,
   instantMs,
-  jobName,
+  jobOf,
   limitProblems,
   readBy,
   readCursor,
@@ -58,6 +58,13 @@ import {
   type Upserted,
   type UpsertOptions,
 } from "./schedule-options.js";
+import {
+  type Pinged,
+  type PingOptions,
+  pingDecision,
+  readPing,
+  refuseMonitor,
+} from "./schedule-ping.js";
 import {
   type DefinitionPreview,
   type Preview,
@@ -116,14 +123,14 @@ export class Schedules {
     const field = "schedules.upsert()";
     requireOptions(options, field);
     const asker = this.#asker(readBy(asked, field));
-    const job = jobName(options.job, `${field}.job`);
+    const job = jobOf(checked, options, `${field}.job`);
     const members = refuseUnknownMembers(options, [...SCHEDULE_MEMBERS, "job"], field);
     if (members.length > 0) throw new ConfigurationError(members);
     const store = await this.#params.store("schedules.upsert");
     // Everything that is wrong with it is said before anything is announced or stored.
     definitionOf(options, { calendars: await calendarsOf(store, options), nowMs: null });
-    await this.#params.ensureJob(job);
-    const input = await this.#params.encode(job, options.input ?? null);
+    if (!options.monitor) await this.#params.ensureJob(job);
+    const input = options.monitor ? "null" : await this.#params.encode(job, options.input ?? null);
     const made = await this.#desk.change(store, checked, async (read) => {
       const calendars = await calendarsOf(store, options);
       const definition = definitionAt(options, { calendars, read });
@@ -236,6 +243,7 @@ export class Schedules {
     const store = await this.#params.store("schedules.trigger");
     const { schedules } = await store.scheduleStates({ names: [name] });
     const state = existing({ state: schedules[0] ?? null, now: 0 }, name);
+    refuseMonitor(state, "schedules.trigger()");
     const input =
       options.input === undefined ? null : await this.#params.encode(state.job, options.input);
     const asker = this.#asker(options.by);
@@ -251,6 +259,24 @@ export class Schedules {
       this.#params.onChanged();
       store.wake();
     }
+    return answer;
+  }
+
+  /** Checks in for what a monitor watches: that it began, is done, or failed. */
+  async ping(name: string, options: PingOptions = {}): Promise<Pinged> {
+    nameOf(name, "ping");
+    const params = readPing(options);
+    await this.#params.reconcileOnce();
+    const store = await this.#params.store("schedules.ping");
+    const asker = this.#asker(undefined);
+    const answer = await this.#desk.change<Pinged>(store, name, (read) =>
+      pingDecision(read, { ...params, name, asker }, store),
+    );
+    const { state, runId: run, repeated } = answer;
+    const told = { schedule: name, tick: answer.tick?.toISOString() ?? null, run };
+    if (params.error && !repeated)
+      this.#params.emit("monitor.failed", { ...told, error: params.error });
+    else this.#params.emit("monitor.pinged", { ...told, state, repeated });
     return answer;
   }
 

@@ -12,7 +12,7 @@ import type { Store } from "../store/store.js";
 import type { TimelineCell } from "../store/timeline-store.js";
 import { compile } from "./compiled.js";
 import { instantMs, limitProblems, requireOptions } from "./schedule-options.js";
-import type { Schedule } from "./schedule-view.js";
+import { nextTickOf, type Schedule } from "./schedule-view.js";
 
 export type TimelineOptions = {
   readonly from: Date | string;
@@ -45,7 +45,15 @@ export type TimelineTicks = {
 
 export type TimelineRow = Pick<
   Schedule,
-  "name" | "job" | "status" | "description" | "timezone" | "nextAt" | "pausedAt" | "lastStatus"
+  | "name"
+  | "job"
+  | "monitor"
+  | "status"
+  | "description"
+  | "timezone"
+  | "nextAt"
+  | "pausedAt"
+  | "lastStatus"
 > & {
   readonly ticks: readonly TimelineTicks[];
   /** What is to come, and what is due and not recorded yet; close ones together. */
@@ -114,6 +122,7 @@ export async function timelineOf(
     schedules: schedules.map((schedule) => ({
       name: schedule.name,
       job: schedule.job,
+      monitor: schedule.monitor,
       status: schedule.status,
       description: schedule.description,
       timezone: schedule.timezone,
@@ -160,7 +169,8 @@ function plannedOf(
     return [...planned.values()];
   }
   let left = PLANNED_MAX;
-  const afterAt = Math.max(state.nextAt, fromAt) - 1;
+  // The tick of a monitor may have come, and wait for its check-in.
+  const afterAt = Math.max(nextTickOf(state) ?? state.nextAt, fromAt) - 1;
   for (let at = when.next(afterAt); at !== null && at <= toAt && left > 0; at = when.next(at)) {
     add(at);
     left -= 1;

@@ -9,6 +9,7 @@ import { HOUSE_ROUTES } from "./contract/house.js";
 import { LOCKS_ROUTES } from "./contract/locks.js";
 import { OVERVIEW_ROUTES } from "./contract/overview.js";
 import { PAUSE_ROUTES } from "./contract/pause.js";
+import { PINGS_ROUTES } from "./contract/pings.js";
 import { QUEUES_ROUTES } from "./contract/queues.js";
 import { RUNS_ROUTES } from "./contract/runs.js";
 import { SCHEDULES_ROUTES } from "./contract/schedules.js";
@@ -18,6 +19,7 @@ import { WORKER_ROUTES } from "./contract/worker.js";
 
 export const ROUTES = {
   ...TICKING_ROUTES,
+  ...PINGS_ROUTES,
   ...SCHEDULES_ROUTES,
   ...TIMELINE_ROUTES,
   ...RUNS_ROUTES,

@@ -29,6 +29,7 @@ import { lockRoutes } from "./routes/locks.js";
 import { metricsRoutes } from "./routes/metrics.js";
 import { overviewRoutes } from "./routes/overview.js";
 import { pauseRoutes } from "./routes/pause.js";
+import { pingRoutes } from "./routes/pings.js";
 import { queueRoutes } from "./routes/queues.js";
 import { runPartRoutes } from "./routes/run-parts.js";
 import { runRoutes } from "./routes/runs.js";
@@ -73,6 +74,7 @@ const OPTIONS = [
 ];
 const IMPLEMENTATIONS = [
   ...tickingRoutes,
+  ...pingRoutes,
   ...scheduleRoutes,
   ...timelineRoutes,
   ...runRoutes,

@@ -2,6 +2,8 @@
 // statement; what else a change may carry (an edit, a backfill, a delivery) goes with it in a
 // transaction of its own, which is rare.
 
+import { DEFAULT_QUEUE } from "../core/job.js";
+import { MONITOR_POLICY } from "../core/monitor.js";
 import { OUTCOME_OF, OUTCOMES, REASONS } from "../core/tick.js";
 import { traceTag } from "../core/trace.js";
 import type { Row } from "./postgres.js";
@@ -10,7 +12,7 @@ import type { PostgresAsker } from "./postgres-asker.js";
 import type { PostgresAudit } from "./postgres-audit.js";
 import type { PostgresEnqueue } from "./postgres-enqueue.js";
 import type { PostgresTransactions } from "./postgres-transactions.js";
-import { modeCode } from "./record.js";
+import { modeCode, statusCode } from "./record.js";
 import { auditParams } from "./record-audit.js";
 import {
   toBackfillRecord,
@@ -92,11 +94,13 @@ export class PostgresSchedules implements store.ScheduleStore {
 
   async #writeWhole(change: store.ScheduleChange, holder: number | null): Promise<boolean> {
     if (change.edit) await this.#ensureLane(change.edit);
+    const kept = change.report && (await this.#reported(change.id, change.report));
     try {
       await this.#transaction("writeSchedules", async (ask) => {
         const [row] = await ask(sql.ADVANCE_SCHEDULES, advanceParams([change], holder, null));
         if (!row?.won) throw new NotApplied();
         await this.#writeRest(change, ask);
+        if (kept) await ask(sql.ADD_REPORT, kept);
       });
     } catch (error) {
       if (error instanceof NotApplied) return false;
@@ -115,6 +119,8 @@ export class PostgresSchedules implements store.ScheduleStore {
       await addVersion(ask, { id, version: Number(row?.version), edit });
     }
     if (revives && (await ask(sql.REVIVE, { ...revives })).length === 0) throw new NotApplied();
+    const { beganAt } = change;
+    if (beganAt !== undefined) await ask(sql.SET_BEGAN, { id, beganAt });
     if (delivery) await ask(sql.ADD_DELIVERY, { ...delivery, schedule: id });
     if (backfill) {
       const { state, by, isEnded, isCancelled, run } = backfill;
@@ -145,6 +151,19 @@ export class PostgresSchedules implements store.ScheduleStore {
       if (audit) await ask(ADD_AUDIT, auditParams(audit));
       return id;
     });
+  }
+
+  /** What a report is stored with: the lane and the policy that its run has in place of a job's. */
+  async #reported(schedule: number, report: store.Report): Promise<Row> {
+    const [row] = await this.#repeat("writeSchedules", sql.JOB_OF_SCHEDULE, { id: schedule });
+    return {
+      ...report,
+      schedule,
+      mode: modeCode(report.mode),
+      status: statusCode(report.status),
+      lane: await this.#enqueue.lane(DEFAULT_QUEUE, String(row?.job)),
+      policy: await this.#enqueue.policy(MONITOR_POLICY),
+    };
   }
 
   /** A schedule may send its runs to a queue that its job never used. */
@@ -257,8 +276,8 @@ export class PostgresSchedules implements store.ScheduleStore {
 
 /** Whether a change carries more than the ticker's own. */
 function hasMore(change: store.ScheduleChange): boolean {
-  const { standing, edit, release, revives, delivery, backfill, audit } = change;
-  return [standing, edit, release, revives, delivery, backfill, audit].some(
+  const { standing, edit, release, revives, delivery, backfill, audit, beganAt, report } = change;
+  return [standing, edit, release, revives, delivery, backfill, audit, beganAt, report].some(
     (each) => each !== undefined,
   );
 }

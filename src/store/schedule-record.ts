@@ -57,14 +57,19 @@ export function toScheduleRecord(row: Row): ScheduleRecord {
 }
 
 function scheduleOf(row: Row): Omit<ScheduleState, "live" | "backfill" | "pauses"> {
+  const definition = String(row.definition);
+  // Quotes inside of a text are escaped, so this can only be the member.
+  const isMonitor = definition.includes('"monitor":true');
   return {
     id: Number(row.id),
     name: String(row.name),
     revision: Number(row.revision),
     version: Number(row.version),
     job: String(row.job),
-    isJobKnown: isTrue(row.is_job_known),
-    definition: String(row.definition),
+    isJobKnown: isMonitor || isTrue(row.is_job_known),
+    definition,
+    isMonitor,
+    beganAt: numberOrNull(row.began_at),
     input: String(row.input),
     anchorAt: Number(row.anchor_at),
     cursorAt: Number(row.cursor_at),

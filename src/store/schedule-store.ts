@@ -6,7 +6,7 @@ import type { AuditEntry } from "../core/audit.js";
 import type { CalendarRules } from "../core/calendar.js";
 import type { LiveRun } from "../core/overlap.js";
 import type { Pause } from "../core/pause.js";
-import type { Mode, RunId, RunStatus } from "../core/run.js";
+import type { Mode, RunId, RunStatus, TerminalStatus } from "../core/run.js";
 import type { Outcome, TickEntry } from "../core/tick.js";
 
 /** Who made a schedule: a declaration in code, or a call. The position is what the tables store. */
@@ -64,6 +64,10 @@ export type ScheduleState = Omit<ScheduleProgress, "live"> &
     readonly input: string;
     /** Where a grid without `from` begins. */
     readonly anchorAt: number;
+    /** Its definition says that nothing runs here: check-ins come from elsewhere. */
+    readonly isMonitor: boolean;
+    /** When what a monitor watches last said that it began, and has not ended since. */
+    readonly beganAt: number | null;
     readonly deletedAt: number | null;
     readonly app: string | null;
     readonly source: ScheduleSource;
@@ -156,8 +160,25 @@ export type ScheduleChange = {
   /** Recognises a repeated trigger; it made the one run of this change. */
   readonly delivery?: { readonly id: string; readonly inputHash: string; readonly run: RunId };
   readonly backfill?: BackfillChange;
+  /** Of a monitor: its start that counts from now on; null: none does. */
+  readonly beganAt?: number | null;
+  readonly report?: Report;
   /** Kept in the audit trail if this is applied. */
   readonly audit?: AuditEntry;
+};
+
+/** A run that ended elsewhere, as it was told of: nobody here ever claims it. */
+export type Report = {
+  readonly id: RunId;
+  readonly mode: "scheduled" | "manual";
+  readonly nominalAt: number | null;
+  readonly status: Exclude<TerminalStatus, "cancelled">;
+  /** Null: when it began is not known. */
+  readonly ranMs: number | null;
+  /** JSON. */
+  readonly error: string | null;
+  /** The run is there: this takes the place of what was said of it before. */
+  readonly isAgain: boolean;
 };
 
 /** Whether it makes runs by the cadence: by a tick, or for one in a backfill. */

@@ -1,6 +1,8 @@
 // Changes of schedules on SQLite, inside of a write transaction. What every pass of the ticker writes
 // (ledger rows, runs, progress) goes in one statement each for the whole batch; the rest is rare.
 
+import { DEFAULT_QUEUE } from "../core/job.js";
+import { MONITOR_POLICY } from "../core/monitor.js";
 import type { RunId } from "../core/run.js";
 import { OUTCOME_OF, OUTCOMES, REASONS } from "../core/tick.js";
 import { traceTag } from "../core/trace.js";
@@ -145,6 +147,7 @@ export class SqliteScheduleChanges {
 
   #applyRare(change: Change, now: number): void {
     const { id, standing, edit, release, revives, delivery, backfill, audit } = change;
+    const { beganAt, report } = change;
     if (audit) this.#audit.add(audit, now);
     if (release !== undefined) this.#file.run(sql.SET_RELEASE, { release, schedule: id });
     if (standing) this.#file.run(sql.SET_STANDING, { ...standing, schedule: id, now });
@@ -155,6 +158,22 @@ export class SqliteScheduleChanges {
     if (revives) this.#leases.revive(revives, now);
     if (delivery) this.#file.run(sql.KEEP_DELIVERY, { ...delivery, schedule: id });
     if (backfill) this.#keepBackfill(id, backfill, now);
+    if (beganAt !== undefined) this.#file.run(sql.SET_BEGAN, { beganAt, schedule: id });
+    if (report) this.#keepReport(id, report, now);
+  }
+
+  #keepReport(schedule: number, report: schedules.Report, now: number): void {
+    const { id, nominalAt, ranMs, error } = report;
+    const job = String(this.#file.get(sql.JOB_OF_SCHEDULE, { schedule })?.job);
+    const lane = this.#enqueue.lane(DEFAULT_QUEUE, job);
+    const policy = this.#enqueue.policy(MONITOR_POLICY);
+    const mode = modeCode(report.mode);
+    const status = statusCode(report.status);
+    if (!report.isAgain)
+      this.#file.run(sql.INSERT_REPORTED, { id, lane, policy, mode, schedule, nominalAt, now });
+    this.#file.run(sql.PUT_REPORT, { id, lane, ranMs, status, error, now });
+    const rows = JSON.stringify([[lane, mode, status, 1, ranMs ?? 0]]);
+    this.#file.run(runs.COUNT_OUTCOMES, { rows, now });
   }
 
   #keepEdit(schedule: number, edit: schedules.ScheduleEdit, now: number): void {

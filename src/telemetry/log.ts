@@ -3,6 +3,7 @@
 
 import type { AlertKind, Severity } from "../core/alert.js";
 import type { StoredError } from "../core/failure.js";
+import type { PingState } from "../core/monitor.js";
 import { redactMember, redactText } from "../core/redact.js";
 import type { RunId, RunStatus } from "../core/run.js";
 import type { Reason } from "../core/tick.js";
@@ -98,6 +99,19 @@ export type Events = {
     nextAt: string | null;
   };
   "trigger.unread": { schedule: string; error: StoredError };
+  "monitor.pinged": {
+    schedule: string;
+    state: PingState;
+    tick: string | null;
+    run: RunId | null;
+    repeated: boolean;
+  };
+  "monitor.failed": {
+    schedule: string;
+    tick: string | null;
+    run: RunId | null;
+    error: StoredError;
+  };
   "schedule.stuck": { schedule: string; nextAt: string | null; cursorAt: string | null };
   "schedule.broken": { schedule: string; error: string };
   "schedule.declared": { schedule: string; change: string };
@@ -176,6 +190,8 @@ export const LINES: { readonly [Name in EventName]: readonly [Level, string] } =
   "tick.lost": ["info", "another instance saw to the schedule first, nothing was done"],
   "trigger.skipped": ["info", "trigger skipped, nothing was run"],
   "trigger.unread": ["error", "the schedule could not be read, nothing was run"],
+  "monitor.pinged": ["info", "monitor checked in"],
+  "monitor.failed": ["error", "what a monitor watches checked in as failed"],
   "schedule.stuck": ["warn", "schedule was stuck and is evaluated by itself"],
   "schedule.broken": [
     "critical",

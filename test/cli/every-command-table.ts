@@ -141,6 +141,12 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
       /cron.*every|every.*cron/s,
     ],
   },
+  "schedules ping": {
+    args: ["schedules", "ping", "watched"],
+    says: /^Checked in .*The next one is waited for until/,
+    answers: { state: "ok", paused: false, runId: expect.any(String) },
+    mistake: [["schedules", "ping", "watched", "--state", "done"], /start, ok, fail/],
+  },
   "schedules update": {
     args: ["schedules", "update", "changed", "--every", "2h"],
     json: ["schedules", "update", "changed", "--every", "3h"],

@@ -19,6 +19,7 @@ at("nightly");
 for (const name of ["changed", "doomed", "paused", "resting", "triggered", "tested"])
   for (const number of name === "changed" ? [""] : ["-1", "-2"]) at(name + number);
 for (const name of ["filled-1", "filled-2"]) holdfast.schedule(name, echo, { cron: "0 * * * *" });
+holdfast.schedule("watched", { monitor: true, cron: "0 3 1 1 *" });
 export default holdfast;
 `;
 /** A database of its own: nothing of the others may be executed by it. */

@@ -29,6 +29,7 @@ const PAGES = [
   "schedules resume",
   "schedules trigger",
   "schedules test",
+  "schedules ping",
   "schedules preview",
   "schedules explain",
   "schedules ticks",

@@ -40,6 +40,43 @@ test("create says when it ticks, and warns where the clocks change", async () =>
   expect(stdout).toMatch(/^Warning: 02:30 comes twice on .*: one tick, at the first pass\.$/m);
 });
 
+test("a monitor is made, shown, checked in for and explained as what runs elsewhere", async () => {
+  const monitor = ["schedules", "create", "backup", "--monitor", "--cron", "0 3 1 1 *"];
+  expect(await terminal.holdfast([...monitor, "--grace", "30m"])).toMatchObject({ code: 0 });
+  const both = await terminal.holdfast([...monitor, "--job", "report"]);
+  expect(both).toMatchObject({ code: 2, stderr: expect.stringMatching(/exclude each other/) });
+  const neither = await terminal.holdfast(["schedules", "create", "x", "--cron", "0 3 * * *"]);
+  expect(neither).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/--job report; or --monitor/),
+  });
+  const began = await terminal.holdfast(["schedules", "ping", "backup", "--state", "start"]);
+  expect(began.stdout).toMatch(/^Begun .* Its end is waited for until/);
+  const fail = ["schedules", "ping", "backup", "--state", "fail", "--reason", "the disk is full"];
+  expect((await terminal.holdfast(fail)).stdout).toMatch(/^Checked in as failed /);
+  const { stdout: shown } = await terminal.holdfast(["schedules", "show", "backup"]);
+  expect(shown).toMatch(/^monitor +what it watches runs elsewhere, and checks in$/m);
+  expect(shown).toMatch(/^check-in +\S+ failed/m);
+  expect(shown).toMatch(/^grace +30m$/m);
+  expect(shown).not.toMatch(/^(job|input|overlap|missed) /m);
+  const { stdout: list } = await terminal.holdfast(["schedules", "list"]);
+  expect(list).toMatch(/backup +\(monitor\) /);
+  // What is not given stays; with a job it is a schedule like any other.
+  const longer = await json("schedules", "update", "backup", "--grace", "45m");
+  expect(longer.document.schedule).toMatchObject({
+    monitor: true,
+    grace: "45m",
+    cron: "0 3 1 1 *",
+  });
+  const refused = await terminal.holdfast(["schedules", "trigger", "backup"]);
+  expect(refused).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/backup.* is a monitor/),
+  });
+  const { document } = await json("schedules", "update", "backup", "--job", "report");
+  expect(document.schedule).toMatchObject({ monitor: false, job: "report" });
+});
+
 test("every flag reaches the schedule", async () => {
   await json("calendars", "set", "quiet", "--window", "22:00..06:00");
   const { schedule, warnings } = await create(
@@ -161,7 +198,18 @@ test("create refuses a name that exists, and says what to do", async () => {
 test("an unknown name is answered with the one that was probably meant", async () => {
   await create("market-study", "--every", "1h");
   const commands = [
-    ...["show", "delete", "pause", "resume", "trigger", "test", "preview", "ticks", "versions"],
+    ...[
+      "show",
+      "delete",
+      "pause",
+      "resume",
+      "trigger",
+      "test",
+      "preview",
+      "ticks",
+      "versions",
+      "ping",
+    ],
   ].map((verb) => [verb, "market-stduy"]);
   const range = ["--from", "2026-01-01", "--to", "2026-01-02"];
   for (const args of [
@@ -332,7 +380,7 @@ test("a backfill that nobody works on says so once", async () => {
 });
 
 const MISTAKES: readonly [name: string, args: string[], message: RegExp][] = [
-  ["no job", ["create", "x", "--every", "1h"], /required option '--job <name>' not specified/],
+  ["no job", ["create", "x", "--every", "1h"], /Say what it runs: --job report; or --monitor/],
   ["no rhythm", ["create", "x", "--job", "report"], /^Say when it ticks: --cron "30 2 \* \* \*"/],
   [
     "two rhythms",

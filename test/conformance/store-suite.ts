@@ -26,6 +26,7 @@ import { listSuite } from "./list-suite.js";
 import { lockSuite } from "./lock-suite.js";
 import { logSuite } from "./log-suite.js";
 import { modelSuite } from "./model-suite.js";
+import { monitorSuite } from "./monitor-suite.js";
 import { openSuite } from "./open-suite.js";
 import { operatorSuite } from "./operator-suite.js";
 import { pauseSuite } from "./pause-suite.js";
@@ -101,6 +102,7 @@ const NOUNS = {
   "limits in several stores at once": flowRaceSuite,
   "schedules made and edited": scheduleEditSuite,
   "changes of schedules": scheduleWriteSuite,
+  "reports of monitors": monitorSuite,
   "runs of schedules": scheduleRunSuite,
   "schedules that are due": scheduleDueSuite,
   "ends of schedules' runs": scheduleEndSuite,
@@ -142,6 +144,7 @@ export const HOLDING: readonly Noun[] = [
 export const SCHEDULING: readonly Noun[] = [
   "schedules made and edited",
   "changes of schedules",
+  "reports of monitors",
   "runs of schedules",
   "schedules that are due",
   "ends of schedules' runs",

@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 import { openKinds, watcher } from "./alert-words.js";
-import { at, HOUR, MINUTE, NOON, SECOND, stateOf, student } from "./schedule-words.js";
+import { at, HOUR, MINUTE, NOON, SECOND, student } from "./schedule-words.js";
 import { Door, heard, type WorldTest } from "./world.js";
 
 const FAST = { poll: "10s" } as const;
@@ -58,25 +58,6 @@ export function alertSuite(test: WorldTest): void {
     expect(told).toEqual(["broken s"]);
     await world.clock.until(cron.holdfast.tick());
     expect(told).toEqual(["broken s"]);
-  });
-
-  test("silent: a monitor without its check-in alerts until one comes", async ({ world }) => {
-    const one = student(world, { options: QUIET });
-    await one.holdfast.schedules.upsert("backup", { job: "study", at: at(HOUR).toISOString() });
-    const { id } = await stateOf(world, "backup");
-    const row = (tick: number, outcome: number, reason: number) =>
-      world.execute(
-        `insert into {tick} (schedule, at, last_at, count, outcome, reason, recorded_at, version) ` +
-          `values (${id}, ${tick}, ${tick}, 1, ${outcome}, ${reason}, ${world.now()}, 1)`,
-      );
-    const page = await watcher(world);
-    await row(world.now(), 2, 12);
-    await world.clock.advance(MINUTE + SECOND);
-    expect(page.lines()).toEqual(["opened silent backup"]);
-    expect(page.told[0]?.message).toMatch(/^No check-in came for the tick of 2026-01-15T12:00:00/);
-    await row(world.now(), 0, 0);
-    await world.clock.advance(MINUTE);
-    expect(page.lines()).toEqual(["opened silent backup", "resolved silent backup"]);
   });
 
   test("stuck: a schedule that was left behind alerts until it ticks in time again", async ({

@@ -19,6 +19,7 @@ import { lockSuite } from "./lock-suite.js";
 import { logLinesSuite } from "./log-lines-suite.js";
 import { longRunSuite } from "./long-run-suite.js";
 import { metricsSuite } from "./metrics-suite.js";
+import { monitorSuite } from "./monitor-suite.js";
 import { passSuite } from "./pass-suite.js";
 import { pauseSuite } from "./pause-suite.js";
 import { remoteEndSuite } from "./remote-end-suite.js";
@@ -106,6 +107,7 @@ export function describeSchedules(name: string, makePlace: MakePlace): void {
   describe(`schedules on ${name}`, () => {
     describe("a change", () => scheduleChangeSuite(test));
     describe("a trigger", () => scheduleTriggerSuite(test));
+    describe("a monitor", () => monitorSuite(test));
     describe("one bounded pass", () => passSuite(test));
     describe("control", () => controlSuite(test));
     describe("the pause of everything", () => pauseSuite(test));

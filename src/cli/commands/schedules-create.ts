@@ -18,9 +18,9 @@ import {
 } from "../schedule-flags.js";
 import { sayUpserted } from "../schedule-said.js";
 import { EXIT } from "../shell.js";
-import { refusing } from "../usage.js";
+import { refusing, UsageError } from "../usage.js";
 
-type Flags = CommonFlags & ScheduleFlags & AskerFlags & { readonly job: string };
+type Flags = CommonFlags & ScheduleFlags & AskerFlags;
 
 export function schedulesCreateCommand(call: Call): Command {
   const command = newCommand({
@@ -31,17 +31,20 @@ export function schedulesCreateCommand(call: Call): Command {
       `schedules create poll-eu --job poll --every 10m --input '{"market":"eu"}' --overlap queue`,
       "schedules create crawl --job crawl --every 10m..15m --after-failure 30m",
       "schedules create goodbye --job send-mail --at 2030-01-31T09:00:00Z",
+      'schedules create backup --monitor --cron "0 3 * * *" --grace 30m',
     ],
   })
     .argument("<name>", "name of the schedule", readName)
-    .requiredOption("--job <name>", "the job that it runs", (text) =>
+    .option("--job <name>", "the job that it runs", (text) =>
       refusing(() => requireName(text, "--job")),
-    );
+    )
+    .option("--monitor", "instead of a job: something elsewhere runs, and checks in here");
   withByOption(withScheduleOptions(command));
   return act<Flags>(withConfigOption(command), call, async (flags, name = "") => {
     const { shell } = call;
+    requireJob(flags);
     requirePattern(flags);
-    const options = { ...(await optionsOf(flags)), job: flags.job } as UpsertOptions;
+    const options = (await optionsOf(flags)) as UpsertOptions;
     return withInstance({ flags, purpose: "add", shell }, async ({ schedules }) => {
       if (await schedules.get(name)) throw new DeclinedError(existsText(name), "SCHEDULE_EXISTS");
       const upserted = await underFlagNames("schedules.upsert()", () =>
@@ -51,6 +54,15 @@ export function schedulesCreateCommand(call: Call): Command {
       return EXIT.done;
     });
   });
+}
+
+function requireJob({ job, monitor }: Flags): void {
+  if (job !== undefined && monitor)
+    throw new UsageError("--job and --monitor exclude each other; give one of them.");
+  if (job === undefined && !monitor)
+    throw new UsageError(
+      "Say what it runs: --job report; or --monitor, if something elsewhere runs and checks in.",
+    );
 }
 
 function existsText(name: string): string {

@@ -9,6 +9,7 @@ import { schedulesDeleteCommand } from "./schedules-delete.js";
 import { schedulesExplainCommand } from "./schedules-explain.js";
 import { schedulesListCommand } from "./schedules-list.js";
 import { schedulesPauseCommand } from "./schedules-pause.js";
+import { schedulesPingCommand } from "./schedules-ping.js";
 import { schedulesPlanCommand } from "./schedules-plan.js";
 import { schedulesPreviewCommand } from "./schedules-preview.js";
 import { schedulesResumeCommand } from "./schedules-resume.js";
@@ -29,6 +30,7 @@ const COMMANDS = [
   schedulesResumeCommand,
   schedulesTriggerCommand,
   schedulesTestCommand,
+  schedulesPingCommand,
   schedulesPreviewCommand,
   schedulesExplainCommand,
   schedulesTicksCommand,

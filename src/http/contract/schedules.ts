@@ -28,6 +28,7 @@ const rules = {
   missed: z.object({ run: z.string(), within: z.string().nullable(), limit: z.number() }),
   afterFailure: z.string().nullable(),
   grace: z.string(),
+  monitor: z.boolean(),
   priority: z.number().nullable(),
   queue: z.string().nullable(),
   tags: z.array(z.string()),
@@ -53,6 +54,7 @@ export const scheduleAnswer = z
     brokenError: z.string().nullable(),
     version: z.number(),
     ...rules,
+    beganAt: instantOrNull,
     lastRunAt: instantOrNull,
     heldUntil: instantOrNull,
     pausedBy: z.string().nullable(),
@@ -130,7 +132,10 @@ const versionAnswer = z
 
 /** As `schedules.upsert` takes it; the library checks what its members mean. */
 const scheduleOptions = z.strictObject({
-  job: name,
+  job: name.optional().meta({ description: "the job that it runs; a monitor has none" }),
+  monitor: z.boolean().optional().meta({
+    description: "true: nothing runs here, something elsewhere checks in by /api/ping/{monitor}",
+  }),
   cron: z.string().max(1_000).optional(),
   timezone: z.string().max(100).optional(),
   dst: z.looseObject({}).optional(),
@@ -237,7 +242,7 @@ export const SCHEDULES_ROUTES = {
     path: "/api/schedules/preview",
     scope: "read",
     summary: "What a definition would do that is not stored yet: words, next ticks, warnings.",
-    body: scheduleOptions.partial({ job: true }).extend({
+    body: scheduleOptions.extend({
       count: z.number().int().min(1).max(1_000).optional(),
     }),
     answers: {

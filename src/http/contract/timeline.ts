@@ -29,6 +29,7 @@ const rowAnswer = z
   .object({
     name: z.string(),
     job: z.string(),
+    monitor: z.boolean(),
     status: z.enum(["active", "paused", "ended", "broken"]),
     description: z.string(),
     timezone: z.string(),

@@ -30,7 +30,7 @@ order by s.definition like '%"alerts":{%' desc, s.next_at nulls first, s.id limi
 export const LOOKED = /* sql */ `
 select {now} as now, (select max(i.polled_at) from {instance} i) as polled_at`;
 
-/** Newest in the ledger of their schedule. */
+/** Newest in the ledger of their schedule, without a check-in that came late after all. */
 export const TROUBLED_TICKS = /* sql */ `
 with troubled as materialized (
   select t.schedule, max(t.at) as at from {tick} t where t.reason in (3, 12) group by t.schedule
@@ -41,6 +41,8 @@ join {tick} t on t.schedule = x.schedule and t.at = x.at
 join {schedule} s on s.id = x.schedule
 where s.deleted_at is null and s.paused_at is null
   and not exists (select from {tick} n where n.schedule = x.schedule and n.at > x.at)
+  and (t.reason <> 12 or (
+    select 1 from {outcome} o where o.id = s.last_run and o.status = 1 and o.finished_at >= t.recorded_at) is null)
 order by s.name limit 1000`;
 
 export const HELD_RUNS = /* sql */ `

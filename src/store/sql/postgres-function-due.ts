@@ -286,6 +286,11 @@ begin
   end if;
   v_definition := v_schedule.definition::jsonb;
   v_kind := v_definition -> 'when' ->> 'kind';
+  if (v_definition ->> 'monitor')::boolean then
+    raise exception 'The schedule "%" is a monitor: nothing runs here, it is checked in for.', v_name
+      using errcode = '${SQLSTATES.scheduleUnfit}', detail = 'CONFIGURATION_INVALID',
+        hint = 'Call schedules.ping(name) or POST /api/ping/:monitor instead.';
+  end if;
   if v_kind not in ('grid', 'range') then
     raise exception 'The schedule "%" is no "every" schedule: SQL cannot evaluate %.', v_name,
         case v_kind when 'cron' then 'cron' else 'a single time' end

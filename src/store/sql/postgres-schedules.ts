@@ -32,7 +32,7 @@ export const HAS_GATED = /* sql */ `exists (select from {schedule} s where ${LOO
 
 const COLUMNS = /* sql */ `
   s.id, s.name, s.revision, s.version, s.job, s.input, s.definition, s.anchor_at, s.cursor_at, s.next_at, s.is_ended,
-  s.hold_until, s.hold_run, s.last_run, s.last_tick_at, s.is_gated, s.is_replacing, s.tzdata,
+  s.hold_until, s.hold_run, s.last_run, s.last_tick_at, s.is_gated, s.is_replacing, s.tzdata, s.began_at,
   s.paused_at, s.paused_by, s.pause_note, s.broken_at, s.broken_error, s.deleted_at,
   s.app, s.source, s.release, s.code_hash, s.created_at, s.updated_at`;
 
@@ -182,7 +182,7 @@ const EDITED = /* sql */ `
 job = :job, queue = :queue, priority = :priority::smallint, tags = :tags::text[], input = :input,
   definition = :definition, anchor_at = :anchorAt::bigint, range_min = :rangeMin::bigint, range_max = :rangeMax::bigint,
   fail_min = :failMin::bigint, fail_max = :failMax::bigint, app = :app, source = :source::smallint, release = :release,
-  code_hash = :codeHash, deleted_at = case when :isDeleted::boolean then {now} end, updated_at = {now}`;
+  code_hash = :codeHash, began_at = null, deleted_at = case when :isDeleted::boolean then {now} end, updated_at = {now}`;
 
 export const EDIT_SCHEDULE = /* sql */ `
 update {schedule} set version = version + 1, ${EDITED} where id = :id returning version`;
@@ -249,6 +249,31 @@ export const REVIVING = reviving("id = :id::uuid and status in (2, 3)");
 
 /** Of a run that a schedule made: under that schedule's row, in its transaction. */
 export const REVIVE = `${REVIVING} select id, (select count(*) from continued) as continued from reopened`;
+
+export const SET_BEGAN = /* sql */ `update {schedule} set began_at = :beganAt::bigint where id = :id`;
+
+export const JOB_OF_SCHEDULE = /* sql */ `select job from {schedule} where id = :id`;
+
+/** A run that ended elsewhere: it is never pending nor held, so it goes straight to its outcome. */
+export const ADD_REPORT = /* sql */ `
+with now as materialized (select {now} as at),
+made as (
+  insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, schedule, nominal_at, tags, input)
+  select :id::uuid, now.at, coalesce(:nominalAt::bigint, now.at), :lane::int, :policy::int, 1, 0, :mode::smallint, s.id,
+    :nominalAt::bigint, s.tags, s.input
+  from {schedule} s cross join now where s.id = :schedule and not :isAgain::boolean
+),
+before as materialized (
+  delete from {outcome} where id = :id::uuid and :isAgain::boolean returning started_at
+),
+ended as (
+  insert into {outcome} (id, started_at, finished_at, lane, attempt, extra, status, error)
+  select :id::uuid, coalesce(now.at - :ranMs::bigint, b.started_at), now.at, :lane::int, 1, 0, :status::smallint, :error
+  from now left join before b on true
+)
+insert into {rollup} as t (hour_at, lane, mode, status, shard, runs, ran_ms)
+select now.at - now.at % 3600000, :lane::int, :mode::smallint, :status::smallint, 0, 1, coalesce(:ranMs::bigint, 0) from now
+on conflict (hour_at, lane, mode, status, shard) do update set runs = t.runs + 1, ran_ms = t.ran_ms + excluded.ran_ms`;
 
 export const ADD_DELIVERY = /* sql */ `
 insert into {delivery} (schedule, id, run, input_hash) values (:schedule, :id, :run::uuid, :inputHash)`;

@@ -256,6 +256,7 @@ create table {schedule} (
   range_max bigint,
   fail_min bigint,
   fail_max bigint,
+  began_at bigint,
   tzdata text,
   paused_at bigint,
   paused_by text,

@@ -71,7 +71,7 @@ export const EDIT_SCHEDULE = /* sql */ `
 update {schedule} set version = version + 1, job = :job, queue = :queue, priority = :priority, tags = :tags,
   input = :input, definition = :definition, anchor_at = :anchorAt, range_min = :rangeMin, range_max = :rangeMax,
   fail_min = :failMin, fail_max = :failMax, app = :app, source = :source, release = :release, code_hash = :codeHash,
-  deleted_at = iif(:isDeleted, :now, null), updated_at = :now
+  began_at = null, deleted_at = iif(:isDeleted, :now, null), updated_at = :now
 where id = :schedule`;
 
 export const CREATE_SCHEDULE = /* sql */ `
@@ -93,8 +93,23 @@ on conflict do update set first_seen_at = excluded.first_seen_at where :isForced
 
 export const QUEUE_OF_JOB = /* sql */ `select queue from {job} where name = :job`;
 
+export const JOB_OF_SCHEDULE = /* sql */ `select job from {schedule} where id = :schedule`;
+
 export const KEEP_DELIVERY = /* sql */ `
 insert into {delivery} (schedule, id, run, input_hash) values (:schedule, :id, :run, :inputHash)`;
+
+export const SET_BEGAN = /* sql */ `update {schedule} set began_at = :beganAt where id = :schedule`;
+
+// A run that ended elsewhere: it is never pending nor held, so it goes straight to its outcome.
+export const INSERT_REPORTED = /* sql */ `
+insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, schedule, nominal_at, tags, input)
+select :id, :now, coalesce(:nominalAt, :now), :lane, :policy, 1, 0, :mode, s.id, :nominalAt, s.tags, s.input
+from {schedule} s where s.id = :schedule`;
+export const PUT_REPORT = /* sql */ `
+insert into {outcome} (id, started_at, finished_at, lane, attempt, extra, status, error)
+values (:id, :now - :ranMs, :now, :lane, 1, 0, :status, :error)
+on conflict (id) do update set started_at = coalesce(excluded.started_at, started_at), finished_at = excluded.finished_at,
+  status = excluded.status, error = excluded.error`;
 
 export const INSERT_BACKFILL = /* sql */ `
 insert into {backfill} (id, schedule, from_at, to_at, cursor_at, total, made, passed, is_all, created_at, created_by,

@@ -48,7 +48,7 @@ select json_object(
   'definition', s.definition, 'input', s.input, 'anchor_at', s.anchor_at, 'cursor_at', s.cursor_at,
   'next_at', s.next_at, 'is_ended', s.is_ended, 'hold_until', s.hold_until, 'hold_run', s.hold_run,
   'last_run', s.last_run, 'last_tick_at', s.last_tick_at, 'is_gated', s.is_gated, 'is_replacing', s.is_replacing,
-  'tzdata', s.tzdata, 'paused_at', s.paused_at, 'paused_by', s.paused_by, 'pause_note', s.pause_note,
+  'tzdata', s.tzdata, 'began_at', s.began_at, 'paused_at', s.paused_at, 'paused_by', s.paused_by, 'pause_note', s.pause_note,
   'broken_at', s.broken_at, 'broken_error', s.broken_error, 'deleted_at', s.deleted_at, 'app', s.app,
   'source', s.source, 'release', s.release, 'code_hash', s.code_hash, 'created_at', s.created_at,
   'updated_at', s.updated_at,

@@ -223,6 +223,7 @@ create table {schedule} (
   range_max integer,
   fail_min integer,
   fail_max integer,
+  began_at integer,
   tzdata text,
   paused_at integer,
   paused_by text,

@@ -1,0 +1,46 @@
+// Check-ins of what monitors watch: it began, it is done, it failed.
+
+import { z } from "zod";
+import { instantOrNull, route, uuid } from "./words.js";
+
+const pinged = z.object({
+  ok: z.literal(true),
+  state: z.enum(["start", "ok", "fail"]),
+  tick: instantOrNull.meta({ description: "the tick that it counts for" }),
+  runId: uuid.nullable(),
+  repeated: z.boolean(),
+  paused: z.boolean(),
+  nextDeadlineAt: instantOrNull,
+});
+const deliveryId = z.string().max(500).optional();
+/** What calls may have its own to say, as the heartbeat of another Holdfast does; it is not read. */
+const anything = z.looseObject({});
+const scope = "trigger";
+const answers = { 200: pinged };
+
+export const PINGS_ROUTES = {
+  ping: route({
+    method: "POST",
+    path: "/api/ping/{monitor}",
+    scope,
+    summary: "What a monitor watches is done.",
+    body: anything.extend({ deliveryId }),
+    answers,
+  }),
+  pingStart: route({
+    method: "POST",
+    path: "/api/ping/{monitor}/start",
+    scope,
+    summary: "What a monitor watches began: its end is waited for from now on.",
+    body: anything,
+    answers,
+  }),
+  pingFail: route({
+    method: "POST",
+    path: "/api/ping/{monitor}/fail",
+    scope,
+    summary: "What a monitor watches failed.",
+    body: z.strictObject({ reason: z.string().max(10_000).optional(), deliveryId }),
+    answers,
+  }),
+} as const;

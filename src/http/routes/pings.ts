@@ -1,0 +1,17 @@
+// Check-ins of what monitors watch.
+
+import type { PingOptions } from "../../engine/schedule-ping.js";
+import { ROUTES } from "../contract.js";
+import { type Call, given, type Implementation, on, reply } from "../route.js";
+
+export const pingRoutes: readonly Implementation[] = [
+  on(ROUTES.ping, ({ body: { deliveryId }, ...call }) =>
+    ping(call, { ...given({ deliveryId }), state: "ok" }),
+  ),
+  on(ROUTES.pingStart, (call) => ping(call, { state: "start" })),
+  on(ROUTES.pingFail, ({ body, ...call }) => ping(call, { ...given(body), state: "fail" })),
+];
+
+async function ping({ holdfast, params }: Pick<Call, "holdfast" | "params">, options: PingOptions) {
+  return reply({ ok: true, ...(await holdfast.schedules.ping(String(params.monitor), options)) });
+}

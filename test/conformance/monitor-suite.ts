@@ -1,0 +1,106 @@
+// What monitors keep: a start on the schedule's row, and runs that ended elsewhere, written with their
+// tick in one commit and only at the revision that they were decided from.
+
+import { expect } from "vitest";
+import { oneTick } from "../../src/core/tick.js";
+import type { Report, ScheduleState } from "../../src/store/schedule-store.js";
+import type { Scene, SceneTest } from "./scene.js";
+import { changeOf, MINUTE_MS } from "./schedule-words.js";
+
+const DEFINITION = '{"when":{"kind":"every","everyMs":600000},"overlap":"skip","monitor":true}';
+const MONITOR = { definition: DEFINITION, job: "monitor:backup", tags: ["db"] } as const;
+
+/** A check-in for the tick of now. */
+function reporting(scene: Scene, state: ScheduleState, given: Partial<Report> = {}) {
+  const report: Report = {
+    id: scene.id(),
+    mode: "scheduled",
+    nominalAt: scene.now,
+    status: "completed",
+    ranMs: null,
+    error: null,
+    isAgain: false,
+    ...given,
+  };
+  const tick = report.isAgain ? [] : [oneTick(scene.now, "on_time", { run: report.id })];
+  const cursorAt = scene.now;
+  return {
+    id: report.id,
+    change: changeOf(state, { report, ticks: tick, progress: { cursorAt } }),
+  };
+}
+
+export function monitorSuite(test: SceneTest): void {
+  test("a monitor needs no announced job, and keeps its start until that counts no more", async ({
+    scene,
+  }) => {
+    expect(await scene.schedules.create("backup", MONITOR)).not.toBeNull();
+    const before = await scene.schedules.state("backup");
+    expect(before).toMatchObject({ isMonitor: true, isJobKnown: true, beganAt: null });
+    await scene.schedules.change("backup", { beganAt: scene.now });
+    expect(await scene.schedules.state("backup")).toMatchObject({ beganAt: scene.now });
+    await scene.schedules.change("backup", {});
+    expect(await scene.schedules.state("backup")).toMatchObject({ beganAt: scene.now });
+    await scene.schedules.change("backup", { beganAt: null });
+    expect(await scene.schedules.state("backup")).toMatchObject({ beganAt: null });
+    await scene.schedules.change("backup", { beganAt: scene.now });
+    const edit = scene.schedules.edit({ kind: "edited" });
+    await scene.schedules.change("backup", { edit });
+    expect(await scene.schedules.state("backup")).toMatchObject({
+      isMonitor: false,
+      beganAt: null,
+    });
+  });
+
+  test("a report is a run that has ended, with its tick and its count, or nothing of it is", async ({
+    scene,
+  }) => {
+    await scene.schedules.create("backup", MONITOR);
+    const state = await scene.schedules.state("backup");
+    const { id, change } = reporting(scene, state, { ranMs: 5 * MINUTE_MS });
+    expect(await scene.schedules.write([change])).toEqual([state.id]);
+    expect(await scene.store.run(id)).toMatchObject({
+      job: "monitor:backup",
+      status: "completed",
+      mode: "scheduled",
+      schedule: "backup",
+      nominalAt: scene.now,
+      startedAt: scene.now - 5 * MINUTE_MS,
+      finishedAt: scene.now,
+      tags: ["db"],
+      fence: null,
+    });
+    expect(await scene.schedules.ticks("backup")).toMatchObject([{ run: id, reason: "on_time" }]);
+    // Decided from what stands no more: neither tick nor run.
+    const late = reporting(scene, state);
+    expect(await scene.schedules.write([late.change])).toEqual([]);
+    expect(await scene.store.run(late.id)).toBeNull();
+    expect(await scene.schedules.ticks("backup")).toHaveLength(1);
+  });
+
+  test("a second report about a run takes the place of the first, and keeps when it began", async ({
+    scene,
+  }) => {
+    await scene.schedules.create("backup", MONITOR);
+    const first = reporting(scene, await scene.schedules.state("backup"), {
+      status: "failed",
+      ranMs: MINUTE_MS,
+      error: '{"code":"REPORTED","name":"Reported","message":"full"}',
+    });
+    await scene.schedules.write([first.change]);
+    const startedAt = scene.now - MINUTE_MS;
+    expect(await scene.store.run(first.id)).toMatchObject({ status: "failed", startedAt });
+    const again = reporting(scene, await scene.schedules.state("backup"), {
+      id: first.id,
+      isAgain: true,
+    });
+    await scene.schedules.write([again.change]);
+    expect(await scene.store.run(first.id)).toMatchObject({
+      status: "completed",
+      error: null,
+      startedAt,
+      finishedAt: scene.now,
+    });
+    expect(await scene.store.runs({ schedule: "backup", limit: 10 })).toHaveLength(1);
+  });
+}
