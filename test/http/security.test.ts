@@ -343,7 +343,7 @@ describe("the page's session", () => {
 describe("on a real port", () => {
   let served: Served;
   beforeAll(async () => {
-    served = await serve({ handler: house.handler, host: "127.0.0.1", port: 0 });
+    served = await serve({ answerer: house.answerer, host: "127.0.0.1", port: 0 });
   });
   afterAll(() => served.close());
 
