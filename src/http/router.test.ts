@@ -1,3 +1,5 @@
+// Which route a path means, word by word.
+
 import { describe, expect, test } from "vitest";
 import { Router } from "./router.js";
 
