@@ -11,8 +11,14 @@ import type { Answerer } from "./handler.js";
 import { answerNode, NodeAsk, urlOf } from "./node.js";
 import { HttpError } from "./problem.js";
 
-const HEADERS_TIMEOUT_MS = 10_000;
-const REQUEST_TIMEOUT_MS = 60_000;
+const LIMITS = {
+  /** By when the headers of a request are there. */
+  headersMs: 10_000,
+  /** By when all of it is. */
+  requestMs: 60_000,
+  /** How often that is looked at. */
+  lookEveryMs: 5_000,
+};
 const HEADER_BYTES_MAX = 16 * 1024;
 const HEADERS_MAX = 100;
 
@@ -30,12 +36,14 @@ export async function serve(params: {
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
+  readonly limits?: typeof LIMITS;
 }): Promise<Served> {
-  const { answerer, host, port } = params;
+  const { answerer, host, port, limits = LIMITS } = params;
   const server = createServer(
     {
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      requestTimeout: REQUEST_TIMEOUT_MS,
+      headersTimeout: limits.headersMs,
+      requestTimeout: limits.requestMs,
+      connectionsCheckingInterval: limits.lookEveryMs,
       maxHeaderSize: HEADER_BYTES_MAX,
       // Otherwise the first of two secrets would count, and nobody would see the second.
       joinDuplicateHeaders: true,

@@ -105,7 +105,7 @@ describe("scopes", () => {
     });
   });
 
-  test.for(["", " ", "a,", ",", "a,,b"])(
+  test.for(["", " ", "a,", ",", "a,,b", "undefined", "null"])(
     "a secret that is set but empty (%j) refuses to start",
     (secret) => {
       expect(() => createHandler(house.holdfast, { secrets: { admin: secret } })).toThrow(
