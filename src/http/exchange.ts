@@ -30,7 +30,6 @@ export type Answer = {
 };
 
 export function askOf(request: Request): Ask {
-  const { body } = request;
   return {
     method: request.method,
     url: request.url,
@@ -38,7 +37,10 @@ export function askOf(request: Request): Ask {
     get signal() {
       return request.signal;
     },
-    body: body === null ? null : sourceOf(body),
+    // Looked at when it is read: a check that cloned the request has left another stream in its place.
+    get body() {
+      return request.body === null ? null : sourceOf(request.body);
+    },
     request,
   };
 }
@@ -47,7 +49,7 @@ export function responseOf({ status, headers, content }: Answer, method: string)
   return new Response(method === "HEAD" ? null : content, { status, headers });
 }
 
-export function sourceOf(stream: ReadableStream<Uint8Array>): BodySource {
+function sourceOf(stream: ReadableStream<Uint8Array>): BodySource {
   let reader: ReadableStreamDefaultReader<Uint8Array> | null = null;
   const cancel = () => void reader?.cancel().catch(() => undefined);
   return {

@@ -4,7 +4,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { systemClock } from "../adapters/clock.js";
-import { type Answer, type Ask, type BodySource, sourceOf } from "./exchange.js";
+import { type Answer, type Ask, askOf, type BodySource } from "./exchange.js";
 import { HttpError } from "./problem.js";
 
 const HOST = /^[\w.:[\]-]{1,300}$/;
@@ -23,7 +23,6 @@ export class NodeAsk implements Ask {
   readonly method: string;
   readonly url: string;
   readonly headers: Ask["headers"];
-  body: BodySource | null;
   readonly #incoming: IncomingMessage;
   readonly #outgoing: ServerResponse;
   #signal: AbortSignal | null = null;
@@ -35,9 +34,17 @@ export class NodeAsk implements Ask {
     this.headers = new NodeHeaders(incoming.headers);
     this.#incoming = incoming;
     this.#outgoing = outgoing;
-    const { "content-length": length, "transfer-encoding": encoding } = incoming.headers;
-    const hasBody = encoding !== undefined || (length !== undefined && length !== "0");
-    this.body = hasBody ? new NodeBody(incoming) : null;
+  }
+
+  get body(): BodySource | null {
+    // From then on it is read there, by whoever comes first.
+    if (this.#request) return askOf(this.#request).body;
+    return this.#hasBody ? new NodeBody(this.#incoming) : null;
+  }
+
+  get #hasBody(): boolean {
+    const { "content-length": length, "transfer-encoding": encoding } = this.#incoming.headers;
+    return encoding !== undefined || (length !== undefined && length !== "0");
   }
 
   get signal(): AbortSignal {
@@ -54,18 +61,15 @@ export class NodeAsk implements Ask {
 
   get request(): Request {
     if (this.#request) return this.#request;
-    const { method, url, body, signal } = this;
-    const hasBody = body !== null && method !== "GET" && method !== "HEAD";
-    const made = new Request(url, {
+    const { method, url, signal } = this;
+    const hasBody = this.#hasBody && method !== "GET" && method !== "HEAD";
+    this.#request = new Request(url, {
       method,
       headers: this.#incoming.headers as Record<string, string>,
       signal,
       ...(hasBody ? { body: Readable.toWeb(this.#incoming) as never, duplex: "half" } : {}),
     } as RequestInit);
-    // From here on its body is read there, by whoever comes first.
-    if (made.body !== null) this.body = sourceOf(made.body);
-    this.#request = made;
-    return made;
+    return this.#request;
   }
 }
 
