@@ -19,6 +19,8 @@ import { fileURLToPath } from "node:url";
  * @property {boolean} [keepData] leave the data directory in place after `stop`
  * @property {string} [dataDir] where the data lie; an existing cluster is reused and never removed
  * @property {number} [port] a fixed port instead of a free one
+ * @property {string} [binaries] the folder whose `bin` holds the server, instead of the one that npm installed
+ * @property {Record<string, string>} [environment] variables that the server gets beside this process's own
  */
 /**
  * @typedef {object} PostgresServer
@@ -44,11 +46,12 @@ const require = createRequire(import.meta.url);
  * @param {StartOptions} [options]
  * @returns {Promise<PostgresServer>}
  */
-export async function startPostgres({ settings = {}, keepData = false, dataDir, port } = {}) {
+export async function startPostgres(options = {}) {
+  const { settings = {}, keepData = false, dataDir, port, binaries, environment = {} } = options;
   await sweepAbandonedServers();
   const user = serverUser();
   const home = temporaryHome(user);
-  const bin = path.join(runnableBinaries(user, home), "bin");
+  const bin = path.join(binaries ?? runnableBinaries(user, home), "bin");
   const dir = dataDir === undefined ? newDirectoryName(home) : path.resolve(dataDir);
   const isOwnDir = !fs.existsSync(dir);
   const record = openRecord({ dir, isOwnDir: isOwnDir && !keepData });
@@ -70,7 +73,15 @@ export async function startPostgres({ settings = {}, keepData = false, dataDir, 
   let chosenPort = port ?? 0;
 
   const launch = async () => {
-    child = await launchServer({ bin, dir, user, port: chosenPort, settings, record });
+    child = await launchServer({
+      bin,
+      dir,
+      user,
+      port: chosenPort,
+      settings,
+      environment,
+      record,
+    });
   };
 
   // The owner may end without calling stop, by an uncaught error for example: the server must not outlive it.
@@ -167,9 +178,10 @@ async function initCluster({ bin, dir, user }) {
 
 /**
  * @param {{ bin: string, dir: string, user: ServerUser | null, port: number,
- *   settings: Record<string, string | number | boolean>, record: ReturnType<typeof openRecord> }} params
+ *   settings: Record<string, string | number | boolean>, environment: Record<string, string>,
+ *   record: ReturnType<typeof openRecord> }} params
  */
-async function launchServer({ bin, dir, user, port, settings, record }) {
+async function launchServer({ bin, dir, user, port, settings, environment, record }) {
   const logFile = path.join(dir, "server.log");
   const log = fs.openSync(logFile, "a");
   const logStart = fs.fstatSync(log).size;
@@ -179,7 +191,7 @@ async function launchServer({ bin, dir, user, port, settings, record }) {
   const child = spawn(path.join(bin, "postgres"), ["-D", dir, ...args], {
     ...identity(user),
     cwd: dir,
-    env: serverEnvironment(),
+    env: { ...serverEnvironment(), ...environment },
     stdio: ["ignore", log, log],
     detached: true,
   });

@@ -1,6 +1,6 @@
 // Holdfast's own server: a run enqueued, and a tick on a database where nothing is due, by HTTP with a secret each.
 
-import { createHandler } from "../../dist/http/handler.js";
+import { createAnswerer } from "../../dist/http/handler.js";
 import { serve } from "../../dist/http/serve.js";
 import { Holdfast } from "../../dist/index.js";
 
@@ -12,8 +12,8 @@ export async function open({ url }) {
   holdfast.job("letter", { run: () => undefined });
   // Announces the job; neither fires nor claims beside what is measured.
   await holdfast.start({ scheduler: false, worker: false });
-  const handler = createHandler(holdfast, { secrets: { enqueue: secret, trigger: secret } });
-  const served = await serve({ handler, host: "127.0.0.1", port: 0 });
+  const answerer = createAnswerer(holdfast, { secrets: { enqueue: secret, trigger: secret } });
+  const served = await serve({ answerer, host: "127.0.0.1", port: 0 });
   return {
     url: served.url,
     calls: {

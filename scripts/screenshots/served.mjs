@@ -9,7 +9,7 @@ import { chanceOf, declareWorld } from "./world.mjs";
  */
 export async function serveWorld({ file, dist, port = 0 }) {
   const { Holdfast, PermanentError } = await import(`${dist}/index.js`);
-  const { createHandler } = await import(`${dist}/http/index.js`);
+  const { createAnswerer } = await import(`${dist}/http/handler.js`);
   const { serve } = await import(`${dist}/http/serve.js`);
   const quiet = () => undefined;
   const holdfast = new Holdfast({
@@ -25,8 +25,8 @@ export async function serveWorld({ file, dist, port = 0 }) {
     PermanentError,
   });
   await holdfast.start();
-  const handler = createHandler(holdfast, { openOnLoopback: true });
-  const served = await serve({ handler, host: "127.0.0.1", port });
+  const answerer = createAnswerer(holdfast, { openOnLoopback: true });
+  const served = await serve({ answerer, host: "127.0.0.1", port });
   return {
     url: served.url,
     holdfast,

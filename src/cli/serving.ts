@@ -2,7 +2,7 @@
 
 import { ConfigurationError, type Problem } from "../core/errors.js";
 import type { Holdfast } from "../engine/holdfast.js";
-import { createHandler, type Handler } from "../http/handler.js";
+import { type Answerer, createAnswerer } from "../http/handler.js";
 import { readSecrets } from "../http/secrets.js";
 import { refuseOpenHost, type Served, serve } from "../http/serve.js";
 import { ImpossibleError } from "./failure.js";
@@ -77,21 +77,21 @@ export function prepareServing(params: {
   readonly shell: Shell;
 }): () => Promise<Served> {
   const { holdfast, place, isDevelopment, shell } = params;
-  const handler = createHandler(holdfast, { openOnLoopback: isDevelopment });
-  return () => beginServing(handler, place, shell);
+  const answerer = createAnswerer(holdfast, { openOnLoopback: isDevelopment });
+  return () => beginServing(answerer, place, shell);
 }
 
 /** Opens the port and says where. */
-async function beginServing(handler: Handler, place: Place, shell: Shell): Promise<Served> {
+async function beginServing(answerer: Answerer, place: Place, shell: Shell): Promise<Served> {
   const { host, port, isAnyPort } = place;
   try {
-    return await told(await serve({ handler, host, port }), shell);
+    return await told(await serve({ answerer, host, port }), shell);
   } catch (error) {
     if (!isTaken(error)) throw unusable(place, error);
     if (!isAnyPort) throw taken(place);
   }
   shell.complain(`Port ${port} is taken by another process; a free one is used instead.`);
-  return told(await serve({ handler, host, port: 0 }), shell);
+  return told(await serve({ answerer, host, port: 0 }), shell);
 }
 
 async function told(served: Served, shell: Shell): Promise<Served> {

@@ -8,7 +8,7 @@ import { describeFailure } from "../core/failure.js";
 import { delay, type Ports } from "../core/ports.js";
 import { ABORT_GRACE_MS } from "../core/run.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
-import type { Store } from "../store/store.js";
+import type { PollAnswer, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Loop } from "./loop.js";
 import { promoteOnce, reapOnce } from "./passes.js";
@@ -92,45 +92,54 @@ export type PassParams = {
 };
 
 export async function passOnce(params: PassParams): Promise<Ticked> {
-  const { ports, limit, jobs } = params;
-  const startedMs = ports.clock.monotonicMs();
-  const { report, reclaimed, isHalted } = await fireAndReclaim(params);
-  const { executed, dispatched } =
-    limit > 0 && jobs.length > 0 && !isHalted
-      ? await execute(params, startedMs)
-      : { executed: 0, dispatched: 0 };
-  const { nextWakeAt } = await look(params);
+  const startedMs = params.ports.clock.monotonicMs();
+  const seen = await look(params);
+  const done = isQuiet(seen) ? NOTHING : await act(params, seen, startedMs);
+  // What was seen first still stands where nothing was done.
+  const { nextWakeAt } = isQuiet(seen) ? seen : await look(params);
   await alert(params, startedMs);
+  const { report, ...counts } = done;
   return {
     ok: true,
     fired: report.fired.map((each) => ({ ...each, tick: new Date(each.tick) })),
     skipped: report.skipped.map((each) => ({ ...each, tick: new Date(each.tick) })),
-    executed,
-    dispatched,
-    reclaimed,
+    ...counts,
     nextWakeAt: nextWakeAt === null ? null : new Date(nextWakeAt),
   };
 }
 
-async function fireAndReclaim(params: PassParams): Promise<{
+type Done = Pick<Ticked, "executed" | "dispatched" | "reclaimed"> & {
   readonly report: Pick<TickReport, "fired" | "skipped">;
-  readonly reclaimed: number;
-  readonly isHalted: boolean;
-}> {
-  const { store, ports, emit, ticker } = params;
-  const seen = await look(params);
-  const report = seen.hasDueSchedule
-    ? await tickOnce(ticker, { lastPolledAt: seen.lastPolledAt })
-    : { fired: [], skipped: [] };
-  if (seen.hasDue) await promoteOnce(store);
-  const chance = () => ports.chance.next();
-  const { reclaimed } = seen.hasExpired
-    ? await reapOnce({ store, chance, emit })
-    : { reclaimed: 0 };
-  return { report, reclaimed, isHalted: seen.halt !== null };
+};
+
+const NOTHING: Done = {
+  report: { fired: [], skipped: [] },
+  executed: 0,
+  dispatched: 0,
+  reclaimed: 0,
+};
+
+/** Nothing to fire, to take back, to promote or to claim: most calls of a cron find it so. */
+function isQuiet(seen: PollAnswer): boolean {
+  const { hasDueSchedule, hasDue, hasExpired, hasOverdueCancel } = seen;
+  const hasWork = seen.hasReady || seen.hasSuspect || seen.hasLimited;
+  return !(hasDueSchedule || hasDue || hasExpired || hasOverdueCancel || hasWork);
 }
 
-function look({ store, holder, jobs }: PassParams) {
+async function act(params: PassParams, seen: PollAnswer, startedMs: number): Promise<Done> {
+  const { store, ports, emit, ticker, limit, jobs } = params;
+  const report = seen.hasDueSchedule
+    ? await tickOnce(ticker, { lastPolledAt: seen.lastPolledAt })
+    : NOTHING.report;
+  if (seen.hasDue) await promoteOnce(store);
+  const chance = () => ports.chance.next();
+  const { reclaimed } = seen.hasExpired ? await reapOnce({ store, chance, emit }) : NOTHING;
+  const mayExecute = limit > 0 && jobs.length > 0 && seen.halt === null;
+  const { executed, dispatched } = mayExecute ? await execute(params, startedMs) : NOTHING;
+  return { report, reclaimed, executed, dispatched };
+}
+
+function look({ store, holder, jobs }: PassParams): Promise<PollAnswer> {
   return store.poll({ holder, jobs, queues: null, isScheduler: true });
 }
 

@@ -5,6 +5,7 @@
 import { BadTries } from "./bad-tries.js";
 import { tokenRefused } from "./callback.js";
 import { SCOPES, type Scope } from "./contract/words.js";
+import type { Ask } from "./exchange.js";
 import { HttpError } from "./problem.js";
 import { SECRET_VARIABLES, type Secrets } from "./secrets.js";
 import { hasSession, type Sessions } from "./session.js";
@@ -53,33 +54,32 @@ export class Access {
   }
 
   /** Everything that the caller may do, provided that it may do this; throws the refusal. */
-  async grant(request: Request, scope: Scope, address: string): Promise<Granted> {
+  async grant(ask: Ask, scope: Scope, address: string): Promise<Granted> {
     const { authorize } = this.#params;
-    if (authorize) return checked(await ownGrant(authorize, request), scope);
-    if (request.headers.has("authorization")) return this.#bySecret(request, scope, address);
-    if (hasSession(request)) {
-      const granted = this.#bySession(request);
+    if (authorize) return checked(await ownGrant(authorize, ask), scope);
+    if (ask.headers.has("authorization")) return this.#bySecret(ask, scope, address);
+    if (hasSession(ask)) {
+      const granted = this.#bySession(ask);
       if (granted.scopes.size > 0) return checked(granted, scope);
     }
     const { secrets, isOpenHere } = this.#params;
     if (secrets.opens(scope)) throw unauthorized();
     if (!isOpenHere) throw closed(scope);
-    refuseFromElsewhere(request);
+    refuseFromElsewhere(ask);
     return { scopes: new Set(SCOPES.filter((each) => !secrets.opens(each))), by: "http" };
   }
 
   /** All that the caller may do without further ado; refuses nobody. */
-  async standing(request: Request): Promise<Standing> {
+  async standing(ask: Ask): Promise<Standing> {
     const { authorize, secrets, isOpenHere, sessions, nowMs } = this.#params;
     if (authorize) {
-      const granted = await ownGrant(authorize, request).catch(() => null);
+      const granted = await ownGrant(authorize, ask).catch(() => null);
       const scopes = [...(granted?.scopes ?? [])];
       return { scopes: everyScope(scopes), by: granted?.by ?? null, login: "elsewhere" };
     }
-    const [, secret] = BEARER.exec(request.headers.get("authorization") ?? "") ?? [];
-    const own =
-      secret === undefined ? sessions.scopesOf(request, nowMs()) : secrets.scopesOf(secret);
-    const isHere = isOpenHere && !isFromElsewhere(request);
+    const [, secret] = BEARER.exec(ask.headers.get("authorization") ?? "") ?? [];
+    const own = secret === undefined ? sessions.scopesOf(ask, nowMs()) : secrets.scopesOf(secret);
+    const isHere = isOpenHere && !isFromElsewhere(ask);
     const open = isHere ? SCOPES.filter((scope) => !secrets.opens(scope)) : [];
     const scopes = everyScope([...own, ...open]);
     const by = own.size > 0 ? (secret === undefined ? "page" : "http") : null;
@@ -93,19 +93,19 @@ export class Access {
     return scopes;
   }
 
-  #bySecret(request: Request, scope: Scope, address: string): Granted {
-    const [, secret] = BEARER.exec(request.headers.get("authorization") ?? "") ?? [];
+  #bySecret(ask: Ask, scope: Scope, address: string): Granted {
+    const [, secret] = BEARER.exec(ask.headers.get("authorization") ?? "") ?? [];
     const scopes = secret === undefined ? new Set<Scope>() : this.#params.secrets.scopesOf(secret);
     if (scopes.size === 0) throw this.#badTry(address);
     return checked({ scopes, by: "http" }, scope);
   }
 
   /** A browser sends its cookie by itself, so a change must also come from our own page. */
-  #bySession(request: Request): Granted {
+  #bySession(ask: Ask): Granted {
     const { sessions, nowMs } = this.#params;
-    const isChange = request.method !== "GET" && request.method !== "HEAD";
-    if (isChange && !isSameOrigin(request)) throw fromElsewhere();
-    return { scopes: sessions.scopesOf(request, nowMs()), by: "page" };
+    const isChange = ask.method !== "GET" && ask.method !== "HEAD";
+    if (isChange && !isSameOrigin(ask)) throw fromElsewhere();
+    return { scopes: sessions.scopesOf(ask, nowMs()), by: "page" };
   }
 
   /** A callback token that does not fit counts as a wrong secret does. */
@@ -125,8 +125,8 @@ export class Access {
   }
 }
 
-async function ownGrant(authorize: Authorize, request: Request): Promise<Granted> {
-  const answer = await authorize(request);
+async function ownGrant(authorize: Authorize, ask: Ask): Promise<Granted> {
+  const answer = await authorize(ask.request);
   const { scopes, by } =
     answer && "scopes" in answer ? answer : { scopes: answer ?? [], by: undefined };
   if (scopes.length === 0) throw unauthorized();
@@ -175,8 +175,8 @@ function fromElsewhere(): HttpError {
 }
 
 /** Open scopes are for this machine: a page of another origin or a name that leads here is not. */
-function refuseFromElsewhere(request: Request): void {
-  if (!isFromElsewhere(request)) return;
+function refuseFromElsewhere(ask: Ask): void {
+  if (!isFromElsewhere(ask)) return;
   throw new HttpError({
     status: 403,
     error: "host_refused",
@@ -184,11 +184,11 @@ function refuseFromElsewhere(request: Request): void {
   });
 }
 
-function isFromElsewhere(request: Request): boolean {
-  const host = hostName(request.headers.get("host") ?? new URL(request.url).host);
-  const origin = request.headers.get("origin");
-  const isHere = isLoopback(host) && (origin === null || isSameOrigin(request));
-  return !isHere || FORWARDING.some((name) => request.headers.has(name));
+function isFromElsewhere(ask: Ask): boolean {
+  const host = hostName(ask.headers.get("host") ?? new URL(ask.url).host);
+  const origin = ask.headers.get("origin");
+  const isHere = isLoopback(host) && (origin === null || isSameOrigin(ask));
+  return !isHere || FORWARDING.some((name) => ask.headers.has(name));
 }
 
 /** Who may do everything may do each thing. */
@@ -196,13 +196,13 @@ function everyScope(scopes: readonly Scope[]): readonly Scope[] {
   return SCOPES.filter((scope) => scopes.includes(scope) || scopes.includes("admin"));
 }
 
-function isSameOrigin(request: Request): boolean {
-  const site = request.headers.get("sec-fetch-site");
+function isSameOrigin(ask: Ask): boolean {
+  const site = ask.headers.get("sec-fetch-site");
   if (site !== null && site !== "same-origin") return false;
-  const origin = request.headers.get("origin");
+  const origin = ask.headers.get("origin");
   if (origin === null) return site === "same-origin";
   try {
-    return new URL(origin).host === (request.headers.get("host") ?? new URL(request.url).host);
+    return new URL(origin).host === (ask.headers.get("host") ?? new URL(ask.url).host);
   } catch {
     return false;
   }

@@ -3,16 +3,17 @@
 
 import { systemClock } from "../adapters/clock.js";
 import { JSON_DEPTH_MAX } from "../core/json.js";
+import type { Ask } from "./exchange.js";
 import { HttpError } from "./problem.js";
 
 export const BODY_BYTES_MAX = 2 * 1024 * 1024;
 const BODY_TIMEOUT_MS = 30_000;
 
 /** The parsed body; none at all is an empty object. */
-export async function readJson(request: Request): Promise<unknown> {
-  const text = await readText(request);
+export async function readJson(ask: Ask): Promise<unknown> {
+  const text = await readText(ask);
   if (text === "") return {};
-  refuseMediaType(request);
+  refuseMediaType(ask);
   if (isTooDeep(text))
     throw bad("body_too_deep", `The body is nested deeper than ${JSON_DEPTH_MAX} levels.`);
   try {
@@ -22,8 +23,8 @@ export async function readJson(request: Request): Promise<unknown> {
   }
 }
 
-function refuseMediaType(request: Request): void {
-  const type = (request.headers.get("content-type") ?? "").split(";")[0]?.trim().toLowerCase();
+function refuseMediaType(ask: Ask): void {
+  const type = (ask.headers.get("content-type") ?? "").split(";")[0]?.trim().toLowerCase();
   if (type === "application/json" || type?.endsWith("+json")) return;
   throw new HttpError({
     status: 415,
@@ -32,8 +33,7 @@ function refuseMediaType(request: Request): void {
   });
 }
 
-async function readText(request: Request): Promise<string> {
-  const { body, headers } = request;
+async function readText({ body, headers }: Ask): Promise<string> {
   if (body === null) return "";
   const encoding = headers.get("content-encoding");
   if (encoding !== null && encoding !== "identity") {
@@ -44,34 +44,44 @@ async function readText(request: Request): Promise<string> {
     });
   }
   if (Number(headers.get("content-length") ?? 0) > BODY_BYTES_MAX) throw tooLarge();
-  const decoder = new TextDecoder("utf-8", { fatal: true });
-  const reader = body.getReader();
-  const parts: string[] = [];
+  const pieces: Uint8Array[] = [];
   let bytes = 0;
-  const timer = systemClock.timer(BODY_TIMEOUT_MS, () => {
-    void reader.cancel(TOO_SLOW).catch(() => undefined);
-  });
   const startedMs = systemClock.monotonicMs();
+  const timer = systemClock.timer(BODY_TIMEOUT_MS, () => body.cancel());
   try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      bytes += value.byteLength;
+    await body.read((piece) => {
+      bytes += piece.byteLength;
       if (bytes > BODY_BYTES_MAX) throw tooLarge();
-      parts.push(decoder.decode(value, { stream: true }));
-    }
-    if (systemClock.monotonicMs() - startedMs >= BODY_TIMEOUT_MS) throw tooSlow();
-    return parts.join("") + decoder.decode();
-  } catch (error) {
-    if (error instanceof TypeError) throw bad("body_not_utf8", "The body is not UTF-8.");
-    throw error;
+      pieces.push(piece);
+    });
   } finally {
     timer.cancel();
-    void reader.cancel().catch(() => undefined);
+  }
+  if (systemClock.monotonicMs() - startedMs >= BODY_TIMEOUT_MS) throw tooSlow();
+  return decoded(pieces, bytes);
+}
+
+const DECODER = new TextDecoder("utf-8", { fatal: true });
+
+function decoded(pieces: readonly Uint8Array[], bytes: number): string {
+  const [first] = pieces;
+  const whole = pieces.length === 1 && first !== undefined ? first : joined(pieces, bytes);
+  try {
+    return DECODER.decode(whole);
+  } catch {
+    throw bad("body_not_utf8", "The body is not UTF-8.");
   }
 }
 
-const TOO_SLOW = "too slow";
+function joined(pieces: readonly Uint8Array[], bytes: number): Uint8Array {
+  const whole = new Uint8Array(bytes);
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.byteLength;
+  }
+  return whole;
+}
 
 /** Counted on the text, as a parser that nests is what a deep body is meant to hurt. */
 function isTooDeep(text: string): boolean {

@@ -2,13 +2,14 @@
 // and nothing else, whatever secrets there are. The token itself is never kept and never logged.
 
 import type { Holdfast } from "../engine/holdfast.js";
+import type { Ask } from "./exchange.js";
 import { HttpError } from "./problem.js";
 
 const TOKEN = /^Bearer (hfcb1_\S+)$/;
 
 /** The callback token of a request; null if it carries none. */
-export function callbackTokenOf(request: Request): string | null {
-  return TOKEN.exec(request.headers.get("authorization") ?? "")?.[1] ?? null;
+export function callbackTokenOf(ask: Ask): string | null {
+  return TOKEN.exec(ask.headers.get("authorization") ?? "")?.[1] ?? null;
 }
 
 /**

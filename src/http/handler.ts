@@ -1,26 +1,24 @@
-// `createHandler`: one function from a Request to a Response, for Node, Deno and the edge. It finds
-// the route, lets access decide, reads and checks what was sent, and words what comes out. What the
-// routes do is in routes/.
+// `createHandler`: one function from a Request to a Response, for Node, Deno and the edge. Here is what
+// it is made of and which route a path means; what becomes of a call is in answering.ts, and what the
+// routes do in routes/.
 
-import { Hono } from "hono";
-import { z } from "zod";
 import { systemIds } from "../adapters/chance.js";
 import { systemClock } from "../adapters/clock.js";
-import { ConfigurationError, type Problem } from "../core/errors.js";
-import { describeFailure } from "../core/failure.js";
+import { ConfigurationError } from "../core/errors.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { Holdfast } from "../engine/holdfast.js";
 import type { Logger } from "../telemetry/log.js";
-import { Access, type Authorize, requireScope } from "./access.js";
-import { readJson } from "./body.js";
-import { callbackTokenOf, isCallbackOf } from "./callback.js";
+import { Access, type Authorize } from "./access.js";
+import { answerCall, refused, secured } from "./answering.js";
 import type { Route } from "./contract/words.js";
 import { ROUTES } from "./contract.js";
 import { EventFeed } from "./events.js";
+import { type Answer, type Ask, askOf, responseOf } from "./exchange.js";
 import { openapi } from "./openapi.js";
-import { assetResponse, PAGE_FOLDERS, pageResponse } from "./page.js";
-import { HttpError, problemResponse, refusalOf } from "./problem.js";
-import type { Call, Implementation, Reply, Surroundings } from "./route.js";
+import { assetAnswer, isPagePath, pageAnswer } from "./page.js";
+import { HttpError } from "./problem.js";
+import type { Surroundings } from "./route.js";
+import { Router } from "./router.js";
 import { alertRoutes } from "./routes/alerts.js";
 import { auditRoutes } from "./routes/audit.js";
 import { checkRoutes } from "./routes/check.js";
@@ -92,9 +90,19 @@ const IMPLEMENTATIONS = [
   ...sessionRoutes,
 ];
 const ids = systemIds();
-const REQUEST_ID = /^[\w.:-]{1,100}$/;
+
+/** The same before it is tied to anybody's idea of a request; what a server of our own calls. */
+export type Answerer = (ask: Ask, info?: ConnectionInfo) => Promise<Answer>;
 
 export function createHandler(holdfast: Holdfast, options: HandlerOptions = {}): Handler {
+  return handlerOf(createAnswerer(holdfast, options));
+}
+
+export function handlerOf(answerer: Answerer): Handler {
+  return async (request, info) => responseOf(await answerer(askOf(request), info), request.method);
+}
+
+export function createAnswerer(holdfast: Holdfast, options: HandlerOptions = {}): Answerer {
   const basePath = readOptions(options);
   const secrets = readSecrets(options.secrets ?? {}, process.env);
   const nowMs = () => systemClock.wallMs();
@@ -116,182 +124,60 @@ export function createHandler(holdfast: Holdfast, options: HandlerOptions = {}):
     logger: options.logger ?? holdfast.logger,
     storeErrorStatus: options.storeErrorStatus ?? 200,
   };
-  const app = routed(around);
-  return async (request, info) => app.fetch(request, { address: info?.remoteAddress ?? "unknown" });
+  return routed(around);
 }
 
-type Env = { Bindings: { address: string } };
-
-function routed(around: Surroundings): Hono<Env> {
-  const { basePath } = around;
-  const app = new Hono<Env>();
-  const isServed = (route: Route) => route !== ROUTES.events || around.events !== null;
-  const implementations = IMPLEMENTATIONS.filter(({ route }) => isServed(route));
-  for (const implementation of implementations) {
-    const { method, path } = implementation.route;
-    app.on(method, basePath + honoPath(path), (c) =>
-      answer(implementation, around, {
-        request: c.req.raw,
-        params: c.req.param(),
-        address: c.env.address,
-      }),
-    );
-  }
-  app.get(`${basePath}/openapi.json`, () => json(openapi(basePath, isServed)));
-  app.get(`${basePath}/assets/:name`, async (c) => {
-    const asset = await assetResponse(c.req.param("name"), c.req.raw);
-    return asset === null ? refused(c.req.raw, notFound()) : secured(asset);
-  });
-  const pages = PAGE_FOLDERS.flatMap((folder) => [`/${folder}`, `/${folder}/*`]);
-  for (const path of [...(basePath === "" ? [] : [""]), "/", ...pages])
-    app.get(basePath + path, async () => secured(await pageResponse(basePath)));
-  for (const [path, methods] of methodsByPath(implementations))
-    app.all(basePath + honoPath(path), (c) => refused(c.req.raw, notAllowed(methods)));
-  app.notFound((c) => refused(c.req.raw, notFound()));
-  return app;
-}
-
-type Asked = {
-  readonly request: Request;
-  readonly params: Readonly<Record<string, string>>;
+/** What a path leads to. */
+type Place = (call: {
+  readonly ask: Ask;
+  readonly params: Params;
   readonly address: string;
-};
+}) => Promise<Answer>;
+type Params = Readonly<Record<string, string>>;
 
-async function answer(
-  { route, handle }: Implementation,
-  around: Surroundings,
-  { request, params, address }: Asked,
-): Promise<Response> {
-  const requestId = requestIdOf(request);
-  try {
-    const token = route.isCallback ? callbackTokenOf(request) : null;
-    const granted =
-      route.scope === "open" || token !== null
-        ? { scopes: new Set<never>(), by: "http" }
-        : await around.access.grant(request, route.scope, address);
-    for (const [name, value] of Object.entries(params)) refuseNul(value, name);
-    const actor = { via: "http", who: granted.by, scope: route.scope, address, requestId } as const;
-    const call = {
-      ...around,
-      // Made where it is asked for: most calls change nothing.
-      get acting() {
-        return around.holdfast.as(actor);
-      },
-      request,
-      requestId,
-      address,
-      params,
-      granted,
-      needs: (scope) => requireScope(granted, scope),
-      query: route.query ? checked(route.query, queryOf(request), "query") : {},
-      body: route.body ? checked(route.body, await readJson(request), "body") : {},
-    } as Call;
-    if (token !== null) await requireCallback(call, token);
-    const traceparent = request.headers.get("traceparent");
-    const reply = around.holdfast.continueTrace(traceparent, () => handle(call));
-    return told(await reply, requestId);
-  } catch (error) {
-    const refusal = refusalOf(error);
-    if (refusal.status >= 500) tell(around.logger, { error, requestId, path: route.path });
-    return secured(problemResponse(refusal, requestId), requestId);
+function routed(around: Surroundings): Answerer {
+  const { basePath } = around;
+  const router = placesOf(around);
+  return async (ask, info) => {
+    const path = pathOf(ask.url);
+    if (!path.startsWith(basePath)) return refused(ask, notFound());
+    const rest = path.slice(basePath.length);
+    const method = ask.method === "HEAD" ? "GET" : ask.method;
+    const found = router.find(method, rest);
+    if (found === null) {
+      const isPage = method === "GET" && isPagePath(rest);
+      return isPage ? secured(ask, await pageAnswer(basePath)) : refused(ask, notFound());
+    }
+    if ("methods" in found) return refused(ask, notAllowed(found.methods));
+    return found.value({ ask, params: found.params, address: info?.remoteAddress ?? "unknown" });
+  };
+}
+
+function placesOf(around: Surroundings): Router<Place> {
+  const router = new Router<Place>();
+  const isServed = (route: Route) => route !== ROUTES.events || around.events !== null;
+  for (const implementation of IMPLEMENTATIONS.filter(({ route }) => isServed(route))) {
+    const { method, path } = implementation.route;
+    router.add(method, path, (call) => answerCall(implementation, around, call));
   }
-}
-
-/** The fence is in the body, so such a call is judged when its body has been read and checked. */
-async function requireCallback(call: Call, token: string): Promise<void> {
-  const { fence } = call.body as { readonly fence?: number };
-  const grant = { token, runId: String(call.params.id), fence: fence ?? 0 };
-  if (!(await isCallbackOf(call.holdfast, grant))) throw call.access.badToken(call.address);
-}
-
-function told(reply: Reply | Response, requestId: string): Response {
-  if (reply instanceof Response) return secured(reply, requestId);
-  return secured(json(reply.body, reply.status, reply.headers), requestId);
-}
-
-function json(body: unknown, status = 200, headers: Reply["headers"] = {}): Response {
-  return secured(
-    new Response(JSON.stringify(body), {
-      status,
-      headers: { ...headers, "content-type": "application/json" },
-    }),
-  );
-}
-
-/** On every answer, whatever it is. */
-function secured(response: Response, requestId?: string): Response {
-  const { headers } = response;
-  headers.set("x-content-type-options", "nosniff");
-  headers.set("referrer-policy", "no-referrer");
-  headers.set("x-frame-options", "DENY");
-  headers.set("cross-origin-resource-policy", "same-origin");
-  if (!headers.has("cache-control")) headers.set("cache-control", "no-store");
-  if (requestId !== undefined) headers.set("x-request-id", requestId);
-  return response;
-}
-
-function refused(request: Request, error: HttpError): Response {
-  const requestId = requestIdOf(request);
-  return secured(problemResponse(error.refusal, requestId), requestId);
-}
-
-/** A caller's own id goes through, so that its log and ours can be put side by side. */
-function requestIdOf(request: Request): string {
-  const given = request.headers.get("x-request-id");
-  return given !== null && REQUEST_ID.test(given) ? given : ids.unique();
-}
-
-function queryOf(request: Request): Record<string, string> {
-  const query: Record<string, string> = Object.create(null);
-  for (const [name, value] of new URL(request.url).searchParams) {
-    refuseNul(value, name);
-    query[name] = value;
-  }
-  return query;
-}
-
-/** No database stores one in a text, so nothing can be found by it. */
-function refuseNul(value: string, field: string): void {
-  if (!value.includes("\0")) return;
-  const message = "must not contain NUL";
-  throw new HttpError({
-    status: 400,
-    error: "text_invalid",
-    detail: `${field.slice(0, 100)}: ${message}`,
-    problems: [{ field: field.slice(0, 100), message }],
+  let description: string | null = null;
+  router.add("GET", "/openapi.json", async ({ ask }) => {
+    description ??= JSON.stringify(openapi(around.basePath, isServed));
+    const headers = { "content-type": "application/json" };
+    return secured(ask, { status: 200, headers, content: description });
   });
-}
-
-function checked(schema: z.ZodType, value: unknown, where: "query" | "body"): unknown {
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues
-    .slice(0, 20)
-    .flatMap((issue) => problemsOf(issue, schema, where));
-  throw new HttpError({
-    status: 400,
-    error: `${where}_invalid`,
-    detail: problems.map(({ field, message }) => `${field}: ${message}`).join("\n"),
-    problems,
+  router.add("GET", "/assets/{name}", async ({ ask, params }) => {
+    const asset = await assetAnswer(String(params.name), ask);
+    return asset === null ? refused(ask, notFound()) : secured(ask, asset);
   });
+  return router;
 }
 
-function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, where: string): readonly Problem[] {
-  const field = issue.path.length === 0 ? where : issue.path.map(String).join(".");
-  if (issue.code !== "unrecognized_keys" || issue.path.length > 0)
-    return [{ field, message: issue.message.slice(0, 500) }];
-  const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
-  const given = Object.fromEntries(issue.keys.map((key) => [key, true]));
-  return refuseUnknownMembers(given, known, where);
-}
-
-function tell(logger: Logger, fields: { error: unknown; requestId: string; path: string }): void {
-  try {
-    const error = describeFailure(fields.error);
-    logger.error({ ...fields, error }, "a request failed");
-  } catch {
-    // A logger that fails must not take the answer down with it.
-  }
+/** Without a look at what it may mean: a path that climbs is no route of ours. */
+function pathOf(url: string): string {
+  const from = url.indexOf("/", url.indexOf("://") + 3);
+  const end = url.slice(from).search(/[?#]/);
+  return from < 0 ? "/" : end < 0 ? url.slice(from) : url.slice(from, from + end);
 }
 
 function notFound(): HttpError {
@@ -305,19 +191,6 @@ function notAllowed(methods: readonly string[]): HttpError {
     detail: `This route takes ${methods.join(", ")}.`,
     headers: { allow: methods.join(", ") },
   });
-}
-
-function methodsByPath(
-  implementations: readonly Implementation[],
-): ReadonlyMap<string, readonly string[]> {
-  const methods = new Map<string, string[]>();
-  for (const { route } of implementations)
-    methods.set(route.path, [...(methods.get(route.path) ?? []), route.method]);
-  return methods;
-}
-
-function honoPath(path: string): string {
-  return path.replace(/\{(\w+)\}/g, ":$1");
 }
 
 function readOptions(options: HandlerOptions): string {

@@ -3,13 +3,14 @@
 // where there is no file system.
 
 import type { Asset } from "./assets.js";
+import type { Answer, Ask } from "./exchange.js";
 
 const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /** Where the page is found; what comes after is its own business. */
-export const PAGE_FOLDERS = [
+const FOLDERS: readonly string[] = [
   "schedules",
   "runs",
   "jobs",
@@ -21,26 +22,32 @@ export const PAGE_FOLDERS = [
   "audit",
   "settings",
   "login",
-] as const;
+];
 
-export async function pageResponse(basePath: string): Promise<Response> {
+/** Below where the handler is mounted. */
+export function isPagePath(path: string): boolean {
+  const [before, folder, ...rest] = path.split("/");
+  if (before !== "") return false;
+  return folder === undefined || (folder === "" && rest.length === 0) || FOLDERS.includes(folder);
+}
+
+export async function pageAnswer(basePath: string): Promise<Answer> {
   const { INDEX } = await import("./assets.js");
-  const html = INDEX === null ? unbuilt(basePath) : mounted(INDEX, basePath);
-  return new Response(html, {
-    headers: {
-      "content-type": "text/html; charset=utf-8",
-      "content-security-policy": CSP,
-      "cache-control": "no-cache",
-    },
-  });
+  const headers = {
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": CSP,
+    "cache-control": "no-cache",
+  };
+  const content = INDEX === null ? unbuilt(basePath) : mounted(INDEX, basePath);
+  return { status: 200, headers, content };
 }
 
 /** Null: there is no such file. */
-export async function assetResponse(name: string, request: Request): Promise<Response | null> {
+export async function assetAnswer(name: string, ask: Ask): Promise<Answer | null> {
   const { ASSETS } = await import("./assets.js");
   const asset = Object.hasOwn(ASSETS, name) ? ASSETS[name] : undefined;
   if (asset === undefined) return null;
-  const takesGzip = /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
+  const takesGzip = /\bgzip\b/.test(ask.headers.get("accept-encoding") ?? "");
   const headers: Record<string, string> = {
     "content-type": asset.type,
     // The name changes with the content.
@@ -48,14 +55,14 @@ export async function assetResponse(name: string, request: Request): Promise<Res
     vary: "accept-encoding",
     ...(takesGzip ? { "content-encoding": "gzip" } : {}),
   };
-  return new Response(takesGzip ? bytesOf(asset) : unpacked(asset), { headers });
+  return { status: 200, headers, content: takesGzip ? bytesOf(asset) : unpacked(asset) };
 }
 
 function bytesOf({ gzip }: Asset): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(gzip), (char) => char.charCodeAt(0));
 }
 
-function unpacked(asset: Asset): ReadableStream {
+function unpacked(asset: Asset): ReadableStream<Uint8Array> {
   const packed = new Response(bytesOf(asset)).body as ReadableStream<Uint8Array<ArrayBuffer>>;
   return packed.pipeThrough(new DecompressionStream("gzip") as never);
 }

@@ -4,6 +4,7 @@
 
 import type { Problem } from "../core/errors.js";
 import { textProp } from "../core/thrown.js";
+import type { Answer } from "./exchange.js";
 
 export type Refusal = {
   readonly status: number;
@@ -83,7 +84,7 @@ const INTERNAL: Refusal = {
   detail: "Something went wrong inside; the log has it under the request id.",
 };
 
-export function problemResponse(refusal: Refusal, requestId: string): Response {
+export function refusalAnswer(refusal: Refusal, requestId: string): Answer {
   const { status, error, detail, problems } = refusal;
   const body = {
     type: "about:blank",
@@ -94,8 +95,6 @@ export function problemResponse(refusal: Refusal, requestId: string): Response {
     requestId,
     ...(problems === undefined ? {} : { problems }),
   };
-  return new Response(JSON.stringify(body), {
-    status,
-    headers: { ...refusal.headers, "content-type": "application/problem+json" },
-  });
+  const headers = { ...refusal.headers, "content-type": "application/problem+json" };
+  return { status, headers, content: JSON.stringify(body) };
 }

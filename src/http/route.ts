@@ -7,6 +7,7 @@ import type { Logger } from "../telemetry/log.js";
 import type { Access, Granted } from "./access.js";
 import type { Route, Scope } from "./contract/words.js";
 import type { EventFeed } from "./events.js";
+import type { Answer, Ask } from "./exchange.js";
 import type { Sessions } from "./session.js";
 
 /** What every route has at hand. */
@@ -27,7 +28,7 @@ export type Surroundings = {
 type Parsed<T, Without> = T extends z.ZodType ? z.output<T> : Without;
 
 export type Call<R extends Route = Route> = Surroundings & {
-  readonly request: Request;
+  readonly ask: Ask;
   readonly requestId: string;
   readonly address: string;
   readonly granted: Granted;
@@ -40,6 +41,7 @@ export type Call<R extends Route = Route> = Surroundings & {
   readonly body: Parsed<R["body"], Record<string, never>>;
 };
 
+/** Told as JSON. */
 export type Reply = {
   readonly status: number;
   readonly body: unknown;
@@ -48,13 +50,13 @@ export type Reply = {
 
 export type Implementation = {
   readonly route: Route;
-  readonly handle: (call: Call) => Promise<Reply | Response>;
+  readonly handle: (call: Call) => Promise<Reply | Answer>;
 };
 
 /** Ties a function to its route; the schemas of the route give it its types. */
 export function on<R extends Route>(
   route: R,
-  handle: (call: Call<R>) => Promise<Reply | Response>,
+  handle: (call: Call<R>) => Promise<Reply | Answer>,
 ): Implementation {
   return { route, handle: handle as unknown as Implementation["handle"] };
 }

@@ -52,7 +52,7 @@ export class Secrets {
   }
 }
 
-/** All wrong ones are named at once. A secret that is set but empty is a mistake, never "none". */
+/** All wrong ones are named at once. A secret that is set but empty is a mistake, never "no secret". */
 export function readSecrets(options: SecretOptions, env: Environment): Secrets {
   const problems: Problem[] = [];
   const digests: { scope: Scope; digest: Buffer }[] = [];
@@ -65,17 +65,22 @@ export function readSecrets(options: SecretOptions, env: Environment): Secrets {
     const values = String(text)
       .split(",")
       .map((value) => value.trim());
-    if (values.some((value) => value === "") || values.length > SECRETS_MAX) {
+    if (values.some(isNone) || values.length > SECRETS_MAX) {
       problems.push({
         field,
         message:
-          "is set but empty, or has an empty part; right would be one secret, or several separated by " +
-          `commas (at most ${SECRETS_MAX}); leave it out to keep the scope closed`,
+          'is set but empty, has an empty part, or is the word "undefined" or "null"; right would be one secret, ' +
+          `or several separated by commas (at most ${SECRETS_MAX}); leave it out to keep the scope closed`,
       });
     } else for (const value of values) digests.push({ scope, digest: digestOf(value) });
   }
   if (problems.length > 0) throw new ConfigurationError(problems);
   return new Secrets(digests);
+}
+
+/** Empty, or what a program writes where it has nothing: everybody would guess it. */
+function isNone(value: string): boolean {
+  return value === "" || value === "undefined" || value === "null";
 }
 
 function digestOf(secret: string): Buffer {

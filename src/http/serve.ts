@@ -1,14 +1,24 @@
-// The handler on Node: a server with limits on headers and time. Who listens beyond this machine
-// without a single secret is refused before a port is opened.
+// The handler on Node: a server with limits on headers and time. Calls that came in one turn of the event loop are taken up
+// together, so that what they enqueue shares a statement. Who listens beyond this machine without a single secret is refused
+// before a port is opened.
 
-import { createServer, type IncomingMessage, type Server } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { getRequestListener } from "@hono/node-server";
+import { systemClock } from "../adapters/clock.js";
 import { ConfigurationError } from "../core/errors.js";
-import type { Handler } from "./handler.js";
+import { refused } from "./answering.js";
+import type { Answerer } from "./handler.js";
+import { answerNode, NodeAsk, urlOf } from "./node.js";
+import { HttpError } from "./problem.js";
 
-const HEADERS_TIMEOUT_MS = 10_000;
-const REQUEST_TIMEOUT_MS = 60_000;
+const LIMITS = {
+  /** By when the headers of a request are there. */
+  headersMs: 10_000,
+  /** By when all of it is. */
+  requestMs: 60_000,
+  /** How often that is looked at. */
+  lookEveryMs: 5_000,
+};
 const HEADER_BYTES_MAX = 16 * 1024;
 const HEADERS_MAX = 100;
 
@@ -22,23 +32,23 @@ export type Served = {
 };
 
 export async function serve(params: {
-  readonly handler: Handler;
+  readonly answerer: Answerer;
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
+  readonly limits?: typeof LIMITS;
 }): Promise<Served> {
-  const { handler, host, port } = params;
-  const listener = getRequestListener(
-    (request, env) => handler(request, { remoteAddress: addressOf(env) }),
-    { overrideGlobalObjects: false },
-  );
+  const { answerer, host, port, limits = LIMITS } = params;
   const server = createServer(
     {
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      requestTimeout: REQUEST_TIMEOUT_MS,
+      headersTimeout: limits.headersMs,
+      requestTimeout: limits.requestMs,
+      connectionsCheckingInterval: limits.lookEveryMs,
       maxHeaderSize: HEADER_BYTES_MAX,
+      // Otherwise the first of two secrets would count, and nobody would see the second.
+      joinDuplicateHeaders: true,
     },
-    (request, response) => void listener(request, response),
+    listener(answerer),
   );
   server.maxHeadersCount = HEADERS_MAX;
   await listen(server, host, port);
@@ -76,9 +86,39 @@ export function isLoopbackHost(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
-function addressOf(env: unknown): string | undefined {
-  const { incoming } = env as { readonly incoming?: IncomingMessage };
-  return incoming?.socket.remoteAddress;
+function listener(answerer: Answerer) {
+  let came: (() => void)[] = [];
+  const takeUp = () => {
+    const all = came;
+    came = [];
+    for (const each of all) each();
+  };
+  return (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    came.push(() => void respond(answerer, incoming, outgoing));
+    if (came.length === 1) systemClock.soon(takeUp);
+  };
+}
+
+async function respond(answerer: Answerer, incoming: IncomingMessage, outgoing: ServerResponse) {
+  const url = urlOf(incoming);
+  const ask = new NodeAsk(incoming, outgoing, url ?? "http://unknown/");
+  const { remoteAddress } = incoming.socket;
+  try {
+    const answer =
+      url === null ? refused(ask, noAddress()) : await answerer(ask, { remoteAddress });
+    answerNode(incoming, outgoing, answer);
+  } catch {
+    // Whatever a route throws has become an answer by now; only a connection that broke gets here.
+    outgoing.destroy();
+  }
+}
+
+function noAddress(): HttpError {
+  return new HttpError({
+    status: 400,
+    error: "address_invalid",
+    detail: "The header Host or the address that was asked for is none.",
+  });
 }
 
 function listen(server: Server, host: string, port: number): Promise<void> {

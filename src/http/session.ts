@@ -4,6 +4,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { systemIds } from "../adapters/chance.js";
 import { SCOPES, type Scope } from "./contract/words.js";
+import type { Ask } from "./exchange.js";
 
 const COOKIE = "holdfast_session";
 const LENGTH_MS = 12 * 3_600_000;
@@ -31,8 +32,8 @@ export class Sessions {
     return cookie(value, { ...params, maxAgeS: LENGTH_MS / 1_000 });
   }
 
-  scopesOf(request: Request, nowMs: number): ReadonlySet<Scope> {
-    const value = cookieOf(request);
+  scopesOf(ask: Ask, nowMs: number): ReadonlySet<Scope> {
+    const value = cookieOf(ask);
     const [id, until, scopes, signature] = (value ?? "").split(".");
     if (!id || !until || scopes === undefined || !signature) return new Set();
     const expected = Buffer.from(this.#sign([id, until, scopes].join(".")));
@@ -43,8 +44,8 @@ export class Sessions {
   }
 
   /** Ends the session that the request carries; answers with the header that removes the cookie. */
-  end(request: Request, params: { readonly path: string; readonly isSecure: boolean }): string {
-    const [id] = (cookieOf(request) ?? "").split(".");
+  end(ask: Ask, params: { readonly path: string; readonly isSecure: boolean }): string {
+    const [id] = (cookieOf(ask) ?? "").split(".");
     if (id) this.#ended.add(id);
     if (this.#ended.size > ENDED_MAX) {
       const [oldest] = this.#ended;
@@ -58,8 +59,8 @@ export class Sessions {
   }
 }
 
-export function hasSession(request: Request): boolean {
-  return cookieOf(request) !== null;
+export function hasSession(ask: Ask): boolean {
+  return cookieOf(ask) !== null;
 }
 
 function isScope(text: string): text is Scope {
@@ -81,8 +82,8 @@ function cookie(
   return [...parts, ...(isSecure ? ["Secure"] : [])].join("; ");
 }
 
-function cookieOf(request: Request): string | null {
-  for (const part of (request.headers.get("cookie") ?? "").split(";")) {
+function cookieOf(ask: Ask): string | null {
+  for (const part of (ask.headers.get("cookie") ?? "").split(";")) {
     const [name, ...value] = part.trim().split("=");
     if (name === COOKIE) return value.join("=");
   }

@@ -7,7 +7,7 @@ import path from "node:path";
 import pg from "pg";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { expect } from "vitest";
-import { createHandler, type HandlerOptions } from "../../dist/http/index.js";
+import { createAnswerer, type HandlerOptions } from "../../dist/http/handler.js";
 import { type Served, serve } from "../../dist/http/serve.js";
 import { Holdfast, type HoldfastOptions, PermanentError } from "../../dist/index.js";
 import { chromiumPath } from "./chromium.js";
@@ -53,8 +53,8 @@ export class Stage {
 
   /** Opens the server, again on the port that it had. */
   async serve(): Promise<void> {
-    const handler = createHandler(this.holdfast, this.#handler);
-    this.#served = await serve({ handler, host: "127.0.0.1", port: this.#port });
+    const answerer = createAnswerer(this.holdfast, this.#handler);
+    this.#served = await serve({ answerer, host: "127.0.0.1", port: this.#port });
     this.#port = Number(new URL(this.#served.url).port);
   }
 

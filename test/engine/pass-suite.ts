@@ -33,6 +33,15 @@ export function passSuite(test: WorldTest): void {
     expect(again).toMatchObject({ fired: [], executed: 0 });
   });
 
+  test("a call that finds nothing to do looks once and claims nothing", async ({ world }) => {
+    const { one } = await dueOnce(world);
+    await world.clock.until(one.holdfast.tick());
+    one.faults.clear();
+    const answer = await world.clock.until(one.holdfast.tick());
+    expect(answer).toMatchObject({ executed: 0, nextWakeAt: new Date(NOON + 2 * MINUTE) });
+    expect(one.faults.calls.map(({ verb }) => verb)).toEqual(["poll", "takeAlertTurn"]);
+  });
+
   test("of many calls at once one fires the tick, and it is executed once", async ({ world }) => {
     const { one, other } = await dueOnce(world);
     const calls = Array.from({ length: 20 }, (_, index) =>

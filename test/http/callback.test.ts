@@ -60,7 +60,7 @@ describe.each(DATABASES)("callbacks of a dispatched run on %s", (database) => {
   beforeEach(async () => {
     service.orders.length = 0;
     served = await serve({
-      handler: (request, info) => house.handler(request, info),
+      answerer: (ask, info) => house.answerer(ask, info),
       host: "127.0.0.1",
       port: 0,
     });

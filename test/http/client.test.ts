@@ -28,7 +28,7 @@ describe.each(DATABASES)("the client on %s", (database) => {
     house = await newHouse(database);
     house.holdfast.job("study", { lease: "60s", retry: { attempts: 3, delay: 1 } });
     house.holdfast.job("brief", { lease: "2s", retry: { attempts: 20, delay: 1 } });
-    served = await serve({ handler: house.handler, host: "127.0.0.1", port: 0 });
+    served = await serve({ answerer: house.answerer, host: "127.0.0.1", port: 0 });
   });
   afterEach(async () => {
     for (const stop of stopping.splice(0)) stop.abort();

@@ -8,7 +8,13 @@ import { expect } from "vitest";
 import type { z } from "zod";
 import { problemAnswer, type Route } from "../../src/http/contract/words.js";
 import { ROUTES } from "../../src/http/contract.js";
-import { createHandler, type Handler, type HandlerOptions } from "../../src/http/handler.js";
+import {
+  type Answerer,
+  createAnswerer,
+  type Handler,
+  type HandlerOptions,
+  handlerOf,
+} from "../../src/http/handler.js";
 import { Holdfast, type HoldfastOptions } from "../../src/index.js";
 import { borrowSchema } from "../support/borrowed-schema.js";
 
@@ -41,6 +47,8 @@ export type AskOptions = {
 
 export class House {
   readonly holdfast: Holdfast;
+  /** What a server on a port is given. */
+  readonly answerer: Answerer;
   readonly handler: Handler;
   /** What was told about failures inside. */
   readonly lines: object[] = [];
@@ -57,7 +65,8 @@ export class House {
     const logger = { debug: hear, info: hear, warn: hear, error: hear };
     this.#options = { logger, ...params.options };
     this.holdfast = this.another();
-    this.handler = createHandler(this.holdfast, { secrets: SECRETS, ...params.handler });
+    this.answerer = createAnswerer(this.holdfast, { secrets: SECRETS, ...params.handler });
+    this.handler = handlerOf(this.answerer);
     this.#base = params.handler.basePath ?? "";
     this.#clear = params.clear;
   }

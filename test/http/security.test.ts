@@ -1,9 +1,8 @@
 // What an attacker tries, and what comes of it: nothing.
 
-import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createHandler } from "../../src/http/handler.js";
-import { refuseOpenHost, type Served, serve } from "../../src/http/serve.js";
+import { refuseOpenHost } from "../../src/http/serve.js";
 import { ConfigurationError, Holdfast } from "../../src/index.js";
 import { type AskOptions, type House, newHouse, SECRETS } from "./house.js";
 
@@ -105,7 +104,7 @@ describe("scopes", () => {
     });
   });
 
-  test.for(["", " ", "a,", ",", "a,,b"])(
+  test.for(["", " ", "a,", ",", "a,,b", "undefined", "null"])(
     "a secret that is set but empty (%j) refuses to start",
     (secret) => {
       expect(() => createHandler(house.holdfast, { secrets: { admin: secret } })).toThrow(
@@ -124,8 +123,11 @@ describe("scopes", () => {
   test("single sign-on decides alone: what it grants is granted, a secret counts no more", async () => {
     const handler = createHandler(house.holdfast, {
       secrets: SECRETS,
-      authorize: (request) =>
-        request.headers.get("x-user") === "ada" ? { scopes: ["read"], by: "ada" } : null,
+      authorize: async (request) => {
+        // As one does that checks a signature of its own.
+        await request.clone().text();
+        return request.headers.get("x-user") === "ada" ? { scopes: ["read"], by: "ada" } : null;
+      },
     });
     const ask = (path: string, headers: Record<string, string>, method = "GET") =>
       handler(new Request(`http://h${path}`, { headers, method }));
@@ -337,50 +339,5 @@ describe("the page's session", () => {
     expect(await read(cookie)).toBe(200);
     await house.ask("DELETE", "/api/session", { secret: null, headers: { cookie } });
     expect(await read(cookie)).toBe(401);
-  });
-});
-
-describe("on a real port", () => {
-  let served: Served;
-  beforeAll(async () => {
-    served = await serve({ handler: house.handler, host: "127.0.0.1", port: 0 });
-  });
-  afterAll(() => served.close());
-
-  /** Sends bytes as they are; answers with the first line that comes back. */
-  function raw(text: string): Promise<string> {
-    const { port } = new URL(served.url);
-    return new Promise((resolve, reject) => {
-      const socket = connect(Number(port), "127.0.0.1", () => socket.write(text));
-      let seen = "";
-      socket.on("data", (chunk) => {
-        seen += chunk;
-        if (seen.includes("\r\n")) socket.destroy();
-      });
-      socket.on("close", () => resolve(seen.split("\r\n")[0] ?? ""));
-      socket.on("error", reject);
-    });
-  }
-
-  test("a header of a megabyte and a request that is none are refused, and the server goes on", async () => {
-    const big = `POST /api/tick HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${"x".repeat(1_000_000)}\r\n\r\n`;
-    expect(await raw(big)).toContain("431");
-    expect(await raw("\x16\x03\x01 nonsense\r\n\r\n")).toContain("400");
-    const smuggled =
-      "POST /api/tick HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
-    expect(await raw(smuggled)).toContain("400");
-    expect((await fetch(`${served.url}/healthz`)).status).toBe(200);
-  });
-
-  test("paths that climb lead nowhere", async () => {
-    for (const path of [
-      "/../../etc/passwd",
-      "/..%2f..%2fetc/passwd",
-      "/%2e%2e/%2e%2e/etc/passwd",
-      "/..\\..\\etc",
-      "/%00",
-    ]) {
-      expect(await raw(`GET ${path} HTTP/1.1\r\nHost: h\r\n\r\n`)).toMatch(/ 40[04] /);
-    }
   });
 });

@@ -8,7 +8,7 @@ import readline from "node:readline";
 import pg from "pg";
 import { test as base, describe, expect } from "vitest";
 import { Holdfast } from "../../src/engine/holdfast.js";
-import { createHandler } from "../../src/http/handler.js";
+import { createAnswerer } from "../../src/http/handler.js";
 import { serve } from "../../src/http/serve.js";
 import { until } from "../support/until.js";
 import { ended, newFolder, POSTGRES_URL } from "./crew.js";
@@ -57,8 +57,8 @@ function describeWorkers(name: string, makeDatabase: () => Database): void {
       const logger = { debug() {}, info() {}, warn() {}, error() {} };
       const holdfast = new Holdfast({ database, ...(schema ? { schema } : {}), logger });
       holdfast.job("study", { lease: "3s", retry: { attempts: 20, delay: 1 } });
-      const handler = createHandler(holdfast, { secrets: { worker: SECRET } });
-      const served = await serve({ handler, host: "127.0.0.1", port: 0 });
+      const answerer = createAnswerer(holdfast, { secrets: { worker: SECRET } });
+      const served = await serve({ answerer, host: "127.0.0.1", port: 0 });
       const workers: RemoteWorker[] = [];
       const worker = (instance: string) => {
         const made = new RemoteWorker(served.url, instance);

@@ -7,7 +7,7 @@ import path from "node:path";
 import readline from "node:readline";
 import { expect, test } from "vitest";
 import { Holdfast } from "../../src/engine/holdfast.js";
-import { createHandler } from "../../src/http/handler.js";
+import { createAnswerer } from "../../src/http/handler.js";
 import { serve } from "../../src/http/serve.js";
 import { collectSpans } from "../support/spans.js";
 import { until } from "../support/until.js";
@@ -33,7 +33,11 @@ test("a dispatched run has one trace id through all processes", async () => {
   });
   const { port } = await until("the service listens", () => lines.find((line) => line.port));
   // The address is needed before there is a server: one that was free a moment ago.
-  const probe = await serve({ handler: async () => new Response(), host: "127.0.0.1", port: 0 });
+  const probe = await serve({
+    answerer: async () => ({ status: 204, headers: {}, content: null }),
+    host: "127.0.0.1",
+    port: 0,
+  });
   await probe.close();
   const holdfast = new Holdfast({
     database: `sqlite:${path.join(folder, "test.db")}`,
@@ -49,8 +53,12 @@ test("a dispatched run has one trace id through all processes", async () => {
     logger: { debug() {}, info() {}, warn() {}, error() {} },
   });
   holdfast.job("study", { worker: "studies" });
-  const handler = createHandler(holdfast, { secrets: { enqueue: "the-enqueue-secret" } });
-  const served = await serve({ handler, host: "127.0.0.1", port: Number(new URL(probe.url).port) });
+  const answerer = createAnswerer(holdfast, { secrets: { enqueue: "the-enqueue-secret" } });
+  const served = await serve({
+    answerer,
+    host: "127.0.0.1",
+    port: Number(new URL(probe.url).port),
+  });
   try {
     await holdfast.start();
     const answer = await fetch(`${served.url}/api/jobs/study/runs`, {

@@ -10,11 +10,11 @@ const HEADERS = {
 };
 
 export const eventRoutes: readonly Implementation[] = [
-  on(ROUTES.events, async ({ events, request }) => {
+  on(ROUTES.events, async ({ events, ask }) => {
     // Whoever asks for the head alone would never read, and never leave.
-    if (request.method === "HEAD" || events === null)
-      return new Response(null, { headers: HEADERS });
-    const after = request.headers.get("last-event-id");
-    return new Response(events.open(after, request.signal), { headers: HEADERS });
+    if (ask.method === "HEAD" || events === null)
+      return { status: 200, headers: HEADERS, content: null };
+    const after = ask.headers.get("last-event-id");
+    return { status: 200, headers: HEADERS, content: events.open(after, ask.signal) };
   }),
 ];

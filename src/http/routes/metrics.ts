@@ -5,10 +5,10 @@ import { ROUTES } from "../contract.js";
 import { type Implementation, on } from "../route.js";
 
 export const metricsRoutes: readonly Implementation[] = [
-  on(ROUTES.metrics, async ({ holdfast, request }) => {
-    const accept = request.headers.get("accept") ?? "";
+  on(ROUTES.metrics, async ({ holdfast, ask }) => {
+    const accept = ask.headers.get("accept") ?? "";
     const format = accept.includes("application/openmetrics-text") ? "openmetrics" : "prometheus";
-    const text = await holdfast.metrics({ format });
-    return new Response(text, { headers: { "content-type": CONTENT_TYPES[format] } });
+    const content = await holdfast.metrics({ format });
+    return { status: 200, headers: { "content-type": CONTENT_TYPES[format] }, content };
   }),
 ];

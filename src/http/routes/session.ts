@@ -12,11 +12,11 @@ export const sessionRoutes: readonly Implementation[] = [
     return reply({ ok: true, scopes: [...scopes] }, 200, { "set-cookie": cookie });
   }),
   on(ROUTES.deleteSession, async (call) => {
-    const cookie = call.sessions.end(call.request, placeOf(call));
+    const cookie = call.sessions.end(call.ask, placeOf(call));
     return reply({ ok: true }, 200, { "set-cookie": cookie });
   }),
-  on(ROUTES.me, async ({ access, request, events }) =>
-    reply({ ...(await access.standing(request)), hasEvents: events !== null }),
+  on(ROUTES.me, async ({ access, ask, events }) =>
+    reply({ ...(await access.standing(ask)), hasEvents: events !== null }),
   ),
   on(ROUTES.settings, async ({ holdfast }) => reply(holdfast.settings())),
   on(ROUTES.healthz, async () => reply({ ok: true })),
@@ -34,6 +34,6 @@ export const sessionRoutes: readonly Implementation[] = [
   }),
 ];
 
-function placeOf({ request, basePath }: Pick<Call, "request" | "basePath">) {
-  return { path: basePath || "/", isSecure: new URL(request.url).protocol === "https:" };
+function placeOf({ ask, basePath }: Pick<Call, "ask" | "basePath">) {
+  return { path: basePath || "/", isSecure: new URL(ask.url).protocol === "https:" };
 }

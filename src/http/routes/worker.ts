@@ -7,8 +7,8 @@ import { ROUTES } from "../contract.js";
 import { given, type Implementation, on, reply } from "../route.js";
 
 export const workerRoutes: readonly Implementation[] = [
-  on(ROUTES.claimRuns, async ({ holdfast, body, request }) =>
-    reply({ runs: await holdfast.remote.claim({ ...given(body), signal: request.signal }) }),
+  on(ROUTES.claimRuns, async ({ holdfast, body, ask }) =>
+    reply({ runs: await holdfast.remote.claim({ ...given(body), signal: ask.signal }) }),
   ),
   on(ROUTES.beatRuns, async ({ holdfast, body: { instance, runs } }) =>
     reply(

@@ -1,0 +1,160 @@
+// What becomes of a call, whichever route it takes: access decides, what was sent is read and checked,
+// the route does its work, and what comes out is worded, with the headers that keep it safe.
+
+import { z } from "zod";
+import { systemIds } from "../adapters/chance.js";
+import type { Problem } from "../core/errors.js";
+import { describeFailure } from "../core/failure.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
+import type { Logger } from "../telemetry/log.js";
+import { requireScope } from "./access.js";
+import { readJson } from "./body.js";
+import { callbackTokenOf, isCallbackOf } from "./callback.js";
+import type { Answer, Ask } from "./exchange.js";
+import { HttpError, refusalAnswer, refusalOf } from "./problem.js";
+import type { Call, Implementation, Reply, Surroundings } from "./route.js";
+
+const ids = systemIds();
+const REQUEST_ID = /^[\w.:-]{1,100}$/;
+
+type Asked = {
+  readonly ask: Ask;
+  readonly params: Readonly<Record<string, string>>;
+  readonly address: string;
+};
+
+export async function answerCall(
+  { route, handle }: Implementation,
+  around: Surroundings,
+  { ask, params, address }: Asked,
+): Promise<Answer> {
+  const requestId = requestIdOf(ask);
+  try {
+    const token = route.isCallback ? callbackTokenOf(ask) : null;
+    const granted =
+      route.scope === "open" || token !== null
+        ? { scopes: new Set<never>(), by: "http" }
+        : await around.access.grant(ask, route.scope, address);
+    for (const name in params) refuseNul(String(params[name]), name);
+    const actor = { via: "http", who: granted.by, scope: route.scope, address, requestId } as const;
+    const call = {
+      ...around,
+      // Made where it is asked for: most calls change nothing.
+      get acting() {
+        return around.holdfast.as(actor);
+      },
+      ask,
+      requestId,
+      address,
+      params,
+      granted,
+      needs: (scope) => requireScope(granted, scope),
+      query: route.query ? checked(route.query, queryOf(ask), "query") : {},
+      body: route.body ? checked(route.body, await readJson(ask), "body") : {},
+    } as Call;
+    if (token !== null) await requireCallback(call, token);
+    const traceparent = ask.headers.get("traceparent");
+    const reply = around.holdfast.continueTrace(traceparent, () => handle(call));
+    return withSafety(contentOf(await reply), requestId);
+  } catch (error) {
+    const refusal = refusalOf(error);
+    if (refusal.status >= 500) tell(around.logger, { error, requestId, path: route.path });
+    return withSafety(refusalAnswer(refusal, requestId), requestId);
+  }
+}
+
+/** The fence is in the body, so such a call is judged when its body has been read and checked. */
+async function requireCallback(call: Call, token: string): Promise<void> {
+  const { fence } = call.body as { readonly fence?: number };
+  const grant = { token, runId: String(call.params.id), fence: fence ?? 0 };
+  if (!(await isCallbackOf(call.holdfast, grant))) throw call.access.badToken(call.address);
+}
+
+function contentOf(reply: Reply | Answer): Answer {
+  if ("content" in reply) return reply;
+  const headers = { ...reply.headers, "content-type": "application/json" };
+  return { status: reply.status, headers, content: JSON.stringify(reply.body) };
+}
+
+/** What is not a call of the API: the page, its files, a path that leads nowhere. */
+export function secured(ask: Ask, answer: Answer): Answer {
+  return withSafety(answer, requestIdOf(ask));
+}
+
+export function refused(ask: Ask, error: HttpError): Answer {
+  const requestId = requestIdOf(ask);
+  return withSafety(refusalAnswer(error.refusal, requestId), requestId);
+}
+
+/** On every answer, whatever it is. */
+function withSafety({ status, headers, content }: Answer, requestId: string): Answer {
+  const safe = {
+    "cache-control": "no-store",
+    ...headers,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "x-frame-options": "DENY",
+    "cross-origin-resource-policy": "same-origin",
+    "x-request-id": requestId,
+  };
+  return { status, headers: safe, content };
+}
+
+/** A caller's own id goes through, so that its log and ours can be put side by side. */
+function requestIdOf(ask: Ask): string {
+  const given = ask.headers.get("x-request-id");
+  return given !== null && REQUEST_ID.test(given) ? given : ids.unique();
+}
+
+function queryOf(ask: Ask): Record<string, string> {
+  const query: Record<string, string> = Object.create(null);
+  for (const [name, value] of new URL(ask.url).searchParams) {
+    refuseNul(value, name);
+    query[name] = value;
+  }
+  return query;
+}
+
+/** No database stores one in a text, so nothing can be found by it. */
+function refuseNul(value: string, field: string): void {
+  if (!value.includes("\0")) return;
+  const message = "must not contain NUL";
+  throw new HttpError({
+    status: 400,
+    error: "text_invalid",
+    detail: `${field.slice(0, 100)}: ${message}`,
+    problems: [{ field: field.slice(0, 100), message }],
+  });
+}
+
+function checked(schema: z.ZodType, value: unknown, where: "query" | "body"): unknown {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues
+    .slice(0, 20)
+    .flatMap((issue) => problemsOf(issue, schema, where));
+  throw new HttpError({
+    status: 400,
+    error: `${where}_invalid`,
+    detail: problems.map(({ field, message }) => `${field}: ${message}`).join("\n"),
+    problems,
+  });
+}
+
+function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, where: string): readonly Problem[] {
+  const field = issue.path.length === 0 ? where : issue.path.map(String).join(".");
+  if (issue.code !== "unrecognized_keys" || issue.path.length > 0)
+    return [{ field, message: issue.message.slice(0, 500) }];
+  const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
+  const given = Object.fromEntries(issue.keys.map((key) => [key, true]));
+  return refuseUnknownMembers(given, known, where);
+}
+
+function tell(logger: Logger, fields: { error: unknown; requestId: string; path: string }): void {
+  try {
+    const error = describeFailure(fields.error);
+    logger.error({ ...fields, error }, "a request failed");
+  } catch {
+    // A logger that fails must not take the answer down with it.
+  }
+}

@@ -1,0 +1,195 @@
+// Node's own request and response as what the handler takes and gives, without a Request, a Response or a stream between
+// unless somebody asks for one: those are most of what a small call would cost.
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import { systemClock } from "../adapters/clock.js";
+import { type Answer, type Ask, askOf, type BodySource } from "./exchange.js";
+import { HttpError } from "./problem.js";
+
+const HOST = /^[\w.:[\]-]{1,300}$/;
+/** So long the rest of a body that nobody reads may take: who closes at once may lose its answer. */
+const LINGER_MS = 500;
+
+/** What was asked for, whole; null: it is no address. */
+export function urlOf({ headers: { host }, url: target = "" }: IncomingMessage): string | null {
+  // By a host that is more than a host a path could be made that is not the one that was asked for.
+  if (host === undefined || !HOST.test(host)) return null;
+  if (target.startsWith("/")) return `http://${host}${target}`;
+  return /^https?:\/\//.test(target) && URL.canParse(target) ? new URL(target).href : null;
+}
+
+export class NodeAsk implements Ask {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Ask["headers"];
+  readonly #incoming: IncomingMessage;
+  readonly #outgoing: ServerResponse;
+  #signal: AbortSignal | null = null;
+  #request: Request | null = null;
+
+  constructor(incoming: IncomingMessage, outgoing: ServerResponse, url: string) {
+    this.method = incoming.method ?? "GET";
+    this.url = url;
+    this.headers = new NodeHeaders(incoming.headers);
+    this.#incoming = incoming;
+    this.#outgoing = outgoing;
+  }
+
+  get body(): BodySource | null {
+    // From then on it is read there, by whoever comes first.
+    if (this.#request) return askOf(this.#request).body;
+    return this.#hasBody ? new NodeBody(this.#incoming) : null;
+  }
+
+  get #hasBody(): boolean {
+    const { "content-length": length, "transfer-encoding": encoding } = this.#incoming.headers;
+    return encoding !== undefined || (length !== undefined && length !== "0");
+  }
+
+  get signal(): AbortSignal {
+    if (this.#signal) return this.#signal;
+    const gone = new AbortController();
+    const tell = () => {
+      if (!this.#outgoing.writableFinished) gone.abort();
+    };
+    if (this.#outgoing.closed) tell();
+    else this.#outgoing.once("close", tell);
+    this.#signal = gone.signal;
+    return gone.signal;
+  }
+
+  get request(): Request {
+    if (this.#request) return this.#request;
+    const { method, url, signal } = this;
+    const hasBody = this.#hasBody && method !== "GET" && method !== "HEAD";
+    this.#request = new Request(url, {
+      method,
+      headers: this.#incoming.headers as Record<string, string>,
+      signal,
+      ...(hasBody ? { body: Readable.toWeb(this.#incoming) as never, duplex: "half" } : {}),
+    } as RequestInit);
+    return this.#request;
+  }
+}
+
+class NodeHeaders {
+  readonly #fields: IncomingMessage["headers"];
+
+  constructor(fields: IncomingMessage["headers"]) {
+    this.#fields = fields;
+  }
+
+  get(name: string): string | null {
+    const value = this.#fields[name];
+    return value === undefined ? null : String(value);
+  }
+
+  has(name: string): boolean {
+    return this.#fields[name] !== undefined;
+  }
+}
+
+class NodeBody implements BodySource {
+  readonly #incoming: IncomingMessage;
+  #finish: ((error?: unknown) => void) | null = null;
+
+  constructor(incoming: IncomingMessage) {
+    this.#incoming = incoming;
+  }
+
+  read(take: (piece: Uint8Array) => void): Promise<void> {
+    const incoming = this.#incoming;
+    return new Promise((resolve, reject) => {
+      if (incoming.destroyed && !incoming.complete) {
+        reject(cutOff());
+        return;
+      }
+      const onData = (piece: Uint8Array) => {
+        try {
+          take(piece);
+        } catch (error) {
+          finish(error);
+        }
+      };
+      const onEnd = () => finish();
+      const onCut = () => finish(cutOff());
+      const finish = (error?: unknown) => {
+        incoming.off("data", onData).off("end", onEnd).off("close", onCut).off("error", onCut);
+        incoming.pause();
+        this.#finish = null;
+        if (error === undefined) resolve();
+        else reject(error);
+      };
+      this.#finish = finish;
+      incoming.on("data", onData).on("end", onEnd).on("close", onCut).on("error", onCut);
+    });
+  }
+
+  cancel(): void {
+    this.#finish?.();
+  }
+}
+
+function cutOff(): HttpError {
+  return new HttpError({
+    status: 400,
+    error: "body_incomplete",
+    detail: "The connection ended before the body did.",
+  });
+}
+
+/** Sends the answer; what is left of the body that was sent with the question is let pass for a moment. */
+export function answerNode(incoming: IncomingMessage, outgoing: ServerResponse, answer: Answer) {
+  const { status, headers, content } = answer;
+  if (!incoming.complete) lingerAfter(incoming, outgoing);
+  if (content instanceof ReadableStream) {
+    outgoing.writeHead(status, headers);
+    void pour(content, outgoing, incoming.method === "HEAD");
+    return;
+  }
+  const length = content === null ? 0 : Buffer.byteLength(content);
+  outgoing.writeHead(status, { ...headers, "content-length": length });
+  outgoing.end(incoming.method === "HEAD" ? undefined : (content ?? undefined));
+}
+
+function lingerAfter(incoming: IncomingMessage, outgoing: ServerResponse): void {
+  outgoing.once("finish", () => {
+    incoming.resume();
+    const timer = systemClock.timer(LINGER_MS, () => incoming.socket.destroy());
+    incoming.once("close", () => timer.cancel());
+  });
+}
+
+/** As fast as the caller reads, and no longer than it is there. */
+async function pour(
+  stream: ReadableStream<Uint8Array>,
+  outgoing: ServerResponse,
+  isHeadOnly: boolean,
+): Promise<void> {
+  const reader = stream.getReader();
+  const leave = () => void reader.cancel().catch(() => undefined);
+  outgoing.once("close", leave);
+  outgoing.flushHeaders();
+  try {
+    for (;;) {
+      const { done, value } = isHeadOnly ? { done: true, value: undefined } : await reader.read();
+      if (done) break;
+      if (!outgoing.write(value)) await drained(outgoing);
+    }
+    outgoing.end();
+  } catch {
+    // The answer cannot be whole any more, and must not look as if it were.
+    outgoing.destroy();
+  }
+}
+
+function drained(outgoing: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      outgoing.off("drain", done).off("close", done);
+      resolve();
+    };
+    outgoing.once("drain", done).once("close", done);
+  });
+}
