@@ -1,0 +1,78 @@
+// The cameras: somebody else's devices, as a small HTTP server. Each lets one caller look at a time and answers
+// 409 to a second one; a caller whose fence is older than the newest it has seen is refused with 412.
+
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { type Colour, png } from "./png.js";
+
+export type Cameras = {
+  readonly url: string;
+  /** How many pictures each has given. */
+  readonly taken: Map<string, number>;
+  /** Callers that came while another one looked, and those that came with an old fence. */
+  readonly refused: { inUse: number; outdated: number };
+  /** Cameras that answer nobody before the promise is settled. */
+  readonly gates: Map<string, Promise<void>>;
+  close(): Promise<void>;
+};
+
+const SIZE = { width: 96, height: 64 };
+
+export async function startCameras({ port = 0, host = "127.0.0.1", takesMs = 0 } = {}) {
+  const lookedAt = new Set<string>();
+  const newestFences = new Map<string, number>();
+  const server = createServer(async (request, response) => {
+    const camera = String(request.url).split("/")[1] ?? "";
+    const fence = Number(request.headers.fence ?? 0);
+    const newest = newestFences.get(camera) ?? 0;
+    const refuse = (status: number, why: string) => response.writeHead(status).end(why);
+    if (fence < newest) {
+      cameras.refused.outdated += 1;
+      return refuse(412, `fence ${fence} is older than ${newest}`);
+    }
+    if (lookedAt.has(camera)) {
+      cameras.refused.inUse += 1;
+      return refuse(409, `${camera} is in use`);
+    }
+    newestFences.set(camera, fence);
+    lookedAt.add(camera);
+    // A caller that is gone looks no more.
+    response.once("close", () => lookedAt.delete(camera));
+    await Promise.all([pause(takesMs), cameras.gates.get(camera)]);
+    if (response.destroyed) return;
+    cameras.taken.set(camera, (cameras.taken.get(camera) ?? 0) + 1);
+    response.writeHead(200, { "content-type": "image/png" });
+    response.end(view(camera, new Date()));
+  });
+  await new Promise<void>((resolve) => server.listen(port, host, resolve));
+  const cameras: Cameras = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    taken: new Map(),
+    refused: { inUse: 0, outdated: 0 },
+    gates: new Map(),
+    close: () =>
+      new Promise((resolve) => {
+        server.closeAllConnections();
+        server.close(() => resolve());
+      }),
+  };
+  return cameras;
+}
+
+/** A sky in the camera's own colour, and somebody who crosses the yard once a minute. */
+function view(camera: string, at: Date): Buffer {
+  const shade = [...camera].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 200, 7);
+  const walkerX = (at.getSeconds() / 60) * SIZE.width;
+  return png(SIZE, ({ x, y }): Colour => {
+    if (Math.abs(x - walkerX) < 3 && y > 30 && y < 56) return [20, 20, 20];
+    return y < 44 ? [shade, 120 + y, 220 - y] : [90, 110, 70];
+  });
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const port = Number(process.env.PORT || 4795);
+  await startCameras({ port, host: process.env.HOST || "127.0.0.1", takesMs: 300 });
+  console.log(`cameras at http://127.0.0.1:${port}/cam-01`);
+}
