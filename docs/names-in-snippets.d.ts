@@ -57,7 +57,10 @@ declare const assert: typeof import("node:assert");
 declare const bank: Any;
 declare const client: import("pg").Client;
 declare const db: { transaction(work: (tx: Any) => unknown): Any };
-declare const Deno: { env: { get(name: string): string }; serve(handler: (request: Request) => unknown): void };
+declare const Deno: {
+  env: { get(name: string): string };
+  serve(handler: (request: Request) => unknown): void;
+};
 declare const handle: Any;
 declare const insert: Any;
 declare const orders: Any;

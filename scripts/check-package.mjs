@@ -1,11 +1,12 @@
-// Packs the package as it would be published, installs it in an empty project, and uses it there:
-// the types, one job on SQLite from start to end, and the command line.
+// Packs the package as it would be published, does the tutorial with it in an empty folder, and uses it
+// there further: the types, one job on SQLite from start to end, and the command line.
 
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { doTutorial } from "./tutorial.mjs";
 
 const SMOKE = `
 import { Holdfast } from "holdfast";
@@ -71,23 +72,30 @@ try {
   run(path.join(bin, "publint"), [tarball, "--strict"], root);
 
   fs.mkdirSync(project);
-  fs.writeFileSync(
-    path.join(project, "package.json"),
-    JSON.stringify({ name: "empty-project", private: true, type: "module" }),
-  );
-  run("npm", ["install", "--prefer-offline", "--no-audit", "--no-fund", tarball], project);
+  const page = path.join(root, "docs", "start", "tutorial.md");
+  doTutorial({ page, folder: project, tarball, env: outsideOfNpm() });
   fs.writeFileSync(path.join(project, "smoke.ts"), SMOKE);
   const strict = ["--strict", "--module", "nodenext", "--target", "es2023", "--skipLibCheck"];
   run(path.join(bin, "tsc"), [...strict, "--types", "", "smoke.ts"], project);
   run(process.execPath, ["smoke.js"], project);
   const help = run("npx", ["--no-install", "holdfast", "--help"], project);
   if (!/usage/i.test(help)) throw new Error(`holdfast --help printed no usage:\n${help}`);
-  console.log(`✓ ${filename}: ${paths.length} files, installs, runs a job, answers --help`);
+  console.log(
+    `✓ ${filename}: ${paths.length} files, does the tutorial, runs a job, answers --help`,
+  );
 } catch (error) {
   console.error(`✗ ${error instanceof Error ? error.message : error}`);
   process.exitCode = 1;
 } finally {
   fs.rmSync(scratch, { recursive: true, force: true });
+}
+
+/** Without the variables of an outer npm, which would turn an install here into one in the repository. */
+function outsideOfNpm() {
+  const kept = Object.entries(process.env).filter(
+    ([name]) => !/^npm_/i.test(name) || /registry/i.test(name),
+  );
+  return Object.fromEntries(kept);
 }
 
 /**
@@ -96,13 +104,9 @@ try {
  * @param {string} cwd
  */
 function run(program, args, cwd) {
-  // Without the variables of an outer npm, which would turn an install here into one in the repository.
-  const kept = Object.entries(process.env).filter(
-    ([name]) => !/^npm_/i.test(name) || /registry/i.test(name),
-  );
   const ended = spawnSync(program, args, {
     cwd,
-    env: Object.fromEntries(kept),
+    env: outsideOfNpm(),
     encoding: "utf8",
     timeout: 180_000,
     shell: process.platform === "win32",
