@@ -4,10 +4,9 @@
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
+import { exampleOf, root } from "./packed.mjs";
 
 const TIMEOUT_MS = 120_000;
-const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 // Inside the repository, so that `holdfast` resolves to the package itself, as built.
 const scratch = path.join(root, ".holdfast", `check-${process.pid}`);
 
@@ -29,14 +28,13 @@ process.exitCode = problems.length > 0 ? 1 : 0;
 function checkReadme() {
   const readme = path.join(root, "README.md");
   const text = fs.existsSync(readme) ? fs.readFileSync(readme, "utf8") : "";
-  const marked = text.indexOf("<!-- run -->");
-  const block = marked < 0 ? null : /^```ts\n([\s\S]*?)^```$/m.exec(text.slice(marked));
-  if (!block?.[1]) {
+  const example = exampleOf(text);
+  if (example === null) {
     problems.push("README.md has no ts block after a line `<!-- run -->`.");
     return;
   }
   const file = path.join(scratch, "readme.ts");
-  fs.writeFileSync(file, block[1]);
+  fs.writeFileSync(file, example);
   fs.writeFileSync(
     path.join(scratch, "tsconfig.json"),
     JSON.stringify({ extends: "../../tsconfig.json", include: ["readme.ts"] }),

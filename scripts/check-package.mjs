@@ -1,11 +1,11 @@
-// Packs the package as it would be published, installs it in an empty project, and uses it there:
-// the types, one job on SQLite from start to end, and the command line.
+// Packs the package as it would be published, does the tutorial with it in an empty folder, and uses it
+// there further: the types, one job on SQLite from start to end, and the command line.
 
-import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
+import { outsideOfNpm, pack, root, run } from "./packed.mjs";
+import { doTutorial } from "./tutorial.mjs";
 
 const SMOKE = `
 import { Holdfast } from "holdfast";
@@ -36,20 +36,12 @@ if ((await kit.ranAt("daily")).length !== 3) throw new Error(JSON.stringify(awai
 await kit.close();
 `;
 
-const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const bin = path.join(root, "node_modules", ".bin");
 const scratch = fs.mkdtempSync(path.join(os.tmpdir(), "holdfast-package-"));
 const project = path.join(scratch, "project");
 
 try {
-  // The build is the caller's business; --ignore-scripts keeps npm from repeating it.
-  const packed = run(
-    "npm",
-    ["pack", "--ignore-scripts", "--json", "--pack-destination", scratch],
-    root,
-  );
-  const [{ filename, files }] = JSON.parse(packed);
-  const paths = files.map((/** @type {{ path: string }} */ file) => file.path);
+  const { tarball, paths } = pack(scratch);
   for (const needed of [
     "dist/index.js",
     "dist/index.d.ts",
@@ -58,56 +50,30 @@ try {
     "dist/client/index.d.ts",
     "dist/testing/index.js",
     "dist/testing/index.d.ts",
+    "CHANGELOG.md",
     "LICENSE",
     "README.md",
+    "UPGRADING.md",
   ]) {
     if (!paths.includes(needed)) throw new Error(`The package lacks ${needed}.`);
   }
-  const stray = paths.filter((/** @type {string} */ name) =>
-    /\.test\.|^(src|test|scripts)\//.test(name),
-  );
-  if (stray.length > 0) throw new Error(`The package contains ${stray.join(", ")}.`);
-  const tarball = path.join(scratch, filename);
   run(path.join(bin, "publint"), [tarball, "--strict"], root);
 
   fs.mkdirSync(project);
-  fs.writeFileSync(
-    path.join(project, "package.json"),
-    JSON.stringify({ name: "empty-project", private: true, type: "module" }),
-  );
-  run("npm", ["install", "--prefer-offline", "--no-audit", "--no-fund", tarball], project);
+  const page = path.join(root, "docs", "start", "tutorial.md");
+  doTutorial({ page, folder: project, tarball, env: outsideOfNpm() });
   fs.writeFileSync(path.join(project, "smoke.ts"), SMOKE);
   const strict = ["--strict", "--module", "nodenext", "--target", "es2023", "--skipLibCheck"];
   run(path.join(bin, "tsc"), [...strict, "--types", "", "smoke.ts"], project);
   run(process.execPath, ["smoke.js"], project);
   const help = run("npx", ["--no-install", "holdfast", "--help"], project);
   if (!/usage/i.test(help)) throw new Error(`holdfast --help printed no usage:\n${help}`);
-  console.log(`✓ ${filename}: ${paths.length} files, installs, runs a job, answers --help`);
+  console.log(
+    `✓ ${path.basename(tarball)}: ${paths.length} files, does the tutorial, runs a job, answers --help`,
+  );
 } catch (error) {
   console.error(`✗ ${error instanceof Error ? error.message : error}`);
   process.exitCode = 1;
 } finally {
   fs.rmSync(scratch, { recursive: true, force: true });
-}
-
-/**
- * @param {string} program
- * @param {string[]} args
- * @param {string} cwd
- */
-function run(program, args, cwd) {
-  // Without the variables of an outer npm, which would turn an install here into one in the repository.
-  const kept = Object.entries(process.env).filter(
-    ([name]) => !/^npm_/i.test(name) || /registry/i.test(name),
-  );
-  const ended = spawnSync(program, args, {
-    cwd,
-    env: Object.fromEntries(kept),
-    encoding: "utf8",
-    timeout: 180_000,
-    shell: process.platform === "win32",
-  });
-  if (ended.status === 0) return ended.stdout;
-  const why = ended.error?.message ?? `${ended.stdout}${ended.stderr}`;
-  throw new Error(`${path.basename(program)} ${args.join(" ")} failed (${ended.status}):\n${why}`);
 }

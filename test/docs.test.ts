@@ -12,6 +12,7 @@ import { METRICS } from "../src/telemetry/metric-names.js";
 const ROOT = path.resolve(import.meta.dirname, "..");
 const PAGES = [
   ...["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"],
+  ...["SECURITY.md", "UPGRADING.md"],
   ...filesIn("docs", ".md"),
 ];
 
@@ -132,6 +133,13 @@ test("every link between the documents leads somewhere", () => {
       .map((target) => `${page}: ${target}`),
   );
   expect(broken).toEqual([]);
+});
+
+test("docs/README.md leads to every document", () => {
+  const index = read("docs/README.md");
+  const pages = filesIn("docs", ".md").filter((page) => page !== "docs/README.md");
+  const missing = pages.filter((page) => !index.includes(`](${page.replace("docs/", "")})`));
+  expect(missing).toEqual([]);
 });
 
 test("every document that the code points to exists", () => {

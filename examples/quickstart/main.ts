@@ -1,14 +1,18 @@
-// One job, one run: declared, stored, executed, looked at. The same program is in the README.
+// One job with a schedule, and one run: declared, stored, executed, looked at. The same program is in the README.
 
 import { Holdfast } from "holdfast";
 
 const holdfast = new Holdfast({ database: "sqlite:.holdfast/quickstart.db" });
 
 const welcome = holdfast.job("welcome", {
-  retry: { attempts: 4, delay: "10s" },
   async run(input: { name: string }, ctx) {
     return `Hello ${input.name}, this is attempt ${ctx.attempt}.`;
   },
+});
+holdfast.schedule("every-morning", welcome, {
+  cron: "0 9 * * *",
+  timezone: "Europe/Paris",
+  input: { name: "all" },
 });
 
 await holdfast.start();

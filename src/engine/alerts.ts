@@ -89,6 +89,7 @@ export class Alerts {
     return { alerts: page.map(toAlert), nextCursor };
   }
 
+  /** One alert, with its deliveries; null: there is none. */
   async get(id: string): Promise<Alert | null> {
     if (!isUuid(id)) return null;
     const [record] = await (await this.#params.store("alerts.get")).alerts({ id, limit: 1 });

@@ -63,10 +63,12 @@ export class Calendars {
     return (await this.get(checked)) as Calendar;
   }
 
+  /** One calendar; null: there is none. */
   async get(name: string): Promise<Calendar | null> {
     return (await this.list()).find((calendar) => calendar.name === name) ?? null;
   }
 
+  /** All of them, by name. */
   async list(): Promise<readonly Calendar[]> {
     const store = await this.#params.store();
     const records = await store.calendars();

@@ -44,6 +44,7 @@ export class RunContext {
     this.#services = services;
   }
 
+  /** The run that this is an attempt of. */
   get runId(): RunId {
     return this.#attempted.run.id;
   }

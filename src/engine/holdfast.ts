@@ -134,13 +134,20 @@ type Started = {
 export class Holdfast {
   /** `host:pid:boot-uuid`: names this object in leases, logs and history. */
   readonly instanceId: string;
+  /** What was asked for and what became of it. */
   readonly runs: Runs;
+  /** By which names runs are routed to workers. */
   readonly queues: Queues;
+  /** When jobs run, and the ledger of every tick. */
   readonly schedules: Schedules;
+  /** Named sets of times at which schedules do not tick. */
   readonly calendars: Calendars;
+  /** The locks of `lock()`, from an operator's side. */
   readonly locks: Locks;
+  /** What somebody should hear of. */
   readonly alerts: Alerts;
   readonly #alerting: Alerting | null;
+  /** Who takes part. */
   readonly instances: Instances;
   /** Who changed what, from where, when and why. */
   readonly audit: Audit;

@@ -76,6 +76,7 @@ export type Sender = {
 };
 
 export class Job<Input, Result = unknown> {
+  /** As it was declared. */
   readonly name: string;
   readonly #definition: JobDefinition;
   readonly #sender: Sender;

@@ -49,6 +49,7 @@ export class Queues {
     return this.#set("queues.pause().name", { name, isPaused: true, note: note ?? null });
   }
 
+  /** It is claimed from again. */
   async resume(name: string): Promise<Queue> {
     return this.#set("queues.resume().name", { name, isPaused: false, note: null });
   }

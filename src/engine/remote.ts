@@ -172,6 +172,7 @@ export class Remote {
     return { leaseMs: renewed?.leaseMs ?? claim.leaseMs, cancel };
   }
 
+  /** Tells how far a run is; counts as a heartbeat. */
   async progress(
     grant: Grant,
     told: { readonly stage?: string; readonly done?: number; readonly total?: number },
@@ -224,6 +225,7 @@ export class Remote {
     if (refused.length > 0) throw new LeaseLostError(grant.id, grant.fence);
   }
 
+  /** The run has ended well, with this result. */
   complete(grant: Grant, result: unknown): Promise<void> {
     return this.#end(grant, { kind: "completed" }, { result: encodeResult(result), error: null });
   }

@@ -154,6 +154,7 @@ export class Runs {
     return auditEntry(this.#actor, { verb, noun: "run", name: id.toLowerCase(), ...words });
   }
 
+  /** One run, with why it does not begin where it waits; null: there is none. */
   async get(id: RunId): Promise<RunDetails | null> {
     const run = await this.#find(id);
     if (!run) return null;

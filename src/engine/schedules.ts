@@ -145,6 +145,7 @@ export class Schedules {
     return { schedule, warnings: warningsFor(made.definition, made.now) };
   }
 
+  /** One schedule; null: there is none. */
   async get(name: string): Promise<Schedule | null> {
     const store = await this.#params.store("schedules.get");
     const [record] = await store.schedules({ name: nameOf(name, "get"), limit: 1 });

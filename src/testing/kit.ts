@@ -142,6 +142,7 @@ export class TestKit<App = undefined> {
 
   // ── time ───────────────────────────────────────────────────────────────────────────────────────
 
+  /** The time of the test. */
   now(): Date {
     return new Date(this.#clock.wallMs());
   }

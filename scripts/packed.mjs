@@ -1,0 +1,71 @@
+// The package as it would be published, for checks that use it from outside: packed into a folder of their
+// own, and programs run there as if no npm were around them.
+
+import { spawnSync } from "node:child_process";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+
+/** What may be in it; everything else is there by mistake. */
+const MAY_HOLD = [
+  /^dist\/(adapters|alerts|cli|client|core|engine|http|locks|store|telemetry|testing)\/.+\.(js|d\.ts)$/,
+  /^dist\/index\.(js|d\.ts)$/,
+  /^(CHANGELOG|README|SECURITY|UPGRADING)\.md$/,
+  /^(\.env\.example|LICENSE|package\.json)$/,
+];
+
+/**
+ * @param {string} folder
+ * @returns {{ tarball: string, paths: string[], bytes: number, unpackedBytes: number }}
+ */
+export function pack(folder) {
+  // The build is the caller's business; --ignore-scripts keeps npm from repeating it.
+  const args = ["pack", "--ignore-scripts", "--json", "--pack-destination", folder];
+  const [{ filename, files, size, unpackedSize }] = JSON.parse(run("npm", args, root));
+  const paths = files.map((/** @type {{ path: string }} */ file) => file.path);
+  const stray = paths.filter((/** @type {string} */ name) => !isWanted(name));
+  if (stray.length > 0) throw new Error(`The package contains ${stray.join(", ")}.`);
+  const tarball = path.join(folder, filename);
+  return { tarball, paths, bytes: size, unpackedBytes: unpackedSize };
+}
+
+/** @param {string} name */
+function isWanted(name) {
+  return MAY_HOLD.some((pattern) => pattern.test(name)) && !/\.test\./.test(name);
+}
+
+/** Without the variables of an outer npm, which would turn an install here into one in the repository. */
+export function outsideOfNpm() {
+  const kept = Object.entries(process.env).filter(
+    ([name]) => !/^npm_/i.test(name) || /registry/i.test(name),
+  );
+  return Object.fromEntries(kept);
+}
+
+/**
+ * @param {string} program
+ * @param {string[]} args
+ * @param {string} cwd
+ * @returns {string} what it said
+ */
+export function run(program, args, cwd) {
+  const ended = spawnSync(program, args, {
+    cwd,
+    env: outsideOfNpm(),
+    encoding: "utf8",
+    timeout: 180_000,
+    maxBuffer: 64 * 1024 * 1024,
+    shell: process.platform === "win32",
+  });
+  if (ended.status === 0) return ended.stdout;
+  const why = ended.error?.message ?? `${ended.stdout}${ended.stderr}`;
+  throw new Error(`${path.basename(program)} ${args.join(" ")} failed (${ended.status}):\n${why}`);
+}
+
+/** The first program of the README that says it runs. @param {string} text */
+export function exampleOf(text) {
+  const marked = text.indexOf("<!-- run -->");
+  const block = marked < 0 ? null : /^```ts\n([\s\S]*?)^```$/m.exec(text.slice(marked));
+  return block?.[1] ?? null;
+}

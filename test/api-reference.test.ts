@@ -1,0 +1,75 @@
+// Keeps docs/reference/api.md equal to the code: every member of what users hold, with its parameters, its
+// answer and the words above it in the source, and every name that the package exports.
+
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { exportedBy, type Member, membersOfClass } from "./support/api-members.js";
+
+const PAGE = readFileSync(path.resolve(import.meta.dirname, "../docs/reference/api.md"), "utf8");
+
+/** The heading of each table, and the class whose members are in it. */
+const TABLES = [
+  ["`holdfast`", "src/engine/holdfast.ts", "Holdfast"],
+  ["`job`", "src/engine/job.ts", "Job"],
+  ["`ctx`", "src/engine/context.ts", "RunContext"],
+  ["`holdfast.runs`", "src/engine/runs.ts", "Runs"],
+  ["`holdfast.schedules`", "src/engine/schedules.ts", "Schedules"],
+  ["`holdfast.calendars`", "src/engine/calendars.ts", "Calendars"],
+  ["`holdfast.queues`", "src/engine/queues.ts", "Queues"],
+  ["`holdfast.locks`", "src/locks/locks.ts", "Locks"],
+  ["`holdfast.alerts`", "src/engine/alerts.ts", "Alerts"],
+  ["`holdfast.instances`", "src/engine/instances.ts", "Instances"],
+  ["`holdfast.audit`", "src/engine/audit.ts", "Audit"],
+  ["`holdfast.remote`", "src/engine/remote.ts", "Remote"],
+  ["`kit`, of `holdfast/testing`", "src/testing/kit.ts", "TestKit"],
+] as const;
+
+const ENTRIES = [
+  ["`holdfast`", "src/index.ts"],
+  ["`holdfast/http`", "src/http/index.ts"],
+  ["`holdfast/fastify`", "src/http/fastify.ts"],
+  ["`holdfast/client`", "src/client/index.ts"],
+  ["`holdfast/testing`", "src/testing/index.ts"],
+] as const;
+
+test.for(TABLES)(
+  "%s has every member in docs/reference/api.md, in the words of the code",
+  ([heading, file, name]) => {
+    const known = membersOfClass(file, name).map(row);
+    expect(known.length).toBeGreaterThan(0);
+    expect(known.filter((line) => line.endsWith("|  |"))).toEqual([]);
+    expect(rowsOf(section(PAGE, heading))).toEqual(known);
+  },
+);
+
+test.for(ENTRIES)(
+  "every name that %s exports is in docs/reference/api.md, and no other",
+  ([entry, file]) => {
+    const { values, types } = exportedBy(file);
+    const named = names(section(section(PAGE, "Exports", "## "), entry));
+    expect(named).toEqual([...values, ...types].sort());
+  },
+);
+
+function row({ call, answers, words }: Member): string {
+  const cells = [`\`${call}\``, answers && `\`${answers}\``, words];
+  return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+}
+
+/** What is below a heading, up to the next one of its level or above. */
+function section(page: string, heading: string, hashes = "### "): string {
+  const from = page.indexOf(`\n${hashes}${heading}\n`);
+  if (from < 0) return "";
+  const below = page.slice(from + 1).replace(/^.*\n/, "");
+  const level = hashes.trim().length;
+  return below.split(new RegExp(`^#{1,${level}} `, "m"))[0] ?? "";
+}
+
+function rowsOf(text: string): string[] {
+  return text.split("\n").filter((line) => line.startsWith("| `"));
+}
+
+function names(text: string): string[] {
+  return [...text.matchAll(/`(\w+)`/g)].map(([, name = ""]) => name).sort();
+}

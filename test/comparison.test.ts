@@ -1,0 +1,62 @@
+// The comparison is fair only while every cell of its table has a source, a version and a date.
+
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+
+const ROOT = path.resolve(import.meta.dirname, "..");
+const PAGE = readFileSync(path.join(ROOT, "docs/comparison.md"), "utf8");
+const README = readFileSync(path.join(ROOT, "README.md"), "utf8");
+
+const [header = [], , ...rows] = tableOf(PAGE, "| | Holdfast |");
+const PEERS = header.slice(2);
+
+test("every cell of the comparison has the same mark among its sources, and says where it was found", () => {
+  expect(PEERS.length).toBeGreaterThan(7);
+  for (const [column, peer] of PEERS.entries()) {
+    const sources = new Map(
+      tableOf(sectionOf(peer), "| | | what").map(([n, ...cells]) => [n, cells] as const),
+    );
+    for (const [feature = "", ...marks] of rows) {
+      const mark = marks[column + 1];
+      const [shown, , where] = sources.get(feature.split(".")[0] ?? "") ?? [];
+      expect(shown, `${peer}: ${feature}`).toBe(mark);
+      if (mark !== "?") expect(where, `${peer}: ${feature}`).toBeTruthy();
+    }
+  }
+});
+
+test("every peer of the comparison has a version, and the day on which it was looked at", () => {
+  for (const peer of PEERS) {
+    const section = sectionOf(peer);
+    expect(section, peer).toMatch(/^### \S+ v?\d+/);
+    expect(section, peer).toMatch(/Looked at on \d+ \w+ 20\d\d/);
+  }
+});
+
+test("the short table of README.md says what the full one says", () => {
+  const [short = [], , ...lines] = tableOf(README, "| | Holdfast |");
+  for (const [feature, ...marks] of lines) {
+    const full = rows.find(([name]) => name?.replace(/^\d+\. /, "") === feature);
+    const wanted = short.slice(1).map((peer) => full?.[header.indexOf(peer)]);
+    expect(marks, feature).toEqual(wanted);
+  }
+});
+
+/** The cells of the table that begins with this, line by line. */
+function tableOf(text: string, beginning: string): string[][] {
+  const from = text.indexOf(`\n${beginning}`);
+  const lines = from < 0 ? [] : text.slice(from + 1).split("\n");
+  const end = lines.findIndex((line) => !line.startsWith("|"));
+  return lines.slice(0, end).map((line) =>
+    line
+      .slice(1, line.lastIndexOf("|"))
+      .split(/(?<!\\)\|/)
+      .map((cell) => cell.trim()),
+  );
+}
+
+function sectionOf(peer: string): string {
+  const from = PAGE.indexOf(`### ${peer} `);
+  return PAGE.slice(from).split(/\n(?=### )/)[0] ?? "";
+}
