@@ -478,7 +478,7 @@ export class Holdfast {
     requirePublicUrl(this.#config.dispatch);
     await this.#requireMailer();
     const store = await this.#opened("tick");
-    await this.#reconcileOnce();
+    await this.#reconcileOnce({ isFiring: true });
     const holder = await this.#holder(store);
     const end = new AbortController();
     const pass = passOnce({
@@ -975,9 +975,12 @@ export class Holdfast {
     return encodeInput(input);
   }
 
-  /** Once in a process; a failure is tried again by the next call. */
-  async #reconcileOnce(): Promise<void> {
-    if (this.#starting && !this.#isScheduler) return;
+  /**
+   * Once in a process; a failure is tried again by the next call. One that was started without a scheduler
+   * declares nothing, until somebody has it fire.
+   */
+  async #reconcileOnce({ isFiring = false } = {}): Promise<void> {
+    if (this.#starting && !this.#isScheduler && !isFiring) return;
     this.#reconciling ??= this.#reconcile();
     this.#reconciling.catch(() => {
       this.#reconciling = null;
