@@ -126,7 +126,7 @@ export type Internals = {
   readonly mayCreate?: boolean;
   /** What sends runs to targets. */
   readonly sends?: Sends;
-  /** What alerts are sent through. */
+  /** What runs and alerts are sent through. */
   readonly network?: Network;
 };
 
@@ -228,12 +228,13 @@ export class Holdfast {
     this.#emit = this.#bus.emit;
     const api = options.telemetry?.opentelemetry;
     this.#tracing = api === undefined ? null : new Tracing(api);
+    const network = internals.network ?? systemNetwork;
     this.#sends =
       internals.sends ??
       new Dispatcher({
         ...this.#config.dispatch,
         clock,
-        network: systemNetwork,
+        network,
         onCircuit: (change) => this.#emit("target.changed", change),
       });
     this.#enqueuer = new Enqueuer({
@@ -300,7 +301,6 @@ export class Holdfast {
       emit: this.#emit,
       tracing: this.#tracing,
     });
-    const network = internals.network ?? systemNetwork;
     this.alerts = new Alerts({
       store: (verb) => this.#opened(verb),
       destinations: (this.#config.alerts ?? NO_ALERTS).destinations,
@@ -374,10 +374,7 @@ export class Holdfast {
     const { shell, http } = this.#config.builtIn;
     if (shell) this.job("shell", shellJob(shell) as PlainJobOptions<never, unknown>);
     if (http)
-      this.job(
-        "http",
-        httpJob(http, { clock, network: systemNetwork }) as PlainJobOptions<never, unknown>,
-      );
+      this.job("http", httpJob(http, { clock, network }) as PlainJobOptions<never, unknown>);
   }
 
   /**
