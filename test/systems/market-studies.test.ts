@@ -1,101 +1,20 @@
 // Document 001, played: overnight market studies. An outside cron calls, runs are dispatched to a worker
 // service, and what is found is stored once, whoever dies on the way.
 
-import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import path from "node:path";
-import { createInterface } from "node:readline";
-import { getRequestListener } from "@hono/node-server";
-import { Holdfast } from "holdfast";
-import { createHandler } from "holdfast/http";
 import { describe, expect, onTestFinished } from "vitest";
 import { startListings } from "../../examples/market-studies/listings.js";
 import { addStudy, prepareTables, Results } from "../../examples/market-studies/results.js";
-import { defineStudies, STUDIES, studiesOptions } from "../../examples/market-studies/studies.js";
-import { studyWorker } from "../../examples/market-studies/worker.js";
+import { STUDIES } from "../../examples/market-studies/studies.js";
 import { openDatabase } from "../../examples/shared/database.js";
 import { until } from "../support/until.js";
-import { EXAMPLES, type Place, POSTGRES_URL, placed } from "./places.js";
+import { type Place, POSTGRES_URL, placed } from "./places.js";
+import { ADMIN_SECRET, instance, listen, service, system } from "./studies-system.js";
 
-const CRON_SECRET = "the-cron-s-own-secret";
-const WORKER_SECRET = "a-secret-for-the-worker";
 const YARIS = "TOYOTA_YARIS CROSS_2025_FR_NL";
 const IDS = STUDIES.map(([id]) => id);
 /** A cron that calls ten times a second is quick enough. */
 const SLOWLY = { everyMs: 100 };
-const quiet = () => undefined;
-const SILENT = { debug: quiet, info: quiet, warn: quiet, error: quiet };
-
-type Fetch = (request: Request) => Response | Promise<Response>;
-
-async function listen(serve: () => Fetch): Promise<string> {
-  const server = createServer(getRequestListener((request) => serve()(request)));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
-/** Holdfast's side of the system, once or several times on one database. */
-async function instance(place: Place, workerUrl: string, lease = "10m") {
-  const db = await openDatabase(place.url);
-  let handler: Fetch = () => new Response(null, { status: 503 });
-  const url = await listen(() => handler);
-  const options = studiesOptions({
-    publicUrl: url,
-    worker: { url: workerUrl, secret: WORKER_SECRET },
-    views: place.kind === "postgres" ? "holdfast." : "",
-  });
-  const holdfast = new Holdfast({ ...options, database: db.handle, logger: SILENT });
-  const { study } = defineStudies(holdfast, { lease: lease as "10m" });
-  handler = createHandler(holdfast, {
-    secrets: { trigger: CRON_SECRET, admin: "the-admin-s-own-secret" },
-  });
-  place.after(async () => {
-    await holdfast.stop({ grace: 0 });
-    await db.close();
-  });
-  const call = async (route: string, body: object = {}, secret = CRON_SECRET) => {
-    const response = await fetch(url + route, {
-      method: "POST",
-      headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
-      body: JSON.stringify(body),
-    });
-    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
-  };
-  const tick = async () => (await call("/api/tick", { limit: 5 })).body;
-  const ended = (id: string) =>
-    until("the run has ended", async () => {
-      const run = await holdfast.runs.get(id);
-      return run?.finishedAt ? run : null;
-    });
-  return { db, holdfast, study, call, tick, ended };
-}
-
-/** The whole system: listings, the worker service, and one instance. */
-async function system(place: Place, lease?: string) {
-  const source = await startListings();
-  onTestFinished(() => source.close());
-  const db = await openDatabase(place.url);
-  const worker = studyWorker({ db, sourceUrl: source.url, secret: WORKER_SECRET });
-  const received: string[] = [];
-  const workerUrl = await listen(() => (request) => {
-    received.push(String(request.headers.get("holdfast-id")));
-    return worker.receive(request);
-  });
-  const one = await instance(place, workerUrl, lease);
-  await one.holdfast.schedules.list();
-  await prepareTables(db);
-  place.after(async () => {
-    await worker.stop({ graceMs: 0 });
-    await db.close();
-  });
-  return { ...one, db, source, worker, workerUrl, received, results: new Results(db) };
-}
 
 const view = (place: Place, name: string) =>
   place.kind === "postgres" ? `holdfast.${name}` : name;
@@ -172,14 +91,14 @@ for (const kind of ["sqlite", "postgres"] as const) {
       for (const country of ["NO", "DE"]) source.shelves.set(`${country} ${IDS[2]}`, []);
       const input = { studyIds: [YARIS, IDS[1], IDS[2]], threshold: 5_000, scrapeMode: "fast" };
       const scheduled = { input, key: "night-1", at: new Date().toISOString() };
-      const made = await call("/api/jobs/market-study/runs", scheduled, "the-admin-s-own-secret");
+      const made = await call("/api/jobs/market-study/runs", scheduled, ADMIN_SECRET);
       expect(made.status).toBe(201);
       const id = String(made.body.id);
       // The same key again is the same job; with another payload it is a conflict.
-      const again = await call("/api/jobs/market-study/runs", scheduled, "the-admin-s-own-secret");
+      const again = await call("/api/jobs/market-study/runs", scheduled, ADMIN_SECRET);
       expect(again).toEqual({ status: 200, body: { id, deduplicated: true } });
       const other = { ...scheduled, input: { ...input, threshold: 1 } };
-      const refused = await call("/api/jobs/market-study/runs", other, "the-admin-s-own-secret");
+      const refused = await call("/api/jobs/market-study/runs", other, ADMIN_SECRET);
       expect(refused.status).toBe(409);
       expect((await call("/api/tick", {}, "not-the-secret")).status).toBe(401);
       expect(await tick()).toMatchObject({ ok: true, dispatched: 1 });
@@ -397,37 +316,4 @@ for (const kind of ["sqlite", "postgres"] as const) {
       expect(await holdfast.check()).toMatchObject({ ok: true });
     });
   });
-}
-
-/** The worker service as a process of its own. */
-async function service(place: Place, listingsUrl: string) {
-  const child: ChildProcess = spawn(
-    process.execPath,
-    ["--import", "tsx", path.join(EXAMPLES, "market-studies/service.ts")],
-    {
-      cwd: path.dirname(EXAMPLES),
-      env: {
-        ...process.env,
-        DATABASE_URL: place.url,
-        LISTINGS_URL: listingsUrl,
-        STUDIES_SECRET: WORKER_SECRET,
-        PORT: "0",
-      },
-      stdio: ["pipe", "pipe", "inherit"],
-    },
-  );
-  place.after(async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    child.kill("SIGKILL");
-    await once(child, "exit");
-  });
-  const port = await new Promise<string>((resolve, reject) => {
-    child.once("exit", (code) => reject(new Error(`the worker service ended with ${code}`)));
-    if (child.stdout)
-      createInterface(child.stdout).on("line", (line) => {
-        const [, found] = /on port (\d+)/.exec(line) ?? [];
-        if (found) resolve(found);
-      });
-  });
-  return { child, url: `http://127.0.0.1:${port}/` };
 }
