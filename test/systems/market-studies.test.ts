@@ -164,10 +164,14 @@ for (const kind of ["sqlite", "postgres"] as const) {
       const sent: unknown[] = [];
       for (let call = 0; call < 11; call += 1) sent.push((await tick()).dispatched);
       expect(sent).toEqual([...Array(10).fill(5), 0]);
-      await until("all have ended", async () => {
-        const { overall } = await holdfast.stats({ since: "1h" });
-        return overall.total === 50;
-      });
+      await until(
+        "all have ended",
+        async () => {
+          const { overall } = await holdfast.stats({ since: "1h" });
+          return overall.total === 50;
+        },
+        SLOWLY,
+      );
       expect(new Set(received).size).toBe(50);
       expect(await db.query("select * from study_run_results")).toHaveLength(50);
       expect(await holdfast.check()).toMatchObject({ ok: true });

@@ -16,7 +16,6 @@ import { prepareTables, Results } from "../../examples/market-studies/results.js
 import { defineStudies, studiesOptions } from "../../examples/market-studies/studies.js";
 import { studyWorker } from "../../examples/market-studies/worker.js";
 import { openDatabase } from "../../examples/shared/database.js";
-import { until } from "../support/until.js";
 import { EXAMPLES, type Place } from "./places.js";
 
 const CRON_SECRET = "the-cron-s-own-secret";
@@ -65,11 +64,7 @@ export async function instance(place: Place, workerUrl: string, lease = "10m") {
     return { status: response.status, body: (await response.json()) as Record<string, unknown> };
   };
   const tick = async () => (await call("/api/tick", { limit: 5 })).body;
-  const ended = (id: string) =>
-    until("the run has ended", async () => {
-      const run = await holdfast.runs.get(id);
-      return run?.finishedAt ? run : null;
-    });
+  const ended = (id: string) => holdfast.runs.wait(id, { timeout: "30s" });
   return { db, holdfast, study, call, tick, ended };
 }
 
