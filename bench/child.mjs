@@ -161,6 +161,18 @@ const actions = {
     return calls;
   },
 
+  /** Claims one after the other; how long each took. */
+  async claimFor({ count, limit }) {
+    const times = [];
+    while (times.length < count) {
+      const calledAt = stamp();
+      const got = await place.claim(limit);
+      if (got !== limit) throw new Error(`A claim of ${limit} got ${got}.`);
+      times.push(stamp() - calledAt);
+    }
+    return times;
+  },
+
   /** Begins to work. Progress goes to the parent unasked, a few hundred times a second at most. */
   async go(params) {
     forget();

@@ -152,6 +152,11 @@ const GOALS = [
     atLeast: 0.6,
     value: (summary) => medianOf(summary, "drain-held", HOLDFAST, "shareOfFree"),
   },
+  ...[HOLDFAST, "holdfast-sqlite"].map((of) => ({
+    text: `claim-time: ${of}'s p99 < 100 ms (milliseconds)`,
+    atMost: 100,
+    value: (summary) => medianOf(summary, "claim-time", of, "p99"),
+  })),
   times("sqlite-drain-full", "plainjob", 8, "holdfast-sqlite"),
   times("sqlite-drain-normal", "plainjob", 8, "holdfast-sqlite"),
   {

@@ -9,6 +9,7 @@ import { chromium } from "playwright-core";
 import { ensureBuilt, provideChromium } from "./bootstrap.mjs";
 import { writeHistory } from "./screenshots/history.mjs";
 import { serveWorld } from "./screenshots/served.mjs";
+import { ALL } from "./screenshots/world.mjs";
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const dist = path.join(root, "dist");
@@ -28,25 +29,24 @@ const browser = await chromium.launch({
   args: ["--no-sandbox"],
 });
 try {
-  const { id } = await holdfast.enqueue("market-study", { market: "eu", threshold: 0.12 });
+  const { id } = await holdfast.enqueue("market-study", { studyIds: ALL, threshold: 5_000 });
   for (let no = 0; no < 40; no += 1)
-    await holdfast.enqueue("reconcile-address", { address: `bc1q${no}k3`, mode: "full" });
+    await holdfast.enqueue("review-listing", { listing: `https://cars.example/nl/${no}` });
   void holdfast
     .lock("price-import", { lease: "5m" }, ({ signal }) => {
       return new Promise((resolve) => signal.addEventListener("abort", resolve));
     })
     .catch(() => undefined);
-  const skipped = (await holdfast.schedules.ticks("camera-snapshots", { outcome: "skipped" }))
+  const skipped = (await holdfast.schedules.ticks("approved-listings", { outcome: "skipped" }))
     .ticks[0];
-  const [failed] = (
-    await holdfast.runs.list({ status: "failed", job: "campaign-report", limit: 1 })
-  ).runs;
+  const [failed] = (await holdfast.runs.list({ status: "failed", job: "send-digest", limit: 1 }))
+    .runs;
   const at = skipped ? `?at=${encodeURIComponent(skipped.at.toISOString())}` : "";
   /** @type {[name: string, path: string][]} */
   const pages = [
     ["overview", "/"],
     ["schedules", "/schedules"],
-    ["schedule", `/schedules/camera-snapshots${at}`],
+    ["schedule", `/schedules/approved-listings${at}`],
     ["runs", "/runs"],
     ["run", `/runs/${id}`],
     ["run-failed", `/runs/${failed?.id ?? id}`],

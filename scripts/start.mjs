@@ -1,15 +1,27 @@
-// `npm start`: brings the clone up to date and runs the demo.
+// `npm start`: brings the clone up to date and runs the market studies of examples/.
 // The command line runs in this very process, so that Ctrl-C and a supervisor's signals reach it without a
-// relay of ours; it tells the process that works for it.
+// relay of ours; it tells the process that works for it. What is around it (the markets, the worker
+// service, a cron) is a second process, which ends with this one, however that ends.
 
+import { spawn } from "node:child_process";
+import net from "node:net";
 import path from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { ensureBuilt, ensureInstalled } from "./bootstrap.mjs";
 
 /** What is started, relative to the repository; further arguments of `npm start -- …` are appended. */
-const COMMAND = ["dist/cli/main.js", "dev", "examples/demo/holdfast.config.mjs"];
+const COMMAND = [
+  "dist/cli/main.js",
+  "dev",
+  "examples/market-studies/holdfast.config.ts",
+  // Nothing looks by itself: the cron outside calls.
+  "--no-scheduler",
+  "--no-worker",
+];
+const PORT = 4780;
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+const asked = process.cwd();
 process.chdir(root);
 ensureInstalled();
 if (!ensureBuilt()) {
@@ -17,7 +29,45 @@ if (!ensureBuilt()) {
   process.exit(1);
 }
 
+// Both processes must agree on where they are before either of them is there.
+const { env } = process;
+env.HOLDFAST_PORT ||= String(await freePort(PORT));
+env.HOLDFAST_PUBLIC_URL ||= `http://127.0.0.1:${env.HOLDFAST_PORT}`;
+env.WORKER_PORT ||= String(await freePort(0));
+env.WORKER_URL ||= `http://127.0.0.1:${env.WORKER_PORT}/`;
+env.HOLDFAST_DATABASE_URL ||= `sqlite:${path.join(root, "examples/market-studies/.holdfast/studies.db")}`;
+env.HOLDFAST_DATABASE_URL = env.HOLDFAST_DATABASE_URL.replace(
+  /^sqlite:(?!\/|:)/,
+  `sqlite:${asked}${path.sep}`,
+);
+env.DATABASE_URL = env.HOLDFAST_DATABASE_URL;
+// So that a worker that died is noticed while somebody watches.
+env.STUDY_LEASE ||= "5s";
+
+const around = path.join(root, "examples/market-studies/demo.ts");
+const child = spawn(process.execPath, ["--import", "tsx", around], {
+  stdio: ["pipe", "inherit", "inherit"],
+});
+// Neither it nor the pipe whose end it hears keeps this process alive.
+child.unref();
+/** @type {net.Socket} */ (child.stdin).unref();
+
 const [program = "", ...args] = COMMAND;
 const file = path.join(root, program);
 process.argv = [process.execPath, file, ...args, ...process.argv.slice(2)];
 await import(pathToFileURL(file).href);
+
+/** @param {number} wanted */
+function freePort(wanted) {
+  return new Promise((resolve, reject) => {
+    const server = net.createServer();
+    server.once("error", (/** @type {NodeJS.ErrnoException} */ error) => {
+      if (error.code === "EADDRINUSE" && wanted !== 0) resolve(freePort(0));
+      else reject(error);
+    });
+    server.listen(wanted, "127.0.0.1", () => {
+      const { port } = /** @type {net.AddressInfo} */ (server.address());
+      server.close(() => resolve(port));
+    });
+  });
+}

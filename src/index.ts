@@ -9,6 +9,7 @@ export type {
   SlackDestination,
   WebhookDestination,
 } from "./alerts/destinations.js";
+export { createReceiver, type Receiver, type ReceiverOptions } from "./client/receive.js";
 export type { AlertEvidence, AlertKind, AlertSubject, Severity } from "./core/alert.js";
 export type {
   AlertRuleOptions,

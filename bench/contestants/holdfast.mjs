@@ -38,6 +38,12 @@ export async function open({ url, synchronous, lease }) {
       await holdfast.stop();
     },
 
+    /** A claim as a worker elsewhere makes it; how many it got. */
+    async claim(limit) {
+      const asked = { instance: `bench-${process.pid}`, jobs: [JOB], limit };
+      return (await holdfast.remote.claim(asked)).length;
+    },
+
     /** The claim as the store sends it when there is nothing to settle. */
     claimStatement() {
       const { text, parameters } = numbered(EXCHANGE.claim, {

@@ -1,6 +1,7 @@
 // The scenarios in the order in which they run.
 
 import { claimCost } from "./claim-cost.mjs";
+import { claimTime } from "./claim-time.mjs";
 import { drainScenarios, sqliteDrainScenarios } from "./drain.mjs";
 import { enqueueScenarios, sqliteEnqueueScenarios } from "./enqueue.mjs";
 import { httpScenarios } from "./http.mjs";
@@ -18,6 +19,7 @@ export const scenarios = [
   pickup,
   ...drainScenarios,
   claimCost,
+  claimTime,
   takeover,
   ...sqliteEnqueueScenarios,
   ...sqliteDrainScenarios,

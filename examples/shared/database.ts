@@ -18,6 +18,8 @@ export type AppDatabase = {
    * is done when it returns, as it has to be there.
    */
   within<T>(tx: unknown, statements: readonly Statement[], result: T): T | Promise<T>;
+  /** These statements in a transaction, provided that the first one answers a row; else nothing, and false. */
+  provided(first: Statement, statements: readonly Statement[]): Promise<boolean>;
   close(): Promise<void>;
 };
 
@@ -39,6 +41,22 @@ async function openPostgres(url: string): Promise<AppDatabase> {
       for (const [text, values = []] of statements)
         await (tx as PostgresTx).query(text, [...values]);
       return result;
+    },
+    provided: async ([text, values = []], statements) => {
+      const client = await pool.connect();
+      try {
+        await client.query("begin");
+        const { rows } = await client.query(text, [...values]);
+        if (rows.length > 0)
+          for (const [each, given = []] of statements) await client.query(each, [...given]);
+        await client.query("commit");
+        return rows.length > 0;
+      } catch (error) {
+        await client.query("rollback");
+        throw error;
+      } finally {
+        client.release();
+      }
     },
     close: () => pool.end(),
   };
@@ -64,6 +82,18 @@ export function onHandle(sqlite: SqliteHandle): AppDatabase {
     within: (tx, statements, result) => {
       for (const statement of statements) ask(tx as SqliteHandle, statement);
       return result;
+    },
+    provided: async (first, statements) => {
+      sqlite.exec("begin immediate");
+      try {
+        const isGiven = ask(sqlite, first).length > 0;
+        if (isGiven) for (const statement of statements) ask(sqlite, statement);
+        sqlite.exec("commit");
+        return isGiven;
+      } catch (error) {
+        sqlite.exec("rollback");
+        throw error;
+      }
     },
     close: async () => sqlite.close(),
   };

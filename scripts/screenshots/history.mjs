@@ -20,14 +20,18 @@ export async function writeHistory(file, dist) {
   await kit.start();
   await kit.advance("9h");
   await kit.holdfast.schedules.upsert(
-    "campaign-reports",
-    { job: "campaign-report", cron: "*/30 * * * *", grace: "1m" },
+    "digest-buyers",
+    { job: "send-digest", cron: "*/30 * * * *", grace: "1m" },
     { by: "ada" },
   );
   await kit.advance("14h");
-  await kit.holdfast.schedules.pause("camera-archive", "lens is being cleaned, back at noon", {
-    by: "sam",
-  });
+  await kit.holdfast.schedules.pause(
+    "rejected-listings",
+    "the market asks us to slow down until noon",
+    {
+      by: "sam",
+    },
+  );
   await kit.advance("3h");
   await kit.restart({ downFor: "35m", isKilled: true });
   await kit.holdfast.lock("price-import", { lease: "5m" }, async () => undefined);

@@ -1,29 +1,26 @@
-// The world of the screenshots: overnight market studies and what goes with them. Declared once, and
-// lived through twice: a day of it in virtual time, then for real while the pictures are taken.
+// The world of the screenshots: the market studies of examples/, and what goes with them. Declared once, and
+// lived through twice: a day of it in virtual time, then for real while the pictures are taken. The
+// studies run here in the instance itself, so that a day of them takes no day.
 
-import { z } from "zod";
+import { register } from "tsx/esm/api";
+
+register();
+const { NIGHTLY, STUDIES, STUDY, studyInput } = await import(
+  "../../examples/market-studies/studies.js"
+);
 
 /**
  * @typedef {import("../../src/engine/holdfast.js").Holdfast} Holdfast
  * @typedef {(duration: string, signal?: AbortSignal) => Promise<void>} Sleep
  */
 
-const MARKETS = {
-  eu: [
-    "berlin",
-    "lisbon",
-    "lyon",
-    "madrid",
-    "milan",
-    "paris",
-    "porto",
-    "rotterdam",
-    "vienna",
-    "warsaw",
-  ],
-  us: ["austin", "boston", "chicago", "denver", "houston", "miami", "portland", "seattle"],
-  asia: ["bangkok", "busan", "fukuoka", "hanoi", "osaka", "taipei", "tokyo"],
-};
+export const ALL = STUDIES.map(([id]) => id);
+const STAGES = [
+  "target scrape start",
+  "target scrape complete",
+  "source scrape start",
+  "source scrape complete",
+];
 
 /** The same numbers every time. @param {number} seed */
 export function chanceOf(seed) {
@@ -44,86 +41,83 @@ export function declareWorld(holdfast, { sleep, chance, PermanentError }) {
   /** @param {string} message @param {string} code */
   const trouble = (message, code) => Object.assign(new Error(message), { code });
 
-  const study = holdfast.job("market-study", {
-    input: z.object({
-      market: z.enum(["eu", "us", "asia"]).describe("which cities are looked at"),
-      threshold: z.number().min(0).max(1).default(0.12).describe("least saving that counts"),
-      notify: z.boolean().optional(),
-    }),
+  const study = holdfast.job(STUDY, {
+    input: studyInput,
     queue: "studies",
     timeout: "2h",
-    lease: "5m",
+    lease: "10m",
     retry: { attempts: 3, delay: "30s", factor: 2 },
-    async run({ market, threshold }, ctx) {
-      const cities = MARKETS[market];
-      ctx.log.info({ market, threshold }, `looking at ${cities.length} cities`);
-      await ctx.progress({ stage: "fetching listings", done: 0, total: cities.length });
-      for (const [index, city] of cities.entries()) {
+    async run({ studyIds, threshold }, ctx) {
+      ctx.log.info({ threshold }, `${studyIds.length} studies`);
+      for (const id of studyIds) {
         await ctx.item(
-          city,
+          id,
           async () => {
-            await sleep(seconds(4, 70), ctx.signal);
-            if (chance() < 0.05) throw trouble(`listings of ${city}: 502 Bad Gateway`, "HTTP_502");
-            const listings = Math.round(chance() * 40);
-            return { listings, best: Number((threshold + chance() * 0.2).toFixed(3)) };
+            for (const stage of STAGES) {
+              await ctx.progress({ stage: `${id}: ${stage}` });
+              await sleep(seconds(1, 18), ctx.signal);
+            }
+            if (chance() < 0.04) throw trouble("listings of DE: status 503", "HTTP_503");
+            const difference = Math.round(chance() * 90) * 100;
+            return {
+              status:
+                chance() < 0.06 ? "TARGET_BLOCKED" : difference > 4_000 ? "OPPORTUNITIES" : "NULL",
+              priceDifference: difference,
+            };
           },
-          {
-            onError: "record",
-            outcome: (value) => (value.listings > 12 ? "opportunities" : "none"),
-          },
+          { onError: chance() < 0.5 ? "record" : "throw", outcome: ({ status }) => status },
         );
-        await ctx.progress({ stage: "comparing prices", done: index + 1, total: cities.length });
-        ctx.log.info({ city }, `${city} compared`);
+        ctx.log.info({ study: id }, `${id} compared`);
       }
-      if (chance() < 0.08) throw trouble("the pricing service hung up", "ECONNRESET");
-      return { market, cities: cities.length };
+      return { totalStudies: studyIds.length };
     },
   });
-  const signals = holdfast.job("refresh-signals", {
+  const rates = holdfast.job("refresh-rates", {
     retry: { attempts: 2, delay: "5s" },
     async run(_, ctx) {
       await sleep(seconds(2, 20), ctx.signal);
-      if (chance() < 0.06) throw trouble("signal feed: rate limit exceeded", "HTTP_429");
-      return { signals: Math.round(chance() * 900) };
+      if (chance() < 0.06) throw trouble("exchange rates: rate limit exceeded", "HTTP_429");
+      return { rates: Math.round(chance() * 40) };
     },
   });
-  const snapshot = holdfast.job("camera-snapshot", {
-    queue: "cameras",
+  const listings = holdfast.job("check-listings", {
+    queue: "listings",
     retry: { attempts: 1 },
     async run(_, ctx) {
       await sleep(seconds(3, 30), ctx.signal);
-      if (chance() < 0.035) throw trouble("camera 4 does not answer within 10 s", "ETIMEDOUT");
+      if (chance() < 0.035)
+        throw trouble("the market of NO does not answer within 10 s", "ETIMEDOUT");
       if (chance() < 0.03) await sleep("9m", ctx.signal);
-      return { frames: 6 };
+      return { gone: Math.round(chance() * 6) };
     },
   });
-  const report = holdfast.job("campaign-report", {
+  const digest = holdfast.job("send-digest", {
     retry: { attempts: 4, delay: "10s", factor: 2, max: "60s", jitter: 0 },
     async run(_, ctx) {
       await sleep(seconds(6, 60), ctx.signal);
-      if (chance() < 0.25) throw trouble("marketing API: socket hang up", "ECONNRESET");
-      if (chance() < 0.05) throw new PermanentError("campaign 8812 maps to no instance of the API");
-      return { rows: Math.round(chance() * 9_000) };
+      if (chance() < 0.25) throw trouble("mail server: socket hang up", "ECONNRESET");
+      if (chance() < 0.05) throw new PermanentError("buyer 8812 has no address");
+      return { listings: Math.round(chance() * 90) };
     },
   });
-  const reconcile = holdfast.job("reconcile-address", {
-    queue: "reconciliation",
+  const review = holdfast.job("review-listing", {
+    queue: "reviews",
     concurrency: { limit: 4 },
     retry: { attempts: 3, delay: "1s", factor: 2, max: "30s" },
     async run(_, ctx) {
       await sleep(seconds(1, 12), ctx.signal);
-      if (chance() < 0.03) throw trouble("ledger and chain differ by 0.0004", "BALANCE_MISMATCH");
-      return { checked: 1 };
+      if (chance() < 0.03) throw trouble("the listing is gone", "LISTING_GONE");
+      return { status: chance() < 0.3 ? "APPROVED" : "REJECTED" };
     },
   });
-  const reconciliation = holdfast.job("plan-reconciliation", {
-    queue: "reconciliation",
+  const reviews = holdfast.job("plan-reviews", {
+    queue: "reviews",
     async run(_, ctx) {
       const children = Array.from({ length: 24 }, (_each, no) => ({
-        job: reconcile,
-        input: { address: `bc1q${(no * 7_919).toString(36).padStart(6, "0")}`, mode: "partial" },
+        job: review,
+        input: { listing: `https://cars.example/nl/${(no * 7_919).toString(36).padStart(6, "0")}` },
       }));
-      return ctx.enqueueBatch(children, { name: "addresses" });
+      return ctx.enqueueBatch(children, { name: "listings" });
     },
   });
   const backup = holdfast.job("backup", {
@@ -137,30 +131,30 @@ export function declareWorld(holdfast, { sleep, chance, PermanentError }) {
     },
   });
 
-  holdfast.schedule("studies-eu", study, {
+  holdfast.schedule(NIGHTLY, study, {
     cron: "0 2,8,14,20 * * *",
     timezone: "Europe/Paris",
-    input: { market: "eu" },
+    input: { studyIds: ALL, type: "scheduled", scrapeMode: "full" },
     missed: { run: "latest", within: "6h" },
   });
-  holdfast.schedule("studies-us", study, {
+  holdfast.schedule("yaris-watch", study, {
     cron: "30 */3 * * *",
-    timezone: "America/New_York",
-    input: { market: "us", threshold: 0.15 },
+    timezone: "Europe/Amsterdam",
+    input: { studyIds: ALL.slice(0, 2), threshold: 3_000 },
     overlap: "queue",
   });
-  holdfast.schedule("studies-asia", study, {
+  holdfast.schedule("electric-watch", study, {
     cron: "0 */4 * * *",
-    timezone: "Asia/Tokyo",
-    input: { market: "asia" },
+    timezone: "Europe/Oslo",
+    input: { studyIds: ALL.slice(2, 5), threshold: 6_000 },
   });
-  holdfast.schedule("refresh-signals", signals, { every: "10m..15m", afterFailure: "20m..40m" });
-  holdfast.schedule("camera-snapshots", snapshot, { every: "5m" });
-  holdfast.schedule("camera-archive", snapshot, { cron: "15 * * * *", missed: "skip" });
-  holdfast.schedule("campaign-reports", report, { cron: "*/20 * * * *" });
-  holdfast.schedule("spend-report", report, { cron: "5 * * * mon-fri", timezone: "Europe/London" });
-  holdfast.schedule("reconciliation", reconciliation, { cron: "0 2,14 * * *" });
+  holdfast.schedule("exchange-rates", rates, { every: "10m..15m", afterFailure: "20m..40m" });
+  holdfast.schedule("approved-listings", listings, { every: "5m" });
+  holdfast.schedule("rejected-listings", listings, { cron: "15 * * * *", missed: "skip" });
+  holdfast.schedule("digest-buyers", digest, { cron: "*/20 * * * *" });
+  holdfast.schedule("digest-sales", digest, { cron: "5 * * * mon-fri", timezone: "Europe/London" });
+  holdfast.schedule("reviews", reviews, { cron: "0 2,14 * * *" });
   holdfast.schedule("backup", backup, { cron: "30 1,7,13,19 * * *" });
-  holdfast.schedule("heartbeat", signals, { every: "1m", overlap: "skip" });
-  return { study, reconcile };
+  holdfast.schedule("rates-pulse", rates, { every: "1m", overlap: "skip" });
+  return { study, review };
 }

@@ -120,7 +120,7 @@ export type Internals = {
   readonly mayCreate?: boolean;
   /** What sends runs to targets. */
   readonly sends?: Sends;
-  /** What alerts are sent through. */
+  /** What runs and alerts are sent through. */
   readonly network?: Network;
 };
 
@@ -226,12 +226,13 @@ export class Holdfast {
     this.#emit = this.#bus.emit;
     const api = options.telemetry?.opentelemetry;
     this.#tracing = api === undefined ? null : new Tracing(api);
+    const network = internals.network ?? systemNetwork;
     this.#sends =
       internals.sends ??
       new Dispatcher({
         ...this.#config.dispatch,
         clock,
-        network: systemNetwork,
+        network,
         onCircuit: (change) => this.#emit("target.changed", change),
       });
     const enqueuer = new Enqueuer({
@@ -305,7 +306,6 @@ export class Holdfast {
       emit: this.#emit,
       tracing: this.#tracing,
     });
-    const network = internals.network ?? systemNetwork;
     this.#alerting = this.#config.alerts
       ? new Alerting({
           ...this.#config.alerts,
@@ -349,10 +349,7 @@ export class Holdfast {
     const { shell, http } = this.#config.builtIn;
     if (shell) this.job("shell", shellJob(shell) as PlainJobOptions<never, unknown>);
     if (http)
-      this.job(
-        "http",
-        httpJob(http, { clock, network: systemNetwork }) as PlainJobOptions<never, unknown>,
-      );
+      this.job("http", httpJob(http, { clock, network }) as PlainJobOptions<never, unknown>);
   }
 
   /**
@@ -460,7 +457,7 @@ export class Holdfast {
     requirePublicUrl(this.#config.dispatch);
     await this.#requireMailer();
     const store = await this.#opened("tick");
-    await this.#reconcileOnce();
+    await this.#reconcileOnce({ isFiring: true });
     const holder = await this.#holder(store);
     const end = new AbortController();
     const pass = passOnce({
@@ -826,9 +823,12 @@ export class Holdfast {
     });
   }
 
-  /** Once in a process; a failure is tried again by the next call. */
-  async #reconcileOnce(): Promise<void> {
-    if (this.#starting && !this.#isScheduler) return;
+  /**
+   * Once in a process; a failure is tried again by the next call. One that was started without a scheduler
+   * declares nothing, until somebody has it fire.
+   */
+  async #reconcileOnce({ isFiring = false } = {}): Promise<void> {
+    if (this.#starting && !this.#isScheduler && !isFiring) return;
     this.#reconciling ??= this.#reconcile();
     this.#reconciling.catch(() => {
       this.#reconciling = null;

@@ -10,6 +10,7 @@ import type { SqliteHandle } from "../store/sqlite.js";
 import { SqliteStore } from "../store/sqlite-store.js";
 import type { PollAnswer, Store } from "../store/store.js";
 import type { Logger } from "../telemetry/log.js";
+import { heldNetwork } from "./held-network.js";
 import type { AnyHandler, KitHandlers } from "./kit-handlers.js";
 import { InstanceClock, SeededChance, seededIds, type VirtualClock } from "./virtual-clock.js";
 
@@ -109,7 +110,7 @@ export class KitDatabase {
             poll: IDLE_POLL,
             database: MEMORY,
           },
-          { ports: { ...ports, clock }, store: () => view.store },
+          { ports: { ...ports, clock }, store: () => view.store, network: heldNetwork(base) },
         );
         const declare = super.job.bind(this) as (
           name: string,

@@ -117,6 +117,13 @@ export function passSuite(test: WorldTest): void {
     holdfast.schedule("nightly", study, { cron: "0 2 * * *" });
     await world.clock.until(holdfast.tick());
     expect((await holdfast.schedules.get("nightly"))?.job).toBe("study");
+    // Also of one that was started and looks at nothing by itself.
+    const other = student(world);
+    other.holdfast.schedule("weekly", other.study, { cron: "0 2 * * 0" });
+    await other.holdfast.start({ scheduler: false, worker: false });
+    expect(await other.holdfast.schedules.get("weekly")).toBeNull();
+    await world.clock.until(other.holdfast.tick());
+    expect((await other.holdfast.schedules.get("weekly"))?.job).toBe("study");
   });
 
   test("a limit or a budget that makes no sense is refused by its name", async ({ world }) => {

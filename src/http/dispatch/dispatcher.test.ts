@@ -24,6 +24,10 @@ const RUN = {
   input: { study: 7, name: "Ünï" },
   idempotencyKey: "0199c1aa-0000-7000-8000-000000000001",
   leaseMs: 30_000,
+  timeoutMs: 7_200_000,
+  mode: "enqueued" as const,
+  nominalAt: null,
+  tags: ["night"],
 };
 
 function scene(changes: Partial<WorkerTargetOptions> = {}) {
@@ -68,6 +72,10 @@ describe("what a worker gets", () => {
       input: { study: 7, name: "Ünï" },
       idempotencyKey: RUN.id,
       leaseMs: 30_000,
+      timeoutMs: 7_200_000,
+      mode: "enqueued",
+      nominalAt: null,
+      tags: ["night"],
       callbacks: {
         heartbeat: `${base}/heartbeat`,
         progress: `${base}/progress`,

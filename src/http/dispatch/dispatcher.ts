@@ -6,6 +6,7 @@ import { classifyFailure } from "../../core/classify.js";
 import { type StoredError, storedError } from "../../core/failure.js";
 import { encodeResult } from "../../core/json.js";
 import type { Clock, Network } from "../../core/ports.js";
+import type { Mode } from "../../core/run.js";
 import * as breaker from "./breaker.js";
 import { callbackToken } from "./callback-token.js";
 import { type GuardedAnswer, guardedFetch } from "./guard.js";
@@ -22,6 +23,11 @@ export type DispatchedRun = {
   readonly input: unknown;
   readonly idempotencyKey: string;
   readonly leaseMs: number;
+  readonly timeoutMs: number;
+  readonly mode: Mode;
+  /** The tick's own time; null unless it was scheduled. */
+  readonly nominalAt: string | null;
+  readonly tags: readonly string[];
 };
 
 export type DispatchOrder = {

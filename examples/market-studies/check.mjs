@@ -1,0 +1,40 @@
+// Starts the studies as `npm start` does, sees each kind of line, and stops them with Ctrl-C.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+const script = fileURLToPath(new URL("../../scripts/start.mjs", import.meta.url));
+const child = spawn(process.execPath, [script, "--no-reload"], {
+  // In the folder of the check and on a port of its own, so that one that somebody has running is left alone.
+  env: { ...process.env, HOLDFAST_DATABASE_URL: "sqlite:studies.db" },
+  stdio: ["ignore", "pipe", "inherit"],
+});
+
+const awaited = [
+  /the dashboard: http:\/\/127\.0\.0\.1:\d+\//,
+  /schedule brought up to its declaration in code: schedule=overnight-studies/,
+  /a worker elsewhere has taken the run/,
+  /worker {2}\S.*: OPPORTUNITIES, \d+ EUR/,
+  /↻ market-study +attempt failed, the run will be tried again.*HTTP_503 listings of DE/,
+  /✓ market-study +run completed: attempt [23]/,
+  /✗ market-study +run failed.*STUDY_UNKNOWN/,
+  /tick fired: schedule=yaris-watch/,
+  /worker {2}\S.*: TARGET_BLOCKED/,
+  /the worker service is killed/,
+  /run taken from a silent holder/,
+];
+let said = "";
+let page = 0;
+child.stdout.setEncoding("utf8").on("data", async (chunk) => {
+  const isReady = awaited.every((pattern) => pattern.test(said));
+  said += chunk;
+  if (isReady || !awaited.every((pattern) => pattern.test(said))) return;
+  const [url = ""] = /http:\/\/127\.0\.0\.1:\d+\//.exec(said) ?? [];
+  page = (await fetch(url)).status;
+  child.kill("SIGINT");
+});
+const code = await new Promise((resolve) => child.once("close", resolve));
+assert.equal(code, 0, said);
+assert.equal(page, 200);
+assert.match(said, /\n\d+ finished, \d+ handed back, 0 abandoned\n/);

@@ -1,0 +1,111 @@
+// What is around Holdfast in `npm start`, in a process of its own: the markets with their moods, the worker
+// service, an outside cron that calls every second, and people who ask for studies. Now and then the
+// worker service is killed, to see what becomes of its runs. Ends when whoever started it is gone.
+
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { startListings } from "./listings.js";
+import { NIGHTLY, STUDIES, STUDY } from "./studies.js";
+
+const holdfastUrl = process.env.HOLDFAST_PUBLIC_URL ?? "http://127.0.0.1:4780";
+const cronSecret = process.env.HOLDFAST_TRIGGER_SECRET;
+const CRASH_EVERY_MS = 60_000;
+const FIRST_CRASH_MS = 6_000;
+const [yaris, austral, , , enyaq] = STUDIES.map(([id]) => id);
+
+const source = await startListings({ paceMs: 400 });
+let service = startService();
+process.stdin
+  .once("end", () => {
+    service.kill("SIGKILL");
+    process.exit();
+  })
+  .resume();
+// Ctrl-C reaches every process of a terminal: this one ends when Holdfast has.
+process.on("SIGINT", () => undefined);
+await until(async () => (await fetch(`${holdfastUrl}/readyz`)).ok);
+console.log(`  demo    the dashboard: ${holdfastUrl}/`);
+// The first call also makes the schedules that the code declares.
+await call("POST", "/api/tick", { limit: 5 }, cronSecret);
+await Promise.all([cron(), people(), crashes()]);
+
+/** The worker service; when it dies, another one takes its place. */
+function startService() {
+  const child = spawn(
+    process.execPath,
+    ["--import", "tsx", fileURLToPath(new URL("./service.ts", import.meta.url))],
+    {
+      env: { ...process.env, LISTINGS_URL: source.url, PORT: process.env.WORKER_PORT },
+      stdio: ["pipe", "pipe", "inherit"],
+      // Ctrl-C is not for it: it would drain while nobody is left to tell.
+      detached: true,
+    },
+  );
+  createInterface(child.stdout).on("line", (line) => console.log(line));
+  child.once("exit", async (_, signal) => {
+    if (signal !== "SIGKILL") return;
+    await pause(500);
+    service = startService();
+  });
+  return child;
+}
+
+/** Outside, as cron-job.org would: at most five jobs a call. */
+async function cron() {
+  for (;;) {
+    await call("POST", "/api/tick", { limit: 5 }, cronSecret).catch(() => undefined);
+    await pause(1_000);
+  }
+}
+
+async function people() {
+  await call("POST", `/api/schedules/${NIGHTLY}/trigger`, {});
+  await call("PUT", "/api/schedules/yaris-watch", {
+    job: STUDY,
+    every: "10s",
+    input: { studyIds: [yaris, enyaq], threshold: 3_000 },
+  });
+  for (let no = 1; ; no += 1) {
+    // Some markets are slow, some fail and recover, some keep us out.
+    if (no % 2 === 0) source.plan("DE", "failing");
+    if (no % 3 === 1) source.plan("AT", "blocked");
+    if (no % 4 === 0) source.plan("IT", "slow", "slow");
+    const picked = STUDIES.filter((_, at) => (at + no) % 3 === 0).map(([id]) => id);
+    // Somebody's slip of the pen: fails at once, and says why.
+    const studyIds = no % 7 === 3 ? ["TOYOTA_YARIS CROS_2025_FR_NL"] : [...picked, austral];
+    const input = { studyIds: [...new Set(studyIds)], threshold: 4_000 + no * 100 };
+    const key = `asked-${process.pid}-${no}`;
+    const asked = { input, key, delay: "1s" };
+    await call("POST", `/api/jobs/${STUDY}/runs`, asked).catch(() => undefined);
+    await pause(3_000);
+  }
+}
+
+async function crashes() {
+  for (let waitMs = FIRST_CRASH_MS; ; waitMs = CRASH_EVERY_MS) {
+    await pause(waitMs);
+    // In the middle of a study, so that there is something to recover.
+    const before = source.asked.length;
+    await until(async () => source.asked.length > before);
+    console.log("  demo    the worker service is killed; another one takes its place");
+    service.kill("SIGKILL");
+  }
+}
+
+async function call(method: string, path: string, body: object, secret?: string) {
+  const response = await fetch(holdfastUrl + path, {
+    method,
+    headers: {
+      "content-type": "application/json",
+      ...(secret && { authorization: `Bearer ${secret}` }),
+    },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) console.error(`  demo    ${method} ${path}: ${await response.text()}`);
+}
+
+async function until(look: () => Promise<boolean>) {
+  while (!(await look().catch(() => false))) await pause(100);
+}

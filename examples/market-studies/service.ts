@@ -1,0 +1,37 @@
+// `npx tsx examples/market-studies/service.ts`: the worker service, a process of its own beside Holdfast's. It
+// says where it listens, and ends in good order when it is told to or when whoever started it is gone.
+
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { getRequestListener } from "@hono/node-server";
+import { openDatabase } from "../shared/database.js";
+import { prepareTables } from "./results.js";
+import { studyWorker } from "./worker.js";
+
+const db = await openDatabase(process.env.DATABASE_URL || "sqlite:market-studies.db");
+await prepareTables(db);
+const worker = studyWorker({
+  db,
+  sourceUrl: process.env.LISTINGS_URL || "http://127.0.0.1:4793",
+  secret: process.env.STUDIES_SECRET || "a-secret-for-the-worker",
+  onStudy: (studyId, { status, priceDifference }) =>
+    console.log(
+      `  worker  ${studyId}: ${status}${priceDifference ? `, ${priceDifference} EUR` : ""}`,
+    ),
+  onError: (error) => console.error(`  worker  ${(error as Error).message}`),
+});
+const server = createServer(getRequestListener((request) => worker.receive(request)));
+server.listen(Number(process.env.PORT || 4792), "127.0.0.1", () => {
+  console.log(`worker service on port ${(server.address() as AddressInfo).port}`);
+});
+
+const stop = async () => {
+  // First no connections, so that what is sent now goes back to Holdfast and is not refused here.
+  server.close();
+  await worker.stop({ graceMs: 5_000 });
+  server.closeAllConnections();
+  await db.close();
+  process.exit();
+};
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, stop);
+if (!process.stdin.isTTY) process.stdin.once("end", stop).resume();

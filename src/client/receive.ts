@@ -1,0 +1,195 @@
+// The other end of a dispatch: a service gets runs as signed requests, answers 202, and executes them while
+// it renews them through the addresses and the token that came with each. For any server that speaks
+// Request and Response; it never opens a port of its own. `holdfast` exports it, and not `holdfast/client`,
+// which needs nothing of Node's: a signature is verified by node:crypto.
+
+import { systemClock } from "../adapters/clock.js";
+import { CancelledError, ConfigurationError, type Problem } from "../core/errors.js";
+import { delay } from "../core/ports.js";
+import { ABORT_GRACE_MS } from "../core/run.js";
+import { TOLERANCE_MS, verifyDispatch } from "../http/dispatch/signature.js";
+import { WorkerStoppedError } from "./errors.js";
+import { type ClaimedRun, type Handler, Held } from "./held.js";
+import { Wire } from "./wire.js";
+
+export type ReceiverOptions = {
+  /** The target's secret; several while one rotates. */
+  readonly secret: string | readonly string[];
+  /** What executes the runs of each job. */
+  readonly jobs: Readonly<Record<string, Handler>>;
+  /** How often it renews at least. @default a third of the run's lease */
+  readonly heartbeatMs?: number;
+  /** Hears of calls back that failed; the run goes on. */
+  readonly onError?: (error: unknown) => void;
+};
+
+export type Receiver = {
+  /** Answers 202 and executes, or refuses: 401 what was not signed, 404 a job it does not know. */
+  receive(request: Request): Promise<Response>;
+  /**
+   * Takes no more runs and waits for those it has. What has not ended after `graceMs` (20 s) is told to
+   * stop and given back, its attempt not burnt.
+   */
+  stop(options?: { readonly graceMs?: number }): Promise<void>;
+};
+
+type Carried =
+  | "job"
+  | "fence"
+  | "attempt"
+  | "input"
+  | "leaseMs"
+  | "timeoutMs"
+  | "mode"
+  | "nominalAt"
+  | "idempotencyKey"
+  | "tags";
+
+/** What a dispatch carries; written in docs/guides/dispatch.md. */
+type Order = Pick<ClaimedRun, Carried> & {
+  readonly runId: string;
+  readonly callbacks: { readonly heartbeat: string };
+  readonly token: string;
+};
+
+const HEARTBEAT = { method: "POST", path: "/api/runs/{id}/heartbeat" } as const;
+const BEAT_AGAIN_MS = 500;
+
+export function createReceiver(options: ReceiverOptions): Receiver {
+  const { secret, jobs, onError, heartbeatMs = Number.POSITIVE_INFINITY } = checked(options);
+  const held = new Map<Held, Promise<void>>();
+  /** Requests that were taken, by name, as long as a copy of one would still count as new. */
+  const taken = new Map<string, number>();
+  let isStopping = false;
+
+  const receive = async (request: Request): Promise<Response> => {
+    const body = await request.text();
+    const verified = verifyDispatch({ headers: request.headers, body, secrets: secret });
+    if (!verified.ok) return answer(401, verified.reason);
+    const order = JSON.parse(body) as Order;
+    const handler = Object.hasOwn(jobs, order.job) ? jobs[order.job] : undefined;
+    if (handler === undefined) return answer(404, `no handler for the job ${order.job}`);
+    if (isStopping) return answer(503, "told to stop");
+    const nowMs = systemClock.monotonicMs();
+    for (const [id, atMs] of taken) if (nowMs - atMs > 2 * TOLERANCE_MS) taken.delete(id);
+    if (!taken.has(verified.id)) begin(order, handler, request.headers.get("traceparent"), nowMs);
+    taken.set(verified.id, nowMs);
+    return answer(202, "accepted");
+  };
+
+  const begin = (order: Order, handler: Handler, traceparent: string | null, askedMs: number) => {
+    const { runId, callbacks, token, ...rest } = order;
+    const url = callbacks.heartbeat.slice(0, callbacks.heartbeat.lastIndexOf("/api/runs/"));
+    const wire = new Wire({ url, secret: token, fetch: globalThis.fetch });
+    const run = { ...rest, id: runId, traceparent };
+    const one = new Held({ run, wire, askedMs });
+    const over = new AbortController();
+    const ended = Promise.all([
+      // After the answer: nothing is told of a run before the server knows who has it.
+      delay(systemClock, 0, over.signal)
+        .then(() => one.execute(handler))
+        .finally(() => over.abort()),
+      beatAlways({ held: one, wire, heartbeatMs, over: over.signal, onError }),
+    ])
+      .then(() => undefined)
+      .catch((error: unknown) => hear(onError, error))
+      .finally(() => held.delete(one));
+    held.set(one, ended);
+  };
+
+  const endedWithin = async (waitMs: number) => {
+    const over = new AbortController();
+    const all = Promise.all(held.values()).then(() => over.abort());
+    await Promise.race([all, delay(systemClock, waitMs, over.signal)]);
+  };
+
+  return {
+    receive,
+    stop: async ({ graceMs = 20_000 } = {}) => {
+      isStopping = true;
+      await endedWithin(graceMs);
+      for (const each of held.keys()) each.abort(new WorkerStoppedError());
+      // What does not end even then keeps its lease until that runs out.
+      await endedWithin(ABORT_GRACE_MS);
+    },
+  };
+}
+
+/** Renews at each third of the lease; sooner where the last call had no answer. */
+async function beatAlways(params: {
+  readonly held: Held;
+  readonly wire: Wire;
+  readonly heartbeatMs: number;
+  readonly over: AbortSignal;
+  readonly onError: ReceiverOptions["onError"];
+}): Promise<void> {
+  const { held, wire, over } = params;
+  const { id, fence } = held.run;
+  let isAnswered = true;
+  while (!over.aborted) {
+    const third = held.leaseMs / 3;
+    const usualMs = Math.min(third, params.heartbeatMs);
+    await delay(systemClock, isAnswered ? usualMs : Math.min(third, BEAT_AGAIN_MS), over);
+    if (over.aborted) return;
+    const askedMs = systemClock.monotonicMs();
+    try {
+      const { leaseMs, cancel } = await wire.call<"beatRun">({
+        place: HEARTBEAT,
+        params: { id },
+        body: { fence },
+        isRepeatable: true,
+        tries: 1,
+        timeoutMs: third,
+        signal: over,
+      });
+      isAnswered = true;
+      held.renewed(leaseMs, askedMs);
+      if (cancel) held.abort(new CancelledError(id));
+    } catch (error) {
+      if (over.aborted) return;
+      isAnswered = false;
+      hear(params.onError, error);
+      if (isLost(error)) return held.lost();
+      held.stopIfSilent(systemClock.monotonicMs());
+    }
+  }
+}
+
+function isLost(error: unknown): boolean {
+  return (error as { readonly error?: unknown }).error === "lease_lost";
+}
+
+function hear(listener: ReceiverOptions["onError"], error: unknown): void {
+  try {
+    listener?.(error);
+  } catch {
+    // Whoever listens must not end a run.
+  }
+}
+
+function answer(status: number, message: string): Response {
+  return Response.json({ message }, { status });
+}
+
+function checked(options: ReceiverOptions): ReceiverOptions {
+  const problems: Problem[] = [];
+  const secrets = typeof options.secret === "string" ? [options.secret] : options.secret;
+  if (!Array.isArray(secrets) || secrets.length === 0 || secrets.some((each) => !each))
+    problems.push({
+      field: "createReceiver().secret",
+      message: "must be the secret of the target, for example process.env.STUDIES_SECRET",
+    });
+  if (Object.keys(options.jobs ?? {}).length === 0)
+    problems.push({
+      field: "createReceiver().jobs",
+      message: "must name a job, for example { study: async (input, ctx) => result }",
+    });
+  const { heartbeatMs } = options;
+  if (heartbeatMs !== undefined && !(heartbeatMs >= 100))
+    problems.push({
+      field: "createReceiver().heartbeatMs",
+      message: "must be at least 100, for example 30000",
+    });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return options;
+}

@@ -1,0 +1,166 @@
+// `createReceiver`: a service gets real dispatches from a real instance, and executes them as if they were its own.
+
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import { getRequestListener } from "@hono/node-server";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Handler } from "../../src/client/held.js";
+import { createReceiver, type Receiver } from "../../src/client/receive.js";
+import { type Served, serve } from "../../src/http/serve.js";
+import { until } from "../support/until.js";
+import { type House, newHouse } from "./house.js";
+
+const SECRET = "a-secret-of-enough-letters";
+
+describe("a receiver", () => {
+  let house: House;
+  let served: Served;
+  let receiver: Receiver;
+  let server: http.Server;
+  let url: string;
+  const handlers: Record<string, Handler> = {};
+  /** Requests as they came, to be sent again. */
+  const requests: Request[] = [];
+  const heard: unknown[] = [];
+
+  beforeEach(async () => {
+    for (const list of [requests, heard]) list.length = 0;
+    receiver = createReceiver({
+      secret: SECRET,
+      jobs: { study: (input, ctx) => handlers.study?.(input, ctx) },
+      onError: (error) => void heard.push(error),
+    });
+    const listener = getRequestListener((request) => {
+      requests.push(request.clone());
+      return receiver.receive(request);
+    });
+    server = http.createServer(listener);
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/run`;
+    served = await serve({
+      handler: (request, info) => house.handler(request, info),
+      host: "127.0.0.1",
+      port: 0,
+    });
+    const target = { url, secret: SECRET, allowPrivateNetwork: true };
+    house = await newHouse("sqlite", {
+      options: { poll: "50ms", publicUrl: served.url, workers: { studies: target } },
+    });
+    const retry = { attempts: 3, delay: 1 };
+    house.holdfast.job("study", { worker: "studies", lease: "1s", retry });
+    house.holdfast.job("other", { worker: "studies", retry });
+    await house.holdfast.start();
+  });
+  afterEach(async () => {
+    await receiver.stop({ graceMs: 0 });
+    server.closeAllConnections();
+    server.close();
+    await house.end();
+    await served.close();
+  });
+
+  const enqueue = async (job = "study") =>
+    (await house.holdfast.enqueue(job, { study: 7 }, { tags: ["night"] })).id;
+  const ended = (id: string) => house.holdfast.runs.wait(id, { timeout: "20s" });
+  const aborted = (signal: AbortSignal) =>
+    new Promise<never>((_, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    });
+
+  test("executes a run for longer than its lease, and stores what it tells on the way", async () => {
+    let go = () => {};
+    const gate = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    handlers.study = async ({ study }: { study: number }, ctx) => {
+      await ctx.progress({ stage: "looking" });
+      await ctx.item("a", 1, { outcome: "FOUND" });
+      ctx.log("half way");
+      await gate;
+      return { study, tags: ctx.tags, attempt: ctx.attempt };
+    };
+    const id = await enqueue();
+    const beats = async () => Number((await house.holdfast.runs.get(id))?.heartbeatAt);
+    await until("it runs", async () => (await beats()) > 0);
+    const first = await beats();
+    // Twice the length of its lease, by the heartbeats alone.
+    await until("it was renewed", async () => (await beats()) - first > 2_000);
+    go();
+    expect(await ended(id)).toMatchObject({
+      status: "completed",
+      attempt: 1,
+      result: { study: 7, tags: ["night"], attempt: 1 },
+      items: { byOutcome: { FOUND: 1 } },
+      progress: { stage: "looking" },
+    });
+    expect((await house.holdfast.runs.logs(id)).lines).toMatchObject([{ message: "half way" }]);
+  });
+
+  test("what throws is tried again by the job's policy, what is permanent is not", async () => {
+    const attempts: number[] = [];
+    handlers.study = (_: unknown, ctx) => {
+      attempts.push(ctx.attempt);
+      if (ctx.attempt === 1) throw new Error("try again");
+      throw Object.assign(new Error("gone"), { status: 404 });
+    };
+    expect(await ended(await enqueue())).toMatchObject({
+      status: "failed",
+      attempt: 2,
+      error: { message: "gone" },
+    });
+    expect(attempts).toEqual([1, 2]);
+  });
+
+  test("refuses what nobody signed, and a job that it does not know; a copy is taken and not executed again", async () => {
+    const unsigned = await fetch(url, { method: "POST", body: "{}" });
+    expect(unsigned.status).toBe(401);
+    expect(await ended(await enqueue("other"))).toMatchObject({
+      status: "failed",
+      error: { code: "HTTP_404", message: expect.stringContaining("other") },
+    });
+    let calls = 0;
+    handlers.study = () => {
+      calls += 1;
+    };
+    await ended(await enqueue());
+    const copy = await receiver.receive(requests.at(-1) as Request);
+    expect(copy.status).toBe(202);
+    // What was taken before this one has begun by the time that this one ends.
+    await ended(await enqueue());
+    expect(calls).toBe(2);
+  });
+
+  test("a cancel reaches the handler by its heartbeat", async () => {
+    const reasons: unknown[] = [];
+    handlers.study = async (_: unknown, ctx) => {
+      await aborted(ctx.signal).catch((reason) => {
+        reasons.push(reason.code);
+        throw reason;
+      });
+    };
+    const id = await enqueue();
+    await until("it runs", async () => (await house.holdfast.runs.get(id))?.status === "running");
+    await house.holdfast.runs.cancel(id);
+    expect(await ended(id)).toMatchObject({ status: "cancelled" });
+    expect(reasons).toEqual(["CANCELLED"]);
+  });
+
+  test("a stop gives back what has not ended, and the attempt is not burnt", async () => {
+    let begun = 0;
+    handlers.study = async (_: unknown, ctx) => {
+      begun += 1;
+      await aborted(ctx.signal);
+    };
+    const id = await enqueue();
+    await until("it has begun", () => begun === 1);
+    await house.holdfast.queues.pause("default");
+    await receiver.stop({ graceMs: 0 });
+    expect(await house.holdfast.runs.get(id)).toMatchObject({ status: "pending" });
+    expect(await house.holdfast.runs.attempts(id)).toMatchObject([{ end: "handed_back" }]);
+  });
+
+  test("wrong options are named", () => {
+    const make = () => createReceiver({ secret: "", jobs: {}, heartbeatMs: 0 });
+    expect(make).toThrow(/secret.*jobs.*heartbeatMs/s);
+  });
+});
