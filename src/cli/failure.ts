@@ -47,6 +47,8 @@ const EXIT_OF_CODE: ReadonlyMap<string, number> = new Map([
   ["SCHEDULE_EXISTS", EXIT.no],
   ["DELIVERY_CONFLICT", EXIT.no],
   ["BACKFILL_RUNNING", EXIT.no],
+  ["RUNS_ELSEWHERE", EXIT.no],
+  ["NOT_A_MONITOR", EXIT.no],
   ["PROJECT_EXISTS", EXIT.no],
   ["NOT_BEGUN", EXIT.no],
   ["CALENDAR_NOT_FOUND", EXIT.no],

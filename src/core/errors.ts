@@ -292,6 +292,34 @@ export class BackfillRunningError extends HoldfastError {
   }
 }
 
+/** Somebody asked for a run of a monitor, which makes none. */
+export class RunsElsewhereError extends HoldfastError {
+  static {
+    named(RunsElsewhereError, "RunsElsewhereError");
+  }
+  readonly code = "RUNS_ELSEWHERE";
+  constructor(readonly schedule: string) {
+    super(
+      `Schedule ${quoteShort(schedule)} is a monitor: what it watches runs elsewhere, and checks in with ` +
+        "schedules.ping() or POST /api/ping/:monitor. Nothing was done.",
+    );
+  }
+}
+
+/** A check-in for a schedule whose runs are made here. */
+export class NotAMonitorError extends HoldfastError {
+  static {
+    named(NotAMonitorError, "NotAMonitorError");
+  }
+  readonly code = "NOT_A_MONITOR";
+  constructor(readonly schedule: string) {
+    super(
+      `Schedule ${quoteShort(schedule)} runs a job here; only one with \`monitor: true\` is checked in for. ` +
+        "Nothing was stored.",
+    );
+  }
+}
+
 /** Schedules leave times out by this calendar. */
 export class CalendarInUseError extends HoldfastError {
   static {
@@ -646,6 +674,8 @@ export const ERROR_CODES = [
   { code: "SCHEDULE_BUSY", description: "Others kept changing the schedule; nothing was done." },
   { code: "DELIVERY_CONFLICT", description: "The delivery made a run with another input." },
   { code: "BACKFILL_RUNNING", description: "The schedule is being backfilled already." },
+  { code: "RUNS_ELSEWHERE", description: "What a monitor watches runs elsewhere, not here." },
+  { code: "NOT_A_MONITOR", description: "The schedule runs a job here; it is not checked in for." },
   { code: "CALENDAR_IN_USE", description: "Schedules use the calendar; it was not removed." },
   { code: "WAIT_TIMEOUT", description: "The run had not ended when the caller stopped waiting." },
   { code: "STOPPED", description: "A verb was called after stop()." },

@@ -25,7 +25,7 @@ export function backfillDecision(
 ): Decision<void> {
   const { name, id, fromAt, isAll, asker } = params;
   const state = existing(read, name);
-  refuseMonitor(state, "schedules.backfill()");
+  refuseMonitor(state);
   if (state.backfill) throw new BackfillRunningError(name, state.backfill.id);
   // What is to come is for the cadence.
   const toAt = Math.min(params.toAt, read.now);

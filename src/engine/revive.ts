@@ -20,7 +20,7 @@ export async function reviveUnderSchedule(params: {
   const { store, run, schedule, desk, audit } = params;
   const { id, mode, nominalAt } = run;
   const isMonitor = run.job === monitorJob(schedule);
-  refuseMonitor({ name: schedule, isMonitor }, "runs.retry()");
+  refuseMonitor({ name: schedule, isMonitor });
   return desk.change<RetryAnswer>(store, schedule, async ({ state }) => {
     const current = await store.run(id);
     if (!state || !current) return { answer: "not_found" };

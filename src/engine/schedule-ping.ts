@@ -2,7 +2,7 @@
 // a run that has ended, and the fired tick of it; so everything that looks at runs and ticks, alerts first
 // of all, knows of it without knowing of monitors.
 
-import { ConfigurationError } from "../core/errors.js";
+import { ConfigurationError, NotAMonitorError, RunsElsewhereError } from "../core/errors.js";
 import { type StoredError, storedError } from "../core/failure.js";
 import { beganFor, judgedAt, PING_STATES, type PingState, tickFor } from "../core/monitor.js";
 import { requireKey } from "../core/names.js";
@@ -90,7 +90,7 @@ export async function pingDecision(
   store: Store,
 ): Promise<Decision<Pinged>> {
   const state = existing(read, params.name);
-  if (!state.isMonitor) throw notAMonitor(params.name);
+  if (!state.isMonitor) throw new NotAMonitorError(params.name);
   const said = { state: params.state, repeated: false, paused: false };
   if (params.deliveryId !== null) {
     const made = await store.delivery({ schedule: state.id, id: params.deliveryId });
@@ -225,19 +225,12 @@ function unchanged(state: ScheduleState): ScheduleChange {
   return { id, revision, ticks: [], runs: [], progress: progressOf(state) };
 }
 
-function notAMonitor(name: string): ConfigurationError {
-  const message = `is about a schedule that runs a job here; only one with \`monitor: true\` is checked in for`;
-  return new ConfigurationError([{ field: `check-in for "${name}"`, message }]);
-}
-
 /** Nothing runs here, so nothing can be triggered, made up for or tried again. */
-export function refuseMonitor(
-  { name, isMonitor }: Pick<ScheduleState, "name" | "isMonitor">,
-  verb: string,
-): void {
-  if (!isMonitor) return;
-  const message = `"${name}" is a monitor: what it watches runs elsewhere, and checks in with schedules.ping() or POST /api/ping/:monitor`;
-  throw new ConfigurationError([{ field: verb, message }]);
+export function refuseMonitor({
+  name,
+  isMonitor,
+}: Pick<ScheduleState, "name" | "isMonitor">): void {
+  if (isMonitor) throw new RunsElsewhereError(name);
 }
 
 function dateOrNull(at: number | null): Date | null {

@@ -244,7 +244,7 @@ export class Schedules {
     const store = await this.#params.store("schedules.trigger");
     const { schedules } = await store.scheduleStates({ names: [name] });
     const state = existing({ state: schedules[0] ?? null, now: 0 }, name);
-    refuseMonitor(state, "schedules.trigger()");
+    refuseMonitor(state);
     const input =
       options.input === undefined ? null : await this.#params.encode(state.job, options.input);
     const asker = this.#asker(options.by);

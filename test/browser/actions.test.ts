@@ -82,6 +82,25 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
     expect(await stage.holdfast.schedules.get("studies-two")).toBe(null);
   });
 
+  test("a monitor is checked in for, and offers nothing that would run it from here", async () => {
+    await stage.holdfast.schedules.upsert("backup", { monitor: true, cron: "0 3 1 1 *" });
+    const page = await stage.visit("/schedules/backup");
+    await page.getByText("monitor of what runs elsewhere").waitFor();
+    expect(await page.getByRole("button", { name: /Trigger|Test|Backfill/ }).count()).toBe(0);
+    await page.getByRole("button", { name: "Check in" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Check in" }).click();
+    await until("the check-in", async () => (await stage.holdfast.runs.list()).runs.length === 1);
+    await page.getByRole("button", { name: "Edit" }).click();
+    await page.getByLabel("Wait for a check-in up to", { exact: false }).fill("45m");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("up to 45m after its time", { exact: false }).waitFor();
+    expect(await stage.holdfast.schedules.get("backup")).toMatchObject({
+      monitor: true,
+      grace: "45m",
+      lastStatus: "completed",
+    });
+  });
+
   test("a schedule is triggered, tested, paused with a note, resumed, backfilled and explained", async () => {
     await stage.holdfast.schedules.upsert("studies", {
       job: "study",

@@ -70,7 +70,7 @@ test("a monitor is made, shown, checked in for and explained as what runs elsewh
   });
   const refused = await terminal.holdfast(["schedules", "trigger", "backup"]);
   expect(refused).toMatchObject({
-    code: 2,
+    code: 1,
     stderr: expect.stringMatching(/backup.* is a monitor/),
   });
   const { document } = await json("schedules", "update", "backup", "--job", "report");

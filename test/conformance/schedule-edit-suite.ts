@@ -34,6 +34,8 @@ export function scheduleEditSuite(test: SceneTest): void {
     expect(await scene.schedules.state("nightly")).toEqual({
       ...UPRIGHT,
       ...given,
+      isMonitor: false,
+      beganAt: null,
       id,
       name: "nightly",
       revision: 1,

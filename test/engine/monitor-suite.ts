@@ -276,7 +276,7 @@ export function monitorSuite(test: WorldTest): void {
   }) => {
     const { holdfast, ping, pass } = await monitored(world);
     const { schedules } = holdfast;
-    await expect(schedules.trigger("backup")).rejects.toThrow(/"backup" is a monitor/);
+    await expect(schedules.trigger("backup")).rejects.toThrow(/backup is a monitor/);
     await expect(schedules.backfill("backup", { from: at(-HOUR), to: at(0) })).rejects.toThrow(
       /is a monitor/,
     );

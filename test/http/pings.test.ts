@@ -76,10 +76,12 @@ describe.each(DATABASES)("check-ins over HTTP on %s", (database) => {
       expect(await asked("/api/ping/backup/fail", long)).toMatch(/^400 .*reason/);
       expect((await house.ask("GET", "/api/ping/backup")).status).toBe(405);
       // What needs a run here says so.
-      expect(await asked("/api/schedules/backup/trigger")).toMatch(/^400 .*"backup" is a monitor/);
+      expect(await asked("/api/schedules/backup/trigger")).toMatch(
+        /^409 runs_elsewhere.*is a monitor/,
+      );
       house.holdfast.job("study", { run: () => null });
       await house.holdfast.schedules.upsert("s", { job: "study", cron: "0 3 1 1 *" });
-      expect(await asked("/api/ping/s")).toMatch(/^400 .*monitor: true/);
+      expect(await asked("/api/ping/s")).toMatch(/^409 not_a_monitor.*monitor: true/);
       const bare = await house.ask("PUT", "/api/schedules/t", { body: { cron: "0 3 * * *" } });
       expect(bare).toMatchObject({ status: 400 });
     } finally {

@@ -6,7 +6,7 @@ import { requireKey } from "../../core/names.js";
 import type { Pinged, PingOptions } from "../../engine/schedule-ping.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { readName } from "../names.js";
+import { aboutSchedule, readName } from "../names.js";
 import { EXIT } from "../shell.js";
 import { shortTime } from "../times.js";
 import { oneOf, refusing, UsageError } from "../usage.js";
@@ -45,8 +45,10 @@ export function schedulesPingCommand(call: Call): Command {
       ...(deliveryId === undefined ? {} : { deliveryId }),
     };
     const { shell } = call;
-    return withInstance({ flags, purpose: "look", shell }, async ({ schedules }) => {
-      const pinged = await schedules.ping(name, options);
+    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+      const pinged = await aboutSchedule({ holdfast, name }, () =>
+        holdfast.schedules.ping(name, options),
+      );
       await shell.say(pingText(pinged));
       await shell.answer(pinged);
       return EXIT.done;
