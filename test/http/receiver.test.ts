@@ -61,6 +61,11 @@ describe("a receiver", () => {
 
   const enqueue = async (job = "study") =>
     (await house.holdfast.enqueue(job, { study: 7 }, { tags: ["night"] })).id;
+  /** Until then the instance has its request open, and ends it by itself. */
+  const accepted = () =>
+    new Promise<void>((resolve) => {
+      house.holdfast.on("run.accepted", () => resolve());
+    });
   const ended = (id: string) => house.holdfast.runs.wait(id, { timeout: "20s" });
   const aborted = (signal: AbortSignal) =>
     new Promise<never>((_, reject) => {
@@ -138,8 +143,9 @@ describe("a receiver", () => {
         throw reason;
       });
     };
+    const taken = accepted();
     const id = await enqueue();
-    await until("it runs", async () => (await house.holdfast.runs.get(id))?.status === "running");
+    await taken;
     await house.holdfast.runs.cancel(id);
     expect(await ended(id)).toMatchObject({ status: "cancelled" });
     expect(reasons).toEqual(["CANCELLED"]);
@@ -151,7 +157,9 @@ describe("a receiver", () => {
       begun += 1;
       await aborted(ctx.signal);
     };
+    const taken = accepted();
     const id = await enqueue();
+    await taken;
     await until("it has begun", () => begun === 1);
     await house.holdfast.queues.pause("default");
     await receiver.stop({ graceMs: 0 });
