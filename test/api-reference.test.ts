@@ -1,12 +1,13 @@
 // Keeps docs/reference/api.md equal to the code: every member of what users hold, with its parameters, its
 // answer and the words above it in the source, and every name that the package exports.
+// `npm run docs:api` writes the rows anew, and puts new names into the last row of the exports.
 
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { exportedBy, type Member, membersOfClass } from "./support/api-members.js";
 
-const PAGE = readFileSync(path.resolve(import.meta.dirname, "../docs/reference/api.md"), "utf8");
+const FILE = path.resolve(import.meta.dirname, "../docs/reference/api.md");
 
 /** The heading of each table, and the class whose members are in it. */
 const TABLES = [
@@ -33,6 +34,9 @@ const ENTRIES = [
   ["`holdfast/testing`", "src/testing/index.ts"],
 ] as const;
 
+if (process.env.HOLDFAST_UPDATE_API) update();
+const PAGE = readFileSync(FILE, "utf8");
+
 test.for(TABLES)(
   "%s has every member in docs/reference/api.md, in the words of the code",
   ([heading, file, name]) => {
@@ -51,6 +55,26 @@ test.for(ENTRIES)(
     expect(named).toEqual([...values, ...types].sort());
   },
 );
+
+function update(): void {
+  let page = readFileSync(FILE, "utf8");
+  for (const [heading, file, name] of TABLES) {
+    const old = rowsOf(section(page, heading)).join("\n");
+    page = page.replace(old, () => membersOfClass(file, name).map(row).join("\n"));
+  }
+  for (const [entry, file] of ENTRIES) {
+    const old = section(section(page, "Exports", "## "), entry);
+    const { values, types } = exportedBy(file);
+    const known = [...values, ...types];
+    const added = known.filter((name) => !names(old).includes(name)).map((name) => `\`${name}\``);
+    const kept = old.replaceAll(/(, )?`(\w+)`/g, (text, _, name) =>
+      known.includes(name) ? text : "",
+    );
+    const at = kept.lastIndexOf("`") + 1;
+    page = page.replace(old, () => [kept.slice(0, at), ...added].join(", ") + kept.slice(at));
+  }
+  writeFileSync(FILE, page);
+}
 
 function row({ call, answers, words }: Member): string {
   const cells = [`\`${call}\``, answers && `\`${answers}\``, words];

@@ -9,11 +9,7 @@ const welcome = holdfast.job("welcome", {
     return `Hello ${input.name}, this is attempt ${ctx.attempt}.`;
   },
 });
-holdfast.schedule("every-morning", welcome, {
-  cron: "0 9 * * *",
-  timezone: "Europe/Paris",
-  input: { name: "all" },
-});
+holdfast.schedule("every-morning", welcome, { cron: "0 9 * * *", input: { name: "all" } });
 
 await holdfast.start();
 const { id } = await welcome.enqueue({ name: "Ada" }, { key: "welcome-ada" });

@@ -2,6 +2,7 @@
 // the next claim, so that a round trip carries both. It decides nothing about time or ownership:
 // the database does, and every write of a held run carries its fence.
 // When it acts is loop.ts's business, but for one thing: it goes on by itself while there is work.
+// Essays: docs/internals/lease-and-fence.md, docs/internals/shutdown.md.
 
 import { CancelledError, LeaseLostError, ShutdownError } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
