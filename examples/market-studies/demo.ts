@@ -37,7 +37,12 @@ function startService() {
     process.execPath,
     ["--import", "tsx", fileURLToPath(new URL("./service.ts", import.meta.url))],
     {
-      env: { ...process.env, LISTINGS_URL: source.url, PORT: process.env.WORKER_PORT },
+      env: {
+        ...process.env,
+        LISTINGS_URL: source.url,
+        PORT: process.env.WORKER_PORT,
+        ENDS_WITH_STDIN: "1",
+      },
       stdio: ["pipe", "pipe", "inherit"],
       // Ctrl-C is not for it: it would drain while nobody is left to tell.
       detached: true,

@@ -1,5 +1,5 @@
 // `npx tsx examples/market-studies/service.ts`: the worker service, a process of its own beside Holdfast's. It
-// says where it listens, and ends in good order when it is told to or when whoever started it is gone.
+// says where it listens, and ends in good order when it is told to.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -34,4 +34,5 @@ const stop = async () => {
   process.exit();
 };
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, stop);
-if (!process.stdin.isTTY) process.stdin.once("end", stop).resume();
+// The demo holds the other end: should it be killed, nothing of it is left behind.
+if (process.env.ENDS_WITH_STDIN) process.stdin.once("end", stop).resume();
