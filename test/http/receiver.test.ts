@@ -38,7 +38,7 @@ describe("a receiver", () => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/run`;
     served = await serve({
-      handler: (request, info) => house.handler(request, info),
+      answerer: (ask, info) => house.answerer(ask, info),
       host: "127.0.0.1",
       port: 0,
     });
