@@ -5,6 +5,7 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import { RunContext } from "../src/engine/context.js";
 import { Holdfast } from "../src/engine/holdfast.js";
+import { exportedBy } from "./support/api-members.js";
 
 const ROOT = path.resolve(import.meta.dirname, "..");
 const ENTRIES = Object.entries(readJson("package.json").exports as Record<string, unknown>)
@@ -12,7 +13,7 @@ const ENTRIES = Object.entries(readJson("package.json").exports as Record<string
   .map(([name, target]) => [name, sourceOf((target as { types: string }).types)] as const);
 
 test.for(ENTRIES)("the names that %s exports", ([, file]) => {
-  expect(exportedNames(readFileSync(path.join(ROOT, file), "utf8"))).toMatchSnapshot();
+  expect(exportedNames(file)).toMatchSnapshot();
 });
 
 test("the members of a Holdfast and of what it holds", () => {
@@ -49,23 +50,9 @@ function namesOf(prototype: object): readonly string[] {
     .sort();
 }
 
-function exportedNames(text: string): readonly string[] {
-  const lists = [...text.matchAll(/^export (type )?\{([^}]*)\}/gms)].flatMap(
-    ([, isType, list = ""]) =>
-      list
-        .split(",")
-        .map((each) => each.trim())
-        .filter((each) => each !== "")
-        .map((each) =>
-          isType || each.startsWith("type ") ? `type ${each.replace(/^type /, "")}` : each,
-        ),
-  );
-  const declared = [
-    ...text.matchAll(/^export (?:async )?(type|interface|function|class|const) (\w+)/gm),
-  ].map(([, kind = "", name]) =>
-    ["type", "interface"].includes(kind) ? `type ${name}` : `${name}`,
-  );
-  return [...lists, ...declared].sort();
+function exportedNames(file: string): readonly string[] {
+  const { values, types } = exportedBy(file);
+  return [...values, ...types.map((name) => `type ${name}`)].sort();
 }
 
 function sourceOf(types: string): string {

@@ -126,7 +126,7 @@ export function readPage({ root, file, pages, urlOf, sourceUrl }) {
 }
 
 /** As GitHub makes them: small letters, no punctuation, hyphens for spaces. @param {string} text */
-export function slug(text) {
+function slug(text) {
   return text
     .toLowerCase()
     .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
