@@ -149,8 +149,9 @@ class Line {
 
   /** @param {Promise<void>} last @param {() => unknown} send */
   #after(last, send) {
-    const ms = this.#around.delayMs();
+    const dueAt = performance.now() + this.#around.delayMs();
     return last.then(async () => {
+      const ms = dueAt - performance.now();
       if (ms > 0) await pause(ms);
       send();
     });
