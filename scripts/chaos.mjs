@@ -21,7 +21,7 @@ failover: a primary is killed under load, its standby promoted
   --times N                             how often (1); --standby sync | async (sync)
 pooler: the conformance suite through PgBouncer in transaction mode, then a minute of chaos`;
 
-const ROUND_SECONDS = 90;
+const ROUND_SECONDS = 180;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

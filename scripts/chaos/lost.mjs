@@ -30,7 +30,9 @@ export function forgetLost(history) {
     history: {
       ...history,
       // Somebody did ask for what is still there.
-      operations: operations.map((each) => (isKept(each) ? each : { ...each, is: "unknown" })),
+      operations: operations.map((each) =>
+        isKept(each) ? each : { ...each, is: "unknown", answer: null, code: "", runId: "" },
+      ),
       effects: effects.filter(isGranted),
     },
     forgiven,

@@ -7,7 +7,7 @@ import { chanceOf } from "./nemesis.mjs";
 /** @typedef {import("./nemesis.mjs").Doer} Doer */
 
 /** Commits that one fault cuts, one after the other, and for how long it waits for them. */
-const COMMITS_AT_ONCE = 6;
+const COMMITS_AT_ONCE = 12;
 const COMMITS_WITHIN_MS = 1_500;
 
 /**

@@ -15,7 +15,7 @@ const ENDED = /** @type {const} */ ([
 ]);
 const LOST = 1;
 /** Ends after which what was done is done again, and rightly so. */
-const EXPLAINS = ["lost", "timeout", "handedBack"];
+const EXPLAINS = ["lost", "timeout", "handedBack", "commitFailed"];
 
 /**
  * For each attempt that was lost by a death: the time from it until the run was taken over, by the clock
@@ -49,6 +49,7 @@ export function duplicatesOf({ tables, effects }) {
   const found = new Finder();
   /** @type {Record<string, number>} */
   const duplicates = {};
+  const ofLedger = new Set(tables.runs.filter(({ job }) => job === "ledger").map(({ id }) => id));
   const endOf = new Map(tables.attempts.map(({ run, fence, ended }) => [`${run} ${fence}`, ended]));
   const done = groupBy(
     effects.filter(({ what }) => what === "done"),
@@ -58,7 +59,9 @@ export function duplicatesOf({ tables, effects }) {
     // A frozen process may come back later than the one that took over.
     const fences = all.map(({ fence }) => fence).sort((a, b) => a - b);
     for (const fence of fences.slice(0, -1)) {
-      const reason = ENDED[endOf.get(`${run} ${fence}`) ?? -1] ?? "unexplained";
+      const ended = ENDED[endOf.get(`${run} ${fence}`) ?? -1] ?? "unexplained";
+      // It tells of its effect first and commits then; a commit that fails is an attempt that failed.
+      const reason = ended === "failed" && ofLedger.has(run) ? "commitFailed" : ended;
       duplicates[reason] = (duplicates[reason] ?? 0) + 1;
       if (!EXPLAINS.includes(reason))
         found.add("E", `Run ${run} was done under fence ${fence} (${reason}) and again later.`);
