@@ -10,12 +10,15 @@ import { freePort } from "../postgres.mjs";
 import { judge } from "./checks.mjs";
 import { Client } from "./client.mjs";
 import { Member } from "./crew.mjs";
+import { createPostgresHistory, readHistory } from "./history-tables.mjs";
 import { overHttp } from "./http-client.mjs";
 import { declareAll, JOBS } from "./jobs.mjs";
 import { Nemesis } from "./nemesis.mjs";
 import { operationCounts, rarities, readEffects, readOperations } from "./notes.mjs";
 import { openPlace } from "./place.mjs";
 import { makePlan, POLL_MS, ROLES } from "./plan.mjs";
+import { recorded } from "./recorder.mjs";
+import { replay } from "./replay.mjs";
 import { SinkPlace } from "./sink-place.mjs";
 import { liveRuns, lookAtTables, openReader, readTables, schedulesBehind } from "./tables.mjs";
 import { duplicatesOf, takeoversOf } from "./takeovers.mjs";
@@ -37,7 +40,7 @@ import { Timeline } from "./timeline.mjs";
  * @property {Record<string, number>} duplicates effects that happened again, by what explains them
  * @property {{ wallMs: number, ableMs: number }[]} takeovers how long each took, from the death of the holder
  * @property {{ boots: number, runs: number, completed: number, failed: number, cancelled: number,
- *   ticks: number, effects: number, looks: number }} counts
+ *   ticks: number, effects: number, looks: number, replayedCommits: number }} counts
  * @property {Record<string, number>} phasesMs how long healing took, step by step
  * @property {Violation[]} violations
  * @property {string | null} folder what was noted, kept where something was violated
@@ -49,6 +52,7 @@ import { Timeline } from "./timeline.mjs";
  * @property {number} seconds
  * @property {number} seed
  * @property {boolean} [isPooled]
+ * @property {boolean} [isRecorded] every change of a row is written down, for the simulator's checkers
  * @property {import("./plan.mjs").Fault[]} [plan] instead of the one that the seed draws
  * @property {readonly import("./plan.mjs").Role[]} [roles] instead of all
  * @property {(around: { folder: string, timeline: Timeline }) => Promise<Place>} [place] instead of the usual
@@ -112,7 +116,9 @@ class Campaign {
     this.#params = params;
     this.#plan = params.plan ?? makePlan(params);
     const { seed, folder, place, sink, httpPort, timeline, roles = ROLES } = params;
-    const orders = { seed, folder, database: place.url, sinkPort: sink.port, httpPort };
+    const { isRecorded = false } = params;
+    const database = place.url;
+    const orders = { seed, folder, database, sinkPort: sink.port, httpPort, isRecorded };
     this.#crew = roles.map(
       (role, number) => new Member(number, { ...orders, role, ...place.orders }),
     );
@@ -140,7 +146,23 @@ class Campaign {
     const { createClient } = await import(`${dist}client/index.js`);
     const logger = { debug() {}, info() {}, warn() {}, error() {} };
     const database = place.url;
-    this.#holdfast = new library.Holdfast({ database, app: "chaos", poll: POLL_MS, logger });
+    const { storeFor } = await import(`${dist}store/open.js`);
+    const triggers = await this.#triggers();
+    this.#holdfast = new library.Holdfast(
+      { database, app: "chaos", poll: POLL_MS, logger },
+      {
+        store: (/** @type {any} */ config, /** @type {any} */ { clock, chance }) => {
+          const store = storeFor({ ...config, clock, chance, mayCreate: true });
+          return triggers === null ? store : recorded(store, "driver", triggers);
+        },
+      },
+    );
+    if (triggers !== null) {
+      // Makes the tables.
+      await this.#holdfast.schedules.list({ limit: 1 });
+      if (this.#params.database === "postgres")
+        await createPostgresHistory(place.directUrl, triggers);
+    }
     const jobs = declareAll(this.#holdfast, library, null);
     // The first one makes the tables; then the others come, and the client has schedules to trigger.
     for (const member of this.#crew) member.boot();
@@ -298,9 +320,10 @@ class Campaign {
     await this.#look();
     const reader = await openReader(place.directUrl);
     const tables = await readTables(reader);
-    await reader.close();
     const operations = readOperations(folder);
     const effects = readEffects(folder);
+    const replayed = await this.#replayed(reader, effects);
+    await reader.close();
     const { makeWhen } = await import(new URL("../../dist/core/when.js", import.meta.url).href);
     const { history, forgiven } = place.forgive({ tables, operations, effects, makeWhen });
     const { found, duplicates } = duplicatesOf(history);
@@ -308,6 +331,7 @@ class Campaign {
       ...this.#violations,
       ...judge(history),
       ...found,
+      ...replayed.found,
       ...(await this.#ownCheck()),
       ...this.#surprises(),
     ];
@@ -337,11 +361,31 @@ class Campaign {
         ticks: tables.ticks.reduce((sum, { count }) => sum + count, 0),
         effects: effects.length,
         looks: this.#looks,
+        replayedCommits: replayed.commits,
       },
       phasesMs: this.#phasesMs,
       violations,
       folder: violations.length === 0 ? null : folder,
     };
+  }
+
+  /** The simulator's triggers, or null where nothing is recorded. @returns {Promise<string | null>} */
+  async #triggers() {
+    if (!this.#params.isRecorded) return null;
+    const notes = new URL("../../dist/testing/simulator/notes.js", import.meta.url).href;
+    return (await import(notes)).noteTriggers();
+  }
+
+  /**
+   * @param {import("./tables.mjs").Reader} reader
+   * @param {import("./checks.mjs").Effect[]} effects
+   */
+  async #replayed(reader, effects) {
+    const { database } = this.#params;
+    const triggers = await this.#triggers();
+    if (triggers === null) return { found: [], commits: 0 };
+    const entries = await readHistory(reader, database, triggers);
+    return { found: await replay({ entries, effects, database }), commits: entries.length };
   }
 
   /** What `holdfast check` finds. @returns {Promise<Violation[]>} */

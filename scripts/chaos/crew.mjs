@@ -24,6 +24,7 @@ const SKEW_MAX_S = 600;
  * @property {number} sinkPort
  * @property {number} httpPort
  * @property {boolean} mayBeSkewed
+ * @property {boolean} [isRecorded]
  */
 
 /** A place in the crew; one process after the other takes it. */

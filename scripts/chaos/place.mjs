@@ -4,6 +4,7 @@
 import path from "node:path";
 import pg from "pg";
 import { startPostgres } from "../postgres.mjs";
+import { CREATE_SQLITE_HISTORY } from "./history-tables.mjs";
 import { CREATE_LEDGER } from "./jobs.mjs";
 import { againstPostgres } from "./nemesis-postgres.mjs";
 import { againstSqlite } from "./nemesis-sqlite.mjs";
@@ -42,6 +43,7 @@ async function openFile({ folder, timeline }) {
   const { DatabaseSync } = await import("@photostructure/sqlite");
   const handle = new DatabaseSync(file);
   handle.exec(CREATE_LEDGER);
+  handle.exec(CREATE_SQLITE_HISTORY);
   handle.close();
   return {
     url: `sqlite:${file}`,
@@ -60,7 +62,9 @@ async function openFile({ folder, timeline }) {
  * @returns {Promise<Place>}
  */
 async function openServer({ seed, timeline, isPooled = false }) {
-  const server = await startPostgres({ settings: { max_connections: 200 } });
+  const server = await startPostgres({
+    settings: { max_connections: 200, track_commit_timestamp: "on" },
+  });
   await createLedger(server.url);
   const pooler = isPooled ? await startPooler({ port: server.port }) : null;
   const proxy = await new Network(pooler?.port ?? server.port).listen();

@@ -8,10 +8,11 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Client } from "./client.mjs";
 import { declareAll } from "./jobs.mjs";
 import { POLL_MS } from "./plan.mjs";
+import { recorded } from "./recorder.mjs";
 import { SinkClient } from "./sink-client.mjs";
 
 /** @type {{ name: string } & import("./crew.mjs").Orders} */
-const { name, seed, database, folder, role, sinkPort, httpPort } = JSON.parse(
+const { name, seed, database, folder, role, sinkPort, httpPort, isRecorded } = JSON.parse(
   process.argv[2] ?? "{}",
 );
 
@@ -22,6 +23,7 @@ const { storeFor } = await import(`${dist}store/open.js`);
 const notes = `${folder}/events-${name}`;
 const log = (/** @type {{ event?: string }} */ fields) =>
   fs.appendFileSync(notes, `${JSON.stringify(fields)}\n`);
+const { noteTriggers } = isRecorded ? await import(`${dist}testing/simulator/notes.js`) : {};
 /** @type {any} */
 let store = null;
 const holdfast = new library.Holdfast(
@@ -35,7 +37,7 @@ const holdfast = new library.Holdfast(
     // As the library makes it; kept here for the disk that is full.
     store: (/** @type {any} */ config, /** @type {any} */ { clock, chance }) => {
       store = storeFor({ ...config, clock, chance, mayCreate: true });
-      return store;
+      return isRecorded ? recorded(store, name, noteTriggers()) : store;
     },
   },
 );
