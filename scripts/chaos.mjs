@@ -14,6 +14,7 @@ const USAGE = `npm run chaos -- [failover | pooler] [options]
   --database postgres | sqlite | both   where (both)
   --seconds N                           how long faults happen in all, on each database (60)
   --seed S                              a whole number; the same seed plans the same faults (by the clock)
+  --record                              every change of a row, for the simulator's checkers as well (slower)
   --pooler                              through PgBouncer in transaction mode (postgres)
   --resume FILE                         goes on where FILE says, adds to it, and draws FILE.svg (one database)
   --json FILE                           the totals as JSON; "-" is stdout
@@ -29,6 +30,7 @@ const { values, positionals } = parseArgs({
     database: { type: "string", default: "both" },
     seconds: { type: "string", default: "60" },
     seed: { type: "string", default: String(Date.now() % 1_000_000) },
+    record: { type: "boolean", default: false },
     pooler: { type: "boolean", default: false },
     resume: { type: "string" },
     json: { type: "string" },
@@ -98,7 +100,8 @@ async function campaignOn(database) {
     const round = { database, isPooled, seed: seed + rounds.length };
     const roundSeconds = Math.min(ROUND_SECONDS, left());
     tell(`${database}: seed ${round.seed}, ${roundSeconds} s of ${left()} s that are left`);
-    const report = await runCampaign({ ...round, seconds: roundSeconds, tell });
+    const isRecorded = values.record;
+    const report = await runCampaign({ ...round, seconds: roundSeconds, isRecorded, tell });
     rounds.push(report);
     for (const { check, message } of report.violations) tell(`${database} ${check}: ${message}`);
     if (report.folder) tell(`${database}: everything that was noted is in ${report.folder}`);

@@ -5,8 +5,8 @@ import { runCampaign } from "./campaign.mjs";
 import { openPair } from "./pair.mjs";
 
 /** Load before the primary dies, and after its standby was promoted. */
-const SECONDS = 7;
-const FAILS_AT_MS = 3_000;
+const SECONDS = 5;
+const FAILS_AT_MS = 2_000;
 
 /**
  * @param {{ times: number, seed: number, isSynchronous: boolean, tell: (line: string) => void }} params
