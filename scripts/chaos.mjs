@@ -6,6 +6,7 @@ import { parseArgs } from "node:util";
 import { ensureBuilt } from "./bootstrap.mjs";
 import { runCampaign } from "./chaos/campaign.mjs";
 import { pictureOf } from "./chaos/picture.mjs";
+import { kindsOf } from "./chaos/plan.mjs";
 import { readCampaign, TAKEOVER_MAX_MS, totalsOf, writeCampaign } from "./chaos/totals.mjs";
 
 /** @typedef {import("./chaos/totals.mjs").Campaign} Campaign */
@@ -14,6 +15,7 @@ const USAGE = `npm run chaos -- [failover | pooler] [options]
   --database postgres | sqlite | both   where (both)
   --seconds N                           how long faults happen in all, on each database (60)
   --seed S                              a whole number; the same seed plans the same faults (by the clock)
+  --only KIND,KIND                      these faults alone, for example kill,freeze,stop
   --record                              every change of a row, for the simulator's checkers as well (slower)
   --pooler                              through PgBouncer in transaction mode (postgres)
   --resume FILE                         goes on where FILE says, adds to it, and draws FILE.svg (one database)
@@ -30,6 +32,7 @@ const { values, positionals } = parseArgs({
     database: { type: "string", default: "both" },
     seconds: { type: "string", default: "60" },
     seed: { type: "string", default: String(Date.now() % 1_000_000) },
+    only: { type: "string" },
     record: { type: "boolean", default: false },
     pooler: { type: "boolean", default: false },
     resume: { type: "string" },
@@ -43,6 +46,7 @@ const [command = "chaos", ...rest] = positionals;
 const seconds = Number(values.seconds);
 const seed = Number(values.seed);
 const times = Number(values.times);
+const known = [...kindsOf("postgres"), ...kindsOf("sqlite")];
 const isRight =
   ["chaos", "failover", "pooler"].includes(command) &&
   rest.length === 0 &&
@@ -50,6 +54,7 @@ const isRight =
   ["sync", "async"].includes(values.standby) &&
   !(values.resume !== undefined && values.database === "both") &&
   !(values.pooler && values.database !== "postgres") &&
+  (values.only ?? "kill").split(",").every((kind) => known.includes(kind)) &&
   isWhole(seconds, 5, 86_400) &&
   isWhole(times, 1, 1_000) &&
   Number.isInteger(seed);
@@ -100,8 +105,9 @@ async function campaignOn(database) {
     const round = { database, isPooled, seed: seed + rounds.length };
     const roundSeconds = Math.min(ROUND_SECONDS, left());
     tell(`${database}: seed ${round.seed}, ${roundSeconds} s of ${left()} s that are left`);
-    const isRecorded = values.record;
-    const report = await runCampaign({ ...round, seconds: roundSeconds, isRecorded, tell });
+    const only = values.only === undefined ? {} : { only: values.only.split(",") };
+    const how = { seconds: roundSeconds, isRecorded: values.record, ...only, tell };
+    const report = await runCampaign({ ...round, ...how });
     rounds.push(report);
     for (const { check, message } of report.violations) tell(`${database} ${check}: ${message}`);
     if (report.folder) tell(`${database}: everything that was noted is in ${report.folder}`);

@@ -53,6 +53,7 @@ import { Timeline } from "./timeline.mjs";
  * @property {number} seed
  * @property {boolean} [isPooled]
  * @property {boolean} [isRecorded] every change of a row is written down, for the simulator's checkers
+ * @property {readonly string[]} [only] these kinds of faults
  * @property {import("./plan.mjs").Fault[]} [plan] instead of the one that the seed draws
  * @property {readonly import("./plan.mjs").Role[]} [roles] instead of all
  * @property {(around: { folder: string, timeline: Timeline }) => Promise<Place>} [place] instead of the usual

@@ -78,24 +78,31 @@ const LENGTHS_MS = /** @type {Readonly<Record<string, readonly [number, number]>
   "long-reader": [2_000, 10_000],
 });
 
+/** @param {Engine} database */
+export function kindsOf(database) {
+  return Object.keys(KINDS[database]);
+}
+
 /**
- * @param {{ seed: number, seconds: number, database: Engine }} params
+ * @param {{ seed: number, seconds: number, database: Engine, only?: readonly string[] | undefined }} params
+ *   only: these kinds of faults
  * @returns {Fault[]}
  */
-export function makePlan({ seed, seconds, database }) {
+export function makePlan({ seed, seconds, database, only = kindsOf(database) }) {
+  const kinds = Object.fromEntries(
+    Object.entries(KINDS[database]).filter(([kind]) => only.includes(kind)),
+  );
   const draw = new Draw(`plan ${database} ${seed}`);
   /** @type {Fault[]} */
   const plan = [];
   for (let atMs = draw.int(500, 1_500); atMs < seconds * 1_000; atMs += draw.int(80, 620)) {
-    const kind = /** @type {FaultKind} */ (
-      draw.weighted(/** @type {Record<string, number>} */ (KINDS[database]))
-    );
+    const kind = /** @type {FaultKind} */ (draw.weighted(kinds));
     const [from, to] = LENGTHS_MS[kind] ?? [0, 1_000];
     const forMs = kind === "freeze" ? freezeMs(draw) : draw.int(from, to);
     const isForAll = draw.isTrue(kind === "cut" ? 0.2 : FOR_ALL);
     plan.push({ atMs, kind, victim: draw.int(0, 999), forMs, isForAll });
   }
-  return withEveryKind(plan, Object.keys(KINDS[database]));
+  return withEveryKind(plan, Object.keys(kinds));
 }
 
 /** Two thirds of them shorter than the shortest lease, the others up to five leases. */
