@@ -36,13 +36,27 @@ export async function openReader(url) {
       close: async () => handle.close(),
     };
   }
+  let client = await connected(url);
+  const ask = async (/** @type {string} */ sql) =>
+    (await client.query(named(sql, "holdfast."))).rows;
+  return {
+    // A server that was busy with something else may have ended this session meanwhile.
+    all: (sql) =>
+      ask(sql).catch(async () => {
+        await client.end().catch(() => undefined);
+        client = await connected(url);
+        return ask(sql);
+      }),
+    close: () => client.end().catch(() => undefined),
+  };
+}
+
+/** @param {string} url */
+async function connected(url) {
   const client = new pg.Client({ connectionString: url, application_name: "chaos" });
   client.on("error", () => undefined);
   await client.connect();
-  return {
-    all: async (sql) => (await client.query(named(sql, "holdfast."))).rows,
-    close: () => client.end().catch(() => undefined),
-  };
+  return client;
 }
 
 /** @param {string} sql @param {string} prefix */
