@@ -49,7 +49,7 @@ export function judgeTicks(/** @type {History} */ { tables, makeWhen }) {
 }
 
 /**
- * At most one is outstanding: none comes sooner after the one before than the lower bound.
+ * At most one is outstanding: none comes sooner after the one before was recorded than the lower bound.
  * @param {{ name: string, rows: Row[], when: any }} params
  * @param {Finder} found
  */
@@ -57,8 +57,8 @@ function judgeRange({ name, rows, when }, found) {
   rows.forEach((row, at) => {
     const before = rows[at - 1];
     if (row.count !== 1) found.add("T", `${name}: a drawn tick is a stretch at ${text(row.at)}.`);
-    if (before && row.at < before.at + when.everyMs)
-      found.add("T", `${name}: ${text(row.at)} is too soon after ${text(before.at)}.`);
+    if (before && row.at < before.recorded_at + when.everyMs)
+      found.add("T", `${name}: ${text(row.at)} is too soon after ${text(before.recorded_at)}.`);
   });
 }
 

@@ -8,7 +8,7 @@ import { CREATE_SQLITE_HISTORY } from "./history-tables.mjs";
 import { CREATE_LEDGER } from "./jobs.mjs";
 import { againstPostgres } from "./nemesis-postgres.mjs";
 import { againstSqlite } from "./nemesis-sqlite.mjs";
-import { startPooler } from "./pooler.mjs";
+import { POOLED_SETTINGS, startPooler } from "./pooler.mjs";
 import { Network } from "./proxy.mjs";
 
 /** @typedef {import("./checks.mjs").History} History */
@@ -63,7 +63,10 @@ async function openFile({ folder, timeline }) {
  */
 async function openServer({ seed, timeline, isPooled = false }) {
   const server = await startPostgres({
-    settings: { max_connections: 200, track_commit_timestamp: "on" },
+    settings: {
+      ...{ max_connections: 200, track_commit_timestamp: "on" },
+      ...(isPooled ? POOLED_SETTINGS : {}),
+    },
   });
   await createLedger(server.url);
   const pooler = isPooled ? await startPooler({ port: server.port }) : null;

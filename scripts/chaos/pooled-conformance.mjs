@@ -3,20 +3,18 @@
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { startPostgres } from "../postgres.mjs";
-import { startPooler } from "./pooler.mjs";
+import { POOLED_SETTINGS, startPooler } from "./pooler.mjs";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** Every test has sessions of its own at the same time as others. */
 const SESSIONS = 60;
-/** What the documentation tells to set for the role: a session's own settings get lost in a pool. */
-const SETTINGS = { enable_seqscan: "off", enable_sort: "off", jit: "off" };
 
 /**
  * @param {string[]} [filters] of vitest
  * @returns {Promise<number>} the exit code of the suite
  */
 export async function conformanceThroughPooler(filters = []) {
-  const server = await startPostgres({ settings: { max_connections: 200, ...SETTINGS } });
+  const server = await startPostgres({ settings: { max_connections: 200, ...POOLED_SETTINGS } });
   const pooler = await startPooler({ port: server.port, sessions: SESSIONS });
   try {
     const child = spawn(

@@ -11,6 +11,9 @@ import { freePort } from "../postgres.mjs";
 
 /** @typedef {{ url: string, port: number, stop: () => Promise<void> }} Pooler */
 
+/** What the documentation tells to set for the role: a session's own settings get lost in a pool. */
+export const POOLED_SETTINGS = { enable_seqscan: "off", enable_sort: "off", jit: "off" };
+
 const PROGRAMS = ["pgbouncer", "/usr/sbin/pgbouncer"];
 const READY_WITHIN_MS = 10_000;
 
