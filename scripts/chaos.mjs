@@ -1,33 +1,62 @@
 // `npm run chaos`: real processes on a real PostgreSQL and on one SQLite file, killed, frozen, stopped
-// and cut off by a seed; afterwards the history is judged. `npm run chaos -- --seconds 120 --seed 7`
+// and cut off by a seed; afterwards the history is judged. Rounds add up in a file.
 
 import fs from "node:fs";
 import { parseArgs } from "node:util";
 import { ensureBuilt } from "./bootstrap.mjs";
 import { runCampaign } from "./chaos/campaign.mjs";
+import { pictureOf } from "./chaos/picture.mjs";
+import { kindsOf } from "./chaos/plan.mjs";
+import { readCampaign, TAKEOVER_MAX_MS, totalsOf, writeCampaign } from "./chaos/totals.mjs";
 
-const USAGE = `npm run chaos -- [options]
+/** @typedef {import("./chaos/totals.mjs").Campaign} Campaign */
+
+const USAGE = `npm run chaos -- [failover | pooler] [options]
   --database postgres | sqlite | both   where (both)
-  --seconds N                           how long faults happen, on each database (60)
+  --seconds N                           how long faults happen in all, on each database (60)
   --seed S                              a whole number; the same seed plans the same faults (by the clock)
-  --json FILE                           the report as JSON; "-" is stdout`;
+  --only KIND,KIND                      these faults alone, for example kill,freeze,stop
+  --record                              every change of a row, for the simulator's checkers as well (slower)
+  --pooler                              through PgBouncer in transaction mode (postgres)
+  --resume FILE                         goes on where FILE says, adds to it, and draws FILE.svg (one database)
+  --json FILE                           the totals as JSON; "-" is stdout
+failover: a primary is killed under load, its standby promoted
+  --times N                             how often (1); --standby sync | async (sync)
+pooler: the conformance suite through PgBouncer in transaction mode, then a minute of chaos`;
 
-const { values } = parseArgs({
+const ROUND_SECONDS = 180;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
   options: {
     database: { type: "string", default: "both" },
     seconds: { type: "string", default: "60" },
     seed: { type: "string", default: String(Date.now() % 1_000_000) },
+    only: { type: "string" },
+    record: { type: "boolean", default: false },
+    pooler: { type: "boolean", default: false },
+    resume: { type: "string" },
     json: { type: "string" },
+    times: { type: "string", default: "1" },
+    standby: { type: "string", default: "sync" },
     help: { type: "boolean", default: false },
   },
 });
+const [command = "chaos", ...rest] = positionals;
 const seconds = Number(values.seconds);
 const seed = Number(values.seed);
+const times = Number(values.times);
+const known = [...kindsOf("postgres"), ...kindsOf("sqlite")];
 const isRight =
+  ["chaos", "failover", "pooler"].includes(command) &&
+  rest.length === 0 &&
   ["postgres", "sqlite", "both"].includes(values.database) &&
-  Number.isInteger(seconds) &&
-  seconds >= 5 &&
-  seconds <= 86_400 &&
+  ["sync", "async"].includes(values.standby) &&
+  !(values.resume !== undefined && values.database === "both") &&
+  !(values.pooler && values.database !== "postgres") &&
+  (values.only ?? "kill").split(",").every((kind) => known.includes(kind)) &&
+  isWhole(seconds, 5, 86_400) &&
+  isWhole(times, 1, 1_000) &&
   Number.isInteger(seed);
 if (values.help || !isRight) {
   console.error(USAGE);
@@ -37,53 +66,94 @@ if (!ensureBuilt()) process.exit(1);
 // Ends through the exit handlers, which end the processes and the server.
 for (const name of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]))
   process.once(name, () => process.exit(130));
+const tell = (/** @type {string} */ line) => console.error(line);
 
-/** @type {("postgres" | "sqlite")[]} */
-const databases =
-  values.database === "both"
-    ? ["postgres", "sqlite"]
-    : [/** @type {"postgres" | "sqlite"} */ (values.database)];
-const reports = [];
-for (const database of databases) {
-  console.error(`${database}: seed ${seed}, ${seconds} s`);
-  const tell = (/** @type {string} */ line) => console.error(line);
-  reports.push(await runCampaign({ database, seconds, seed, tell }));
+if (command === "chaos") await chaos();
+else if (command === "failover") {
+  const { failovers } = await import("./chaos/failover.mjs");
+  const isSynchronous = values.standby === "sync";
+  const report = await failovers({ times, seed, isSynchronous, tell });
+  tellJson(report);
+  process.exitCode = report.violations.length > 0 ? 1 : 0;
+} else {
+  const { conformanceThroughPooler } = await import("./chaos/pooled-conformance.mjs");
+  const code = await conformanceThroughPooler();
+  const report = await runCampaign({ database: "postgres", seconds, seed, isPooled: true, tell });
+  show([totalsOf({ database: "postgres", seed, isPooled: true, rounds: [report] })]);
+  process.exitCode = code !== 0 || report.violations.length > 0 ? 1 : 0;
 }
 
-const json = `${JSON.stringify({ seed, seconds, reports }, null, 2)}\n`;
-if (values.json === "-") process.stdout.write(json);
-else {
-  if (values.json !== undefined) fs.writeFileSync(values.json, json);
-  show(reports);
+async function chaos() {
+  /** @type {("postgres" | "sqlite")[]} */
+  const databases =
+    values.database === "both"
+      ? ["postgres", "sqlite"]
+      : [/** @type {"postgres" | "sqlite"} */ (values.database)];
+  const all = [];
+  for (const database of databases) all.push(await campaignOn(database));
+  if (values.json === undefined) show(all);
+  else tellJson({ seed, seconds, reports: all });
+  process.exitCode = all.some(({ verdict }) => verdict.violations > 0) ? 1 : 0;
 }
-process.exitCode = reports.some(({ violations }) => violations.length > 0) ? 1 : 0;
 
-/** @param {import("./chaos/campaign.mjs").Report[]} all */
-function show(all) {
-  /** @type {Record<string, (report: import("./chaos/campaign.mjs").Report) => number>} */
-  const rows = {
-    operations: ({ operations }) => operations.asked ?? 0,
-    runs: ({ counts }) => counts.runs,
-    ticks: ({ counts }) => counts.ticks,
-    "kills (SIGKILL)": ({ faults }) => faults.kills,
-    "pauses (SIGSTOP)": ({ faults }) => faults.freezes,
-    "  longer than a lease": ({ faults }) => faults.longFreezes,
-    "stops (SIGTERM)": ({ faults }) => faults.stops,
-    "sessions cut": ({ faults }) => faults.cuts,
-    "server restarts": ({ faults }) => faults.crashes,
-    "processes started": ({ counts }) => counts.boots,
-    takeovers: ({ seen }) => seen.takeovers ?? 0,
-    "stale results refused": ({ seen }) => seen.staleRefused ?? 0,
-    "leases lost and noticed": ({ seen }) => seen.leasesLost ?? 0,
-    "effects repeated": ({ seen }) => seen.repeatedEffects ?? 0,
-    "looks at the tables": ({ counts }) => counts.looks,
-    violations: ({ violations }) => violations.length,
-  };
-  console.log(`\n${"".padEnd(26)}${all.map(({ database }) => database.padStart(10)).join("")}`);
-  for (const [name, of] of Object.entries(rows))
-    console.log(name.padEnd(26) + all.map((each) => String(of(each)).padStart(10)).join(""));
-  for (const { database, violations, folder } of all) {
-    for (const { check, message } of violations) console.log(`${database} ${check}: ${message}`);
-    if (folder) console.log(`${database}: everything that was noted is in ${folder}`);
+/** @param {"postgres" | "sqlite"} database */
+async function campaignOn(database) {
+  const campaign = readCampaign(values.resume, { database, seed, isPooled: values.pooler });
+  const { rounds, isPooled } = campaign;
+  const left = () => seconds - rounds.reduce((sum, round) => sum + round.seconds, 0);
+  while (left() >= 5) {
+    const round = { database, isPooled, seed: seed + rounds.length };
+    const roundSeconds = Math.min(ROUND_SECONDS, left());
+    tell(`${database}: seed ${round.seed}, ${roundSeconds} s of ${left()} s that are left`);
+    const only = values.only === undefined ? {} : { only: values.only.split(",") };
+    const how = { seconds: roundSeconds, isRecorded: values.record, ...only, tell };
+    const report = await runCampaign({ ...round, ...how });
+    rounds.push(report);
+    for (const { check, message } of report.violations) tell(`${database} ${check}: ${message}`);
+    if (report.folder) tell(`${database}: everything that was noted is in ${report.folder}`);
+    if (values.resume === undefined) continue;
+    writeCampaign(values.resume, campaign);
+    fs.writeFileSync(`${values.resume}.svg`, pictureOf(campaign));
   }
+  return totalsOf(campaign);
+}
+
+/** @param {unknown} report */
+function tellJson(report) {
+  const json = `${JSON.stringify(report, null, 2)}\n`;
+  if (values.json === undefined || values.json === "-") process.stdout.write(json);
+  else fs.writeFileSync(values.json, json);
+}
+
+/** @param {ReturnType<typeof totalsOf>[]} all */
+function show(all) {
+  const line = (/** @type {string} */ name, /** @type {(string | number | undefined)[]} */ cells) =>
+    console.log(name.padEnd(34) + cells.map((cell) => String(cell ?? "").padStart(12)).join(""));
+  line(
+    "",
+    all.map(({ database }) => database),
+  );
+  for (const part of /** @type {const} */ (["counts", "faults", "seen", "duplicates", "verdict"])) {
+    const names = new Set(all.flatMap((each) => Object.keys(each[part])));
+    for (const name of names)
+      line(
+        `${part} ${name}`,
+        all.map((each) => /** @type {Record<string, number>} */ (each[part])[name]),
+      );
+  }
+  for (const how of /** @type {const} */ (["ableMs", "wallMs"]))
+    for (const share of /** @type {const} */ (["p50", "p99", "max"]))
+      line(
+        `takeover ${how} ${share}`,
+        all.map(({ takeovers }) => takeovers[how][share]),
+      );
+  line(
+    `(lease + poll + 1 s)`,
+    all.map(() => TAKEOVER_MAX_MS),
+  );
+}
+
+/** @param {number} value @param {number} from @param {number} to */
+function isWhole(value, from, to) {
+  return Number.isInteger(value) && value >= from && value <= to;
 }

@@ -297,7 +297,7 @@ function exitOf(child) {
  * sits on the port while the server restarts.
  * @returns {Promise<number>}
  */
-async function freePort() {
+export async function freePort() {
   for (let tries = 0; tries < 100; tries++) {
     const port = 20_000 + (randomBytes(2).readUInt16BE() % 12_000);
     const isFree = await new Promise((resolve) => {

@@ -1,24 +1,31 @@
-// One campaign on one database: processes work while faults happen to them by plan; then all is healed,
-// the work runs dry, and the history is judged.
+// One round of the chaos on one database: processes work while faults happen to them by plan; then all is
+// healed, the work runs dry, and the history is judged.
 
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import pg from "pg";
-import { startPostgres } from "../postgres.mjs";
+import { freePort } from "../postgres.mjs";
 import { judge } from "./checks.mjs";
 import { Client } from "./client.mjs";
 import { Member } from "./crew.mjs";
-import { declareAll } from "./jobs.mjs";
+import { createPostgresHistory, readHistory } from "./history-tables.mjs";
+import { overHttp } from "./http-client.mjs";
+import { declareAll, JOBS } from "./jobs.mjs";
+import { Nemesis } from "./nemesis.mjs";
 import { operationCounts, rarities, readEffects, readOperations } from "./notes.mjs";
-import { LEASE_MIN_MS, makePlan, WORKERS } from "./plan.mjs";
+import { openPlace } from "./place.mjs";
+import { makePlan, POLL_MS, ROLES } from "./plan.mjs";
+import { recorded } from "./recorder.mjs";
+import { replay } from "./replay.mjs";
+import { SinkPlace } from "./sink-place.mjs";
 import { liveRuns, lookAtTables, openReader, readTables, schedulesBehind } from "./tables.mjs";
+import { duplicatesOf, takeoversOf } from "./takeovers.mjs";
+import { Timeline } from "./timeline.mjs";
 
 /** @typedef {import("./checks.mjs").Violation} Violation */
-/** @typedef {import("./plan.mjs").Fault} Fault */
-/** @typedef {import("../postgres.mjs").PostgresServer} PostgresServer */
+/** @typedef {import("./place.mjs").Place} Place */
 
 /**
  * @typedef {object} Report
@@ -27,14 +34,30 @@ import { liveRuns, lookAtTables, openReader, readTables, schedulesBehind } from 
  * @property {number} seconds
  * @property {string} plan names the faults and their times: equal for equal seeds
  * @property {Record<string, number>} operations asked, answered, refused, unknown, and by verb
- * @property {{ kills: number, freezes: number, longFreezes: number, stops: number, cuts: number,
- *   crashes: number, passed: number }} faults passed: there was nobody to whom it could be done
+ * @property {Record<string, number>} faults passed: there was nobody to whom it could be done
  * @property {Record<string, number>} seen rare things that happened
+ * @property {Record<string, number>} forgiven what the place does not promise to keep, and did not
+ * @property {Record<string, number>} duplicates effects that happened again, by what explains them
+ * @property {{ wallMs: number, ableMs: number }[]} takeovers how long each took, from the death of the holder
  * @property {{ boots: number, runs: number, completed: number, failed: number, cancelled: number,
- *   ticks: number, effects: number, looks: number }} counts
+ *   ticks: number, effects: number, looks: number, replayedCommits: number }} counts
  * @property {Record<string, number>} phasesMs how long healing took, step by step
  * @property {Violation[]} violations
  * @property {string | null} folder what was noted, kept where something was violated
+ */
+
+/**
+ * @typedef {object} CampaignParams
+ * @property {"sqlite" | "postgres"} database
+ * @property {number} seconds
+ * @property {number} seed
+ * @property {boolean} [isPooled]
+ * @property {boolean} [isRecorded] every change of a row is written down, for the simulator's checkers
+ * @property {readonly string[]} [only] these kinds of faults
+ * @property {import("./plan.mjs").Fault[]} [plan] instead of the one that the seed draws
+ * @property {readonly import("./plan.mjs").Role[]} [roles] instead of all
+ * @property {(around: { folder: string, timeline: Timeline }) => Promise<Place>} [place] instead of the usual
+ * @property {(line: string) => void} [tell]
  */
 
 /** Generous: these are limits of a liveness promise, not measurements. */
@@ -45,23 +68,25 @@ const LOOK_EVERY_MS = 3_000;
 const TELL_EVERY_MS = 5_000;
 
 /**
- * @param {{ database: "sqlite" | "postgres", seconds: number, seed: number,
- *   tell?: (line: string) => void }} params
+ * @param {CampaignParams} params
  * @returns {Promise<Report>}
  */
 export async function runCampaign(params) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), "holdfast-chaos-"));
   fs.writeFileSync(path.join(folder, "effects"), "");
-  const server = params.database === "postgres" ? await startPostgres() : null;
-  const url = server?.url ?? `sqlite:${path.join(folder, "holdfast.db")}`;
-  const campaign = new Campaign({ ...params, folder, url, server });
+  const timeline = new Timeline();
+  const place = await (params.place ?? openPlace)({ ...params, folder, timeline });
+  const sink = await new SinkPlace(path.join(folder, "effects")).open();
+  const httpPort = await freePort();
+  const campaign = new Campaign({ ...params, folder, place, sink, httpPort, timeline });
   try {
     const report = await campaign.run();
     if (report.violations.length === 0) fs.rmSync(folder, { recursive: true, force: true });
     return report;
   } finally {
     await campaign.end();
-    await server?.stop();
+    sink.close();
+    await place.close();
   }
 }
 
@@ -70,15 +95,12 @@ class Campaign {
   #plan;
   /** @type {Member[]} */
   #crew;
+  #nemesis;
   /** @type {any} */
   #holdfast = null;
-  #faults = { kills: 0, freezes: 0, longFreezes: 0, stops: 0, cuts: 0, crashes: 0, passed: 0 };
   #looks = 0;
   /** @type {Record<string, number>} */
   #phasesMs = {};
-  #isHealing = false;
-  /** @type {Promise<unknown>[]} what ends by itself a little later: thaws and boots */
-  #pending = [];
   /** @type {Violation[]} */
   #violations = [];
   /** Where somebody ends this process before the campaign has ended. */
@@ -88,155 +110,102 @@ class Campaign {
   };
 
   /**
-   * @param {{ database: "sqlite" | "postgres", seconds: number, seed: number, folder: string,
-   *   url: string, server: PostgresServer | null, tell?: (line: string) => void }} params
+   * @param {Omit<CampaignParams, "place"> & { folder: string, place: Place, sink: SinkPlace,
+   *   httpPort: number, timeline: Timeline }} params
    */
   constructor(params) {
     this.#params = params;
-    this.#plan = makePlan(params);
-    const { seed, folder, url: database } = params;
-    this.#crew = Array.from(
-      { length: WORKERS },
-      (_, number) => new Member(number, { seed, folder, database }),
+    this.#plan = params.plan ?? makePlan(params);
+    const { seed, folder, place, sink, httpPort, timeline, roles = ROLES } = params;
+    const { isRecorded = false } = params;
+    const database = place.url;
+    const orders = { seed, folder, database, sinkPort: sink.port, httpPort, isRecorded };
+    this.#crew = roles.map(
+      (role, number) => new Member(number, { ...orders, role, ...place.orders }),
     );
+    for (const member of this.#crew)
+      member.onChange = () =>
+        timeline.setWorkers(
+          this.#crew.filter(({ role, isAble }) => role === "worker" && isAble).length,
+        );
+    const { file } = place;
+    this.#nemesis = new Nemesis({
+      crew: this.#crew,
+      timeline,
+      sink,
+      file,
+      more: place.against(this.#crew),
+    });
     process.on("exit", this.#onExit);
   }
 
   /** @returns {Promise<Report>} */
   async run() {
-    const { url, seed, folder } = this.#params;
-    const library = await import(new URL("../../dist/index.js", import.meta.url).href);
+    const { seed, seconds, folder, place, httpPort } = this.#params;
+    const dist = new URL("../../dist/", import.meta.url).href;
+    const library = await import(`${dist}index.js`);
+    const { createClient } = await import(`${dist}client/index.js`);
     const logger = { debug() {}, info() {}, warn() {}, error() {} };
-    this.#holdfast = new library.Holdfast({ database: url, app: "chaos", poll: "200ms", logger });
+    const database = place.url;
+    const { storeFor } = await import(`${dist}store/open.js`);
+    const triggers = await this.#triggers();
+    this.#holdfast = new library.Holdfast(
+      { database, app: "chaos", poll: POLL_MS, logger },
+      {
+        store: (/** @type {any} */ config, /** @type {any} */ { clock, chance }) => {
+          const store = storeFor({ ...config, clock, chance, mayCreate: true });
+          return triggers === null ? store : recorded(store, "driver", triggers);
+        },
+      },
+    );
+    if (triggers !== null) {
+      // Makes the tables.
+      await this.#holdfast.schedules.list({ limit: 1 });
+      if (this.#params.database === "postgres")
+        await createPostgresHistory(place.directUrl, triggers);
+    }
     const jobs = declareAll(this.#holdfast, library, null);
     // The first one makes the tables; then the others come, and the client has schedules to trigger.
     for (const member of this.#crew) member.boot();
     await this.#waitFor("every process is ready", HEAL_LIMIT_MS, () =>
       this.#crew.every((member) => member.hasSaid("ready")),
     );
-    const file = `${folder}/operations-driver`;
-    const client = new Client({ name: "driver", seed, holdfast: this.#holdfast, jobs, file });
-    client.start();
+    const far = overHttp(createClient({ url: `http://127.0.0.1:${httpPort}` }), Object.keys(JOBS));
+    const clients = [
+      { name: "driver", holdfast: this.#holdfast, jobs },
+      ...(this.#crew.some(({ role }) => role === "http") ? [{ name: "http", ...far }] : []),
+    ].map((each) => new Client({ ...each, seed, file: `${folder}/operations-${each.name}` }));
+    for (const client of clients) client.start();
     this.#tell(`${this.#plan.length} faults to come`);
-    await Promise.all([this.#doFaults(), this.#keepLooking()]);
-    await this.#heal(client);
+    const faults = this.#nemesis.run(this.#plan, seconds * 1_000).then(() => this.#nemesis.end());
+    await Promise.all([faults, this.#keepLooking()]);
+    await this.#heal(clients);
     await this.#stopAll();
     return this.#report();
   }
 
   /** Ends whatever is left. */
   async end() {
-    this.#isHealing = true;
+    await this.#nemesis.end();
     for (const member of this.#crew) {
       if (member.isAlive) member.kill();
       await member.gone;
     }
-    await Promise.all(this.#pending);
     await this.#holdfast?.stop({ grace: 0 }).catch(() => undefined);
     process.off("exit", this.#onExit);
   }
 
-  // ── faults ─────────────────────────────────────────────────────────────────────────────────────
-
-  async #doFaults() {
-    const startedAt = performance.now();
-    for (const fault of this.#plan) {
-      await pause(Math.max(0, startedAt + fault.atMs - performance.now()));
-      if (!(await this.#do(fault))) this.#faults.passed += 1;
-    }
-    await pause(Math.max(0, startedAt + this.#params.seconds * 1_000 - performance.now()));
-    this.#isHealing = true;
-  }
-
-  /**
-   * @param {Fault} fault
-   * @returns {Promise<boolean>} whether there was somebody to whom it could be done
-   */
-  async #do({ kind, victim: number, forMs, isForAll }) {
-    if (kind === "cut") return this.#cut(number, isForAll);
-    if (kind === "crash") {
-      await this.#params.server?.restart("immediate");
-      this.#faults.crashes += 1;
-      return true;
-    }
-    const able = this.#crew.filter((member) => {
-      if (kind === "stop") return member.canStop && !member.isFrozen;
-      return member.isAlive && (kind === "kill" || !member.isFrozen);
-    });
-    const first = number % Math.max(1, able.length);
-    const victims = isForAll ? able : able.slice(first, first + 1);
-    for (const victim of victims) this.#harm(victim, kind, forMs);
-    return victims.length > 0;
-  }
-
-  /**
-   * @param {Member} victim
-   * @param {"kill" | "stop" | "freeze"} kind
-   * @param {number} forMs
-   */
-  #harm(victim, kind, forMs) {
-    if (kind === "freeze") {
-      victim.freeze();
-      this.#faults.freezes += 1;
-      if (forMs > LEASE_MIN_MS) this.#faults.longFreezes += 1;
-      this.#pending.push(this.#thawLater(victim, forMs));
-      return;
-    }
-    if (kind === "kill") victim.kill();
-    else victim.stop();
-    this.#faults[kind === "kill" ? "kills" : "stops"] += 1;
-    this.#pending.push(victim.gone.then(() => this.#bootLater(victim, forMs)));
-  }
-
-  async #bootLater(/** @type {Member} */ member, /** @type {number} */ afterMs) {
-    await this.#pauseWhileFaulty(afterMs);
-    if (!this.#isHealing) member.boot();
-  }
-
-  async #thawLater(/** @type {Member} */ member, /** @type {number} */ afterMs) {
-    const { boots } = member;
-    await this.#pauseWhileFaulty(afterMs);
-    if (member.boots === boots) member.thaw();
-  }
-
-  async #pauseWhileFaulty(/** @type {number} */ ms) {
-    const until = performance.now() + ms;
-    while (!this.#isHealing && performance.now() < until)
-      await pause(Math.min(100, Math.max(1, until - performance.now())));
-  }
-
-  /** Ends the sessions of the library, in the middle of whatever they are doing. */
-  async #cut(/** @type {number} */ number, /** @type {boolean} */ isForAll) {
-    const client = new pg.Client({ connectionString: this.#params.url, application_name: "chaos" });
-    client.on("error", () => undefined);
-    try {
-      await client.connect();
-      const { rows } = await client.query(
-        "select pid from pg_stat_activity where application_name = 'holdfast' order by pid",
-      );
-      const pids = rows.map(({ pid }) => pid);
-      const cut = isForAll ? pids : pids.slice(number % Math.max(1, pids.length)).slice(0, 1);
-      await client.query("select pg_terminate_backend(pid) from unnest($1::int[]) pid", [cut]);
-      this.#faults.cuts += cut.length;
-      return cut.length > 0;
-    } catch {
-      return false;
-    } finally {
-      await client.end().catch(() => undefined);
-    }
-  }
-
   async #keepLooking() {
-    while (!this.#isHealing) {
-      await this.#pauseWhileFaulty(LOOK_EVERY_MS);
+    while (!this.#nemesis.isOver) {
+      await this.#nemesis.lasting(LOOK_EVERY_MS);
       await this.#look().catch(() => undefined);
     }
   }
 
   /** A look that fails because the server is away is no look. */
   async #look() {
-    const { url, database } = this.#params;
-    const reader = await openReader(url);
+    const { place, database } = this.#params;
+    const reader = await openReader(place.directUrl);
     try {
       this.#violations.push(...(await lookAtTables(reader, database)));
       this.#looks += 1;
@@ -247,10 +216,9 @@ class Campaign {
 
   // ── afterwards ─────────────────────────────────────────────────────────────────────────────────
 
-  /** @param {Client} client */
-  async #heal(client) {
+  /** @param {Client[]} clients */
+  async #heal(clients) {
     this.#tell("the faults are over");
-    await Promise.all(this.#pending.splice(0));
     // Those who were asked to stop may still be at it.
     await this.#waitFor("every process is up", HEAL_LIMIT_MS, () => {
       for (const member of this.#crew) {
@@ -261,7 +229,7 @@ class Campaign {
     });
     await this.#patiently("resume", () => this.#holdfast.schedules.resume("on-off"));
     const healedAt = Date.now();
-    const reader = await openReader(this.#params.url);
+    const reader = await openReader(this.#params.place.directUrl);
     try {
       let behind = ["all"];
       await this.#waitFor(
@@ -273,8 +241,8 @@ class Campaign {
         },
         () => behind,
       );
-      await client.stop();
-      for (const member of this.#crew) member.quieten();
+      await Promise.all(clients.map((client) => client.stop()));
+      for (const member of this.#crew) member.tell("quiet");
       await this.#waitFor("every client is quiet", STOP_LIMIT_MS, () =>
         this.#crew.every((member) => member.hasSaid("quiet")),
       );
@@ -349,29 +317,42 @@ class Campaign {
 
   /** @returns {Promise<Report>} */
   async #report() {
-    const { database, seed, seconds, folder, url } = this.#params;
+    const { database, seed, seconds, folder, place, timeline } = this.#params;
     await this.#look();
-    const reader = await openReader(url);
+    const reader = await openReader(place.directUrl);
     const tables = await readTables(reader);
-    await reader.close();
     const operations = readOperations(folder);
     const effects = readEffects(folder);
+    const replayed = await this.#replayed(reader, effects);
+    await reader.close();
     const { makeWhen } = await import(new URL("../../dist/core/when.js", import.meta.url).href);
+    const { history, forgiven } = place.forgive({ tables, operations, effects, makeWhen });
+    const { found, duplicates } = duplicatesOf(history);
     const violations = [
       ...this.#violations,
-      ...judge({ tables, operations, effects, makeWhen }),
+      ...judge(history),
+      ...found,
+      ...replayed.found,
+      ...(await this.#ownCheck()),
       ...this.#surprises(),
     ];
     const ended = (/** @type {number} */ status) =>
       tables.outcomes.filter((outcome) => outcome.status === status).length;
+    const deaths = new Map(this.#crew.flatMap((member) => [...member.deaths]));
     return {
       database,
       seed,
       seconds,
       plan: createHash("sha256").update(JSON.stringify(this.#plan)).digest("hex").slice(0, 12),
       operations: operationCounts(operations),
-      faults: this.#faults,
-      seen: rarities({ tables, operations, effects }, folder),
+      faults: this.#nemesis.counts,
+      seen: {
+        ...rarities(history, folder),
+        skewedClocks: this.#crew.reduce((sum, { skews }) => sum + skews, 0),
+      },
+      forgiven,
+      duplicates,
+      takeovers: takeoversOf({ tables, deaths, timeline }),
       counts: {
         boots: this.#crew.reduce((sum, { boots }) => sum + boots, 0),
         runs: tables.runs.length,
@@ -381,11 +362,46 @@ class Campaign {
         ticks: tables.ticks.reduce((sum, { count }) => sum + count, 0),
         effects: effects.length,
         looks: this.#looks,
+        replayedCommits: replayed.commits,
       },
       phasesMs: this.#phasesMs,
       violations,
       folder: violations.length === 0 ? null : folder,
     };
+  }
+
+  /** The simulator's triggers, or null where nothing is recorded. @returns {Promise<string | null>} */
+  async #triggers() {
+    if (!this.#params.isRecorded) return null;
+    const notes = new URL("../../dist/testing/simulator/notes.js", import.meta.url).href;
+    return (await import(notes)).noteTriggers();
+  }
+
+  /**
+   * @param {import("./tables.mjs").Reader} reader
+   * @param {import("./checks.mjs").Effect[]} effects
+   */
+  async #replayed(reader, effects) {
+    const { database } = this.#params;
+    const triggers = await this.#triggers();
+    if (triggers === null) return { found: [], commits: 0 };
+    const entries = await readHistory(reader, database, triggers);
+    return { found: await replay({ entries, effects, database }), commits: entries.length };
+  }
+
+  /** What `holdfast check` finds. @returns {Promise<Violation[]>} */
+  async #ownCheck() {
+    const library = await import(new URL("../../dist/index.js", import.meta.url).href);
+    const logger = { debug() {}, info() {}, warn() {}, error() {} };
+    const holdfast = new library.Holdfast({ database: this.#params.place.directUrl, logger });
+    try {
+      const { checks } = await holdfast.check();
+      return checks
+        .filter((/** @type {any} */ each) => !each.ok)
+        .map((/** @type {any} */ each) => ({ check: "check", message: JSON.stringify(each) }));
+    } finally {
+      await holdfast.stop({ grace: 0 });
+    }
   }
 
   /** Processes that ended unasked, and anything that was written to stderr. */

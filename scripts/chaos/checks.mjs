@@ -55,6 +55,7 @@ export function judge(history) {
     ...judgeGrants(facts),
     ...judgeEnds(facts),
     ...judgeEffects(history, facts),
+    ...judgeLedger(history, facts),
     ...judgeTicks(history),
     ...judgeOverlaps(history, facts),
     ...judgeCauses(history, facts),
@@ -161,7 +162,8 @@ function judgeKeys(/** @type {History} */ history, /** @type {Map<string, RunFac
       if (run?.run.key !== asked.key || run?.input.variant !== asked.variant)
         found.add("S12", `${op} was answered ${answer.id}, which is not of its key and input.`);
     }
-    if (verb === "keyed" && code === "KEY_CONFLICT") {
+    // Over HTTP the run is named in words alone.
+    if (verb === "keyed" && code === "KEY_CONFLICT" && runId !== undefined) {
       const run = facts.get(String(runId));
       if (run?.run.key !== asked.key || run?.input.variant === asked.variant)
         found.add("S12", `${op} was a conflict with ${runId}, which has the same input.`);
@@ -316,6 +318,27 @@ function judgeEffects(
         found.add("E", `Run ${run.id} failed under ${fence} without having begun.`);
     }
   }
+  return found.all;
+}
+
+/** Fenced work is there once for each completed run, under the fence that completed it, and for no other. */
+function judgeLedger(
+  /** @type {History} */ { tables },
+  /** @type {Map<string, RunFacts>} */ facts,
+) {
+  const found = new Finder();
+  const rows = groupBy(tables.ledger, ({ run }) => run);
+  for (const { run, outcome } of facts.values()) {
+    if (run.job !== "ledger") continue;
+    const written = rows.get(run.id) ?? [];
+    const wanted = outcome?.status === COMPLETED ? 1 : 0;
+    if (written.length !== wanted)
+      found.add("S9", `Run ${run.id} wrote ${written.length} rows, not ${wanted}.`);
+    if (written.some(({ fence }) => fence !== outcome?.fence))
+      found.add("S9", `Run ${run.id} wrote under another fence than ${outcome?.fence}.`);
+  }
+  for (const id of rows.keys())
+    if (!facts.has(id)) found.add("S9", `Run ${id} wrote a row, but is none.`);
   return found.all;
 }
 

@@ -20,6 +20,7 @@ const ENQUEUED = {
   later: 6,
   timed: 3,
   hog: 0.4,
+  ledger: 20,
 };
 const KEYS = 300;
 const DELIVERIES = 100;
@@ -96,7 +97,7 @@ export class Client {
     const job = draw.weighted(ENQUEUED);
     const isStubborn = draw.isTrue(0.5);
     const options = {
-      ...(draw.isTrue(0.25) ? { delay: draw.int(1, 3_000) } : {}),
+      ...(draw.isTrue(0.25) ? { delay: `${draw.int(1, 3_000)}ms` } : {}),
       ...(draw.isTrue(0.1) ? { priority: draw.int(-2, 2) } : {}),
     };
     const input = { op, ms: LENGTHS_MS[job], isStubborn };
@@ -117,8 +118,10 @@ export class Client {
     );
   }
 
+  /** Mostly a few, now and then many; over HTTP there is only one at a time. */
   async #many(/** @type {string} */ op) {
-    const count = this.#draw.int(2, 12);
+    if (!this.#jobs.quick.enqueueMany) return this.#enqueue(op);
+    const count = this.#draw.isTrue(0.5) ? this.#draw.int(2, 12) : this.#draw.int(100, 700);
     const inputs = Array.from({ length: count }, () => ({ op, ms: LENGTHS_MS.quick }));
     await this.#ask({ op, verb: "many", job: "quick", count }, () =>
       this.#jobs.quick.enqueueMany(inputs),
@@ -150,7 +153,9 @@ export class Client {
       this.#note({ op: question.op, is: "answered", answer: answer ?? null });
       return answer;
     } catch (error) {
-      const { code, message, runId } = /** @type {any} */ (error);
+      const { code: said, message, runId, isUnknown } = /** @type {any} */ (error);
+      const isAnswered = said !== "NO_ANSWER";
+      const code = isAnswered ? said : isUnknown ? "OUTCOME_UNKNOWN" : "STORE_UNAVAILABLE";
       this.#note({ op: question.op, is: "refused", code, message, runId });
       return null;
     }

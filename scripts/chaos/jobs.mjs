@@ -1,7 +1,6 @@
-// The jobs and schedules of every process, and the sink that their handlers write to: one line when an
-// attempt begins and one when it is done, in the order in which they happened.
+// The jobs and schedules of every process. Their handlers tell the sink when an attempt begins and when it
+// is done; the job `ledger` also writes to a table of its own, in the commit that completes its run.
 
-import fs from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { Draw } from "./draw.mjs";
 
@@ -19,6 +18,7 @@ export const JOBS = /** @type {const} */ ({
   later: { lease: "1s", retry: { ...RETRY, attempts: 6 } },
   timed: { lease: "1s", timeout: "1s", retry: { ...RETRY, attempts: 4 } },
   hog: { lease: "1s", retry: { ...RETRY, attempts: 4 } },
+  ledger: { lease: "1s", retry: { ...RETRY, attempts: 12 } },
 });
 /** @typedef {keyof typeof JOBS} JobName */
 
@@ -33,7 +33,12 @@ export const LENGTHS_MS = {
   later: [0, 100],
   timed: [100, 1_600],
   hog: [500, 2_500],
+  ledger: [0, 60],
 };
+
+/** What fenced work is written to: without any constraint, so that a second row would stay. */
+export const LEDGER = "chaos_ledger";
+export const CREATE_LEDGER = `create table ${LEDGER} (run text not null, fence bigint not null, attempt int not null)`;
 
 /** Short enough for a queue behind ticks and triggers to run dry. @type {Readonly<Record<string, readonly [number, number]>>} */
 const SCHEDULED_MS = { slow: [100, 1_200] };
@@ -61,7 +66,7 @@ export const SCHEDULES = /** @type {const} */ ({
  * Declares every job and every schedule. Without a sink the jobs are only enqueued here.
  * @param {any} holdfast
  * @param {any} library what `holdfast` exports
- * @param {string | null} sink a file
+ * @param {import("./sink-client.mjs").SinkClient | null} sink
  */
 export function declareAll(holdfast, library, sink) {
   /** @type {Record<string, any>} */
@@ -83,14 +88,13 @@ export function declareAll(holdfast, library, sink) {
 /**
  * @param {string} job
  * @param {any} library
- * @param {string} sink
+ * @param {import("./sink-client.mjs").SinkClient} sink
  */
 function handler(job, { PermanentError, RetryLater }, sink) {
   return async (/** @type {Input} */ input, /** @type {any} */ ctx) => {
     const { runId: run, fence, attempt } = ctx;
-    const note = (/** @type {string} */ what) =>
-      fs.appendFileSync(sink, `${what} ${run} ${fence} ${attempt} ${process.pid}\n`);
-    note("begin");
+    const note = (/** @type {string} */ what) => sink.tell({ what, run, fence, attempt });
+    await note("begin");
     const draw = new Draw(`${run} ${fence}`);
     const [from, to] = input.ms ?? LENGTHS_MS[/** @type {JobName} */ (job)];
     const ms = draw.int(from, to);
@@ -102,8 +106,24 @@ function handler(job, { PermanentError, RetryLater }, sink) {
     if (job === "doomed" || (job === "flaky" && draw.isTrue(0.4))) throw new Error(`${job} fails`);
     if (job === "permanent") throw new PermanentError("never again");
     if (job === "later" && draw.isTrue(0.5)) throw new RetryLater({ delay: draw.int(10, 500) });
-    note("done");
-    return { run, fence, attempt, pid: process.pid };
+    await note("done");
+    const result = { run, fence, attempt, pid: process.pid };
+    return job === "ledger" ? ctx.commit(fenced(result)) : result;
+  };
+}
+
+/**
+ * Work that is there exactly when its run is completed.
+ * @param {{ run: string, fence: number, attempt: number }} result
+ */
+function fenced(result) {
+  const values = [result.run, result.fence, result.attempt];
+  return (/** @type {any} */ tx) => {
+    if (typeof tx.prepare === "function") {
+      tx.prepare(`insert into ${LEDGER} values (?, ?, ?)`).run(...values);
+      return result;
+    }
+    return tx.query(`insert into ${LEDGER} values ($1, $2, $3)`, values).then(() => result);
   };
 }
 

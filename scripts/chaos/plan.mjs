@@ -1,53 +1,114 @@
-// What will be done to the processes and to the server, drawn from the seed before anything begins.
+// What will be done to the processes, to the server and to the network, drawn from the seed before
+// anything begins.
 
 import { Draw } from "./draw.mjs";
 
-/** @typedef {"kill" | "freeze" | "stop" | "cut" | "crash"} FaultKind */
+/** @typedef {"sqlite" | "postgres"} Engine */
+/**
+ * @typedef {"kill" | "freeze" | "stop" | "hog" | "kill-sink"
+ *   | "cut" | "crash" | "commit-cut" | "drop" | "delay" | "mute" | "dead" | "open-transaction"
+ *   | "kill-in-write" | "kill-at-checkpoint" | "full-disk" | "long-reader" | "failover"} FaultKind
+ */
+/** @typedef {"worker" | "scheduler" | "http"} Role */
 /**
  * @typedef {object} Fault
  * @property {number} atMs after the beginning
- * @property {FaultKind} kind kill: SIGKILL; freeze: SIGSTOP and later SIGCONT; stop: SIGTERM;
- *   cut: one or all sessions of the server; crash: an immediate restart of the server
+ * @property {FaultKind} kind see KINDS
  * @property {number} victim a number from which the victim is found
- * @property {number} forMs how long it is frozen, or stays away
+ * @property {number} forMs how long it lasts, or how long the victim stays away
  * @property {boolean} isForAll all processes, or all sessions, instead of one
  */
 
-export const WORKERS = 4;
+/** Who is there: workers that also schedule and ask, a scheduler alone, and one that serves HTTP. */
+export const ROLES = /** @type {readonly Role[]} */ ([
+  ...["worker", "worker", "worker", "worker", "scheduler", "http"],
+]);
 /** The leases of the jobs are between these. */
 export const LEASE_MIN_MS = 1_000;
 export const LEASE_MAX_MS = 2_000;
+export const POLL_MS = 200;
 
 /** How often nobody is spared, so that ticks meet nobody. */
-const FOR_ALL = 0.08;
-
-/** @type {Readonly<Record<"sqlite" | "postgres", Readonly<Record<string, number>>>>} */
-const KINDS = {
-  sqlite: { kill: 42, freeze: 42, stop: 16 },
-  postgres: { kill: 29, freeze: 29, stop: 12, cut: 25, crash: 5 },
-};
+const FOR_ALL = 0.06;
 
 /**
- * @param {{ seed: number, seconds: number, database: "sqlite" | "postgres" }} params
+ * By weight. kill: SIGKILL; freeze: SIGSTOP and later SIGCONT; stop: SIGTERM; hog: a program that takes
+ * a processor for itself; cut: pg_terminate_backend of one session or all; crash: immediate restart of
+ * the server; commit-cut: some of the next commits are not answered; drop, delay, mute, dead: of the
+ * network; open-transaction, long-reader: somebody reads and does not end.
+ * @type {Readonly<Record<Engine, Readonly<Partial<Record<FaultKind, number>>>>>}
+ */
+const KINDS = {
+  sqlite: {
+    kill: 22,
+    "kill-in-write": 20,
+    "kill-at-checkpoint": 3,
+    freeze: 30,
+    stop: 10,
+    hog: 2,
+    "kill-sink": 2,
+    "full-disk": 10,
+    "long-reader": 3,
+  },
+  postgres: {
+    kill: 40,
+    freeze: 22,
+    stop: 8,
+    hog: 2,
+    "kill-sink": 2,
+    cut: 20,
+    crash: 2.5,
+    "commit-cut": 22,
+    drop: 1.5,
+    delay: 2,
+    mute: 2,
+    dead: 1.5,
+    "open-transaction": 2,
+  },
+};
+
+/** How long each lasts; those that are not named last as long as a process stays away. */
+const LENGTHS_MS = /** @type {Readonly<Record<string, readonly [number, number]>>} */ ({
+  hog: [500, 2_000],
+  delay: [1_000, 4_000],
+  mute: [500, 4_000],
+  dead: [500, 4_000],
+  "open-transaction": [5_000, 40_000],
+  "full-disk": [300, 1_500],
+  "long-reader": [2_000, 10_000],
+});
+
+/** @param {Engine} database */
+export function kindsOf(database) {
+  return Object.keys(KINDS[database]);
+}
+
+/**
+ * @param {{ seed: number, seconds: number, database: Engine, only?: readonly string[] | undefined }} params
+ *   only: these kinds of faults
  * @returns {Fault[]}
  */
-export function makePlan({ seed, seconds, database }) {
+export function makePlan({ seed, seconds, database, only = kindsOf(database) }) {
+  const kinds = Object.fromEntries(
+    Object.entries(KINDS[database]).filter(([kind]) => only.includes(kind)),
+  );
   const draw = new Draw(`plan ${database} ${seed}`);
   /** @type {Fault[]} */
   const plan = [];
-  for (let atMs = draw.int(500, 1_500); atMs < seconds * 1_000; atMs += draw.int(150, 1_000)) {
-    const kind = /** @type {FaultKind} */ (draw.weighted(KINDS[database]));
-    const forMs = kind === "freeze" ? freezeMs(draw) : draw.int(0, 1_500);
-    const isForAll = draw.isTrue(kind === "cut" ? 0.3 : FOR_ALL);
+  for (let atMs = draw.int(500, 1_500); atMs < seconds * 1_000; atMs += draw.int(80, 620)) {
+    const kind = /** @type {FaultKind} */ (draw.weighted(kinds));
+    const [from, to] = LENGTHS_MS[kind] ?? [0, 1_000];
+    const forMs = kind === "freeze" ? freezeMs(draw) : draw.int(from, to);
+    const isForAll = draw.isTrue(kind === "cut" ? 0.2 : FOR_ALL);
     plan.push({ atMs, kind, victim: draw.int(0, 999), forMs, isForAll });
   }
-  return withEveryKind(plan, Object.keys(KINDS[database]));
+  return withEveryKind(plan, Object.keys(kinds));
 }
 
-/** Half of them shorter than the shortest lease, half up to five leases. */
+/** Two thirds of them shorter than the shortest lease, the others up to five leases. */
 function freezeMs(/** @type {Draw} */ draw) {
-  if (draw.isTrue(0.5)) return draw.int(200, LEASE_MIN_MS);
-  return draw.int(LEASE_MIN_MS, 5 * (draw.isTrue(0.3) ? LEASE_MAX_MS : LEASE_MIN_MS));
+  if (draw.isTrue(0.6)) return draw.int(100, LEASE_MIN_MS);
+  return draw.int(LEASE_MIN_MS, 5 * (draw.isTrue(0.2) ? LEASE_MAX_MS : LEASE_MIN_MS));
 }
 
 /**
@@ -56,7 +117,7 @@ function freezeMs(/** @type {Draw} */ draw) {
  * @param {string[]} kinds
  */
 function withEveryKind(plan, kinds) {
-  let at = Math.floor(plan.length / 2);
+  let at = Math.floor(plan.length / 3);
   for (const kind of kinds) {
     if (plan.some((fault) => fault.kind === kind)) continue;
     const fault = plan[at++];

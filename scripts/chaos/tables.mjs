@@ -2,6 +2,7 @@
 // each see one moment, asked again and again while the faults go on.
 
 import pg from "pg";
+import { LEDGER } from "./jobs.mjs";
 
 /** @typedef {Record<string, any>} Row */
 /** @typedef {{ all: (sql: string) => Promise<Row[]>, close: () => Promise<void> }} Reader */
@@ -18,6 +19,7 @@ import pg from "pg";
  * @property {Row[]} schedules
  * @property {Row[]} ticks
  * @property {Row[]} instances
+ * @property {Row[]} ledger what the job of that name wrote, in the commit of its run
  */
 
 /**
@@ -34,13 +36,27 @@ export async function openReader(url) {
       close: async () => handle.close(),
     };
   }
+  let client = await connected(url);
+  const ask = async (/** @type {string} */ sql) =>
+    (await client.query(named(sql, "holdfast."))).rows;
+  return {
+    // A server that was busy with something else may have ended this session meanwhile.
+    all: (sql) =>
+      ask(sql).catch(async () => {
+        await client.end().catch(() => undefined);
+        client = await connected(url);
+        return ask(sql);
+      }),
+    close: () => client.end().catch(() => undefined),
+  };
+}
+
+/** @param {string} url */
+async function connected(url) {
   const client = new pg.Client({ connectionString: url, application_name: "chaos" });
   client.on("error", () => undefined);
   await client.connect();
-  return {
-    all: async (sql) => (await client.query(named(sql, "holdfast."))).rows,
-    close: () => client.end().catch(() => undefined),
-  };
+  return client;
 }
 
 /** @param {string} sql @param {string} prefix */
@@ -66,12 +82,19 @@ export async function readTables(reader) {
      from {schedule} order by id`,
     "select schedule, at, last_at, count, outcome, reason, recorded_at, run from {tick} order by schedule, at",
     "select no, id from {instance}",
+    `select run, fence, attempt from ${LEDGER}`,
   ];
   const answers = [];
   for (const sql of questions) answers.push((await reader.all(sql)).map(plain));
-  const [runs, ready, waiting, leases, outcomes, attempts, keys, schedules, ticks, instances] =
-    /** @type {[Row[], Row[], Row[], Row[], Row[], Row[], Row[], Row[], Row[], Row[]]} */ (answers);
-  return { runs, ready, waiting, leases, outcomes, attempts, keys, schedules, ticks, instances };
+  const [runs, ready, waiting, leases, outcomes, attempts, keys, schedules, ticks, ...others] =
+    /** @type {[Row[], Row[], Row[], Row[], Row[], Row[], Row[], Row[], Row[], Row[], Row[]]} */ (
+      answers
+    );
+  const [instances, ledger] = others;
+  return {
+    ...{ runs, ready, waiting, leases, outcomes, attempts, keys, schedules, ticks },
+    ...{ instances, ledger },
+  };
 }
 
 const NUMBERS =

@@ -1,43 +1,81 @@
-// One process of the chaos: worker, scheduler and client in one, as an application would be. Its orders
-// come as JSON in the first argument; it says "ready" on stdout, and ends when its parent is gone.
+// One process of the chaos, as an application would be: a worker that also schedules and asks, a scheduler
+// alone, or a server of the HTTP API. Its orders come as JSON in the first argument; it says "ready" on
+// stdout, and ends when its parent is gone.
 
 import fs from "node:fs";
 import readline from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
 import { Client } from "./client.mjs";
 import { declareAll } from "./jobs.mjs";
+import { POLL_MS } from "./plan.mjs";
+import { recorded } from "./recorder.mjs";
+import { SinkClient } from "./sink-client.mjs";
 
-/** @type {{ name: string, seed: number, database: string, folder: string }} */
-const { name, seed, database, folder } = JSON.parse(process.argv[2] ?? "{}");
+/** @type {{ name: string } & import("./crew.mjs").Orders} */
+const { name, seed, database, folder, role, sinkPort, httpPort, isRecorded } = JSON.parse(
+  process.argv[2] ?? "{}",
+);
 
-const library = await import(new URL("../../dist/index.js", import.meta.url).href);
+const dist = new URL("../../dist/", import.meta.url).href;
+const library = await import(`${dist}index.js`);
+const { storeFor } = await import(`${dist}store/open.js`);
 
 const notes = `${folder}/events-${name}`;
 const log = (/** @type {{ event?: string }} */ fields) =>
   fs.appendFileSync(notes, `${JSON.stringify(fields)}\n`);
-const holdfast = new library.Holdfast({
-  database,
-  app: "chaos",
-  poll: "200ms",
-  logger: { debug: () => undefined, info: () => undefined, warn: log, error: log },
-});
-const jobs = declareAll(holdfast, library, `${folder}/effects`);
+const { noteTriggers } = isRecorded ? await import(`${dist}testing/simulator/notes.js`) : {};
+/** @type {any} */
+let store = null;
+const holdfast = new library.Holdfast(
+  {
+    database,
+    app: "chaos",
+    poll: `${POLL_MS}ms`,
+    logger: { debug: () => undefined, info: () => undefined, warn: log, error: log },
+  },
+  {
+    // As the library makes it; kept here for the disk that is full.
+    store: (/** @type {any} */ config, /** @type {any} */ { clock, chance }) => {
+      store = storeFor({ ...config, clock, chance, mayCreate: true });
+      return isRecorded ? recorded(store, name, noteTriggers()) : store;
+    },
+  },
+);
+const jobs = declareAll(holdfast, library, new SinkClient(sinkPort));
 const client = new Client({ name, seed, holdfast, jobs, file: `${folder}/operations-${name}` });
+const asks = role === "worker";
 
 let isStopping = false;
 const stdin = readline.createInterface({ input: process.stdin });
 stdin.on("line", (line) => {
   if (line === "quiet") client.stop().then(() => fs.writeSync(1, "quiet\n"));
+  if (line === "full" || line === "room") limitPages(line === "full");
 });
 stdin.on("close", () => {
   if (!isStopping) process.exit(3);
 });
 
+/** From now on SQLite says that the disk is full as soon as the file would have to grow. */
+function limitPages(/** @type {boolean} */ isFull) {
+  try {
+    const { handle } = store;
+    const { page_count: now } = handle.prepare("select * from pragma_page_count").get();
+    handle.exec(`pragma max_page_count = ${isFull ? now : 1_073_741_823}`);
+  } catch {
+    // Not open yet, or locked just now: then the disk has room for this one.
+  }
+}
+
+/** @type {{ drain(): void, close(): Promise<void> } | null} */
+let served = null;
+
 process.on("SIGTERM", async () => {
   if (isStopping) return;
   isStopping = true;
   await client.stop();
+  served?.drain();
   await holdfast.stop({ grace: "1s" });
+  await served?.close();
   fs.writeSync(1, "stopped\n");
   stdin.close();
   process.stdin.destroy();
@@ -46,7 +84,10 @@ process.on("SIGTERM", async () => {
 // A server that is away refuses the start; whoever looks after the process tries again, as here.
 while (!isStopping) {
   try {
-    await holdfast.start({ worker: { concurrency: 8 }, scheduler: true });
+    await holdfast.start({
+      worker: role === "worker" ? { concurrency: 8 } : false,
+      scheduler: role !== "http",
+    });
     break;
   } catch (error) {
     if (!(error instanceof library.HoldfastError)) throw error;
@@ -57,7 +98,13 @@ while (!isStopping) {
     await pause(200);
   }
 }
+if (!isStopping && role === "http") {
+  const { createHandler } = await import(`${dist}http/index.js`);
+  const { serve } = await import(`${dist}http/serve.js`);
+  const handler = createHandler(holdfast, { openOnLoopback: true, logger: { error: log } });
+  served = await serve({ handler, host: "127.0.0.1", port: httpPort });
+}
 if (!isStopping) {
   fs.writeSync(1, "ready\n");
-  client.start();
+  if (asks) client.start();
 }

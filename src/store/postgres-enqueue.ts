@@ -21,6 +21,7 @@ import type * as store from "./store.js";
 import type { TxQuery } from "./transaction.js";
 
 const UNIQUE_VIOLATION = "23505";
+const NOT_NULL_VIOLATION = "23502";
 /** One statement takes this many runs and characters of a long list at most. */
 const CHUNK_MAX = 5_000;
 const CHUNK_CHARS_MAX = 8 * 1024 * 1024;
@@ -32,7 +33,7 @@ export class PostgresEnqueue {
   readonly #wake: () => void;
   readonly #lanes = new Map<string, number>();
   /** By identity first, which is fast: a policy is usually made once with its job. */
-  readonly #policies = new WeakMap<Policy, number>();
+  #policies = new WeakMap<Policy, number>();
   readonly #policiesByDigest = new Map<string, number>();
 
   constructor(params: {
@@ -49,6 +50,15 @@ export class PostgresEnqueue {
   }
 
   async enqueue(params: store.EnqueueParams): Promise<readonly store.EnqueueAnswer[]> {
+    try {
+      return await this.#store(params);
+    } catch (error) {
+      if (!this.#hasForgotten(error)) throw error;
+      return this.#store(params);
+    }
+  }
+
+  async #store(params: store.EnqueueParams): Promise<readonly store.EnqueueAnswer[]> {
     const { runs } = params;
     await this.rememberAll(runs);
     const rows = runs.map((run) => this.#enqueueRow(run));
@@ -75,7 +85,7 @@ export class PostgresEnqueue {
     if (first === undefined) return [];
     if (mayBeUndone) await query(within.BEGIN_PART, []);
     const storing: Storing = {
-      ask: (template, params) => this.#asker.within(query, template, params),
+      ask: this.#noticing((template, params) => this.#asker.within(query, template, params)),
       channel: this.#channel,
       undo: async () => {
         if (mayBeUndone) await query(within.UNDO_PART, []);
@@ -230,17 +240,18 @@ export class PostgresEnqueue {
     runs: readonly store.NewRun[],
     origin: Origin,
   ): Promise<readonly store.EnqueueAnswer[]> {
-    if (runs.some(hasRules)) return this.#storeChildrenByRules(ask, runs, origin);
+    const asking = this.#noticing(ask);
+    if (runs.some(hasRules)) return this.#storeChildrenByRules(asking, runs, origin);
     const first = firstOfEachKey(runs);
     const keyless = runs.filter(({ key }) => key === null);
     for (const chunk of chunksOf(keyless)) {
       const rows = chunk.map((run) => this.#enqueueRow(run));
-      await ask(sql.ENQUEUE_CHILDREN, { ...runArrays(rows), channel: null, ...origin });
+      await asking(sql.ENQUEUE_CHILDREN, { ...runArrays(rows), channel: null, ...origin });
     }
     const holders: KeyHolder[] = [];
     for (const chunk of chunksOf([...first.values()].sort(inKeyOrder))) {
       const rows = chunk.map((run) => this.#enqueueRow(run));
-      holders.push(...(await this.#takeKeys(rows, ask, sql.ENQUEUE_KEYED_CHILDREN, origin)));
+      holders.push(...(await this.#takeKeys(rows, asking, sql.ENQUEUE_KEYED_CHILDREN, origin)));
     }
     return answersOf(runs, holders);
   }
@@ -271,7 +282,7 @@ export class PostgresEnqueue {
     return { lane: Number(lane), policy: Number(policy) };
   }
 
-  /** Numbers of lanes and policies never change, so each is asked for once in a process. */
+  /** Numbers of lanes and policies never change, so each is asked for once, unless it was lost. */
   async rememberAll(
     runs: readonly { queue: string; job: string; policy: Policy }[],
   ): Promise<void> {
@@ -279,6 +290,26 @@ export class PostgresEnqueue {
       if (!this.#lanes.has(laneKey(run))) await this.lane(run.queue, run.job);
       if (!this.#policies.has(run.policy)) await this.policy(run.policy);
     }
+  }
+
+  /** Whether a number that was remembered is no longer there; then all of them are forgotten. */
+  #hasForgotten(error: unknown): boolean {
+    const said = error instanceof LinkFailure ? error.cause : error;
+    const { code, column } = (said ?? {}) as { code?: unknown; column?: unknown };
+    if (code !== NOT_NULL_VIOLATION || column !== "lane") return false;
+    this.#lanes.clear();
+    this.#policies = new WeakMap();
+    this.#policiesByDigest.clear();
+    return true;
+  }
+
+  /** In a transaction that is not repeated here: it fails, and the next one knows better. */
+  #noticing(ask: Ask): Ask {
+    return (template, params) =>
+      ask(template, params).catch((error: unknown) => {
+        this.#hasForgotten(error);
+        throw error;
+      });
   }
 
   async lane(queue: string, job: string): Promise<number> {

@@ -252,6 +252,9 @@ export class SqliteFile {
       try {
         return this.#withoutWaiting(handle, work);
       } catch (error) {
+        // Nothing was changed: SQLite has undone the transaction, or never began it.
+        if (sqliteCode(error) === RESULT_CODES.FULL)
+          throw new StoreUnavailableError({ tried: `${what} (the disk is full)`, cause: error });
         if (!isBusy(error)) throw error;
         if (clock.monotonicMs() - startedAt > PATIENCE_MS) {
           const why =

@@ -14,6 +14,10 @@ import type { Place } from "./scene.js";
 
 /** Set by test/setup/postgres.ts where there is a server. */
 export const POSTGRES_URL = process.env.HOLDFAST_TEST_POSTGRES_URL;
+/** Past a pooler, where the other one goes through one: what the tests themselves ask and set. */
+const DIRECT_URL = process.env.HOLDFAST_TEST_POSTGRES_DIRECT_URL ?? POSTGRES_URL;
+/** Sessions are shared with others: nothing can be listened to. */
+export const IS_POOLED = DIRECT_URL !== POSTGRES_URL;
 
 export async function memoryPlace(): Promise<Place> {
   return {
@@ -59,7 +63,7 @@ export async function postgresPlace(
   const borrowed = borrowSchema("conformance", { isUnmade: source !== undefined });
   const schema = borrowed.name;
   const sql = async (text: string) => {
-    const client = new pg.Client(POSTGRES_URL);
+    const client = new pg.Client(DIRECT_URL);
     await client.connect();
     try {
       return await client.query(text.replaceAll("$schema", `"${schema}"`));

@@ -307,6 +307,19 @@ function lostAnswers(): void {
     expect(await scene.claim({ limit: 100 })).toHaveLength(7);
   });
 
+  test("lanes and policies that a failover lost are made again, and what is enqueued then can be claimed", async ({
+    watched: { scene, sql },
+  }) => {
+    await scene.enqueued(1);
+    for (const table of ["ready", "run", "lane", "policy"])
+      await sql(`delete from $schema.${table}`);
+    const plain = await scene.enqueued(2);
+    await sql("delete from $schema.lane");
+    const keyed = await scene.enqueued(1, { key: { key: "again", inputHash: "h" } });
+    await sql("update $schema.ready set lane = (select id from $schema.lane)");
+    expect(idsOf(await scene.claim({ limit: 10 })).sort()).toEqual([...plain, ...keyed].sort());
+  });
+
   test("an exchange without an answer is unknown; its claims are read back, its settlements repeated", async ({
     watched: { scene, pool },
   }) => {

@@ -6,6 +6,7 @@ import path from "node:path";
 import { DatabaseSync } from "@photostructure/sqlite";
 import { test as base, describe, expect } from "vitest";
 import { systemClock } from "../../src/adapters/clock.js";
+import { StoreUnavailableError } from "../../src/core/errors.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
 import type { SqliteHandle } from "../../src/store/sqlite.js";
 
@@ -54,6 +55,29 @@ describe("SQLite alone", () => {
     await storing;
     await holdfast.stop();
     other.close();
+    theirs.close();
+  });
+
+  test("on a full disk a run is refused as the database being away, nothing is stored, and room ends it", async ({
+    file,
+  }) => {
+    const theirs = new DatabaseSync(file);
+    theirs.exec("pragma journal_mode = wal");
+    const holdfast = new Holdfast({ database: theirs as unknown as SqliteHandle });
+    const study = holdfast.job("study", {});
+    await study.enqueue({});
+    const { page_count: pages } = theirs.prepare("pragma page_count").get() as {
+      page_count: number;
+    };
+    theirs.exec(`pragma max_page_count = ${pages}`);
+    const large = { text: "x".repeat(100_000) };
+    const refused = await study.enqueue(large).catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(StoreUnavailableError);
+    expect((refused as Error).message).toContain("the disk is full");
+    theirs.exec("pragma max_page_count = 1073741823");
+    await study.enqueue(large);
+    expect((await holdfast.runs.list({})).runs).toHaveLength(2);
+    await holdfast.stop();
     theirs.close();
   });
 });

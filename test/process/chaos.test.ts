@@ -1,10 +1,12 @@
-// A minute of real chaos: four processes on one database, killed, frozen, stopped and cut off by a
+// A minute of real chaos: six processes on one database, killed, frozen, stopped and cut off by a
 // seed, and afterwards a history in which nothing is lost, doubled or out of order.
 // `npm run chaos` does the same for as long as it is told to.
 
+import pg from "pg";
 import { describe, expect, test } from "vitest";
 import { type Report, runCampaign } from "../../scripts/chaos/campaign.mjs";
 import { type History, judge } from "../../scripts/chaos/checks.mjs";
+import { Network } from "../../scripts/chaos/proxy.mjs";
 import { POSTGRES_URL } from "./crew.js";
 
 const SEED = 5;
@@ -14,14 +16,15 @@ const LIMIT_MS = 480_000;
 
 /** Everything happened that a campaign is for; how much of it is the machine's affair. */
 function expectChaos({ faults, counts, seen, operations }: Report): void {
-  expect(faults.kills).toBeGreaterThan(0);
+  const { kills = 0 } = faults;
+  expect(kills).toBeGreaterThan(0);
   expect(faults.longFreezes).toBeGreaterThan(0);
   expect(faults.stops).toBeGreaterThan(0);
   expect(seen.takeovers).toBeGreaterThan(0);
   expect(operations.answered).toBeGreaterThan(50);
   expect(counts.completed).toBeGreaterThan(50);
   expect(counts.looks).toBeGreaterThan(0);
-  expect(counts.boots).toBeGreaterThan(faults.kills);
+  expect(counts.boots).toBeGreaterThan(kills);
 }
 
 async function campaignOn(database: "sqlite" | "postgres"): Promise<Report> {
@@ -43,6 +46,40 @@ test(
 );
 
 describe.skipIf(POSTGRES_URL === undefined)("with a server of its own", () => {
+  test("the network cuts a commit after the server has done it and before the client hears of it", async () => {
+    const url = new URL(POSTGRES_URL ?? "");
+    const network = await new Network(Number(url.port)).listen();
+    const connect = async (port: number) => {
+      const client = new pg.Client({
+        connectionString: `postgres://postgres@127.0.0.1:${port}/postgres`,
+      });
+      client.on("error", () => undefined);
+      await client.connect();
+      return client;
+    };
+    const direct = await connect(Number(url.port));
+    const table = `chaos_${process.pid}`;
+    await direct.query(`create table ${table} (n int)`);
+    try {
+      network.cutsToCome = 1;
+      const alone = await connect(network.port);
+      expect((await alone.query("select 1 as one")).rows).toEqual([{ one: 1 }]);
+      await expect(alone.query(`insert into ${table} values ($1)`, [1])).rejects.toThrow();
+      network.cutsToCome = 1;
+      const together = await connect(network.port);
+      await together.query("begin");
+      await together.query(`insert into ${table} values ($1)`, [2]);
+      await expect(together.query("commit")).rejects.toThrow();
+      const { rows } = await direct.query(`select n from ${table} order by n`);
+      expect(rows).toEqual([{ n: 1 }, { n: 2 }]);
+      expect(network.cutsDone).toBe(2);
+    } finally {
+      await direct.query(`drop table ${table}`);
+      await direct.end();
+      await network.close();
+    }
+  });
+
   test(
     "processes on one PostgreSQL are killed, frozen, stopped and cut off, and the server crashes: the same",
     async () => {
@@ -50,6 +87,7 @@ describe.skipIf(POSTGRES_URL === undefined)("with a server of its own", () => {
       expect(report.violations).toEqual([]);
       expectChaos(report);
       expect(report.faults.cuts).toBeGreaterThan(0);
+      expect(report.faults.commitCuts).toBeGreaterThan(0);
       expect(report.faults.crashes).toBeGreaterThan(0);
     },
     LIMIT_MS,
@@ -118,12 +156,18 @@ describe("the judge", () => {
       "S3",
       ({ effects }) => effects.push({ ...effects[0], fence: 9 }),
     ],
+    [
+      "fenced work that was done twice",
+      "S9",
+      ({ tables }) => tables.ledger.push({ run: "paid", fence: 4, attempt: 1 }),
+    ],
+    ["fenced work that is gone", "S9", ({ tables }) => tables.ledger.pop()],
     ["a fence with two holders", "S1", ({ effects }) => Object.assign(effects[2], { pid: 12 })],
     ["a completed run that did nothing", "E", ({ effects }) => effects.splice(2, 1)],
     [
       "a tick with two runs",
       "S4",
-      ({ tables }) => tables.runs.push({ ...tables.runs[2], id: "twin" }),
+      ({ tables }) => tables.runs.push({ ...tables.runs[3], id: "twin" }),
     ],
     [
       "a fired tick without its run",
@@ -145,7 +189,7 @@ describe("the judge", () => {
       "two runs of one schedule at the same time",
       "S15",
       ({ tables }) => {
-        tables.runs.push({ ...tables.runs[2], id: "beside", mode: 2, nominal_at: null });
+        tables.runs.push({ ...tables.runs[3], id: "beside", mode: 2, nominal_at: null });
         tables.outcomes.push({
           ...tables.outcomes[2],
           id: "beside",
@@ -200,12 +244,14 @@ function soundHistory(): Sound {
     { run: "plain", fence: 2, attempt: 2, pid: 11 },
     { run: "keyed", fence: 3, attempt: 1, pid: 11 },
     { run: "ticked", fence: 4, attempt: 1, pid: 11 },
+    { run: "paid", fence: 5, attempt: 1, pid: 11 },
   ];
   return {
     tables: {
       runs: [
         { ...run, id: "plain", input: '{"op":"a-0"}' },
         { ...run, id: "keyed", key: "k", input: '{"key":"k","variant":0}' },
+        { ...run, id: "paid", job: "ledger", input: '{"op":"a-2"}' },
         { ...run, id: "ticked", mode: 1, schedule: 1, nominal_at: 2_000, input: "{}" },
       ],
       ready: [],
@@ -215,6 +261,7 @@ function soundHistory(): Sound {
         { ...outcome, id: "plain", fence: 2, attempt: 2, result: resultOf("plain", 2, 2) },
         { ...outcome, id: "keyed", fence: 3, result: resultOf("keyed", 3, 1) },
         { ...outcome, id: "ticked", fence: 4, result: resultOf("ticked", 4, 1) },
+        { ...outcome, id: "paid", fence: 5, result: resultOf("paid", 5, 1) },
       ],
       attempts: [
         {
@@ -246,6 +293,7 @@ function soundHistory(): Sound {
         { no: 1, id: "host:11:boot" },
         { no: 2, id: "host:12:boot" },
       ],
+      ledger: [{ run: "paid", fence: 5, attempt: 1 }],
     },
     operations: [
       { op: "a-0", verb: "enqueue", is: "answered", job: "quick", answer: { id: "plain" } },
@@ -258,6 +306,7 @@ function soundHistory(): Sound {
         variant: 0,
         answer: { id: "keyed" },
       },
+      { op: "a-2", verb: "enqueue", is: "answered", job: "ledger", answer: { id: "paid" } },
     ],
     effects: effects.flatMap((effect) => [
       { ...effect, what: "begin" },

@@ -1,0 +1,42 @@
+// The world outside: a process of its own that writes down every effect with its run, attempt and fence,
+// in the order in which they come, and answers only then. Whoever comes with an older fence than it has
+// seen of a run is told "stale". Killed and started again it goes on with its file.
+
+import fs from "node:fs";
+import net from "node:net";
+import readline from "node:readline";
+
+const [file = "", port = "0"] = process.argv.slice(2);
+
+/** @type {Map<string, number>} */
+const fences = new Map();
+/** A call whose answer was lost comes again under its number. @type {Map<string, string>} */
+const answered = new Map();
+for (const line of fs.readFileSync(file, "utf8").split("\n")) {
+  const [what, run = "", fence, , , number = "", answer = ""] = line.split(" ");
+  if (!what) continue;
+  fences.set(run, Math.max(Number(fence), fences.get(run) ?? 0));
+  answered.set(number, answer);
+}
+const out = fs.openSync(file, "a");
+
+const server = net.createServer((socket) => {
+  socket.setNoDelay(true);
+  socket.on("error", () => undefined);
+  const lines = readline.createInterface({ input: socket });
+  lines.on("error", () => undefined);
+  lines.on("line", (line) => {
+    const [, run = "", fence, , , number = ""] = line.split(" ");
+    let answer = answered.get(number);
+    if (answer === undefined) {
+      const newest = fences.get(run) ?? 0;
+      answer = Number(fence) < newest ? "stale" : "ok";
+      fences.set(run, Math.max(Number(fence), newest));
+      fs.writeSync(out, `${line} ${answer}\n`);
+      answered.set(number, answer);
+    }
+    socket.write(`${number} ${answer}\n`);
+  });
+});
+server.listen({ host: "127.0.0.1", port: Number(port) }, () => fs.writeSync(1, "ready\n"));
+process.stdin.on("close", () => process.exit(0)).resume();

@@ -1,0 +1,74 @@
+// When somebody could act: at least one worker stood, and nothing was in its way to the database. What a
+// takeover may take is counted in that time alone.
+
+import { setTimeout as pause } from "node:timers/promises";
+
+/** @typedef {{ atMs: number, isAble: boolean }} Turn */
+
+/** An instance waits no longer than this between two polls that fail. */
+const BACKOFF_MAX_MS = 10_000;
+
+export class Timeline {
+  /** @type {Turn[]} */
+  #turns = [];
+  #workers = 0;
+  /** What is in the way now. @type {Map<string, number>} */
+  #troubles = new Map();
+
+  /** @param {number} count workers that could act */
+  setWorkers(count) {
+    this.#workers = count;
+    this.#note();
+  }
+
+  /** @param {string} what @returns {() => void} ends it */
+  trouble(what) {
+    this.#troubles.set(what, (this.#troubles.get(what) ?? 0) + 1);
+    this.#note();
+    let isOver = false;
+    return () => {
+      if (isOver) return;
+      isOver = true;
+      const left = (this.#troubles.get(what) ?? 1) - 1;
+      if (left === 0) this.#troubles.delete(what);
+      else this.#troubles.set(what, left);
+      this.#note();
+    };
+  }
+
+  /**
+   * The database was away: whoever asked in vain asks again after a while that doubles, and so may wait for
+   * as long again.
+   * @param {string} what
+   * @returns {() => Promise<void>}
+   */
+  outage(what) {
+    const since = performance.now();
+    const heal = this.trouble(what);
+    return async () => {
+      await pause(Math.min(BACKOFF_MAX_MS, performance.now() - since), undefined, { ref: false });
+      heal();
+    };
+  }
+
+  /** @param {number} fromMs @param {number} toMs */
+  ableMs(fromMs, toMs) {
+    let sum = 0;
+    let at = fromMs;
+    let isAble = false;
+    for (const turn of this.#turns) {
+      if (turn.atMs > toMs) break;
+      if (turn.atMs > at) {
+        if (isAble) sum += turn.atMs - at;
+        at = turn.atMs;
+      }
+      isAble = turn.isAble;
+    }
+    return isAble ? sum + Math.max(0, toMs - at) : sum;
+  }
+
+  #note() {
+    const isAble = this.#workers > 0 && this.#troubles.size === 0;
+    if (this.#turns.at(-1)?.isAble !== isAble) this.#turns.push({ atMs: Date.now(), isAble });
+  }
+}

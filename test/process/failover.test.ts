@@ -1,0 +1,21 @@
+// The primary dies under load and its synchronous standby is promoted, once. `npm run chaos -- failover`
+// does it as often as it is told to, and with an asynchronous standby.
+
+import { describe, expect, test } from "vitest";
+import { runFailover } from "../../scripts/chaos/failover.mjs";
+import { POSTGRES_URL } from "./crew.js";
+
+const LIMIT_MS = 240_000;
+
+describe.skipIf(POSTGRES_URL === undefined)("with servers of its own", () => {
+  test(
+    "a primary dies under load and its synchronous standby takes over: nothing acknowledged is lost, nothing is doubled",
+    async () => {
+      const report = await runFailover({ seed: 2, isSynchronous: true });
+      expect(report.violations).toEqual([]);
+      expect(report.faults.failovers).toBe(1);
+      expect(report.counts.completed).toBeGreaterThan(10);
+    },
+    LIMIT_MS,
+  );
+});
