@@ -296,7 +296,7 @@ export class PostgresEnqueue {
   #hasForgotten(error: unknown): boolean {
     const said = error instanceof LinkFailure ? error.cause : error;
     const { code, column } = (said ?? {}) as { code?: unknown; column?: unknown };
-    if (code !== NOT_NULL_VIOLATION || column !== "lane") return false;
+    if (code !== NOT_NULL_VIOLATION || (column !== "lane" && column !== "policy")) return false;
     this.#lanes.clear();
     this.#policies = new WeakMap();
     this.#policiesByDigest.clear();

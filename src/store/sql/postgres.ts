@@ -302,16 +302,14 @@ const PARENT: Origin = { columns: ", parent, batch", values: ", :parent::uuid, :
 
 /**
  * Instances remember numbers of lanes and policies. A failover to a standby that was behind may have lost
- * some of them: then no number is stored at all, which is refused, and they are asked for again. A
- * caller's transaction that sees an older state of the tables cannot tell, and is believed.
+ * some of them: such a number becomes null, which is refused, and they are asked for again. A caller's
+ * transaction that sees an older state of the tables cannot tell, and is believed.
  */
-const KNOWN_NUMBERS = /* sql */ `known as materialized (
-  select current_setting('transaction_isolation') <> 'read committed' or not exists (select from (select distinct lane from input) d
-      where not exists (select from {lane} l where l.id = d.lane))
-    and not exists (select from (select distinct policy from input) d
-      where not exists (select from {policy} p where p.id = d.policy)) as are_all
-)`;
-const LANE_IF_KNOWN = "case when (select are_all from known) then i.lane end";
+const BELIEVED = "current_setting('transaction_isolation') <> 'read committed'";
+const NUMBERS_IF_KNOWN = `coalesce(kl.id, case when ${BELIEVED} then i.lane end),
+    coalesce(kp.id, case when ${BELIEVED} then i.policy end)`;
+const KNOWN_NUMBERS =
+  "left join {lane} kl on kl.id = i.lane left join {policy} kp on kp.id = i.policy";
 
 const enqueueRuns = (onConflict: string, origin: Origin) => /* sql */ `
 with now as materialized (select {now} as at),
@@ -320,12 +318,11 @@ input as materialized (
     :modes::smallint[], :dueAt::bigint[], :delayMs::bigint[], :tags::text[], :inputs::text[])
     as i (id, lane, policy, version, priority, mode, "dueAt", "delayMs", tags, input)
 ),
-${KNOWN_NUMBERS},
 stored as (
   insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, tags, input${origin.columns})
-  select i.id, now.at, coalesce(i."dueAt", now.at + i."delayMs"), ${LANE_IF_KNOWN}, i.policy, i.version, i.priority,
+  select i.id, now.at, coalesce(i."dueAt", now.at + i."delayMs"), ${NUMBERS_IF_KNOWN}, i.version, i.priority,
     i.mode, i.tags::text[], i.input${origin.values}
-  from input i cross join now ${onConflict}
+  from input i cross join now ${KNOWN_NUMBERS} ${onConflict}
   returning id, due_at, lane, policy, priority
 ),
 delayed as (
@@ -373,12 +370,11 @@ input as materialized (
     "lastsMs" bigint, "isLive" boolean)
 ),
 ${TAKING_KEYS},
-${KNOWN_NUMBERS},
 stored as (
   insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, key, tags, input${origin.columns})
-  select i.id, now.at, coalesce(i."dueAt", now.at + i."delayMs"), ${LANE_IF_KNOWN}, i.policy, i.version, i.priority,
+  select i.id, now.at, coalesce(i."dueAt", now.at + i."delayMs"), ${NUMBERS_IF_KNOWN}, i.version, i.priority,
     i.mode, i.key, i.tags, i.input${origin.values}
-  from won w join input i on i.id = w.run cross join now on conflict (id) do nothing
+  from won w join input i on i.id = w.run cross join now ${KNOWN_NUMBERS} on conflict (id) do nothing
   returning id, due_at, lane, policy, priority
 ),
 delayed as (
@@ -498,12 +494,11 @@ input as materialized (
     id uuid, job text, key text, lane int, policy int, version int, priority smallint, mode smallint,
     "dueAt" bigint, "delayMs" bigint, tags text[], input text, flow text)
 ),
-${KNOWN_NUMBERS},
 stored as (
   insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, key, tags, input${origin.columns})
-  select i.id, now.at, coalesce(i."dueAt", now.at + i."delayMs"), ${LANE_IF_KNOWN}, i.policy, i.version, i.priority,
+  select i.id, now.at, coalesce(i."dueAt", now.at + i."delayMs"), ${NUMBERS_IF_KNOWN}, i.version, i.priority,
     i.mode, i.key, i.tags, i.input${origin.values}
-  from input i cross join now on conflict (id) do nothing
+  from input i cross join now ${KNOWN_NUMBERS} on conflict (id) do nothing
   returning id, due_at, lane, policy, priority
 ),
 ${placing}
