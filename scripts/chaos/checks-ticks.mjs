@@ -8,6 +8,7 @@ import { Finder, groupBy } from "./finder.mjs";
 /** @typedef {import("./tables.mjs").Row} Row */
 
 const SCHEDULED = 1;
+const FIRED = 0;
 
 /** The ledger is the definition's enumeration, each tick once, from the first to where it stands. */
 export function judgeTicks(/** @type {History} */ { tables, makeWhen }) {
@@ -22,8 +23,12 @@ export function judgeTicks(/** @type {History} */ { tables, makeWhen }) {
   let fired = 0;
   for (const { schedule, at, outcome, run, count } of tables.ticks) {
     const [made] = scheduled.get(`${schedule} ${at}`) ?? [];
-    if (outcome === 0) fired += 1;
-    if ((outcome === 0) !== (run !== null) || (made?.id ?? null) !== run || (run && count !== 1))
+    if (outcome === FIRED) fired += 1;
+    if (
+      (outcome === FIRED) !== (run !== null) ||
+      (made?.id ?? null) !== run ||
+      (run && count !== 1)
+    )
       found.add("S6", `Tick ${schedule} ${text(at)} has run ${run}, the runs say ${made?.id}.`);
   }
   if (fired !== scheduled.size)
@@ -49,17 +54,20 @@ export function judgeTicks(/** @type {History} */ { tables, makeWhen }) {
 }
 
 /**
- * At most one is outstanding: none comes sooner after the one before was recorded than the lower bound.
+ * Each is drawn from the end of the run before it, so none comes sooner after a fired one than the lower bound. One that was
+ * skipped in between is no measure: the end that draws the next may wait for the row that records it, and counts from before.
  * @param {{ name: string, rows: Row[], when: any }} params
  * @param {Finder} found
  */
 function judgeRange({ name, rows, when }, found) {
-  rows.forEach((row, at) => {
-    const before = rows[at - 1];
+  /** @type {number | null} */
+  let firedAt = null;
+  for (const row of rows) {
     if (row.count !== 1) found.add("T", `${name}: a drawn tick is a stretch at ${text(row.at)}.`);
-    if (before && row.at < before.recorded_at + when.everyMs)
-      found.add("T", `${name}: ${text(row.at)} is too soon after ${text(before.recorded_at)}.`);
-  });
+    if (firedAt !== null && row.at < firedAt + when.everyMs)
+      found.add("T", `${name}: ${text(row.at)} is too soon after ${text(firedAt)}.`);
+    if (row.outcome === FIRED) firedAt = row.at;
+  }
 }
 
 /**
