@@ -1,5 +1,6 @@
 // Storing new runs on PostgreSQL: one statement for runs without keys, and what keys need beyond it.
 
+import { StoreUnavailableError } from "../core/errors.js";
 import { ON_LOST, type Policy } from "../core/run.js";
 import { tagsToStore } from "../core/trace.js";
 import { answersOf, firstOfEachKey, type KeyHolder, lastsColumns } from "./keys.js";
@@ -314,8 +315,9 @@ export class PostgresEnqueue {
 
   async lane(queue: string, job: string): Promise<number> {
     const [row] = await this.#asker.repeat("enqueue", sql.ENSURE_LANE, { queue, job });
-    this.#lanes.set(laneKey({ queue, job }), Number(row?.id));
-    return Number(row?.id);
+    const id = numberIn(row);
+    this.#lanes.set(laneKey({ queue, job }), id);
+    return id;
   }
 
   async policy(policy: Policy): Promise<number> {
@@ -330,12 +332,19 @@ export class PostgresEnqueue {
         ...retry,
         onLost: ON_LOST.indexOf(policy.onLost),
       });
-      id = Number(row?.id);
+      id = numberIn(row);
       this.#policiesByDigest.set(digest, id);
     }
     this.#policies.set(policy, id);
     return id;
   }
+}
+
+/** The statements always answer one; whatever stands between may garble it, and then nothing is remembered. */
+function numberIn(row: Row | undefined): number {
+  if (row?.id == null)
+    throw new StoreUnavailableError({ tried: "enqueue (an answer without its row)" });
+  return Number(row.id);
 }
 
 /** A key that two of them ask for is asked for once. */
