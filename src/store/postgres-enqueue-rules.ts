@@ -6,7 +6,7 @@ import type { RunId } from "../core/run.js";
 import { answersOf, firstOfEachKey, type KeyHolder, layersOf } from "./keys.js";
 import type { Row } from "./postgres.js";
 import { plainColumn } from "./postgres-array.js";
-import * as sql from "./sql/postgres.js";
+import * as sql from "./sql/postgres-enqueue.js";
 import type * as store from "./store.js";
 
 /** A statement inside of a transaction. */

@@ -16,7 +16,7 @@ import {
 } from "./postgres-enqueue-rules.js";
 import type { PostgresTransactions } from "./postgres-transactions.js";
 import { modeCode, policyDigest } from "./record.js";
-import * as sql from "./sql/postgres.js";
+import * as sql from "./sql/postgres-enqueue.js";
 import * as within from "./sql/postgres-within.js";
 import type * as store from "./store.js";
 import type { TxQuery } from "./transaction.js";

@@ -79,7 +79,7 @@ export const RUN_MUTANTS = [
   {
     name: "key-stolen-postgres",
     promise: "S12: one key is one run",
-    file: "src/store/sql/postgres.ts",
+    file: "src/store/sql/postgres-enqueue.ts",
     find: "    where k.expires_at <= (select at from now)\n",
     replace: "",
     suites: ["conformance: PostgreSQL, keeping"],
