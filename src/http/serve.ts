@@ -8,8 +8,7 @@ import { systemClock } from "../adapters/clock.js";
 import { ConfigurationError } from "../core/errors.js";
 import { refused } from "./answering.js";
 import type { Answerer } from "./handler.js";
-import { answerNode, NodeAsk, urlOf } from "./node.js";
-import { HttpError } from "./problem.js";
+import { answerNode, NO_URL, NodeAsk, noAddress, urlOf } from "./node.js";
 
 const LIMITS = {
   /** By when the headers of a request are there. */
@@ -100,8 +99,9 @@ function listener(answerer: Answerer) {
 }
 
 async function respond(answerer: Answerer, incoming: IncomingMessage, outgoing: ServerResponse) {
-  const url = urlOf(incoming);
-  const ask = new NodeAsk(incoming, outgoing, url ?? "http://unknown/");
+  const { headers, url: target = "" } = incoming;
+  const url = urlOf({ protocol: "http", host: headers.host, target });
+  const ask = new NodeAsk({ incoming, outgoing, url: url ?? NO_URL });
   const { remoteAddress } = incoming.socket;
   try {
     const answer =
@@ -111,14 +111,6 @@ async function respond(answerer: Answerer, incoming: IncomingMessage, outgoing: 
     // Whatever a route throws has become an answer by now; only a connection that broke gets here.
     outgoing.destroy();
   }
-}
-
-function noAddress(): HttpError {
-  return new HttpError({
-    status: 400,
-    error: "address_invalid",
-    detail: "The header Host or the address that was asked for is none.",
-  });
 }
 
 function listen(server: Server, host: string, port: number): Promise<void> {
