@@ -111,6 +111,18 @@ describe("a request", () => {
       expect(await raw(`GET ${path} HTTP/1.1\r\nHost: h\r\n\r\n`), path).toMatch(/ 40[04] /);
   });
 
+  test("with more headers than are read is refused: the length of its body could be among the rest", async () => {
+    const many = (count: number) =>
+      Array.from({ length: count }, (_, i) => `a${i}: b\r\n`).join("");
+    const body = `Content-Length: 11\r\nConnection: close\r\n\r\n{"input":7}`;
+    const head = enqueue("").slice(0, -2);
+    expect(await raw(`${head}${many(120)}${body}`)).toContain(" 431 ");
+    expect((await house.holdfast.runs.list()).runs).toEqual([]);
+    // Host is one of them.
+    expect(await raw(`GET /healthz HTTP/1.1\r\nHost: h\r\n${many(99)}\r\n`)).toContain(" 200 ");
+    expect(await raw(`GET /healthz HTTP/1.1\r\nHost: h\r\n${many(100)}\r\n`)).toContain(" 431 ");
+  });
+
   test("with headers named like what every object has changes nothing", async () => {
     const odd = "__proto__: x\r\nconstructor: y\r\nhasOwnProperty: z\r\n";
     expect(await raw(`GET /healthz HTTP/1.1\r\nHost: h\r\n${odd}\r\n`)).toContain(" 200 ");
