@@ -5,8 +5,10 @@
 
 import { systemClock } from "../adapters/clock.js";
 import { CancelledError, ConfigurationError, type Problem } from "../core/errors.js";
+import { INPUT_BYTES_MAX } from "../core/json.js";
 import { delay } from "../core/ports.js";
 import { ABORT_GRACE_MS } from "../core/run.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
 import { TOLERANCE_MS, verifyDispatch } from "../http/dispatch/signature.js";
 import { WorkerStoppedError } from "./errors.js";
 import { type ClaimedRun, type Handler, Held } from "./held.js";
@@ -24,7 +26,7 @@ export type ReceiverOptions = {
 };
 
 export type Receiver = {
-  /** Answers 202 and executes, or refuses: 401 what was not signed, 404 a job it does not know. */
+  /** Answers 202 and executes, or refuses: 401 what was not signed, 404 a job it does not know, 413 what is too large. */
   receive(request: Request): Promise<Response>;
   /**
    * Takes no more runs and waits for those it has. What has not ended after `graceMs` (20 s) is told to
@@ -52,8 +54,11 @@ type Order = Pick<ClaimedRun, Carried> & {
   readonly token: string;
 };
 
+const OPTIONS = ["secret", "jobs", "heartbeatMs", "onError"];
 const HEARTBEAT = { method: "POST", path: "/api/runs/{id}/heartbeat" } as const;
 const BEAT_AGAIN_MS = 500;
+/** An input and what is around it take less. Whoever sends more has no business here, signed or not. */
+const BODY_BYTES_MAX = 4 * INPUT_BYTES_MAX;
 
 export function createReceiver(options: ReceiverOptions): Receiver {
   const { secret, jobs, onError, heartbeatMs = Number.POSITIVE_INFINITY } = checked(options);
@@ -63,18 +68,29 @@ export function createReceiver(options: ReceiverOptions): Receiver {
   let isStopping = false;
 
   const receive = async (request: Request): Promise<Response> => {
-    const body = await request.text();
+    const body = await textOf(request);
+    if (body === null) return answer(413, `larger than ${BODY_BYTES_MAX} bytes`);
     const verified = verifyDispatch({ headers: request.headers, body, secrets: secret });
     if (!verified.ok) return answer(401, verified.reason);
     const order = JSON.parse(body) as Order;
     const handler = Object.hasOwn(jobs, order.job) ? jobs[order.job] : undefined;
     if (handler === undefined) return answer(404, `no handler for the job ${order.job}`);
-    if (isStopping) return answer(503, "told to stop");
     const nowMs = systemClock.monotonicMs();
-    for (const [id, atMs] of taken) if (nowMs - atMs > 2 * TOLERANCE_MS) taken.delete(id);
-    if (!taken.has(verified.id)) begin(order, handler, request.headers.get("traceparent"), nowMs);
-    taken.set(verified.id, nowMs);
+    forgetOld(nowMs);
+    if (!taken.has(verified.id)) {
+      if (isStopping) return answer(503, "told to stop");
+      begin(order, handler, request.headers.get("traceparent"), nowMs);
+      taken.set(verified.id, nowMs);
+    }
     return answer(202, "accepted");
+  };
+
+  /** The oldest are first, so no more is looked at than is forgotten. */
+  const forgetOld = (nowMs: number) => {
+    for (const [id, atMs] of taken) {
+      if (nowMs - atMs <= 2 * TOLERANCE_MS) return;
+      taken.delete(id);
+    }
   };
 
   const begin = (order: Order, handler: Handler, traceparent: string | null, askedMs: number) => {
@@ -155,6 +171,25 @@ async function beatAlways(params: {
   }
 }
 
+/** Null: it is too large, and the rest was not read. */
+async function textOf(request: Request): Promise<string | null> {
+  const decoder = new TextDecoder();
+  const reader = request.body?.getReader();
+  let text = "";
+  let bytes = 0;
+  while (reader) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    bytes += value.byteLength;
+    if (bytes > BODY_BYTES_MAX) {
+      void reader.cancel().catch(() => undefined);
+      return null;
+    }
+    text += decoder.decode(value, { stream: true });
+  }
+  return text + decoder.decode();
+}
+
 function isLost(error: unknown): boolean {
   return (error as { readonly error?: unknown }).error === "lease_lost";
 }
@@ -172,17 +207,20 @@ function answer(status: number, message: string): Response {
 }
 
 function checked(options: ReceiverOptions): ReceiverOptions {
-  const problems: Problem[] = [];
+  const problems: Problem[] = [...refuseUnknownMembers(options, OPTIONS, "createReceiver()")];
   const secrets = typeof options.secret === "string" ? [options.secret] : options.secret;
-  if (!Array.isArray(secrets) || secrets.length === 0 || secrets.some((each) => !each))
+  const isSecret = (each: unknown) => typeof each === "string" && each !== "";
+  if (!Array.isArray(secrets) || secrets.length === 0 || !secrets.every(isSecret))
     problems.push({
       field: "createReceiver().secret",
       message: "must be the secret of the target, for example process.env.STUDIES_SECRET",
     });
-  if (Object.keys(options.jobs ?? {}).length === 0)
+  const handlers: unknown[] = Object.values(options.jobs ?? {});
+  if (handlers.length === 0 || handlers.some((each) => typeof each !== "function"))
     problems.push({
       field: "createReceiver().jobs",
-      message: "must name a job, for example { study: async (input, ctx) => result }",
+      message:
+        "must name a job and what executes it, for example { study: async (input, ctx) => result }",
     });
   const { heartbeatMs } = options;
   if (heartbeatMs !== undefined && !(heartbeatMs >= 100))

@@ -16,7 +16,7 @@ import type { KnownJobs } from "./known-jobs.js";
 import { Loop, type LoopParams } from "./loop.js";
 import type { BoundedWorker } from "./pass.js";
 import { mainThreadPulse, type Pulse } from "./pulse.js";
-import type { JobRetention } from "./retention.js";
+import { type Keeping, pruneSome } from "./retention.js";
 import type { RunnableJobs } from "./runnable.js";
 import { Worker, type WorkerParams } from "./worker.js";
 import { Workers } from "./workers.js";
@@ -35,7 +35,7 @@ export type CrewParts = {
   readonly jobs: KnownJobs;
   readonly sends: Sends;
   readonly declarations: Declarations;
-  readonly retention: JobRetention;
+  readonly keeping: Keeping;
   readonly tidyLocks: () => Promise<void>;
   readonly onStored: (dueInMs: number) => void;
   readonly onSettled: (settlements: readonly Settlement[]) => void;
@@ -103,10 +103,7 @@ export async function newCrew(parts: CrewParts, orders: CrewOrders): Promise<Cre
     pulse,
     appetite: () => ({ jobs: jobs.names(), queues: orders.queues }),
     pollMs: config.pollMs,
-    keepMs: config.keepMs,
-    keepTicksMs: config.keepTicksMs,
-    keepLogsMs: config.keepLogsMs,
-    tidyJobs: () => parts.retention.pruneOnce(store),
+    prune: () => pruneSome(parts.keeping),
     emit: bus.emit,
     instanceId: parts.instanceId,
     meter: meters,

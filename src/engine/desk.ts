@@ -3,6 +3,7 @@
 
 import { OutcomeUnknownError, ScheduleBusyError } from "../core/errors.js";
 import { delay, type Ports } from "../core/ports.js";
+import type { RunId } from "../core/run.js";
 import type { NewSchedule, ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 
@@ -75,9 +76,15 @@ export class Desk {
     try {
       return (await store.writeSchedules({ holder: null, changes: [change] })).length > 0;
     } catch (error) {
-      const [run] = change.runs;
       if (!(error instanceof OutcomeUnknownError)) throw error;
-      return run !== undefined && (await store.run(run.id)) !== null;
+      const run = madeBy(change);
+      return run !== null && (await store.run(run)) !== null;
     }
   }
+}
+
+/** A run that is there only if the change was written. */
+function madeBy({ runs: [run], report }: ScheduleChange): RunId | null {
+  if (run) return run.id;
+  return report && !report.isAgain ? report.id : null;
 }

@@ -98,7 +98,14 @@ import type { Queues } from "./queues.js";
 import { type RecoverOptions, type RecoverReport, readRecover, recoverOnce } from "./recover.js";
 import { Remote } from "./remote.js";
 import { type RepairOptions, type RepairReport, readRepair, repairOnce } from "./repair.js";
-import { JobRetention, type Pruned, type PruneOptions, pruneAll } from "./retention.js";
+import {
+  JobRetention,
+  type Keeping,
+  type Pruned,
+  type PruneOptions,
+  pruneAll,
+  pruneSome,
+} from "./retention.js";
 import { type Runs, Waiter } from "./runs.js";
 import { jobOf } from "./schedule-options.js";
 import type { Schedules } from "./schedules.js";
@@ -470,6 +477,7 @@ export class Holdfast {
       limit,
       budgetMs,
       alert: () => this.#alert(store, holder),
+      tidy: (isTimeUp) => this.#tidyOnce(store, () => isTimeUp() || end.signal.aborted),
       newWorker: (claimMax) =>
         boundedCrew(this.#crewParts(store, holder), { claimMax, end: end.signal }),
     });
@@ -584,9 +592,20 @@ export class Holdfast {
   /** Removes what is past its time, all of it; running instances do so each hour, a bounded amount. */
   async prune({ onProgress = () => undefined }: PruneOptions = {}): Promise<Pruned> {
     const store = await this.#opened("prune");
-    const { keepMs, keepTicksMs, keepLogsMs, keepLocksMs } = this.#config;
-    const keep = { keepMs, keepTicksMs, keepLogsMs };
-    return pruneAll({ store, keep, keepLocksMs, jobs: this.#retention, onProgress });
+    const { keepLocksMs } = this.#config;
+    return pruneAll({ ...this.#keeping(store), keepLocksMs, onProgress });
+  }
+
+  #keeping(store: Store): Keeping {
+    const { keepMs, keepTicksMs, keepLogsMs } = this.#config;
+    return { store, keep: { keepMs, keepTicksMs, keepLogsMs }, jobs: this.#retention };
+  }
+
+  /** What instances that stay do each hour, for a pass that nothing outlives. */
+  async #tidyOnce(store: Store, isTimeUp: () => boolean): Promise<void> {
+    await pruneSome(this.#keeping(store), isTimeUp);
+    await this.#locking.tidyIfDue();
+    await this.#declarations.recompute(store);
   }
 
   #reap(store: Store): Promise<unknown> {
@@ -671,7 +690,7 @@ export class Holdfast {
       jobs: this.#jobs,
       sends: this.#sends,
       declarations: this.#declarations,
-      retention: this.#retention,
+      keeping: this.#keeping(store),
       tidyLocks: () => this.#locking.tidyIfDue(),
       onStored: (dueInMs) => void this.#stored(dueInMs),
       onSettled: (settlements) => this.#waiter.settled(settlements.map(({ id }) => id)),

@@ -10,7 +10,7 @@ import type { Appetite, PollAnswer, Settlement, Store } from "../store/store.js"
 import type { Emit } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import { POLLED_WITHIN_MS } from "./advance.js";
-import { beatOnce, enforceCancelsOnce, promoteOnce, reapOnce, tidyOnce } from "./passes.js";
+import { beatOnce, enforceCancelsOnce, promoteOnce, reapOnce } from "./passes.js";
 import type { Pulse } from "./pulse.js";
 import type { Looked, TickReport } from "./ticker.js";
 import type { Workers } from "./workers.js";
@@ -34,11 +34,8 @@ export type LoopParams = {
   readonly instanceId: string;
   readonly appetite: () => Appetite;
   readonly pollMs: number;
-  readonly keepMs: number;
-  readonly keepTicksMs: number;
-  readonly keepLogsMs: number;
-  /** What jobs keep for a shorter time. */
-  readonly tidyJobs: () => Promise<unknown>;
+  /** Removes what is past its time, a bounded amount. */
+  readonly prune: () => Promise<void>;
   readonly emit: Emit;
   readonly meter: Meter;
   /** Fires what is due; null where the scheduler is off. */
@@ -275,10 +272,9 @@ export class Loop {
   }
 
   async #tidy(): Promise<void> {
-    const { store, keepMs, keepTicksMs, keepLogsMs, emit } = this.#params;
+    const { prune, emit } = this.#params;
     try {
-      await tidyOnce({ store, keepMs, keepTicksMs, keepLogsMs });
-      await this.#params.tidyJobs();
+      await prune();
       if (this.#params.tick) await this.#params.lookEachHour();
     } catch (error) {
       emit(

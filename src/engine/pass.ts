@@ -1,6 +1,7 @@
 // `holdfast.tick()`: everything that an instance does all the time, once, and bounded: due ticks are
-// fired, silent holders' runs taken back, and a few runs executed. For places where nothing stays
-// alive between two calls, such as a function that an outside cron calls.
+// fired, silent holders' runs taken back, a few runs executed, and once an hour what is past its time
+// removed. For places where nothing stays alive between two calls, such as a function that an outside
+// cron calls.
 
 import { type Duration, durationMs } from "../core/duration.js";
 import { ConfigurationError } from "../core/errors.js";
@@ -11,7 +12,7 @@ import { refuseUnknownMembers } from "../core/suggest.js";
 import type { PollAnswer, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Loop } from "./loop.js";
-import { promoteOnce, reapOnce } from "./passes.js";
+import { enforceCancelsOnce, promoteOnce, reapOnce } from "./passes.js";
 import { type TickerParams, type TickReport, tickOnce } from "./ticker.js";
 import type { Workers } from "./workers.js";
 
@@ -45,6 +46,7 @@ const LIMIT_DEFAULT = 5;
 const LIMIT_MAX = 1_000;
 const BUDGET_DEFAULT = "50s";
 const ALERTS_MIN_MS = 1_000;
+const TIDY_EVERY_MS = 60 * 60_000;
 
 export function readTick(options: TickOptions): {
   readonly limit: number;
@@ -88,6 +90,8 @@ export type PassParams = {
   readonly budgetMs: number;
   /** Looks for alerts, if nobody did lately. */
   readonly alert: () => Promise<unknown>;
+  /** Removes what is past its time, a bounded amount, and no more once its time is up. */
+  readonly tidy: (isTimeUp: () => boolean) => Promise<void>;
   readonly newWorker: (claimMax: number) => Promise<BoundedWorker>;
 };
 
@@ -98,6 +102,7 @@ export async function passOnce(params: PassParams): Promise<Ticked> {
   // What was seen first still stands where nothing was done.
   const { nextWakeAt } = isQuiet(seen) ? seen : await look(params);
   await alert(params, startedMs);
+  if (isTidyDue(seen)) await tidy(params, startedMs);
   const { report, ...counts } = done;
   return {
     ok: true,
@@ -134,6 +139,7 @@ async function act(params: PassParams, seen: PollAnswer, startedMs: number): Pro
   if (seen.hasDue) await promoteOnce(store);
   const chance = () => ports.chance.next();
   const { reclaimed } = seen.hasExpired ? await reapOnce({ store, chance, emit }) : NOTHING;
+  if (seen.hasOverdueCancel) await enforceCancelsOnce(store, chance());
   const mayExecute = limit > 0 && jobs.length > 0 && seen.halt === null;
   const { executed, dispatched } = mayExecute ? await execute(params, startedMs) : NOTHING;
   return { report, reclaimed, executed, dispatched };
@@ -156,6 +162,25 @@ async function alert(
   });
   await Promise.race([looking, delay(clock, leftMs, over.signal)]);
   over.abort();
+}
+
+/** The first look of an hour is followed by it: so nobody has to keep when it was done last. */
+function isTidyDue({ now, lastPolledAt }: PollAnswer): boolean {
+  const hourOf = (at: number) => Math.floor(at / TIDY_EVERY_MS);
+  return lastPolledAt === null || hourOf(lastPolledAt) !== hourOf(now);
+}
+
+/** Of what fails here something is left for the next hour, and nothing is lost. */
+async function tidy(
+  { tidy: tidyOnce, ports: { clock }, budgetMs, emit }: PassParams,
+  startedMs: number,
+): Promise<void> {
+  try {
+    await tidyOnce(() => clock.monotonicMs() >= startedMs + budgetMs);
+  } catch (error) {
+    const facts = { what: "tidy", error: describeFailure(error), retryInMs: TIDY_EVERY_MS };
+    emit("store.failed", facts, error);
+  }
 }
 
 /** What is not done when the budget ends is told to stop and handed back, its attempt not burnt. */

@@ -1,4 +1,5 @@
-// The recurring passes of an instance, each done once: heartbeat, promoter, reaper, janitor.
+// The recurring passes of an instance, each done once: heartbeat, promoter, reaper. The janitor is in
+// retention.ts.
 // When to repeat them is loop.ts's business.
 
 import { StoreUnavailableError } from "../core/errors.js";
@@ -14,7 +15,6 @@ import type { Workers } from "./workers.js";
 
 const PROMOTE_BATCH = 1_000;
 const RECLAIM_BATCH = 100;
-const PRUNE_BATCH = 1_000;
 /** A pass is bounded; what is left is found by the next poll. */
 const ROUNDS_MAX = 20;
 
@@ -90,18 +90,4 @@ export async function reapOnce(params: {
 /** Ends runs that were told to stop long ago and did not. */
 export async function enforceCancelsOnce(store: Store, chance: number): Promise<number> {
   return (await store.enforceCancels({ graceMs: CANCEL_GRACE_MS, chance })).length;
-}
-
-/** Removes what is past its time. */
-export async function tidyOnce(params: {
-  readonly store: Store;
-  readonly keepMs: number;
-  readonly keepTicksMs: number;
-  readonly keepLogsMs: number;
-}): Promise<void> {
-  const { store, keepMs, keepTicksMs, keepLogsMs } = params;
-  for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    const count = await store.prune({ keepMs, keepTicksMs, keepLogsMs, limit: PRUNE_BATCH });
-    if (count < PRUNE_BATCH) return;
-  }
 }

@@ -21,6 +21,13 @@ const VISIT_MAX = 5_000;
 /** What one tidying does at most; the next one goes on. */
 const ROUNDS_MAX = 20;
 
+/** What is kept for how long, and the jobs that keep theirs for less. */
+export type Keeping = {
+  readonly store: Store;
+  readonly keep: Omit<PruneParams, "limit">;
+  readonly jobs: JobRetention;
+};
+
 /** The jobs of this process that keep their runs for less, each with where the last pass came to. */
 export class JobRetention {
   readonly #jobs: () => Iterable<JobDefinition>;
@@ -31,7 +38,10 @@ export class JobRetention {
   }
 
   /** Answers how many runs were removed. */
-  async pruneOnce(store: Store, { isWhole = false } = {}): Promise<number> {
+  async pruneOnce(
+    store: Store,
+    { isWhole = false, isTimeUp = never }: { isWhole?: boolean; isTimeUp?: () => boolean } = {},
+  ): Promise<number> {
     let total = 0;
     for (const { name: job, retention } of this.#jobs()) {
       if (!retention) continue;
@@ -40,6 +50,7 @@ export class JobRetention {
         const pruned = await store.pruneJob({ job, ...retention, after, limit: VISIT_MAX });
         this.#after.set(job, pruned.after);
         total += pruned.removed;
+        if (isTimeUp()) return total;
         if (pruned.isDone) break;
       }
     }
@@ -47,14 +58,30 @@ export class JobRetention {
   }
 }
 
+/** A bounded amount of what is past its time, and at least a little of it, however short the time is. */
+export async function pruneSome(
+  { store, keep, jobs }: Keeping,
+  isTimeUp: () => boolean = never,
+): Promise<void> {
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    const count = await store.prune({ ...keep, limit: BATCH });
+    if (isTimeUp()) return;
+    if (count < BATCH) break;
+  }
+  await jobs.pruneOnce(store, { isTimeUp });
+}
+
+function never(): boolean {
+  return false;
+}
+
 /** Until nothing is left that is past its time. */
-export async function pruneAll(params: {
-  readonly store: Store;
-  readonly keep: Omit<PruneParams, "limit">;
-  readonly keepLocksMs: number;
-  readonly jobs: JobRetention;
-  readonly onProgress: (pruned: Pruned) => void;
-}): Promise<Pruned> {
+export async function pruneAll(
+  params: Keeping & {
+    readonly keepLocksMs: number;
+    readonly onProgress: (pruned: Pruned) => void;
+  },
+): Promise<Pruned> {
   const { store, keep, keepLocksMs, jobs, onProgress } = params;
   let removed = 0;
   for (;;) {

@@ -1,6 +1,6 @@
 // A check-in of what a monitor watches: that it began, is done, or failed. What is done or failed becomes
 // a run that has ended, and the fired tick of it; so everything that looks at runs and ticks, alerts first
-// of all, knows of it without knowing of monitors.
+// of all, knows of it without knowing of monitors. Why: docs/decisions/0008-a-check-in-is-a-run-that-has-ended.md
 
 import { ConfigurationError, NotAMonitorError, RunsElsewhereError } from "../core/errors.js";
 import { type StoredError, storedError } from "../core/failure.js";

@@ -50,7 +50,6 @@ export class EventFeed {
     this.#holdfast = params.holdfast;
     this.#clock = params.clock;
     this.#ids = params.ids;
-    params.holdfast.stopSignal.addEventListener("abort", () => this.#end(), { once: true });
   }
 
   /** A stream for one more client; `after` is the id of the last event that it had. */
@@ -67,6 +66,7 @@ export class EventFeed {
           this.#begin();
           this.#clients.add(client);
           this.#greet(client, after);
+          if (signal.aborted) this.#close(client);
         },
         cancel: () => {
           signal.removeEventListener("abort", leave);
@@ -99,9 +99,13 @@ export class EventFeed {
     this.#stopTimers();
     if (this.#stretch === "") {
       this.#stretch = this.#ids.unique();
-      this.#unsubscribe = TOLD.map((name) =>
-        this.#holdfast.on(name, (event) => this.#gather(name, idOf(event))),
-      );
+      const { stopSignal } = this.#holdfast;
+      const end = () => this.#end();
+      stopSignal.addEventListener("abort", end, { once: true });
+      this.#unsubscribe = [
+        () => stopSignal.removeEventListener("abort", end),
+        ...TOLD.map((name) => this.#holdfast.on(name, (event) => this.#gather(name, idOf(event)))),
+      ];
     }
     this.#every(GATHER_MS, () => this.#flush());
     this.#every(KEEP_ALIVE_MS, () => this.#keepAlive());

@@ -1,5 +1,5 @@
 // What is asked and what is answered, whoever serves it. Both are plain, so that a server need not make a Request and a
-// Response of them; here is their way from and to those, for the servers that speak them.
+// Response of them; here is their way from and to those, for the servers that speak them. Why: docs/decisions/0007-http-on-plain-values.md
 
 export type Ask = {
   readonly method: string;

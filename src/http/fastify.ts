@@ -2,10 +2,15 @@
 // is ready and drains when it closes. Where scheduler and worker are both off nothing is started,
 // and that is said.
 
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
 import type { StartOptions } from "../engine/config.js";
 import type { Holdfast } from "../engine/holdfast.js";
 import type { Logger } from "../telemetry/log.js";
-import { createHandler, type HandlerOptions } from "./handler.js";
+import { refused } from "./answering.js";
+import type { Answer } from "./exchange.js";
+import { createAnswerer, type HandlerOptions } from "./handler.js";
+import { NO_URL, NodeAsk, noAddress, urlOf } from "./node.js";
 
 export type FastifyPluginOptions = HandlerOptions & {
   readonly holdfast: Holdfast;
@@ -30,18 +35,19 @@ type Server = {
   ): unknown;
 };
 type GuestRequest = {
-  readonly method: string;
   readonly url: string;
   readonly protocol: string;
   readonly host?: string;
   readonly hostname: string;
-  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly raw: IncomingMessage;
+  /** What the parser below hands on: where the body is read. */
   readonly body: unknown;
   readonly ip: string;
 };
 type GuestReply = {
+  readonly raw: ServerResponse;
   status(code: number): GuestReply;
-  headers(values: Record<string, string | string[]>): GuestReply;
+  headers(values: Record<string, string>): GuestReply;
   send(payload: unknown): GuestReply;
 };
 
@@ -51,17 +57,28 @@ export async function holdfastFastify(
 ): Promise<void> {
   const { holdfast, start, grace, prefix: _, ...rest } = options;
   holdfast.lendLogger(server.log);
-  const handler = createHandler(holdfast, { basePath: server.prefix, logger: server.log, ...rest });
+  const answerer = createAnswerer(holdfast, {
+    basePath: server.prefix,
+    logger: server.log,
+    ...rest,
+  });
   // The raw body goes to the handler, which has limits of its own.
   server.removeAllContentTypeParsers();
   server.addContentTypeParser("*", {}, async (_request: unknown, payload: unknown) => payload);
   for (const path of ["/", "/*"]) {
     server.all(path, async (request, reply) => {
-      const response = await handler(toRequest(request), { remoteAddress: request.ip });
+      const { protocol, host = request.hostname, url: target, raw: incoming, body } = request;
+      const url = urlOf({ protocol, host, target });
+      const payload = body instanceof Readable ? body : incoming;
+      const ask = new NodeAsk({ incoming, outgoing: reply.raw, url: url ?? NO_URL, payload });
+      const answer =
+        url === null
+          ? refused(ask, noAddress())
+          : await answerer(ask, { remoteAddress: request.ip });
       return reply
-        .status(response.status)
-        .headers(headersOf(response))
-        .send(response.body ?? null);
+        .status(answer.status)
+        .headers(answer.headers)
+        .send(contentOf(answer, ask.method));
     });
   }
   server.addHook("onReady", async () => {
@@ -89,25 +106,10 @@ function isAllOff(start: StartOptions | undefined): boolean {
   );
 }
 
-function toRequest(request: GuestRequest): Request {
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(request.headers)) {
-    for (const each of Array.isArray(value) ? value : [value])
-      if (typeof each === "string") headers.append(name, each);
-  }
-  const host = request.host ?? request.hostname;
-  const hasBody = !["GET", "HEAD"].includes(request.method) && request.body != null;
-  return new Request(`${request.protocol}://${host}${request.url}`, {
-    method: request.method,
-    headers,
-    ...(hasBody ? { body: request.body as never, duplex: "half" } : {}),
-  } as RequestInit);
-}
-
-function headersOf(response: Response): Record<string, string | string[]> {
-  const headers: Record<string, string | string[]> = {};
-  for (const [name, value] of response.headers) headers[name] = value;
-  const cookies = response.headers.getSetCookie();
-  if (cookies.length > 0) headers["set-cookie"] = cookies;
-  return headers;
+/** Nothing is an empty text: of null Fastify would make the word. */
+function contentOf({ content }: Answer, method: string): unknown {
+  if (method === "HEAD" || content === null) return "";
+  return content instanceof Uint8Array
+    ? Buffer.from(content.buffer, content.byteOffset, content.byteLength)
+    : content;
 }

@@ -12,11 +12,29 @@ const HOST = /^[\w.:[\]-]{1,300}$/;
 const LINGER_MS = 500;
 
 /** What was asked for, whole; null: it is no address. */
-export function urlOf({ headers: { host }, url: target = "" }: IncomingMessage): string | null {
+export function urlOf(params: {
+  readonly protocol: string;
+  readonly host: string | undefined;
+  readonly target: string;
+}): string | null {
+  const { protocol, host, target } = params;
   // By a host that is more than a host a path could be made that is not the one that was asked for.
   if (host === undefined || !HOST.test(host)) return null;
-  if (target.startsWith("/")) return `http://${host}${target}`;
-  return /^https?:\/\//.test(target) && URL.canParse(target) ? new URL(target).href : null;
+  const isPath = target.startsWith("/");
+  const url = isPath ? `${protocol}://${host}${target}` : target;
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) return null;
+  return isPath ? url : new URL(url).href;
+}
+
+/** For what is refused because its address is none. */
+export const NO_URL = "http://unknown/";
+
+export function noAddress(): HttpError {
+  return new HttpError({
+    status: 400,
+    error: "address_invalid",
+    detail: "The header Host or the address that was asked for is none.",
+  });
 }
 
 export class NodeAsk implements Ask {
@@ -25,21 +43,30 @@ export class NodeAsk implements Ask {
   readonly headers: Ask["headers"];
   readonly #incoming: IncomingMessage;
   readonly #outgoing: ServerResponse;
+  readonly #payload: Readable;
   #signal: AbortSignal | null = null;
   #request: Request | null = null;
 
-  constructor(incoming: IncomingMessage, outgoing: ServerResponse, url: string) {
+  /** `payload`: where the body is read, if the server has put something of its own before the request. */
+  constructor(params: {
+    readonly incoming: IncomingMessage;
+    readonly outgoing: ServerResponse;
+    readonly url: string;
+    readonly payload?: Readable;
+  }) {
+    const { incoming, outgoing, url, payload = incoming } = params;
     this.method = incoming.method ?? "GET";
     this.url = url;
     this.headers = new NodeHeaders(incoming.headers);
     this.#incoming = incoming;
     this.#outgoing = outgoing;
+    this.#payload = payload;
   }
 
   get body(): BodySource | null {
     // From then on it is read there, by whoever comes first.
     if (this.#request) return askOf(this.#request).body;
-    return this.#hasBody ? new NodeBody(this.#incoming) : null;
+    return this.#hasBody ? new NodeBody(this.#payload) : null;
   }
 
   get #hasBody(): boolean {
@@ -67,7 +94,7 @@ export class NodeAsk implements Ask {
       method,
       headers: this.#incoming.headers as Record<string, string>,
       signal,
-      ...(hasBody ? { body: Readable.toWeb(this.#incoming) as never, duplex: "half" } : {}),
+      ...(hasBody ? { body: Readable.toWeb(this.#payload) as never, duplex: "half" } : {}),
     } as RequestInit);
     return this.#request;
   }
@@ -91,17 +118,18 @@ class NodeHeaders {
 }
 
 class NodeBody implements BodySource {
-  readonly #incoming: IncomingMessage;
+  readonly #stream: Readable;
   #finish: ((error?: unknown) => void) | null = null;
 
-  constructor(incoming: IncomingMessage) {
-    this.#incoming = incoming;
+  constructor(stream: Readable) {
+    this.#stream = stream;
   }
 
   read(take: (piece: Uint8Array) => void): Promise<void> {
-    const incoming = this.#incoming;
+    const stream = this.#stream;
     return new Promise((resolve, reject) => {
-      if (incoming.destroyed && !incoming.complete) {
+      // Also where all of it had come: nobody can read it any more.
+      if (stream.destroyed) {
         reject(cutOff());
         return;
       }
@@ -115,14 +143,14 @@ class NodeBody implements BodySource {
       const onEnd = () => finish();
       const onCut = () => finish(cutOff());
       const finish = (error?: unknown) => {
-        incoming.off("data", onData).off("end", onEnd).off("close", onCut).off("error", onCut);
-        incoming.pause();
+        stream.off("data", onData).off("end", onEnd).off("close", onCut).off("error", onCut);
+        stream.pause();
         this.#finish = null;
         if (error === undefined) resolve();
         else reject(error);
       };
       this.#finish = finish;
-      incoming.on("data", onData).on("end", onEnd).on("close", onCut).on("error", onCut);
+      stream.on("data", onData).on("end", onEnd).on("close", onCut).on("error", onCut);
     });
   }
 
@@ -169,6 +197,7 @@ async function pour(
 ): Promise<void> {
   const reader = stream.getReader();
   const leave = () => void reader.cancel().catch(() => undefined);
+  if (outgoing.destroyed) return leave();
   outgoing.once("close", leave);
   outgoing.flushHeaders();
   try {
@@ -185,6 +214,7 @@ async function pour(
 }
 
 function drained(outgoing: ServerResponse): Promise<void> {
+  if (outgoing.destroyed) return Promise.resolve();
   return new Promise((resolve) => {
     const done = () => {
       outgoing.off("drain", done).off("close", done);

@@ -59,6 +59,7 @@ const TITLES: Readonly<Record<number, string>> = {
   413: "Too large",
   415: "Unsupported media type",
   429: "Too many requests",
+  431: "Too many headers",
   500: "Internal error",
   503: "Unavailable",
 };

@@ -8,7 +8,7 @@ import { systemClock } from "../adapters/clock.js";
 import { ConfigurationError } from "../core/errors.js";
 import { refused } from "./answering.js";
 import type { Answerer } from "./handler.js";
-import { answerNode, NodeAsk, urlOf } from "./node.js";
+import { answerNode, NO_URL, NodeAsk, noAddress, urlOf } from "./node.js";
 import { HttpError } from "./problem.js";
 
 const LIMITS = {
@@ -50,7 +50,8 @@ export async function serve(params: {
     },
     listener(answerer),
   );
-  server.maxHeadersCount = HEADERS_MAX;
+  // Node leaves out what is beyond this number and says nothing: one more, and it is seen.
+  server.maxHeadersCount = HEADERS_MAX + 1;
   await listen(server, host, port);
   const { port: chosen } = server.address() as AddressInfo;
   const shownHost = host.includes(":") ? `[${host}]` : host;
@@ -100,12 +101,13 @@ function listener(answerer: Answerer) {
 }
 
 async function respond(answerer: Answerer, incoming: IncomingMessage, outgoing: ServerResponse) {
-  const url = urlOf(incoming);
-  const ask = new NodeAsk(incoming, outgoing, url ?? "http://unknown/");
+  const { headers, url: target = "" } = incoming;
+  const url = urlOf({ protocol: "http", host: headers.host, target });
+  const ask = new NodeAsk({ incoming, outgoing, url: url ?? NO_URL });
   const { remoteAddress } = incoming.socket;
   try {
-    const answer =
-      url === null ? refused(ask, noAddress()) : await answerer(ask, { remoteAddress });
+    const refusal = url === null ? noAddress() : hasTooMany(incoming) ? tooManyHeaders() : null;
+    const answer = refusal ? refused(ask, refusal) : await answerer(ask, { remoteAddress });
     answerNode(incoming, outgoing, answer);
   } catch {
     // Whatever a route throws has become an answer by now; only a connection that broke gets here.
@@ -113,11 +115,16 @@ async function respond(answerer: Answerer, incoming: IncomingMessage, outgoing: 
   }
 }
 
-function noAddress(): HttpError {
+/** The one that counts may be among those that are left out: a length, a secret, a proxy's trace. */
+function hasTooMany({ rawHeaders }: IncomingMessage): boolean {
+  return rawHeaders.length / 2 > HEADERS_MAX;
+}
+
+function tooManyHeaders(): HttpError {
   return new HttpError({
-    status: 400,
-    error: "address_invalid",
-    detail: "The header Host or the address that was asked for is none.",
+    status: 431,
+    error: "too_many_headers",
+    detail: `A request may have at most ${HEADERS_MAX} headers.`,
   });
 }
 

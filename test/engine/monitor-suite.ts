@@ -221,6 +221,20 @@ export function monitorSuite(test: WorldTest): void {
     expect(await runRecords(world, "backup")).toHaveLength(2);
   });
 
+  test("a check-in whose answer from the database was lost counts once, also where several ticks wait", async ({
+    world,
+  }) => {
+    const { ping, pass, faults } = await monitored(world, { grace: "3h" });
+    await pass(2 * HOUR + MINUTE);
+    faults.fail("writeSchedules", "after");
+    expect(await world.clock.until(ping())).toMatchObject({ tick: at(HOUR), repeated: false });
+    expect(await ledger(world, "backup")).toEqual(["13:00 on_time"]);
+    faults.fail("writeSchedules", "after");
+    const failed = await world.clock.until(ping({ state: "fail", deliveryId: "d" }));
+    expect(failed).toMatchObject({ tick: at(2 * HOUR), repeated: false });
+    expect(await runLines(world, "backup")).toHaveLength(2);
+  });
+
   test("nothing is expected while it is paused, or everything is; an edit ends the waiting", async ({
     world,
   }) => {

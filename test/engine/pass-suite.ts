@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 import { ConfigurationError } from "../../src/core/errors.js";
-import { MINUTE, NOON, runLines, SECOND, student } from "./schedule-words.js";
+import { DAY, MINUTE, NOON, runLines, SECOND, student } from "./schedule-words.js";
 import { aborted, expectEnded, type World, type WorldTest } from "./world.js";
 
 /** Two instances that nobody started, and a minutely schedule whose first tick is due. */
@@ -124,6 +124,52 @@ export function passSuite(test: WorldTest): void {
     expect(await other.holdfast.schedules.get("weekly")).toBeNull();
     await world.clock.until(other.holdfast.tick());
     expect((await other.holdfast.schedules.get("weekly"))?.job).toBe("study");
+  });
+
+  test("where only calls keep things going, the first of an hour removes what is past its time", async ({
+    world,
+  }) => {
+    const { holdfast, study, faults } = student(world, { options: { retention: "1d" } });
+    await study.enqueue({});
+    await world.clock.until(holdfast.tick());
+    await world.clock.advance(3 * DAY + 30 * MINUTE);
+    await study.enqueue({});
+    expect((await holdfast.runs.list()).runs).toHaveLength(2);
+    expect(await world.clock.until(holdfast.tick())).toMatchObject({ executed: 1 });
+    expect((await holdfast.runs.list()).runs).toHaveLength(1);
+    const pruned = () => faults.calls.filter(({ verb }) => verb === "prune").length;
+    faults.clear();
+    await world.clock.until(holdfast.tick());
+    await world.clock.advance(29 * MINUTE);
+    await world.clock.until(holdfast.tick());
+    expect(pruned()).toBe(0);
+    await world.clock.advance(MINUTE);
+    await Promise.all([world.clock.until(holdfast.tick()), world.clock.until(holdfast.tick())]);
+    expect(pruned()).toBe(1);
+  });
+
+  test("a removal that fails is told of, and the call has its answer", async ({ world }) => {
+    const { holdfast, faults } = student(world);
+    const failed: string[] = [];
+    holdfast.on("store.failed", ({ what }) => void failed.push(what));
+    faults.fail("prune", "before");
+    expect(await world.clock.until(holdfast.tick())).toMatchObject({ ok: true });
+    expect(failed).toEqual(["tidy"]);
+  });
+
+  test("what was told to stop long ago and did not is ended by a call that executes nothing", async ({
+    world,
+  }) => {
+    const { holdfast, study } = student(world);
+    const { id } = await study.enqueue({});
+    const [run] = await holdfast.remote.claim({ instance: "far", jobs: ["study"], limit: 1 });
+    await holdfast.runs.cancel(id);
+    for (let beat = 0; beat < 4; beat += 1) {
+      await holdfast.remote.beat({ id, fence: run?.fence ?? 0 });
+      await world.clock.advance(10 * SECOND);
+    }
+    await world.clock.until(holdfast.tick({ limit: 0 }));
+    expect((await holdfast.runs.get(id))?.status).toBe("cancelled");
   });
 
   test("a limit or a budget that makes no sense is refused by its name", async ({ world }) => {

@@ -1,6 +1,8 @@
 // GET /api/events: hints that something changed, at least once.
 
+import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createHandler } from "../../src/http/handler.js";
 import { until } from "../support/until.js";
 import { DATABASES, type House, newHouse, SECRETS } from "./house.js";
 
@@ -139,6 +141,30 @@ describe.each(DATABASES)("the event stream on %s", (database) => {
     await listeners.pop()?.leave();
     await new Listener(await connect()).until("ready");
   });
+});
+
+test("a handler listens to its instance only while somebody listens to it", async () => {
+  const house = await newHouse("sqlite");
+  const handlers = Array.from({ length: 20 }, () =>
+    createHandler(house.holdfast, { secrets: SECRETS }),
+  );
+  const listening = () => getEventListeners(house.holdfast.stopSignal, "abort").length;
+  expect(listening()).toBe(0);
+  const headers = { authorization: `Bearer ${SECRETS.read}` };
+  const stream = await handlers[0]?.(new Request("http://127.0.0.1/api/events", { headers }));
+  expect(listening()).toBe(1);
+  await house.end();
+  expect(await stream?.text()).toContain("event: ready");
+  expect(listening()).toBe(0);
+});
+
+test("whoever has gone before the stream begins is no listener", async () => {
+  const house = await newHouse("sqlite");
+  const headers = { authorization: `Bearer ${SECRETS.read}` };
+  const signal = AbortSignal.abort();
+  const request = new Request("http://127.0.0.1/api/events", { headers, signal });
+  expect(await (await house.handler(request)).text()).toContain("event: ready");
+  await house.end();
 });
 
 test("events: false serves no stream and describes none", async () => {

@@ -1,17 +1,18 @@
 // The same handler in other people's servers: Fastify, Next.js, Express, and Deno as an edge function.
 
 import { spawn } from "node:child_process";
-import { createServer } from "node:http";
+import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { getRequestListener } from "@hono/node-server";
 import express from "express";
 import Fastify from "fastify";
 import pg from "pg";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { holdfastFastify } from "../../src/http/fastify.js";
 import { createHandler } from "../../src/http/handler.js";
 import { Holdfast } from "../../src/index.js";
+import { until } from "../support/until.js";
 import { POSTGRES_URL, SECRETS } from "./house.js";
 
 const endings: (() => unknown)[] = [];
@@ -26,6 +27,10 @@ function instance(lines: object[] = []): Holdfast {
   holdfast.job("study", { run: (input) => ({ studied: input }) });
   endings.push(() => holdfast.stop({ grace: 0 }));
   return holdfast;
+}
+
+function portOf(server: { address(): unknown }): number {
+  return (server.address() as AddressInfo).port;
 }
 
 async function ask(base: string, where: string, options: { body?: object; secret?: string } = {}) {
@@ -79,6 +84,59 @@ describe("Fastify", () => {
     expect(said.join("")).toContain("nothing was started");
     expect(lines).toEqual([]);
     await app.close();
+  });
+
+  test("a caller that leaves is noticed: its claim that waits is over, and takes nothing", async () => {
+    const holdfast = instance();
+    holdfast.job("elsewhere", {});
+    const claim = vi.spyOn(holdfast.remote, "claim");
+    const app = Fastify({ forceCloseConnections: true });
+    const start = { scheduler: false, worker: false };
+    app.register(holdfastFastify, { holdfast, start, secrets: SECRETS });
+    endings.push(() => app.close());
+    await app.listen({ port: 0, host: "127.0.0.1" });
+    const leaving = new AbortController();
+    const asked = fetch(`http://127.0.0.1:${portOf(app.server)}/api/worker/claim`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${SECRETS.worker}`,
+        "content-type": "application/json",
+      },
+      body: JSON.stringify({ instance: "w", jobs: ["elsewhere"], limit: 1, waitMs: 30_000 }),
+      signal: leaving.signal,
+    });
+    await until("it waits", () => claim.mock.results.length > 0);
+    leaving.abort();
+    await expect(asked).rejects.toThrow();
+    await until("it is noticed", () => claim.mock.calls[0]?.[0].signal?.aborted === true);
+    expect(await claim.mock.results[0]?.value).toEqual([]);
+  });
+
+  test("what is injected is answered, and a host that is more than a host is refused", async () => {
+    const app = Fastify();
+    const start = { scheduler: false, worker: false };
+    app.register(holdfastFastify, { holdfast: instance(), start, secrets: SECRETS });
+    endings.push(() => app.close());
+    const headers = { authorization: `Bearer ${SECRETS.admin}` };
+    const payload = { input: 1 };
+    const made = await app.inject({
+      method: "POST",
+      url: "/api/jobs/study/runs",
+      headers,
+      payload,
+    });
+    expect([made.statusCode, made.json().deduplicated]).toEqual([201, false]);
+    const head = await app.inject({ method: "HEAD", url: "/api/runs", headers });
+    expect([head.statusCode, head.body]).toEqual([200, ""]);
+    await app.listen({ port: 0, host: "127.0.0.1" });
+    for (const host of ["h/api/runs?", "a@h", "h:99999"]) {
+      const status = await new Promise((resolve) =>
+        request({ port: portOf(app.server), path: "/healthz", headers: { host } }, (response) =>
+          resolve(response.resume().statusCode),
+        ).end(),
+      );
+      expect(status, host).toBe(400);
+    }
   });
 
   test("an instance without a logger of its own writes to the server's", async () => {

@@ -80,6 +80,14 @@ describe.each(DATABASES)("check-ins over HTTP on %s", (database) => {
         /^409 runs_elsewhere.*is a monitor/,
       );
       house.holdfast.job("study", { run: () => null });
+      // Among others it is refused alone.
+      const { id } = await house.holdfast.enqueue("study", null);
+      const ids = [failed.body.runId, id];
+      const { body: retried } = await house.ask("POST", "/api/runs/retry", { body: { ids } });
+      expect(retried.runs).toEqual([
+        { id: failed.body.runId, status: "runs_elsewhere" },
+        { id, status: "not_terminal" },
+      ]);
       await house.holdfast.schedules.upsert("s", { job: "study", cron: "0 3 1 1 *" });
       expect(await asked("/api/ping/s")).toMatch(/^409 not_a_monitor.*monitor: true/);
       const bare = await house.ask("PUT", "/api/schedules/t", { body: { cron: "0 3 * * *" } });

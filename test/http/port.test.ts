@@ -85,6 +85,8 @@ describe("a request", () => {
     ["a user in it", "Host: a@h\r\n"],
     ["a space in it", "Host: h i\r\n"],
     ["nothing in it", "Host: \r\n"],
+    ["a port that is none", "Host: h:99999\r\n"],
+    ["an address that is none", "Host: 256.256.256.256\r\n"],
   ] as const)("whose header Host has or is %s is refused", async ([, host]) => {
     expect(await raw(`GET /healthz HTTP/1.1\r\n${host}\r\n`)).toContain(" 400 ");
   });
@@ -107,6 +109,18 @@ describe("a request", () => {
       "/%00",
     ])
       expect(await raw(`GET ${path} HTTP/1.1\r\nHost: h\r\n\r\n`), path).toMatch(/ 40[04] /);
+  });
+
+  test("with more headers than are read is refused: the length of its body could be among the rest", async () => {
+    const many = (count: number) =>
+      Array.from({ length: count }, (_, i) => `a${i}: b\r\n`).join("");
+    const body = `Content-Length: 11\r\nConnection: close\r\n\r\n{"input":7}`;
+    const head = enqueue("").slice(0, -2);
+    expect(await raw(`${head}${many(120)}${body}`)).toContain(" 431 ");
+    expect((await house.holdfast.runs.list()).runs).toEqual([]);
+    // Host is one of them.
+    expect(await raw(`GET /healthz HTTP/1.1\r\nHost: h\r\n${many(99)}\r\n`)).toContain(" 200 ");
+    expect(await raw(`GET /healthz HTTP/1.1\r\nHost: h\r\n${many(100)}\r\n`)).toContain(" 431 ");
   });
 
   test("with headers named like what every object has changes nothing", async () => {
@@ -165,6 +179,23 @@ describe("a body", () => {
       "200",
     ]);
   });
+});
+
+test("a body that came whole cannot be read once its client has gone, and nobody waits for it", async () => {
+  let read: unknown;
+  const here = await serve({
+    answerer: async (ask, info) => {
+      await once(ask.signal, "abort");
+      read = await ask.body?.read(() => undefined).catch((error) => error.refusal.error);
+      return house.answerer(ask, info);
+    },
+    host: "127.0.0.1",
+    port: 0,
+  });
+  const socket = dial(here);
+  socket.write(`${enqueue("Content-Length: 2\r\n")}{}`, () => socket.destroy());
+  await until("it was told", () => read === "body_incomplete");
+  await here.close();
 });
 
 test("HEAD is answered as GET, without the content", async () => {

@@ -167,8 +167,41 @@ describe("a receiver", () => {
     expect(await house.holdfast.runs.attempts(id)).toMatchObject([{ end: "handed_back" }]);
   });
 
+  test("what is larger than a dispatch can be is refused, and not read to its end", async () => {
+    let pieces = 0;
+    const endless = new ReadableStream<Uint8Array>({
+      pull: (controller) => {
+        pieces += 1;
+        controller.enqueue(new Uint8Array(64 * 1024));
+      },
+    });
+    const init = { method: "POST", body: endless, duplex: "half" } as RequestInit;
+    expect((await receiver.receive(new Request(url, init))).status).toBe(413);
+    expect(pieces).toBeLessThan(20);
+  });
+
+  test("while it stops, a copy of what it has is still answered as taken", async () => {
+    let end: (() => void) | null = null;
+    handlers.study = () =>
+      new Promise<void>((resolve) => {
+        end = resolve;
+      });
+    const taken = accepted();
+    const id = await enqueue();
+    await taken;
+    const finish = await until("it has begun", () => end);
+    const copy = requests.at(-1) as Request;
+    const stopped = receiver.stop();
+    expect((await receiver.receive(copy.clone())).status).toBe(202);
+    finish();
+    await stopped;
+    expect(await ended(id)).toMatchObject({ status: "completed", attempt: 1 });
+  });
+
   test("wrong options are named", () => {
     const make = () => createReceiver({ secret: "", jobs: {}, heartbeatMs: 0 });
     expect(make).toThrow(/secret.*jobs.*heartbeatMs/s);
+    const wrong = { secret: [5], jobs: { study: "study" }, secrets: "x" };
+    expect(() => createReceiver(wrong as never)).toThrow(/secrets.*secret.*jobs/s);
   });
 });

@@ -129,8 +129,8 @@ export const SCHEDULE_MUTANTS = [
     name: "lost-answer-repeated-with-a-new-id",
     promise: "S12: a lost answer makes no second run",
     file: "src/engine/desk.ts",
-    find: "return run !== undefined && (await store.run(run.id)) !== null;",
-    replace: "return run === null;",
+    find: "return run !== null && (await store.run(run)) !== null;",
+    replace: "return run !== null && false;",
     suites: ["engine: schedules"],
   },
   {

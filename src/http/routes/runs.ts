@@ -3,7 +3,7 @@
 import { RunNotFoundError } from "../../core/errors.js";
 import type { Runs } from "../../engine/runs.js";
 import { ROUTES } from "../contract.js";
-import { HttpError } from "../problem.js";
+import { HttpError, refusalOf } from "../problem.js";
 import { type Call, given, type Implementation, on, reply } from "../route.js";
 
 export const runRoutes: readonly Implementation[] = [
@@ -50,14 +50,21 @@ export const runRoutes: readonly Implementation[] = [
   ),
 ];
 
-/** One after the other: each is a transaction of its own, and none may fail its neighbours. */
+/** One after the other: each is a transaction of its own, and what one is refused for does not fail its neighbours. */
 async function each(
   ids: readonly string[],
   act: (id: string) => ReturnType<Runs["cancel"]> | ReturnType<Runs["retry"]>,
 ): Promise<readonly { readonly id: string; readonly status: string }[]> {
   const answers: { id: string; status: string }[] = [];
-  for (const id of ids) answers.push({ id, status: await act(id) });
+  for (const id of ids) answers.push({ id, status: await act(id).catch(statusOf) });
   return answers;
+}
+
+/** What stands against it, as the answer for this run alone; anything else ends them all. */
+function statusOf(thrown: unknown): string {
+  const { status, error } = refusalOf(thrown);
+  if (status !== 409) throw thrown;
+  return error;
 }
 
 function conflict(error: string, detail: string): HttpError {
