@@ -1,4 +1,4 @@
-// `npx tsx examples/camera-snapshots/three.ts`: the cameras and three instances, each a process of its own, and
+// `npm run example camera-snapshots`: the cameras and three instances, each a process of its own, and
 // every ten seconds what their locks have come to. Ctrl-C stops all in good order.
 
 import { type ChildProcess, spawn } from "node:child_process";

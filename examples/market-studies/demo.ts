@@ -10,6 +10,7 @@ import { startListings } from "./listings.js";
 import { NIGHTLY, STUDIES, STUDY } from "./studies.js";
 
 const holdfastUrl = process.env.HOLDFAST_PUBLIC_URL ?? "http://127.0.0.1:4780";
+const workerUrl = process.env.WORKER_URL ?? "http://127.0.0.1:4792/";
 const cronSecret = process.env.HOLDFAST_TRIGGER_SECRET;
 const CRASH_EVERY_MS = 60_000;
 const FIRST_CRASH_MS = 6_000;
@@ -26,6 +27,8 @@ process.stdin
 // Ctrl-C reaches every process of a terminal: this one ends when Holdfast has.
 process.on("SIGINT", () => undefined);
 await until(async () => (await fetch(`${holdfastUrl}/readyz`)).ok);
+// Whatever it answers: it is there.
+await until(async () => (await fetch(workerUrl)).status > 0);
 console.log(`  demo    the dashboard: ${holdfastUrl}/`);
 // The first call also makes the schedules that the code declares.
 await call("POST", "/api/tick", { limit: 5 }, cronSecret);

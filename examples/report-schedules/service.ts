@@ -1,4 +1,4 @@
-// `npx tsx examples/report-schedules/service.ts`: the marketing API, the service, and three users whose reports
+// `npm run example report-schedules`: the marketing API, the service, and three users whose reports
 // run every few seconds while the API has its moods.
 
 import { randomUUID } from "node:crypto";
@@ -12,7 +12,7 @@ import { defineReports } from "./reports.js";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const marketing = await startMarketingApi();
-const db = await openDatabase(process.env.DATABASE_URL || "sqlite:report-schedules.db");
+const db = await openDatabase(process.env.DATABASE_URL || "sqlite:.holdfast/report-schedules.db");
 await migrate(db, path.join(here, "migrations"));
 const holdfast = new Holdfast({ database: db.handle });
 const api = new ApiClient(process.env.MARKETING_API_URL || marketing.url);
