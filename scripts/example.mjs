@@ -30,6 +30,14 @@ if (!ensureBuilt()) {
   process.exit(1);
 }
 
+// npm and the terminal both deliver Ctrl-C: a repeat within a second is the same one, and would end what
+// listens once before it has stopped in good order. A later one leaves at once.
+let firstMs = 0;
+process.on("SIGINT", () => {
+  firstMs ||= performance.now();
+  if (performance.now() - firstMs > 1_000) process.exit(130);
+});
+
 const file = path.join(root, found[1]);
 process.argv = [process.execPath, file, ...args];
 // By name, because it is not there before the installation.

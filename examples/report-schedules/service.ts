@@ -38,9 +38,11 @@ marketing.plan("ok", "failing", "ok", "rate_limited", "hanging_up");
 const telling = setInterval(async () => {
   const { overall } = await holdfast.stats({ since: "1h" });
   const { total, completed, failed, successRate } = overall;
-  console.log(
-    `${total} runs, ${completed} completed, ${failed} failed, success rate ${successRate}`,
-  );
+  const rate =
+    successRate === null
+      ? ""
+      : `, ${Math.round(successRate * 100)} % of the scheduled ones succeed`;
+  console.log(`${total} runs, ${completed} completed, ${failed} failed${rate}`);
 }, 15_000);
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
