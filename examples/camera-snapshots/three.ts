@@ -13,7 +13,8 @@ const cli = path.resolve(here, "../../dist/cli/main.js");
 const secret = process.env.HOLDFAST_ADMIN_SECRET || "camera-snapshots-admin";
 const PORT = Number(process.env.PORT || 4796);
 
-const cameras = await startCameras({ takesMs: 300 });
+// Long enough to be killed in the middle of one.
+const cameras = await startCameras({ takesMs: 2_000 });
 const instances = [0, 1, 2].map((at) => startInstance(PORT + at));
 console.log(`dashboard: http://127.0.0.1:${PORT}/  (secret: ${secret})`);
 
