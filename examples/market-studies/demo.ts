@@ -82,7 +82,7 @@ async function people() {
     if (no % 4 === 0) source.plan("IT", "slow", "slow");
     const picked = STUDIES.filter((_, at) => (at + no) % 3 === 0).map(([id]) => id);
     // Somebody's slip of the pen: fails at once, and says why.
-    const studyIds = no % 7 === 3 ? ["TOYOTA_YARIS CROS_2025_FR_NL"] : [...picked, austral];
+    const studyIds = no % 14 === 3 ? ["TOYOTA_YARIS CROS_2025_FR_NL"] : [...picked, austral];
     const input = { studyIds: [...new Set(studyIds)], threshold: 4_000 + no * 100 };
     const key = `asked-${process.pid}-${no}`;
     const asked = { input, key, delay: "1s" };
