@@ -16,5 +16,7 @@ export default defineConfig({
     cssCodeSplit: false,
     reportCompressedSize: false,
     emptyOutDir: true,
+    // How long each plugin takes is nothing that somebody who builds can act on.
+    rolldownOptions: { checks: { pluginTimings: false } },
   },
 });

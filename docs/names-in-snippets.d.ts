@@ -53,6 +53,7 @@ declare const user: Any;
 
 // Servers, databases and tools of the reader; their own types are their business.
 declare const app: Any;
+declare const lookInto: (study: Any, options: { signal: AbortSignal }) => Promise<Any>;
 declare const assert: typeof import("node:assert");
 declare const bank: Any;
 declare const client: import("pg").Client;

@@ -17,13 +17,17 @@ export function ensureInstalled() {
   if (arePackagesInstalled()) return;
   console.log("Installing the packages that package-lock.json names (npm ci) …");
   // Asked for by name, because NODE_ENV=production or a user's npm settings may leave them out.
-  const code = npm(["ci", "--include=dev", "--include=optional", "--no-audit", "--no-fund"]);
+  // Errors only: what a package of a package thinks of this Node is nothing a reader can act on.
+  const args = ["ci", "--include=dev", "--include=optional", "--no-audit", "--no-fund"];
+  const code = npm([...args, "--loglevel=error"]);
   if (code !== 0) giveUp(`npm ci failed with exit code ${code}; what it printed says why.`);
 }
 
 /** @returns {boolean} whether dist/ now matches the sources */
 export function ensureBuilt() {
-  return isBuilt() || build();
+  if (isBuilt()) return true;
+  console.log("Building …");
+  return build();
 }
 
 /**

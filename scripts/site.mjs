@@ -4,7 +4,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { readPage } from "./site/page.mjs";
+import { documentAt, readPage } from "./site/page.mjs";
 import { layout } from "./site/template.mjs";
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
@@ -66,9 +66,9 @@ function crawl() {
   const seen = new Set([HOME, INDEX]);
   for (const file of seen) {
     const text = fs.readFileSync(path.join(root, file), "utf8");
-    for (const [, target = ""] of text.matchAll(/\]\((?!https?:|#)([^)#\s]+\.md)/g)) {
-      const linked = path.posix.join(path.posix.dirname(file), target);
-      if (fs.existsSync(path.join(root, linked))) seen.add(linked);
+    for (const [, target = ""] of text.matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)) {
+      const linked = documentAt(path.posix.join(path.posix.dirname(file), target));
+      if (linked.endsWith(".md") && fs.existsSync(path.join(root, linked))) seen.add(linked);
     }
   }
   return [...seen];

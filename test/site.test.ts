@@ -25,6 +25,11 @@ test("every document that the index names is a page", () => {
   expect(named.filter((file) => !files.includes(file))).toEqual([]);
 });
 
+test("a link to a folder leads to its README, as on GitHub", () => {
+  for (const name of ["market-studies", "report-schedules", "reconciliation"])
+    expect(read("systems.html")).toContain(`href="examples/${name}.html"`);
+});
+
 test("no two documents are one page", () => {
   expect(new Set(pages.map(({ url }) => url)).size).toBe(pages.length);
 });

@@ -1,4 +1,4 @@
-// `npx tsx examples/camera-snapshots/three.ts`: the cameras and three instances, each a process of its own, and
+// `npm run example camera-snapshots`: the cameras and three instances, each a process of its own, and
 // every ten seconds what their locks have come to. Ctrl-C stops all in good order.
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -13,7 +13,8 @@ const cli = path.resolve(here, "../../dist/cli/main.js");
 const secret = process.env.HOLDFAST_ADMIN_SECRET || "camera-snapshots-admin";
 const PORT = Number(process.env.PORT || 4796);
 
-const cameras = await startCameras({ takesMs: 300 });
+// Long enough to be killed in the middle of one.
+const cameras = await startCameras({ takesMs: 2_000 });
 const instances = [0, 1, 2].map((at) => startInstance(PORT + at));
 console.log(`dashboard: http://127.0.0.1:${PORT}/  (secret: ${secret})`);
 

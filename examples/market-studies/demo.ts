@@ -10,6 +10,7 @@ import { startListings } from "./listings.js";
 import { NIGHTLY, STUDIES, STUDY } from "./studies.js";
 
 const holdfastUrl = process.env.HOLDFAST_PUBLIC_URL ?? "http://127.0.0.1:4780";
+const workerUrl = process.env.WORKER_URL ?? "http://127.0.0.1:4792/";
 const cronSecret = process.env.HOLDFAST_TRIGGER_SECRET;
 const CRASH_EVERY_MS = 60_000;
 const FIRST_CRASH_MS = 6_000;
@@ -26,6 +27,8 @@ process.stdin
 // Ctrl-C reaches every process of a terminal: this one ends when Holdfast has.
 process.on("SIGINT", () => undefined);
 await until(async () => (await fetch(`${holdfastUrl}/readyz`)).ok);
+// Whatever it answers: it is there.
+await until(async () => (await fetch(workerUrl)).status > 0);
 console.log(`  demo    the dashboard: ${holdfastUrl}/`);
 // The first call also makes the schedules that the code declares.
 await call("POST", "/api/tick", { limit: 5 }, cronSecret);
@@ -79,7 +82,7 @@ async function people() {
     if (no % 4 === 0) source.plan("IT", "slow", "slow");
     const picked = STUDIES.filter((_, at) => (at + no) % 3 === 0).map(([id]) => id);
     // Somebody's slip of the pen: fails at once, and says why.
-    const studyIds = no % 7 === 3 ? ["TOYOTA_YARIS CROS_2025_FR_NL"] : [...picked, austral];
+    const studyIds = no % 14 === 3 ? ["TOYOTA_YARIS CROS_2025_FR_NL"] : [...picked, austral];
     const input = { studyIds: [...new Set(studyIds)], threshold: 4_000 + no * 100 };
     const key = `asked-${process.pid}-${no}`;
     const asked = { input, key, delay: "1s" };

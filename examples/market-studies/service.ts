@@ -8,7 +8,7 @@ import { openDatabase } from "../shared/database.js";
 import { prepareTables } from "./results.js";
 import { studyWorker } from "./worker.js";
 
-const db = await openDatabase(process.env.DATABASE_URL || "sqlite:market-studies.db");
+const db = await openDatabase(process.env.DATABASE_URL || "sqlite:.holdfast/holdfast.db");
 await prepareTables(db);
 const worker = studyWorker({
   db,

@@ -1,4 +1,4 @@
-// `npx tsx examples/opening-signals/serve.ts`: the edge function on Node, with its source, and a cron that
+// `npm run example opening-signals`: the edge function on Node, with its source, and a cron that
 // calls it every few seconds to show what it says.
 
 import { createServer } from "node:http";
@@ -17,7 +17,7 @@ const secret = process.env.REFRESH_SECRET || "cron-secret";
 const port = Number(process.env.PORT || 4790);
 
 const source = await startSource();
-const db = await openDatabase(process.env.DATABASE_URL || "sqlite:opening-signals.db");
+const db = await openDatabase(process.env.DATABASE_URL || "sqlite:.holdfast/opening-signals.db");
 await migrate(db, path.join(here, "migrations"));
 const holdfast = new Holdfast({ database: db.handle });
 openingSignals(holdfast, { db, sourceUrl: process.env.SOURCE_URL || source.url });

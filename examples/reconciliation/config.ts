@@ -18,7 +18,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     return value === "true";
   };
   return {
-    databaseUrl: env.DATABASE_URL || "sqlite:reconciliation.db",
+    databaseUrl: env.DATABASE_URL || "sqlite:.holdfast/reconciliation.db",
     port: Number(env.PORT || 4791),
     scheduler: {
       isEnabled: isOn("RECONCILIATION_SCHEDULER_ENABLED"),

@@ -1,4 +1,4 @@
-// `npx tsx examples/reconciliation/server.ts`: the service with a handful of addresses and a chain that
+// `npm run example reconciliation`: the service with a handful of addresses and a chain that
 // now and then does not answer. Both parts are on here; a reconciliation is asked for right away.
 
 import path from "node:path";

@@ -1,4 +1,4 @@
-// `npx tsx examples/report-schedules/service.ts`: the marketing API, the service, and three users whose reports
+// `npm run example report-schedules`: the marketing API, the service, and three users whose reports
 // run every few seconds while the API has its moods.
 
 import { randomUUID } from "node:crypto";
@@ -12,7 +12,7 @@ import { defineReports } from "./reports.js";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const marketing = await startMarketingApi();
-const db = await openDatabase(process.env.DATABASE_URL || "sqlite:report-schedules.db");
+const db = await openDatabase(process.env.DATABASE_URL || "sqlite:.holdfast/report-schedules.db");
 await migrate(db, path.join(here, "migrations"));
 const holdfast = new Holdfast({ database: db.handle });
 const api = new ApiClient(process.env.MARKETING_API_URL || marketing.url);
@@ -38,9 +38,11 @@ marketing.plan("ok", "failing", "ok", "rate_limited", "hanging_up");
 const telling = setInterval(async () => {
   const { overall } = await holdfast.stats({ since: "1h" });
   const { total, completed, failed, successRate } = overall;
-  console.log(
-    `${total} runs, ${completed} completed, ${failed} failed, success rate ${successRate}`,
-  );
+  const rate =
+    successRate === null
+      ? ""
+      : `, ${Math.round(successRate * 100)} % of the scheduled ones succeed`;
+  console.log(`${total} runs, ${completed} completed, ${failed} failed${rate}`);
 }, 15_000);
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {

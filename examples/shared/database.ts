@@ -1,7 +1,7 @@
 // The application's own tables, on whichever database it was given: the same SQL text with $1, $2 … runs on
 // both. An application of yours has one database and does not need this file.
 
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import type { Database, PostgresTx, SqliteHandle } from "holdfast";
 
@@ -64,6 +64,7 @@ async function openPostgres(url: string): Promise<AppDatabase> {
 
 async function openSqlite(file: string): Promise<AppDatabase> {
   const { DatabaseSync } = await import("@photostructure/sqlite");
+  mkdirSync(path.dirname(file), { recursive: true });
   const sqlite = new DatabaseSync(file, { timeout: 5_000 });
   sqlite.exec("pragma journal_mode = wal");
   return onHandle(sqlite as unknown as SqliteHandle);

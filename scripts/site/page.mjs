@@ -103,7 +103,8 @@ export function readPage({ root, file, pages, urlOf, sourceUrl }) {
     const [target = "", hash] = href.split("#");
     const linked = path.posix.join(path.posix.dirname(file), target);
     const anchor = hash === undefined ? "" : `#${hash}`;
-    if (pages.includes(linked)) return relative(urlOf(linked)) + anchor;
+    const document = documentAt(linked);
+    if (pages.includes(document)) return relative(urlOf(document)) + anchor;
     return sourceUrl === null ? null : `${sourceUrl}/${linked}${anchor}`;
   }
 
@@ -123,6 +124,11 @@ export function readPage({ root, file, pages, urlOf, sourceUrl }) {
     ids.set(id, count + 1);
     return count === 0 ? id : `${id}-${count}`;
   }
+}
+
+/** A folder stands for its README, as on GitHub. @param {string} linked below the root */
+export function documentAt(linked) {
+  return path.posix.extname(linked) === "" ? path.posix.join(linked, "README.md") : linked;
 }
 
 /** As GitHub makes them: small letters, no punctuation, hyphens for spaces. @param {string} text */

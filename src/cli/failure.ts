@@ -88,12 +88,19 @@ export function describeExit(thrown: unknown): Failure | null {
     const stack = textProp(thrown, "stack") ?? message;
     return { exit: EXIT.impossible, error: "unexpected", message: `Unexpected: ${stack}` };
   }
-  const advice = message.includes("does not exist") ? undefined : ADVICE.get(code);
+  const advice = adviceOn(code, message);
   return {
     exit,
     error: code.toLowerCase(),
     message: advice === undefined ? message : `${message}\n${advice}`,
   };
+}
+
+function adviceOn(code: string, message: string): string | undefined {
+  if (message.includes("a SQLite file that does not exist"))
+    return "Check --database and HOLDFAST_DATABASE_URL. `holdfast dev`, `start` and `migrate` make the file.";
+  // Where the server itself has said what is missing, it runs.
+  return message.includes("does not exist") ? undefined : ADVICE.get(code);
 }
 
 function usage(message: string): Failure {

@@ -240,7 +240,8 @@ export class Holdfast {
         ...this.#config.dispatch,
         clock,
         network,
-        onCircuit: (change) => this.#emit("target.changed", change),
+        onCircuit: ({ isOpen, ...what }) =>
+          this.#emit(isOpen ? "target.left_alone" : "target.answers", what),
       });
     const enqueuer = new Enqueuer({
       store: this.#store,

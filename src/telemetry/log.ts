@@ -76,7 +76,8 @@ export type Events = {
   "run.accepted": RunFields & { fence: number };
   "run.unknown": RunFields & { fence: number; reason: string };
   "run.undelivered": RunFields & { target: string; reason: string; pauseMs: number };
-  "target.changed": { target: string; isOpen: boolean; reason: string };
+  "target.left_alone": { target: string; reason: string };
+  "target.answers": { target: string; reason: string };
   "run.stale": { run: RunId; fence: number };
   "run.unsettled": {
     run: RunId;
@@ -178,7 +179,8 @@ export const LINES: { readonly [Name in EventName]: readonly [Level, string] } =
     "no answer to a dispatch; nothing is sent again before the lease expires",
   ],
   "run.undelivered": ["warn", "run not delivered and handed back, its attempt is not burnt"],
-  "target.changed": ["warn", "a target was left alone after failures, or answers again"],
+  "target.left_alone": ["warn", "a target failed too often in a row and is left alone for a while"],
+  "target.answers": ["info", "a target that was left alone answers again"],
   "run.stale": ["warn", "a result came too late and was refused"],
   "run.unsettled": ["error", "the database refused how an attempt ended"],
   "run.after_commit": ["warn", "the handler failed after ctx.commit had completed its run"],

@@ -42,7 +42,7 @@ test.for(LOOKING)("%s on a database that does not exist makes none", async (comm
   const args = command.replace("<id>", "0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55").split(" ");
   expectRefusal(
     await terminal.holdfast([...args, "--database", "sqlite:data/app.db"]),
-    /The database at sqlite:.*data\/app\.db could not be reached \(tried to open a SQLite file that does not exist\)/,
+    /The database at sqlite:.*data\/app\.db could not be reached \(tried to open a SQLite file that does not exist\)\.\nCheck --database .* make the file\.$/m,
   );
   expect(existsSync(path.join(terminal.folder, "data"))).toBe(false);
 });

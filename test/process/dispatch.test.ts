@@ -175,6 +175,10 @@ function describeDispatch(name: string, makeDatabase: () => Database): void {
       const attempts = async () => (await holdfast.runs.attempts(id)).map(({ end }) => end);
       await expect.poll(attempts, { timeout: 20_000 }).toContain("handed_back");
       expect(await holdfast.runs.get(id)).toMatchObject({ status: "pending", attempt: 0 });
+      // Five in a row, and it is left alone for a while.
+      const leftAlone = new Promise((resolve) => void holdfast.on("target.left_alone", resolve));
+      await study.enqueueMany(Array.from({ length: 4 }, () => ({ input: {} })));
+      expect(await leftAlone).toMatchObject({ target: "studies", reason: "ECONNREFUSED" });
     });
   });
 }

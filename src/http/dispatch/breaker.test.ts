@@ -77,6 +77,8 @@ describe("an open circuit", () => {
 
   test("has undelivered runs wait until it may be probed", () => {
     expect(pauseMs(open, 1_000)).toBe(OPEN_MS - 1_000);
+    // In whole milliseconds, whatever the clock counts.
+    expect(pauseMs(open, 1_000.25)).toBe(OPEN_MS - 1_000);
     expect(pauseMs(open, OPEN_MS + 60_000)).toBeGreaterThan(0);
     expect(pauseMs(asked(open), OPEN_MS)).toBe(OPEN_MS);
   });

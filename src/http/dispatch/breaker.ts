@@ -54,7 +54,7 @@ export function pauseMs(circuit: Circuit, nowMs: number): number {
     case "closed":
       return Math.min(PAUSE_MAX_MS, PAUSE_MS * 2 ** Math.max(0, circuit.failures - 1));
     case "open":
-      return Math.max(PAUSE_MS, circuit.untilMs - nowMs);
+      return Math.max(PAUSE_MS, Math.ceil(circuit.untilMs - nowMs));
     case "half_open":
       return openMs(circuit.openings);
   }
