@@ -31,7 +31,8 @@ const answerer = createAnswerer(holdfast, { openOnLoopback: true });
 const served = await serve({ answerer, host: "127.0.0.1", port: 0 });
 const browser = await chromium.launch({
   executablePath: process.env.HOLDFAST_TEST_CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox"],
+  // The animation of a wheel is the browser's own and takes as long as it likes.
+  args: ["--no-sandbox", "--disable-smooth-scrolling"],
 });
 try {
   const page = await browser.newPage({ viewport: { width: 1_280, height: 800 } });

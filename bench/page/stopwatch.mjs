@@ -2,8 +2,8 @@
 //
 // The clock starts with the event's own timestamp, which the browser gives it when the input arrives, so what
 // keeps the page from hearing of it counts. In every frame from then on the page is asked whether the new
-// content is there. It is painted with the frame in which it is found; the clock stops when the next task
-// after that frame runs.
+// content is there. It is painted at the end of the frame in which it is found; the clock stops after the
+// frame that follows, so the figures are a frame too long rather than too short.
 
 /** @returns {void} */
 export function stopwatch() {
