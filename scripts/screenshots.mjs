@@ -16,6 +16,8 @@ const dist = path.join(root, "dist");
 const images = path.join(root, "docs", "images");
 const WIDTH = 1_280;
 const HEIGHT = 800;
+/** Long lists: what fits on a screen says enough. */
+const CUT = new Set(["runs", "check", "audit"]);
 
 const problem = provideChromium();
 if (problem) throw new Error(problem);
@@ -30,8 +32,17 @@ const browser = await chromium.launch({
 });
 try {
   const { id } = await holdfast.enqueue("market-study", { studyIds: ALL, threshold: 5_000 });
-  for (let no = 0; no < 40; no += 1)
+  for (let no = 0; no < 90; no += 1)
     await holdfast.enqueue("review-listing", { listing: `https://cars.example/nl/${no}` });
+  for (const [name, by] of /** @type {const} */ ([
+    ["yaris-watch", "sam"],
+    ["digest-sales", "ada"],
+    ["exchange-rates", "sam"],
+    ["backup", "ada"],
+  ]))
+    await holdfast.schedules.trigger(name, { by });
+  await holdfast.schedules.trigger("electric-watch", { mode: "test", by: "ada" });
+  await holdfast.queues.pause("listings", "the market of NO is being repaired");
   void holdfast
     .lock("price-import", { lease: "5m" }, ({ signal }) => {
       return new Promise((resolve) => signal.addEventListener("abort", resolve));
@@ -58,14 +69,16 @@ try {
     ["audit", "/audit"],
     ["settings", "/settings"],
   ];
-  // The study that is under way has something to show by then.
-  await new Promise((resolve) => setTimeout(resolve, 20_000));
+  // The study that is under way has something to show by then, and somebody has looked for alerts.
+  await until(async () => ((await holdfast.runs.get(id))?.items.total ?? 0) >= 3);
+  await until(async () => (await holdfast.alerts.list({ state: "all" })).alerts.length >= 2);
   fs.mkdirSync(images, { recursive: true });
   for (const scheme of /** @type {const} */ (["light", "dark"])) {
     const context = await browser.newContext({
       viewport: { width: WIDTH, height: HEIGHT },
       colorScheme: scheme,
       timezoneId: "Europe/Berlin",
+      locale: "en-GB",
     });
     const page = await context.newPage();
     for (const [name, where] of pages) {
@@ -78,7 +91,7 @@ try {
       await page.waitForTimeout(800);
       await page.screenshot({
         path: path.join(images, `${name}-${scheme}.png`),
-        fullPage: !["runs"].includes(name),
+        fullPage: !CUT.has(name),
       });
     }
     await context.close();
@@ -87,4 +100,13 @@ try {
   await browser.close();
   await end();
   fs.rmSync(scratch, { recursive: true, force: true });
+}
+
+/** @param {() => Promise<boolean>} isThere */
+async function until(isThere) {
+  const patienceMs = 150_000;
+  for (const from = Date.now(); Date.now() - from < patienceMs; ) {
+    if (await isThere()) return;
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
 }

@@ -91,7 +91,8 @@ export function AlertRow({ alert }: { readonly alert: Alert }) {
       </div>
       <details className="mt-1">
         <summary className="text-xs text-muted">
-          Evidence{alert.deliveries.length > 0 ? ` and ${alert.deliveries.length} deliveries` : ""}
+          Evidence
+          {alert.deliveries.length > 0 ? ` and ${deliveriesText(alert.deliveries.length)}` : ""}
         </summary>
         <div className="mt-2 grid gap-2">
           <JsonView title="Evidence" value={alert.evidence} />
@@ -116,6 +117,10 @@ export function AlertRow({ alert }: { readonly alert: Alert }) {
       </details>
     </li>
   );
+}
+
+function deliveriesText(count: number): string {
+  return count === 1 ? "1 delivery" : `${count} deliveries`;
 }
 
 function SubjectLink({ subject }: { readonly subject: Alert["subject"] }) {

@@ -99,13 +99,17 @@ function Entry({ entry }: { readonly entry: AuditEntry }) {
   return (
     <li className="grid gap-x-4 gap-y-0.5 border-t border-line px-4 py-2 first:border-t-0 md:grid-cols-[10rem_minmax(0,1fr)_minmax(0,16rem)]">
       <span className="text-xs text-muted">
-        <Time at={entry.at} /> · <Ago at={entry.at} />
+        <Time at={entry.at} />
+        <span className="md:block">
+          {" "}
+          <Ago at={entry.at} />
+        </span>
       </span>
       <div className="min-w-0">
         <Badge tone="quiet">{entry.verb.replaceAll("_", " ")}</Badge> <Subject entry={entry} />
         {entry.note === null ? null : <p className="mt-0.5">{entry.note}</p>}
         {entry.change === null ? null : (
-          <p className="mt-0.5 font-mono text-xs break-all text-muted">{entry.change}</p>
+          <p className="mt-0.5 font-mono text-xs wrap-anywhere text-muted">{entry.change}</p>
         )}
       </div>
       <div className="min-w-0 text-xs">

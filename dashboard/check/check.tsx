@@ -77,10 +77,8 @@ function CheckRow({ check }: { readonly check: CheckAnswer }) {
           {check.ok ? "holds" : check.unfinished ? "not finished" : "broken"}
         </Badge>
         <span className="min-w-0 flex-1">{check.name.replaceAll(/[_-]/g, " ")}</span>
-        {check.promise === null ? null : (
-          <span className="text-xs text-muted">{check.promise}</span>
-        )}
-        <span className="w-16 text-xs text-muted">{durationText(check.tookMs)}</span>
+        <span className="w-10 text-xs text-muted">{check.promise}</span>
+        <span className="w-16 text-right text-xs text-muted">{durationText(check.tookMs)}</span>
       </div>
       {check.error === null ? null : <p className="mt-1 text-xs text-failed-ink">{check.error}</p>}
       {check.violations === 0 ? null : (

@@ -1,16 +1,17 @@
 // One instance in a line.
 
 import type { Instance } from "../api/wire.js";
-import { numberText, plural } from "../shared/format.js";
+import { plural } from "../shared/format.js";
 import { Badge } from "../shared/status.js";
 import { Ago } from "../shared/time.js";
+import { Load, Skew } from "./load.js";
 import { QuietButton } from "./quiet.js";
 
-export function InstanceRow({ instance }: { readonly instance: Instance }) {
-  const { id, app, release, jobs, isScheduler, isLive, startedAt, seenAt, retiredAt, held } =
-    instance;
+export function InstanceRow(props: { readonly instance: Instance; readonly most: number }) {
+  const { instance, most } = props;
+  const { id, app, release, jobs, isScheduler, isLive, startedAt, seenAt, retiredAt } = instance;
   return (
-    <li className="grid items-center gap-x-4 gap-y-1 border-t border-line px-4 py-2.5 md:grid-cols-[minmax(0,1fr)_auto_10rem_4rem]">
+    <li className="grid items-center gap-x-4 gap-y-1 border-t border-line px-4 py-2.5 md:grid-cols-[minmax(0,1fr)_10rem_8rem_11rem_4rem]">
       <div className="min-w-0">
         <p className="font-mono text-xs break-all">{id}</p>
         <p className="text-xs text-muted">
@@ -35,8 +36,12 @@ export function InstanceRow({ instance }: { readonly instance: Instance }) {
           </Badge>
         )}
       </div>
+      <Load instance={instance} most={most} />
       <p className="text-xs whitespace-nowrap text-muted">
-        {numberText(held)} running · seen <Ago at={seenAt} />
+        seen <Ago at={seenAt} />
+        <span className="block">
+          <Skew instance={instance} />
+        </span>
       </p>
       <span>
         <QuietButton instance={instance} />

@@ -16,6 +16,7 @@ export function Instances() {
   );
   const all = pages.data?.pages.flatMap(({ instances }) => instances) ?? [];
   const live = all.filter(({ isLive }) => isLive);
+  const most = Math.max(1, ...all.map(({ held }) => held));
   const gone = all.filter(({ isLive }) => !isLive);
   return (
     <>
@@ -36,7 +37,7 @@ export function Instances() {
           ) : (
             <ul>
               {live.map((instance) => (
-                <InstanceRow key={instance.id} instance={instance} />
+                <InstanceRow key={instance.id} instance={instance} most={most} />
               ))}
             </ul>
           )}
@@ -45,7 +46,7 @@ export function Instances() {
           <Panel title="Gone" note="stopped, or not seen lately" isFlush>
             <ul>
               {gone.map((instance) => (
-                <InstanceRow key={instance.id} instance={instance} />
+                <InstanceRow key={instance.id} instance={instance} most={most} />
               ))}
             </ul>
             <NextPage of={pages} />

@@ -156,7 +156,9 @@ function History() {
               key={`${grant.name}${grant.fence}`}
               className="flex flex-wrap items-center gap-x-4 gap-y-1 border-t border-line px-4 py-1.5"
             >
-              <Badge tone={TONES[grant.state]}>{grant.state}</Badge>
+              <span className="w-18">
+                <Badge tone={TONES[grant.state]}>{grant.state}</Badge>
+              </span>
               <span className="min-w-28 flex-1">{grant.name}</span>
               {grant.note === null ? null : (
                 <span className="text-xs text-muted">{grant.note}</span>

@@ -3,7 +3,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { call } from "../api/call.js";
-import { numberText, shortInstance } from "../shared/format.js";
+import { Load, Skew } from "../instances/load.js";
+import { shortInstance } from "../shared/format.js";
 import { Code, Empty, Panel, Waiting } from "../shared/panel.js";
 import { Badge } from "../shared/status.js";
 import { Ago } from "../shared/time.js";
@@ -17,6 +18,7 @@ export function InstancesNow() {
       call("listInstances", "GET /api/instances", { query: { limit: 50 }, signal }),
   });
   const live = (instances.data?.instances ?? []).filter(({ isLive }) => isLive);
+  const most = Math.max(1, ...live.map(({ held }) => held));
   return (
     <Panel
       title="Instances"
@@ -46,9 +48,13 @@ export function InstancesNow() {
                 {shortInstance(instance.id)}
               </span>
               {instance.isScheduler ? <Badge tone="quiet">scheduler</Badge> : null}
-              <span className="w-56 text-xs whitespace-nowrap text-muted">
-                {numberText(instance.held)} running · started <Ago at={instance.startedAt} />
+              <span className="w-36 text-xs whitespace-nowrap text-muted">
+                started <Ago at={instance.startedAt} />
+                <span className="block">
+                  <Skew instance={instance} />
+                </span>
               </span>
+              <Load instance={instance} most={most} />
             </li>
           ))}
         </ul>

@@ -5,6 +5,7 @@ import { useLocation } from "wouter";
 import { call } from "../api/call.js";
 import type { Run } from "../api/wire.js";
 import { EnqueueDialog } from "../runs/enqueue-dialog.js";
+import { forgetList } from "../runs/kept-list.js";
 import { ActionButton } from "../shared/action.js";
 import { Button } from "../shared/button.js";
 import { useMay } from "../shell/me.js";
@@ -78,6 +79,7 @@ export function RunActions({ run }: { readonly run: Run }) {
           }}
           act={async () => {
             await call("deleteRun", "DELETE /api/runs/{id}", { params });
+            forgetList();
             navigate("/runs");
             return "Removed.";
           }}

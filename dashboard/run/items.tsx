@@ -57,7 +57,7 @@ export function Items({ run }: { readonly run: Run }) {
           {items.map((item) => (
             <li
               key={item.key}
-              className="grid items-center gap-x-3 border-t border-line px-4 py-1.5 sm:grid-cols-[minmax(0,14rem)_8rem_minmax(0,1fr)_5rem]"
+              className="grid items-center gap-x-3 border-t border-line px-4 py-1.5 sm:grid-cols-[minmax(0,17rem)_10rem_minmax(0,1fr)_5rem]"
             >
               <span className="truncate font-mono text-xs" title={item.key}>
                 {item.key}

@@ -4,6 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { call } from "../api/call.js";
 import type { Run } from "../api/wire.js";
+import { keptRun } from "../runs/kept-list.js";
 import { CopyButton } from "../shared/copy.js";
 import { durationText, shortId } from "../shared/format.js";
 import { JsonView } from "../shared/json-view.js";
@@ -24,6 +25,7 @@ export function RunPage({ id }: { readonly id: string }) {
   const query = useQuery({
     queryKey: ["run", id],
     queryFn: ({ signal }) => call("getRun", "GET /api/runs/{id}", { params: { id }, signal }),
+    placeholderData: () => keptRun(id),
   });
   const run = query.data;
   const back = (

@@ -24,29 +24,31 @@ export function FilterBar({
   const isFiltered = FILTERS.some((name) => filter[name] !== undefined);
   return (
     <div className="mb-3 grid gap-2">
-      <fieldset className="flex flex-wrap gap-1">
-        <legend className="sr-only">Status</legend>
-        {["", ...STATUSES].map((status) => (
-          <button
-            key={status}
-            type="button"
-            aria-pressed={(filter.status ?? "") === status}
-            onClick={() => change({ status })}
-            className={`min-h-7 rounded-md px-2.5 ${(filter.status ?? "") === status ? "bg-ink font-medium text-ground" : "text-muted hover:bg-sunken hover:text-ink"}`}
-          >
-            {status === "" ? "all" : status}
-          </button>
-        ))}
-      </fieldset>
-      <div className="grid grid-cols-2 gap-2 sm:flex sm:flex-wrap">
+      <div className="flex flex-wrap items-center gap-x-6 gap-y-2">
+        <fieldset className="flex flex-wrap gap-1">
+          <legend className="sr-only">Status</legend>
+          {["", ...STATUSES].map((status) => (
+            <button
+              key={status}
+              type="button"
+              aria-pressed={(filter.status ?? "") === status}
+              onClick={() => change({ status })}
+              className={`min-h-7 rounded-md px-2.5 ${(filter.status ?? "") === status ? "bg-ink font-medium text-ground" : "text-muted hover:bg-sunken hover:text-ink"}`}
+            >
+              {status === "" ? "all" : status}
+            </button>
+          ))}
+        </fieldset>
         <Typed
           name="Search input, key or id"
           placeholder="Part of the input, a key, an id   /"
           value={filter.text ?? ""}
           settle={(text) => change({ text })}
-          className="col-span-2 sm:w-60"
+          className="min-w-64 flex-1"
           isSearch
         />
+      </div>
+      <div className="grid grid-cols-2 gap-2 sm:flex sm:flex-wrap">
         <label>
           <span className="sr-only">Job</span>
           <select

@@ -6,11 +6,9 @@ import { call } from "../api/call.js";
 import type { Run } from "../api/wire.js";
 import { onChanges } from "../live/events.js";
 import type { Filter } from "./filter.js";
+import { keepList, keptList, type ListRead } from "./kept-list.js";
 
-const PAGE = 100;
-
-type Page = { readonly cursor: string | undefined; readonly runs: readonly Run[] };
-type Read = { readonly pages: readonly Page[]; readonly next: string | null };
+const PAGE = 50;
 
 export type RunPages = {
   readonly runs: readonly Run[];
@@ -27,10 +25,10 @@ export type RunPages = {
 
 export function useRunPages(filter: Filter, isHeld: boolean): RunPages {
   const key = JSON.stringify(filter);
-  const [read, setRead] = useState<Read>({ pages: [], next: null });
+  const [read, setRead] = useState<ListRead>(() => keptList(key) ?? { key, pages: [], next: null });
   const [head, setHead] = useState<readonly Run[]>([]);
   const [error, setError] = useState<unknown>(null);
-  const [isReading, setReading] = useState(true);
+  const [isReading, setReading] = useState(read.pages.length === 0);
   const busy = useRef(false);
   const seen = useRef({ from: 0, to: 0 });
   const held = useRef(isHeld);
@@ -50,7 +48,7 @@ export function useRunPages(filter: Filter, isHeld: boolean): RunPages {
       setReading(true);
       try {
         const { runs, nextCursor } = await fetchPage(undefined, signal);
-        setRead({ pages: [{ cursor: undefined, runs }], next: nextCursor });
+        setRead({ key, pages: [{ cursor: undefined, runs }], next: nextCursor });
         setHead([]);
         setError(null);
       } catch (failure) {
@@ -58,14 +56,20 @@ export function useRunPages(filter: Filter, isHeld: boolean): RunPages {
       }
       if (!signal?.aborted) setReading(false);
     },
-    [fetchPage],
+    [fetchPage, key],
   );
 
+  // What was looked at before is shown at once, and read again like any list that is looked at.
+  const isKept = useRef(read.pages.length > 0);
+  const again = useRef<() => Promise<void>>(undefined);
   useEffect(() => {
     const abort = new AbortController();
-    void start(abort.signal);
+    if (isKept.current) void again.current?.();
+    else void start(abort.signal);
+    isKept.current = false;
     return () => abort.abort();
   }, [start]);
+  useEffect(() => keepList(read), [read]);
 
   const more = useCallback(async () => {
     if (busy.current || read.next === null) return;
@@ -73,13 +77,17 @@ export function useRunPages(filter: Filter, isHeld: boolean): RunPages {
     const cursor = read.next;
     try {
       const { runs, nextCursor } = await fetchPage(cursor);
-      setRead(({ pages }) => ({ pages: [...pages, { cursor, runs }], next: nextCursor }));
+      setRead((before) =>
+        before.key === key
+          ? { key, pages: [...before.pages, { cursor, runs }], next: nextCursor }
+          : before,
+      );
       setError(null);
     } catch (failure) {
       setError(failure);
     }
     busy.current = false;
-  }, [fetchPage, read.next]);
+  }, [fetchPage, key, read.next]);
 
   const refresh = useCallback(async () => {
     if (busy.current) return;
@@ -89,7 +97,11 @@ export function useRunPages(filter: Filter, isHeld: boolean): RunPages {
       const known = read.pages[0]?.runs[0]?.id ?? "";
       const isTop = window.scrollY < 200 && !held.current;
       if (isTop && read.pages.length === 1) {
-        setRead({ pages: [{ cursor: undefined, runs: first.runs }], next: first.nextCursor });
+        setRead({
+          key,
+          pages: [{ cursor: undefined, runs: first.runs }],
+          next: first.nextCursor,
+        });
         setHead([]);
       } else {
         const fresh = new Map(first.runs.map((run) => [run.id, run]));
@@ -112,8 +124,9 @@ export function useRunPages(filter: Filter, isHeld: boolean): RunPages {
       setError(failure);
     }
     busy.current = false;
-  }, [fetchPage, read.pages]);
+  }, [fetchPage, key, read.pages]);
 
+  again.current = refresh;
   useChanges(refresh);
   const runs = useMemo(() => read.pages.flatMap((page) => page.runs), [read.pages]);
   return {

@@ -1,6 +1,6 @@
 // The rows of the list: only those near the screen exist, so that a hundred thousand are as quick as ten.
 
-import { useEffect, useRef, useState } from "react";
+import { memo, useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
 import type { Run } from "../api/wire.js";
 import { useNow } from "../live/live.js";
@@ -68,7 +68,8 @@ const HEADS = ["", "Status", "Job", "Run", "Input", "Mode", "Attempt", "Took", "
 const COLUMNS =
   "sm:grid sm:items-center sm:gap-x-3 sm:grid-cols-[1.1rem_6.6rem_minmax(7rem,13rem)_5.2rem_minmax(0,1fr)_5.5rem_4rem_5rem_5.5rem] max-lg:sm:grid-cols-[1.1rem_6.6rem_minmax(7rem,1fr)_5.2rem_0_5.5rem_4rem_5rem_5.5rem]";
 
-function Row(props: {
+/** Drawn again only when something about it changed: scrolling moves the others. */
+const Row = memo(function Row(props: {
   readonly run: Run;
   readonly top: number;
   readonly height: number;
@@ -131,7 +132,7 @@ function Row(props: {
       </span>
     </li>
   );
-}
+});
 
 function Took({ run }: { readonly run: Run }) {
   if (run.durationMs !== null) return durationText(run.durationMs);

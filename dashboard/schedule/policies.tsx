@@ -49,6 +49,14 @@ export function Policies({ schedule }: { readonly schedule: Schedule }) {
     ["Priority", schedule.priority === null ? null : String(schedule.priority)],
     ["Tags", schedule.tags.length === 0 ? null : schedule.tags.join(", ")],
     [
+      "Alerts",
+      schedule.alerts === null ? null : (
+        <code key="a" className="font-mono text-xs break-all">
+          {JSON.stringify(schedule.alerts)}
+        </code>
+      ),
+    ],
+    [
       "Declared",
       schedule.source === "code"
         ? `in code${schedule.app === null ? "" : ` of ${schedule.app}`}${schedule.release === null ? "" : `, release ${schedule.release}`}`

@@ -115,9 +115,9 @@ export function SchedulePage({ name }: { readonly name: string }) {
           <div className="grid content-start gap-4">
             <Policies schedule={schedule} />
             <Backfills schedule={schedule} />
+            <Versions schedule={schedule} />
           </div>
         </div>
-        <Versions schedule={schedule} />
       </div>
     </>
   );

@@ -28,6 +28,8 @@ export type ScheduleDraft = {
   readonly tags: string;
   readonly gap: string;
   readonly overlapClock: string;
+  /** Rules of its own as JSON; empty: those for everything. */
+  readonly alerts: string;
 };
 
 export const NEW_DRAFT: ScheduleDraft = {
@@ -55,6 +57,7 @@ export const NEW_DRAFT: ScheduleDraft = {
   tags: "",
   gap: "",
   overlapClock: "",
+  alerts: "",
 };
 
 export function draftOf(schedule: Schedule): ScheduleDraft {
@@ -77,7 +80,7 @@ export function draftOf(schedule: Schedule): ScheduleDraft {
     overlap: schedule.overlap,
     missed: missed.run,
     within: missed.within ?? "",
-    limit: missed.run === "all" ? String(missed.limit) : "",
+    limit: String(missed.limit),
     afterFailure: schedule.afterFailure ?? "",
     grace: schedule.grace,
     queue: schedule.queue ?? "",
@@ -85,6 +88,7 @@ export function draftOf(schedule: Schedule): ScheduleDraft {
     tags: schedule.tags.join(", "),
     gap: dst?.gap ?? "",
     overlapClock: dst?.overlap ?? "",
+    alerts: schedule.alerts === null ? "" : JSON.stringify(schedule.alerts, null, 2),
   };
 }
 
@@ -95,19 +99,35 @@ export function bodyOf(draft: ScheduleDraft): {
   readonly value: Body;
   readonly problem: string | null;
 } {
-  if (draft.monitor) {
-    const grace = draft.grace === "" ? {} : { grace: draft.grace };
-    const value = { monitor: true, ...whenOf(draft), ...grace, ...listed("tags", draft.tags) };
-    return { value, problem: null };
-  }
-  let input: unknown = null;
-  let problem: string | null = null;
+  const input = draft.monitor ? NOTHING : read("input", draft.input);
+  const alerts = read("alerts", draft.alerts);
+  const ofRuns = { job: draft.job, input: input.value ?? null, ...policiesOf(draft) };
+  return {
+    value: {
+      ...(draft.monitor ? { monitor: true } : ofRuns),
+      ...whenOf(draft),
+      ...(draft.grace === "" ? {} : { grace: draft.grace }),
+      ...listed("tags", draft.tags),
+      ...(alerts.value === undefined ? {} : { alerts: alerts.value as Body["alerts"] }),
+    },
+    problem: input.problem ?? alerts.problem,
+  };
+}
+
+const NOTHING = { value: undefined, problem: null };
+
+/** What was left empty is undefined. */
+function read(
+  name: string,
+  text: string,
+): { readonly value: unknown; readonly problem: string | null } {
+  if (text.trim() === "") return NOTHING;
   try {
-    input = JSON.parse(draft.input.trim() === "" ? "null" : draft.input);
+    return { value: JSON.parse(text), problem: null };
   } catch (error) {
-    problem = `The input is not JSON: ${error instanceof Error ? error.message : error}`;
+    const problem = `"${name}" is not JSON: ${error instanceof Error ? error.message : error}`;
+    return { value: undefined, problem };
   }
-  return { value: { job: draft.job, input, ...whenOf(draft), ...policiesOf(draft) }, problem };
 }
 
 export function whenOf(draft: ScheduleDraft): Omit<Body, "job"> {
@@ -132,14 +152,12 @@ function policiesOf(draft: ScheduleDraft): Omit<Body, "job"> {
     overlap: draft.overlap,
     missed: {
       run: missed,
-      ...(within === "" || missed === "skip" ? {} : { within }),
-      ...(limit === "" || missed !== "all" ? {} : { limit: Number(limit) }),
+      ...(within === "" ? {} : { within }),
+      ...(limit === "" ? {} : { limit: Number(limit) }),
     },
     ...(draft.afterFailure === "" ? {} : { afterFailure: draft.afterFailure }),
-    ...(draft.grace === "" ? {} : { grace: draft.grace }),
     ...(draft.queue === "" ? {} : { queue: draft.queue }),
     ...(draft.priority === "" ? {} : { priority: Number(draft.priority) }),
-    ...listed("tags", draft.tags),
   };
 }
 

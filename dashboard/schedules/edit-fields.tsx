@@ -1,6 +1,6 @@
 // The fields of a schedule: when it ticks, and by which policies.
 
-import { Field } from "../shared/fields.js";
+import { Field, JsonField } from "../shared/fields.js";
 import type { ScheduleDraft } from "./draft.js";
 
 type Props = {
@@ -131,6 +131,7 @@ export function MonitorFields(props: Props) {
       <Field label="Tags" hint="by comma">
         <TextField {...props} name="tags" placeholder="" />
       </Field>
+      <AlertsField {...props} />
     </div>
   );
 }
@@ -140,9 +141,9 @@ export function PolicyFields({ draft, change }: Props) {
     <TextField draft={draft} change={change} name={name} placeholder={placeholder} />
   );
   return (
-    <details open={draft.overlap !== "skip" || draft.missed !== "latest"}>
+    <details open={draft.overlap !== "skip" || draft.missed !== "latest" || draft.alerts !== ""}>
       <summary className="text-xs text-muted">
-        Policies: overlap, missed ticks, failures, routing
+        Policies: overlap, missed ticks, failures, routing, alerts
       </summary>
       <div className="mt-2 grid gap-3 sm:grid-cols-2">
         <Field label="While the run before is not over">
@@ -191,8 +192,23 @@ export function PolicyFields({ draft, change }: Props) {
         <Field label="Tags" hint="by comma">
           {text("tags", "")}
         </Field>
+        <AlertsField draft={draft} change={change} />
       </div>
     </details>
+  );
+}
+
+function AlertsField({ draft, change }: Props) {
+  return (
+    <div className="sm:col-span-2">
+      <JsonField
+        label="Alert rules of its own"
+        hint='JSON such as {"stale": "30m", "silent": false}; false: no alerts; empty: the rules for everything'
+        text={draft.alerts}
+        onChange={(alerts) => change({ alerts })}
+        rows={3}
+      />
+    </div>
   );
 }
 

@@ -141,7 +141,7 @@ function ScheduleTable({
             data-at={index === at ? "" : undefined}
             className="max-sm:grid max-sm:grid-cols-[minmax(0,1fr)_auto] data-at:bg-sunken data-at:shadow-[inset_2px_0_var(--accent)]"
           >
-            <td className="min-w-0">
+            <td className="min-w-0 sm:min-w-44">
               <Link
                 href={`/schedules/${encodeURIComponent(schedule.name)}`}
                 className="font-medium hover:text-accent hover:underline"

@@ -38,7 +38,7 @@ export function Settings() {
         lead="How the instance that answers is set up. They are changed where they are set, not here."
       />
       {query.error ? <RefusalNote error={query.error} retry={() => void query.refetch()} /> : null}
-      <div className="grid gap-4 lg:grid-cols-2">
+      <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
         <Panel title="Instance">
           {query.data === undefined ? (
             <Waiting rows={6} />
@@ -46,7 +46,7 @@ export function Settings() {
             <dl className="grid gap-y-2.5">
               {WORDS.filter(([name]) => query.data[name] !== undefined).map(
                 ([name, word, where]) => (
-                  <div key={name} className="grid gap-x-4 sm:grid-cols-[11rem_minmax(0,1fr)]">
+                  <div key={name} className="grid gap-x-4 sm:grid-cols-[15rem_minmax(0,1fr)]">
                     <dt className="text-muted">
                       {word}
                       {where === "" ? null : (

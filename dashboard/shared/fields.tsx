@@ -22,14 +22,15 @@ export function Field(props: {
 
 export function JsonField(props: {
   readonly label: string;
+  readonly hint?: string;
   readonly text: string;
   readonly onChange: (text: string) => void;
   readonly rows?: number;
 }) {
-  const { label, text, onChange, rows = 4 } = props;
+  const { label, hint = "JSON", text, onChange, rows = 4 } = props;
   const problem = problemOf(text);
   return (
-    <Field label={label} hint={problem === null ? "JSON" : undefined}>
+    <Field label={label} hint={problem === null ? hint : undefined}>
       <textarea
         className="field font-mono text-xs"
         rows={rows}

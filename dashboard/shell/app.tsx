@@ -1,7 +1,7 @@
 // The page as a whole: who looks at it, what it hears of, and which part of it is shown.
 
 import { QueryClient, QueryClientProvider, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Component, lazy, type ReactNode, Suspense, useEffect } from "react";
+import { Component, type ReactNode, useEffect } from "react";
 import { Route, Router, Switch } from "wouter";
 import { BASE_PATH, call, onUnauthorized, Refused } from "../api/call.js";
 import { LiveProvider } from "../live/live.js";
@@ -11,28 +11,21 @@ import { RefusalNote } from "../shared/refusal.js";
 import { ToastProvider } from "../shared/toast.js";
 import { ZoneProvider } from "../shared/zone.js";
 import { Frame } from "./frame.js";
+import { fetchAhead, later } from "./later.js";
 import { MeContext } from "./me.js";
 
-const Login = lazy(() => import("../login/login.js").then((m) => ({ default: m.Login })));
-const Schedules = lazy(() =>
-  import("../schedules/schedules.js").then((m) => ({ default: m.Schedules })),
-);
-const SchedulePage = lazy(() =>
-  import("../schedule/schedule.js").then((m) => ({ default: m.SchedulePage })),
-);
-const Runs = lazy(() => import("../runs/runs.js").then((m) => ({ default: m.Runs })));
-const RunPage = lazy(() => import("../run/run.js").then((m) => ({ default: m.RunPage })));
-const Queues = lazy(() => import("../queues/queues.js").then((m) => ({ default: m.Queues })));
-const Locks = lazy(() => import("../locks/locks.js").then((m) => ({ default: m.Locks })));
-const Instances = lazy(() =>
-  import("../instances/instances.js").then((m) => ({ default: m.Instances })),
-);
-const Alerts = lazy(() => import("../alerts/alerts.js").then((m) => ({ default: m.Alerts })));
-const Check = lazy(() => import("../check/check.js").then((m) => ({ default: m.Check })));
-const Audit = lazy(() => import("../audit/audit.js").then((m) => ({ default: m.Audit })));
-const Settings = lazy(() =>
-  import("../settings/settings.js").then((m) => ({ default: m.Settings })),
-);
+const Login = later(() => import("../login/login.js").then((m) => m.Login));
+const Schedules = later(() => import("../schedules/schedules.js").then((m) => m.Schedules));
+const SchedulePage = later(() => import("../schedule/schedule.js").then((m) => m.SchedulePage));
+const Runs = later(() => import("../runs/runs.js").then((m) => m.Runs));
+const RunPage = later(() => import("../run/run.js").then((m) => m.RunPage));
+const Queues = later(() => import("../queues/queues.js").then((m) => m.Queues));
+const Locks = later(() => import("../locks/locks.js").then((m) => m.Locks));
+const Instances = later(() => import("../instances/instances.js").then((m) => m.Instances));
+const Alerts = later(() => import("../alerts/alerts.js").then((m) => m.Alerts));
+const Check = later(() => import("../check/check.js").then((m) => m.Check));
+const Audit = later(() => import("../audit/audit.js").then((m) => m.Audit));
+const Settings = later(() => import("../settings/settings.js").then((m) => m.Settings));
 
 const client = new QueryClient({
   defaultOptions: {
@@ -88,9 +81,7 @@ function Inside() {
             </Frame>
           </LiveProvider>
         ) : (
-          <Suspense fallback={<Waiting />}>
-            <Login />
-          </Suspense>
+          <Login />
         )}
       </Router>
     </MeContext>
@@ -98,33 +89,31 @@ function Inside() {
 }
 
 function Pages() {
+  useEffect(fetchAhead, []);
   return (
-    <Suspense fallback={<Waiting rows={6} />}>
-      <Switch>
-        <Route path="/" component={Overview} />
-        <Route path="/login" component={Overview} />
-        <Route path="/schedules" component={Schedules} />
-        <Route path="/schedules/:name">
-          {({ name }) => <SchedulePage key={name} name={plain(name)} />}
-        </Route>
-        <Route path="/runs" component={Runs} />
-        <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={plain(id)} />}</Route>
-        <Route path="/queues" component={Queues} />
-        <Route path="/locks" component={Locks} />
-        <Route path="/instances" component={Instances} />
-        <Route path="/alerts" component={Alerts} />
-        <Route path="/check" component={Check} />
-        <Route path="/audit" component={Audit} />
-        <Route path="/settings" component={Settings} />
-        <Route>
-          <PageHead title="Nothing here" />
-          <Empty title="There is no such page">
-            The address may be mistyped, or of another version. The menu leads to every page there
-            is.
-          </Empty>
-        </Route>
-      </Switch>
-    </Suspense>
+    <Switch>
+      <Route path="/" component={Overview} />
+      <Route path="/login" component={Overview} />
+      <Route path="/schedules" component={Schedules} />
+      <Route path="/schedules/:name">
+        {({ name }) => <SchedulePage key={name} name={plain(name)} />}
+      </Route>
+      <Route path="/runs" component={Runs} />
+      <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={plain(id)} />}</Route>
+      <Route path="/queues" component={Queues} />
+      <Route path="/locks" component={Locks} />
+      <Route path="/instances" component={Instances} />
+      <Route path="/alerts" component={Alerts} />
+      <Route path="/check" component={Check} />
+      <Route path="/audit" component={Audit} />
+      <Route path="/settings" component={Settings} />
+      <Route>
+        <PageHead title="Nothing here" />
+        <Empty title="There is no such page">
+          The address may be mistyped, or of another version. The menu leads to every page there is.
+        </Empty>
+      </Route>
+    </Switch>
   );
 }
 

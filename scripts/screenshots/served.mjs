@@ -12,19 +12,25 @@ export async function serveWorld({ file, dist, port = 0 }) {
   const { createAnswerer } = await import(`${dist}/http/handler.js`);
   const { serve } = await import(`${dist}/http/serve.js`);
   const quiet = () => undefined;
-  const holdfast = new Holdfast({
-    database: `sqlite:${file}`,
-    app: "markets",
-    release: "2026.11.2",
-    logger: { debug: quiet, info: quiet, warn: quiet, error: quiet },
-  });
-  declareWorld(holdfast, {
-    sleep: (duration, signal) =>
-      pause(Number.parseFloat(duration) * unitOf(duration), undefined, { signal }),
-    chance: chanceOf(7),
-    PermanentError,
-  });
-  await holdfast.start();
+  /** @param {number} seed */
+  const begin = async (seed) => {
+    const made = new Holdfast({
+      database: `sqlite:${file}`,
+      app: "markets",
+      release: "2026.11.2",
+      logger: { debug: quiet, info: quiet, warn: quiet, error: quiet },
+    });
+    declareWorld(made, {
+      sleep: (duration, signal) =>
+        pause(Number.parseFloat(duration) * unitOf(duration), undefined, { signal }),
+      chance: chanceOf(seed),
+      PermanentError,
+    });
+    await made.start({ worker: { concurrency: 6 } });
+    return made;
+  };
+  const holdfast = await begin(7);
+  const others = [await begin(8), await begin(9)];
   const answerer = createAnswerer(holdfast, { openOnLoopback: true });
   const served = await serve({ answerer, host: "127.0.0.1", port });
   return {
@@ -32,7 +38,7 @@ export async function serveWorld({ file, dist, port = 0 }) {
     holdfast,
     end: async () => {
       served.drain();
-      await holdfast.stop({ grace: 0 });
+      await Promise.all([holdfast, ...others].map((each) => each.stop({ grace: 0 })));
       await served.close();
     },
   };

@@ -149,12 +149,16 @@ export function declareWorld(holdfast, { sleep, chance, PermanentError }) {
     input: { studyIds: ALL.slice(2, 5), threshold: 6_000 },
   });
   holdfast.schedule("exchange-rates", rates, { every: "10m..15m", afterFailure: "20m..40m" });
-  holdfast.schedule("approved-listings", listings, { every: "5m" });
+  holdfast.schedule("approved-listings", listings, {
+    every: "5m",
+    alerts: { failureRate: { above: 0.03, over: "24h" } },
+  });
   holdfast.schedule("rejected-listings", listings, { cron: "15 * * * *", missed: "skip" });
   holdfast.schedule("digest-buyers", digest, { cron: "*/20 * * * *" });
   holdfast.schedule("digest-sales", digest, { cron: "5 * * * mon-fri", timezone: "Europe/London" });
   holdfast.schedule("reviews", reviews, { cron: "0 2,14 * * *" });
   holdfast.schedule("backup", backup, { cron: "30 1,7,13,19 * * *" });
   holdfast.schedule("rates-pulse", rates, { every: "1m", overlap: "skip" });
+  holdfast.schedule("billing-export", { monitor: true, cron: "0 4,16 * * *", grace: "10m" });
   return { study, review };
 }

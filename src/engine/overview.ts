@@ -26,6 +26,8 @@ export type Instance = {
   readonly retiredAt: Date | null;
   /** How many runs it holds. */
   readonly held: number;
+  /** How far its clock is from the database's, as far as that is certain; null before it was looked at. */
+  readonly skewMs: number | null;
   /** Since when it claims and fires nothing, by whom and why. */
   readonly quietAt: Date | null;
   readonly quietBy: string | null;

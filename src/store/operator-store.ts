@@ -20,6 +20,8 @@ export type InstanceRecord = {
   readonly retiredAt: number | null;
   /** How many runs it holds. */
   readonly held: number;
+  /** How far its clock is from the database's, as far as that is certain; null before it was looked at. */
+  readonly skewMs: number | null;
   /** Since when it claims and fires nothing, by whom and why. */
   readonly quietAt: number | null;
   readonly quietBy: string | null;

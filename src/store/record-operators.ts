@@ -25,6 +25,7 @@ export function toInstanceRecord(row: Row): InstanceRecord {
     seenAt: Number(row.seen_at),
     retiredAt: numberOrNull(row.retired_at),
     held: Number(row.held),
+    skewMs: numberOrNull(row.skew_ms),
     quietAt: numberOrNull(row.quiet_at),
     quietBy: textOrNull(row.quiet_by),
     quietNote: textOrNull(row.quiet_note),

@@ -50,6 +50,10 @@ const instanceAnswer = z
     seenAt: instant,
     retiredAt: instantOrNull,
     held: count,
+    skewMs: z
+      .number()
+      .nullable()
+      .meta({ description: "how far its clock is from the database's, as far as that is certain" }),
     quietAt: instantOrNull,
     quietBy: z.string().nullable(),
     quietNote: z.string().nullable(),

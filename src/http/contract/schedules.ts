@@ -32,6 +32,10 @@ const rules = {
   priority: z.number().nullable(),
   queue: z.string().nullable(),
   tags: z.array(z.string()),
+  alerts: z
+    .looseObject({})
+    .nullable()
+    .meta({ description: "rules of its own, in place of those for everything; null: none" }),
 };
 
 export const scheduleAnswer = z

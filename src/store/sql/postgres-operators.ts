@@ -41,7 +41,7 @@ holding as materialized (
   where k.holder = any(array(select no from page)) group by k.holder
 )
 select p.no, p.id, p.app, p.release, p.jobs::text as jobs, p.is_scheduler, p.is_live, p.started_at, p.seen_at,
-  p.retired_at, p.quiet_at, p.quiet_by, p.quiet_note, coalesce((select h.runs from holding h where h.holder = p.no), 0) as held
+  p.retired_at, p.quiet_at, p.quiet_by, p.quiet_note, p.skew_ms, coalesce((select h.runs from holding h where h.holder = p.no), 0) as held
 from page p order by p.is_live desc, p.no desc`;
 
 /** Modes 0 and 1: enqueued and scheduled. */

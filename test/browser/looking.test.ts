@@ -1,0 +1,120 @@
+// The buttons of alerts, and those that change nothing on the server: filters, switches, other months,
+// another look. What they ask is the same on every database.
+
+import type { Browser } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { hasChromium } from "./chromium.js";
+import { newStage, openBrowser, PermanentError, type Stage } from "./stage.js";
+
+describe.skipIf(!hasChromium())("looking", () => {
+  let browser: Browser;
+  let stage: Stage;
+  beforeAll(async () => {
+    browser = await openBrowser();
+  });
+  afterAll(() => browser.close());
+  afterEach(async () => {
+    stage.expectNoTrouble();
+    await stage.end();
+  });
+
+  test("an alert is seen, muted and ended, and a test goes to every destination", async () => {
+    const received: string[] = [];
+    const call = ({ message }: { readonly message: string }) => void received.push(message);
+    const alerts = { to: [{ name: "desk", call }] };
+    stage = await newStage(browser, "sqlite", { options: { alerts } });
+    stage.holdfast.job("bad", {
+      retry: { attempts: 1 },
+      run: () => {
+        throw new PermanentError("no such market");
+      },
+    });
+    await stage.holdfast.enqueue("bad", null);
+    await stage.holdfast.tick();
+    await stage.serve();
+    const page = await stage.visit("/");
+    await page.getByRole("link", { name: "1 open alert" }).click();
+    await page.getByText("1 of 1 run failed", { exact: false }).waitFor();
+    await page.getByText("Evidence and 1 delivery").click();
+    await page.getByText("opened to desk", { exact: false }).waitFor();
+
+    await page.getByRole("button", { name: "Acknowledge" }).click();
+    await page.getByText("seen by", { exact: false }).waitFor();
+    await page.getByRole("button", { name: "Mute 1 h" }).click();
+    await page.getByText("muted until", { exact: false }).waitFor();
+    await page.getByRole("button", { name: "Resolve", exact: true }).click();
+    await page.getByRole("button", { name: "End it" }).click();
+    await page.getByText("Nothing is wrong").waitFor();
+    await page.getByRole("button", { name: "resolved" }).click();
+    await page.getByText("1 of 1 run failed", { exact: false }).waitFor();
+    expect((await stage.holdfast.alerts.list({ state: "all" })).alerts).toMatchObject([
+      {
+        acknowledgedAt: expect.any(Date),
+        mutedUntil: expect.any(Date),
+        resolvedAt: expect.any(Date),
+      },
+    ]);
+
+    received.length = 0;
+    await page.getByRole("button", { name: "Send a test" }).click();
+    await page.getByRole("button", { name: "Send it" }).click();
+    await page.getByText("desk: sent").waitFor();
+    expect(received).toHaveLength(1);
+  });
+
+  test("what was chosen to be seen is seen, and stays chosen", async () => {
+    stage = await newStage(browser, "sqlite");
+    stage.holdfast.job("study", {
+      async run(_, ctx) {
+        await ctx.item("berlin", async () => ({ listings: 3 }), { outcome: () => "found" });
+        await ctx.item("paris", async () => ({ listings: 0 }), { outcome: () => "empty" });
+      },
+    });
+    await stage.holdfast.schedules.upsert("studies", { job: "study", cron: "0 2 * * *" });
+    const { id } = await stage.holdfast.enqueue("study", { market: "eu" });
+    await stage.holdfast.tick();
+    await stage.serve();
+
+    const page = await stage.visit("/check");
+    await page.getByText("all promises hold").waitFor();
+    const [again] = await Promise.all([
+      page.waitForResponse((response) => response.url().includes("/api/check")),
+      page.getByRole("button", { name: "Look again" }).click(),
+    ]);
+    expect(again.ok()).toBe(true);
+    await page.getByText("Dark", { exact: true }).click();
+    await page.getByText("UTC", { exact: true }).click();
+    await page.reload();
+    await page.getByRole("heading", { name: "Check", level: 1 }).waitFor();
+    expect(await page.evaluate("document.documentElement.dataset.theme")).toBe("dark");
+    expect(await page.getByRole("radio", { name: "UTC" }).isChecked()).toBe(true);
+
+    await page.goto(`${stage.url}/runs?status=completed&job=study`);
+    await page.getByRole("checkbox").first().check();
+    await page.getByRole("button", { name: "Choose none" }).click();
+    await page.getByText("1 run chosen").waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Clear" }).click();
+    await expect.poll(() => new URL(page.url()).search).toBe("");
+    await page.getByRole("link", { name: "study" }).click();
+    await page.getByRole("button", { name: "empty 1" }).click();
+    await page.getByText("berlin").waitFor({ state: "detached" });
+    await page.getByText("paris").first().waitFor();
+    await page.getByRole("button", { name: "slowest first" }).click();
+    await page.getByRole("button", { name: "by key" }).waitFor();
+    await page.goBack();
+    await page.locator(`[data-run="${id}"]`).waitFor();
+
+    await page.goto(`${stage.url}/schedules/studies`);
+    const month = page.getByRole("region", { name: "Month" });
+    const shown = await month.textContent();
+    await month.getByRole("button", { name: "The month before" }).click();
+    await expect.poll(() => month.textContent()).not.toBe(shown);
+    await month.getByRole("button", { name: "The month after" }).click();
+    await expect.poll(() => month.textContent()).toBe(shown);
+
+    await page.goto(`${stage.url}/audit`);
+    await page.getByRole("link", { name: "studies" }).waitFor();
+    await page.getByRole("searchbox", { name: "Who" }).fill("nobody-of-this-name");
+    await page.getByText("No entry").waitFor();
+  });
+});
