@@ -18,6 +18,8 @@ const WIDTH = 1_280;
 const HEIGHT = 800;
 /** Long lists: what fits on a screen says enough. */
 const CUT = new Set(["runs", "check", "audit"]);
+/** And a page that is longer is no picture any more. */
+const HEIGHT_MAX = 1_100;
 
 const problem = provideChromium();
 if (problem) throw new Error(problem);
@@ -91,7 +93,8 @@ try {
       await page.waitForTimeout(800);
       await page.screenshot({
         path: path.join(images, `${name}-${scheme}.png`),
-        fullPage: !CUT.has(name),
+        fullPage: true,
+        clip: { x: 0, y: 0, width: WIDTH, height: CUT.has(name) ? HEIGHT : await heightOf(page) },
       });
     }
     await context.close();
@@ -100,6 +103,11 @@ try {
   await browser.close();
   await end();
   fs.rmSync(scratch, { recursive: true, force: true });
+}
+
+/** @param {import("playwright-core").Page} page */
+async function heightOf(page) {
+  return Math.min(HEIGHT_MAX, Number(await page.evaluate("document.documentElement.scrollHeight")));
 }
 
 /** @param {() => Promise<boolean>} isThere */
