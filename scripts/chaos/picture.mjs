@@ -34,6 +34,7 @@ export function pictureOf(campaign) {
   });
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="12" fill="#222">`,
+    `<title>${title}</title>`,
     `<rect width="100%" height="100%" fill="#fff"/>`,
     `<text x="${MARGIN}" y="${MARGIN + 12}" font-size="15" font-weight="600">${title}</text>`,
     text(MARGIN, MARGIN + 34, said),
