@@ -182,7 +182,9 @@ describe.skipIf(!hasChromium())("the page, guarded", () => {
       const dialog = page.getByRole("dialog");
       for (const summary of await dialog.locator("summary").all()) await summary.click();
       for (const text of HOSTILE.slice(0, 3)) {
-        for (const field of await dialog.locator("input:not([type=radio], [type=checkbox]), textarea").all())
+        for (const field of await dialog
+          .locator("input:not([type=radio], [type=checkbox]), textarea")
+          .all())
           await field.fill(text);
         await dialog.getByRole("button", { name: "Save" }).isVisible();
       }
