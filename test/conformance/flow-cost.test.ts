@@ -66,7 +66,8 @@ describe.skipIf(POSTGRES_URL === undefined)("the cost of a limit", () => {
         (select f.id from $schema.flow f where f.key = '"busy"')
       from $schema.run r where r.created_at = 0`);
     expect(await turn()).toHaveLength(4);
-    expect(await blocksOf(turn)).toBeLessThan(few * 1.5 + 50);
+    // Indexes are higher, and random ids lie further apart; going through the line would be thousands.
+    expect(await blocksOf(turn)).toBeLessThan(few * 2 + 100);
     // While it is full, nobody looks at it; a newcomer under another key is found at once.
     await job.claim(4);
     const idle = await blocksOf(async () => {

@@ -6,12 +6,13 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
 import { describe, expect, test } from "vitest";
+import { LeaseLostError } from "../../src/core/errors.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
 import { POSTGRES_URL } from "./places.js";
 
 /** A thousand takes minutes: asked for by HOLDFAST_TEST_CHECKS. */
 const TIMES = Number(process.env.HOLDFAST_TEST_CHECKS ?? 10);
-const PATIENCE_MS = 60_000 + TIMES * 1_500;
+const PATIENCE_MS = 60_000 + TIMES * 3_000;
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
 type Options = ConstructorParameters<typeof Holdfast>[0];
@@ -62,6 +63,11 @@ function member(options: Options) {
   return { holdfast, quick, flaky, limited, parent };
 }
 
+/** On a busy machine a lease of a second may run out meanwhile. */
+function lost(error: unknown): void {
+  if (!(error instanceof LeaseLostError)) throw error;
+}
+
 async function load(members: readonly ReturnType<typeof member>[], isOver: () => boolean) {
   const work = async ({ holdfast, quick, flaky, limited, parent }: ReturnType<typeof member>) => {
     for (let round = 0; !isOver(); round += 1) {
@@ -72,7 +78,9 @@ async function load(members: readonly ReturnType<typeof member>[], isOver: () =>
       const { id } = await parent.enqueue({});
       await holdfast.runs.cancel(delayed.id);
       if (round % 3 === 0) await holdfast.runs.cancel(many[0]?.id ?? "");
-      await holdfast.lock(`lock-${round % 2}`, { lease: "1s", wait: "1s" }, () => round);
+      await holdfast
+        .lock(`lock-${round % 2}`, { lease: "1s", wait: "1s" }, () => round)
+        .catch(lost);
       await holdfast.runs.wait(id, { timeout: "20s" });
       if (round % 4 === 0) await holdfast.runs.retry(delayed.id).catch(() => undefined);
       if (round % 5 === 0) await holdfast.schedules.trigger("each-second").catch(() => undefined);
