@@ -171,8 +171,17 @@ async function report(
     runId,
     nextDeadlineAt: dateOrNull(nextAt),
   });
-  if (before?.status === status) return { answer: { ...answer(before.id), repeated: true } };
   const id = before?.id ?? params.asker.newId();
+  const delivered =
+    params.deliveryId === null
+      ? {}
+      : { delivery: { id: params.deliveryId, inputHash: "", run: id } };
+  // Nothing new is said; but a delivery is kept, so that it says nothing new for the next tick either.
+  if (before?.status === status)
+    return {
+      answer: { ...answer(id), repeated: true },
+      ...(params.deliveryId === null ? {} : { change: { ...unchanged(state), ...delivered } }),
+    };
   const beganAt = beganOf(state, tick);
   const kept: Report = {
     id,
@@ -199,9 +208,7 @@ async function report(
         lastTickAt: tick ?? progress.lastTickAt,
       },
       ...(state.beganAt === null ? {} : { beganAt: null }),
-      ...(params.deliveryId === null
-        ? {}
-        : { delivery: { id: params.deliveryId, inputHash: "", run: id } }),
+      ...delivered,
     },
   };
 }

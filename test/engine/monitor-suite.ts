@@ -221,6 +221,18 @@ export function monitorSuite(test: WorldTest): void {
     expect(await runRecords(world, "backup")).toHaveLength(2);
   });
 
+  test("a delivery that said nothing new says nothing new for the next tick either", async ({
+    world,
+  }) => {
+    const { ping, pass } = await monitored(world);
+    await pass(HOUR);
+    const first = await ping();
+    expect(await ping({ deliveryId: "d" })).toMatchObject({ runId: first.runId, repeated: true });
+    await pass(HOUR);
+    expect(await ping({ deliveryId: "d" })).toMatchObject({ runId: first.runId, repeated: true });
+    expect(await ledger(world, "backup")).toEqual(["13:00 on_time"]);
+  });
+
   test("a check-in whose answer from the database was lost counts once, also where several ticks wait", async ({
     world,
   }) => {

@@ -165,4 +165,20 @@ export const SCHEDULE_MUTANTS = [
     replace: 'const zone = timezone === null ? scheduleZone : requireZone("UTC", "timezone");',
     suites: ["simulation"],
   },
+  {
+    name: "check-in-counted-twice",
+    promise: "S13: a check-in that is repeated counts once",
+    file: "src/engine/schedule-ping.ts",
+    find: "const made = await store.delivery({ schedule: state.id, id: params.deliveryId });",
+    replace: 'const made = null as Awaited<ReturnType<Store["delivery"]>>;',
+    suites: ["engine: schedules"],
+  },
+  {
+    name: "monitor-missed-before-its-grace",
+    promise: "a monitor's tick is missed only after its grace",
+    file: "src/core/monitor.ts",
+    find: "return Math.max(tick, beganAt ?? tick) + graceMs;",
+    replace: "return Math.max(tick, beganAt ?? tick) + graceMs / 2;",
+    suites: ["simulation"],
+  },
 ];

@@ -76,6 +76,20 @@ const BROKEN: readonly {
     promise: "S8",
   },
   {
+    what: "an end is changed afterwards",
+    verb: "poll",
+    sql: "update holdfast_outcome set status = 2 where status = 1",
+    promise: "S8",
+  },
+  {
+    what: "a check-in is kept twice",
+    verb: "writeSchedules",
+    sql: `insert or ignore into holdfast_run (id, created_at, due_at, lane, policy, version, priority, mode, schedule, input)
+          select id || '+', created_at, due_at, lane, policy, version, priority, 0, schedule, input from holdfast_run
+          where schedule = (select id from holdfast_schedule where name = 'watched')`,
+    promise: "S13",
+  },
+  {
     what: "an attempt is not counted",
     verb: "exchange",
     sql: "update holdfast_ready set attempt = 0, extra = 9",

@@ -21,6 +21,7 @@ const COLUMNS = {
     "new.fence, old.holder, new.holder, old.until, new.until, old.ids, new.ids, new.started, new.cancels",
   "lease-": "old.fence, old.ids",
   "outcome+": "new.id, new.fence, new.status, new.attempt, new.holder, new.result",
+  "outcome~": "new.id, new.status",
   "outcome-": "old.id, old.fence, old.status",
   "attempt+": "new.run, new.fence, new.attempt, new.ended",
   "progress+": "new.run, new.fence",

@@ -21,6 +21,8 @@ export type OperationKind =
   | "putCalendar"
   | "pauseQueue"
   | "resumeQueue"
+  | "putMonitor"
+  | "ping"
   | "pauseAll"
   | "resumeAll"
   | "garble"

@@ -9,6 +9,8 @@ import { short } from "./effects.js";
 import type { Elsewhere } from "./elsewhere.js";
 import { LOTS } from "./limited-jobs.js";
 import { type LockWorld, underLock } from "./lock-operation.js";
+import type { MonitorHistory } from "./monitor-history.js";
+import { monitorOptions } from "./monitor-plan.js";
 import type { Operation } from "./operation.js";
 import type { SimulatedProcess } from "./process.js";
 import type { RunFacts, RunHistory } from "./run-history.js";
@@ -20,6 +22,7 @@ export type OperationWorld = {
   readonly runs: RunHistory;
   readonly schedules: ScheduleHistory;
   readonly calendars: CalendarHistory;
+  readonly monitors: MonitorHistory;
   readonly lockWorld: LockWorld;
   readonly elsewhere: Elsewhere;
   nowMs(): number;
@@ -108,6 +111,10 @@ function ask(
       const isPaused = operation.kind === "pauseQueue";
       return process.store.pauseQueue({ queue: "side", isPaused }).then(() => "done");
     }
+    case "putMonitor":
+      return holdfast.schedules.upsert(schedule, monitorOptions(luck)).then(() => "done");
+    case "ping":
+      return ping(operation, process, world);
     case "pauseAll":
       return pauseForAWhile(operation, process, world);
     case "resumeAll":
@@ -130,6 +137,27 @@ function ask(
       world.crash(process, "by an operator");
       return Promise.resolve("done");
   }
+}
+
+/** What is watched is at work around its ticks, and says so most of the time. */
+async function ping(
+  { id, luck, schedule }: Operation,
+  { holdfast }: SimulatedProcess,
+  { schedules, monitors, ...world }: OperationWorld,
+): Promise<string> {
+  const { nextAt = null, definition } = schedules.byName(schedule) ?? {};
+  const waitMs = (nextAt ?? 0) - (definition?.graceMs ?? 0) - world.nowMs() + (luck % 60_000);
+  if (waitMs > 0 && waitMs < 300_000) await world.pass(waitMs);
+  const state = (["ok", "ok", "start", "fail"] as const)[luck % 4] ?? "ok";
+  const deliveryId =
+    state !== "start" && luck % 3 > 0 ? `ping-${Math.floor(world.worldMs() / 900_000)}` : null;
+  monitors.tells(id, state, deliveryId);
+  const answer = await holdfast.schedules.ping(schedule, {
+    state,
+    ...(deliveryId === null ? {} : { deliveryId }),
+  });
+  monitors.answered(answer, deliveryId);
+  return `${state}, for ${answer.tick?.toISOString() ?? "no tick"}`;
 }
 
 /** Whoever paused may die before he resumes; then another does. */

@@ -7,6 +7,7 @@ import { drawElsewhere } from "./elsewhere-plan.js";
 import { drawFault, drawMix, type Fault } from "./faults.js";
 import { type Behaviour, drawJobs, type JobPlan } from "./jobs.js";
 import { drawLocks } from "./lock-plan.js";
+import { drawMonitor } from "./monitor-plan.js";
 import type { Operation, OperationKind } from "./operation.js";
 import { CALENDARS, drawSchedule, drawSetting, type Setting } from "./schedule-plan.js";
 
@@ -91,6 +92,11 @@ export function makePlan(seed: number): Plan {
   const locks = drawLocks(seed, { placeCount, chaosMs, after });
   const last = locks.operations.at(-1) as Operation;
   const elsewhere = drawElsewhere(seed, { placeCount, chaosMs, last });
+  const monitor = drawMonitor(seed, {
+    placeCount,
+    chaosMs,
+    last: elsewhere.at(-1) as Operation,
+  });
   return {
     seed,
     setting,
@@ -104,7 +110,7 @@ export function makePlan(seed: number): Plan {
     jobs,
     oldPlace: draw.whole(0, placeCount - 1),
     isNamed: draw.isTrue(0.3),
-    operations: [...operations, ...locks.operations, ...elsewhere],
+    operations: [...operations, ...locks.operations, ...elsewhere, ...monitor],
     faults: [...faults, ...locks.faults],
   };
 }

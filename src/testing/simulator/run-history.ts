@@ -6,6 +6,7 @@ import type { Chronicle } from "./chronicle.js";
 import { type Effects, short } from "./effects.js";
 import { ELSEWHERE } from "./elsewhere-names.js";
 import { isElsewhere } from "./jobs.js";
+import { MONITOR_JOB } from "./monitor-history.js";
 import type { Note } from "./notes.js";
 import type { SimulatedProcess } from "./process.js";
 import { judgeTold } from "./telling.js";
@@ -168,6 +169,9 @@ export class RunHistory {
         break;
       case "outcome+":
         this.#ended(note, transaction);
+        break;
+      case "outcome~":
+        this.#endChanged(note, transaction);
         break;
       case "outcome-":
         this.#revived(note, transaction);
@@ -453,10 +457,23 @@ export class RunHistory {
 
   // ── ends ───────────────────────────────────────────────────────────────────────────────────────
 
+  /** An end stands. What a monitor was told last is all that holds of it, and was never work of ours. */
+  #endChanged([, id, status]: Note, { verb }: Transaction): void {
+    const run = this.#touch(String(id));
+    if (!run) return;
+    if (run.job !== MONITOR_JOB)
+      this.#violate("S8", `The end of run ${id} was changed by ${verb}.`);
+    run.status = Number(status);
+  }
+
   #ended(note: Note, { verb, params }: Transaction): void {
     const [, id, fenceOrNull, status, , , result] = note;
     const run = this.#touch(String(id));
     if (!run) return;
+    if (run.job === MONITOR_JOB) {
+      this.#toldOf(run, note, verb);
+      return;
+    }
     const lease = this.#left.get(run.id);
     const fence = fenceOrNull === null ? null : Number(fenceOrNull);
     if (fence !== (lease?.fence ?? null))
@@ -479,6 +496,14 @@ export class RunHistory {
     if (status === FAILED && verb === "reclaim") {
       this.#chronicle.saw(run.job === "poison" ? "poison-died" : "final-loss");
     }
+  }
+
+  /** A run that ended elsewhere: it is told of as a whole, by a change of its schedule. */
+  #toldOf(run: RunFacts, [, , fence, status]: Note, verb: string): void {
+    if (verb !== "writeSchedules" || fence !== null || run.grants > 0)
+      this.#violate("S8", `The check-in ${run.id} ended by ${verb} under fence ${fence}.`);
+    run.status = Number(status);
+    this.#enter(run, ENDED);
   }
 
   /** A completed run has done its work, under the very fence that completed it. */

@@ -330,10 +330,12 @@ export class ScheduleHistory {
         continue;
       }
       const after = Math.max(each.cursorAt, each.floor.to);
+      // A monitor's tick is judged when its grace is over, which a start just before that begins anew.
+      const waitMs = each.definition.monitor ? 2 * each.definition.graceMs : 0;
       const due = oracleTicks(each.definition.when, {
         anchorAt: each.anchorAt,
         after,
-        until: nowMs,
+        until: nowMs - waitMs,
       });
       if (due[0] !== undefined)
         found.push(`${each.name}: ${new Date(due[0]).toISOString()} is due and not recorded`);

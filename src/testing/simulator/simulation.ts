@@ -17,6 +17,7 @@ import { type Fault, faultInWords } from "./faults.js";
 import { FlowHistory } from "./flow-history.js";
 import type { HandlerHost } from "./jobs.js";
 import { LockHistory } from "./lock-history.js";
+import { MonitorHistory } from "./monitor-history.js";
 import type { Note } from "./notes.js";
 import { type OperationWorld, perform } from "./operations.js";
 import { PauseHistory } from "./pause-history.js";
@@ -73,6 +74,7 @@ export class Simulation {
   readonly #schedules: ScheduleHistory;
   readonly #calendars: CalendarHistory;
   readonly #pauses: PauseHistory;
+  readonly #monitors: MonitorHistory;
   readonly #locks: LockHistory;
   readonly #batches: BatchHistory;
   readonly #flows: FlowHistory;
@@ -111,6 +113,7 @@ export class Simulation {
     this.#schedules = new ScheduleHistory(this.#chronicle);
     this.#calendars = new CalendarHistory(this.#chronicle, this.#schedules);
     this.#pauses = new PauseHistory(this.#chronicle, this.#runs);
+    this.#monitors = new MonitorHistory(this.#chronicle, this.#schedules);
     this.#locks = new LockHistory(this.#chronicle);
     this.#batches = new BatchHistory(this.#chronicle, this.#runs);
     this.#flows = new FlowHistory(this.#chronicle, this.#runs);
@@ -317,6 +320,7 @@ export class Simulation {
     this.#schedules.commit(transaction, touched);
     this.#calendars.commit(transaction);
     this.#pauses.commit(transaction);
+    this.#monitors.commit(transaction);
     this.#locks.commit(transaction);
     this.#batches.commit(transaction);
     if (this.#commitCount % TABLES_EVERY === 0) this.#judgeTables();
@@ -381,6 +385,7 @@ export class Simulation {
       readonly now: number;
       readonly schedules: readonly { readonly id: number; readonly revision: number }[];
     };
+    this.#monitors.looked(now);
     for (const state of schedules) this.#schedules.read(process.label, state, now);
   }
 
@@ -454,6 +459,7 @@ export class Simulation {
       runs: this.#runs,
       schedules: this.#schedules,
       calendars: this.#calendars,
+      monitors: this.#monitors,
       lockWorld: {
         locks: this.#locks,
         worldMs: () => this.#nowMs(),

@@ -1,0 +1,93 @@
+// What the ledger says of a monitor, against what was really told: a check-in counts once, what was
+// acknowledged is there, and a tick is missed only after its grace.
+
+import { monitorJob, type PingState } from "../../core/monitor.js";
+import { OUTCOMES, REASONS } from "../../core/tick.js";
+import type { Pinged } from "../../engine/schedule-ping.js";
+import type { Chronicle } from "./chronicle.js";
+import { MONITOR } from "./monitor-plan.js";
+import type { Note } from "./notes.js";
+import type { Transaction } from "./run-history.js";
+import type { ScheduleHistory } from "./schedule-history.js";
+
+/** What the runs of check-ins have in place of a job. */
+export const MONITOR_JOB = monitorJob(MONITOR);
+
+export class MonitorHistory {
+  readonly #chronicle: Chronicle;
+  readonly #schedules: ScheduleHistory;
+  /** Every end that was told; those of one delivery are one. */
+  readonly #told = new Set<string>();
+  readonly #runs = new Set<string>();
+  /** The run that a delivery was first answered with: every other answer to it names the same. */
+  readonly #delivered = new Map<string, string>();
+  /** The run of every tick that was checked in for. */
+  readonly #fired = new Map<number, string>();
+  /** The latest that the database's clock was seen at: it may be set back between a look and a write. */
+  #latest = 0;
+
+  constructor(chronicle: Chronicle, schedules: ScheduleHistory) {
+    this.#chronicle = chronicle;
+    this.#schedules = schedules;
+  }
+
+  tells(operation: number, state: PingState, deliveryId: string | null): void {
+    const end = deliveryId ?? `operation ${operation}`;
+    if (state === "start" || this.#told.has(end)) return;
+    this.#told.add(end);
+    const { asked } = this.#schedules;
+    asked.set(MONITOR, (asked.get(MONITOR) ?? 0) + 1);
+  }
+
+  answered({ state, tick, runId, repeated }: Pinged, deliveryId: string | null): void {
+    if (state === "start") this.#chronicle.saw("monitor-began");
+    if (runId === null) return;
+    this.#chronicle.saw(
+      repeated ? "monitor-repeated" : tick === null ? "monitor-late" : "monitor-checked-in",
+    );
+    if (deliveryId !== null) {
+      const first = this.#delivered.get(deliveryId) ?? runId;
+      this.#delivered.set(deliveryId, first);
+      if (first !== runId)
+        this.#violate("S13", `Delivery ${deliveryId} is both ${first} and ${runId}.`);
+    }
+    if (!this.#runs.has(runId))
+      this.#violate("S11", `A check-in was answered with run ${runId}, which nobody made.`);
+    if (tick !== null && this.#fired.get(tick.getTime()) !== runId)
+      this.#violate("S6", `A check-in was answered with ${tick.toISOString()}, which is not its.`);
+  }
+
+  /** What time it was when somebody looked. */
+  looked(now: number): void {
+    this.#latest = Math.max(this.#latest, now);
+  }
+
+  commit({ notes, now }: Transaction): void {
+    this.looked(now);
+    const monitor = this.#schedules.byName(MONITOR);
+    if (!monitor) return;
+    for (const note of notes) {
+      if (note[0] === "run+" && note[5] === monitor.id) this.#made(String(note[1]));
+      else if (note[0] === "tick+" && note[1] === monitor.id)
+        this.#recorded(note, monitor.definition.graceMs);
+    }
+  }
+
+  #made(run: string): void {
+    this.#runs.add(run);
+    if (this.#runs.size > this.#told.size)
+      this.#violate("S13", `${this.#runs.size} check-ins were kept, ${this.#told.size} were told.`);
+  }
+
+  #recorded([, , at, lastAt, , outcome, reason, run]: Note, graceMs: number): void {
+    if (OUTCOMES[Number(outcome)] === "fired") this.#fired.set(Number(at), String(run));
+    if (REASONS[Number(reason)] !== "no_ping") return;
+    this.#chronicle.saw("monitor-missed");
+    if (Number(lastAt) + graceMs > this.#latest)
+      this.#violate("T", `${new Date(Number(lastAt)).toISOString()} was missed before its grace.`);
+  }
+
+  #violate(promise: string, text: string): void {
+    this.#chronicle.violate(promise, text);
+  }
+}
