@@ -31,11 +31,16 @@ const test = base.extend<{
       );
       return Number(rows[0].blocks);
     };
+    // The least of some: rows that are dead, but that a transaction of another test may still see, cost blocks too.
     const blocksOf = async (work: () => Promise<unknown>) => {
       await work();
-      const before = await blocks();
-      await work();
-      return (await blocks()) - before;
+      let least = Number.POSITIVE_INFINITY;
+      for (let time = 0; time < 5; time += 1) {
+        const before = await blocks();
+        await work();
+        least = Math.min(least, (await blocks()) - before);
+      }
+      return least;
     };
     await use({ scene, pool, blocksOf, sql: place.sql });
     await scene.end();
@@ -66,8 +71,7 @@ describe.skipIf(POSTGRES_URL === undefined)("the cost of a limit", () => {
         (select f.id from $schema.flow f where f.key = '"busy"')
       from $schema.run r where r.created_at = 0`);
     expect(await turn()).toHaveLength(4);
-    // Indexes are higher, and random ids lie further apart; going through the line would be thousands.
-    expect(await blocksOf(turn)).toBeLessThan(few * 2 + 100);
+    expect(await blocksOf(turn)).toBeLessThan(few * 1.5 + 50);
     // While it is full, nobody looks at it; a newcomer under another key is found at once.
     await job.claim(4);
     const idle = await blocksOf(async () => {
