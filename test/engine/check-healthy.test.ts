@@ -1,5 +1,5 @@
 // A healthy database is reported as one, whatever is going on in it: several instances under load, with
-// schedules, retries, limits, batches, items, locks, cancels and kills, checked over and over.
+// schedules, retries, limits, batches, items, locks, cancels and history that goes, checked over and over.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,17 +21,21 @@ type Options = ConstructorParameters<typeof Holdfast>[0];
 function member(options: Options) {
   const holdfast = new Holdfast({ ...options, poll: "50ms", logger: SILENT });
   let turn = 0;
-  const retry = { attempts: 3, delay: 5, max: 20 };
-  const quick = holdfast.job<{ n: number }>("quick", { retry, run: ({ n }) => n });
+  const shared = {
+    retry: { attempts: 3, delay: 5, max: 20 },
+    // A thousand checks look at about as much at the end as at the beginning.
+    retention: { count: 300 },
+  };
+  const quick = holdfast.job<{ n: number }>("quick", { ...shared, run: ({ n }) => n });
   const flaky = holdfast.job("flaky", {
-    retry,
+    ...shared,
     run: () => {
       turn += 1;
       if (turn % 3 !== 0) throw new Error("not now");
     },
   });
   const limited = holdfast.job<{ account: number }>("limited", {
-    retry,
+    ...shared,
     concurrency: { limit: 2, key: "account" },
     rate: { limit: 20, per: "1s" },
     run: () => {
@@ -39,9 +43,9 @@ function member(options: Options) {
       if (turn % 4 === 0) throw new Error("try again");
     },
   });
-  const after = holdfast.job("after", { retry, run: () => "done" });
+  const after = holdfast.job("after", { ...shared, run: () => "done" });
   const parent = holdfast.job("parent", {
-    retry,
+    ...shared,
     async run(_, ctx) {
       for (const key of ["a", "b"]) await ctx.item(key, () => key);
       await ctx.item("c", () => Promise.reject(new Error("never")), { onError: "record" });
@@ -84,6 +88,7 @@ async function load(members: readonly ReturnType<typeof member>[], isOver: () =>
       await holdfast.runs.wait(id, { timeout: "20s" });
       if (round % 4 === 0) await holdfast.runs.retry(delayed.id).catch(() => undefined);
       if (round % 5 === 0) await holdfast.schedules.trigger("each-second").catch(() => undefined);
+      if (round % 10 === 9) await holdfast.prune();
       if (round % 6 === 0) {
         await holdfast.schedules.pause("drawn").catch(() => undefined);
         await holdfast.schedules.resume("drawn").catch(() => undefined);
