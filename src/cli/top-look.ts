@@ -44,7 +44,7 @@ export async function lookAtAll(holdfast: Holdfast, nowMs: number): Promise<TopL
     ]);
   return {
     at: new Date(nowMs),
-    database: holdfast.databaseLabel,
+    database: holdfast.settings().database,
     paused,
     instances: instances.filter(({ isLive }) => isLive),
     queues,

@@ -1,6 +1,8 @@
 // The ports: everything that is not a pure function of its arguments reaches the engine through
 // one of these. Production wires the adapters; the simulator wires its own, all from one seed.
 
+import type { Moment } from "./lease.js";
+
 /** A timer that was set and can be taken back. */
 export type Timer = { cancel(): void };
 
@@ -69,6 +71,10 @@ export type Ports = {
   readonly chance: Chance;
   readonly ids: Ids;
 };
+
+export function momentOf(clock: Clock): Moment {
+  return { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() };
+}
 
 /** Resolves after `delayMs`, or at once when the signal aborts. */
 export function delay(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {

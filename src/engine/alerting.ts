@@ -15,7 +15,7 @@ import type { AlertRules } from "../core/alert-rules.js";
 import type { Sight, SightRate } from "../core/alert-sight.js";
 import { paused, pauseNote } from "../core/alert-words.js";
 import { describeFailure } from "../core/failure.js";
-import type { Network, Ports } from "../core/ports.js";
+import { momentOf, type Network, type Ports } from "../core/ports.js";
 import { type RetryPolicy, retryDelayMs } from "../core/retry.js";
 import type { AlertRecord, ClaimedDelivery } from "../store/alert-store.js";
 import type { StatisticsRecord } from "../store/operator-store.js";
@@ -81,7 +81,7 @@ export class Alerting {
   /** How far this clock is off shows with every answer; the part that the way of it explains is none. */
   async #turn(store: Store, holder: number) {
     const { clock } = this.#params.ports;
-    const sent = { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() };
+    const sent = momentOf(clock);
     const turn = await store.takeAlertTurn({ holder, skewMs: this.#skewMs, everyMs: TURN_MS });
     const tookMs = clock.monotonicMs() - sent.monotonicMs;
     const offMs = sent.wallMs + tookMs / 2 - turn.now;

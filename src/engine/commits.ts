@@ -14,6 +14,7 @@ import type { Settlement, Store } from "../store/store.js";
 import { transactorOf } from "../store/transactor-of.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Attempted } from "./attempted.js";
+import { settlementOf } from "./ending.js";
 import { workOf } from "./in-transaction.js";
 import { isAbsent, patiently } from "./patience.js";
 import type { CommitOptions } from "./work-options.js";
@@ -84,19 +85,13 @@ export class Commits {
     }
   }
 
-  #settlement({ run, claim, startedMs }: Attempted, value: unknown): Settlement {
-    return {
-      id: run.id,
-      fence: claim.fence,
-      mode: run.mode,
-      schedule: run.schedule,
-      batch: run.batch,
-      isLimited: claim.isLimited,
-      ranMs: this.#params.ports.clock.monotonicMs() - startedMs,
-      error: null,
-      to: "completed",
-      result: encodeResult(value),
-    };
+  #settlement(attempted: Attempted, value: unknown): Settlement {
+    return settlementOf({
+      held: attempted,
+      report: { result: encodeResult(value), error: null },
+      transition: { to: "completed" },
+      ranMs: this.#params.ports.clock.monotonicMs() - attempted.startedMs,
+    });
   }
 
   /** Only what was lost after the work had ended may have taken effect. */

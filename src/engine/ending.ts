@@ -1,18 +1,20 @@
 // From how an attempt ended to what is stored and what is told of it. Pure but for the telling.
 
-import { CancelledError } from "../core/errors.js";
-import { settle, type Transition } from "../core/run.js";
+import { type Ending, settle, type Transition } from "../core/run.js";
 import type { Settlement } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import type { Execution, Report } from "./execution.js";
 
+/** A run with the claim that it is held under. */
+type Held = Pick<Execution, "run" | "claim">;
+
 export function transitionOf(
-  execution: Execution,
-  report: Report,
+  held: Held & { readonly isCancelRequested: boolean },
+  ending: Ending,
   random: () => number,
 ): Transition {
-  const { run, claim } = execution;
+  const { run, claim, isCancelRequested } = held;
   return settle(
     {
       attempt: claim.attempt,
@@ -20,22 +22,22 @@ export function transitionOf(
       refunds: run.refunds,
       laters: run.laters,
       retry: claim.policy.retry,
-      isCancelRequested: execution.stopReason instanceof CancelledError,
+      isCancelRequested,
     },
-    report.ending,
+    ending,
     random,
   );
 }
 
 export function settlementOf(params: {
-  readonly execution: Execution;
-  readonly report: Report;
+  readonly held: Held;
+  readonly report: Pick<Report, "result" | "error">;
   readonly transition: Transition;
   readonly ranMs: number;
 }): Settlement {
   const { report, transition, ranMs } = params;
-  const { id, mode, schedule, batch } = params.execution.run;
-  const { fence, isLimited } = params.execution.claim;
+  const { id, mode, schedule, batch } = params.held.run;
+  const { fence, isLimited } = params.held.claim;
   const error = report.error === null ? null : JSON.stringify(report.error);
   const common = { id, fence, mode, schedule, batch, isLimited, ranMs, error };
   if (transition.to === "pending") {
@@ -89,9 +91,6 @@ function count(meter: Meter, { run, claim }: Held, transition: Transition, ranMs
   if (to === "pending") meter.attemptEnded(job, transition.end);
   else meter.runEnded({ job, schedule: run.schedule, outcome: to, ranMs });
 }
-
-/** A run with the claim that it is held under. */
-type Held = Pick<Execution, "run" | "claim">;
 
 export function factsOf({ run, claim }: Held) {
   const facts = { run: run.id, job: claim.job, attempt: claim.attempt };

@@ -92,6 +92,10 @@ export class Execution {
     return this.#stopReason;
   }
 
+  get isCancelRequested(): boolean {
+    return this.#stopReason instanceof CancelledError;
+  }
+
   /** Tells the handler to stop; the first reason stays. */
   abort(reason: StopReason): void {
     if (this.#stopReason) return;
@@ -171,8 +175,7 @@ export class Execution {
 
   #failed(thrown: unknown, wallMs: () => number): Report {
     const error = describeFailure(thrown);
-    if (this.#stopReason instanceof CancelledError)
-      return { ending: { kind: "cancelled" }, result: null, error };
+    if (this.isCancelRequested) return { ending: { kind: "cancelled" }, result: null, error };
     if (this.#stopReason instanceof ShutdownError)
       return { ending: { kind: "handed_back" }, result: null, error };
     if (this.#stopReason instanceof TimeoutError) {

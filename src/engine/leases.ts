@@ -2,10 +2,16 @@
 // last run of one is gone. What it believes only ever shortens what the database granted.
 
 import { isTrusted, type Moment } from "../core/lease.js";
-import type { Claim } from "../store/store.js";
+import type { Claim, RenewAnswer } from "../store/store.js";
 
 /** `open` counts the runs of a lease that are still in our hands. */
 type Lease = { sentAt: Moment; leaseMs: number; open: number; readonly fullMs: number };
+
+/** The database's answer to a renewal that was sent at `sentAt` for these fences. */
+export type Renewed = RenewAnswer & {
+  readonly sentAt: Moment;
+  readonly asked: readonly number[];
+};
 
 export class Leases {
   readonly #leases = new Map<number, Lease>();

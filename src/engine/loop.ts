@@ -3,8 +3,8 @@
 // rests on; a wake-up only makes it sooner, and late or early timers never matter.
 
 import { describeFailure } from "../core/failure.js";
-import { type Moment, renewEveryMs } from "../core/lease.js";
-import type { Ports, Timer } from "../core/ports.js";
+import { elapsedMs, type Moment, renewEveryMs } from "../core/lease.js";
+import { momentOf, type Ports, type Timer } from "../core/ports.js";
 import type { Halt } from "../store/pause-store.js";
 import type { Appetite, PollAnswer, Settlement, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
@@ -213,14 +213,12 @@ export class Loop {
   #wasHere(): boolean {
     const last = this.#lookedAt;
     if (last === null) return false;
-    const now = this.#moment();
-    const agoMs = Math.max(now.monotonicMs - last.monotonicMs, now.wallMs - last.wallMs);
+    const agoMs = elapsedMs(last, this.#moment());
     return agoMs <= Math.max(POLLED_WITHIN_MS, 2 * this.#params.pollMs);
   }
 
   #moment(): Moment {
-    const { clock } = this.#params.ports;
-    return { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() };
+    return momentOf(this.#params.ports.clock);
   }
 
   /** Runs have ended. One that waits for them, gated by its schedule, should not wait for a poll. */

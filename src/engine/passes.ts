@@ -5,7 +5,7 @@
 import { StoreUnavailableError } from "../core/errors.js";
 import type { StoredError } from "../core/failure.js";
 import { LEASE_DEFAULT_MS, renewTimeoutMs } from "../core/lease.js";
-import type { Clock } from "../core/ports.js";
+import { type Clock, momentOf } from "../core/ports.js";
 import { CANCEL_GRACE_MS } from "../core/run.js";
 import { LOST_ERROR, TIMEOUT_ERROR } from "../store/record.js";
 import type { Store } from "../store/store.js";
@@ -34,7 +34,7 @@ export async function beatOnce(params: {
   // Whoever stands in for a silent main thread must not take one that has nothing to renew for it.
   if (asked.length === 0) return pulse.changed();
   // Taken before sending: the database may act at once while its answer takes long.
-  const sentAt = { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() };
+  const sentAt = momentOf(clock);
   const timeoutMs = renewTimeoutMs(worker.leases.shortestMs() ?? LEASE_DEFAULT_MS);
   const answer = await within(pulse.renew({ holder, fences: asked, timeoutMs }), clock, timeoutMs);
   worker.renewed({ sentAt, asked, ...answer });

@@ -3,8 +3,7 @@
 // told and fails nobody; only a lost lease does.
 
 import { LeaseLostError } from "../core/errors.js";
-import type { Moment } from "../core/lease.js";
-import type { Clock, Timer } from "../core/ports.js";
+import { type Clock, momentOf, type Timer } from "../core/ports.js";
 import {
   NO_PROGRESS,
   nextProgress,
@@ -12,8 +11,9 @@ import {
   type ProgressOptions,
 } from "../core/progress.js";
 import type { ProgressWrite } from "../store/progress-store.js";
-import type { RenewAnswer, Store } from "../store/store.js";
+import type { Store } from "../store/store.js";
 import type { Attempted } from "./attempted.js";
+import type { Renewed } from "./leases.js";
 
 const EVERY_MS = 1_000;
 /** Later stages of an attempt are shown while they last, and not kept. */
@@ -34,7 +34,7 @@ export class ProgressBoard {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #holder: number;
-  readonly #onRenewed: (answer: RenewAnswer & { sentAt: Moment; asked: number[] }) => void;
+  readonly #onRenewed: (answer: Renewed) => void;
   readonly #onFailed: (error: unknown, retryInMs: number) => void;
   readonly #entries = new Map<Attempted, Entry>();
   #sending: Promise<void> | null = null;
@@ -46,7 +46,7 @@ export class ProgressBoard {
     readonly clock: Clock;
     readonly holder: number;
     /** It was a heartbeat as well. */
-    readonly onRenewed: (answer: RenewAnswer & { sentAt: Moment; asked: number[] }) => void;
+    readonly onRenewed: (answer: Renewed) => void;
     readonly onFailed: (error: unknown, retryInMs: number) => void;
   }) {
     this.#store = params.store;
@@ -126,7 +126,7 @@ export class ProgressBoard {
   }
 
   async #write(entries: readonly Entry[]): Promise<void> {
-    const sentAt = { wallMs: this.#clock.wallMs(), monotonicMs: this.#clock.monotonicMs() };
+    const sentAt = momentOf(this.#clock);
     const writes = entries.map((entry) => writeOf(entry, sentAt.monotonicMs));
     const waiting = entries.map((entry) => entry.waiting);
     for (const entry of entries)

@@ -10,7 +10,7 @@ import { isUuid } from "../core/id.js";
 import { encodeResult } from "../core/json.js";
 import { keptFields, keptMessage } from "../core/kept-logs.js";
 import { delay, type Ports } from "../core/ports.js";
-import { type Ending, type RunId, settle, type Transition } from "../core/run.js";
+import type { Ending, RunId } from "../core/run.js";
 import type { KeptLevel } from "../store/log-store.js";
 import { isTakenAway } from "../store/record.js";
 import type { HeldRun } from "../store/remote-store.js";
@@ -18,7 +18,8 @@ import type { Claim, ClaimedRun, Grant, Settlement, Store } from "../store/store
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import type { Tracing } from "../telemetry/tracing.js";
-import { factsOf, tellEnding } from "./ending.js";
+import { countOf } from "./demand.js";
+import { factsOf, settlementOf, tellEnding, transitionOf } from "./ending.js";
 import { promoteOnce, reapOnce } from "./passes.js";
 import { callRemoteHooks, type RemoteHooksParams } from "./remote-hooks.js";
 
@@ -416,7 +417,10 @@ export class Remote {
     const [run] = held?.claim.runs ?? [];
     // Ended before under this very fence, and the answer was lost: then it is as it was told.
     if (!held || !run) return this.#requireEnded(store, grant, ending);
-    const { settlement, transition } = this.#settlement(held, run, { ending, ...told });
+    const { claim, heldMs: ranMs, isCancelRequested } = held;
+    const chance = () => this.#ports.chance.next();
+    const transition = transitionOf({ run, claim, isCancelRequested }, ending, chance);
+    const settlement = settlementOf({ held: { run, claim }, report: told, transition, ranMs });
     const settle = () =>
       store.exchange({
         holder: held.holder,
@@ -426,24 +430,24 @@ export class Remote {
         wantsSuspect: false,
         jobs: [],
         queues: null,
-        chance: this.#ports.chance.next(),
+        chance: chance(),
       });
     const verb = ending.kind === "completed" ? "complete" : "fail";
-    const facts = { verb, run: run.id, job: held.claim.job, trace: run.trace } as const;
+    const facts = { verb, run: run.id, job: claim.job, trace: run.trace } as const;
     const { stale } = await (this.#tracing ? this.#tracing.ending(facts, settle) : settle());
     // Taken over between the look and the write; the same call sent twice is not stale.
     if (stale.length > 0) throw new LeaseLostError(grant.id, grant.fence);
     this.#onSettled([settlement]);
     tellEnding({
-      execution: { claim: held.claim, run },
+      execution: { claim, run },
       report: { ending, ...told },
       transition,
-      ranMs: held.heldMs,
+      ranMs,
       emit: this.#emit,
       listens: this.#listens,
       meter: this.#meter,
     });
-    await callRemoteHooks(this.#hooks, { claim: held.claim, run, ending, transition, ...told });
+    await callRemoteHooks(this.#hooks, { claim, run, ending, transition, ...told });
   }
 
   async #requireEnded(store: Store, { id, fence }: Grant, { kind }: Ending): Promise<void> {
@@ -456,52 +460,6 @@ export class Remote {
     const isAsTold = ended && ends.includes(ended.end) && !isTakenAway(ended.error);
     if (!isAsTold) throw new LeaseLostError(id, fence);
   }
-
-  #settlement(
-    { claim, heldMs, isCancelRequested }: HeldRun<Claim>,
-    run: ClaimedRun,
-    {
-      ending,
-      result,
-      error,
-    }: {
-      readonly ending: Ending;
-      readonly result: string | null;
-      readonly error: StoredError | null;
-    },
-  ): { readonly settlement: Settlement; readonly transition: Transition } {
-    const transition = settle(
-      {
-        attempt: claim.attempt,
-        attemptsMax: claim.policy.retry.attempts + run.extraAttempts,
-        refunds: run.refunds,
-        laters: run.laters,
-        retry: claim.policy.retry,
-        isCancelRequested,
-      },
-      ending,
-      () => this.#ports.chance.next(),
-    );
-    const { id, mode, schedule, batch } = run;
-    const common = {
-      id,
-      fence: claim.fence,
-      mode,
-      schedule,
-      batch,
-      isLimited: claim.isLimited,
-      ranMs: heldMs,
-      error: error === null ? null : JSON.stringify(error),
-    };
-    if (transition.to !== "pending")
-      return { transition, settlement: { ...common, to: transition.to, result } };
-    const { to, end, delayMs, isRefund } = transition;
-    return { transition, settlement: { ...common, to, end, delayMs, isRefund } };
-  }
-}
-
-function countOf(claims: readonly Claim[]): number {
-  return claims.reduce((sum, { runs }) => sum + runs.length, 0);
 }
 
 function toRemoteRuns(claim: Claim): RemoteRun[] {

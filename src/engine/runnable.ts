@@ -1,7 +1,11 @@
 // The jobs that this process can see to, by who carries them out: a handler here, or a target. More may
 // come at any time; the maps that were handed out grow along.
 
-import type { RunnableJob } from "./execution.js";
+import type { JobDefinition } from "../core/job.js";
+import type { Around } from "./around.js";
+import type { Basis } from "./basis.js";
+import { dispatchTo } from "./dispatching.js";
+import type { Handler, RunnableJob } from "./execution.js";
 
 export class RunnableJobs {
   readonly #all = new Map<string, RunnableJob>();
@@ -37,4 +41,23 @@ export class RunnableJobs {
     this.#byWorker.set(worker, jobs);
     return jobs;
   }
+}
+
+/** Null where neither a handler nor a target was named: the job is for others to execute. */
+export function runnableAs(
+  params: Pick<Basis, "sends" | "bus" | "tracing"> & {
+    readonly definition: JobDefinition;
+    readonly around: Around;
+    readonly run: Handler | undefined;
+  },
+): RunnableJob | null {
+  const { definition, around, run, sends, bus, tracing } = params;
+  if (run) return { ...definition, run, around };
+  const target = definition.worker;
+  if (target === null) return null;
+  return {
+    ...definition,
+    around,
+    dispatch: dispatchTo({ target, sends, emit: bus.emit, tracing }),
+  };
 }

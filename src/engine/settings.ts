@@ -1,6 +1,8 @@
 // How an instance is set up, for people to read: durations as one would write them, and no secret.
 
 import { writeDuration } from "../core/duration.js";
+import { redactUrl } from "../core/redact.js";
+import type { Basis } from "./basis.js";
 import type { Config } from "./config.js";
 
 export type Settings = {
@@ -23,13 +25,11 @@ export type Settings = {
   readonly node: string;
 };
 
-export function settingsOf(
-  config: Config,
-  { instance, database }: { readonly instance: string; readonly database: string },
-): Settings {
+export function settingsOf(basis: Pick<Basis, "config" | "store" | "instanceId">): Settings {
+  const { config } = basis;
   return {
-    instance,
-    database,
+    instance: basis.instanceId,
+    database: databaseLabel(basis),
     schema: config.schema,
     app: config.app,
     release: config.release,
@@ -45,4 +45,10 @@ export function settingsOf(
     targets: [...config.dispatch.targets.keys()],
     node: process.version,
   };
+}
+
+/** The database in words, without secrets. */
+export function databaseLabel({ config, store }: Pick<Basis, "config" | "store">): string {
+  const { database } = config;
+  return typeof database === "string" ? redactUrl(database) : `a given ${store.engine} handle`;
 }

@@ -4,6 +4,7 @@
 
 import type { Ports } from "../core/ports.js";
 import { CANCEL_GRACE_MS, type RunId } from "../core/run.js";
+import type { Renewed } from "./leases.js";
 import type { StopReport, Worker } from "./worker.js";
 
 export class Workers {
@@ -53,7 +54,7 @@ export class Workers {
     },
   };
 
-  renewed(answer: Parameters<Worker["renewed"]>[0]): void {
+  renewed(answer: Renewed): void {
     for (const worker of this.#workers) worker.renewed(answer);
   }
 

@@ -2,6 +2,7 @@
 // and nothing else, whatever secrets there are. The token itself is never kept and never logged.
 
 import type { Holdfast } from "../engine/holdfast.js";
+import { hosting } from "../engine/hosting.js";
 import type { Ask } from "./exchange.js";
 import { HttpError } from "./problem.js";
 
@@ -22,7 +23,7 @@ export async function isCallbackOf(
 ): Promise<boolean> {
   const runId = call.runId.toLowerCase();
   const run = await holdfast.runs.get(runId);
-  return run !== null && holdfast.isCallbackToken({ ...call, runId, job: run.job });
+  return run !== null && holdfast[hosting].isCallbackToken({ ...call, runId, job: run.job });
 }
 
 /** One sentence, whatever does not fit: which runs exist is not told. */

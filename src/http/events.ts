@@ -5,6 +5,7 @@
 import { StoppedError } from "../core/errors.js";
 import type { Clock, Ids, Timer } from "../core/ports.js";
 import type { Holdfast } from "../engine/holdfast.js";
+import { type Hosting, hosting } from "../engine/hosting.js";
 import { EVENT_NAMES } from "../telemetry/log.js";
 import { HttpError } from "./problem.js";
 
@@ -33,6 +34,7 @@ type Client = {
 
 export class EventFeed {
   readonly #holdfast: Holdfast;
+  readonly #host: Hosting;
   readonly #clock: Clock;
   readonly #ids: Ids;
   readonly #clients = new Set<Client>();
@@ -44,17 +46,18 @@ export class EventFeed {
   #count = 0;
   #kept: { readonly no: number; readonly hint: Hint }[] = [];
   #gathered: Hint[] = [];
-  #seen: Awaited<ReturnType<Holdfast["glance"]>> | null = null;
+  #seen: Awaited<ReturnType<Hosting["glance"]>> | null = null;
 
   constructor(params: { readonly holdfast: Holdfast; readonly clock: Clock; readonly ids: Ids }) {
     this.#holdfast = params.holdfast;
+    this.#host = params.holdfast[hosting];
     this.#clock = params.clock;
     this.#ids = params.ids;
   }
 
   /** A stream for one more client; `after` is the id of the last event that it had. */
   open(after: string | null, signal: AbortSignal): ReadableStream<Uint8Array> {
-    if (this.#holdfast.stopSignal.aborted) throw new StoppedError("events");
+    if (this.#host.stopSignal.aborted) throw new StoppedError("events");
     if (this.#clients.size >= CLIENTS_MAX) throw tooMany();
     let client: Client | null = null;
     const leave = () => client && this.#leave(client);
@@ -99,7 +102,7 @@ export class EventFeed {
     this.#stopTimers();
     if (this.#stretch === "") {
       this.#stretch = this.#ids.unique();
-      const { stopSignal } = this.#holdfast;
+      const { stopSignal } = this.#host;
       const end = () => this.#end();
       stopSignal.addEventListener("abort", end, { once: true });
       this.#unsubscribe = [
@@ -134,7 +137,7 @@ export class EventFeed {
 
   /** What other instances did shows in the tables alone. A look that fails is made up for by the next. */
   async #look(): Promise<void> {
-    const seen = await this.#holdfast.glance().catch(() => null);
+    const seen = await this.#host.glance().catch(() => null);
     if (seen === null) return;
     const before = this.#seen;
     this.#seen = seen;

@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { StartOptions } from "../engine/config.js";
 import type { Holdfast } from "../engine/holdfast.js";
+import { hosting } from "../engine/hosting.js";
 import type { Logger } from "../telemetry/log.js";
 import { refused } from "./answering.js";
 import type { Answer } from "./exchange.js";
@@ -56,7 +57,7 @@ export async function holdfastFastify(
   options: FastifyPluginOptions,
 ): Promise<void> {
   const { holdfast, start, grace, prefix: _, ...rest } = options;
-  holdfast.lendLogger(server.log);
+  holdfast[hosting].lendLogger(server.log);
   const answerer = createAnswerer(holdfast, {
     basePath: server.prefix,
     logger: server.log,

@@ -5,7 +5,7 @@
 import { LeaseLostError } from "../core/errors.js";
 import { elapsedMs, isTrusted, type Moment, renewEveryMs, renewTimeoutMs } from "../core/lease.js";
 import type { LockGrant } from "../core/lock.js";
-import { type Clock, delay, type Timer } from "../core/ports.js";
+import { type Clock, delay, momentOf, type Timer } from "../core/ports.js";
 import type { LockProvider } from "./provider.js";
 
 const RETRY_MS = 250;
@@ -108,7 +108,6 @@ export class Hold {
   }
 
   #moment(): Moment {
-    const { clock } = this.#params;
-    return { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() };
+    return momentOf(this.#params.clock);
   }
 }

@@ -13,7 +13,7 @@ import {
 import { describeFailure } from "../core/failure.js";
 import { elapsedMs, type Moment } from "../core/lease.js";
 import type { LockAnswer, LockGrant, LockRequest } from "../core/lock.js";
-import { delay, type Ports } from "../core/ports.js";
+import { delay, momentOf, type Ports } from "../core/ports.js";
 import type { Emit } from "../telemetry/log.js";
 import type { TraceSpan, Tracing } from "../telemetry/tracing.js";
 import { Hold } from "./hold.js";
@@ -328,8 +328,7 @@ export class Locking {
   }
 
   #moment(): Moment {
-    const { clock } = this.#params.ports;
-    return { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() };
+    return momentOf(this.#params.ports.clock);
   }
 }
 

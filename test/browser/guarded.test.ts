@@ -3,6 +3,7 @@
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { hosting } from "../../dist/engine/hosting.js";
 import { hasChromium } from "./chromium.js";
 import { DATABASES, newStage, openBrowser, SECRETS, type Stage } from "./stage.js";
 
@@ -147,7 +148,7 @@ describe.skipIf(!hasChromium())("the page, guarded", () => {
         {},
         () =>
           new Promise<void>((resolve) => {
-            stage.holdfast.stopSignal.addEventListener("abort", () => resolve());
+            stage.holdfast[hosting].stopSignal.addEventListener("abort", () => resolve());
           }),
       );
       held.catch(() => undefined);

@@ -5,6 +5,7 @@ import { expect } from "vitest";
 import { ConfigurationError } from "../../src/core/errors.js";
 import type { HoldfastOptions } from "../../src/engine/config.js";
 import type { Sends } from "../../src/engine/dispatching.js";
+import { hosting } from "../../src/engine/hosting.js";
 import { callbackToken } from "../../src/http/dispatch/callback-token.js";
 import type { DispatchAnswer, DispatchOrder } from "../../src/http/dispatch/dispatcher.js";
 import {
@@ -535,12 +536,16 @@ export function dispatchSuite(test: WorldTest): void {
     holdfast.job("here", { run: () => 1 });
     const grant = { runId: "0199c1aa-0000-7000-8000-000000000001", fence: 41 };
     const token = callbackToken(grant, secret);
-    expect(holdfast.isCallbackToken({ ...grant, job: "study", token })).toBe(true);
-    expect(holdfast.isCallbackToken({ ...grant, fence: 42, job: "study", token })).toBe(false);
+    expect(holdfast[hosting].isCallbackToken({ ...grant, job: "study", token })).toBe(true);
+    expect(holdfast[hosting].isCallbackToken({ ...grant, fence: 42, job: "study", token })).toBe(
+      false,
+    );
     for (const job of ["mail", "here", "unheard-of", "__proto__"])
-      expect(holdfast.isCallbackToken({ ...grant, job, token })).toBe(false);
+      expect(holdfast[hosting].isCallbackToken({ ...grant, job, token })).toBe(false);
     const forged = callbackToken(grant, others);
-    expect(holdfast.isCallbackToken({ ...grant, job: "study", token: forged })).toBe(false);
+    expect(holdfast[hosting].isCallbackToken({ ...grant, job: "study", token: forged })).toBe(
+      false,
+    );
   });
 
   test("a job has a handler or a target that exists, and a start needs to be called back", async ({

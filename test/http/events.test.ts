@@ -2,6 +2,7 @@
 
 import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { hosting } from "../../src/engine/hosting.js";
 import { createHandler } from "../../src/http/handler.js";
 import { until } from "../support/until.js";
 import { DATABASES, type House, newHouse, SECRETS } from "./house.js";
@@ -148,7 +149,7 @@ test("a handler listens to its instance only while somebody listens to it", asyn
   const handlers = Array.from({ length: 20 }, () =>
     createHandler(house.holdfast, { secrets: SECRETS }),
   );
-  const listening = () => getEventListeners(house.holdfast.stopSignal, "abort").length;
+  const listening = () => getEventListeners(house.holdfast[hosting].stopSignal, "abort").length;
   expect(listening()).toBe(0);
   const headers = { authorization: `Bearer ${SECRETS.read}` };
   const stream = await handlers[0]?.(new Request("http://127.0.0.1/api/events", { headers }));

@@ -13,8 +13,8 @@ export const DISPATCH_MUTANTS = [
   {
     name: "accepted-run-renewed-here",
     promise: "L: a silent worker elsewhere loses its run",
-    file: "src/engine/worker.ts",
-    find: "    this.#leases.letGo(fence);\n",
+    file: "src/engine/settler.ts",
+    find: "    leases.letGo(fence);\n",
     replace: "",
     suites: ["engine: dispatch"],
   },

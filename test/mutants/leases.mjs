@@ -103,10 +103,9 @@ export const LEASE_MUTANTS = [
   {
     name: "trust-from-the-answer",
     promise: "S2: trust in a lease counts from the sending",
-    file: "src/engine/worker.ts",
-    find: "if (limit > 0) this.#claimed(answer.claims, { sentAt, limit, wantsSuspect, hints });",
-    replace:
-      "if (limit > 0) this.#claimed(answer.claims, { sentAt: this.#moment(), limit, wantsSuspect, hints });",
+    file: "src/engine/exchanges.ts",
+    find: "if (order.limit > 0) this.#claimed(order, answer.claims, sentAt);",
+    replace: "if (order.limit > 0) this.#claimed(order, answer.claims, momentOf(ports.clock));",
     suites: ["engine: runs"],
   },
   {
@@ -193,14 +192,14 @@ export const LEASE_MUTANTS = [
     name: "start-not-stored",
     promise: "S10: what must not be repeated is not, once it has begun",
     file: "src/engine/worker.ts",
-    find: "if (isLossFinal(next.execution)) this.#markAndStart(next.execution);\n      else ",
+    find: "if (isLossFinal(next)) this.#marks.add(next);\n      else ",
     replace: "",
     suites: ["engine: runs"],
   },
   {
     name: "heartbeat-ends-before-the-drain",
     promise: "L5, S2: what still runs while an instance stops is held",
-    file: "src/engine/holdfast.ts",
+    file: "src/engine/life.ts",
     find: "report = await started.worker.stop({ graceMs });\n      started.loop.stopBeating();",
     replace: "started.loop.stopBeating();\n      report = await started.worker.stop({ graceMs });",
     suites: ["engine: runs"],

@@ -50,7 +50,7 @@ export function devCommand(call: Call): Command {
     const holdfast = await whole.load((problems) =>
       loadInstance({ flags: withConfig(flags, config), shell, mayPause: false, problems }),
     );
-    refuseFarCode(holdfast.databaseLabel, flags);
+    refuseFarCode(holdfast.settings().database, flags);
     return workUntilSignal({
       holdfast,
       start,

@@ -35,7 +35,7 @@ type Plan = { readonly database: string; readonly steps: readonly string[] };
 /** Looks without touching; a newer database than this version knows is an error, not a step. */
 async function planned(flags: CommonFlags, shell: Shell): Promise<Plan> {
   return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
-    const database = holdfast.databaseLabel;
+    const { database } = holdfast.settings();
     if (isMissingFile(database)) return { database, steps: [CREATE_FILE, CREATE_TABLES] };
     try {
       await openDatabase(holdfast);
@@ -50,7 +50,7 @@ async function planned(flags: CommonFlags, shell: Shell): Promise<Plan> {
 function migrated(flags: CommonFlags, shell: Shell): Promise<Plan> {
   return withInstance({ flags, purpose: "migrate", shell }, async (holdfast) => {
     await openDatabase(holdfast);
-    return { database: holdfast.databaseLabel, steps: [] };
+    return { database: holdfast.settings().database, steps: [] };
   });
 }
 

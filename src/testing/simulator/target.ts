@@ -3,6 +3,7 @@
 // while it answers, or cannot be reached at all for a while.
 
 import type { Network, PinnedRequest, PinnedResponse } from "../../core/ports.js";
+import { hosting } from "../../engine/hosting.js";
 import type { Chronicle } from "./chronicle.js";
 import { mix } from "./draw.js";
 import type { Effects } from "./effects.js";
@@ -109,7 +110,7 @@ export class Target {
   async #goOn(order: Order, luck: number, process: SimulatedProcess): Promise<void> {
     const { line, pass, chronicle } = this.#world;
     const grant = { id: order.runId, fence: order.fence };
-    if (!process.isDead && !process.holdfast.isCallbackToken({ ...order }))
+    if (!process.isDead && !process.holdfast[hosting].isCallbackToken({ ...order }))
       chronicle.violate("S3", `The callback token of ${order.runId} does not fit.`);
     for (let part = 0; part < luck % 4; part += 1) {
       await pass(order.leaseMs / 3);

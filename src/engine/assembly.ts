@@ -1,0 +1,175 @@
+// Puts the parts of an instance together: who needs whom, and who tells whom. Nothing happens here; what a
+// part does is in its own file.
+
+import { NO_ALERTS } from "../alerts/alert-options.js";
+import type { Actor } from "../core/audit.js";
+import { leaseRows } from "../locks/lease-rows.js";
+import { Locking } from "../locks/locking.js";
+import type { Acting } from "./acting.js";
+import { actingAs } from "./acting-as.js";
+import { ALERTS_BY, Alerting } from "./alerting.js";
+import type { Basis } from "./basis.js";
+import { CompiledSchedules } from "./compiled.js";
+import type { HoldfastOptions } from "./config.js";
+import { Declarations } from "./declarations.js";
+import { Desk } from "./desk.js";
+import { Enqueuer } from "./enqueuer.js";
+import type { Sender } from "./job.js";
+import { KnownJobs } from "./known-jobs.js";
+import { Life } from "./life.js";
+import { Metrics } from "./metrics.js";
+import { Opening } from "./opening.js";
+import { Reconciling } from "./reconciling.js";
+import { Remote } from "./remote.js";
+import { Waiter } from "./runs.js";
+import { newSender } from "./sending.js";
+import { Upkeep } from "./upkeep.js";
+
+export type Assembly = {
+  readonly opening: Opening;
+  readonly jobs: KnownJobs;
+  readonly declarations: Declarations;
+  readonly sender: Sender;
+  readonly locking: Locking;
+  readonly life: Life;
+  readonly upkeep: Upkeep;
+  readonly metrics: Metrics;
+  readonly remote: Remote;
+  /** The verbs that change something, in this name. */
+  readonly as: (actor: Actor) => Acting;
+  /** The same in the instance's own name. */
+  readonly own: Acting;
+};
+
+export function assemble(basis: Basis, given: Pick<HoldfastOptions, "locks">): Assembly {
+  const { config, ports, network, store, instanceId, actor, bus, meters, tracing } = basis;
+  const { app, release } = config;
+  const { emit, listens } = bus;
+  const opening = new Opening(store);
+  const opened = (verb: string) => opening.for(verb);
+  const onChanged = () => void life.changed();
+
+  const jobs = new KnownJobs(opened);
+  const compiled = new CompiledSchedules();
+  const desk = new Desk(ports);
+  const waiter = new Waiter({ store: () => opened("runs"), clock: ports.clock });
+
+  const declarations = new Declarations({
+    ports,
+    desk,
+    actor,
+    app,
+    release,
+    mayPause: !basis.isDevelopment,
+    emit,
+    encode: (job, input) => jobs.encode(job, input),
+    ensureJob: (name) => jobs.ensure(name),
+  });
+  const reconciling = new Reconciling({
+    declarations,
+    opening,
+    isDevelopment: basis.isDevelopment,
+    isScheduler: () => life.isScheduler,
+    onApplied: onChanged,
+  });
+
+  const locks = async (verb: string) => given.locks ?? leaseRows(await opened(verb));
+  const locking = new Locking({
+    provider: locks,
+    ports,
+    holder: instanceId,
+    leaseMs: config.lockLeaseMs,
+    isEnabled: config.isLockingEnabled,
+    keepMs: config.keepLocksMs,
+    emit,
+    tracing,
+  });
+
+  /** An operator's pause, and its note, stay as they are. */
+  const pauseFailing = async (schedule: string, note: string) => {
+    const found = await own.schedules.get(schedule);
+    if (found && found.pausedAt === null)
+      await own.schedules.pause(schedule, note, { by: ALERTS_BY });
+  };
+  const alerting = config.alerts
+    ? new Alerting({ ...config.alerts, ports, network, emit, instanceId, app, pause: pauseFailing })
+    : null;
+
+  const parts = { basis, opening, jobs, compiled, declarations, locking };
+  const upkeep = new Upkeep({ ...parts, onChanged });
+  const life = new Life({ ...parts, reconciling, alerting, waiter, upkeep });
+
+  const enqueuer = new Enqueuer({
+    store,
+    clock: ports.clock,
+    onStored: (dueInMs) => void life.stored(dueInMs),
+  });
+  const sender = newSender({
+    store,
+    opened,
+    isOpenFor: (verb) => opening.isOpenFor(verb),
+    enqueuer,
+    tracing,
+    ids: ports.ids,
+    onStored: () => void life.stored(0),
+  });
+  const remote = new Remote({
+    hooks: { aroundOf: (job) => jobs.aroundOf(job), logger: basis.logger, emit },
+    store: () => opened("remote"),
+    ports,
+    emit,
+    listens,
+    meter: meters,
+    tracing,
+    onSettled: (settlements) => {
+      waiter.settled(settlements.map(({ id }) => id));
+      onChanged();
+    },
+  });
+  const metrics = new Metrics({
+    store: () => opened("metrics"),
+    clock: ports.clock,
+    meters,
+    info: [
+      ["instance", instanceId],
+      ["engine", store.engine],
+      ["app", app ?? ""],
+      ["release", release ?? ""],
+    ],
+    work: () => life.work(),
+  });
+
+  const as = (actor: Actor) =>
+    actingAs(actor, {
+      store: opened,
+      ports,
+      desk,
+      waiter,
+      jobs,
+      compiled,
+      app,
+      locks,
+      hasLocksElsewhere: given.locks !== undefined,
+      emit,
+      destinations: (config.alerts ?? NO_ALERTS).destinations,
+      network,
+      reconcileOnce: () => life.reconcileOnce(),
+      plan: () => reconciling.plan(),
+      apply: () => reconciling.apply(),
+      onChanged,
+    });
+  const own = as(actor);
+  return {
+    opening,
+    jobs,
+    declarations,
+    sender,
+    locking,
+    life,
+    upkeep,
+    metrics,
+    remote,
+    as,
+    own,
+  };
+}

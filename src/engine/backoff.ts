@@ -1,0 +1,52 @@
+// How long a worker leaves a database alone that fails: twice as long after every failure in a row, and
+// never longer than a few seconds. Tells of the first failure, of each that follows, and of the end.
+
+import { describeFailure } from "../core/failure.js";
+import { type Clock, delay } from "../core/ports.js";
+import type { Emit } from "../telemetry/log.js";
+
+const FIRST_MS = 100;
+const MAX_MS = 5_000;
+
+export class Backoff {
+  readonly #clock: Clock;
+  readonly #emit: Emit;
+  readonly #over: AbortSignal;
+  #failures = 0;
+  #isOn = false;
+
+  constructor(params: {
+    readonly clock: Clock;
+    readonly emit: Emit;
+    /** Aborts when nobody is there any more to wait. */
+    readonly over: AbortSignal;
+  }) {
+    this.#clock = params.clock;
+    this.#emit = params.emit;
+    this.#over = params.over;
+  }
+
+  /** Nothing is sent now. */
+  get isOn(): boolean {
+    return this.#isOn;
+  }
+
+  /** How often it has failed since it last answered. */
+  get failures(): number {
+    return this.#failures;
+  }
+
+  async failed(what: string, error: unknown): Promise<void> {
+    this.#failures += 1;
+    const retryInMs = Math.min(MAX_MS, FIRST_MS * 2 ** Math.min(this.#failures - 1, 10));
+    this.#isOn = true;
+    this.#emit("store.failed", { what, error: describeFailure(error), retryInMs }, error);
+    await delay(this.#clock, retryInMs, this.#over);
+    this.#isOn = false;
+  }
+
+  recovered(what: string): void {
+    if (this.#failures > 0) this.#emit("store.recovered", { what });
+    this.#failures = 0;
+  }
+}

@@ -1,0 +1,115 @@
+// What an instance stands on before it has spoken to a database: its configuration and its name, the world
+// that it lives in, what it tells through and what it sends through. Does no I/O.
+
+import { hostname } from "node:os";
+import { systemChance, systemIds } from "../adapters/chance.js";
+import { systemClock } from "../adapters/clock.js";
+import { systemNetwork } from "../adapters/network.js";
+import { type Actor, codeActor } from "../core/audit.js";
+import type { Clock, Network, Ports } from "../core/ports.js";
+import { Dispatcher } from "../http/dispatch/dispatcher.js";
+import { storeFor } from "../store/open.js";
+import type { Store } from "../store/store.js";
+import { Bus } from "../telemetry/bus.js";
+import { LentLogger, type Logger, lineLogger } from "../telemetry/log.js";
+import { Meters } from "../telemetry/meters.js";
+import { Tracing } from "../telemetry/tracing.js";
+import type { Config, HoldfastOptions } from "./config.js";
+import type { Sends } from "./dispatching.js";
+import { readConfigWithin, type Surroundings, surroundings } from "./surroundings.js";
+
+/** What tests and the simulator put in place of the real world. */
+export type Internals = {
+  readonly ports?: Ports;
+  readonly store?: (config: Config, ports: Ports) => Store;
+  /** False: commands that only look never make a database. */
+  readonly mayCreate?: boolean;
+  /** What sends runs to targets. */
+  readonly sends?: Sends;
+  /** What runs and alerts are sent through. */
+  readonly network?: Network;
+};
+
+export type Basis = {
+  readonly config: Config;
+  readonly ports: Ports;
+  readonly network: Network;
+  /** Not open yet. */
+  readonly store: Store;
+  /** `host:pid:boot-uuid`. */
+  readonly instanceId: string;
+  /** In whose name it changes things by itself. */
+  readonly actor: Actor;
+  /** The code at hand always wins, and nothing is paused for it. */
+  readonly isDevelopment: boolean;
+  readonly logger: Logger;
+  readonly bus: Bus;
+  readonly meters: Meters;
+  readonly tracing: Tracing | null;
+  readonly sends: Sends;
+};
+
+export function basisOf(options: HoldfastOptions, internals: Internals): Basis {
+  const around = surroundings();
+  const config = readConfigWithin(around, options, process.env);
+  const ports = internals.ports ?? { clock: systemClock, chance: systemChance, ids: systemIds() };
+  const network = internals.network ?? systemNetwork;
+  const store = internals.store?.(config, ports) ?? newStore({ config, ports, around, internals });
+  const instanceId = `${hostname()}:${process.pid}:${ports.ids.unique()}`;
+  const logger = options.logger ?? around.logger ?? ownLogger(config, ports.clock);
+  const meters = new Meters();
+  const bus = new Bus({
+    logger,
+    now: () => new Date(ports.clock.wallMs()),
+    onError: options.onError,
+    observer: meters,
+  });
+  const api = options.telemetry?.opentelemetry;
+  return {
+    config,
+    ports,
+    network,
+    store,
+    instanceId,
+    actor: around.actor ?? codeActor(instanceId),
+    isDevelopment: around.mayPause === false,
+    logger,
+    bus,
+    meters,
+    tracing: api === undefined ? null : new Tracing(api),
+    sends: internals.sends ?? newDispatcher({ config, ports, network, bus }),
+  };
+}
+
+function newStore(params: {
+  readonly config: Config;
+  readonly ports: Ports;
+  readonly around: Surroundings;
+  readonly internals: Internals;
+}): Store {
+  const { config, around, internals } = params;
+  const { clock, chance } = params.ports;
+  const mayCreate = internals.mayCreate ?? around.mayCreate ?? config.migrate === "auto";
+  return storeFor({ ...config, clock, chance, mayCreate });
+}
+
+/** To standard error, until a server lends its own. */
+function ownLogger({ logLevel }: Config, clock: Clock): Logger {
+  const write = (line: string) => process.stderr.write(`${line}\n`);
+  return new LentLogger(lineLogger(logLevel, write, () => new Date(clock.wallMs())));
+}
+
+function newDispatcher({
+  config,
+  ports: { clock },
+  network,
+  bus,
+}: Pick<Basis, "config" | "ports" | "network" | "bus">): Sends {
+  return new Dispatcher({
+    ...config.dispatch,
+    clock,
+    network,
+    onCircuit: ({ isOpen, ...what }) =>
+      bus.emit(isOpen ? "target.left_alone" : "target.answers", what),
+  });
+}

@@ -1,0 +1,201 @@
+// What the next claim asks for: how many runs, or one suspect, and whether runs behind a limit come with
+// them. It remembers what was heard since the last claim, and asks for nothing where nothing is to be had.
+// Decides; sends nothing.
+
+import type { Claim, ExchangeParams } from "../store/store.js";
+import type { Allowance } from "./allowance.js";
+import type { RunnableJob } from "./execution.js";
+import type { Hands } from "./hands.js";
+import { LimitedTurn } from "./limited-turn.js";
+import { Pace } from "./pace.js";
+import type { Quarantine } from "./quarantine.js";
+
+export type DemandParams = {
+  readonly concurrency: number;
+  /** The jobs that this process can run; more may come later. */
+  readonly jobs: ReadonlyMap<string, RunnableJob>;
+  /** How many runs it may still claim, perhaps together with others. Left out: no end of them. */
+  readonly allowance?: Allowance;
+  /** How many runs it may hold now, its slots aside. Left out: as many as it likes. */
+  readonly room?: () => number;
+  readonly hands: Pick<Hands, "count" | "bufferedCount" | "hasRoom">;
+  readonly quarantine: Pick<Quarantine, "isOn" | "isSuspectsTurn">;
+};
+
+/** What one claim asks for. */
+export type Order = {
+  readonly limit: number;
+  readonly wantsSuspect: boolean;
+  /** How often it had been said by then that there may be work. */
+  readonly hints: number;
+};
+
+export const NO_ORDER: Order = { limit: 0, wantsSuspect: false, hints: 0 };
+
+export class Demand {
+  readonly #params: DemandParams;
+  readonly #pace: Pace;
+  readonly #limited: LimitedTurn;
+  #isOpen = false;
+  #isHalted = false;
+  #hints = 0;
+  #mayHaveWork = false;
+  #mayHaveSuspect = false;
+  #hasMore = false;
+  #asked = 0;
+  #slowCount = 0;
+
+  constructor(params: DemandParams) {
+    this.#params = params;
+    this.#pace = new Pace(params.concurrency);
+    this.#limited = new LimitedTurn(params.jobs);
+  }
+
+  // ── what is heard ──────────────────────────────────────────────────────────────────────────────
+
+  /** False: nothing is claimed, before the start and from the stop on. */
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  open(): void {
+    this.#isOpen = true;
+  }
+
+  close(): void {
+    this.#isOpen = false;
+  }
+
+  /** Nothing new is claimed for now. Answers whether this is news. */
+  halt(isHalted: boolean): boolean {
+    const isNews = this.#isHalted !== isHalted;
+    this.#isHalted = isHalted;
+    return isNews;
+  }
+
+  /** There may be something to claim. */
+  mayHaveWork(): void {
+    this.#hints += 1;
+    this.#mayHaveWork = true;
+    this.#limited.mayBe();
+  }
+
+  /** A limit may let a run through. */
+  mayHaveLimited(): void {
+    this.#limited.is();
+    this.mayHaveWork();
+  }
+
+  /** There is a run whose earlier holder fell silent. */
+  hasSuspect(): void {
+    this.#mayHaveSuspect = true;
+  }
+
+  /** A run has taken this long. */
+  ran(ranMs: number): void {
+    this.#pace.ran(ranMs);
+  }
+
+  /** So many slots are taken for long. */
+  slow(count: number): void {
+    this.#slowCount = count;
+  }
+
+  // ── what is asked for ──────────────────────────────────────────────────────────────────────────
+
+  /** Runs that were asked for and have not come yet. */
+  get askedCount(): number {
+    return this.#asked;
+  }
+
+  /** The last claim brought as many as it asked for: there is more than one claim's worth. */
+  get hasMore(): boolean {
+    return this.#hasMore;
+  }
+
+  /** What a claim that is sent now asks for. */
+  order(): Order {
+    const wantsSuspect = this.wantsSuspect();
+    return { limit: wantsSuspect ? 1 : this.wanted(), wantsSuspect, hints: this.#hints };
+  }
+
+  wanted(): number {
+    if (!this.#mayClaim() || !this.#mayHaveWork) return 0;
+    if (this.#isSuspectsTurn() || this.#params.quarantine.isOn) return 0;
+    const have = this.#params.hands.count + this.#asked;
+    const wanted = this.#pace.wanted({ have, slow: this.#slowCount });
+    return Math.max(0, Math.min(wanted, this.#left()));
+  }
+
+  /** A suspect is claimed alone, by hands that hold nothing that has not started. */
+  wantsSuspect(): boolean {
+    const { hands } = this.#params;
+    return (
+      this.#mayClaim() &&
+      this.#isSuspectsTurn() &&
+      hands.bufferedCount === 0 &&
+      this.#asked === 0 &&
+      this.#left() > 0 &&
+      hands.hasRoom
+    );
+  }
+
+  #mayClaim(): boolean {
+    return this.#isOpen && !this.#isHalted && this.#params.jobs.size > 0;
+  }
+
+  #isSuspectsTurn(): boolean {
+    const { quarantine } = this.#params;
+    return this.#mayHaveSuspect && (!this.#mayHaveWork || quarantine.isSuspectsTurn);
+  }
+
+  #left(): number {
+    const { allowance, room, hands } = this.#params;
+    const roomLeft = room ? room() - hands.count - this.#asked : Number.POSITIVE_INFINITY;
+    return Math.min(allowance?.left ?? Number.POSITIVE_INFINITY, roomLeft);
+  }
+
+  // ── what comes of it ───────────────────────────────────────────────────────────────────────────
+
+  /** It is on its way. Answers what it says about runs behind a limit. */
+  sent({ limit, wantsSuspect }: Order): Pick<ExchangeParams, "limited"> {
+    this.#ask(limit);
+    return this.#limited.take(limit, wantsSuspect);
+  }
+
+  /** It is no longer on its way; what it brought is taken with `got`. */
+  returned({ limit }: Order): void {
+    this.#ask(-limit);
+  }
+
+  /** What an order brought, in full. */
+  answered(order: Order, claims: readonly Claim[]): void {
+    const count = countOf(claims);
+    this.#pace.claimed(claims);
+    if (order.wantsSuspect) {
+      this.#mayHaveSuspect = count > 0;
+      return;
+    }
+    this.#hasMore = count >= order.limit;
+    // Unless somebody spoke up meanwhile, whom this claim may have come too early for.
+    if (count < order.limit && this.#hints === order.hints) {
+      this.#mayHaveWork = false;
+      this.#limited.wasEnough();
+    }
+  }
+
+  /** These are held now. */
+  got(claim: Claim): void {
+    this.#params.allowance?.take(claim.runs.length);
+  }
+
+  /** Negative: they are given back. */
+  #ask(count: number): void {
+    this.#asked += count;
+    this.#params.allowance?.take(count);
+  }
+}
+
+export function countOf(claims: readonly Claim[]): number {
+  return claims.reduce((sum, { runs }) => sum + runs.length, 0);
+}

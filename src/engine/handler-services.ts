@@ -1,0 +1,103 @@
+// What handlers ask of the worker that runs them: items, commits, progress, log lines, a heartbeat now.
+// One object for all runs; what an attempt told through it is stored before the attempt is settled.
+
+import { LeaseLostError } from "../core/errors.js";
+import { describeFailure } from "../core/failure.js";
+import { renewTimeoutMs } from "../core/lease.js";
+import { delay, momentOf, type Ports } from "../core/ports.js";
+import type { Store } from "../store/store.js";
+import type { Emit, Logger } from "../telemetry/log.js";
+import type { Attempted } from "./attempted.js";
+import { Commits, type CommitsParams } from "./commits.js";
+import type { ContextServices } from "./context.js";
+import type { FanOut } from "./fan-out.js";
+import { Items } from "./items.js";
+import type { Renewed } from "./leases.js";
+import { LogKeeper } from "./log-keeper.js";
+import { ProgressBoard } from "./progress-board.js";
+
+/** How long an attempt that has ended waits for what it told to be stored, before it is settled anyway. */
+const TOLD_PATIENCE_MS = 5_000;
+
+export type HandlerServicesParams = {
+  readonly store: Store;
+  readonly ports: Ports;
+  readonly holder: number;
+  readonly emit: Emit;
+  readonly logger: Logger;
+  readonly fanOut: FanOut;
+  readonly onCommitted: CommitsParams["onCommitted"];
+  /** What was asked for was a heartbeat as well. */
+  readonly onRenewed: (answer: Renewed) => void;
+};
+
+export class HandlerServices {
+  readonly #params: HandlerServicesParams;
+  readonly #items: Items;
+  readonly #progress: ProgressBoard;
+  readonly #logs: LogKeeper;
+  /** What a context holds of all this. */
+  readonly forContext: ContextServices;
+
+  constructor(params: HandlerServicesParams) {
+    this.#params = params;
+    const { store, ports, holder, emit, onRenewed } = params;
+    const { clock } = ports;
+    const onFailed = (what: string) => (error: unknown, retryInMs: number) =>
+      emit("store.failed", { what, error: describeFailure(error), retryInMs }, error);
+    const shared = { store, holder, clock };
+    const commits = new Commits(params);
+    this.#items = new Items({ store, clock, emit });
+    this.#progress = new ProgressBoard({ ...shared, onRenewed, onFailed: onFailed("progress") });
+    this.#logs = new LogKeeper({ ...shared, onFailed: onFailed("log lines of runs") });
+    this.forContext = {
+      log: params.logger,
+      fanOut: params.fanOut,
+      heartbeat: (attempted) => this.#beat(attempted),
+      progress: (attempted, told) => this.#progress.tell(attempted, told),
+      keepLine: (attempted, ...line) => this.#logs.keep(attempted, ...line),
+      item: (asked) => this.#items.item(asked),
+      commit: (attempted, fn, options) => commits.commit(attempted, fn, options),
+    };
+  }
+
+  /** How many items of this attempt have failed, and were not done by a later call. */
+  failedItems(attempted: Attempted): number {
+    return this.#items.failedCount(attempted);
+  }
+
+  /** Until what this attempt told is stored, as far as the database can be reached. */
+  async toldStored(attempted: Attempted): Promise<void> {
+    const done = new AbortController();
+    const stored = Promise.all([
+      this.#progress.finish(attempted),
+      this.#logs.finish(attempted),
+    ]).catch(() => undefined);
+    await Promise.race([stored, delay(this.#params.ports.clock, TOLD_PATIENCE_MS, done.signal)]);
+    done.abort();
+    this.forget(attempted);
+  }
+
+  /** What it told and is not stored yet is let go. */
+  forget(attempted: Attempted): void {
+    if (!attempted.hasTold) return;
+    this.#progress.forget(attempted);
+    this.#logs.forget(attempted);
+  }
+
+  close(): void {
+    this.#progress.close();
+    this.#logs.close();
+  }
+
+  async #beat({ run, claim }: Attempted): Promise<void> {
+    const { store, holder, ports, onRenewed } = this.#params;
+    const { fence, policy } = claim;
+    const sentAt = momentOf(ports.clock);
+    const timeoutMs = renewTimeoutMs(policy.leaseMs);
+    const answer = await store.renew({ holder, fences: [fence], timeoutMs });
+    onRenewed({ sentAt, asked: [fence], ...answer });
+    const isHeld = answer.held.some((each) => each.fence === fence && each.ids.includes(run.id));
+    if (!isHeld && !answer.unknown.includes(fence)) throw new LeaseLostError(run.id, fence);
+  }
+}

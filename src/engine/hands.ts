@@ -1,0 +1,117 @@
+// The runs in a worker's hands, and where each of them is: claimed and waiting for a slot, with its start
+// being stored, or running in its slot. It knows where they are; what becomes of them is for others to say.
+
+import type { Clock } from "../core/ports.js";
+import type { RunId } from "../core/run.js";
+import type { Execution } from "./execution.js";
+import { Fifo } from "./fifo.js";
+import type { Quarantine } from "./quarantine.js";
+import type { StartMarks } from "./start-marks.js";
+
+/** A run that waited this long in the buffer is given back: others may have a free slot. */
+const STALE_MS = 2_000;
+
+type Buffered = { readonly execution: Execution; readonly sinceMs: number };
+
+export type HandsParams = {
+  readonly clock: Clock;
+  readonly concurrency: number;
+  readonly quarantine: Pick<Quarantine, "isOn">;
+  readonly marks: Pick<StartMarks, "count" | "queued">;
+};
+
+export class Hands {
+  readonly #params: HandsParams;
+  readonly #running = new Map<RunId, Execution>();
+  readonly #buffer = new Fifo<Buffered>();
+
+  constructor(params: HandsParams) {
+    this.#params = params;
+  }
+
+  get runningCount(): number {
+    return this.#running.size;
+  }
+
+  /** Those that have a slot, also while their start is being stored. */
+  get startedCount(): number {
+    return this.#running.size + this.#params.marks.count;
+  }
+
+  get bufferedCount(): number {
+    return this.#buffer.length;
+  }
+
+  get count(): number {
+    return this.startedCount + this.#buffer.length;
+  }
+
+  /** Another one may start; beside a suspect none may. */
+  get hasRoom(): boolean {
+    return !this.#params.quarantine.isOn && this.startedCount < this.#params.concurrency;
+  }
+
+  *[Symbol.iterator](): Generator<Execution> {
+    yield* this.#running.values();
+    for (const { execution } of this.#buffer) yield execution;
+    yield* this.#params.marks.queued();
+  }
+
+  running(): Iterable<Execution> {
+    return this.#running.values();
+  }
+
+  runningOf(id: RunId): Execution | undefined {
+    return this.#running.get(id);
+  }
+
+  isRunning(execution: Execution): boolean {
+    return this.#running.get(execution.run.id) === execution;
+  }
+
+  buffer(execution: Execution, sinceMs: number): void {
+    this.#buffer.push({ execution, sinceMs });
+  }
+
+  firstBuffered(): Execution | undefined {
+    return this.#buffer.first()?.execution;
+  }
+
+  takeFirstBuffered(): void {
+    this.#buffer.shift();
+  }
+
+  /** Takes those out of the buffer and answers with them, in order. */
+  unbuffer(fits: (execution: Execution) => boolean): Execution[] {
+    return this.#buffer.remove(({ execution }) => fits(execution)).map((each) => each.execution);
+  }
+
+  run(execution: Execution): void {
+    this.#running.set(execution.run.id, execution);
+  }
+
+  /** It has left its slot; one that was started in its place since then stays. */
+  leave(execution: Execution): void {
+    if (this.isRunning(execution)) this.#running.delete(execution.run.id);
+  }
+
+  /** Runs that have been in their slots for so long that no buffer will be served by these. */
+  slowCount(): number {
+    const nowMs = this.#params.clock.monotonicMs();
+    let count = 0;
+    for (const { startedMs } of this.#running.values())
+      if (nowMs - startedMs > STALE_MS) count += 1;
+    return count;
+  }
+
+  /** The first in the buffer has waited for too long. */
+  get isStale(): boolean {
+    const oldest = this.#buffer.first();
+    return oldest !== undefined && this.#params.clock.monotonicMs() - oldest.sinceMs > STALE_MS;
+  }
+
+  /** Nobody hears any more what those that run still say. */
+  drop(): void {
+    this.#running.clear();
+  }
+}

@@ -1,0 +1,42 @@
+// What a server around an instance needs of it, and users do not. It hangs on a symbol, so that it is no
+// part of what they see: on a registered one, since the server may come from another copy of this package.
+
+import { isCallbackToken, type TokenGrant } from "../http/dispatch/callback-token.js";
+import type { Glance } from "../store/operator-store.js";
+import { LentLogger, type Logger } from "../telemetry/log.js";
+import type { Assembly } from "./assembly.js";
+import type { Basis } from "./basis.js";
+
+export const hosting: unique symbol = Symbol.for("holdfast.hosting");
+
+export type Hosting = {
+  /** Aborts when a stop begins: what serves this instance has to end with it. */
+  readonly stopSignal: AbortSignal;
+  /** The instance's lines go there, unless it was given a logger. */
+  lendLogger(logger: Logger): void;
+  /** A cheap look that differs from the one before if runs changed. */
+  glance(): Promise<Glance>;
+  /**
+   * Whether this token was given to the worker of that job's target with this run, under this fence. That
+   * the fence is still the current one is for the store to say.
+   */
+  isCallbackToken(params: { readonly token: string; readonly job: string } & TokenGrant): boolean;
+};
+
+export function hostingOf(
+  { config, logger: own }: Basis,
+  { opening, jobs }: Pick<Assembly, "opening" | "jobs">,
+): Hosting {
+  return {
+    stopSignal: opening.stopSignal,
+    lendLogger: (logger) => {
+      if (own instanceof LentLogger) own.lend(logger);
+    },
+    glance: async () => (await opening.for("glance")).glance(),
+    isCallbackToken: ({ token, job, ...grant }) => {
+      const target = jobs.targetOf(job);
+      const secrets = target === null ? [] : config.dispatch.targets.get(target)?.secrets;
+      return isCallbackToken({ token, grant, secrets: secrets ?? [] });
+    },
+  };
+}

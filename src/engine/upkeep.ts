@@ -1,0 +1,115 @@
+// What keeps a database well: looking whether its promises hold, mending and recovering it, and removing
+// what is past its time. What was changed is in the audit trail.
+
+import { auditEntry } from "../core/audit.js";
+import type { Locking } from "../locks/locking.js";
+import type { Store } from "../store/store.js";
+import type { Basis } from "./basis.js";
+import { type CheckOptions, type CheckReport, readCheck, reportOf } from "./check.js";
+import type { CompiledSchedules } from "./compiled.js";
+import type { Declarations } from "./declarations.js";
+import { type HealthOptions, type HealthReport, healthOf, readHealth } from "./health.js";
+import type { KnownJobs } from "./known-jobs.js";
+import type { Opening } from "./opening.js";
+import { reapOnce } from "./passes.js";
+import { type RecoverOptions, type RecoverReport, readRecover, recoverOnce } from "./recover.js";
+import { type RepairOptions, type RepairReport, readRepair, repairOnce } from "./repair.js";
+import {
+  JobRetention,
+  type Keeping,
+  type Pruned,
+  type PruneOptions,
+  pruneAll,
+  pruneSome,
+} from "./retention.js";
+
+export type UpkeepParams = {
+  readonly basis: Pick<Basis, "store" | "config" | "ports" | "bus" | "actor">;
+  readonly opening: Opening;
+  readonly jobs: KnownJobs;
+  readonly compiled: CompiledSchedules;
+  readonly declarations: Declarations;
+  readonly locking: Locking;
+  /** Something may be due now that was not before. */
+  readonly onChanged: () => void;
+};
+
+export class Upkeep {
+  readonly #params: UpkeepParams;
+  readonly #retention: JobRetention;
+
+  constructor(params: UpkeepParams) {
+    this.#params = params;
+    this.#retention = new JobRetention(() => params.jobs.declared());
+  }
+
+  async check(options: CheckOptions): Promise<CheckReport> {
+    const { basis, opening } = this.#params;
+    const { timeLimitMs } = readCheck(options);
+    const store = await opening.for("check");
+    return reportOf(await store.check({ own: basis.config.checks, timeLimitMs }));
+  }
+
+  checkScript(): string {
+    const { store, config } = this.#params.basis;
+    return store.checkScript(config.checks);
+  }
+
+  async health(options: HealthOptions): Promise<HealthReport> {
+    const wanted = readHealth(options);
+    return healthOf(await this.#params.opening.for("health"), wanted, () => this.check({}));
+  }
+
+  async repair(options: RepairOptions): Promise<RepairReport> {
+    const { basis, opening, onChanged } = this.#params;
+    const { isApplied } = readRepair(options);
+    const store = await opening.for("repair");
+    const own = basis.config.checks;
+    const report = await repairOnce({ store, own, isApplied, reap: () => this.#reap(store) });
+    const mended = report.steps.filter(({ changed }) => changed !== null);
+    if (mended.length === 0) return report;
+    await this.#audit(store, "repair", mended.map(({ check }) => check).join("; "));
+    store.wake();
+    onChanged();
+    return report;
+  }
+
+  async recover(options: RecoverOptions): Promise<RecoverReport> {
+    const { basis, opening, compiled } = this.#params;
+    const { isApplied } = readRecover(options);
+    const store = await opening.for("recover");
+    const reap = () => this.#reap(store);
+    const report = await recoverOnce({ store, ports: basis.ports, compiled, isApplied, reap });
+    if (isApplied) await this.#audit(store, "recover", `fences raised by ${report.fencesRaisedBy}`);
+    return report;
+  }
+
+  async prune({ onProgress = () => undefined }: PruneOptions): Promise<Pruned> {
+    const { basis, opening } = this.#params;
+    const store = await opening.for("prune");
+    const { keepLocksMs } = basis.config;
+    return pruneAll({ ...this.keeping(store), keepLocksMs, onProgress });
+  }
+
+  keeping(store: Store): Keeping {
+    const { keepMs, keepTicksMs, keepLogsMs } = this.#params.basis.config;
+    return { store, keep: { keepMs, keepTicksMs, keepLogsMs }, jobs: this.#retention };
+  }
+
+  /** What instances that stay do each hour, for a pass that nothing outlives. */
+  async tidyOnce(store: Store, isTimeUp: () => boolean): Promise<void> {
+    await pruneSome(this.keeping(store), isTimeUp);
+    await this.#params.locking.tidyIfDue();
+    await this.#params.declarations.recompute(store);
+  }
+
+  #reap(store: Store): Promise<unknown> {
+    const { ports, bus } = this.#params.basis;
+    return reapOnce({ store, chance: () => ports.chance.next(), emit: bus.emit });
+  }
+
+  #audit(store: Store, verb: string, change: string): Promise<void> {
+    const { actor } = this.#params.basis;
+    return store.addAudit(auditEntry(actor, { verb, noun: "everything", name: null, change }));
+  }
+}
