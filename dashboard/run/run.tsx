@@ -16,6 +16,7 @@ import { RunActions } from "./actions.js";
 import { Attempts } from "./attempts.js";
 import { Children } from "./children.js";
 import { ErrorView } from "./error-view.js";
+import { Exchanges } from "./exchanges.js";
 import { Items } from "./items.js";
 import { Logs } from "./logs.js";
 import { Progress } from "./progress.js";
@@ -69,6 +70,7 @@ export function RunPage({ id }: { readonly id: string }) {
           <ErrorView error={run.error} isFinal={run.status === "failed"} />
         ) : null}
         <Attempts run={run} />
+        <Exchanges run={run} />
         <div className="grid gap-4 lg:grid-cols-2">
           <Panel title="Facts">
             <Facts facts={factsOf(run)} />

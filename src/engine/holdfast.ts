@@ -728,7 +728,10 @@ export class Holdfast {
     if (definition.worker === null) return null;
     const dispatch = dispatchTo({
       target: definition.worker,
+      url: this.#config.dispatch.targets.get(definition.worker)?.url ?? "",
       sends: this.#sends,
+      clock: this.#ports.clock,
+      keepReply: (line) => this.#store.keepReply(line),
       emit: this.#emit,
       tracing: this.#tracing,
     });
