@@ -208,6 +208,9 @@ export class RunHistory {
   }
 
   #told(note: Note, transaction: Transaction): void {
+    // What came back of a dispatch is told of a grant that may be over, and of no other.
+    const isReply = note[0].startsWith("log") && note[3] === 0;
+    if (isReply && (this.runs.get(String(note[1]))?.lastFence ?? 0) >= Number(note[2])) return;
     const fence = this.runs.get(String(note[1]))?.fence;
     const lease = this.leases.get(Number(note[2]));
     const isHolder = lease !== undefined && this.#isHolder(lease, transaction);
