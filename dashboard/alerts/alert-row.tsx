@@ -6,7 +6,7 @@ import type { Alert } from "../api/wire.js";
 import { ActionButton } from "../shared/action.js";
 import { JsonView } from "../shared/json-view.js";
 import { Badge } from "../shared/status.js";
-import { Ago, Time } from "../shared/time.js";
+import { Ago, Sentence, Time } from "../shared/time.js";
 import { useMay } from "../shell/me.js";
 
 export function AlertRow({ alert }: { readonly alert: Alert }) {
@@ -26,7 +26,9 @@ export function AlertRow({ alert }: { readonly alert: Alert }) {
             ) : (
               <Badge tone="quiet">ended</Badge>
             )}
-            <span className="font-medium">{alert.message}</span>
+            <span className="font-medium">
+              <Sentence text={alert.message} />
+            </span>
           </p>
           <p className="mt-0.5 text-xs text-muted">
             {alert.kind} · <SubjectLink subject={alert.subject} /> · since{" "}

@@ -11,7 +11,7 @@ import { JsonView } from "../shared/json-view.js";
 import { Facts, PageHead, Panel, Waiting } from "../shared/panel.js";
 import { RefusalNote } from "../shared/refusal.js";
 import { RunBadge } from "../shared/status.js";
-import { Ago, Time } from "../shared/time.js";
+import { Ago, Sentence, Time } from "../shared/time.js";
 import { RunActions } from "./actions.js";
 import { Attempts } from "./attempts.js";
 import { Children } from "./children.js";
@@ -62,7 +62,7 @@ export function RunPage({ id }: { readonly id: string }) {
       <div className="grid gap-4">
         {run.status === "pending" && run.waitingFor ? (
           <p className="rounded-lg border border-line bg-surface px-4 py-2.5">
-            {waitingWords(run.waitingFor)}
+            <Sentence text={waitingWords(run.waitingFor)} />
           </p>
         ) : null}
         {run.progress !== null ? <Progress run={run} /> : null}
