@@ -37,17 +37,3 @@ export function titleOf(at: string, zone?: string): string {
   const zones = [...new Set([LOCAL_ZONE, "UTC", ...(zone === undefined ? [] : [zone])])];
   return zones.map((each) => `${timeText(at, each, "full")} ${each}`).join("\n");
 }
-
-const INSTANT = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d))/;
-
-/** A sentence of the server, with its instants shown as all others are. */
-export function Sentence({ text, zone }: { readonly text: string; readonly zone?: string }) {
-  return text.split(INSTANT).map((part, index) =>
-    index % 2 === 0 ? (
-      part
-    ) : (
-      // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one text keep their places.
-      <Time key={index} at={part} {...(zone === undefined ? {} : { zone })} />
-    ),
-  );
-}
