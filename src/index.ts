@@ -99,6 +99,7 @@ export type { CleanedUp, CleanupOptions } from "./engine/cleanup.js";
 export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/config.js";
 export type { RunContext } from "./engine/context.js";
 export type { PlannedChange } from "./engine/declared.js";
+export type { RunExchange } from "./engine/exchange.js";
 export type { Explanation } from "./engine/explain.js";
 export type { BatchCounts, BatchEntry, BatchOptions } from "./engine/fan-out.js";
 export type { HealthFigure, HealthOptions, HealthReport } from "./engine/health.js";

@@ -1,13 +1,15 @@
 // One alert: what, about whom, since when, on what evidence, and what can be done.
 
-import { Link } from "wouter";
 import { call } from "../api/call.js";
 import type { Alert } from "../api/wire.js";
 import { ActionButton } from "../shared/action.js";
+import { spaced } from "../shared/format.js";
 import { JsonView } from "../shared/json-view.js";
+import { Sentence } from "../shared/sentence.js";
 import { Badge } from "../shared/status.js";
 import { Ago, Time } from "../shared/time.js";
 import { useMay } from "../shell/me.js";
+import { SubjectLink } from "./subject-link.js";
 
 export function AlertRow({ alert }: { readonly alert: Alert }) {
   const mayChange = useMay("admin");
@@ -26,10 +28,12 @@ export function AlertRow({ alert }: { readonly alert: Alert }) {
             ) : (
               <Badge tone="quiet">ended</Badge>
             )}
-            <span className="font-medium">{alert.message}</span>
+            <span className="font-medium">
+              <Sentence text={alert.message} />
+            </span>
           </p>
           <p className="mt-0.5 text-xs text-muted">
-            {alert.kind} · <SubjectLink subject={alert.subject} /> · since{" "}
+            {spaced(alert.kind)} · <SubjectLink subject={alert.subject} /> · opened{" "}
             <Ago at={alert.firstAt} />
             {isOpen ? null : (
               <>
@@ -121,22 +125,4 @@ export function AlertRow({ alert }: { readonly alert: Alert }) {
 
 function deliveriesText(count: number): string {
   return count === 1 ? "1 delivery" : `${count} deliveries`;
-}
-
-function SubjectLink({ subject }: { readonly subject: Alert["subject"] }) {
-  const { type, name } = subject;
-  const path =
-    type === "schedule"
-      ? `/schedules/${encodeURIComponent(name)}`
-      : type === "job"
-        ? `/runs?job=${encodeURIComponent(name)}`
-        : type === "instance"
-          ? "/instances"
-          : null;
-  if (path === null) return <>{name}</>;
-  return (
-    <Link href={path} className="link">
-      {type} {name}
-    </Link>
-  );
 }

@@ -4,7 +4,9 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { call } from "../api/call.js";
 import { plural } from "../shared/format.js";
+import { Sentence } from "../shared/sentence.js";
 import { Ago } from "../shared/time.js";
+import { SubjectLink } from "./subject-link.js";
 
 const SHOWN = 3;
 
@@ -30,9 +32,11 @@ export function AlertsNow() {
       <ul className="mt-1 grid gap-0.5">
         {alerts.slice(0, SHOWN).map((alert) => (
           <li key={alert.id} className="flex flex-wrap items-baseline justify-between gap-x-4">
-            <span className="min-w-0">{alert.message}</span>
+            <span className="min-w-0">
+              <SubjectLink subject={alert.subject} /> <Sentence text={alert.message} />
+            </span>
             <span className="text-xs text-muted">
-              since <Ago at={alert.firstAt} />
+              opened <Ago at={alert.firstAt} />
             </span>
           </li>
         ))}

@@ -29,6 +29,7 @@ export type Me = AnswerOf<"me">;
 export type Run = AnswerOf<"getRun">;
 export type RunStatus = Run["status"];
 export type Attempt = AnswerOf<"listAttempts">["attempts"][number];
+export type Exchange = AnswerOf<"listExchanges">["exchanges"][number];
 export type LogLine = AnswerOf<"listLogs">["lines"][number];
 export type Schedule = AnswerOf<"getSchedule">;
 export type ScheduleVersion = AnswerOf<"versions">["versions"][number];

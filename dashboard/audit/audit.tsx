@@ -3,22 +3,25 @@
 import { Link, useSearchParams } from "wouter";
 import { call } from "../api/call.js";
 import type { AuditEntry } from "../api/wire.js";
+import { shortInstance } from "../shared/format.js";
 import { NextPage, usePages } from "../shared/pages.js";
 import { Empty, PageHead, Panel, Waiting } from "../shared/panel.js";
 import { RefusalNote } from "../shared/refusal.js";
+import { Sentence } from "../shared/sentence.js";
 import { Badge } from "../shared/status.js";
 import { Ago, Time } from "../shared/time.js";
 
-const NOUNS = [
-  "schedule",
-  "run",
-  "queue",
-  "lock",
-  "calendar",
-  "instance",
-  "alert",
-  "everything",
-] as const;
+/** Each once: the compiler misses one that the server knows and this page does not. */
+const NOUNS = Object.keys({
+  schedule: 0,
+  run: 0,
+  queue: 0,
+  lock: 0,
+  calendar: 0,
+  instance: 0,
+  alert: 0,
+  everything: 0,
+} satisfies Record<AuditEntry["noun"], 0>);
 
 export function Audit() {
   const [search, setSearch] = useSearchParams();
@@ -109,12 +112,14 @@ function Entry({ entry }: { readonly entry: AuditEntry }) {
         <Badge tone="quiet">{entry.verb.replaceAll("_", " ")}</Badge> <Subject entry={entry} />
         {entry.note === null ? null : <p className="mt-0.5">{entry.note}</p>}
         {entry.change === null ? null : (
-          <p className="mt-0.5 font-mono text-xs wrap-anywhere text-muted">{entry.change}</p>
+          <p className="mt-0.5 font-mono text-xs wrap-anywhere text-muted">
+            <Sentence text={entry.change} />
+          </p>
         )}
       </div>
       <div className="min-w-0 text-xs">
         <p className="truncate" title={entry.who}>
-          {entry.who}
+          {shortInstance(entry.who)}
         </p>
         <p className="truncate text-muted" title={entry.requestId ?? undefined}>
           {from.filter((part) => part !== null).join(" · ")}

@@ -77,7 +77,7 @@ function LockRow({ lock }: { readonly lock: Lock }) {
         {shortInstance(lock.holder)} · fence {lock.fence}
       </span>
       <span className="text-xs text-muted">
-        since <Ago at={lock.acquiredAt} /> · until <Time at={lock.until} style="time" />
+        taken <Ago at={lock.acquiredAt} /> · until <Time at={lock.until} style="time" />
       </span>
       {lock.waiting > 0 ? <Badge tone="late">{`${lock.waiting} waiting`}</Badge> : null}
       {mayChange ? (

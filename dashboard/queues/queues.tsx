@@ -59,7 +59,7 @@ function QueueRow({ queue, most }: { readonly queue: Queue; readonly most: numbe
   const mayChange = useMay("admin");
   const params = { name: queue.name };
   return (
-    <li className="grid items-center gap-x-4 gap-y-2 border-t border-line px-4 py-3 first:border-t-0 sm:grid-cols-[minmax(0,14rem)_minmax(0,1fr)_auto]">
+    <li className="grid items-center gap-x-4 gap-y-2 border-t border-line px-4 py-3 first:border-t-0 sm:grid-cols-[minmax(0,14rem)_minmax(0,1fr)_4.5rem]">
       <div className="min-w-0">
         <span className="font-medium">{queue.name}</span>{" "}
         {queue.pausedAt === null ? null : (
@@ -93,36 +93,38 @@ function QueueRow({ queue, most }: { readonly queue: Queue; readonly most: numbe
           ))}
         </p>
       </div>
-      {mayChange ? (
-        queue.pausedAt === null ? (
-          <ActionButton
-            label="Pause"
-            isSmall
-            confirm={{
-              title: `Pause the queue ${queue.name}?`,
-              summary: `Nothing is claimed from it until it is resumed; ${numberText(queue.ready + queue.waiting)} runs wait in it. What runs goes on.`,
-              verb: "Pause it",
-              note: "Why? It is shown to everybody who looks.",
-            }}
-            act={async (note) => {
-              await call("pauseQueue", "POST /api/queues/{name}/pause", {
-                params,
-                body: note === undefined ? {} : { note },
-              });
-              return `The queue ${queue.name} is paused.`;
-            }}
-          />
-        ) : (
-          <ActionButton
-            label="Resume"
-            isSmall
-            act={async () => {
-              await call("resumeQueue", "POST /api/queues/{name}/resume", { params, body: {} });
-              return `The queue ${queue.name} is claimed from again.`;
-            }}
-          />
-        )
-      ) : null}
+      <div className="sm:text-right">
+        {mayChange ? (
+          queue.pausedAt === null ? (
+            <ActionButton
+              label="Pause"
+              isSmall
+              confirm={{
+                title: `Pause the queue ${queue.name}?`,
+                summary: `Nothing is claimed from it until it is resumed; ${numberText(queue.ready + queue.waiting)} runs wait in it. What runs goes on.`,
+                verb: "Pause it",
+                note: "Why? It is shown to everybody who looks.",
+              }}
+              act={async (note) => {
+                await call("pauseQueue", "POST /api/queues/{name}/pause", {
+                  params,
+                  body: note === undefined ? {} : { note },
+                });
+                return `The queue ${queue.name} is paused.`;
+              }}
+            />
+          ) : (
+            <ActionButton
+              label="Resume"
+              isSmall
+              act={async () => {
+                await call("resumeQueue", "POST /api/queues/{name}/resume", { params, body: {} });
+                return `The queue ${queue.name} is claimed from again.`;
+              }}
+            />
+          )
+        ) : null}
+      </div>
     </li>
   );
 }

@@ -37,10 +37,15 @@ export function Progress({ run }: { readonly run: Run }) {
         </div>
       )}
       {stages.length > 1 ? (
-        <ol className="mt-2 flex flex-wrap gap-x-4 gap-y-1 text-xs text-muted">
+        <ol className="mt-2 gap-x-6 text-xs text-muted sm:columns-2 lg:columns-3">
           {stages.map((each) => (
-            <li key={each.stage + each.at}>
-              <Time at={each.at} style="time" /> {each.stage}
+            <li
+              key={each.stage + each.at}
+              className="flex break-inside-avoid gap-2 py-px"
+              title={each.stage}
+            >
+              <Time at={each.at} style="time" />
+              <span className="min-w-0 truncate">{each.stage}</span>
             </li>
           ))}
         </ol>

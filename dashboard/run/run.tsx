@@ -10,12 +10,14 @@ import { durationText, shortId } from "../shared/format.js";
 import { JsonView } from "../shared/json-view.js";
 import { Facts, PageHead, Panel, Waiting } from "../shared/panel.js";
 import { RefusalNote } from "../shared/refusal.js";
+import { Sentence } from "../shared/sentence.js";
 import { RunBadge } from "../shared/status.js";
 import { Ago, Time } from "../shared/time.js";
 import { RunActions } from "./actions.js";
 import { Attempts } from "./attempts.js";
 import { Children } from "./children.js";
 import { ErrorView } from "./error-view.js";
+import { Exchanges } from "./exchanges.js";
 import { Items } from "./items.js";
 import { Logs } from "./logs.js";
 import { Progress } from "./progress.js";
@@ -61,7 +63,7 @@ export function RunPage({ id }: { readonly id: string }) {
       <div className="grid gap-4">
         {run.status === "pending" && run.waitingFor ? (
           <p className="rounded-lg border border-line bg-surface px-4 py-2.5">
-            {waitingWords(run.waitingFor)}
+            <Sentence text={waitingWords(run.waitingFor)} />
           </p>
         ) : null}
         {run.progress !== null ? <Progress run={run} /> : null}
@@ -69,6 +71,7 @@ export function RunPage({ id }: { readonly id: string }) {
           <ErrorView error={run.error} isFinal={run.status === "failed"} />
         ) : null}
         <Attempts run={run} />
+        <Exchanges run={run} />
         <div className="grid gap-4 lg:grid-cols-2">
           <Panel title="Facts">
             <Facts facts={factsOf(run)} />

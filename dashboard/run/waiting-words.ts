@@ -1,4 +1,4 @@
-// Why a pending run does not begin, in words. Pure.
+// Why a pending run does not begin, in words, with instants as they came. Pure.
 
 import type { Run } from "../api/wire.js";
 
@@ -8,7 +8,7 @@ export function waitingWords(waiting: WaitingFor): string {
   const { reason, until, queue, note, limit, held, ahead, instances } = waiting;
   switch (reason) {
     case "time":
-      return `It waits for its time: ${new Date(String(until)).toLocaleString()}.`;
+      return `It waits for its time: ${until}.`;
     case "schedule":
       return "It waits until the run of its schedule before it has ended.";
     case "paused_queue":
@@ -16,7 +16,7 @@ export function waitingWords(waiting: WaitingFor): string {
     case "concurrency":
       return `It waits for its limit: ${held} of ${limit} run now, ${ahead} go first.`;
     case "rate":
-      return `It waits for its rate: the next may begin at ${new Date(String(until)).toLocaleTimeString()}, ${ahead} go first.`;
+      return `It waits for its rate: the next may begin at ${until}, ${ahead} go first.`;
     case "worker":
       return instances === 0
         ? "No live instance knows its job: start one whose code declares it."

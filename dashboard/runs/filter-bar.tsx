@@ -152,7 +152,7 @@ function Moment(props: {
     <label className="flex items-center gap-1.5 text-xs text-muted max-sm:flex-col max-sm:items-start">
       {name}
       <input
-        className="field text-xs sm:w-40"
+        className="field text-xs sm:w-48"
         type="datetime-local"
         value={value === undefined ? "" : localOf(value)}
         onChange={(event) => {

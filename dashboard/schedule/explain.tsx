@@ -8,9 +8,9 @@ import { Button } from "../shared/button.js";
 import { CopyButton } from "../shared/copy.js";
 import { Panel, Waiting } from "../shared/panel.js";
 import { RefusalNote } from "../shared/refusal.js";
+import { Sentence } from "../shared/sentence.js";
 import { Badge, type Tone } from "../shared/status.js";
 import { Time } from "../shared/time.js";
-import { timeText } from "../shared/zone.js";
 
 const TONES: Readonly<Record<Explanation["outcome"], Tone>> = {
   fired: "ok",
@@ -31,7 +31,13 @@ export function Explain(props: {
   return (
     <Panel
       title="Why?"
-      note={at === null ? "ask about any moment" : timeText(at, schedule.timezone, "full")}
+      note={
+        at === null ? (
+          "ask about any moment"
+        ) : (
+          <Time at={at} zone={schedule.timezone} style="full" />
+        )
+      }
       actions={
         <div className="flex items-center gap-2">
           <input
@@ -89,13 +95,15 @@ function Answer(props: {
       <div className="flex items-start justify-between gap-3">
         <p className="max-w-4xl font-medium">
           <Badge tone={TONES[answer.outcome]}>{answer.outcome.replace("_", " ")}</Badge>{" "}
-          <span className="ml-1">{answer.text}</span>
+          <span className="ml-1">
+            <Sentence text={answer.text} zone={schedule.timezone} style="full" />
+          </span>
         </p>
         <CopyButton text={words} what="the explanation" />
       </div>
       <ul className="mt-3 grid gap-1 border-l-2 border-line pl-4 text-muted">
         {answer.evidence.map((line) => (
-          <EvidenceLine key={line} line={line} />
+          <EvidenceLine key={line} line={line} zone={schedule.timezone} />
         ))}
       </ul>
       <div className="mt-3 flex flex-wrap gap-x-4 gap-y-1 text-xs">
@@ -120,15 +128,16 @@ function Answer(props: {
 }
 
 /** Each begins with what it is about. */
-function EvidenceLine({ line }: { readonly line: string }) {
+function EvidenceLine({ line, zone }: { readonly line: string; readonly zone: string }) {
   const [, topic, rest] = /^([A-Z][\w ]{2,20}): ([\s\S]+)$/.exec(line) ?? [];
   return (
     <li>
       {topic === undefined ? (
-        line
+        <Sentence text={line} zone={zone} style="full" />
       ) : (
         <>
-          <span className="font-medium text-ink">{topic}:</span> {rest}
+          <span className="font-medium text-ink">{topic}:</span>{" "}
+          <Sentence text={rest ?? ""} zone={zone} style="full" />
         </>
       )}
     </li>

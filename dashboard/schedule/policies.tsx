@@ -2,6 +2,7 @@
 
 import type { ReactNode } from "react";
 import type { Schedule } from "../api/wire.js";
+import { spaced } from "../shared/format.js";
 import { Facts, Panel } from "../shared/panel.js";
 import { Time } from "../shared/time.js";
 
@@ -16,6 +17,15 @@ const MISSED: Readonly<Record<string, string>> = {
   all: "Ticks that nobody fired are caught up with, oldest first",
   skip: "Ticks that nobody fired are not made up for",
 };
+
+/** `{ above: 0.03, over: "1d" }` is "above 0.03, over 1d"; what is turned off is off. */
+function ruleWords(rule: unknown): string {
+  if (rule === false) return "off";
+  if (typeof rule !== "object" || rule === null) return String(rule);
+  return Object.entries(rule)
+    .map(([name, value]) => `${spaced(name)} ${String(value)}`)
+    .join(", ");
+}
 
 export function Policies({ schedule }: { readonly schedule: Schedule }) {
   const { missed, dst } = schedule;
@@ -50,11 +60,11 @@ export function Policies({ schedule }: { readonly schedule: Schedule }) {
     ["Tags", schedule.tags.length === 0 ? null : schedule.tags.join(", ")],
     [
       "Alerts",
-      schedule.alerts === null ? null : (
-        <code key="a" className="font-mono text-xs break-all">
-          {JSON.stringify(schedule.alerts)}
-        </code>
-      ),
+      schedule.alerts === null
+        ? null
+        : Object.entries(schedule.alerts).map(([kind, rule]) => (
+            <div key={kind}>{`${spaced(kind)}: ${ruleWords(rule)}`}</div>
+          )),
     ],
     [
       "Declared",

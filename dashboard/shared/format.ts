@@ -62,3 +62,8 @@ export function shortInstance(id: string): string {
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${numberText(count)} ${count === 1 ? one : many}`;
 }
+
+/** A name from code as people write it: `failureRate` is "failure rate". */
+export function spaced(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+}

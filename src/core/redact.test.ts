@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { redactMember, redactText, redactUrl } from "./redact.js";
+import { redactBody, redactMember, redactText, redactUrl } from "./redact.js";
 
 test.each([
   ["postgres://app:pw@db:5432/main", "postgres://app:***@db:5432/main"],
@@ -64,4 +64,20 @@ test("members named as secrets are hidden, others are not", () => {
       token: null,
     },
   });
+});
+
+test.for([
+  ['{"token":"abc","found":3}', '{"token":"***","found":3}'],
+  ['{"credentials":{"user":"ada","key":"k"},"ok":true}', '{"credentials":"***","ok":true}'],
+  ['{"password": "p\\"w", "found": [1, 2', '{"password": "***", "found": [1, 2'],
+  ['{"page": 2, "api_key": "half of a ke', '{"page": 2, "api_key": "***"'],
+  ["overloaded; ask https://ada:pw@host/x", "overloaded; ask https://ada:***@host/x"],
+  ["", ""],
+])("of the body %j is shown %j", ([body, shown]) => {
+  expect(redactBody(body as string, 200)).toBe(shown);
+});
+
+test("a long body shows its beginning, in a time that grows with its length", () => {
+  expect(redactBody("x".repeat(500), 10)).toBe("xxxxxxxxxx…");
+  expect(redactBody("a://a:".repeat(200_000), 10)).toBe("a://a:a://…");
 });

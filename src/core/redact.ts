@@ -40,3 +40,23 @@ export function redactText(text: string): string {
 export function redactMember(name: string, value: unknown): unknown {
   return SECRET_NAME.test(name) && value !== null && value !== undefined ? HIDDEN : value;
 }
+
+const QUOTED_MEMBER = /"([\w-]+)"(\s*:\s*)("(?:[^"\\]|\\.)*"?|[^\s",}\]]+)/g;
+
+/** The beginning of a body as it came over the network: JSON, whole or cut off, or any text. */
+export function redactBody(body: string, lengthMax: number): string {
+  // Cut before the text is looked through, with room for what is hidden to shrink it.
+  const shown = redactText(redactJson(body, lengthMax * 4));
+  return shown.length > lengthMax ? `${shown.slice(0, lengthMax)}…` : shown;
+}
+
+function redactJson(body: string, lengthMax: number): string {
+  try {
+    return JSON.stringify(JSON.parse(body), redactMember).slice(0, lengthMax);
+  } catch {
+    // No JSON, or the beginning of some: its members are found by how they look.
+    const hide = (whole: string, name: string, colon: string) =>
+      SECRET_NAME.test(name) ? `"${name}"${colon}"${HIDDEN}"` : whole;
+    return body.slice(0, lengthMax).replace(QUOTED_MEMBER, hide);
+  }
+}

@@ -1,24 +1,41 @@
 // From what a target answered to what becomes of the attempt. The instance renews the run's lease only
 // while its request is open: whoever may have received it keeps it until the lease has run out, and
-// only what certainly was not received goes back at once.
+// only what certainly was not received goes back at once. What was sent and what came back is kept with
+// the run before anything becomes of it.
 
 import { CancelledError, ShutdownError, TimeoutError } from "../core/errors.js";
 import { describeFailure, type StoredError, storedError } from "../core/failure.js";
+import { type Clock, delay } from "../core/ports.js";
 import type { DispatchAnswer, Dispatcher } from "../http/dispatch/dispatcher.js";
+import type { ReplyLine } from "../store/log-store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Tracing } from "../telemetry/tracing.js";
 import { factsOf } from "./ending.js";
+import { replyLine } from "./exchange.js";
 import type { Dispatch, Execution, LetGo, Report } from "./execution.js";
+
+/** How long an answer waits for the note of it to be stored; it counts for more than its note. */
+const NOTE_PATIENCE_MS = 2_000;
 
 export type Sends = Pick<Dispatcher, "dispatch" | "room">;
 
 export function dispatchTo(params: {
   readonly target: string;
+  readonly url: string;
   readonly sends: Pick<Sends, "dispatch">;
+  readonly clock: Clock;
+  readonly keepReply: (line: ReplyLine) => Promise<void>;
   readonly emit: Emit;
   readonly tracing: Tracing | null;
 }): Dispatch {
-  const { target, sends, emit, tracing } = params;
+  const { target, url, sends, clock, emit, tracing } = params;
+  const note = (line: ReplyLine): Promise<void> => {
+    const done = new AbortController();
+    // A database that does not answer is heard of when the attempt is settled.
+    const kept = params.keepReply(line).catch(() => undefined);
+    const late = delay(clock, NOTE_PATIENCE_MS, done.signal);
+    return Promise.race([kept, late]).finally(() => done.abort());
+  };
   return async (execution) => {
     const { run, claim } = execution;
     const input = await execution.plainInput();
@@ -41,9 +58,13 @@ export function dispatchTo(params: {
         signal: execution.signal(),
         ...(traceparent === undefined ? {} : { traceparent }),
       });
+    const sentMs = clock.monotonicMs();
     const answer = await (tracing
       ? tracing.dispatch({ target, run: run.id, job: claim.job }, send)
       : send(run.trace));
+    const grant = { id: run.id, fence: claim.fence, attempt: claim.attempt };
+    const durationMs = clock.monotonicMs() - sentMs;
+    await note(replyLine({ grant, target, url, answer, durationMs }));
     if (answer.kind === "not_delivered" && !execution.stopReason) {
       const { reason, pauseMs } = answer;
       emit("run.undelivered", { ...factsOf(execution), target, reason, pauseMs });

@@ -45,19 +45,27 @@ export class RunnableJobs {
 
 /** Null where neither a handler nor a target was named: the job is for others to execute. */
 export function runnableAs(
-  params: Pick<Basis, "sends" | "bus" | "tracing"> & {
+  params: Pick<Basis, "config" | "ports" | "store" | "sends" | "bus" | "tracing"> & {
     readonly definition: JobDefinition;
     readonly around: Around;
     readonly run: Handler | undefined;
   },
 ): RunnableJob | null {
-  const { definition, around, run, sends, bus, tracing } = params;
+  const { definition, around, run, config, ports, store, sends, bus, tracing } = params;
   if (run) return { ...definition, run, around };
   const target = definition.worker;
   if (target === null) return null;
   return {
     ...definition,
     around,
-    dispatch: dispatchTo({ target, sends, emit: bus.emit, tracing }),
+    dispatch: dispatchTo({
+      target,
+      url: config.dispatch.targets.get(target)?.url ?? "",
+      sends,
+      clock: ports.clock,
+      keepReply: (line) => store.keepReply(line),
+      emit: bus.emit,
+      tracing,
+    }),
   };
 }

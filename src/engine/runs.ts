@@ -16,6 +16,7 @@ import { refuseUnknownMembers } from "../core/suggest.js";
 import { parseTraceparent } from "../core/trace.js";
 import type { AttemptRecord, CancelAnswer, RetryAnswer, RunRecord, Store } from "../store/store.js";
 import type { Desk } from "./desk.js";
+import { type RunExchange, toExchanges } from "./exchange.js";
 import {
   countsOf,
   type ItemCounts,
@@ -252,6 +253,14 @@ export class Runs {
       endedAt: new Date(record.endedAt),
       error: toError(record.error),
     }));
+  }
+
+  /** Every time that it was sent to a service elsewhere, with what came back; the first one first. */
+  async exchanges(id: RunId): Promise<readonly RunExchange[]> {
+    if (!isUuid(id)) return [];
+    const store = await this.#store();
+    const replies = await store.replies(id.toLowerCase());
+    return replies.length === 0 ? [] : toExchanges(replies, await store.attempts(id.toLowerCase()));
   }
 
   /** Its items, by key or the slowest first. */

@@ -28,6 +28,9 @@ export type LogRecord = {
   readonly fields: string | null;
 };
 
+/** What came back when a run was sent elsewhere: the line before the first one of its grant. */
+export type ReplyLine = Omit<LogLine, "no"> & { readonly attempt: number };
+
 export interface LogStore {
   /**
    * Keeps lines with their runs, as long as they are held under these fences; a line that is there
@@ -37,6 +40,13 @@ export interface LogStore {
     readonly holder: number;
     readonly lines: readonly LogLine[];
   }): Promise<readonly { readonly id: RunId; readonly fence: number }[]>;
+  /**
+   * Keeps what came back, also of a run that has ended meanwhile: whoever was sent it may call back before
+   * its answer is here, and nobody else ever has this fence.
+   */
+  keepReply(reply: ReplyLine): Promise<void>;
+  /** In the order in which they were sent. */
+  replies(id: RunId): Promise<readonly LogRecord[]>;
   /** The oldest first, those after a line. */
   logs(params: {
     readonly id: RunId;

@@ -1,6 +1,6 @@
 // Log lines that are kept with runs, on PostgreSQL.
 
-import { LOG_LEVELS_KEPT, type LogRecord, type LogStore } from "./log-store.js";
+import { LOG_LEVELS_KEPT, type LogRecord, type LogStore, type ReplyLine } from "./log-store.js";
 import { plainColumn, textColumn } from "./postgres-array.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import { toLogRecord } from "./record-kept.js";
@@ -26,6 +26,15 @@ export class PostgresLogs {
       fields: textColumn(lines, ({ fields }) => fields),
     });
     return rows.map((row) => ({ id: String(row.id), fence: Number(row.fence) }));
+  }
+
+  async keepReply({ level, ...reply }: ReplyLine): Promise<void> {
+    const row = { ...reply, level: LOG_LEVELS_KEPT.indexOf(level) };
+    await this.#asker.attempt("keepReply", this.#asker.work, sql.KEEP_REPLY, row);
+  }
+
+  async replies(id: string): Promise<LogRecord[]> {
+    return (await this.#asker.repeat("replies", sql.REPLIES, { id })).map(toLogRecord);
   }
 
   async of({ id, after, limit }: Parameters<LogStore["logs"]>[0]): Promise<LogRecord[]> {

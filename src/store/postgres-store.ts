@@ -594,6 +594,8 @@ export class PostgresStore implements store.Store {
   progress: store.Store["progress"] = (params) => this.#progress.write(params);
   progressOf: store.Store["progressOf"] = (ids) => this.#progress.of(ids);
   appendLogs: store.Store["appendLogs"] = (params) => this.#logs.append(params);
+  keepReply: store.Store["keepReply"] = (reply) => this.#logs.keepReply(reply);
+  replies: store.Store["replies"] = (id) => this.#logs.replies(id);
   logs: store.Store["logs"] = (params) => this.#logs.of(params);
 
   // What schedules need is in a file of its own.

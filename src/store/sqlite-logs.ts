@@ -1,7 +1,13 @@
 // Log lines that are kept with runs, on SQLite. A write happens inside of a write transaction.
 
 import type { RunId } from "../core/run.js";
-import { LOG_LEVELS_KEPT, type LogLine, type LogRecord, type LogStore } from "./log-store.js";
+import {
+  LOG_LEVELS_KEPT,
+  type LogLine,
+  type LogRecord,
+  type LogStore,
+  type ReplyLine,
+} from "./log-store.js";
 import { toLogRecord } from "./record-kept.js";
 import * as sql from "./sql/sqlite-logs.js";
 import type { SqliteFile } from "./sqlite.js";
@@ -29,6 +35,14 @@ export class SqliteLogs {
     }
     if (rows.length > 0) this.#file.run(sql.APPEND_LOGS, { rows: JSON.stringify(rows), now });
     return [...refused.values()];
+  }
+
+  keepReply({ level, ...reply }: ReplyLine, now: number): void {
+    this.#file.run(sql.KEEP_REPLY, { ...reply, level: LOG_LEVELS_KEPT.indexOf(level), now });
+  }
+
+  replies(id: RunId): LogRecord[] {
+    return this.#file.all(sql.REPLIES, { id }).map(toLogRecord);
   }
 
   of(params: {

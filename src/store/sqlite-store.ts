@@ -468,6 +468,9 @@ export class SqliteStore implements store.Store {
     this.#file.read(() => this.#progress.of(ids));
   readonly appendLogs: store.Store["appendLogs"] = (params) =>
     this.#write("appendLogs", (now) => this.#logs.append(params, now));
+  readonly keepReply: store.Store["keepReply"] = (reply) =>
+    this.#write("keepReply", (now) => this.#logs.keepReply(reply, now));
+  readonly replies: store.Store["replies"] = (id) => this.#file.read(() => this.#logs.replies(id));
   readonly logs: store.Store["logs"] = (params) => this.#file.read(() => this.#logs.of(params));
 
   // ── schedules ──────────────────────────────────────────────────────────────────────────────────

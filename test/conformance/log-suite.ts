@@ -121,4 +121,53 @@ export function logSuite(test: SceneTest): void {
     await scene.store.prune({ keepMs: 86_400_000, keepTicksMs: 86_400_000, limit: 100 });
     expect(await messages(scene, two.id)).toEqual([]);
   });
+
+  test("what came back of a run that was sent elsewhere is kept beside its lines, once for each grant", async ({
+    scene,
+  }) => {
+    await scene.enqueued(1);
+    const first = await scene.claimOne();
+    const { id } = first;
+    const reply = (
+      { fence }: Held,
+      attempt: number,
+      message: string,
+      fields: string | null = null,
+    ) =>
+      scene.store.keepReply({
+        id,
+        fence,
+        attempt,
+        level: "warn",
+        agoMs: 250,
+        message,
+        fields,
+      });
+    await reply(first, 1, "503", '{"status":503}');
+    await append(scene, line(first, 1));
+    await scene.settle(retried(first, 0));
+    const second = await scene.claimOne();
+    await append(scene, line(second, 1));
+    await scene.settle(completed(second));
+    // Whoever had it was faster with the callback than with the answer; and the write is sent twice.
+    await reply(second, 2, "first words");
+    await reply(second, 2, "202");
+    const common = { no: 0, at: scene.now - 250, level: "warn" };
+    expect(await scene.store.replies(id)).toEqual([
+      { ...common, fence: first.fence, attempt: 1, message: "503", fields: '{"status":503}' },
+      { ...common, fence: second.fence, attempt: 2, message: "202", fields: null },
+    ]);
+    expect(await messages(scene, id)).toEqual(["line 1", "line 1"]);
+  });
+
+  test("of a run that is gone nothing is kept", async ({ scene }) => {
+    await scene.enqueued(1);
+    const held = await scene.claimOne();
+    await scene.settle(completed(held));
+    expect(await scene.store.remove({ id: held.id })).toBe("removed");
+    const { id, fence } = held;
+    const told = { attempt: 1, level: "info", agoMs: 0, message: "200", fields: null } as const;
+    await scene.store.keepReply({ id, fence, ...told });
+    expect(await scene.store.replies(id)).toEqual([]);
+  });
 }

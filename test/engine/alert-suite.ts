@@ -2,6 +2,7 @@
 // instance with neither scheduler nor worker is enough to notice.
 
 import { expect } from "vitest";
+import { createHandler } from "../../src/http/handler.js";
 import { openKinds, watcher } from "./alert-words.js";
 import { at, HOUR, MINUTE, NOON, SECOND, student } from "./schedule-words.js";
 import { Door, heard, type WorldTest } from "./world.js";
@@ -275,6 +276,26 @@ export function alertSuite(test: WorldTest): void {
     await world.clock.until(wrong.holdfast.stop());
     await world.clock.advance(2 * MINUTE);
     expect(page.lines()).toEqual([`resolved clockSkew ${instanceId}`]);
+  });
+
+  test("the list of instances tells how far the clock of each is off, to users and over HTTP", async ({
+    world,
+  }) => {
+    const expected: Record<string, number | null> = {};
+    for (const skewMs of [20 * SECOND, -3 * SECOND, 0])
+      expected[(await watcher(world, { skewMs })).holdfast.instanceId] = skewMs;
+    await world.clock.advance(3 * MINUTE);
+    // Nothing is said of one that has not looked twice.
+    const { holdfast } = await watcher(world, { skewMs: HOUR });
+    expected[holdfast.instanceId] = null;
+    const { instances } = await holdfast.instances.list();
+    expect(Object.fromEntries(instances.map(({ id, skewMs }) => [id, skewMs]))).toEqual(expected);
+    const handler = createHandler(holdfast, { openOnLoopback: true, secrets: {} });
+    const answer = await handler(new Request("http://127.0.0.1:4780/api/instances"));
+    const told = (await answer.json()) as { instances: { id: string; skewMs: number | null }[] };
+    expect(Object.fromEntries(told.instances.map(({ id, skewMs }) => [id, skewMs]))).toEqual(
+      expected,
+    );
   });
 
   test("a schedule's rules stand in place of the general ones, and are edited like the rest of it", async ({

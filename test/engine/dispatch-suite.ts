@@ -3,6 +3,7 @@
 
 import { expect } from "vitest";
 import { ConfigurationError } from "../../src/core/errors.js";
+import { delay } from "../../src/core/ports.js";
 import type { HoldfastOptions } from "../../src/engine/config.js";
 import type { Sends } from "../../src/engine/dispatching.js";
 import { hosting } from "../../src/engine/hosting.js";
@@ -559,5 +560,100 @@ export function dispatchSuite(test: WorldTest): void {
     unreachable.job("study", { worker: "studies" });
     await expect(unreachable.start()).rejects.toThrow(/publicUrl: is needed/);
     await expect(unreachable.tick()).rejects.toThrow(/publicUrl: is needed/);
+  });
+
+  test("what was sent and what came back is kept for each time, without secrets", async ({
+    world,
+  }) => {
+    const busy: DispatchAnswer = {
+      kind: "failed",
+      error: { code: "HTTP_503", name: "DispatchError", message: "status 503: {...}" },
+      isPermanent: false,
+      reply: { status: 503, text: '{"why":"busy","token":"CANARY"}' },
+    };
+    const refused: DispatchAnswer = {
+      kind: "failed",
+      error: { code: "TARGET_REFUSED", name: "DispatchError", message: "leads astray" },
+      isPermanent: false,
+    };
+    const slow: Play = async () => {
+      await delay(world.clock, 1_500);
+      return { kind: "completed", result: '{"found":3,"password":"CANARY"}' };
+    };
+    const target = new PlayedTarget(() => world.now(), [UNDELIVERED, busy, refused, slow]);
+    const url = "https://studies.example.com/run?key=CANARY";
+    const workers = { studies: { url, secret: "a-secret-of-enough-letters" } };
+    const { holdfast } = world.member({ ...OPTIONS, workers }, { sends: target });
+    const study = holdfast.job("study", {
+      worker: "studies",
+      logs: { keep: "none" },
+      retry: { attempts: 9, delay: "1s" },
+    });
+    await holdfast.start();
+    const { id } = await study.enqueue({});
+    expectEnded(await world.ended(id), "completed", 3);
+    const exchanges = await holdfast.runs.exchanges(id);
+    const common = {
+      method: "POST",
+      target: "studies",
+      url: "https://studies.example.com/run?…",
+      fence: expect.any(Number),
+      durationMs: 0,
+      status: null,
+      answer: null,
+      error: null,
+      callback: null,
+    };
+    expect(exchanges).toEqual(
+      [
+        { attempt: 1, outcome: "not_delivered", error: "ECONNREFUSED" },
+        {
+          attempt: 1,
+          outcome: "failed",
+          status: 503,
+          answer: '{"why":"busy","token":"***"}',
+        },
+        { attempt: 2, outcome: "failed", error: "leads astray" },
+        {
+          attempt: 3,
+          outcome: "completed",
+          status: 200,
+          answer: '{"found":3,"password":"***"}',
+          durationMs: 1_500,
+        },
+      ].map((each, at) => ({ ...common, ...each, at: new Date(target.orders[at]?.at ?? 0) })),
+    );
+    expect((await holdfast.runs.logs(id)).lines).toEqual([]);
+  });
+
+  test("the callback that ended an accepted run is told, and none where it was taken away", async ({
+    world,
+  }) => {
+    const { target, holdfast } = scene(world, { kind: "accepted" });
+    const study = holdfast.job("study", { worker: "studies" });
+    await holdfast.start();
+    const { id } = await study.enqueue({});
+    await world.clock.advance(40_000);
+    const second = target.orders[1];
+    if (!second) throw new Error("It was to be sent twice.");
+    expect(await complete(world, second)).toBe(true);
+    const endedAt = new Date(world.now());
+    await world.clock.advance(1_000);
+    expect(await holdfast.runs.exchanges(id)).toMatchObject([
+      { attempt: 1, outcome: "accepted", status: 202, callback: null },
+      { attempt: 2, outcome: "accepted", callback: { verb: "complete", at: endedAt } },
+    ]);
+  });
+
+  test("a run ends as it was answered also where the note of it cannot be stored", async ({
+    world,
+  }) => {
+    const { member, holdfast } = scene(world, DONE);
+    member.faults.fail("keepReply", "before", { times: 99 });
+    const study = holdfast.job("study", { worker: "studies" });
+    await holdfast.start();
+    const { id } = await study.enqueue({});
+    expectEnded(await world.ended(id), "completed", 1);
+    expect(await holdfast.runs.exchanges(id)).toEqual([]);
   });
 }

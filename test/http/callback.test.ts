@@ -28,6 +28,10 @@ class Service {
 
   async start(): Promise<string> {
     await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
+    return this.url;
+  }
+
+  get url(): string {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/run`;
   }
 
@@ -109,6 +113,30 @@ describe.each(DATABASES)("callbacks of a dispatched run on %s", (database) => {
     expect((await house.holdfast.runs.items(runId)).items).toMatchObject([{ key: "a", value: 1 }]);
     expect((await house.holdfast.runs.logs(runId)).lines).toMatchObject([{ message: "half way" }]);
     expect(service.orders).toHaveLength(1);
+    // The note of the answer may come after the callback that ended the run.
+    const exchanges = await until("the exchange is kept", async () => {
+      const secret = SECRETS.read;
+      const { body } = await house.ask("GET", `/api/runs/${runId}/exchanges`, { secret });
+      return body.exchanges.length > 0 ? body.exchanges : undefined;
+    });
+    expect(exchanges).toEqual([
+      {
+        attempt: 1,
+        fence,
+        at: expect.any(String),
+        durationMs: expect.any(Number),
+        method: "POST",
+        target: "studies",
+        url: service.url,
+        outcome: "accepted",
+        status: 202,
+        answer: null,
+        error: null,
+        callback: { verb: "complete", at: run?.finishedAt?.toISOString() },
+      },
+    ]);
+    const unknown = await house.ask("GET", `/api/runs/${crypto.randomUUID()}/exchanges`);
+    expect(unknown.status).toBe(404);
   });
 
   test("a cancelled run is told by the next heartbeat, and its failure ends it as cancelled", async () => {

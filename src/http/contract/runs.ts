@@ -79,6 +79,25 @@ const attemptAnswer = z
   })
   .meta({ id: "Attempt" });
 
+const exchangeAnswer = z
+  .looseObject({
+    attempt: z.number(),
+    fence: z.number(),
+    at: instant,
+    durationMs: z.number(),
+    method: z.string(),
+    target: z.string(),
+    url: z.string(),
+    outcome: z.enum(["completed", "accepted", "failed", "unknown", "not_delivered"]),
+    status: z.number().nullable(),
+    answer: z.string().nullable(),
+    error: z.string().nullable(),
+    callback: z
+      .looseObject({ verb: z.enum(["complete", "fail", "release"]), at: instant })
+      .nullable(),
+  })
+  .meta({ id: "Exchange" });
+
 const itemAnswer = z
   .looseObject({
     key: z.string(),
@@ -158,6 +177,13 @@ export const RUNS_ROUTES = {
     scope: "read",
     summary: "Every attempt of a run, the first one first.",
     answers: { 200: z.object({ attempts: z.array(attemptAnswer) }) },
+  }),
+  listExchanges: route({
+    method: "GET",
+    path: "/api/runs/{id}/exchanges",
+    scope: "read",
+    summary: "Every time a run was sent to a service elsewhere, and what came back.",
+    answers: { 200: z.object({ exchanges: z.array(exchangeAnswer) }) },
   }),
   listItems: route({
     method: "GET",

@@ -110,7 +110,12 @@ describe("an answer", () => {
     [
       "200 with a page",
       response(200, "<html>"),
-      { kind: "failed", isPermanent: true, error: { code: "ANSWER_NOT_JSON" } },
+      {
+        kind: "failed",
+        isPermanent: true,
+        error: { code: "ANSWER_NOT_JSON" },
+        reply: { status: 200, text: "<html>" },
+      },
     ],
     ["204", response(204), { kind: "failed", isPermanent: true, error: { code: "HTTP_204" } }],
     [
@@ -125,6 +130,7 @@ describe("an answer", () => {
         kind: "failed",
         isPermanent: true,
         error: { code: "HTTP_422", message: expect.stringContaining("no such study") },
+        reply: { status: 422, text: "no such study" },
       },
     ],
     ["401", response(401), { kind: "failed", isPermanent: true }],

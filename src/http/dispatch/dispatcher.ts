@@ -48,11 +48,16 @@ export type DispatchAnswer =
       readonly error: StoredError;
       readonly isPermanent: boolean;
       readonly retryAfterMs?: number;
+      /** What came back, where anything did. */
+      readonly reply?: Reply;
     }
   /** It may have been received: nothing may be sent again before the lease has run out. */
   | { readonly kind: "unknown"; readonly reason: string }
   /** It certainly was not received. `pauseMs`: when it is worth another try. */
   | { readonly kind: "not_delivered"; readonly reason: string; readonly pauseMs: number };
+
+/** What a worker answered: the status, and the beginning of its words. */
+export type Reply = { readonly status: number; readonly text: string };
 
 export type DispatcherParams = DispatchConfig & {
   readonly clock: Clock;
@@ -191,13 +196,15 @@ type Answered = Extract<GuardedAnswer, { readonly kind: "answered" }>;
 
 function readAnswered(answer: Answered): DispatchAnswer {
   const { status, headers } = answer;
+  const reply = { status, text: excerptOf(answer) };
   if (status === 200) return completed(answer);
   if (status === 202) return { kind: "accepted" };
   if (status >= 400 && status <= 599) {
     const { class: failureClass, retryAfterMs } = classifyFailure({ status, headers });
     return failed({
       code: `HTTP_${status}`,
-      message: `The worker answered with status ${status}${excerptOf(answer)}`,
+      message: `The worker answered with status ${status}${reply.text === "" ? "." : `: ${reply.text}`}`,
+      reply,
       isPermanent: failureClass === "permanent",
       ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     });
@@ -206,6 +213,7 @@ function readAnswered(answer: Answered): DispatchAnswer {
   return failed({
     code: `HTTP_${status}`,
     message: `The worker answered with status ${status}, which is neither 200 nor 202${why}.`,
+    reply,
     isPermanent: true,
   });
 }
@@ -215,7 +223,8 @@ function readAnswered(answer: Answered): DispatchAnswer {
  * JSON did not come from a worker (a proxy's page, another service's), and to send the run again would
  * bring the same.
  */
-function completed({ body, isCut }: Answered): DispatchAnswer {
+function completed(answer: Answered): DispatchAnswer {
+  const { body, isCut } = answer;
   const text = textOf(body);
   if (isCut) {
     const result = { $truncated: true, bytes: body.byteLength, preview: text.slice(0, 1_024) };
@@ -226,7 +235,8 @@ function completed({ body, isCut }: Answered): DispatchAnswer {
     return { kind: "completed", result: encodeResult(JSON.parse(text)) };
   } catch {
     const message = "The worker answered 200 with a body that is not JSON.";
-    return failed({ code: "ANSWER_NOT_JSON", message, isPermanent: true });
+    const reply = { status: 200, text: excerptOf(answer) };
+    return failed({ code: "ANSWER_NOT_JSON", message, reply, isPermanent: true });
   }
 }
 
@@ -235,15 +245,15 @@ function failed(params: {
   readonly message: string;
   readonly isPermanent: boolean;
   readonly retryAfterMs?: number;
+  readonly reply?: Reply;
 }): DispatchAnswer {
   const { code, message, ...rest } = params;
   return { kind: "failed", error: storedError({ code, name: "DispatchError", message }), ...rest };
 }
 
-/** What the worker says of its failure, where it is text. */
+/** How the worker's words begin. */
 function excerptOf({ body }: Answered): string {
-  const text = textOf(body.subarray(0, 2_000)).trim();
-  return text === "" ? "." : `: ${text}`;
+  return textOf(body.subarray(0, 2_000)).trim();
 }
 
 function textOf(body: Uint8Array): string {

@@ -1,4 +1,5 @@
-// What belongs to a run, read part by part: its items, its log lines, the runs and batches it made.
+// What belongs to a run, read part by part: its exchanges with a service elsewhere, its items, its log
+// lines, the runs and batches it made.
 
 import { RunNotFoundError } from "../../core/errors.js";
 import { ROUTES } from "../contract.js";
@@ -7,6 +8,10 @@ import { type Call, given, type Implementation, on, reply } from "../route.js";
 const LINES_DEFAULT = 1_000;
 
 export const runPartRoutes: readonly Implementation[] = [
+  on(ROUTES.listExchanges, async (call) => {
+    const exchanges = await call.holdfast.runs.exchanges(idOf(call));
+    return reply(await ofKnownRun(call, { exchanges }, exchanges));
+  }),
   on(ROUTES.listItems, async (call) => {
     const page = await call.holdfast.runs.items(idOf(call), given(call.query));
     return reply(await ofKnownRun(call, page, page.items));

@@ -26,4 +26,15 @@ where not exists (select from valid v where v.id = s.id and v.fence = s.fence)`;
 
 export const LOGS = /* sql */ `
 select fence, no, attempt, at, level, message, fields from {log}
-where run = :id::uuid and (fence, no) > (:fence::bigint, :no::int) order by fence, no limit :limit`;
+where run = :id::uuid and (fence, no) > (:fence::bigint, :no::int) and no > 0 order by fence, no limit :limit`;
+
+/** Line 0: it is told apart from what was said, and never in the way of a worker that counts from 1. */
+export const KEEP_REPLY = /* sql */ `
+insert into {log} (run, fence, no, attempt, at, level, message, fields)
+select id, :fence::bigint, 0, :attempt::smallint, {now} - :agoMs::bigint, :level::smallint, :message::text, :fields::text
+from {run} where id = :id::uuid
+on conflict (run, fence, no)
+do update set at = excluded.at, level = excluded.level, message = excluded.message, fields = excluded.fields`;
+
+export const REPLIES = /* sql */ `
+select fence, no, attempt, at, level, message, fields from {log} where run = :id::uuid and no = 0 order by fence`;

@@ -8,6 +8,15 @@ on conflict do update set at = excluded.at, message = excluded.message, fields =
 
 export const LOGS = /* sql */ `
 select fence, no, attempt, at, level, message, fields from {log}
-where run = :id and (fence, no) > (:fence, :no) order by fence, no limit (:limit + 0)`;
+where run = :id and (fence, no) > (:fence, :no) and no > 0 order by fence, no limit (:limit + 0)`;
+
+/** Line 0: it is told apart from what was said, and never in the way of a worker that counts from 1. */
+export const KEEP_REPLY = /* sql */ `
+insert into {log} (run, fence, no, attempt, at, level, message, fields)
+select id, :fence, 0, :attempt, :now - :agoMs, :level, :message, :fields from {run} where id = :id
+on conflict do update set at = excluded.at, level = excluded.level, message = excluded.message, fields = excluded.fields`;
+
+export const REPLIES = /* sql */ `
+select fence, no, attempt, at, level, message, fields from {log} where run = :id and no = 0 order by fence`;
 
 export const PRUNE_LOGS = /* sql */ `delete from {log} where run in (select value from json_each(:ids))`;

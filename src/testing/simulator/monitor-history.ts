@@ -1,7 +1,7 @@
 // What the ledger says of a monitor, against what was really told: a check-in counts once, what was
 // acknowledged is there, and a tick is missed only after its grace.
 
-import { monitorJob, type PingState } from "../../core/monitor.js";
+import type { PingState } from "../../core/monitor.js";
 import { OUTCOMES, REASONS } from "../../core/tick.js";
 import type { Pinged } from "../../engine/schedule-ping.js";
 import type { Chronicle } from "./chronicle.js";
@@ -9,9 +9,6 @@ import { MONITOR } from "./monitor-plan.js";
 import type { Note } from "./notes.js";
 import type { Transaction } from "./run-history.js";
 import type { ScheduleHistory } from "./schedule-history.js";
-
-/** What the runs of check-ins have in place of a job. */
-export const MONITOR_JOB = monitorJob(MONITOR);
 
 export class MonitorHistory {
   readonly #chronicle: Chronicle;

@@ -1,11 +1,14 @@
 // A monitor, and when what it watches checks in. A stream of choices of its own: what else a seed does
 // stays.
 
+import { monitorJob } from "../../core/monitor.js";
 import type { ScheduleOptions } from "../../core/schedule.js";
 import { Draw } from "./draw.js";
 import type { Operation, OperationKind } from "./operation.js";
 
 export const MONITOR = "watched";
+/** What the runs of check-ins have in place of a job. */
+export const MONITOR_JOB = monitorJob(MONITOR);
 
 const PINGS = 12;
 const FIRST_MS = 3_000;

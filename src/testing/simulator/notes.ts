@@ -26,8 +26,8 @@ const COLUMNS = {
   "attempt+": "new.run, new.fence, new.attempt, new.ended",
   "progress+": "new.run, new.fence",
   "progress~": "new.run, new.fence",
-  "log+": "new.run, new.fence",
-  "log~": "new.run, new.fence",
+  "log+": "new.run, new.fence, new.no",
+  "log~": "new.run, new.fence, new.no",
   "tick+":
     "new.schedule, new.at, new.last_at, new.count, new.outcome, new.reason, new.run, new.version, new.evidence",
   "tick-": "old.schedule, old.at",

@@ -6,7 +6,7 @@ import type { Chronicle } from "./chronicle.js";
 import { type Effects, short } from "./effects.js";
 import { ELSEWHERE } from "./elsewhere-names.js";
 import { isElsewhere } from "./jobs.js";
-import { MONITOR_JOB } from "./monitor-history.js";
+import { MONITOR_JOB } from "./monitor-plan.js";
 import type { Note } from "./notes.js";
 import type { SimulatedProcess } from "./process.js";
 import { judgeTold } from "./telling.js";
@@ -212,6 +212,9 @@ export class RunHistory {
   }
 
   #told(note: Note, transaction: Transaction): void {
+    // What came back of a dispatch is told of a grant that may be over, and of no other.
+    const isReply = note[0].startsWith("log") && note[3] === 0;
+    if (isReply && (this.runs.get(String(note[1]))?.lastFence ?? 0) >= Number(note[2])) return;
     const fence = this.runs.get(String(note[1]))?.fence;
     const lease = this.leases.get(Number(note[2]));
     const isHolder = lease !== undefined && this.#isHolder(lease, transaction);

@@ -34,6 +34,7 @@ const REPEATABLE = new Set([
   "renew",
   "markStarted",
   "appendLogs",
+  "keepReply",
   "writeSchedules",
   "createSchedule",
   "cancel",
