@@ -3,7 +3,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { ERROR_CODES } from "../src/core/errors.js";
+import { ERROR_CODES } from "../src/core/error-codes.js";
 import type { Route } from "../src/http/contract/words.js";
 import { ROUTES } from "../src/http/contract.js";
 import { LINES } from "../src/telemetry/log.js";

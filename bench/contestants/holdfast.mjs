@@ -3,7 +3,7 @@
 
 import { Holdfast } from "../../dist/index.js";
 import { FROM_THE_START } from "../../dist/store/postgres-bound.js";
-import { EXCHANGE } from "../../dist/store/sql/postgres.js";
+import { EXCHANGE } from "../../dist/store/sql/postgres-exchange.js";
 import { numbered } from "../../dist/store/sql/template.js";
 
 const JOB = "noop";

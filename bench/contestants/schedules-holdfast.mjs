@@ -3,7 +3,7 @@
 
 import { DatabaseSync } from "@photostructure/sqlite";
 import { Holdfast } from "../../dist/index.js";
-import { POLL } from "../../dist/store/sql/postgres.js";
+import { POLL } from "../../dist/store/sql/postgres-poll.js";
 import { numbered } from "../../dist/store/sql/template.js";
 import { postgresWatch } from "./commit-times.mjs";
 import { copySchedule, putBack } from "./schedule-copies.mjs";

@@ -1,6 +1,7 @@
 // What users and documents rely on in the exceptions: codes, names, messages without secrets.
 
 import { describe, expect, test } from "vitest";
+import { ERROR_CODES } from "./error-codes.js";
 import * as errors from "./errors.js";
 import {
   AlertNotFoundError,
@@ -12,7 +13,6 @@ import {
   DeliveryConflictError,
   DuplicateJobError,
   DuplicateScheduleError,
-  ERROR_CODES,
   HoldfastError,
   InputInvalidError,
   InputNotJsonError,

@@ -14,21 +14,10 @@ export abstract class HoldfastError extends Error {
   abstract readonly code: string;
 }
 
-// The name goes on the prototype, not on the instance, as the stack's first line is written before
-// any field exists; and as text, as a bundler may rename the class.
-function named(errorClass: { readonly prototype: Error }, name: string): void {
-  Object.defineProperty(errorClass.prototype, "name", {
-    value: name,
-    configurable: true,
-    writable: true,
-  });
-}
+// ── what callers give ────────────────────────────────────────────────────────────────────────────
 
 /** Options contradict each other or are wrong; nothing was started. All problems are named at once. */
 export class ConfigurationError extends HoldfastError {
-  static {
-    named(ConfigurationError, "ConfigurationError");
-  }
   readonly code = "CONFIGURATION_INVALID";
   constructor(readonly problems: readonly Problem[]) {
     super(problems.map(({ field, message }) => `${field}: ${message}`).join("\n"));
@@ -39,9 +28,6 @@ export type InputIssue = { readonly path: string; readonly message: string };
 
 /** An input does not fit the schema of its job. */
 export class InputInvalidError extends HoldfastError {
-  static {
-    named(InputInvalidError, "InputInvalidError");
-  }
   readonly code = "INPUT_INVALID";
   constructor(
     readonly field: string,
@@ -61,9 +47,6 @@ function issuesText(issues: readonly InputIssue[]): string {
 
 /** An input is larger than a run may carry; `bytes` is what had been counted when it was refused. */
 export class InputTooLargeError extends HoldfastError {
-  static {
-    named(InputTooLargeError, "InputTooLargeError");
-  }
   readonly code = "INPUT_TOO_LARGE";
   constructor(
     readonly bytes: number,
@@ -78,9 +61,6 @@ export class InputTooLargeError extends HoldfastError {
 
 /** An input holds something that JSON cannot carry unchanged; `path` says where. */
 export class InputNotJsonError extends HoldfastError {
-  static {
-    named(InputNotJsonError, "InputNotJsonError");
-  }
   readonly code = "INPUT_NOT_JSON";
   constructor(
     readonly path: string,
@@ -91,32 +71,21 @@ export class InputNotJsonError extends HoldfastError {
   }
 }
 
-/** The run or the lock was taken from its holder: its lease expired, or an operator ended it. */
-export class LeaseLostError extends HoldfastError {
-  static {
-    named(LeaseLostError, "LeaseLostError");
-  }
-  readonly code = "LEASE_LOST";
-  /** Null where a lock was lost. */
-  readonly runId: string | null;
-  /** The name of the lock that was lost; null where it was a run. */
-  readonly lock: string | null;
+/** One member of a batch was refused, so nothing of the batch was stored. */
+export class BatchRefusedError extends HoldfastError {
+  readonly code = "BATCH_REFUSED";
   constructor(
-    held: string | { readonly lock: string },
-    readonly fence: number,
-    options?: ErrorOptions,
+    readonly index: number,
+    cause: unknown,
   ) {
     super(
-      typeof held === "string"
-        ? `Run ${held} is no longer held under fence ${fence}; its result was not stored.`
-        : `Lock ${quoteShort(held.lock)} is no longer held under fence ${fence}: others may have ` +
-            "been at work meanwhile.",
-      options,
+      `Member ${index} of the batch was refused${causeText(cause)}. Nothing of the batch was stored.`,
+      { cause },
     );
-    this.runId = typeof held === "string" ? held : null;
-    this.lock = typeof held === "string" ? null : held.lock;
   }
 }
+
+// ── jobs, runs and those who take part ───────────────────────────────────────────────────────────
 
 /** The job types that need no code are off until they are told what they may use. */
 const OFF: ReadonlyMap<string, string> = new Map([
@@ -132,9 +101,6 @@ const OFF: ReadonlyMap<string, string> = new Map([
 
 /** No job of that name is registered here or announced by any instance. */
 export class UnknownJobError extends HoldfastError {
-  static {
-    named(UnknownJobError, "UnknownJobError");
-  }
   readonly code = "JOB_UNKNOWN";
   readonly suggestion: string | undefined;
   constructor(
@@ -151,9 +117,6 @@ export class UnknownJobError extends HoldfastError {
 
 /** A job of that name already exists in this instance. */
 export class DuplicateJobError extends HoldfastError {
-  static {
-    named(DuplicateJobError, "DuplicateJobError");
-  }
   readonly code = "JOB_DUPLICATE";
   constructor(readonly job: string) {
     super(`A job named ${quoteShort(job)} is already registered; give this one another name.`);
@@ -162,9 +125,6 @@ export class DuplicateJobError extends HoldfastError {
 
 /** The key already belongs to a run with another input. */
 export class KeyConflictError extends HoldfastError {
-  static {
-    named(KeyConflictError, "KeyConflictError");
-  }
   readonly code = "KEY_CONFLICT";
   readonly job: string;
   readonly key: string;
@@ -182,20 +142,25 @@ export class KeyConflictError extends HoldfastError {
 
 /** There is no run of that id: it never existed, or it was pruned. */
 export class RunNotFoundError extends HoldfastError {
-  static {
-    named(RunNotFoundError, "RunNotFoundError");
-  }
   readonly code = "RUN_NOT_FOUND";
   constructor(readonly runId: string) {
     super(`There is no run ${quoteShort(runId)}: it never existed, or it was pruned.`);
   }
 }
 
+/** The run had not ended when the caller's patience did; the run itself goes on. */
+export class WaitTimeoutError extends HoldfastError {
+  readonly code = "WAIT_TIMEOUT";
+  constructor(
+    readonly runId: string,
+    readonly timeoutMs: number,
+  ) {
+    super(`Run ${runId} had not ended after ${formatDuration(timeoutMs)}; it goes on.`);
+  }
+}
+
 /** There is no alert of that id: it never existed, or it was pruned. */
 export class AlertNotFoundError extends HoldfastError {
-  static {
-    named(AlertNotFoundError, "AlertNotFoundError");
-  }
   readonly code = "ALERT_NOT_FOUND";
   constructor(readonly alert: string) {
     super(`There is no alert ${quoteShort(alert)}: it never existed, or it was pruned.`);
@@ -204,9 +169,6 @@ export class AlertNotFoundError extends HoldfastError {
 
 /** There is no instance of that id: it never existed, or it was pruned. */
 export class InstanceNotFoundError extends HoldfastError {
-  static {
-    named(InstanceNotFoundError, "InstanceNotFoundError");
-  }
   readonly code = "INSTANCE_NOT_FOUND";
   constructor(readonly instance: string) {
     super(
@@ -215,11 +177,18 @@ export class InstanceNotFoundError extends HoldfastError {
   }
 }
 
+/** A verb was called after `stop()`. */
+export class StoppedError extends HoldfastError {
+  readonly code = "STOPPED";
+  constructor(readonly verb: string) {
+    super(`${verb} was called after stop(); nothing was done. Make a new Holdfast to go on.`);
+  }
+}
+
+// ── schedules ────────────────────────────────────────────────────────────────────────────────────
+
 /** There is no schedule of that name: it never existed, or it was deleted. */
 export class ScheduleNotFoundError extends HoldfastError {
-  static {
-    named(ScheduleNotFoundError, "ScheduleNotFoundError");
-  }
   readonly code = "SCHEDULE_NOT_FOUND";
   constructor(
     readonly schedule: string,
@@ -233,9 +202,6 @@ export class ScheduleNotFoundError extends HoldfastError {
 
 /** A schedule of that name is already declared in this instance. */
 export class DuplicateScheduleError extends HoldfastError {
-  static {
-    named(DuplicateScheduleError, "DuplicateScheduleError");
-  }
   readonly code = "SCHEDULE_DUPLICATE";
   constructor(readonly schedule: string) {
     super(
@@ -246,9 +212,6 @@ export class DuplicateScheduleError extends HoldfastError {
 
 /** Others changed the schedule again and again while this call tried to. */
 export class ScheduleBusyError extends HoldfastError {
-  static {
-    named(ScheduleBusyError, "ScheduleBusyError");
-  }
   readonly code = "SCHEDULE_BUSY";
   constructor(readonly schedule: string) {
     super(
@@ -260,9 +223,6 @@ export class ScheduleBusyError extends HoldfastError {
 
 /** The delivery already made a run with another input. */
 export class DeliveryConflictError extends HoldfastError {
-  static {
-    named(DeliveryConflictError, "DeliveryConflictError");
-  }
   readonly code = "DELIVERY_CONFLICT";
   constructor(
     readonly deliveryId: string,
@@ -277,9 +237,6 @@ export class DeliveryConflictError extends HoldfastError {
 
 /** A schedule has one backfill at a time. */
 export class BackfillRunningError extends HoldfastError {
-  static {
-    named(BackfillRunningError, "BackfillRunningError");
-  }
   readonly code = "BACKFILL_RUNNING";
   constructor(
     readonly schedule: string,
@@ -294,9 +251,6 @@ export class BackfillRunningError extends HoldfastError {
 
 /** Somebody asked for a run of a monitor, which makes none. */
 export class RunsElsewhereError extends HoldfastError {
-  static {
-    named(RunsElsewhereError, "RunsElsewhereError");
-  }
   readonly code = "RUNS_ELSEWHERE";
   constructor(readonly schedule: string) {
     super(
@@ -308,9 +262,6 @@ export class RunsElsewhereError extends HoldfastError {
 
 /** A check-in for a schedule whose runs are made here. */
 export class NotAMonitorError extends HoldfastError {
-  static {
-    named(NotAMonitorError, "NotAMonitorError");
-  }
   readonly code = "NOT_A_MONITOR";
   constructor(readonly schedule: string) {
     super(
@@ -322,9 +273,6 @@ export class NotAMonitorError extends HoldfastError {
 
 /** Schedules leave times out by this calendar. */
 export class CalendarInUseError extends HoldfastError {
-  static {
-    named(CalendarInUseError, "CalendarInUseError");
-  }
   readonly code = "CALENDAR_IN_USE";
   constructor(
     readonly calendar: string,
@@ -337,36 +285,10 @@ export class CalendarInUseError extends HoldfastError {
   }
 }
 
-/** The run had not ended when the caller's patience did; the run itself goes on. */
-export class WaitTimeoutError extends HoldfastError {
-  static {
-    named(WaitTimeoutError, "WaitTimeoutError");
-  }
-  readonly code = "WAIT_TIMEOUT";
-  constructor(
-    readonly runId: string,
-    readonly timeoutMs: number,
-  ) {
-    super(`Run ${runId} had not ended after ${formatDuration(timeoutMs)}; it goes on.`);
-  }
-}
-
-/** A verb was called after `stop()`. */
-export class StoppedError extends HoldfastError {
-  static {
-    named(StoppedError, "StoppedError");
-  }
-  readonly code = "STOPPED";
-  constructor(readonly verb: string) {
-    super(`${verb} was called after stop(); nothing was done. Make a new Holdfast to go on.`);
-  }
-}
+// ── the database ─────────────────────────────────────────────────────────────────────────────────
 
 /** The database could not be reached; `url` has no secrets in it. */
 export class StoreUnavailableError extends HoldfastError {
-  static {
-    named(StoreUnavailableError, "StoreUnavailableError");
-  }
   readonly code = "STORE_UNAVAILABLE";
   readonly tried: string;
   readonly url: string | undefined;
@@ -385,9 +307,6 @@ export class StoreUnavailableError extends HoldfastError {
 
 /** The database or its library is too old or lacks something the promises rest on. */
 export class StoreUnsupportedError extends HoldfastError {
-  static {
-    named(StoreUnsupportedError, "StoreUnsupportedError");
-  }
   readonly code = "STORE_UNSUPPORTED";
   readonly found: string;
   readonly needed: string;
@@ -400,9 +319,6 @@ export class StoreUnsupportedError extends HoldfastError {
 
 /** The answer to a commit was lost and could not be read back: it may or may not have happened. */
 export class OutcomeUnknownError extends HoldfastError {
-  static {
-    named(OutcomeUnknownError, "OutcomeUnknownError");
-  }
   readonly code = "OUTCOME_UNKNOWN";
   constructor(
     readonly what: string,
@@ -416,28 +332,8 @@ export class OutcomeUnknownError extends HoldfastError {
   }
 }
 
-/** One member of a batch was refused, so nothing of the batch was stored. */
-export class BatchRefusedError extends HoldfastError {
-  static {
-    named(BatchRefusedError, "BatchRefusedError");
-  }
-  readonly code = "BATCH_REFUSED";
-  constructor(
-    readonly index: number,
-    cause: unknown,
-  ) {
-    super(
-      `Member ${index} of the batch was refused${causeText(cause)}. Nothing of the batch was stored.`,
-      { cause },
-    );
-  }
-}
-
 /** The tables do not fit this version of the library and were left as they are. */
 export class MigrationError extends HoldfastError {
-  static {
-    named(MigrationError, "MigrationError");
-  }
   readonly code = "MIGRATION_REFUSED";
   constructor(
     message: string,
@@ -448,11 +344,18 @@ export class MigrationError extends HoldfastError {
   }
 }
 
+/** The database refused, while it took others, to store how an attempt ended. */
+export class SettlementRefusedError extends HoldfastError {
+  readonly code = "SETTLEMENT_REFUSED";
+  constructor(said: string) {
+    super(`The database refused to store how the attempt ended. It said: ${said}`);
+  }
+}
+
+// ── what a handler did ───────────────────────────────────────────────────────────────────────────
+
 /** The function given to `ctx.commit` or to an item with `tx` returned a promise on SQLite. */
 export class TxMustBeSyncError extends HoldfastError {
-  static {
-    named(TxMustBeSyncError, "TxMustBeSyncError");
-  }
   readonly code = "TX_MUST_BE_SYNC";
   constructor(readonly verb: string) {
     super(
@@ -464,9 +367,6 @@ export class TxMustBeSyncError extends HoldfastError {
 
 /** The function given to `ctx.commit` or to an item with `tx` ended the transaction itself. */
 export class TxEndedError extends HoldfastError {
-  static {
-    named(TxEndedError, "TxEndedError");
-  }
   readonly code = "TX_ENDED";
   constructor(readonly verb: string) {
     super(
@@ -478,9 +378,6 @@ export class TxEndedError extends HoldfastError {
 
 /** The run was completed by `ctx.commit`; what comes after it in the handler can store nothing. */
 export class RunCommittedError extends HoldfastError {
-  static {
-    named(RunCommittedError, "RunCommittedError");
-  }
   readonly code = "RUN_COMMITTED";
   constructor(
     readonly runId: string,
@@ -495,9 +392,6 @@ export class RunCommittedError extends HoldfastError {
 
 /** A value that an item returned holds something that JSON cannot carry; `path` says where. */
 export class ItemNotJsonError extends HoldfastError {
-  static {
-    named(ItemNotJsonError, "ItemNotJsonError");
-  }
   readonly code = "ITEM_NOT_JSON";
   constructor(
     readonly key: string,
@@ -511,9 +405,6 @@ export class ItemNotJsonError extends HoldfastError {
 
 /** A value that an item returned is too large; `bytes` is what had been counted by then. */
 export class ItemTooLargeError extends HoldfastError {
-  static {
-    named(ItemTooLargeError, "ItemTooLargeError");
-  }
   readonly code = "ITEM_TOO_LARGE";
   constructor(
     readonly key: string,
@@ -529,9 +420,6 @@ export class ItemTooLargeError extends HoldfastError {
 
 /** The item was done before with another value, which stays. */
 export class ItemConflictError extends HoldfastError {
-  static {
-    named(ItemConflictError, "ItemConflictError");
-  }
   readonly code = "ITEM_CONFLICT";
   constructor(
     readonly runId: string,
@@ -544,13 +432,12 @@ export class ItemConflictError extends HoldfastError {
   }
 }
 
+// ── what a handler says ──────────────────────────────────────────────────────────────────────────
+
 export type PermanentErrorOptions = { readonly cause?: unknown; readonly code?: string };
 
 /** Thrown by a handler that knows another try would fail the same way: the run fails at once. */
 export class PermanentError extends HoldfastError {
-  static {
-    named(PermanentError, "PermanentError");
-  }
   readonly code: string;
   constructor(message: string, options: PermanentErrorOptions = {}) {
     super(message, causeOption(options.cause));
@@ -560,9 +447,6 @@ export class PermanentError extends HoldfastError {
 
 /** Thrown by a handler to be run again at that time, without using up an attempt. */
 export class RetryLater extends HoldfastError {
-  static {
-    named(RetryLater, "RetryLater");
-  }
   readonly code = "RETRY_LATER";
   readonly at?: Date;
   readonly delayMs?: number;
@@ -591,11 +475,34 @@ function readWhen(when: unknown): { delayMs: number } | { at: Date } {
   throw new ConfigurationError([{ field: "RetryLater.at", message }]);
 }
 
+// ── why a handler is told to stop ────────────────────────────────────────────────────────────────
+
+/** The run or the lock was taken from its holder: its lease expired, or an operator ended it. */
+export class LeaseLostError extends HoldfastError {
+  readonly code = "LEASE_LOST";
+  /** Null where a lock was lost. */
+  readonly runId: string | null;
+  /** The name of the lock that was lost; null where it was a run. */
+  readonly lock: string | null;
+  constructor(
+    held: string | { readonly lock: string },
+    readonly fence: number,
+    options?: ErrorOptions,
+  ) {
+    super(
+      typeof held === "string"
+        ? `Run ${held} is no longer held under fence ${fence}; its result was not stored.`
+        : `Lock ${quoteShort(held.lock)} is no longer held under fence ${fence}: others may have ` +
+            "been at work meanwhile.",
+      options,
+    );
+    this.runId = typeof held === "string" ? held : null;
+    this.lock = typeof held === "string" ? null : held.lock;
+  }
+}
+
 /** The attempt ran for longer than its job allows. */
 export class TimeoutError extends HoldfastError {
-  static {
-    named(TimeoutError, "TimeoutError");
-  }
   readonly code = "TIMEOUT";
   constructor(readonly timeoutMs: number) {
     super(
@@ -604,22 +511,8 @@ export class TimeoutError extends HoldfastError {
   }
 }
 
-/** The database refused, while it took others, to store how an attempt ended. */
-export class SettlementRefusedError extends HoldfastError {
-  static {
-    named(SettlementRefusedError, "SettlementRefusedError");
-  }
-  readonly code = "SETTLEMENT_REFUSED";
-  constructor(said: string) {
-    super(`The database refused to store how the attempt ended. It said: ${said}`);
-  }
-}
-
 /** Somebody cancelled the run. */
 export class CancelledError extends HoldfastError {
-  static {
-    named(CancelledError, "CancelledError");
-  }
   readonly code = "CANCELLED";
   constructor(readonly runId?: string) {
     super(
@@ -630,14 +523,13 @@ export class CancelledError extends HoldfastError {
 
 /** The instance is stopping; the run is handed back and its attempt is not counted. */
 export class ShutdownError extends HoldfastError {
-  static {
-    named(ShutdownError, "ShutdownError");
-  }
   readonly code = "SHUTDOWN";
   constructor() {
     super("This instance is stopping; the run is handed back and the attempt is not counted.");
   }
 }
+
+// ── what they share ──────────────────────────────────────────────────────────────────────────────
 
 function causeOption(cause: unknown): ErrorOptions | undefined {
   return cause === undefined ? undefined : { cause };
@@ -656,52 +548,46 @@ function causeText(cause: unknown, secretUrl?: string): string {
   }
 }
 
-/** Every code with what it means; `docs/reference/errors.md` is tested against it. */
-export const ERROR_CODES = [
-  { code: "CONFIGURATION_INVALID", description: "An option is wrong or contradicts another." },
-  { code: "INPUT_INVALID", description: "An input does not fit the schema of its job." },
-  { code: "INPUT_TOO_LARGE", description: "An input has more than 256 KiB of JSON." },
-  { code: "INPUT_NOT_JSON", description: "An input holds something that JSON cannot carry." },
-  { code: "LEASE_LOST", description: "The run or the lock was taken from its holder." },
-  { code: "JOB_UNKNOWN", description: "No job of that name is registered or announced." },
-  { code: "JOB_DUPLICATE", description: "A job of that name is already registered." },
-  { code: "KEY_CONFLICT", description: "The key belongs to a run with another input." },
-  { code: "RUN_NOT_FOUND", description: "There is no run of that id." },
-  { code: "ALERT_NOT_FOUND", description: "There is no alert of that id." },
-  { code: "INSTANCE_NOT_FOUND", description: "There is no instance of that id." },
-  { code: "SCHEDULE_NOT_FOUND", description: "There is no schedule of that name." },
-  { code: "SCHEDULE_DUPLICATE", description: "A schedule of that name is already declared." },
-  { code: "SCHEDULE_BUSY", description: "Others kept changing the schedule; nothing was done." },
-  { code: "DELIVERY_CONFLICT", description: "The delivery made a run with another input." },
-  { code: "BACKFILL_RUNNING", description: "The schedule is being backfilled already." },
-  { code: "RUNS_ELSEWHERE", description: "What a monitor watches runs elsewhere, not here." },
-  { code: "NOT_A_MONITOR", description: "The schedule runs a job here; it is not checked in for." },
-  { code: "CALENDAR_IN_USE", description: "Schedules use the calendar; it was not removed." },
-  { code: "WAIT_TIMEOUT", description: "The run had not ended when the caller stopped waiting." },
-  { code: "STOPPED", description: "A verb was called after stop()." },
-  { code: "STORE_UNAVAILABLE", description: "The database could not be reached." },
-  { code: "STORE_UNSUPPORTED", description: "The database or its library is too old." },
-  {
-    code: "OUTCOME_UNKNOWN",
-    description: "The answer to a commit was lost; it may have happened.",
-  },
-  { code: "BATCH_REFUSED", description: "One member was refused, so nothing was stored." },
-  { code: "MIGRATION_REFUSED", description: "The tables do not fit this version of the library." },
-  { code: "TX_MUST_BE_SYNC", description: "A SQLite transaction function returned a promise." },
-  { code: "TX_ENDED", description: "A transaction function ended the transaction itself." },
-  { code: "RUN_COMMITTED", description: "The run was completed by ctx.commit before this call." },
-  { code: "ITEM_NOT_JSON", description: "An item returned something that JSON cannot carry." },
-  { code: "ITEM_TOO_LARGE", description: "An item returned more than 1 MiB of JSON." },
-  { code: "ITEM_CONFLICT", description: "The item was done before, with another value." },
-  { code: "PERMANENT", description: "The handler says that another try would fail the same way." },
-  { code: "RETRY_LATER", description: "The handler asks to be run again later; costs no attempt." },
-  { code: "TIMEOUT", description: "The attempt ran for longer than its job allows." },
-  {
-    code: "SETTLEMENT_REFUSED",
-    description: "The database refused to store how the attempt ended.",
-  },
-  { code: "CANCELLED", description: "Somebody cancelled the run." },
-  { code: "SHUTDOWN", description: "The instance is stopping; the run is handed back." },
-] as const satisfies readonly { code: string; description: string }[];
-
-export type ErrorCode = (typeof ERROR_CODES)[number]["code"];
+// The name goes on the prototype, not on the instance, as the stack's first line is written before any field
+// exists; and as text, as a bundler may rename the class.
+for (const [name, { prototype }] of Object.entries({
+  ConfigurationError,
+  InputInvalidError,
+  InputTooLargeError,
+  InputNotJsonError,
+  LeaseLostError,
+  UnknownJobError,
+  DuplicateJobError,
+  KeyConflictError,
+  RunNotFoundError,
+  AlertNotFoundError,
+  InstanceNotFoundError,
+  ScheduleNotFoundError,
+  DuplicateScheduleError,
+  ScheduleBusyError,
+  DeliveryConflictError,
+  BackfillRunningError,
+  RunsElsewhereError,
+  NotAMonitorError,
+  CalendarInUseError,
+  WaitTimeoutError,
+  StoppedError,
+  StoreUnavailableError,
+  StoreUnsupportedError,
+  OutcomeUnknownError,
+  BatchRefusedError,
+  MigrationError,
+  TxMustBeSyncError,
+  TxEndedError,
+  RunCommittedError,
+  ItemNotJsonError,
+  ItemTooLargeError,
+  ItemConflictError,
+  PermanentError,
+  RetryLater,
+  TimeoutError,
+  SettlementRefusedError,
+  CancelledError,
+  ShutdownError,
+}))
+  Object.defineProperty(prototype, "name", { value: name, configurable: true, writable: true });

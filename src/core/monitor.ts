@@ -6,7 +6,7 @@ import type { Evaluation, Situation } from "./evaluate.js";
 import { pauseEvidence, spansOf } from "./pause.js";
 import type { Policy } from "./run.js";
 import type { ScheduleDefinition } from "./schedule.js";
-import type { TickEntry } from "./tick.js";
+import { stretchOf, type TickEntry } from "./tick.js";
 import type { When } from "./when.js";
 
 /** What a check-in says. */
@@ -118,9 +118,9 @@ function missedTicks(situation: Parameters<typeof judgeMonitor>[0]): readonly Ti
   const wasAway = lastPolledAt !== null && now - lastPolledAt > ABSENT_MS;
   const ticks: TickEntry[] = [];
   for (const { pause, ...span } of spansOf(pauses, { afterMs: cursorAt, untilMs })) {
-    const found = when.survey({ ...span, newest: 0, budget: Number.POSITIVE_INFINITY });
-    const { firstMs: firstAt, lastMs: lastAt, count } = found;
-    if (firstAt === null || lastAt === null) continue;
+    const stretch = stretchOf(when, span);
+    if (stretch === null) continue;
+    const { firstAt, lastAt } = stretch;
     const missed = {
       since: opensAt(cursorAt, firstAt),
       until: deadlineOf(lastAt, lastAt === first ? beganAt : null, definition.graceMs),
@@ -129,7 +129,7 @@ function missedTicks(situation: Parameters<typeof judgeMonitor>[0]): readonly Ti
     };
     const reason = pause ? "paused" : "no_ping";
     const evidence = pause ? pauseEvidence(pause) : missed;
-    ticks.push({ firstAt, lastAt, count, reason, run: null, evidence });
+    ticks.push({ ...stretch, reason, run: null, evidence });
   }
   return ticks;
 }

@@ -2,6 +2,7 @@
 // with a reason for every tick; a long run of equal ones is one stretch.
 
 import type { RunId } from "./run.js";
+import type { When } from "./when.js";
 
 /** The position in this list is what the tables store: append only. */
 export const OUTCOMES = ["fired", "skipped", "missed"] as const;
@@ -76,6 +77,17 @@ export type TickEntry = {
   readonly run: RunId | null;
   readonly evidence: Evidence | null;
 };
+
+/** All ticks after the one instant and up to the other, as one stretch; null where there are none. */
+export function stretchOf(
+  when: When,
+  span: { readonly afterMs: number; readonly untilMs: number },
+): Pick<TickEntry, "firstAt" | "lastAt" | "count"> | null {
+  const budget = Number.POSITIVE_INFINITY;
+  const { firstMs, lastMs, count } = when.survey({ ...span, newest: 0, budget });
+  if (firstMs === null || lastMs === null) return null;
+  return { firstAt: firstMs, lastAt: lastMs, count };
+}
 
 export function oneTick(
   at: number,

@@ -1,6 +1,7 @@
 // Beginning and ending a backfill, as decisions; its steps are in backfill-step.ts.
 
 import { BackfillRunningError } from "../core/errors.js";
+import { stretchOf } from "../core/tick.js";
 import type { When } from "../core/when.js";
 import type { BackfillChange, ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import { progressOf } from "./advance.js";
@@ -71,8 +72,7 @@ function withBackfill(state: ScheduleState, backfill: BackfillChange): ScheduleC
 }
 
 function ticksIn(when: When, fromAt: number, toAt: number): number {
-  const budget = Number.POSITIVE_INFINITY;
-  const { count } = when.survey({ afterMs: fromAt - 1, untilMs: toAt, newest: 0, budget });
+  const count = stretchOf(when, { afterMs: fromAt - 1, untilMs: toAt })?.count ?? 0;
   if (count > BACKFILL_MAX)
     refuse("schedules.backfill()", `covers ${count} ticks; at most ${BACKFILL_MAX} at a time`);
   return count;

@@ -3,7 +3,7 @@
 
 import { lookAt } from "../core/monitor.js";
 import type { ScheduleDefinition } from "../core/schedule.js";
-import type { Reason, TickEntry } from "../core/tick.js";
+import { type Reason, stretchOf, type TickEntry } from "../core/tick.js";
 import type { ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import { advance, progressOf, type Surroundings } from "./advance.js";
 import { type Compiled, compile } from "./compiled.js";
@@ -39,7 +39,10 @@ export function closeBooks(state: ScheduleState, around: Surroundings): Books {
   };
 }
 
-/** Ticks of a monitor that still waited for their check-in when it was changed are judged no more. */
+/**
+ * Ticks of a monitor that still waited for their check-in when it was changed are judged no more: from that
+ * moment on nothing is expected for them, so they are in the ledger as what a pause of no length left out.
+ */
 function cutShort(
   change: ScheduleChange,
   state: ScheduleState,
@@ -47,16 +50,14 @@ function cutShort(
   now: number,
 ): ScheduleChange {
   const { progress } = change;
-  const budget = Number.POSITIVE_INFINITY;
-  const open = when.survey({ afterMs: progress.cursorAt, untilMs: now, newest: 0, budget });
-  const { firstMs: firstAt, lastMs: lastAt, count } = open;
-  if (firstAt === null || lastAt === null) return change;
+  const open = stretchOf(when, { afterMs: progress.cursorAt, untilMs: now });
+  if (open === null) return change;
   const evidence = { since: now, until: now, by: null, note: CUT_SHORT };
   return {
     ...change,
-    ticks: [...change.ticks, { firstAt, lastAt, count, reason: "paused", run: null, evidence }],
+    ticks: [...change.ticks, { ...open, reason: "paused", run: null, evidence }],
     ...(state.beganAt === null ? {} : { beganAt: null }),
-    progress: { ...progress, cursorAt: lastAt },
+    progress: { ...progress, cursorAt: open.lastAt },
   };
 }
 
@@ -86,24 +87,14 @@ function stretchSince(
   now: number,
 ): TickEntry[] {
   if (definition.when.kind === "range" || state.isEnded) return [];
-  const budget = Number.POSITIVE_INFINITY;
-  const found = when.survey({ afterMs: state.cursorAt, untilMs: now, newest: 0, budget });
-  if (found.firstMs === null || found.lastMs === null) return [];
+  const stretch = stretchOf(when, { afterMs: state.cursorAt, untilMs: now });
+  if (stretch === null) return [];
   const isPaused = state.pausedAt !== null;
   const reason: Reason = isPaused ? "paused" : "broken";
   const evidence = isPaused
     ? { since: state.pausedAt, until: now, by: state.pausedBy, note: state.pauseNote }
     : { error: state.brokenError ?? `no instance has announced the job "${state.job}"` };
-  return [
-    {
-      firstAt: found.firstMs,
-      lastAt: found.lastMs,
-      count: found.count,
-      reason,
-      run: null,
-      evidence: evidence as TickEntry["evidence"],
-    },
-  ];
+  return [{ ...stretch, reason, run: null, evidence: evidence as TickEntry["evidence"] }];
 }
 
 function compiledOrNull(state: ScheduleState): Compiled | null {

@@ -2,6 +2,7 @@
 // them. It remembers what was heard since the last claim, and asks for nothing where nothing is to be had.
 // Decides; sends nothing.
 
+import { countOf } from "../store/record.js";
 import type { Claim, ExchangeParams } from "../store/store.js";
 import type { Allowance } from "./allowance.js";
 import type { RunnableJob } from "./execution.js";
@@ -194,8 +195,4 @@ export class Demand {
     this.#asked += count;
     this.#params.allowance?.take(count);
   }
-}
-
-export function countOf(claims: readonly Claim[]): number {
-  return claims.reduce((sum, { runs }) => sum + runs.length, 0);
 }

@@ -84,7 +84,7 @@ export class Desk {
 }
 
 /** A run that is there only if the change was written. */
-function madeBy({ runs: [run], report }: ScheduleChange): RunId | null {
+function madeBy({ runs: [run], checkIn }: ScheduleChange): RunId | null {
   if (run) return run.id;
-  return report && !report.isAgain ? report.id : null;
+  return checkIn && !checkIn.isAgain ? checkIn.id : null;
 }

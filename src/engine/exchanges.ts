@@ -6,11 +6,12 @@
 import { describeFailure } from "../core/failure.js";
 import type { Moment } from "../core/lease.js";
 import { momentOf, type Ports } from "../core/ports.js";
+import { countOf } from "../store/record.js";
 import type { Claim, ExchangeAnswer, Settlement, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import type { Backoff } from "./backoff.js";
-import { countOf, type Demand, NO_ORDER, type Order } from "./demand.js";
+import { type Demand, NO_ORDER, type Order } from "./demand.js";
 import type { RunnableJob } from "./execution.js";
 import type { Leases } from "./leases.js";
 import type { Outbox } from "./outbox.js";

@@ -9,7 +9,7 @@ import { requireKey } from "../core/names.js";
 import type { RunId } from "../core/run.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import { oneTick } from "../core/tick.js";
-import type { Report, ScheduleChange, ScheduleState } from "../store/schedule-store.js";
+import type { CheckIn, ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import type { RunRecord, Store } from "../store/store.js";
 import { advance, progressOf } from "./advance.js";
 import { type Compiled, compile } from "./compiled.js";
@@ -122,7 +122,7 @@ export async function pingDecision(
   };
   return params.state === "start"
     ? begin(state, at, said)
-    : report(state, at, { params, said, store });
+    : end(state, at, { params, said, store });
 }
 
 type Place = {
@@ -151,7 +151,8 @@ function begin(state: ScheduleState, at: Place, said: Said): Decision<Pinged> {
   return { answer, change: { ...change, progress: { ...change.progress, nextAt } } };
 }
 
-async function report(
+/** It is done, or it failed: that is kept as a run that has ended. */
+async function end(
   state: ScheduleState,
   at: Place,
   {
@@ -162,7 +163,7 @@ async function report(
 ): Promise<Decision<Pinged>> {
   const { tick, now, compiled } = at;
   const status = params.state === "fail" ? ("failed" as const) : ("completed" as const);
-  const before = tick === null ? await lastReport(store, state) : null;
+  const before = tick === null ? await lastCheckIn(store, state) : null;
   const cursorAt = tick ?? state.cursorAt;
   const nextAt = judgedAt({ ...compiled, cursorAt, beganAt: null });
   const answer = (runId: RunId): Pinged => ({
@@ -183,7 +184,7 @@ async function report(
       ...(params.deliveryId === null ? {} : { change: { ...unchanged(state), ...delivered } }),
     };
   const beganAt = beganOf(state, tick);
-  const kept: Report = {
+  const checkIn: CheckIn = {
     id,
     mode: before?.mode === "scheduled" || tick !== null ? "scheduled" : "manual",
     nominalAt: before ? before.nominalAt : tick,
@@ -197,7 +198,7 @@ async function report(
     answer: answer(id),
     change: {
       ...change,
-      report: kept,
+      checkIn,
       ticks: tick === null ? [] : [oneTick(tick, "on_time", { run: id })],
       progress: {
         ...progress,
@@ -214,7 +215,7 @@ async function report(
 }
 
 /** What was said about the last recorded tick, if anything was: its own check-in, or a late one. */
-async function lastReport(store: Store, state: ScheduleState): Promise<RunRecord | null> {
+async function lastCheckIn(store: Store, state: ScheduleState): Promise<RunRecord | null> {
   const run = state.lastRun === null ? null : await store.run(state.lastRun);
   if (!run) return null;
   const isOfIt =

@@ -11,6 +11,7 @@
 import { CancelledError, LeaseLostError, ShutdownError } from "../core/errors.js";
 import { type Clock, delay, momentOf, type Ports } from "../core/ports.js";
 import { ABORT_GRACE_MS, type RunId } from "../core/run.js";
+import { countOf } from "../store/record.js";
 import type { Claim, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName, Logger } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
@@ -18,7 +19,7 @@ import type { Tracing } from "../telemetry/tracing.js";
 import type { Allowance } from "./allowance.js";
 import { Backoff } from "./backoff.js";
 import { Deadlines } from "./deadlines.js";
-import { countOf, Demand } from "./demand.js";
+import { Demand } from "./demand.js";
 import { factsOf } from "./ending.js";
 import { type ClaimedSince, Exchanges } from "./exchanges.js";
 import { Execution, type LetGo, overTime, type Report, type RunnableJob } from "./execution.js";

@@ -11,8 +11,8 @@ import type { PostgresEnqueue } from "./postgres-enqueue.js";
 import type { Ask } from "./postgres-enqueue-rules.js";
 import type { PostgresTransactions } from "./postgres-transactions.js";
 import { statusOrder, toBatchRecord, toRunRecord } from "./record.js";
-import { RETRY_CHILDREN } from "./sql/postgres.js";
 import * as sql from "./sql/postgres-batches.js";
+import { RETRY_CHILDREN } from "./sql/postgres-runs.js";
 import type * as store from "./store.js";
 
 /** Rolls back what was written under a fence that is no longer the current one. */

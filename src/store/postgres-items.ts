@@ -7,9 +7,10 @@ import type * as items from "./item-store.js";
 import { LinkFailure, type PostgresSource, type Query, type Row } from "./postgres.js";
 import { plainColumn, textColumn } from "./postgres-array.js";
 import type { PostgresAsker } from "./postgres-asker.js";
+import { settlementArrays } from "./postgres-exchange.js";
 import { PostgresTransactor } from "./postgres-transactor.js";
 import { RolledBack } from "./rolled-back.js";
-import { FINISH, FINISH_CHILD, FINISH_LIMITED, FINISH_SCHEDULED } from "./sql/postgres.js";
+import { FINISH, FINISH_CHILD, FINISH_LIMITED, FINISH_SCHEDULED } from "./sql/postgres-exchange.js";
 import * as sql from "./sql/postgres-items.js";
 import type { Grant, Settlement } from "./store.js";
 import type { OpenTransaction, Transactor } from "./transaction.js";
@@ -25,7 +26,6 @@ export class PostgresItems implements items.ItemStore<Settlement> {
   readonly #asker: PostgresAsker;
   readonly #clock: Clock;
   readonly #own: PostgresTransactor;
-  readonly #settlementArrays: (settlements: readonly Settlement[]) => Row;
 
   get load(): PostgresTransactor["load"] {
     return this.#own.load;
@@ -35,12 +35,10 @@ export class PostgresItems implements items.ItemStore<Settlement> {
     readonly asker: PostgresAsker;
     readonly source: PostgresSource;
     readonly clock: Clock;
-    readonly settlementArrays: (settlements: readonly Settlement[]) => Row;
   }) {
     this.#asker = params.asker;
     this.#clock = params.clock;
     this.#own = new PostgresTransactor(params);
-    this.#settlementArrays = params.settlementArrays;
   }
 
   close(): Promise<void> {
@@ -97,7 +95,7 @@ export class PostgresItems implements items.ItemStore<Settlement> {
     return this.#transact<"committed" | "stale">("commit", params, async ({ tx, query }) => {
       const settlement = await work(tx);
       const [row] = await this.#asker.within(unnamed(query), finishText(settlement), {
-        ...this.#settlementArrays([settlement]),
+        ...settlementArrays([settlement]),
         chance,
         // A row of its own: a commit and an exchange of one instance do not wait for one another.
         shard: -1 - holder,

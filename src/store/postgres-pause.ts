@@ -1,16 +1,20 @@
-// The pause of everything on PostgreSQL.
+// Pauses on PostgreSQL: of everything, of an instance, of a queue.
 
 import type { Pause } from "../core/pause.js";
 import type { Audited } from "./audit-store.js";
 import type { PauseStore } from "./pause-store.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import type { PostgresAudit } from "./postgres-audit.js";
+import { toQueueRecord } from "./record.js";
 import { toPause } from "./record-pause.js";
+import { PAUSE_QUEUE, QUEUES } from "./sql/postgres-flow.js";
 import * as sql from "./sql/postgres-pause.js";
+import type { Store } from "./store.js";
 
-export class PostgresPause implements PauseStore {
+type Queues = Pick<Store, "pauseQueue" | "queues">;
+
+export class PostgresPause implements PauseStore, Queues {
   readonly #asker: PostgresAsker;
-
   readonly #audit: PostgresAudit;
 
   constructor(asker: PostgresAsker, audit: PostgresAudit) {
@@ -35,6 +39,17 @@ export class PostgresPause implements PauseStore {
   }: Parameters<PauseStore["quietInstance"]>[0]): Promise<boolean> {
     const change = { what: "quietInstance", template: sql.QUIET_INSTANCE, params, audit };
     return (await this.#change(change)) !== undefined;
+  }
+
+  async pauseQueue(given: Parameters<Queues["pauseQueue"]>[0]): Promise<void> {
+    const { note = null, audit, ...rest } = given;
+    const params = { ...rest, note };
+    const template = PAUSE_QUEUE;
+    await this.#audit.change({ what: "pauseQueue", template, params, audit, isDone: () => true });
+  }
+
+  async queues(): ReturnType<Queues["queues"]> {
+    return (await this.#asker.repeat("queues", QUEUES, {})).map(toQueueRecord);
   }
 
   #change(change: Omit<Parameters<PostgresAudit["change"]>[0], "isDone">) {

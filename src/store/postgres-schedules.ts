@@ -94,13 +94,13 @@ export class PostgresSchedules implements store.ScheduleStore {
 
   async #writeWhole(change: store.ScheduleChange, holder: number | null): Promise<boolean> {
     if (change.edit) await this.#ensureLane(change.edit);
-    const kept = change.report && (await this.#reported(change.id, change.report));
+    const kept = change.checkIn && (await this.#checkedIn(change.id, change.checkIn));
     try {
       await this.#transaction("writeSchedules", async (ask) => {
         const [row] = await ask(sql.ADVANCE_SCHEDULES, advanceParams([change], holder, null));
         if (!row?.won) throw new NotApplied();
         await this.#writeRest(change, ask);
-        if (kept) await ask(sql.ADD_REPORT, kept);
+        if (kept) await ask(sql.ADD_CHECK_IN, kept);
       });
     } catch (error) {
       if (error instanceof NotApplied) return false;
@@ -153,14 +153,14 @@ export class PostgresSchedules implements store.ScheduleStore {
     });
   }
 
-  /** What a report is stored with: the lane and the policy that its run has in place of a job's. */
-  async #reported(schedule: number, report: store.Report): Promise<Row> {
+  /** What a check-in is stored with: the lane and the policy that its run has in place of a job's. */
+  async #checkedIn(schedule: number, checkIn: store.CheckIn): Promise<Row> {
     const [row] = await this.#repeat("writeSchedules", sql.JOB_OF_SCHEDULE, { id: schedule });
     return {
-      ...report,
+      ...checkIn,
       schedule,
-      mode: modeCode(report.mode),
-      status: statusCode(report.status),
+      mode: modeCode(checkIn.mode),
+      status: statusCode(checkIn.status),
       lane: await this.#enqueue.lane(DEFAULT_QUEUE, String(row?.job)),
       policy: await this.#enqueue.policy(MONITOR_POLICY),
     };
@@ -276,8 +276,8 @@ export class PostgresSchedules implements store.ScheduleStore {
 
 /** Whether a change carries more than the ticker's own. */
 function hasMore(change: store.ScheduleChange): boolean {
-  const { standing, edit, release, revives, delivery, backfill, audit, beganAt, report } = change;
-  return [standing, edit, release, revives, delivery, backfill, audit, beganAt, report].some(
+  const { standing, edit, release, revives, delivery, backfill, audit, beganAt, checkIn } = change;
+  return [standing, edit, release, revives, delivery, backfill, audit, beganAt, checkIn].some(
     (each) => each !== undefined,
   );
 }

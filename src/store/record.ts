@@ -215,6 +215,11 @@ type ClaimRow = Omit<Claim, "policy" | "runs"> & {
 
 const NO_TAGS: readonly string[] = [];
 
+/** How many runs came with these claims. */
+export function countOf(claims: readonly Claim[]): number {
+  return claims.reduce((sum, { runs }) => sum + runs.length, 0);
+}
+
 export function toClaim(row: ClaimRow): Claim {
   const { refunds, laters, extraAttempts } = row;
   return {

@@ -162,13 +162,13 @@ export type ScheduleChange = {
   readonly backfill?: BackfillChange;
   /** Of a monitor: its start that counts from now on; null: none does. */
   readonly beganAt?: number | null;
-  readonly report?: Report;
+  readonly checkIn?: CheckIn;
   /** Kept in the audit trail if this is applied. */
   readonly audit?: AuditEntry;
 };
 
-/** A run that ended elsewhere, as it was told of: nobody here ever claims it. */
-export type Report = {
+/** A run that ended elsewhere, as it was checked in: nobody here ever claims it. */
+export type CheckIn = {
   readonly id: RunId;
   readonly mode: "scheduled" | "manual";
   readonly nominalAt: number | null;

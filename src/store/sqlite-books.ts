@@ -180,7 +180,7 @@ export function isOverItsTime(lease: LeaseRow): boolean {
   return lease.deadline_at <= lease.until;
 }
 
-/** Where a run goes whose lease ran out: the same rules as in RECLAIM of sql/postgres.ts. */
+/** Where a run goes whose lease ran out: the same rules as in RECLAIM of sql/postgres-leases.ts. */
 export function judgeLoss(
   params: { lease: LeaseRow & Row; id: RunId; origin: Origin; now: number; random: () => number },
   books: Books,

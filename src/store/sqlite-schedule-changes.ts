@@ -147,7 +147,7 @@ export class SqliteScheduleChanges {
 
   #applyRare(change: Change, now: number): void {
     const { id, standing, edit, release, revives, delivery, backfill, audit } = change;
-    const { beganAt, report } = change;
+    const { beganAt, checkIn } = change;
     if (audit) this.#audit.add(audit, now);
     if (release !== undefined) this.#file.run(sql.SET_RELEASE, { release, schedule: id });
     if (standing) this.#file.run(sql.SET_STANDING, { ...standing, schedule: id, now });
@@ -159,19 +159,19 @@ export class SqliteScheduleChanges {
     if (delivery) this.#file.run(sql.KEEP_DELIVERY, { ...delivery, schedule: id });
     if (backfill) this.#keepBackfill(id, backfill, now);
     if (beganAt !== undefined) this.#file.run(sql.SET_BEGAN, { beganAt, schedule: id });
-    if (report) this.#keepReport(id, report, now);
+    if (checkIn) this.#keepCheckIn(id, checkIn, now);
   }
 
-  #keepReport(schedule: number, report: schedules.Report, now: number): void {
-    const { id, nominalAt, ranMs, error } = report;
+  #keepCheckIn(schedule: number, checkIn: schedules.CheckIn, now: number): void {
+    const { id, nominalAt, ranMs, error } = checkIn;
     const job = String(this.#file.get(sql.JOB_OF_SCHEDULE, { schedule })?.job);
     const lane = this.#enqueue.lane(DEFAULT_QUEUE, job);
     const policy = this.#enqueue.policy(MONITOR_POLICY);
-    const mode = modeCode(report.mode);
-    const status = statusCode(report.status);
-    if (!report.isAgain)
-      this.#file.run(sql.INSERT_REPORTED, { id, lane, policy, mode, schedule, nominalAt, now });
-    this.#file.run(sql.PUT_REPORT, { id, lane, ranMs, status, error, now });
+    const mode = modeCode(checkIn.mode);
+    const status = statusCode(checkIn.status);
+    if (!checkIn.isAgain)
+      this.#file.run(sql.INSERT_CHECKED_IN, { id, lane, policy, mode, schedule, nominalAt, now });
+    this.#file.run(sql.PUT_CHECK_IN, { id, lane, ranMs, status, error, now });
     const rows = JSON.stringify([[lane, mode, status, 1, ranMs ?? 0]]);
     this.#file.run(runs.COUNT_OUTCOMES, { rows, now });
   }

@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 import { oneTick } from "../../src/core/tick.js";
-import type { Report, ScheduleState } from "../../src/store/schedule-store.js";
+import type { CheckIn, ScheduleState } from "../../src/store/schedule-store.js";
 import type { Scene, SceneTest } from "./scene.js";
 import { changeOf, MINUTE_MS } from "./schedule-words.js";
 
@@ -11,8 +11,8 @@ const DEFINITION = '{"when":{"kind":"every","everyMs":600000},"overlap":"skip","
 const MONITOR = { definition: DEFINITION, job: "monitor:backup", tags: ["db"] } as const;
 
 /** A check-in for the tick of now. */
-function reporting(scene: Scene, state: ScheduleState, given: Partial<Report> = {}) {
-  const report: Report = {
+function checkingIn(scene: Scene, state: ScheduleState, given: Partial<CheckIn> = {}) {
+  const checkIn: CheckIn = {
     id: scene.id(),
     mode: "scheduled",
     nominalAt: scene.now,
@@ -22,11 +22,11 @@ function reporting(scene: Scene, state: ScheduleState, given: Partial<Report> = 
     isAgain: false,
     ...given,
   };
-  const tick = report.isAgain ? [] : [oneTick(scene.now, "on_time", { run: report.id })];
+  const tick = checkIn.isAgain ? [] : [oneTick(scene.now, "on_time", { run: checkIn.id })];
   const cursorAt = scene.now;
   return {
-    id: report.id,
-    change: changeOf(state, { report, ticks: tick, progress: { cursorAt } }),
+    id: checkIn.id,
+    change: changeOf(state, { checkIn, ticks: tick, progress: { cursorAt } }),
   };
 }
 
@@ -52,12 +52,12 @@ export function monitorSuite(test: SceneTest): void {
     });
   });
 
-  test("a report is a run that has ended, with its tick and its count, or nothing of it is", async ({
+  test("a check-in is a run that has ended, with its tick and its count, or nothing of it is", async ({
     scene,
   }) => {
     await scene.schedules.create("backup", MONITOR);
     const state = await scene.schedules.state("backup");
-    const { id, change } = reporting(scene, state, { ranMs: 5 * MINUTE_MS });
+    const { id, change } = checkingIn(scene, state, { ranMs: 5 * MINUTE_MS });
     expect(await scene.schedules.write([change])).toEqual([state.id]);
     expect(await scene.store.run(id)).toMatchObject({
       job: "monitor:backup",
@@ -72,17 +72,17 @@ export function monitorSuite(test: SceneTest): void {
     });
     expect(await scene.schedules.ticks("backup")).toMatchObject([{ run: id, reason: "on_time" }]);
     // Decided from what stands no more: neither tick nor run.
-    const late = reporting(scene, state);
+    const late = checkingIn(scene, state);
     expect(await scene.schedules.write([late.change])).toEqual([]);
     expect(await scene.store.run(late.id)).toBeNull();
     expect(await scene.schedules.ticks("backup")).toHaveLength(1);
   });
 
-  test("a second report about a run takes the place of the first, and keeps when it began", async ({
+  test("a second check-in about a run takes the place of the first, and keeps when it began", async ({
     scene,
   }) => {
     await scene.schedules.create("backup", MONITOR);
-    const first = reporting(scene, await scene.schedules.state("backup"), {
+    const first = checkingIn(scene, await scene.schedules.state("backup"), {
       status: "failed",
       ranMs: MINUTE_MS,
       error: '{"code":"REPORTED","name":"Reported","message":"full"}',
@@ -90,7 +90,7 @@ export function monitorSuite(test: SceneTest): void {
     await scene.schedules.write([first.change]);
     const startedAt = scene.now - MINUTE_MS;
     expect(await scene.store.run(first.id)).toMatchObject({ status: "failed", startedAt });
-    const again = reporting(scene, await scene.schedules.state("backup"), {
+    const again = checkingIn(scene, await scene.schedules.state("backup"), {
       id: first.id,
       isAgain: true,
     });

@@ -14,7 +14,7 @@ export const LEASE_MUTANTS = [
   {
     name: "settle-without-fence-postgres",
     promise: "S3: whoever lost a run cannot end it",
-    file: "src/store/sql/postgres.ts",
+    file: "src/store/sql/postgres-exchange.ts",
     find: "select * from unnest(:ids::uuid[], :fences::bigint[], :statuses::smallint[],",
     replace:
       'select s.id, coalesce((select k.fence from {lease} k where s.id = any(k.ids)), s.fence) as fence, s.status, s.ended, s.mode, s."ranMs", s."delayMs", s.refund, s.result, s.error, s.schedule from unnest(:ids::uuid[], :fences::bigint[], :statuses::smallint[],',
@@ -31,7 +31,7 @@ export const LEASE_MUTANTS = [
   {
     name: "settled-run-settles-again-postgres",
     promise: "S8: a run ends once",
-    file: "src/store/sql/postgres.ts",
+    file: "src/store/sql/postgres-exchange.ts",
     find: "  join member m on m.id = s.id and m.fence = s.fence\n",
     replace: "",
     suites: ["conformance: PostgreSQL, holding"],
@@ -135,7 +135,7 @@ export const LEASE_MUTANTS = [
   {
     name: "claim-leaves-it-ready-postgres",
     promise: "S7: claims are disjoint",
-    file: "src/store/sql/postgres.ts",
+    file: "src/store/sql/postgres-exchange.ts",
     find: "gone as (delete from {ready} where ctid = any(array(select tid from taken)))`;",
     replace: "gone as (select 1)`;",
     suites: ["conformance: PostgreSQL, holding"],
@@ -143,7 +143,7 @@ export const LEASE_MUTANTS = [
   {
     name: "claim-without-lock-postgres",
     promise: "S7: claims made at once are disjoint",
-    file: "src/store/sql/postgres.ts",
+    file: "src/store/sql/postgres-exchange.ts",
     find: "order by r.sort_at, r.id limit :limit for update skip locked) x",
     replace: "order by r.sort_at, r.id limit :limit) x",
     suites: ["conformance: PostgreSQL, holding"],
@@ -159,7 +159,7 @@ export const LEASE_MUTANTS = [
   {
     name: "claim-over-its-limit-postgres",
     promise: "S7: a claim of n takes n at most",
-    file: "src/store/sql/postgres.ts",
+    file: "src/store/sql/postgres-exchange.ts",
     find: "for update skip locked) x\n  limit :limit\n",
     replace: "for update skip locked) x\n",
     suites: ["conformance: PostgreSQL, holding"],
@@ -183,7 +183,7 @@ export const LEASE_MUTANTS = [
   {
     name: "poison-never-dies-postgres",
     promise: "S10: a run that kills its holders ends",
-    file: "src/store/sql/postgres.ts",
+    file: "src/store/sql/postgres-leases.ts",
     find: "x.attempt >= p.attempts + x.extra or (p.on_lost",
     replace: "(p.on_lost",
     suites: ["conformance: PostgreSQL, holding"],

@@ -63,7 +63,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "pause-of-everything-forgotten-by-a-claim",
     promise: "S14: while everything is paused nothing is claimed",
-    file: "src/store/sql/postgres.ts",
+    file: "src/store/sql/postgres-exchange.ts",
     find: `where :limit::int > 0 and \${NOT_PAUSED} and l.job`,
     replace: "where :limit::int > 0 and l.job",
     suites: ["conformance: PostgreSQL, keeping"],

@@ -19,6 +19,19 @@ const NUMBERS_IF_KNOWN = `coalesce(kl.id, case when ${BELIEVED} then i.lane end)
 const KNOWN_NUMBERS =
   "left join {lane} kl on kl.id = i.lane left join {policy} kp on kp.id = i.policy";
 
+/** What was stored (`stored`) waits for its time, or is ready. */
+const PLACED = /* sql */ `
+delayed as (
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect)
+  select s.id, s.due_at, s.lane, s.policy, s.priority, 0, 0, 0, 0, 0, false
+  from stored s cross join now where s.due_at > now.at
+),
+readied as (
+  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
+  select s.id, s.due_at - s.priority * 60000, s.lane, s.policy, 0, 0, 0, 0, 0, false
+  from stored s cross join now where s.due_at <= now.at
+)`;
+
 const enqueueRuns = (onConflict: string, origin: Origin) => /* sql */ `
 with now as materialized (select {now} as at),
 input as materialized (
@@ -33,16 +46,7 @@ stored as (
   from input i cross join now ${KNOWN_NUMBERS} ${onConflict}
   returning id, due_at, lane, policy, priority
 ),
-delayed as (
-  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect)
-  select s.id, s.due_at, s.lane, s.policy, s.priority, 0, 0, 0, 0, 0, false
-  from stored s cross join now where s.due_at > now.at
-),
-readied as (
-  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
-  select s.id, s.due_at - s.priority * 60000, s.lane, s.policy, 0, 0, 0, 0, 0, false
-  from stored s cross join now where s.due_at <= now.at
-)
+${PLACED}
 select pg_notify(:channel::text, '')::text as told where :channel::text is not null`;
 
 // Others are told by the commit itself: a worker that waits hears of the run when its caller does.
@@ -85,16 +89,7 @@ stored as (
   from won w join input i on i.id = w.run cross join now ${KNOWN_NUMBERS} on conflict (id) do nothing
   returning id, due_at, lane, policy, priority
 ),
-delayed as (
-  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect)
-  select s.id, s.due_at, s.lane, s.policy, s.priority, 0, 0, 0, 0, 0, false
-  from stored s cross join now where s.due_at > now.at
-),
-readied as (
-  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
-  select s.id, s.due_at - s.priority * 60000, s.lane, s.policy, 0, 0, 0, 0, 0, false
-  from stored s cross join now where s.due_at <= now.at
-)
+${PLACED}
 select id from stored`;
 export const ENQUEUE_KEYED = enqueueKeyed(NOBODY);
 export const ENQUEUE_KEYED_CHILDREN = enqueueKeyed(PARENT);

@@ -4,15 +4,12 @@
 
 import { MODES } from "../../core/run.js";
 import { OUTCOME_OF, OUTCOMES, REASONS } from "../../core/tick.js";
-import {
-  ANNOUNCE_INSTANCE,
-  CLAIM_LIMITED_RUN,
-  CLAIM_RUN,
-  PROMOTE,
-  RECLAIM_RUNS,
-} from "./postgres.js";
+import { CLAIM_LIMITED_RUN, CLAIM_RUN } from "./postgres-exchange.js";
 import { DEFINED, SQLSTATES } from "./postgres-function-parts.js";
+import { ANNOUNCE_INSTANCE } from "./postgres-instances.js";
+import { RECLAIM_RUNS } from "./postgres-leases.js";
 import { NOT_PAUSED } from "./postgres-pause.js";
+import { PROMOTE } from "./postgres-poll.js";
 import { ADVANCE_SCHEDULES } from "./postgres-schedules.js";
 import { expressed } from "./template.js";
 

@@ -5,7 +5,6 @@
 import { INPUT_BYTES_MAX, RESULT_BYTES_MAX } from "../../core/json.js";
 import { KEY_LENGTH_MAX, NAME_LENGTH_MAX, PRIORITY_MAX, TAG_COUNT_MAX } from "../../core/names.js";
 import { MODES } from "../../core/run.js";
-import { RECLAIM, SETTLE } from "./postgres.js";
 import {
   ENQUEUE,
   ENQUEUE_KEYED,
@@ -13,8 +12,10 @@ import {
   STORE_RUNS_LATER,
   TAKE_KEYS,
 } from "./postgres-enqueue.js";
+import { SETTLE } from "./postgres-exchange.js";
 import { ACQUIRE_DUE } from "./postgres-function-due.js";
 import { DEFINED, PARTS, SQLSTATES } from "./postgres-function-parts.js";
+import { RECLAIM } from "./postgres-leases.js";
 import { EXPIRE_STALE } from "./postgres-operators.js";
 import { expressed } from "./template.js";
 

@@ -255,7 +255,7 @@ export const SET_BEGAN = /* sql */ `update {schedule} set began_at = :beganAt::b
 export const JOB_OF_SCHEDULE = /* sql */ `select job from {schedule} where id = :id`;
 
 /** A run that ended elsewhere: it is never pending nor held, so it goes straight to its outcome. */
-export const ADD_REPORT = /* sql */ `
+export const ADD_CHECK_IN = /* sql */ `
 with now as materialized (select {now} as at),
 made as (
   insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, schedule, nominal_at, tags, input)

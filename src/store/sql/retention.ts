@@ -29,18 +29,6 @@ where o.id > coalesce(:after, '') and o.id <= max(coalesce(:before, ''), coalesc
 order by o.id limit (:limit + 0)`,
 } as const;
 
-/** A run goes only with its outcome: an operator's retry may have taken that away. */
-export const REMOVE_RUNS = /* sql */ `
-with ended as (delete from {outcome} where id = any(:ids::uuid[]) returning id),
-run as (delete from {run} where id = any(array(select id from ended))),
-attempts as (delete from {attempt} where run = any(array(select id from ended))),
-items as (delete from {item} where run = any(array(select id from ended))),
-item_counts as (delete from {item_count} where run = any(array(select id from ended))),
-progress as (delete from {progress} where run = any(array(select id from ended))),
-lines as (delete from {log} where run = any(array(select id from ended))),
-keys as (delete from {key} where run = any(array(select id from ended)))
-select count(*)::int as removed from ended`;
-
 /** Lines that are older than lines are kept, of runs that are still there. */
 export const PRUNE_OLD_LOGS = {
   postgres: /* sql */ `

@@ -101,11 +101,11 @@ insert into {delivery} (schedule, id, run, input_hash) values (:schedule, :id, :
 export const SET_BEGAN = /* sql */ `update {schedule} set began_at = :beganAt where id = :schedule`;
 
 // A run that ended elsewhere: it is never pending nor held, so it goes straight to its outcome.
-export const INSERT_REPORTED = /* sql */ `
+export const INSERT_CHECKED_IN = /* sql */ `
 insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, schedule, nominal_at, tags, input)
 select :id, :now, coalesce(:nominalAt, :now), :lane, :policy, 1, 0, :mode, s.id, :nominalAt, s.tags, s.input
 from {schedule} s where s.id = :schedule`;
-export const PUT_REPORT = /* sql */ `
+export const PUT_CHECK_IN = /* sql */ `
 insert into {outcome} (id, started_at, finished_at, lane, attempt, extra, status, error)
 values (:id, :now - :ranMs, :now, :lane, 1, 0, :status, :error)
 on conflict (id) do update set started_at = coalesce(excluded.started_at, started_at), finished_at = excluded.finished_at,

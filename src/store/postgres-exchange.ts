@@ -1,0 +1,224 @@
+// Claims and settlements on PostgreSQL: one statement for both on one of two connections; a second exchange
+// at the same time goes to whichever is less busy (docs/decisions/0002-two-connections.md).
+
+import { type Clock, delay } from "../core/ports.js";
+import type { Row } from "./postgres.js";
+import { columnsOf } from "./postgres-array.js";
+import type { PostgresAsker } from "./postgres-asker.js";
+import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
+import type { PostgresPoll } from "./postgres-poll.js";
+import { countOf, isSameEnd, toClaim, toSettlementRow } from "./record.js";
+import type { HeldRun } from "./remote-store.js";
+import * as sql from "./sql/postgres-exchange.js";
+import type * as store from "./store.js";
+
+/** How often a limit is asked again that others were changing meanwhile; then the next poll does. */
+const CONTENDED_TRIES_MAX = 5;
+/** How many limited runs are lined up before they are claimed. */
+const NEWCOMERS_MAX = 1_000;
+const NOTHING = { claims: [], limitedInMs: null };
+
+export class PostgresExchange
+  implements Pick<store.Store, "exchange" | "claimsByToken" | "heldRun">
+{
+  readonly #asker: PostgresAsker;
+  readonly #clock: Clock;
+  readonly #poll: Pick<PostgresPoll, "lineUp">;
+  readonly #bound: ClaimBound;
+
+  constructor(params: {
+    readonly asker: PostgresAsker;
+    readonly clock: Clock;
+    readonly poll: Pick<PostgresPoll, "lineUp">;
+  }) {
+    this.#asker = params.asker;
+    this.#clock = params.clock;
+    this.#poll = params.poll;
+    this.#bound = new ClaimBound(params.clock);
+  }
+
+  /**
+   * What limits let through is claimed by a statement of its own: it has to see what the settlements
+   * before it gave back. All carry the same token, so a lost answer is read back as a whole.
+   */
+  async exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
+    const { limited, ...plain } = params;
+    if (limited === undefined || params.limit === 0) return this.#exchange(plain);
+    const isFirst = limited === "first";
+    const settled =
+      isFirst && params.settlements.length === 0
+        ? { claims: [], stale: [], hasContinued: false }
+        : await this.#exchange(isFirst ? { ...plain, limit: 0 } : plain);
+    const room = params.limit - countOf(settled.claims);
+    const { claims: letThrough, limitedInMs } =
+      room > 0 ? await this.#claimLimited({ ...params, limit: room }) : NOTHING;
+    const rest = room - countOf(letThrough);
+    const last =
+      isFirst && rest > 0
+        ? (await this.#exchange({ ...plain, settlements: [], limit: rest })).claims
+        : [];
+    return {
+      claims: [...settled.claims, ...letThrough, ...last],
+      stale: settled.stale,
+      hasContinued: settled.hasContinued,
+      limitedInMs,
+    };
+  }
+
+  /** A flow that somebody else is changing at this moment is asked for again. */
+  async #claimLimited(params: store.ExchangeParams): Promise<{
+    readonly claims: readonly store.Claim[];
+    readonly limitedInMs: number | null;
+  }> {
+    const { holder, token, jobs, queues, wantsSuspect, apart = [] } = params;
+    const text = apart.length === 0 ? sql.EXCHANGE.claimLimited : sql.EXCHANGE_APART.claimLimited;
+    const claims: store.Claim[] = [];
+    let left = wantsSuspect ? Math.min(params.limit, 1) : params.limit;
+    for (let tries = 1; ; tries += 1) {
+      const [row] = await this.#asker.attempt("exchange", this.#asker.work, text, {
+        apart,
+        holder,
+        token,
+        jobs,
+        queues,
+        limit: left,
+        suspect: wantsSuspect,
+      });
+      const taken = claimsOf(row);
+      claims.push(...taken);
+      left -= countOf(taken);
+      const mayFindMore =
+        Number(row?.contended) > 0 ||
+        (row?.newcomers === true && (await this.#poll.lineUp(NEWCOMERS_MAX)) > 0);
+      if (left === 0 || !mayFindMore || tries === CONTENDED_TRIES_MAX) {
+        const limitedInMs = row?.limitedInMs == null ? null : Number(row.limitedInMs);
+        return { claims, limitedInMs };
+      }
+      await delay(this.#clock, tries);
+    }
+  }
+
+  async #exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
+    const link =
+      this.#asker.beat.inFlight < this.#asker.work.inFlight ? this.#asker.beat : this.#asker.work;
+    const { holder, token, jobs, queues, wantsSuspect, apart = [] } = params;
+    const limit = wantsSuspect ? Math.min(params.limit, 1) : params.limit;
+    const appetite = `${wantsSuspect} ${queues} ${jobs}`;
+    const low = this.#bound.low(appetite);
+    const sentMs = this.#clock.monotonicMs();
+    const [row] = await this.#asker.attempt("exchange", link, exchangeText(params), {
+      ...settlementArrays(onceEach(params.settlements)),
+      holder,
+      token,
+      jobs,
+      queues,
+      limit,
+      low,
+      shard: holder * 2 + (link === this.#asker.beat ? 1 : 0),
+      suspect: wantsSuspect,
+      chance: params.chance,
+      apart,
+    });
+    const unapplied = ((row?.unapplied ?? []) as [string, number][]).map(([id, fence]) => ({
+      id,
+      fence,
+    }));
+    const stale = await this.#staleAmong(unapplied, params.settlements);
+    const claims = claimsOf(row);
+    const count = countOf(claims);
+    const head = row?.head === null || row?.head === undefined ? null : String(row.head);
+    const tookMs = this.#clock.monotonicMs() - sentMs;
+    if (limit > 0) this.#bound.saw({ appetite, low, limit, count, head, tookMs });
+    const hasContinued = Number(row?.continued ?? 0) > 0;
+    if (count === limit || low === FROM_THE_START) return { claims, stale, hasContinued };
+    const rest = await this.#exchange({ ...params, settlements: [], limit: limit - count });
+    return { claims: [...claims, ...rest.claims], stale, hasContinued };
+  }
+
+  /** What was applied before, its answer lost, is not stale; only history can tell. */
+  async #staleAmong(
+    unapplied: readonly store.Grant[],
+    settlements: readonly store.Settlement[],
+  ): Promise<readonly store.Grant[]> {
+    if (unapplied.length === 0) return [];
+    const rows = await this.#asker.repeat("exchange", sql.ENDINGS, {
+      grants: JSON.stringify(unapplied),
+    });
+    const endings = new Map(rows.map((row) => [`${row.id} ${row.fence}`, row]));
+    const sent = new Map(settlements.map((each) => [`${each.id} ${each.fence}`, each]));
+    return unapplied.filter(({ id, fence }) => {
+      const ending = endings.get(`${id} ${fence}`);
+      const settlement = sent.get(`${id} ${fence}`);
+      const error = (ending?.error ?? null) as string | null;
+      return !(
+        ending &&
+        settlement &&
+        isSameEnd(settlement, { ended: Number(ending.ended), error })
+      );
+    });
+  }
+
+  async claimsByToken(params: {
+    readonly holder: number;
+    readonly token: string;
+  }): Promise<readonly store.Claim[]> {
+    const [row] = await this.#asker.repeat("claimsByToken", sql.CLAIMS_BY_TOKEN, params);
+    return claimsOf(row);
+  }
+
+  async heldRun(grant: store.Grant): Promise<HeldRun<store.Claim> | null> {
+    const [row] = await this.#asker.repeat("heldRun", sql.HELD, grant);
+    const [claim] = claimsOf(row);
+    if (!row || !claim) return null;
+    return {
+      holder: Number(row.holder),
+      claim: { ...claim, runs: claim.runs.filter(({ id }) => id === grant.id) },
+      heldMs: Number(row.held_ms),
+      isCancelRequested: row.is_cancel_requested === true,
+    };
+  }
+}
+
+/** The same run settled twice in one exchange would be written twice. */
+function onceEach(settlements: readonly store.Settlement[]): readonly store.Settlement[] {
+  const seen = new Set(settlements.map(({ id, fence }) => `${id} ${fence}`));
+  if (seen.size === settlements.length) return settlements;
+  return settlements.filter(({ id, fence }) => seen.delete(`${id} ${fence}`));
+}
+
+function claimsOf(row: Row | undefined): readonly store.Claim[] {
+  return ((row?.claims ?? []) as Parameters<typeof toClaim>[0][]).map(toClaim);
+}
+
+function exchangeText({ settlements, apart = [] }: store.ExchangeParams): string {
+  const texts = apart.length === 0 ? sql.EXCHANGE : sql.EXCHANGE_APART;
+  if (settlements.length === 0) return texts.claim;
+  const hasChildren = settlements.some(({ batch }) => batch !== null);
+  if (settlements.some((each) => each.isLimited))
+    return hasChildren ? texts.settleLimitedChildrenAndClaim : texts.settleLimitedAndClaim;
+  if (hasChildren) return texts.settleChildrenAndClaim;
+  if (settlements.some(({ schedule }) => schedule !== null)) return texts.settleScheduledAndClaim;
+  return settlements.every(({ to }) => to !== "pending")
+    ? texts.finishAndClaim
+    : texts.settleAndClaim;
+}
+
+export function settlementArrays(settlements: readonly store.Settlement[]): Row {
+  const { plain, texts } = columnsOf(settlements.map(toSettlementRow));
+  const children = columnsOf(settlements.filter(({ batch }) => batch !== null));
+  return {
+    childIds: children.plain("id"),
+    childBatches: children.plain("batch"),
+    ids: plain("id"),
+    fences: plain("fence"),
+    statuses: plain("status"),
+    ends: plain("ended"),
+    modes: plain("mode"),
+    ranMs: plain("ranMs"),
+    delayMs: plain("delayMs"),
+    refunds: plain("refund"),
+    results: texts("result"),
+    errors: texts("error"),
+    schedules: plain("schedule"),
+  };
+}

@@ -1,0 +1,76 @@
+// Who takes part on PostgreSQL, and which jobs they announce.
+
+import { isLimited, NO_LIMITS } from "../core/flow.js";
+import type { PostgresAsker } from "./postgres-asker.js";
+import type { PostgresEnqueue } from "./postgres-enqueue.js";
+import { limitColumns, toAnnouncement } from "./record.js";
+import * as flows from "./sql/postgres-flow.js";
+import * as sql from "./sql/postgres-instances.js";
+import type * as store from "./store.js";
+
+type Verbs = "announceJobs" | "announce" | "announcedJobs" | "retire";
+
+export class PostgresInstances implements Pick<store.Store, Verbs> {
+  readonly #asker: PostgresAsker;
+  readonly #enqueue: Pick<PostgresEnqueue, "policy" | "lane">;
+
+  constructor(params: {
+    readonly asker: PostgresAsker;
+    readonly enqueue: Pick<PostgresEnqueue, "policy" | "lane">;
+  }) {
+    this.#asker = params.asker;
+    this.#enqueue = params.enqueue;
+  }
+
+  async announceJobs(jobs: readonly store.JobAnnouncement[]): Promise<void> {
+    await Promise.all(
+      jobs.map(async (job) => {
+        const { name, queue, priority, version, policy, limits = NO_LIMITS } = job;
+        const [id] = await Promise.all([
+          this.#enqueue.policy(policy),
+          this.#enqueue.lane(queue, name),
+        ]);
+        await this.#asker.repeat("announce", sql.ANNOUNCE_JOB, {
+          name,
+          queue,
+          priority,
+          version,
+          policy: id,
+          ...limitColumns(limits),
+          inputSchema: job.inputSchema ?? null,
+        });
+        const isNowLimited = isLimited(limits);
+        if (
+          isNowLimited ||
+          (await this.#asker.repeat("announce", flows.HAS_FLOWS, { name })).length > 0
+        )
+          await this.#asker.repeat("announce", flows.REOPEN_JOB, { name, isLimited: isNowLimited });
+      }),
+    );
+  }
+
+  async announce(params: store.InstanceAnnouncement): Promise<number> {
+    await this.announceJobs(params.jobs);
+    const [row] = await this.#asker.repeat("announce", sql.ANNOUNCE_INSTANCE, {
+      instanceId: params.instanceId,
+      app: params.app,
+      release: params.release,
+      jobs: JSON.stringify(params.jobs.map((job) => job.name)),
+      schedules: JSON.stringify(params.schedules),
+      isScheduler: params.isScheduler,
+      works: JSON.stringify(params.works?.jobs ?? []),
+      queues: params.works?.queues ? JSON.stringify(params.works.queues) : null,
+      pollMs: params.pollMs,
+    });
+    return Number(row?.no);
+  }
+
+  async announcedJobs(): Promise<readonly store.JobAnnouncement[]> {
+    const rows = await this.#asker.repeat("announcedJobs", sql.ANNOUNCED_JOBS, {});
+    return rows.map((row) => toAnnouncement(row, row.policy as number[]));
+  }
+
+  async retire({ holder }: { readonly holder: number }): Promise<void> {
+    await this.#asker.attempt("retire", this.#asker.beat, sql.RETIRE_INSTANCE, { holder });
+  }
+}

@@ -1,0 +1,284 @@
+// Claiming and settling on PostgreSQL: what ends and what begins, in one statement, one round trip and one commit.
+// Planner traps that shaped it (measured, see docs/decisions/0001-table-layout.md): a claim is
+// `ctid = any(array(…))`, evaluated once, since `in (select … limit … skip locked)` may be evaluated
+// again and over-claim; tables are reached through arrays or LATERAL … OFFSET 0, since plain joins
+// turn quadratic when a table was analysed while empty. Rows travel as one JSON value each way:
+// half of a client's work was the row protocol.
+
+import { CONTINUED, endedChildren } from "./postgres-batches.js";
+import {
+  CLAIMING_LIMITED,
+  CLAIMING_LIMITED_RUN,
+  FLOW_CHANGES,
+  LIMITED_ANSWER,
+  NOBODY_LINED,
+} from "./postgres-flow.js";
+import { NOT_PAUSED } from "./postgres-pause.js";
+import { AFTER_END } from "./postgres-schedules.js";
+
+const CLAIMS_JSON = /* sql */ `
+  select json_agg(json_build_object(
+    'fence', c.fence, 'job', l.job, 'queue', l.queue, 'attempt', c.attempt, 'isSuspect', c.suspect,
+    'isLimited', c.limited,
+    'leaseMs', greatest(c.until - now.at, 0), 'losses', c.losses, 'refunds', c.refunds, 'laters', c.laters,
+    'extraAttempts', c.extra,
+    'policy', json_build_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost),
+    'runs', (
+      select json_agg(json_build_array(
+        r.id, r.input, r.mode, r.version, r.priority, r.created_at, r.due_at, r.nominal_at, r.schedule, r.batch, r.tags))
+      from unnest(c.ids) u (id), lateral (select * from {run} x where x.id = u.id offset 0) r)
+  ))
+  from granted c join {lane} l on l.id = c.lane join {policy} p on p.id = c.policy cross join now`;
+
+/**
+ * Settlements are checked against the members of the locked lease, which is the fence; what is left
+ * of a lease keeps its row. Whoever asked for a cancel gets it unless the run completed. What was
+ * not applied is answered: whether it is stale or was applied before (its answer was lost) is asked
+ * of history, apart from this, so that history costs nothing here.
+ */
+const SETTLING = /* sql */ `
+sent as materialized (
+  select * from unnest(:ids::uuid[], :fences::bigint[], :statuses::smallint[], :ends::smallint[], :modes::smallint[],
+    :ranMs::bigint[], :delayMs::bigint[], :refunds::smallint[], :results::text[], :errors::text[],
+    :schedules::int[])
+    as s (id, fence, status, ended, mode, "ranMs", "delayMs", refund, result, error, schedule)
+),
+locked as materialized (
+  select * from {lease} where fence = any(array(select distinct fence from sent)) for update
+),
+member as materialized (select k.fence, u.id from locked k, unnest(k.ids) u (id)),
+valid as materialized (
+  select s.id, s.fence, s.ended, s.mode, s."ranMs", s."delayMs", s.refund, s.result, s.error, s.schedule,
+    case when s.status <> 1 and k.cancels ? s.id::text then 3 else s.status end as status,
+    k.lane, k.policy, k.attempt, k.losses, k.refunds, k.laters, k.extra, k.holder,
+    k.suspect and s.ended = 4 as suspect
+  from sent s
+  join member m on m.id = s.id and m.fence = s.fence
+  join locked k on k.fence = s.fence
+),
+emptied as materialized (
+  select k.fence from locked k
+  join (select fence, count(*) as settled from valid group by fence) v on v.fence = k.fence
+  where v.settled = cardinality(k.ids)
+),
+ended as (delete from {lease} where fence = any(array(select fence from emptied))),
+shrunk as (
+  update {lease} k set ids = array(select unnest(k.ids) except select v.id from valid v where v.fence = k.fence)
+  where k.fence = any(array(select fence from valid except select fence from emptied))
+),
+finished as (
+  insert into {outcome} (id, fence, started_at, finished_at, lane, holder, attempt, extra, status, result, error)
+  select v.id, v.fence, now.at - v."ranMs", now.at, v.lane, v.holder, v.attempt, v.extra, v.status, v.result, v.error
+  from valid v cross join now where v.status >= 0
+),
+counted as (
+  insert into {rollup} as t (hour_at, lane, mode, status, shard, runs, ran_ms)
+  select now.at - now.at % 3600000, v.lane, v.mode, v.status, :shard::int, count(*), sum(v."ranMs")
+  from valid v cross join now where v.status >= 0 group by 1, 2, 3, 4
+  on conflict (hour_at, lane, mode, status, shard)
+  do update set runs = t.runs + excluded.runs, ran_ms = t.ran_ms + excluded.ran_ms
+)`;
+
+const AGAIN = /* sql */ `
+again as materialized (
+  select v.*, r.priority, null::int as flow, false as is_rated from valid v,
+    lateral (select x.priority from {run} x where x.id = v.id offset 0) r
+  where v.status < 0
+)`;
+
+/** For settlements among which are limited runs: those with a rate stand in line for every attempt. */
+const LIMITED_AGAIN = /* sql */ `
+again as materialized (
+  select v.*, r.priority, p.flow, p.flow is not null and j.rate_limit is not null as is_rated
+  from valid v
+  left join lateral (select x.flow from {flow_run} x where x.run = v.id offset 0) p on true
+  left join lateral (
+    select y.rate_limit from {lane} l join {job} y on y.name = l.job where l.id = v.lane offset 0) j on true,
+    lateral (select x.priority from {run} x where x.id = v.id offset 0) r
+  where v.status < 0
+),
+stood as (
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, gate, flow)
+  select v.id, now.at, v.lane, v.policy, v.priority, v.attempt - v.refund, v.losses,
+    v.refunds + case when v.ended = 4 then v.refund else 0 end,
+    v.laters + case when v.ended = 3 then 1 else 0 end, v.extra, v.suspect, 'flow', v.flow
+  from again v cross join now where v."delayMs" = 0 and v.is_rated
+)`;
+
+const LIMITED_LEAVING = /* sql */ `
+leaving as materialized (
+  select v.id as run from valid v where v.status >= 0
+  union all
+  select a.id from again a where a."delayMs" > 0 or a.is_rated
+),
+lined as materialized (select distinct flow, lane, suspect from again where "delayMs" = 0 and is_rated),
+${FLOW_CHANGES}`;
+
+/** For settlements that all end their runs. */
+const ENDED_LEAVING = /* sql */ `
+leaving as materialized (select v.id as run from valid v),
+${NOBODY_LINED},
+${FLOW_CHANGES}`;
+
+/** For settlements that end an attempt and not the run. */
+const RETURNING = /* sql */ `
+noted as (
+  insert into {attempt} (run, fence, attempt, ended, holder, started_at, ended_at, error)
+  select v.id, v.fence, v.attempt, v.ended, v.holder, now.at - v."ranMs", now.at, v.error
+  from again v cross join now
+),
+postponed as (
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, flow)
+  select v.id, now.at + v."delayMs", v.lane, v.policy, v.priority, v.attempt - v.refund, v.losses,
+    v.refunds + case when v.ended = 4 then v.refund else 0 end,
+    v.laters + case when v.ended = 3 then 1 else 0 end, v.extra, v.suspect, v.flow
+  from again v cross join now where v."delayMs" > 0
+),
+returned as (
+  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect, limited)
+  select v.id, now.at - v.priority * 60000, v.lane, v.policy, v.attempt - v.refund, v.losses,
+    v.refunds + case when v.ended = 4 then v.refund else 0 end,
+    v.laters + case when v.ended = 3 then 1 else 0 end, v.extra, v.suspect, v.flow is not null
+  from again v cross join now where v."delayMs" = 0 and not v.is_rated
+)`;
+
+/** For settlements among which are runs of schedules. */
+const RESCHEDULING = /* sql */ `
+ended_runs as materialized (
+  select v.schedule, v.id, v.status, row_number() over () - 1 as place
+  from valid v where v.status >= 0 and v.schedule is not null
+),
+${AFTER_END}`;
+
+/** For settlements among which are children of batches. */
+const COUNTING_DOWN = /* sql */ `
+child as materialized (select * from unnest(:childIds::uuid[], :childBatches::int[]) as c (id, batch)),
+${endedChildren("select c.batch, v.status from valid v join child c on c.id = v.id where v.status >= 0")}`;
+
+/** What was taken from `ready` (`taken`) leaves it. */
+const GONE = /* sql */ `
+gone as (delete from {ready} where ctid = any(array(select tid from taken)))`;
+
+/** Lanes are drained in the order of their oldest run. */
+const CLAIMING = /* sql */ `
+head as materialized (
+  select l.id as lane, h.sort_at
+  from {lane} l
+  left join {queue} q on q.name = l.queue,
+    lateral (
+      select r.sort_at from {ready} r
+      where r.lane = l.id and r.suspect = :suspect and r.sort_at >= :low::bigint
+      order by r.sort_at, r.id limit 1) h
+  where :limit::int > 0 and ${NOT_PAUSED} and l.job = any(:jobs::text[])
+    and (:queues::text[] is null or l.queue = any(:queues::text[])) and q.paused_at is null
+),
+taken as materialized (
+  select x.* from (select lane, sort_at from head order by sort_at) l,
+    lateral (
+      select r.ctid as tid, r.* from {ready} r
+      where r.lane = l.lane and r.suspect = :suspect and r.sort_at >= l.sort_at
+      order by r.sort_at, r.id limit :limit for update skip locked) x
+  limit :limit
+),
+${GONE}`;
+
+/** Leases for what was taken (`taken`), one for each group that can share one. */
+const grantingBy = (grouping: string) => /* sql */ `
+grouped as materialized (
+  select lane, policy, attempt, losses, refunds, laters, extra, suspect, limited,
+    array_agg(id order by sort_at, id) as ids
+  from taken ${grouping}
+),
+granted as (
+  insert into {lease} (until, deadline_at, claimed_at, renewed_at, holder, lane, policy,
+    attempt, losses, refunds, laters, extra, suspect, limited, token, ids, started)
+  select least(now.at + p.lease_ms, now.at + p.timeout_ms + 5000), now.at + p.timeout_ms, now.at, now.at,
+    :holder::int, g.lane, g.policy, g.attempt + 1, g.losses, g.refunds, g.laters, g.extra, g.suspect, g.limited,
+    :token::uuid, g.ids, '{}'
+  from grouped g join {policy} p on p.id = g.policy cross join now
+  returning *
+)`;
+/** Runs of one lane, policy and attempt share a lease. */
+const TOGETHER = "group by 1, 2, 3, 4, 5, 6, 7, 8, 9";
+/** Runs of these jobs have one each: others than their holder renew and end them, one by one. */
+const APART = /* sql */ `${TOGETHER},
+    case when lane = any(array(select l.id from {lane} l where l.job = any(:apart::text[]))) then id end`;
+const GRANTING = grantingBy(TOGETHER);
+const GRANTING_APART = grantingBy(APART);
+
+const NOW = "with now as materialized (select {now} as at)";
+const UNAPPLIED = /* sql */ `(
+  select json_agg(json_build_array(s.id, s.fence)) from sent s
+  where not exists (select from valid v where v.id = s.id and v.fence = s.fence)) as unapplied`;
+const CLAIMS = /* sql */ `(select min(sort_at)::text from head) as head, (${CLAIMS_JSON}) as claims`;
+
+// One statement for all would do, but the server prepares every part of a plan for every execution:
+// a claim of one run takes a quarter less without the parts that it does not need.
+const exchanges = (granting: string) => ({
+  claim: `${NOW}, ${CLAIMING}, ${granting} select ${CLAIMS}`,
+  finishAndClaim: `${NOW}, ${SETTLING}, ${CLAIMING}, ${granting} select ${UNAPPLIED}, ${CLAIMS}`,
+  settleAndClaim: `${NOW}, ${SETTLING}, ${AGAIN}, ${RETURNING}, ${CLAIMING}, ${granting}
+select ${UNAPPLIED}, ${CLAIMS}`,
+  settleScheduledAndClaim: `${NOW}, ${SETTLING}, ${AGAIN}, ${RETURNING}, ${RESCHEDULING},
+${CLAIMING}, ${granting} select ${UNAPPLIED}, ${CLAIMS}`,
+  settleChildrenAndClaim: `${NOW}, ${SETTLING}, ${AGAIN}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN},
+${CLAIMING}, ${granting} select ${CONTINUED}, ${UNAPPLIED}, ${CLAIMS}`,
+  settleLimitedAndClaim: `${NOW}, ${SETTLING}, ${LIMITED_AGAIN}, ${RETURNING}, ${RESCHEDULING},
+${CLAIMING}, ${granting}, ${LIMITED_LEAVING} select ${UNAPPLIED}, ${CLAIMS}`,
+  settleLimitedChildrenAndClaim: `${NOW}, ${SETTLING}, ${LIMITED_AGAIN}, ${RETURNING}, ${RESCHEDULING},
+${COUNTING_DOWN}, ${CLAIMING}, ${granting}, ${LIMITED_LEAVING} select ${CONTINUED}, ${UNAPPLIED}, ${CLAIMS}`,
+  claimLimited: `${NOW}, ${CLAIMING_LIMITED}, ${granting}
+select (${CLAIMS_JSON}) as claims, ${LIMITED_ANSWER}`,
+});
+export const EXCHANGE = exchanges(GRANTING);
+/** Texts of their own, so that leases that are shared cost nothing more. */
+export const EXCHANGE_APART = exchanges(GRANTING_APART);
+
+// The last statement before COMMIT of a transaction that users' work is in. Whoever falls silent between
+// the two must not keep others from the lease, which is locked: the server ends the session then.
+const LAST_BEFORE_COMMIT = /* sql */ `set_config('idle_in_transaction_session_timeout', '5000', true) as patience`;
+export const FINISH = `${NOW}, ${SETTLING} select ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
+export const FINISH_SCHEDULED = `${NOW}, ${SETTLING}, ${RESCHEDULING} select ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
+export const FINISH_CHILD = `${NOW}, ${SETTLING}, ${RESCHEDULING}, ${COUNTING_DOWN}
+select ${CONTINUED}, ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
+/** Whatever else a limited run belongs to. */
+export const FINISH_LIMITED = `${NOW}, ${SETTLING}, ${RESCHEDULING}, ${COUNTING_DOWN}, ${ENDED_LEAVING}
+select ${CONTINUED}, ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
+
+/** Settles alone, whatever the runs belong to. */
+export const SETTLE = `${NOW}, ${SETTLING}, ${LIMITED_AGAIN}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN}, ${LIMITED_LEAVING}
+select ${UNAPPLIED}, ${CONTINUED}`;
+
+/** Claims one run by its id, whatever else is ready. */
+export const CLAIM_RUN = /* sql */ `${NOW},
+taken as materialized (
+  select r.ctid as tid, r.* from {ready} r where r.id = :run::uuid and ${NOT_PAUSED} for update skip locked
+),
+${GONE}, ${GRANTING}
+select g.fence from granted g`;
+
+/** The same for a run that stands in the line of a limit: nothing unless the limit has room. */
+export const CLAIM_LIMITED_RUN = `${NOW}, ${CLAIMING_LIMITED_RUN}, ${GRANTING} select g.fence from granted g`;
+
+/** What history knows of the end of these grants. */
+export const ENDINGS = /* sql */ `
+select g.id, g.fence::text, e.ended, e.error
+from json_to_recordset(:grants::json) as g (id uuid, fence bigint),
+  lateral (
+    (select o.status + 10 as ended, o.error from {outcome} o where o.id = g.id and o.fence = g.fence offset 0)
+    union all
+    (select a.ended, a.error from {attempt} a where a.run = g.id and a.fence = g.fence offset 0)
+  ) e`;
+
+export const CLAIMS_BY_TOKEN = /* sql */ `
+with now as materialized (select {now} as at),
+granted as materialized (select * from {lease} where holder = :holder::int and token = :token::uuid)
+select (${CLAIMS_JSON}) as claims`;
+
+/** The lease of a run by its fence: who holds it, for how long, and whether it is to be cancelled. */
+export const HELD = /* sql */ `
+with now as materialized (select {now} as at),
+granted as materialized (select * from {lease} where fence = :fence::bigint and ids @> array[:id::uuid])
+select (${CLAIMS_JSON}) as claims, g.holder, (now.at - g.claimed_at)::float8 as held_ms,
+  coalesce(g.cancels ? :id::text, false) as is_cancel_requested
+from granted g cross join now`;
