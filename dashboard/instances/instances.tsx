@@ -41,6 +41,7 @@ export function Instances() {
               ))}
             </ul>
           )}
+          {gone.length === 0 ? <NextPage of={pages} label="More" /> : null}
         </Panel>
         {gone.length === 0 ? null : (
           <Panel title="Gone" note="stopped, or not seen lately" isFlush>

@@ -11,7 +11,7 @@ export function CopyButton({ text, what }: { readonly text: string; readonly wha
       isSmall
       aria-label={`Copy ${what}`}
       onClick={() => {
-        void navigator.clipboard?.writeText(text).then(() => {
+        void copy(text).then(() => {
           setDone(true);
           window.setTimeout(() => setDone(false), 1_500);
         });
@@ -20,4 +20,15 @@ export function CopyButton({ text, what }: { readonly text: string; readonly wha
       <span className="inline-block w-12 text-center">{isDone ? "Copied" : "Copy"}</span>
     </Button>
   );
+}
+
+/** Browsers give their clipboard to pages under https and on this machine; elsewhere only the old way is left. */
+async function copy(text: string): Promise<void> {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const area = document.createElement("textarea");
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  document.execCommand("copy");
+  area.remove();
 }

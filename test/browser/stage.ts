@@ -10,9 +10,10 @@ import { expect } from "vitest";
 import { createAnswerer, type HandlerOptions } from "../../dist/http/handler.js";
 import { type Served, serve } from "../../dist/http/serve.js";
 import { Holdfast, type HoldfastOptions, PermanentError } from "../../dist/index.js";
+import { createTestHoldfast, type TestKit } from "../../dist/testing/index.js";
 import { chromiumPath } from "./chromium.js";
 
-export { Holdfast, PermanentError };
+export { createTestHoldfast, Holdfast, PermanentError };
 
 export const SECRETS = { read: "the-read-secret", admin: "the-admin-secret" } as const;
 const POSTGRES_URL = process.env.HOLDFAST_TEST_POSTGRES_URL;
@@ -35,16 +36,15 @@ export class Stage {
 
   constructor(params: {
     readonly browser: Browser;
-    readonly options: HoldfastOptions;
+    readonly holdfast: Holdfast;
     readonly handler: HandlerOptions;
+    /** Stops what runs, and removes what it stored. */
     readonly clear: () => Promise<void>;
   }) {
     this.#browser = params.browser;
     this.#handler = params.handler;
     this.#clear = params.clear;
-    const quiet = () => undefined;
-    const logger = { debug: quiet, info: quiet, warn: quiet, error: quiet };
-    this.holdfast = new Holdfast({ logger, poll: "200ms", ...params.options });
+    this.holdfast = params.holdfast;
   }
 
   get url(): string {
@@ -99,7 +99,6 @@ export class Stage {
   async end(): Promise<void> {
     await Promise.all(this.#browser.contexts().map((context) => context.close()));
     await this.unserve();
-    await this.holdfast.stop({ grace: 0 });
     await this.#clear();
   }
 }
@@ -120,27 +119,47 @@ export function openBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: chromiumPath() ?? "", args: ["--no-sandbox"] });
 }
 
+const OPEN: HandlerOptions = { openOnLoopback: true, secrets: {} };
+
 /** A stage on a database of its own, open to this machine unless secrets are given. */
 export async function newStage(
   browser: Browser,
   database: string,
   params: { readonly handler?: HandlerOptions; readonly options?: HoldfastOptions } = {},
 ): Promise<Stage> {
-  const handler = { openOnLoopback: true, secrets: {}, ...params.handler };
-  const { options = {} } = params;
-  if (database === "postgres") {
-    const schema = `page_${crypto.randomUUID().replaceAll("-", "_")}`;
-    const clear = async () => {
-      const client = new pg.Client(POSTGRES_URL);
-      await client.connect();
-      await client.query(`drop schema if exists "${schema}" cascade`);
-      await client.end();
-    };
-    const place = { database: POSTGRES_URL as string, schema };
-    return new Stage({ browser, handler, clear, options: { ...place, ...options } });
-  }
+  const handler = { ...OPEN, ...params.handler };
+  const { place, remove } = database === "postgres" ? newSchema() : await newFile();
+  const quiet = () => undefined;
+  const logger = { debug: quiet, info: quiet, warn: quiet, error: quiet };
+  const holdfast = new Holdfast({ logger, poll: "200ms", ...place, ...params.options });
+  const clear = async () => {
+    await holdfast.stop({ grace: 0 });
+    await remove();
+  };
+  return new Stage({ browser, holdfast, handler, clear });
+}
+
+/** A stage whose time is the test's: hours of history are there at once, and then it stands still. */
+export function stageOf(browser: Browser, kit: TestKit<unknown>): Stage {
+  const clear = () => kit.close();
+  return new Stage({ browser, holdfast: kit.holdfast, handler: OPEN, clear });
+}
+
+type Place = { readonly place: HoldfastOptions; readonly remove: () => Promise<void> };
+
+function newSchema(): Place {
+  const schema = `page_${crypto.randomUUID().replaceAll("-", "_")}`;
+  const remove = async () => {
+    const client = new pg.Client(POSTGRES_URL);
+    await client.connect();
+    await client.query(`drop schema if exists "${schema}" cascade`);
+    await client.end();
+  };
+  return { place: { database: POSTGRES_URL as string, schema }, remove };
+}
+
+async function newFile(): Promise<Place> {
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), "holdfast-page-"));
-  const clear = () => fs.rm(folder, { recursive: true, force: true });
-  const place = { database: `sqlite:${path.join(folder, "test.db")}` };
-  return new Stage({ browser, handler, clear, options: { ...place, ...options } });
+  const remove = () => fs.rm(folder, { recursive: true, force: true });
+  return { place: { database: `sqlite:${path.join(folder, "test.db")}` }, remove };
 }

@@ -133,6 +133,17 @@ describe("an answer", () => {
         reply: { status: 422, text: "no such study" },
       },
     ],
+    [
+      "500 with a secret",
+      response(500, '{"why":"broken","api_key":"CANARY"}'),
+      {
+        kind: "failed",
+        isPermanent: false,
+        error: {
+          message: 'The worker answered with status 500: {"why":"broken","api_key":"***"}',
+        },
+      },
+    ],
     ["401", response(401), { kind: "failed", isPermanent: true }],
     ["408", response(408), { kind: "failed", isPermanent: false }],
     ["425", response(425), { kind: "failed", isPermanent: false }],

@@ -6,6 +6,7 @@ import { classifyFailure } from "../../core/classify.js";
 import { type StoredError, storedError } from "../../core/failure.js";
 import { encodeResult } from "../../core/json.js";
 import type { Clock, Network } from "../../core/ports.js";
+import { redactBody } from "../../core/redact.js";
 import type { Mode } from "../../core/run.js";
 import * as breaker from "./breaker.js";
 import { callbackToken } from "./callback-token.js";
@@ -71,6 +72,7 @@ export type DispatcherParams = DispatchConfig & {
 
 /** What a worker calls back, each under the run's own address. */
 const CALLBACKS = ["heartbeat", "progress", "items", "logs", "complete", "fail"] as const;
+const EXCERPT_MAX = 2_000;
 /** Statuses by which a target says that it cannot serve anybody now. */
 const UNAVAILABLE: ReadonlySet<number> = new Set([502, 503, 504]);
 
@@ -251,9 +253,9 @@ function failed(params: {
   return { kind: "failed", error: storedError({ code, name: "DispatchError", message }), ...rest };
 }
 
-/** How the worker's words begin. */
+/** How the worker's words begin, without what is named as a secret: they are kept and shown. */
 function excerptOf({ body }: Answered): string {
-  return textOf(body.subarray(0, 2_000)).trim();
+  return redactBody(textOf(body.subarray(0, EXCERPT_MAX)).trim(), EXCERPT_MAX);
 }
 
 function textOf(body: Uint8Array): string {
