@@ -168,9 +168,7 @@ export class Declarations {
   async reportVanished(store: Store): Promise<void> {
     const { app, mayPause, emit } = this.#params;
     const vanished = await this.#vanished(store);
-    const paused = mayPause
-      ? await pauseVanished({ ...this.#context(store), declared: new Set(this.names) })
-      : [];
+    const paused = mayPause ? await pauseVanished(this.#context(store), vanished) : [];
     for (const { name } of vanished) {
       const isPaused = paused.includes(name);
       if (this.#reported.has(name) && !isPaused) continue;

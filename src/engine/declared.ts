@@ -173,12 +173,14 @@ export function tellVerdict(emit: Emit, schedule: string, verdict: Verdict): voi
   else if (verdict !== "unchanged") emit("schedule.declared", { schedule, change: verdict });
 }
 
+type Vanished = { readonly name: string; readonly isPaused: boolean };
+
 /** Schedules of this app that no live instance declares any more. */
 export async function findVanished(params: {
   readonly store: Store;
   readonly app: string | null;
   readonly declared: ReadonlySet<string>;
-}): Promise<readonly { readonly name: string; readonly isPaused: boolean }[]> {
+}): Promise<readonly Vanished[]> {
   const { store, app, declared } = params;
   const { announced, stored } = await store.declaredNames({ app });
   const isKnown = new Set(announced);
@@ -187,12 +189,12 @@ export async function findVanished(params: {
 
 /** Pauses what vanished; only an app that has a name may speak for its schedules. */
 export async function pauseVanished(
-  params: DeclaredParams & { readonly declared: ReadonlySet<string> },
+  { store, desk, app, asker }: DeclaredParams,
+  vanished: readonly Vanished[],
 ): Promise<readonly string[]> {
-  const { store, desk, app, asker } = params;
   if (app === null) return [];
   const paused: string[] = [];
-  for (const { name, isPaused } of await findVanished(params)) {
+  for (const { name, isPaused } of vanished) {
     if (isPaused) continue;
     const note = `no live instance of the app "${app}" declares it any more`;
     const by = { ...asker, by: VANISHED_BY };

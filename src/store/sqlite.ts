@@ -235,7 +235,8 @@ export class SqliteFile {
 
   /** What the owner of a given handle does between our statements waits as it did before. */
   #withoutWaiting<T>(handle: SqliteHandle | null, work: () => T): T {
-    if (this.#ownersTimeoutMs === null || !handle) return work();
+    // Null for a handle of ours; zero for an owner who does not wait either.
+    if (!this.#ownersTimeoutMs || !handle) return work();
     handle.exec(NO_WAITING);
     try {
       return work();

@@ -39,6 +39,7 @@ export class SimulatedDatabase {
   private constructor() {
     // The triggers are temporary, and what is temporary would else be a file.
     this.#handle.exec("pragma temp_store = memory");
+    this.#handle.exec("pragma busy_timeout = 0");
     this.#handle.exec(ALL_TABLES.replaceAll(/\{(\w+)\}/g, "holdfast_$1"));
     this.#handle.exec(CREATE_USER_TABLES);
     this.#handle.exec(

@@ -27,6 +27,8 @@ export type Plan = {
   readonly oldPlace: number;
   /** Whether the instances name their application. */
   readonly isNamed: boolean;
+  /** Whether the instances look for alerts: a sixth of all calls, and no promise rests on them. */
+  readonly isAlert: boolean;
   readonly operations: readonly Operation[];
   readonly faults: readonly Fault[];
 };
@@ -110,6 +112,7 @@ export function makePlan(seed: number): Plan {
     jobs,
     oldPlace: draw.whole(0, placeCount - 1),
     isNamed: draw.isTrue(0.3),
+    isAlert: draw.isTrue(0.25),
     operations: [...operations, ...locks.operations, ...elsewhere, ...monitor],
     faults: [...faults, ...locks.faults],
   };

@@ -57,6 +57,7 @@ export class SimulatedProcess {
     readonly seed: number;
     readonly pollMs: number;
     readonly isNamed: boolean;
+    readonly isAlert: boolean;
     readonly jobs: readonly JobPlan[];
     readonly connection: Connection;
     readonly databaseNow: () => number;
@@ -74,6 +75,7 @@ export class SimulatedProcess {
         logger: SILENT,
         ...TARGET_OPTIONS,
         ...(params.isNamed ? { app: "simulation" } : {}),
+        ...(params.isAlert ? {} : { alerts: false }),
       },
       {
         ports: { clock: this.clock, chance, ids: seededIds(this.clock, chance) },

@@ -183,13 +183,14 @@ export class Simulation {
     label: string,
     { place, jobs }: { readonly place: number; readonly jobs: Plan["jobs"] },
   ): SimulatedProcess {
-    const { seed, pollMs, isNamed } = this.#plan;
+    const { seed, pollMs, isNamed, isAlert } = this.#plan;
     const [base, shiftMs] = [this.#base, this.#shiftMs];
     const process = new SimulatedProcess({ label, place, seed, base, shiftMs, jobs });
     process.boot({
       seed,
       pollMs,
       isNamed,
+      isAlert,
       jobs,
       connection: this.#connect(process),
       databaseNow: () => this.#databaseNow(),
