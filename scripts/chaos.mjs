@@ -11,7 +11,7 @@ import { readCampaign, TAKEOVER_MAX_MS, totalsOf, writeCampaign } from "./chaos/
 
 /** @typedef {import("./chaos/totals.mjs").Campaign} Campaign */
 
-const USAGE = `npm run chaos -- [failover | pooler] [options]
+const USAGE = `npm run chaos -- [failover | pooler | soak] [options]
   --database postgres | sqlite | both   where (both)
   --seconds N                           how long faults happen in all, on each database (60)
   --seed S                              a whole number; the same seed plans the same faults (by the clock)
@@ -22,7 +22,10 @@ const USAGE = `npm run chaos -- [failover | pooler] [options]
   --json FILE                           the totals as JSON; "-" is stdout
 failover: a primary is killed under load, its standby promoted
   --times N                             how often (1); --standby sync | async (sync)
-pooler: the conformance suite through PgBouncer in transaction mode, then a minute of chaos`;
+pooler: the conformance suite through PgBouncer in transaction mode, then a minute of chaos
+soak: default settings on PostgreSQL, a steady load, a kill every 30 s; what could creep is measured
+  --seconds 7200 --rate N               for how long, and how many runs are enqueued a second (40)
+  --json FILE                           written after every window too; FILE.svg is drawn`;
 
 const ROUND_SECONDS = 180;
 
@@ -39,6 +42,7 @@ const { values, positionals } = parseArgs({
     json: { type: "string" },
     times: { type: "string", default: "1" },
     standby: { type: "string", default: "sync" },
+    rate: { type: "string", default: "40" },
     help: { type: "boolean", default: false },
   },
 });
@@ -46,9 +50,10 @@ const [command = "chaos", ...rest] = positionals;
 const seconds = Number(values.seconds);
 const seed = Number(values.seed);
 const times = Number(values.times);
+const rate = Number(values.rate);
 const known = [...kindsOf("postgres"), ...kindsOf("sqlite")];
 const isRight =
-  ["chaos", "failover", "pooler"].includes(command) &&
+  ["chaos", "failover", "pooler", "soak"].includes(command) &&
   rest.length === 0 &&
   ["postgres", "sqlite", "both"].includes(values.database) &&
   ["sync", "async"].includes(values.standby) &&
@@ -57,6 +62,7 @@ const isRight =
   (values.only ?? "kill").split(",").every((kind) => known.includes(kind)) &&
   isWhole(seconds, 5, 86_400) &&
   isWhole(times, 1, 1_000) &&
+  isWhole(rate, 1, 1_000) &&
   Number.isInteger(seed);
 if (values.help || !isRight) {
   console.error(USAGE);
@@ -75,7 +81,8 @@ else if (command === "failover") {
   const report = await failovers({ times, seed, isSynchronous, tell });
   tellJson(report);
   process.exitCode = report.violations.length > 0 ? 1 : 0;
-} else {
+} else if (command === "soak") await soak();
+else {
   const { conformanceThroughPooler } = await import("./chaos/pooled-conformance.mjs");
   const code = await conformanceThroughPooler();
   const report = await runCampaign({ database: "postgres", seconds, seed, isPooled: true, tell });
@@ -94,6 +101,23 @@ async function chaos() {
   if (values.json === undefined) show(all);
   else tellJson({ seed, seconds, reports: all });
   process.exitCode = all.some(({ verdict }) => verdict.violations > 0) ? 1 : 0;
+}
+
+async function soak() {
+  const { runSoak } = await import("./chaos/soak.mjs");
+  const { soakPictureOf } = await import("./chaos/soak-picture.mjs");
+  const write = (/** @type {any} */ report) => {
+    tellJson(report);
+    if (values.json !== undefined && values.json !== "-")
+      fs.writeFileSync(`${values.json}.svg`, soakPictureOf(report));
+  };
+  const onWindow = values.json === undefined || values.json === "-" ? () => undefined : write;
+  const report = await runSoak({ seconds, seed, rate, tell, onWindow });
+  write(report);
+  for (const { check, message } of report.violations) tell(`${check}: ${message}`);
+  const { isHeapFlat, isBounded, isLatencySteady, violations } = report.verdict;
+  tell(JSON.stringify(report.verdict, null, 2));
+  process.exitCode = isHeapFlat && isBounded && isLatencySteady && violations === 0 ? 0 : 1;
 }
 
 /** @param {"postgres" | "sqlite"} database */

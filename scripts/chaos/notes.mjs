@@ -29,7 +29,7 @@ export function readEffects(folder) {
 }
 
 /** Lines of JSON; the last one of a killed process may be torn. @param {string} file @returns {any[]} */
-function readLines(file) {
+export function readLines(file) {
   return fs
     .readFileSync(file, "utf8")
     .split("\n")
