@@ -14,15 +14,16 @@ import { createPostgresHistory, readHistory } from "./history-tables.mjs";
 import { overHttp } from "./http-client.mjs";
 import { declareAll, JOBS } from "./jobs.mjs";
 import { Nemesis } from "./nemesis.mjs";
-import { operationCounts, rarities, readEffects, readOperations } from "./notes.mjs";
+import { operationCounts, rarities, readEffects, readEvents, readOperations } from "./notes.mjs";
 import { openPlace } from "./place.mjs";
 import { makePlan, POLL_MS, ROLES } from "./plan.mjs";
 import { recorded } from "./recorder.mjs";
 import { replay } from "./replay.mjs";
 import { SinkPlace } from "./sink-place.mjs";
 import { liveRuns, lookAtTables, openReader, readTables, schedulesBehind } from "./tables.mjs";
-import { duplicatesOf, takeoversOf } from "./takeovers.mjs";
+import { duplicatesOf, lateTakeovers, takeoversOf } from "./takeovers.mjs";
 import { Timeline } from "./timeline.mjs";
+import { TAKEOVER_MAX_MS } from "./totals.mjs";
 
 /** @typedef {import("./checks.mjs").Violation} Violation */
 /** @typedef {import("./place.mjs").Place} Place */
@@ -39,6 +40,7 @@ import { Timeline } from "./timeline.mjs";
  * @property {Record<string, number>} forgiven what the place does not promise to keep, and did not
  * @property {Record<string, number>} duplicates effects that happened again, by what explains them
  * @property {{ wallMs: number, ableMs: number }[]} takeovers how long each took, from the death of the holder
+ * @property {ReturnType<typeof lateTakeovers>} [late] what is known of those that took too long
  * @property {{ boots: number, runs: number, completed: number, failed: number, cancelled: number,
  *   ticks: number, effects: number, looks: number, replayedCommits: number }} counts
  * @property {Record<string, number>} phasesMs how long healing took, step by step
@@ -339,6 +341,9 @@ class Campaign {
     const ended = (/** @type {number} */ status) =>
       tables.outcomes.filter((outcome) => outcome.status === status).length;
     const deaths = new Map(this.#crew.flatMap((member) => [...member.deaths]));
+    const takeovers = takeoversOf({ tables, deaths, timeline });
+    const events = readEvents(folder);
+    const late = lateTakeovers({ takeovers, maxMs: TAKEOVER_MAX_MS, timeline, events });
     return {
       database,
       seed,
@@ -352,7 +357,8 @@ class Campaign {
       },
       forgiven,
       duplicates,
-      takeovers: takeoversOf({ tables, deaths, timeline }),
+      takeovers: takeovers.map(({ wallMs, ableMs }) => ({ wallMs, ableMs })),
+      late,
       counts: {
         boots: this.#crew.reduce((sum, { boots }) => sum + boots, 0),
         runs: tables.runs.length,

@@ -22,7 +22,7 @@ const EXPLAINS = ["lost", "timeout", "handedBack", "commitFailed"];
  * on the wall, and counted only while somebody could act.
  * @param {{ tables: History["tables"], deaths: ReadonlyMap<number, number>,
  *   timeline: import("./timeline.mjs").Timeline }} params
- * @returns {{ wallMs: number, ableMs: number }[]}
+ * @returns {{ wallMs: number, ableMs: number, diedAt: number }[]}
  */
 export function takeoversOf({ tables, deaths, timeline }) {
   const pidOf = new Map(
@@ -36,9 +36,30 @@ export function takeoversOf({ tables, deaths, timeline }) {
       const diedAt = deaths.get(pidOf.get(holder) ?? 0);
       return diedAt === undefined || ended_at < diedAt
         ? []
-        : [{ wallMs: ended_at - diedAt, ableMs: timeline.ableMs(diedAt, ended_at) }];
+        : [{ diedAt, wallMs: ended_at - diedAt, ableMs: timeline.ableMs(diedAt, ended_at) }];
     },
   );
+}
+
+/**
+ * What there is to know about takeovers that took too long, one for each death.
+ * @param {{ takeovers: ReturnType<typeof takeoversOf>, maxMs: number, timeline: import("./timeline.mjs").Timeline,
+ *   events: readonly { atMs: number }[] }} params
+ */
+export function lateTakeovers({ takeovers, maxMs, timeline, events }) {
+  const late = groupBy(
+    takeovers.filter(({ ableMs }) => ableMs > maxMs),
+    ({ diedAt }) => diedAt,
+  );
+  return [...late.values()].map((runs) => {
+    const { diedAt, wallMs, ableMs } = runs.reduce((a, b) => (a.ableMs > b.ableMs ? a : b));
+    const endedAt = diedAt + wallMs;
+    return {
+      ...{ diedAt, wallMs, ableMs, runs: runs.length },
+      turns: timeline.between(diedAt, endedAt),
+      events: events.filter(({ atMs }) => atMs >= diedAt && atMs <= endedAt),
+    };
+  });
 }
 
 /**

@@ -3,7 +3,7 @@
 
 import { setTimeout as pause } from "node:timers/promises";
 
-/** @typedef {{ atMs: number, isAble: boolean }} Turn */
+/** @typedef {{ atMs: number, isAble: boolean, workers: number, troubles: string[] }} Turn */
 
 /** An instance waits no longer than this between two polls that fail. */
 const BACKOFF_MAX_MS = 10_000;
@@ -67,8 +67,16 @@ export class Timeline {
     return isAble ? sum + Math.max(0, toMs - at) : sum;
   }
 
+  /** What changed meanwhile, with what was so before. @param {number} fromMs @param {number} toMs */
+  between(fromMs, toMs) {
+    const first = this.#turns.findLastIndex(({ atMs }) => atMs <= fromMs);
+    return this.#turns.slice(Math.max(0, first)).filter(({ atMs }) => atMs <= toMs);
+  }
+
   #note() {
-    const isAble = this.#workers > 0 && this.#troubles.size === 0;
-    if (this.#turns.at(-1)?.isAble !== isAble) this.#turns.push({ atMs: Date.now(), isAble });
+    const troubles = [...this.#troubles.keys()];
+    const workers = this.#workers;
+    const isAble = workers > 0 && troubles.length === 0;
+    this.#turns.push({ atMs: Date.now(), isAble, workers, troubles });
   }
 }
