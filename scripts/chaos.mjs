@@ -16,6 +16,7 @@ const USAGE = `npm run chaos -- [failover | pooler | soak] [options]
   --seconds N                           how long faults happen in all, on each database (60)
   --seed S                              a whole number; the same seed plans the same faults (by the clock)
   --only KIND,KIND                      these faults alone, for example kill,freeze,stop
+  --hold N                              one transaction stays open for so many seconds (postgres)
   --record                              every change of a row, for the simulator's checkers as well (slower)
   --pooler                              through PgBouncer in transaction mode (postgres)
   --resume FILE                         goes on where FILE says, adds to it, and draws FILE.svg (one database)
@@ -36,6 +37,7 @@ const { values, positionals } = parseArgs({
     seconds: { type: "string", default: "60" },
     seed: { type: "string", default: String(Date.now() % 1_000_000) },
     only: { type: "string" },
+    hold: { type: "string", default: "0" },
     record: { type: "boolean", default: false },
     pooler: { type: "boolean", default: false },
     resume: { type: "string" },
@@ -51,6 +53,7 @@ const seconds = Number(values.seconds);
 const seed = Number(values.seed);
 const times = Number(values.times);
 const rate = Number(values.rate);
+const holdSeconds = Number(values.hold);
 const known = [...kindsOf("postgres"), ...kindsOf("sqlite")];
 const isRight =
   ["chaos", "failover", "pooler", "soak"].includes(command) &&
@@ -63,6 +66,8 @@ const isRight =
   isWhole(seconds, 5, 86_400) &&
   isWhole(times, 1, 1_000) &&
   isWhole(rate, 1, 1_000) &&
+  isWhole(holdSeconds, 0, 86_400) &&
+  !(holdSeconds > 0 && values.database !== "postgres") &&
   Number.isInteger(seed);
 if (values.help || !isRight) {
   console.error(USAGE);
@@ -130,7 +135,7 @@ async function campaignOn(database) {
     const roundSeconds = Math.min(ROUND_SECONDS, left());
     tell(`${database}: seed ${round.seed}, ${roundSeconds} s of ${left()} s that are left`);
     const only = values.only === undefined ? {} : { only: values.only.split(",") };
-    const how = { seconds: roundSeconds, isRecorded: values.record, ...only, tell };
+    const how = { seconds: roundSeconds, isRecorded: values.record, holdSeconds, ...only, tell };
     const report = await runCampaign({ ...round, ...how });
     rounds.push(report);
     for (const { check, message } of report.violations) tell(`${database} ${check}: ${message}`);

@@ -56,6 +56,7 @@ import { TAKEOVER_MAX_MS } from "./totals.mjs";
  * @property {boolean} [isPooled]
  * @property {boolean} [isRecorded] every change of a row is written down, for the simulator's checkers
  * @property {readonly string[]} [only] these kinds of faults
+ * @property {number} [holdSeconds] for how long one transaction is left open from the beginning on
  * @property {import("./plan.mjs").Fault[]} [plan] instead of the one that the seed draws
  * @property {readonly import("./plan.mjs").Role[]} [roles] instead of all
  * @property {(around: { folder: string, timeline: Timeline }) => Promise<Place>} [place] instead of the usual

@@ -1,12 +1,7 @@
 // When somebody could act: at least one worker stood, and nothing was in its way to the database. What a
 // takeover may take is counted in that time alone.
 
-import { setTimeout as pause } from "node:timers/promises";
-
 /** @typedef {{ atMs: number, isAble: boolean, workers: number, troubles: string[] }} Turn */
-
-/** An instance waits no longer than this between two polls that fail. */
-const BACKOFF_MAX_MS = 10_000;
 
 export class Timeline {
   /** @type {Turn[]} */
@@ -33,21 +28,6 @@ export class Timeline {
       if (left === 0) this.#troubles.delete(what);
       else this.#troubles.set(what, left);
       this.#note();
-    };
-  }
-
-  /**
-   * The database was away: whoever asked in vain asks again after a while that doubles, and so may wait for
-   * as long again.
-   * @param {string} what
-   * @returns {() => Promise<void>}
-   */
-  outage(what) {
-    const since = performance.now();
-    const heal = this.trouble(what);
-    return async () => {
-      await pause(Math.min(BACKOFF_MAX_MS, performance.now() - since), undefined, { ref: false });
-      heal();
     };
   }
 
