@@ -170,7 +170,7 @@ function show(all) {
         all.map((each) => /** @type {Record<string, number>} */ (each[part])[name]),
       );
   }
-  for (const how of /** @type {const} */ (["ableMs", "wallMs"]))
+  for (const how of /** @type {const} */ (["unbrokenMs", "ableMs", "wallMs"]))
     for (const share of /** @type {const} */ (["p50", "p99", "max"]))
       line(
         `takeover ${how} ${share}`,

@@ -39,7 +39,7 @@ import { TAKEOVER_MAX_MS } from "./totals.mjs";
  * @property {Record<string, number>} seen rare things that happened
  * @property {Record<string, number>} forgiven what the place does not promise to keep, and did not
  * @property {Record<string, number>} duplicates effects that happened again, by what explains them
- * @property {{ wallMs: number, ableMs: number }[]} takeovers how long each took, from the death of the holder
+ * @property {{ wallMs: number, ableMs: number, unbrokenMs?: number }[]} takeovers how long each took, from the death of the holder
  * @property {ReturnType<typeof lateTakeovers>} [late] what is known of those that took too long
  * @property {{ boots: number, runs: number, completed: number, failed: number, cancelled: number,
  *   ticks: number, effects: number, looks: number, replayedCommits: number }} counts
@@ -129,7 +129,9 @@ class Campaign {
     for (const member of this.#crew)
       member.onChange = () =>
         timeline.setWorkers(
-          this.#crew.filter(({ role, isAble }) => role === "worker" && isAble).length,
+          this.#crew
+            .filter(({ role, isAble }) => role === "worker" && isAble)
+            .map(({ name }) => name),
         );
     const { file } = place;
     this.#nemesis = new Nemesis({
@@ -358,7 +360,7 @@ class Campaign {
       },
       forgiven,
       duplicates,
-      takeovers: takeovers.map(({ wallMs, ableMs }) => ({ wallMs, ableMs })),
+      takeovers: takeovers.map(({ diedAt: _, ...each }) => each),
       late,
       counts: {
         boots: this.#crew.reduce((sum, { boots }) => sum + boots, 0),

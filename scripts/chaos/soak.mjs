@@ -85,7 +85,7 @@ export async function runSoak({ seconds, seed, rate, tell, onWindow = () => unde
   };
   process.on("exit", onExit);
   const timeline = new Timeline();
-  timeline.setWorkers(1);
+  timeline.setWorkers(["w0"]);
   const reader = await openReader(server.url);
   const archive = new Archive();
   /** @type {{ check: string, message: string }[]} */
