@@ -11,18 +11,22 @@ import { readCampaign, TAKEOVER_MAX_MS, totalsOf, writeCampaign } from "./chaos/
 
 /** @typedef {import("./chaos/totals.mjs").Campaign} Campaign */
 
-const USAGE = `npm run chaos -- [failover | pooler] [options]
+const USAGE = `npm run chaos -- [failover | pooler | soak] [options]
   --database postgres | sqlite | both   where (both)
   --seconds N                           how long faults happen in all, on each database (60)
   --seed S                              a whole number; the same seed plans the same faults (by the clock)
   --only KIND,KIND                      these faults alone, for example kill,freeze,stop
+  --hold N                              one transaction stays open for so many seconds (postgres)
   --record                              every change of a row, for the simulator's checkers as well (slower)
   --pooler                              through PgBouncer in transaction mode (postgres)
   --resume FILE                         goes on where FILE says, adds to it, and draws FILE.svg (one database)
   --json FILE                           the totals as JSON; "-" is stdout
 failover: a primary is killed under load, its standby promoted
   --times N                             how often (1); --standby sync | async (sync)
-pooler: the conformance suite through PgBouncer in transaction mode, then a minute of chaos`;
+pooler: the conformance suite through PgBouncer in transaction mode, then a minute of chaos
+soak: default settings on PostgreSQL, a steady load, a kill every 30 s; what could creep is measured
+  --seconds 7200 --rate N               for how long, and how many runs are enqueued a second (40)
+  --json FILE                           written after every window too; FILE.svg is drawn`;
 
 const ROUND_SECONDS = 180;
 
@@ -33,12 +37,14 @@ const { values, positionals } = parseArgs({
     seconds: { type: "string", default: "60" },
     seed: { type: "string", default: String(Date.now() % 1_000_000) },
     only: { type: "string" },
+    hold: { type: "string", default: "0" },
     record: { type: "boolean", default: false },
     pooler: { type: "boolean", default: false },
     resume: { type: "string" },
     json: { type: "string" },
     times: { type: "string", default: "1" },
     standby: { type: "string", default: "sync" },
+    rate: { type: "string", default: "40" },
     help: { type: "boolean", default: false },
   },
 });
@@ -46,9 +52,11 @@ const [command = "chaos", ...rest] = positionals;
 const seconds = Number(values.seconds);
 const seed = Number(values.seed);
 const times = Number(values.times);
+const rate = Number(values.rate);
+const holdSeconds = Number(values.hold);
 const known = [...kindsOf("postgres"), ...kindsOf("sqlite")];
 const isRight =
-  ["chaos", "failover", "pooler"].includes(command) &&
+  ["chaos", "failover", "pooler", "soak"].includes(command) &&
   rest.length === 0 &&
   ["postgres", "sqlite", "both"].includes(values.database) &&
   ["sync", "async"].includes(values.standby) &&
@@ -57,6 +65,9 @@ const isRight =
   (values.only ?? "kill").split(",").every((kind) => known.includes(kind)) &&
   isWhole(seconds, 5, 86_400) &&
   isWhole(times, 1, 1_000) &&
+  isWhole(rate, 1, 1_000) &&
+  isWhole(holdSeconds, 0, 86_400) &&
+  !(holdSeconds > 0 && values.database !== "postgres") &&
   Number.isInteger(seed);
 if (values.help || !isRight) {
   console.error(USAGE);
@@ -75,7 +86,8 @@ else if (command === "failover") {
   const report = await failovers({ times, seed, isSynchronous, tell });
   tellJson(report);
   process.exitCode = report.violations.length > 0 ? 1 : 0;
-} else {
+} else if (command === "soak") await soak();
+else {
   const { conformanceThroughPooler } = await import("./chaos/pooled-conformance.mjs");
   const code = await conformanceThroughPooler();
   const report = await runCampaign({ database: "postgres", seconds, seed, isPooled: true, tell });
@@ -96,6 +108,23 @@ async function chaos() {
   process.exitCode = all.some(({ verdict }) => verdict.violations > 0) ? 1 : 0;
 }
 
+async function soak() {
+  const { runSoak } = await import("./chaos/soak.mjs");
+  const { soakPictureOf } = await import("./chaos/soak-picture.mjs");
+  const write = (/** @type {any} */ report) => {
+    tellJson(report);
+    if (values.json !== undefined && values.json !== "-")
+      fs.writeFileSync(`${values.json}.svg`, soakPictureOf(report));
+  };
+  const onWindow = values.json === undefined || values.json === "-" ? () => undefined : write;
+  const report = await runSoak({ seconds, seed, rate, tell, onWindow });
+  write(report);
+  for (const { check, message } of report.violations) tell(`${check}: ${message}`);
+  const { isHeapFlat, isBounded, isLatencySteady, violations } = report.verdict;
+  tell(JSON.stringify(report.verdict, null, 2));
+  process.exitCode = isHeapFlat && isBounded && isLatencySteady && violations === 0 ? 0 : 1;
+}
+
 /** @param {"postgres" | "sqlite"} database */
 async function campaignOn(database) {
   const campaign = readCampaign(values.resume, { database, seed, isPooled: values.pooler });
@@ -106,7 +135,7 @@ async function campaignOn(database) {
     const roundSeconds = Math.min(ROUND_SECONDS, left());
     tell(`${database}: seed ${round.seed}, ${roundSeconds} s of ${left()} s that are left`);
     const only = values.only === undefined ? {} : { only: values.only.split(",") };
-    const how = { seconds: roundSeconds, isRecorded: values.record, ...only, tell };
+    const how = { seconds: roundSeconds, isRecorded: values.record, holdSeconds, ...only, tell };
     const report = await runCampaign({ ...round, ...how });
     rounds.push(report);
     for (const { check, message } of report.violations) tell(`${database} ${check}: ${message}`);
@@ -141,7 +170,7 @@ function show(all) {
         all.map((each) => /** @type {Record<string, number>} */ (each[part])[name]),
       );
   }
-  for (const how of /** @type {const} */ (["ableMs", "wallMs"]))
+  for (const how of /** @type {const} */ (["unbrokenMs", "ableMs", "wallMs"]))
     for (const share of /** @type {const} */ (["p50", "p99", "max"]))
       line(
         `takeover ${how} ${share}`,

@@ -14,15 +14,16 @@ import { createPostgresHistory, readHistory } from "./history-tables.mjs";
 import { overHttp } from "./http-client.mjs";
 import { declareAll, JOBS } from "./jobs.mjs";
 import { Nemesis } from "./nemesis.mjs";
-import { operationCounts, rarities, readEffects, readOperations } from "./notes.mjs";
+import { operationCounts, rarities, readEffects, readEvents, readOperations } from "./notes.mjs";
 import { openPlace } from "./place.mjs";
 import { makePlan, POLL_MS, ROLES } from "./plan.mjs";
 import { recorded } from "./recorder.mjs";
 import { replay } from "./replay.mjs";
 import { SinkPlace } from "./sink-place.mjs";
 import { liveRuns, lookAtTables, openReader, readTables, schedulesBehind } from "./tables.mjs";
-import { duplicatesOf, takeoversOf } from "./takeovers.mjs";
+import { duplicatesOf, lateTakeovers, takeoversOf } from "./takeovers.mjs";
 import { Timeline } from "./timeline.mjs";
+import { TAKEOVER_MAX_MS } from "./totals.mjs";
 
 /** @typedef {import("./checks.mjs").Violation} Violation */
 /** @typedef {import("./place.mjs").Place} Place */
@@ -38,7 +39,8 @@ import { Timeline } from "./timeline.mjs";
  * @property {Record<string, number>} seen rare things that happened
  * @property {Record<string, number>} forgiven what the place does not promise to keep, and did not
  * @property {Record<string, number>} duplicates effects that happened again, by what explains them
- * @property {{ wallMs: number, ableMs: number }[]} takeovers how long each took, from the death of the holder
+ * @property {{ wallMs: number, ableMs: number, unbrokenMs?: number }[]} takeovers how long each took, from the death of the holder
+ * @property {ReturnType<typeof lateTakeovers>} [late] what is known of those that took too long
  * @property {{ boots: number, runs: number, completed: number, failed: number, cancelled: number,
  *   ticks: number, effects: number, looks: number, replayedCommits: number }} counts
  * @property {Record<string, number>} phasesMs how long healing took, step by step
@@ -54,6 +56,7 @@ import { Timeline } from "./timeline.mjs";
  * @property {boolean} [isPooled]
  * @property {boolean} [isRecorded] every change of a row is written down, for the simulator's checkers
  * @property {readonly string[]} [only] these kinds of faults
+ * @property {number} [holdSeconds] for how long one transaction is left open from the beginning on
  * @property {import("./plan.mjs").Fault[]} [plan] instead of the one that the seed draws
  * @property {readonly import("./plan.mjs").Role[]} [roles] instead of all
  * @property {(around: { folder: string, timeline: Timeline }) => Promise<Place>} [place] instead of the usual
@@ -126,7 +129,9 @@ class Campaign {
     for (const member of this.#crew)
       member.onChange = () =>
         timeline.setWorkers(
-          this.#crew.filter(({ role, isAble }) => role === "worker" && isAble).length,
+          this.#crew
+            .filter(({ role, isAble }) => role === "worker" && isAble)
+            .map(({ name }) => name),
         );
     const { file } = place;
     this.#nemesis = new Nemesis({
@@ -339,6 +344,9 @@ class Campaign {
     const ended = (/** @type {number} */ status) =>
       tables.outcomes.filter((outcome) => outcome.status === status).length;
     const deaths = new Map(this.#crew.flatMap((member) => [...member.deaths]));
+    const takeovers = takeoversOf({ tables, deaths, timeline });
+    const events = readEvents(folder);
+    const late = lateTakeovers({ takeovers, maxMs: TAKEOVER_MAX_MS, timeline, events });
     return {
       database,
       seed,
@@ -352,7 +360,8 @@ class Campaign {
       },
       forgiven,
       duplicates,
-      takeovers: takeoversOf({ tables, deaths, timeline }),
+      takeovers: takeovers.map(({ diedAt: _, ...each }) => each),
+      late,
       counts: {
         boots: this.#crew.reduce((sum, { boots }) => sum + boots, 0),
         runs: tables.runs.length,

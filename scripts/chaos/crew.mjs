@@ -20,9 +20,9 @@ const SKEW_MAX_S = 600;
  * @property {number} seed
  * @property {string} database
  * @property {string} folder
- * @property {import("./plan.mjs").Role} role
+ * @property {import("./plan.mjs").Role | "asker"} role
  * @property {number} sinkPort
- * @property {number} httpPort
+ * @property {number} [httpPort]
  * @property {boolean} mayBeSkewed
  * @property {boolean} [isRecorded]
  */
@@ -31,6 +31,7 @@ const SKEW_MAX_S = 600;
 export class Member {
   #number;
   #orders;
+  #program;
   #boots = 0;
   /** @type {import("node:child_process").ChildProcess | null} */
   #child = null;
@@ -50,10 +51,15 @@ export class Member {
   deaths = new Map();
   onChange = () => {};
 
-  /** @param {number} number @param {Orders} orders */
-  constructor(number, orders) {
+  /**
+   * @param {number} number
+   * @param {Orders} orders
+   * @param {readonly string[]} [program] what Node is started with, before the orders
+   */
+  constructor(number, orders, program = [WORKER]) {
     this.#number = number;
     this.#orders = orders;
+    this.#program = program;
   }
 
   get role() {
@@ -95,9 +101,11 @@ export class Member {
     this.#said = new Set();
     const { name } = this;
     const errors = fs.openSync(`${this.#orders.folder}/errors-${name}`, "a");
-    const child = spawn(process.execPath, [WORKER, JSON.stringify({ name, ...this.#orders })], {
+    const { skewMs, environment } = this.#skew(name);
+    const orders = JSON.stringify({ name, skewMs, ...this.#orders });
+    const child = spawn(process.execPath, [...this.#program, orders], {
       stdio: ["pipe", "pipe", errors],
-      env: { ...process.env, ...this.#skew(name) },
+      env: { ...process.env, ...environment },
     });
     fs.closeSync(errors);
     this.#child = child;
@@ -128,17 +136,19 @@ export class Member {
     });
   }
 
-  /** @param {string} name @returns {Record<string, string>} */
+  /** @param {string} name */
   #skew(name) {
     const draw = new Draw(`skew ${this.#orders.seed} ${name}`);
-    if (!this.#orders.mayBeSkewed || FAKETIME === undefined || !draw.isTrue(SKEWED)) return {};
+    if (!this.#orders.mayBeSkewed || FAKETIME === undefined || !draw.isTrue(SKEWED))
+      return { skewMs: 0, environment: {} };
     this.skews += 1;
     const seconds = draw.int(1, SKEW_MAX_S) * (draw.isTrue(0.5) ? 1 : -1);
-    return {
+    const environment = {
       LD_PRELOAD: FAKETIME,
       FAKETIME: `${seconds > 0 ? "+" : "-"}${Math.abs(seconds)}`,
       DONT_FAKE_MONOTONIC: "1",
     };
+    return { skewMs: seconds * 1_000, environment };
   }
 
   /** @param {string} line */

@@ -90,7 +90,7 @@ export function declareAll(holdfast, library, sink) {
  * @param {any} library
  * @param {import("./sink-client.mjs").SinkClient} sink
  */
-function handler(job, { PermanentError, RetryLater }, sink) {
+export function handler(job, { PermanentError, RetryLater }, sink) {
   return async (/** @type {Input} */ input, /** @type {any} */ ctx) => {
     const { runId: run, fence, attempt } = ctx;
     const note = (/** @type {string} */ what) => sink.tell({ what, run, fence, attempt });

@@ -24,10 +24,10 @@ export function againstPostgres({ url, server, seed, proxy, timeline }) {
       const state = kind === "mute" ? "mute" : "dead";
       const { count, end } = proxy.silence({ state, share: isForAll ? 1 : 0.3, pick });
       if (count === 0) return false;
-      const heal = timeline.outage("network");
+      const heal = timeline.trouble("network");
       const later = nemesis.lasting(forMs).then(() => {
         end();
-        void heal();
+        heal();
       });
       nemesis.pending.push(later);
       return nemesis.count(kind === "mute" ? "mutes" : "deads", count);
@@ -43,19 +43,19 @@ export function againstPostgres({ url, server, seed, proxy, timeline }) {
       },
       "commit-cut": async ({ victim }) => {
         const before = proxy.cutsDone;
-        const heal = timeline.outage("commits");
+        const heal = timeline.trouble("commits");
         proxy.cutsToCome += 1 + (victim % COMMITS_AT_ONCE);
         const until = performance.now() + COMMITS_WITHIN_MS;
         while (proxy.cutsToCome > 0 && performance.now() < until && !nemesis.isOver)
           await pause(20);
         proxy.cutsToCome = 0;
-        void heal();
+        heal();
         return nemesis.count("commitCuts", proxy.cutsDone - before);
       },
       crash: async () => {
-        const heal = timeline.outage("server");
+        const heal = timeline.trouble("server");
         await server.restart("immediate");
-        void heal();
+        heal();
         return nemesis.count("crashes");
       },
       cut: async ({ victim, isForAll }) => {

@@ -29,7 +29,7 @@ export function readEffects(folder) {
 }
 
 /** Lines of JSON; the last one of a killed process may be torn. @param {string} file @returns {any[]} */
-function readLines(file) {
+export function readLines(file) {
   return fs
     .readFileSync(file, "utf8")
     .split("\n")
@@ -53,6 +53,17 @@ export function operationCounts(operations) {
   return counts;
 }
 
+/** What the processes logged, with who did, in the order of time. @param {string} folder */
+export function readEvents(folder) {
+  return fs
+    .readdirSync(folder)
+    .filter((each) => each.startsWith("events-"))
+    .flatMap((name) =>
+      readLines(path.join(folder, name)).map((line) => ({ by: name.slice(7), ...line })),
+    )
+    .sort((a, b) => a.atMs - b.atMs);
+}
+
 /**
  * What should have happened at least sometimes, or the campaign proves little.
  * @param {Pick<import("./checks.mjs").History, "tables" | "operations" | "effects">} history
@@ -65,9 +76,7 @@ export function rarities({ tables, operations, effects }, folder) {
   const lostForGood = tables.outcomes.filter(({ error }) => error?.includes("LEASE_EXPIRED"));
   /** @type {Record<string, number>} */
   const events = {};
-  for (const name of fs.readdirSync(folder).filter((each) => each.startsWith("events-")))
-    for (const { event } of readLines(path.join(folder, name)))
-      events[event] = (events[event] ?? 0) + 1;
+  for (const { event } of readEvents(folder)) events[event] = (events[event] ?? 0) + 1;
   return {
     takeovers: attempts(1) + lostForGood.length,
     handedBack: attempts(4),

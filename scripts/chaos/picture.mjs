@@ -1,6 +1,6 @@
 // A campaign as a picture: what was done, what it met, and how long takeovers took. Plain SVG.
 
-import { TAKEOVER_MAX_MS, totalsOf } from "./totals.mjs";
+import { TAKEOVER_MAX_MS, totalsOf, unbrokenMsOf } from "./totals.mjs";
 
 const WIDTH = 760;
 const BAR_HEIGHT = 18;
@@ -48,7 +48,7 @@ export function pictureOf(campaign) {
 
 /** @param {import("./totals.mjs").Campaign} campaign @param {number} top */
 function takeoverPlot({ rounds }, top) {
-  const values = rounds.flatMap(({ takeovers }) => takeovers.map(({ ableMs }) => ableMs));
+  const values = rounds.flatMap(({ takeovers }) => takeovers.map(unbrokenMsOf));
   const longest = TAKEOVER_MAX_MS * 1.1;
   const width = WIDTH - 2 * MARGIN;
   const buckets = new Array(BUCKETS).fill(0);

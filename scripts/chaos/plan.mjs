@@ -84,11 +84,12 @@ export function kindsOf(database) {
 }
 
 /**
- * @param {{ seed: number, seconds: number, database: Engine, only?: readonly string[] | undefined }} params
- *   only: these kinds of faults
+ * @param {{ seed: number, seconds: number, database: Engine, only?: readonly string[] | undefined,
+ *   holdSeconds?: number }} params only: these kinds of faults; holdSeconds: for how long one transaction more
+ *   is left open, from the beginning on
  * @returns {Fault[]}
  */
-export function makePlan({ seed, seconds, database, only = kindsOf(database) }) {
+export function makePlan({ seed, seconds, database, only = kindsOf(database), holdSeconds = 0 }) {
   const kinds = Object.fromEntries(
     Object.entries(KINDS[database]).filter(([kind]) => only.includes(kind)),
   );
@@ -102,7 +103,11 @@ export function makePlan({ seed, seconds, database, only = kindsOf(database) }) 
     const isForAll = draw.isTrue(kind === "cut" ? 0.2 : FOR_ALL);
     plan.push({ atMs, kind, victim: draw.int(0, 999), forMs, isForAll });
   }
-  return withEveryKind(plan, Object.keys(kinds));
+  const held = { atMs: 0, kind: "open-transaction", victim: 0, forMs: holdSeconds * 1_000 };
+  return [
+    ...(holdSeconds === 0 ? [] : [/** @type {Fault} */ ({ ...held, isForAll: false })]),
+    ...withEveryKind(plan, Object.keys(kinds)),
+  ];
 }
 
 /** Two thirds of them shorter than the shortest lease, the others up to five leases. */

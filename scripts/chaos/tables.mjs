@@ -64,24 +64,31 @@ function named(sql, prefix) {
   return sql.replaceAll(/\{(\w+)\}/g, (_, table) => `${prefix}${table}`);
 }
 
+export const RUNS = `select r.id, l.job, r.mode, r.schedule, r.nominal_at, r.key, r.input, r.created_at, p.attempts, p.on_lost
+     from {run} r join {lane} l on l.id = r.lane join {policy} p on p.id = r.policy`;
+export const OUTCOME_COLUMNS =
+  "id, fence, started_at, finished_at, holder, attempt, extra, status, result, error";
+export const ATTEMPTS =
+  "select run, fence, attempt, ended, holder, started_at, ended_at from {attempt}";
+export const INSTANCES = "select no, id from {instance}";
+
 /**
  * @param {Reader} reader
  * @returns {Promise<Tables>}
  */
 export async function readTables(reader) {
   const questions = [
-    `select r.id, l.job, r.mode, r.schedule, r.nominal_at, r.key, r.input, r.created_at, p.attempts, p.on_lost
-     from {run} r join {lane} l on l.id = r.lane join {policy} p on p.id = r.policy`,
+    RUNS,
     "select id from {ready}",
     "select id, gate from {waiting}",
     "select fence, ids from {lease}",
-    "select id, fence, started_at, finished_at, holder, attempt, extra, status, result, error from {outcome}",
-    "select run, fence, attempt, ended, holder, started_at, ended_at from {attempt} order by run, fence",
+    `select ${OUTCOME_COLUMNS} from {outcome}`,
+    `${ATTEMPTS} order by run, fence`,
     "select job, key, run, expires_at from {key}",
     `select id, name, definition, anchor_at, cursor_at, next_at, created_at, paused_at, broken_at
      from {schedule} order by id`,
     "select schedule, at, last_at, count, outcome, reason, recorded_at, run from {tick} order by schedule, at",
-    "select no, id from {instance}",
+    INSTANCES,
     `select run, fence, attempt from ${LEDGER}`,
   ];
   const answers = [];
@@ -101,7 +108,7 @@ const NUMBERS =
   /_at$|^(at|fence|schedule|no|mode|count|attempts?|ended|status|holder|extra|outcome|reason)$/;
 
 /** PostgreSQL sends large whole numbers as text. */
-function plain(/** @type {Row} */ row) {
+export function plain(/** @type {Row} */ row) {
   return Object.fromEntries(
     Object.entries(row).map(([name, value]) => [
       name,

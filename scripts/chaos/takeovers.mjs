@@ -19,10 +19,10 @@ const EXPLAINS = ["lost", "timeout", "handedBack", "commitFailed"];
 
 /**
  * For each attempt that was lost by a death: the time from it until the run was taken over, by the clock
- * on the wall, and counted only while somebody could act.
+ * on the wall; of it what somebody could act in, and the longest part that was without a break for one of them.
  * @param {{ tables: History["tables"], deaths: ReadonlyMap<number, number>,
  *   timeline: import("./timeline.mjs").Timeline }} params
- * @returns {{ wallMs: number, ableMs: number }[]}
+ * @returns {{ wallMs: number, ableMs: number, unbrokenMs: number, diedAt: number }[]}
  */
 export function takeoversOf({ tables, deaths, timeline }) {
   const pidOf = new Map(
@@ -36,9 +36,39 @@ export function takeoversOf({ tables, deaths, timeline }) {
       const diedAt = deaths.get(pidOf.get(holder) ?? 0);
       return diedAt === undefined || ended_at < diedAt
         ? []
-        : [{ wallMs: ended_at - diedAt, ableMs: timeline.ableMs(diedAt, ended_at) }];
+        : [
+            {
+              diedAt,
+              wallMs: ended_at - diedAt,
+              ableMs: timeline.ableMs(diedAt, ended_at),
+              unbrokenMs: timeline.unbrokenMs(diedAt, ended_at),
+            },
+          ];
     },
   );
+}
+
+/**
+ * What there is to know about takeovers that took too long, one for each death.
+ * @param {{ takeovers: ReturnType<typeof takeoversOf>, maxMs: number, timeline: import("./timeline.mjs").Timeline,
+ *   events: readonly { atMs: number }[] }} params
+ */
+export function lateTakeovers({ takeovers, maxMs, timeline, events }) {
+  const late = groupBy(
+    takeovers.filter(({ unbrokenMs }) => unbrokenMs > maxMs),
+    ({ diedAt }) => diedAt,
+  );
+  return [...late.values()].map((runs) => {
+    const worst = runs.reduce((a, b) => (a.unbrokenMs > b.unbrokenMs ? a : b));
+    const { diedAt, wallMs } = worst;
+    const endedAt = diedAt + wallMs;
+    return {
+      ...worst,
+      runs: runs.length,
+      turns: timeline.between(diedAt, endedAt),
+      events: events.filter(({ atMs }) => atMs >= diedAt && atMs <= endedAt),
+    };
+  });
 }
 
 /**

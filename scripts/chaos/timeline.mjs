@@ -1,23 +1,19 @@
-// When somebody could act: at least one worker stood, and nothing was in its way to the database. What a
-// takeover may take is counted in that time alone.
+// When somebody could act: a worker stood, and nothing was in its way to the database. What a takeover may
+// take is counted in that time alone.
 
-import { setTimeout as pause } from "node:timers/promises";
-
-/** @typedef {{ atMs: number, isAble: boolean }} Turn */
-
-/** An instance waits no longer than this between two polls that fail. */
-const BACKOFF_MAX_MS = 10_000;
+/** @typedef {{ atMs: number, able: readonly string[], troubles: readonly string[] }} Turn */
 
 export class Timeline {
   /** @type {Turn[]} */
   #turns = [];
-  #workers = 0;
+  /** @type {readonly string[]} */
+  #workers = [];
   /** What is in the way now. @type {Map<string, number>} */
   #troubles = new Map();
 
-  /** @param {number} count workers that could act */
-  setWorkers(count) {
-    this.#workers = count;
+  /** @param {readonly string[]} names workers that could act */
+  setWorkers(names) {
+    this.#workers = names;
     this.#note();
   }
 
@@ -36,39 +32,47 @@ export class Timeline {
     };
   }
 
-  /**
-   * The database was away: whoever asked in vain asks again after a while that doubles, and so may wait for
-   * as long again.
-   * @param {string} what
-   * @returns {() => Promise<void>}
-   */
-  outage(what) {
-    const since = performance.now();
-    const heal = this.trouble(what);
-    return async () => {
-      await pause(Math.min(BACKOFF_MAX_MS, performance.now() - since), undefined, { ref: false });
-      heal();
-    };
+  /** All the time in which anybody could act. @param {number} fromMs @param {number} toMs */
+  ableMs(fromMs, toMs) {
+    return this.#spells(fromMs, toMs).reduce(
+      (sum, { able, lastsMs }) => sum + (able.length > 0 ? lastsMs : 0),
+      0,
+    );
   }
 
-  /** @param {number} fromMs @param {number} toMs */
-  ableMs(fromMs, toMs) {
-    let sum = 0;
-    let at = fromMs;
-    let isAble = false;
-    for (const turn of this.#turns) {
-      if (turn.atMs > toMs) break;
-      if (turn.atMs > at) {
-        if (isAble) sum += turn.atMs - at;
-        at = turn.atMs;
-      }
-      isAble = turn.isAble;
+  /**
+   * The longest time without a break in which one and the same worker could act: less than a poll and a
+   * second of it is nobody's fault, however often it comes.
+   * @param {number} fromMs @param {number} toMs
+   */
+  unbrokenMs(fromMs, toMs) {
+    /** @type {Map<string, number>} */
+    let lasting = new Map();
+    let longest = 0;
+    for (const { able, lastsMs } of this.#spells(fromMs, toMs)) {
+      lasting = new Map(able.map((name) => [name, (lasting.get(name) ?? 0) + lastsMs]));
+      longest = Math.max(longest, ...lasting.values());
     }
-    return isAble ? sum + Math.max(0, toMs - at) : sum;
+    return longest;
+  }
+
+  /** Who could act for how long, one after the other. @param {number} fromMs @param {number} toMs */
+  #spells(fromMs, toMs) {
+    const turns = this.between(fromMs, toMs);
+    return turns.map(({ atMs, able, troubles }, at) => ({
+      able: troubles.length > 0 ? [] : able,
+      lastsMs: Math.max(0, (turns[at + 1]?.atMs ?? toMs) - Math.max(atMs, fromMs)),
+    }));
+  }
+
+  /** What changed meanwhile, with what was so before. @param {number} fromMs @param {number} toMs */
+  between(fromMs, toMs) {
+    const first = this.#turns.findLastIndex(({ atMs }) => atMs <= fromMs);
+    return this.#turns.slice(Math.max(0, first)).filter(({ atMs }) => atMs <= toMs);
   }
 
   #note() {
-    const isAble = this.#workers > 0 && this.#troubles.size === 0;
-    if (this.#turns.at(-1)?.isAble !== isAble) this.#turns.push({ atMs: Date.now(), isAble });
+    const troubles = [...this.#troubles.keys()];
+    this.#turns.push({ atMs: Date.now(), able: this.#workers, troubles });
   }
 }

@@ -65,6 +65,7 @@ export function totalsOf({ database, seed, isPooled, rounds }) {
     takeovers: {
       count: rounds.reduce((all, { takeovers }) => all + takeovers.length, 0),
       maxAllowedMs: TAKEOVER_MAX_MS,
+      unbrokenMs: spread(rounds.flatMap((round) => round.takeovers.map(unbrokenMsOf))),
       ableMs: spread(rounds.flatMap((round) => round.takeovers.map(({ ableMs }) => ableMs))),
       wallMs: spread(rounds.flatMap((round) => round.takeovers.map(({ wallMs }) => wallMs))),
     },
@@ -76,6 +77,11 @@ export function totalsOf({ database, seed, isPooled, rounds }) {
       violations: violations.length,
     },
   };
+}
+
+/** Older rounds have only the sum, which is at least as long. @param {Report["takeovers"][number]} takeover */
+export function unbrokenMsOf({ unbrokenMs, ableMs }) {
+  return unbrokenMs ?? ableMs;
 }
 
 /** @param {number[]} values */

@@ -11,8 +11,8 @@ import { POLL_MS } from "./plan.mjs";
 import { recorded } from "./recorder.mjs";
 import { SinkClient } from "./sink-client.mjs";
 
-/** @type {{ name: string } & import("./crew.mjs").Orders} */
-const { name, seed, database, folder, role, sinkPort, httpPort, isRecorded } = JSON.parse(
+/** @type {{ name: string, skewMs: number } & import("./crew.mjs").Orders} */
+const { name, skewMs, seed, database, folder, role, sinkPort, httpPort, isRecorded } = JSON.parse(
   process.argv[2] ?? "{}",
 );
 
@@ -22,7 +22,7 @@ const { storeFor } = await import(`${dist}store/open.js`);
 
 const notes = `${folder}/events-${name}`;
 const log = (/** @type {{ event?: string }} */ fields) =>
-  fs.appendFileSync(notes, `${JSON.stringify(fields)}\n`);
+  fs.appendFileSync(notes, `${JSON.stringify({ atMs: Date.now() - skewMs, ...fields })}\n`);
 const { noteTriggers } = isRecorded ? await import(`${dist}testing/simulator/notes.js`) : {};
 /** @type {any} */
 let store = null;

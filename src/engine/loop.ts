@@ -16,6 +16,8 @@ import type { Looked, TickReport } from "./ticker.js";
 import type { Workers } from "./workers.js";
 
 const POLL_JITTER = 0.2;
+/** After polls that fail: no more than this beyond a poll, so that an outage delays takeovers no longer. */
+const BACKOFF_MORE_MS = 1_000;
 const BACKOFF_MAX_MS = 10_000;
 const TIDY_EVERY_MS = 60 * 60_000;
 /** The first tidying waits until a fresh instance has settled in. */
@@ -115,10 +117,9 @@ export class Loop {
       nextMs = Math.min(wantedMs, this.#untilNextPoll(answer));
     } catch (error) {
       this.#pollFailures += 1;
-      nextMs = Math.min(
-        BACKOFF_MAX_MS,
-        this.#params.pollMs * 2 ** Math.min(this.#pollFailures - 1, 10),
-      );
+      const { pollMs } = this.#params;
+      const doubledMs = pollMs * 2 ** Math.min(this.#pollFailures - 1, 10);
+      nextMs = Math.min(BACKOFF_MAX_MS, pollMs + BACKOFF_MORE_MS, doubledMs);
       if (!this.#isStopped) {
         this.#params.emit(
           "store.failed",

@@ -55,7 +55,7 @@ const SETTINGS =
 
 type Connection = {
   readonly client: Client | PoolClient;
-  /** Sends when it may: a client that does not pipeline takes one statement at a time. */
+  /** Sends when it may: where nothing is pipelined, one statement at a time. */
   readonly inTurn: <T>(send: () => Promise<T>) => Promise<T>;
   /** Whether the session is ours alone: settings, LISTEN and prepared statements stay with it. */
   readonly isOwnSession: boolean;
@@ -200,7 +200,7 @@ async function connect(
   const client =
     typeof source === "string" ? await newClient(source) : await fromPool(source, clock);
   client.on("error", () => undefined);
-  const isPipelined = (client as { pipeline?: unknown }).pipeline === true;
+  let isPipelined = false;
   let last: Promise<unknown> = Promise.resolve();
   const inTurn = <T>(send: () => Promise<T>): Promise<T> => {
     if (isPipelined) return send();
@@ -215,6 +215,9 @@ async function connect(
   };
   try {
     const isOwnSession = await hasOwnSession(client);
+    // A pooler may pass the server on at the end of a statement though the beginning of our next one is
+    // there already: then somebody else gets our answer, and we get an empty one.
+    isPipelined = isOwnSession && (client as { pipeline?: unknown }).pipeline === true;
     if (isOwnSession && settings !== null) await first(client, settings);
     return { client, inTurn, isOwnSession, end };
   } catch (error) {

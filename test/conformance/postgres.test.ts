@@ -9,7 +9,7 @@ import { PostgresStore } from "../../src/store/postgres-store.js";
 import { PARTITIONED } from "../../src/store/sql/postgres-schema.js";
 import type { RunFilter, Store } from "../../src/store/store.js";
 import { until } from "../support/until.js";
-import { POSTGRES_URL, postgresPlace } from "./places.js";
+import { IS_POOLED, POSTGRES_URL, postgresPlace } from "./places.js";
 import {
   completed,
   failed,
@@ -429,7 +429,10 @@ function connections(): void {
     await scene.end();
     expect(pool.pool.totalCount).toBe(0);
     const next = await pool.pool.connect();
-    expect((await next.query("show enable_seqscan")).rows).toEqual([{ enable_seqscan: "on" }]);
+    const { rows } = await next.query(
+      "select setting = reset_val as is_untouched from pg_settings where name = 'enable_seqscan'",
+    );
+    expect(rows).toEqual([{ is_untouched: true }]);
     next.release();
     await pool.pool.end();
   });
@@ -452,6 +455,22 @@ function connections(): void {
     expect(pool.sent.filter(({ text }) => /^(listen|set (?!local))/i.test(text))).toEqual([]);
     await scene.end();
     await pool.pool.end();
+  });
+
+  // PgBouncer passes a server on between two statements, though the second one was begun already.
+  test("statements are sent together in a session of one's own, and one by one behind a pooler", async () => {
+    const atOnceMax = async (isBehindPooler: boolean) => {
+      const pool = new WatchedPool({ isBehindPooler, isPipelined: true });
+      const scene = await Scene.start(await postgresPlace(pool.pool));
+      const stored = await Promise.all(Array.from({ length: 5 }, () => scene.enqueued(1)));
+      expect(stored.flat()).toHaveLength(5);
+      await scene.end();
+      await pool.pool.end();
+      return pool.atOnceMax;
+    };
+    // Where the whole suite goes through a pooler, there is no session of one's own.
+    if (!IS_POOLED) expect(await atOnceMax(false)).toBeGreaterThan(1);
+    expect(await atOnceMax(true)).toBe(1);
   });
 
   test("closing waits for what was sent", async ({ watched: { scene } }) => {
@@ -677,6 +696,8 @@ async function whileLocked(text: string, work: () => Promise<void>): Promise<voi
     await client.query(text);
     await work();
   } finally {
+    // Behind a pooler the end of a connection lets go of nothing at once.
+    await client.query("rollback");
     await client.end();
   }
 }

@@ -19,11 +19,14 @@ export class WatchedPool {
   readonly sent: Sent[] = [];
   /** SQLSTATEs of what the server refused. */
   readonly refusals: string[] = [];
+  /** How many statements were on their way at the same time over one connection, at most. */
+  atOnceMax = 0;
   readonly #clients = new Set<Client>();
   #losing: RegExp | null = null;
 
-  constructor({ max = 10, isBehindPooler = false } = {}) {
-    this.pool = new pg.Pool({ connectionString: POSTGRES_URL, max });
+  constructor({ max = 10, isBehindPooler = false, isPipelined = false } = {}) {
+    const config = { connectionString: POSTGRES_URL, max, pipeline: isPipelined };
+    this.pool = new pg.Pool(config as pg.PoolConfig);
     this.pool.on("error", () => undefined);
     this.pool.on("connect", (each) => {
       const client = each as unknown as Client;
@@ -54,15 +57,20 @@ export class WatchedPool {
 
   #watch(client: Client): void {
     const query = client.query.bind(client);
+    let onTheirWay = 0;
     client.query = async (config, values) => {
       const { name, text } = (typeof config === "string" ? { text: config } : config) as Sent;
       this.sent.push({ name, text });
+      onTheirWay += 1;
+      this.atOnceMax = Math.max(this.atOnceMax, onTheirWay);
       try {
         const answer = await query(config, values);
         if (!this.#losing?.test(text)) return answer;
       } catch (error) {
         this.refusals.push(String((error as { code?: unknown }).code));
         throw error;
+      } finally {
+        onTheirWay -= 1;
       }
       this.#losing = null;
       client.connection.stream.destroy();

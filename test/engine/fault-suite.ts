@@ -6,6 +6,8 @@ import { OutcomeUnknownError, StoreUnavailableError } from "../../src/core/error
 import type { Fault } from "../support/faulty-store.js";
 import { expectEnded, heard, type World, type WorldTest } from "./world.js";
 
+/** As it is unless somebody sets it. */
+const POLL_MS = 1_000;
 const LOST = ["before", "after"] as const satisfies readonly Fault[];
 
 /** An instance that notes every start as run and fence. */
@@ -162,6 +164,23 @@ export function faultSuite(test: WorldTest): void {
     // It asks again and again, but not without pause.
     expect(whileDown).toBeLessThan(1_500);
     expect(whileDown).toBeGreaterThan(30);
+  });
+
+  test("after an outage the runs of a silent holder are taken over within a poll and a second", async ({
+    world,
+  }) => {
+    const silent = recorder(world);
+    const heir = recorder(world);
+    await silent.holdfast.start();
+    const { id } = await silent.study.enqueue(600_000);
+    await world.clock.rest();
+    await heir.holdfast.start();
+    for (const { faults } of [silent, heir]) faults.goDown();
+    await world.clock.advance(300_000);
+    heir.faults.comeUp();
+    await world.clock.advance(POLL_MS + 1_000);
+    expect(heard(heir, "run.reclaimed").map(({ run }) => run)).toEqual([id]);
+    expect(heir.starts).toHaveLength(1);
   });
 
   test("what ended during an outage is stored after it if nobody took it", async ({ world }) => {
