@@ -764,10 +764,7 @@ function exchangeText({ settlements, apart = [] }: store.ExchangeParams): string
 
 function settlementArrays(settlements: readonly store.Settlement[]): Row {
   const { plain, texts } = columnsOf(settlements.map(toSettlementRow));
-  const children = columnsOf(settlements.filter(({ batch }) => batch !== null));
   return {
-    childIds: children.plain("id"),
-    childBatches: children.plain("batch"),
     ids: plain("id"),
     fences: plain("fence"),
     statuses: plain("status"),
@@ -779,5 +776,6 @@ function settlementArrays(settlements: readonly store.Settlement[]): Row {
     results: texts("result"),
     errors: texts("error"),
     schedules: plain("schedule"),
+    batches: plain("batch"),
   };
 }
