@@ -27,12 +27,18 @@ function quoted(text: string): string {
   return `"${escaped}${text.slice(from)}"`;
 }
 
-/** One array for each member of the rows. */
+/** What is unnested beside longer arrays is filled up with nulls; most columns of most statements have nothing else. */
+const NOTHING = "{}";
+
+/** One array for each member of the rows, to be unnested together. */
 export function columnsOf(rows: readonly Record<string, unknown>[]) {
+  const column = <T>(member: string, arrayOf: (values: (T | null)[]) => string) => {
+    if (rows.every((row) => row[member] == null)) return NOTHING;
+    return arrayOf(rows.map((row) => (row[member] ?? null) as T | null));
+  };
   return {
-    plain: (member: string) =>
-      plainArray(rows.map((row) => (row[member] ?? null) as number | string | null)),
-    texts: (member: string) => textArray(rows.map((row) => (row[member] ?? null) as string | null)),
+    plain: (member: string) => column<number | string>(member, plainArray),
+    texts: (member: string) => column<string>(member, textArray),
   };
 }
 

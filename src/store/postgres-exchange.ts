@@ -205,10 +205,7 @@ function exchangeText({ settlements, apart = [] }: store.ExchangeParams): string
 
 export function settlementArrays(settlements: readonly store.Settlement[]): Row {
   const { plain, texts } = columnsOf(settlements.map(toSettlementRow));
-  const children = columnsOf(settlements.filter(({ batch }) => batch !== null));
   return {
-    childIds: children.plain("id"),
-    childBatches: children.plain("batch"),
     ids: plain("id"),
     fences: plain("fence"),
     statuses: plain("status"),
@@ -220,5 +217,6 @@ export function settlementArrays(settlements: readonly store.Settlement[]): Row 
     results: texts("result"),
     errors: texts("error"),
     schedules: plain("schedule"),
+    batches: plain("batch"),
   };
 }

@@ -15,7 +15,14 @@ import { splitTags } from "../core/trace.js";
 import type { BatchError, BatchRecord } from "./batch-store.js";
 import type { QueueRecord, Waiting } from "./flow-store.js";
 import { toHalt } from "./record-pause.js";
-import type { AttemptRecord, Claim, JobAnnouncement, RunRecord, Settlement } from "./store.js";
+import type {
+  AttemptRecord,
+  Claim,
+  ClaimedRun,
+  JobAnnouncement,
+  RunRecord,
+  Settlement,
+} from "./store.js";
 
 type Row = Record<string, unknown>;
 
@@ -205,12 +212,15 @@ type ClaimRow = Omit<Claim, "policy" | "runs"> & {
         number,
         number,
         number,
-        number | null,
-        number | null,
-        number | null,
-        readonly string[] | null,
+        // Left out where there is none of them.
+        (number | null)?,
+        (number | null)?,
+        (number | null)?,
+        (readonly string[] | null)?,
       ][]
     | null;
+  /** In which order the runs were claimed, where that is not the order of their ids. */
+  readonly order?: readonly string[] | null;
 };
 
 const NO_TAGS: readonly string[] = [];
@@ -221,7 +231,40 @@ export function countOf(claims: readonly Claim[]): number {
 }
 
 export function toClaim(row: ClaimRow): Claim {
-  const { refunds, laters, extraAttempts } = row;
+  const { refunds, laters, extraAttempts, order } = row;
+  const runs = (row.runs ?? []).map(
+    ([
+      id,
+      input,
+      mode,
+      version,
+      priority,
+      createdAt,
+      dueAt,
+      nominalAt = null,
+      schedule = null,
+      batch = null,
+      tags = null,
+    ]) => {
+      const run = {
+        id,
+        input,
+        mode: MODES[mode] as Mode,
+        version,
+        priority,
+        createdAt,
+        dueAt,
+        nominalAt,
+        schedule,
+        batch,
+        tags: NO_TAGS,
+        refunds,
+        laters,
+        extraAttempts,
+      };
+      return tags === null ? run : { ...run, ...splitTags(tags) };
+    },
+  );
   return {
     fence: row.fence,
     job: row.job,
@@ -231,40 +274,13 @@ export function toClaim(row: ClaimRow): Claim {
     leaseMs: row.leaseMs,
     isSuspect: row.isSuspect,
     isLimited: row.isLimited,
-    runs: (row.runs ?? []).map(
-      ([
-        id,
-        input,
-        mode,
-        version,
-        priority,
-        createdAt,
-        dueAt,
-        nominalAt,
-        schedule,
-        batch,
-        tags,
-      ]) => {
-        const run = {
-          id,
-          input,
-          mode: MODES[mode] as Mode,
-          version,
-          priority,
-          createdAt,
-          dueAt,
-          nominalAt,
-          schedule,
-          batch,
-          tags: NO_TAGS,
-          refunds,
-          laters,
-          extraAttempts,
-        };
-        return tags === null ? run : { ...run, ...splitTags(tags) };
-      },
-    ),
+    runs: order ? inOrder(runs, order) : runs,
   };
+}
+
+function inOrder(runs: readonly ClaimedRun[], order: readonly string[]): readonly ClaimedRun[] {
+  const byId = new Map<string, ClaimedRun>(runs.map((run) => [run.id, run]));
+  return order.flatMap((id) => byId.get(id) ?? []);
 }
 
 /** The longest wait that a table can hold without doubt: a hundred years. */
@@ -277,17 +293,19 @@ export function wholeDelayMs(delayMs: number): number {
 
 /** A settlement as the statements take it: -1 is "pending again". */
 export function toSettlementRow(settlement: Settlement): Row {
-  const { id, fence, schedule } = settlement;
+  const { id, fence, schedule, batch } = settlement;
   const mode = modeCode(settlement.mode);
   const ranMs = Math.max(0, Math.round(settlement.ranMs));
   if (settlement.to !== "pending") {
     const { result, error } = settlement;
-    return { id, fence, schedule, status: statusCode(settlement.to), mode, ranMs, result, error };
+    const status = statusCode(settlement.to);
+    return { id, fence, schedule, batch, status, mode, ranMs, result, error };
   }
   return {
     id,
     fence,
     schedule,
+    batch,
     status: -1,
     mode,
     ranMs,

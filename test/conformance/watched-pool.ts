@@ -3,6 +3,7 @@
 
 import type { Socket } from "node:net";
 import pg from "pg";
+import { textArray } from "../../src/store/postgres-array.js";
 import { POSTGRES_URL } from "./places.js";
 
 type Sent = { readonly name: string | undefined; readonly text: string };
@@ -23,6 +24,7 @@ export class WatchedPool {
   atOnceMax = 0;
   readonly #clients = new Set<Client>();
   #losing: RegExp | null = null;
+  #explained: { readonly pattern: RegExp; readonly plans: Plan[] } | null = null;
 
   constructor({ max = 10, isBehindPooler = false, isPipelined = false } = {}) {
     const config = { connectionString: POSTGRES_URL, max, pipeline: isPipelined };
@@ -50,6 +52,15 @@ export class WatchedPool {
     return this.sent.slice(before);
   }
 
+  /** How the server carries out the statements that match: each is tried first, counted and rolled back. */
+  async plansOf(pattern: RegExp, work: () => Promise<unknown>): Promise<readonly Plan[]> {
+    const plans: Plan[] = [];
+    this.#explained = { pattern, plans };
+    await work();
+    this.#explained = null;
+    return plans;
+  }
+
   /** Makes the server publish what these connections have read so far. */
   async publishStatistics(): Promise<void> {
     for (const client of this.#clients) await client.query("select pg_stat_force_next_flush()");
@@ -61,6 +72,9 @@ export class WatchedPool {
     client.query = async (config, values) => {
       const { name, text } = (typeof config === "string" ? { text: config } : config) as Sent;
       this.sent.push({ name, text });
+      const explained = this.#explained;
+      if (explained?.pattern.test(text))
+        explained.plans.push(await planOf(query, text, (config as { values: unknown[] }).values));
       onTheirWay += 1;
       this.atOnceMax = Math.max(this.atOnceMax, onTheirWay);
       try {
@@ -77,6 +91,32 @@ export class WatchedPool {
       throw new Error("Connection terminated unexpectedly");
     };
   }
+}
+
+export type Plan = {
+  readonly "Node Type": string;
+  readonly Filter?: string;
+  readonly "Actual Rows": number;
+  readonly "Actual Loops": number;
+  readonly "Rows Removed by Filter"?: number;
+  readonly "Rows Removed by Join Filter"?: number;
+  readonly Plans?: readonly Plan[];
+};
+
+/** Prepared, so that the plan is the one that is kept for any values. */
+async function planOf(query: Ask, text: string, values: readonly unknown[]): Promise<Plan> {
+  const given = values.map((value) => {
+    if (value === null) return "null";
+    return pg.escapeLiteral(Array.isArray(value) ? textArray(value) : String(value));
+  });
+  await query("begin");
+  await query(`prepare explained as ${text}`);
+  const { rows } = await query(
+    `explain (analyze, timing off, format json) execute explained (${given.join(", ")})`,
+  );
+  await query("rollback");
+  await query("deallocate explained");
+  return rows[0]["QUERY PLAN"][0].Plan;
 }
 
 /** Only what a test does is counted: the server tidies none of its tables meanwhile. */

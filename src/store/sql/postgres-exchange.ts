@@ -16,6 +16,13 @@ import {
 import { NOT_PAUSED } from "./postgres-pause.js";
 import { AFTER_END } from "./postgres-schedules.js";
 
+const RUN_PLAIN = "r.id, r.input, r.mode, r.version, r.priority, r.created_at, r.due_at";
+
+/**
+ * The runs of a lease are read by one walk through the index between the first and the last of them,
+ * which also names the days to look into; they come in the order of their ids, with `order` where that is
+ * not the order of the claim. Most have nothing but the plain members, and writing JSON is dear.
+ */
 const CLAIMS_JSON = /* sql */ `
   select json_agg(json_build_object(
     'fence', c.fence, 'job', l.job, 'queue', l.queue, 'attempt', c.attempt, 'isSuspect', c.suspect,
@@ -23,12 +30,22 @@ const CLAIMS_JSON = /* sql */ `
     'leaseMs', greatest(c.until - now.at, 0), 'losses', c.losses, 'refunds', c.refunds, 'laters', c.laters,
     'extraAttempts', c.extra,
     'policy', json_build_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost),
+    'order', case when c.ids <> o.ids then c.ids end,
     'runs', (
-      select json_agg(json_build_array(
-        r.id, r.input, r.mode, r.version, r.priority, r.created_at, r.due_at, r.nominal_at, r.schedule, r.batch, r.tags))
-      from unnest(c.ids) u (id), lateral (select * from {run} x where x.id = u.id offset 0) r)
+      select json_agg(case when r.nominal_at is null and r.schedule is null and r.batch is null and r.tags is null
+        then json_build_array(${RUN_PLAIN})
+        else json_build_array(${RUN_PLAIN}, r.nominal_at, r.schedule, r.batch, r.tags) end)
+      from {run} r where r.id = any(c.ids) and r.id >= o.ids[1] and r.id <= o.ids[cardinality(o.ids)])
   ))
-  from granted c join {lane} l on l.id = c.lane join {policy} p on p.id = c.policy cross join now`;
+  from granted c join {lane} l on l.id = c.lane join {policy} p on p.id = c.policy cross join now,
+    lateral (select array(select m.id from unnest(c.ids) m (id) order by m.id) as ids offset 0) o`;
+
+/**
+ * Beside a list it adds no row, and makes the planner expect a hundred of them. It takes a list of unknown
+ * length for ten rows, and for one where the table of leases was analysed with one in it; then it compares
+ * each settlement with each run of the lease, a million times for a thousand.
+ */
+const LONG = "json_array_elements('[]')";
 
 /**
  * Settlements are checked against the members of the locked lease, which is the fence; what is left
@@ -38,43 +55,45 @@ const CLAIMS_JSON = /* sql */ `
  */
 const SETTLING = /* sql */ `
 sent as materialized (
-  select * from unnest(:ids::uuid[], :fences::bigint[], :statuses::smallint[], :ends::smallint[], :modes::smallint[],
-    :ranMs::bigint[], :delayMs::bigint[], :refunds::smallint[], :results::text[], :errors::text[],
-    :schedules::int[])
-    as s (id, fence, status, ended, mode, "ranMs", "delayMs", refund, result, error, schedule)
+  select * from rows from (unnest(:ids::uuid[]), unnest(:fences::bigint[]), unnest(:statuses::smallint[]),
+    unnest(:ends::smallint[]), unnest(:modes::smallint[]), unnest(:ranMs::bigint[]), unnest(:delayMs::bigint[]),
+    unnest(:refunds::smallint[]), unnest(:results::text[]), unnest(:errors::text[]), unnest(:schedules::int[]),
+    unnest(:batches::int[]), ${LONG})
+    as s (id, fence, status, ended, mode, "ranMs", "delayMs", refund, result, error, schedule, batch)
 ),
 locked as materialized (
-  select * from {lease} where fence = any(array(select distinct fence from sent)) for update
+  select *, cardinality(ids) as size from {lease} where fence = any(array(select distinct fence from sent)) for update
 ),
-member as materialized (select k.fence, u.id from locked k, unnest(k.ids) u (id)),
+member as materialized (
+  select m.id, k.fence, k.lane, k.policy, k.attempt, k.losses, k.refunds, k.laters, k.extra, k.holder, k.suspect,
+    k.cancels, k.size
+  from locked k, rows from (unnest(k.ids), ${LONG}) m (id)
+),
 valid as materialized (
-  select s.id, s.fence, s.ended, s.mode, s."ranMs", s."delayMs", s.refund, s.result, s.error, s.schedule,
-    case when s.status <> 1 and k.cancels ? s.id::text then 3 else s.status end as status,
-    k.lane, k.policy, k.attempt, k.losses, k.refunds, k.laters, k.extra, k.holder,
-    k.suspect and s.ended = 4 as suspect
-  from sent s
-  join member m on m.id = s.id and m.fence = s.fence
-  join locked k on k.fence = s.fence
+  select s.id, s.fence, s.ended, s.mode, s."ranMs", s."delayMs", s.refund, s.result, s.error, s.schedule, s.batch,
+    case when s.status <> 1 and m.cancels ? s.id::text then 3 else s.status end as status,
+    m.lane, m.policy, m.attempt, m.losses, m.refunds, m.laters, m.extra, m.holder, m.size,
+    m.suspect and s.ended = 4 as suspect
+  from sent s join member m on m.id = s.id and m.fence = s.fence
 ),
-emptied as materialized (
-  select k.fence from locked k
-  join (select fence, count(*) as settled from valid group by fence) v on v.fence = k.fence
-  where v.settled = cardinality(k.ids)
-),
-ended as (delete from {lease} where fence = any(array(select fence from emptied))),
+tally as materialized (select fence, count(*) = size as is_whole from valid group by fence, size),
+ended as (delete from {lease} where fence = any(array(select fence from tally where is_whole))),
 shrunk as (
   update {lease} k set ids = array(select unnest(k.ids) except select v.id from valid v where v.fence = k.fence)
-  where k.fence = any(array(select fence from valid except select fence from emptied))
+  where k.fence = any(array(select fence from tally where not is_whole))
 ),
 finished as (
   insert into {outcome} (id, fence, started_at, finished_at, lane, holder, attempt, extra, status, result, error)
-  select v.id, v.fence, now.at - v."ranMs", now.at, v.lane, v.holder, v.attempt, v.extra, v.status, v.result, v.error
-  from valid v cross join now where v.status >= 0
+  select v.id, v.fence, (select at from now) - v."ranMs", (select at from now), v.lane, v.holder, v.attempt, v.extra,
+    v.status, v.result, v.error
+  from valid v where v.status >= 0
 ),
 counted as (
   insert into {rollup} as t (hour_at, lane, mode, status, shard, runs, ran_ms)
-  select now.at - now.at % 3600000, v.lane, v.mode, v.status, :shard::int, count(*), sum(v."ranMs")
-  from valid v cross join now where v.status >= 0 group by 1, 2, 3, 4
+  select now.at - now.at % 3600000, v.lane, v.mode, v.status, :shard::int, v.runs, v.ran_ms
+  from (
+    select lane, mode, status, count(*) as runs, sum("ranMs") as ran_ms from valid where status >= 0 group by 1, 2, 3
+  ) v cross join now
   on conflict (hour_at, lane, mode, status, shard)
   do update set runs = t.runs + excluded.runs, ran_ms = t.ran_ms + excluded.ran_ms
 )`;
@@ -152,8 +171,7 @@ ${AFTER_END}`;
 
 /** For settlements among which are children of batches. */
 const COUNTING_DOWN = /* sql */ `
-child as materialized (select * from unnest(:childIds::uuid[], :childBatches::int[]) as c (id, batch)),
-${endedChildren("select c.batch, v.status from valid v join child c on c.id = v.id where v.status >= 0")}`;
+${endedChildren("select v.batch, v.status from valid v where v.status >= 0")}`;
 
 /** What was taken from `ready` (`taken`) leaves it. */
 const GONE = /* sql */ `
@@ -207,9 +225,9 @@ const GRANTING = grantingBy(TOGETHER);
 const GRANTING_APART = grantingBy(APART);
 
 const NOW = "with now as materialized (select {now} as at)";
-const UNAPPLIED = /* sql */ `(
+const UNAPPLIED = /* sql */ `case when (select count(*) from valid) < (select count(*) from sent) then (
   select json_agg(json_build_array(s.id, s.fence)) from sent s
-  where not exists (select from valid v where v.id = s.id and v.fence = s.fence)) as unapplied`;
+  where ((s.id, s.fence) in (select v.id, v.fence from valid v)) is not true) end as unapplied`;
 const CLAIMS = /* sql */ `(select min(sort_at)::text from head) as head, (${CLAIMS_JSON}) as claims`;
 
 // One statement for all would do, but the server prepares every part of a plan for every execution:

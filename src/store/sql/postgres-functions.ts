@@ -189,8 +189,7 @@ begin
       results: "array[p_result]",
       errors: "array[p_error]",
       schedules: "array[v_run.schedule]",
-      childIds: "array[p_run]",
-      childBatches: "array[v_run.batch]",
+      batches: "array[v_run.batch]",
       shard: "0",
       chance: "random()",
     })} into v_unapplied;

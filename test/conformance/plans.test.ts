@@ -1,0 +1,116 @@
+// How much statements about many rows look at on PostgreSQL, whatever statistics were taken from. The table of leases
+// has a row or two most of the time, so the server expects as few when there are more, and a plan made for few compares
+// each settlement with each run.
+
+import { test as base, describe, expect } from "vitest";
+import type { Settlement } from "../../src/store/store.js";
+import { POSTGRES_URL, postgresPlace } from "./places.js";
+import { completed, type Held, heldBy, retried, Scene } from "./scene.js";
+import { keepVacuumAway, type Plan, WatchedPool } from "./watched-pool.js";
+
+const RUNS = 400;
+/** Each part of the statement that sees the settlements may look at every one of them a few times. */
+const ROWS_EACH_MAX = 60;
+
+type Watched = {
+  readonly scene: Scene;
+  readonly pool: WatchedPool;
+  sql(text: string): Promise<unknown>;
+};
+
+const test = base.extend<{ watched: Watched }>({
+  watched: async ({ task: _ }, use) => {
+    const pool = new WatchedPool();
+    const place = await postgresPlace(pool.pool);
+    const scene = await Scene.start(place);
+    await keepVacuumAway(place);
+    await use({ scene, pool, sql: place.sql });
+    await scene.end();
+    await pool.pool.end();
+  },
+});
+
+describe.skipIf(POSTGRES_URL === undefined)("plans for many rows on PostgreSQL", () => {
+  for (const [name, isApart] of [
+    ["one lease", false],
+    ["a lease each", true],
+  ] as const) {
+    test(`a settle of many runs under ${name} looks at each a few times, whatever was analysed`, async ({
+      watched: { scene, pool, sql },
+    }) => {
+      const claim = (limit: number) => claimed(scene, limit, isApart);
+      const turn = async (settlements: readonly Settlement[]) => {
+        const plans = await pool.plansOf(/insert into "[^"]+"\.outcome/, () =>
+          scene.settle(...settlements),
+        );
+        expect(plans).toHaveLength(1);
+        const [plan] = plans as [Plan];
+        expect(rowsOf(plan) / settlements.length).toBeLessThan(ROWS_EACH_MAX);
+      };
+      await sql("analyze $schema.lease");
+      await scene.enqueued(4 * RUNS);
+      await turn((await claim(RUNS)).map((each) => completed(each)));
+      const [alone, ...others] = await claim(RUNS);
+      await scene.settle(...others.map((each) => completed(each)));
+      await sql("analyze $schema.lease");
+      await turn([...(await claim(RUNS)), alone as Held].map((each) => completed(each)));
+      const held = await claim(RUNS);
+      await sql("analyze $schema.lease");
+      await turn(held.map((each, at) => (at % 2 === 0 ? retried(each) : completed(each))));
+    });
+  }
+
+  test("what is stale among many settlements is found without comparing each with each", async ({
+    watched: { scene, pool, sql },
+  }) => {
+    await scene.enqueued(RUNS);
+    const held = await claimed(scene, RUNS, false);
+    await sql("analyze $schema.lease");
+    await scene.settle(...held.slice(0, RUNS / 2).map((each) => completed(each)));
+    const plans = await pool.plansOf(/insert into "[^"]+"\.outcome/, () =>
+      scene.settle(...held.map((each) => completed(each))),
+    );
+    expect(rowsOf(plans[0] as Plan) / RUNS).toBeLessThan(ROWS_EACH_MAX);
+  });
+
+  test("which of many schedules were won is looked up, and not searched for from the beginning of a list", async ({
+    watched: { scene, pool },
+  }) => {
+    await scene.schedules.make("nightly", { nextAt: scene.now });
+    const plans = await pool.plansOf(/insert into "[^"]+"\.tick/, () =>
+      scene.schedules.fire("nightly"),
+    );
+    const filters = filtersOf(plans[0] as Plan);
+    expect(filters.filter((each) => each.includes("hashed SubPlan"))).toHaveLength(3);
+    expect(filters.filter((each) => each.startsWith("(schedule = ANY"))).toEqual([]);
+  });
+});
+
+/** What the rows of lists are chosen by. */
+function filtersOf(plan: Plan): string[] {
+  const own = plan["Node Type"] === "Function Scan" && plan.Filter ? [plan.Filter] : [];
+  return [...own, ...(plan.Plans ?? []).flatMap(filtersOf)];
+}
+
+async function claimed(scene: Scene, limit: number, isApart: boolean): Promise<Held[]> {
+  const { claims } = await scene.store.exchange({
+    holder: scene.holder,
+    token: crypto.randomUUID(),
+    settlements: [],
+    limit,
+    wantsSuspect: false,
+    jobs: ["study"],
+    queues: null,
+    chance: 0,
+    apart: isApart ? ["study"] : [],
+  });
+  return heldBy(claims);
+}
+
+/** Rows that all steps of a plan brought or threw away. */
+function rowsOf(plan: Plan): number {
+  const thrownAway =
+    (plan["Rows Removed by Filter"] ?? 0) + (plan["Rows Removed by Join Filter"] ?? 0);
+  const own = (plan["Actual Rows"] + thrownAway) * plan["Actual Loops"];
+  return (plan.Plans ?? []).reduce((sum, part) => sum + rowsOf(part), own);
+}
