@@ -15,9 +15,9 @@ export const LEASE_MUTANTS = [
     name: "settle-without-fence-postgres",
     promise: "S3: whoever lost a run cannot end it",
     file: "src/store/sql/postgres-exchange.ts",
-    find: "select * from unnest(:ids::uuid[], :fences::bigint[], :statuses::smallint[],",
+    find: "select * from rows from (unnest(:ids::uuid[]),",
     replace:
-      'select s.id, coalesce((select k.fence from {lease} k where s.id = any(k.ids)), s.fence) as fence, s.status, s.ended, s.mode, s."ranMs", s."delayMs", s.refund, s.result, s.error, s.schedule from unnest(:ids::uuid[], :fences::bigint[], :statuses::smallint[],',
+      'select s.id, coalesce((select k.fence from {lease} k where s.id = any(k.ids)), s.fence) as fence, s.status, s.ended, s.mode, s."ranMs", s."delayMs", s.refund, s.result, s.error, s.schedule, s.batch from rows from (unnest(:ids::uuid[]),',
     suites: ["conformance: PostgreSQL, holding"],
   },
   {
@@ -32,8 +32,8 @@ export const LEASE_MUTANTS = [
     name: "settled-run-settles-again-postgres",
     promise: "S8: a run ends once",
     file: "src/store/sql/postgres-exchange.ts",
-    find: "  join member m on m.id = s.id and m.fence = s.fence\n",
-    replace: "",
+    find: "from sent s join member m on m.id = s.id and m.fence = s.fence",
+    replace: "from sent s join locked m on m.fence = s.fence",
     suites: ["conformance: PostgreSQL, holding"],
   },
   {
