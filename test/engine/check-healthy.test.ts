@@ -1,9 +1,11 @@
 // A healthy database is reported as one, whatever is going on in it: several instances under load, with
 // schedules, retries, limits, batches, items, locks, cancels and history that goes, checked over and over.
 
+import { EventEmitter, once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { describe, expect, test } from "vitest";
 import { LeaseLostError } from "../../src/core/errors.js";
@@ -12,6 +14,8 @@ import { POSTGRES_URL } from "./places.js";
 
 /** A thousand takes minutes: asked for by HOLDFAST_TEST_CHECKS. */
 const TIMES = Number(process.env.HOLDFAST_TEST_CHECKS ?? 10);
+/** Each instance does a round in this time, or as soon as it can: a load, not a flood that nobody gets through. */
+const PACE_MS = 200;
 const PATIENCE_MS = 60_000 + TIMES * 3_000;
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
@@ -72,23 +76,32 @@ function lost(error: unknown): void {
   if (!(error instanceof LeaseLostError)) throw error;
 }
 
-async function load(members: readonly ReturnType<typeof member>[], isOver: () => boolean) {
+async function load(
+  members: readonly ReturnType<typeof member>[],
+  { isOver, onWritten }: { readonly isOver: () => boolean; readonly onWritten: () => void },
+) {
   const work = async ({ holdfast, quick, flaky, limited, parent }: ReturnType<typeof member>) => {
     for (let round = 0; !isOver(); round += 1) {
       const many = await quick.enqueueMany(Array.from({ length: 5 }, (_, n) => ({ n })));
+      onWritten();
       const delayed = await quick.enqueue({ n: 0 }, { delay: "1h" });
+      onWritten();
       await flaky.enqueue({}, { key: `k${round % 7}`, keyFor: "live" });
       await limited.enqueueMany([{ account: round % 3 }, { account: 1 }]);
+      onWritten();
       const { id } = await parent.enqueue({});
+      onWritten();
       await holdfast.runs.cancel(delayed.id);
       if (round % 3 === 0) await holdfast.runs.cancel(many[0]?.id ?? "");
       await holdfast
         .lock(`lock-${round % 2}`, { lease: "1s", wait: "1s" }, () => round)
         .catch(lost);
+      onWritten();
       await holdfast.runs.wait(id, { timeout: "20s" });
       if (round % 4 === 0) await holdfast.runs.retry(delayed.id).catch(() => undefined);
       if (round % 5 === 0) await holdfast.schedules.trigger("each-second").catch(() => undefined);
       if (round % 10 === 9) await holdfast.prune();
+      await setTimeout(PACE_MS);
       if (round % 6 === 0) {
         await holdfast.schedules.pause("drawn").catch(() => undefined);
         await holdfast.schedules.resume("drawn").catch(() => undefined);
@@ -103,9 +116,12 @@ async function checkedUnderLoad(options: Options): Promise<void> {
   const observer = new Holdfast({ ...options, logger: SILENT });
   for (const { holdfast } of members) await holdfast.start({ worker: { concurrency: 8 } });
   let isOver = false;
-  const working = load(members, () => isOver);
+  const writes = new EventEmitter();
+  const working = load(members, { isOver: () => isOver, onWritten: () => writes.emit("written") });
   try {
     for (let time = 1; time <= TIMES; time += 1) {
+      // One snapshot after the other, without a moment between, would keep SQLite's log from ever ending.
+      for (let written = 0; written < 3; written += 1) await once(writes, "written");
       const report = await observer.check();
       expect(
         report.checks.filter(({ ok }) => !ok),
