@@ -15,7 +15,14 @@ import { splitTags } from "../core/trace.js";
 import type { BatchError, BatchRecord } from "./batch-store.js";
 import type { QueueRecord, Waiting } from "./flow-store.js";
 import { toHalt } from "./record-pause.js";
-import type { AttemptRecord, Claim, JobAnnouncement, RunRecord, Settlement } from "./store.js";
+import type {
+  AttemptRecord,
+  Claim,
+  InstanceAnnouncement,
+  JobAnnouncement,
+  RunRecord,
+  Settlement,
+} from "./store.js";
 
 type Row = Record<string, unknown>;
 
@@ -102,6 +109,16 @@ export function toLimits(row: Row): Limits {
       rateLimit === null
         ? null
         : { limit: rateLimit, perMs: Number(row.rate_per_ms), key: textOrNull(row.rate_key) },
+  };
+}
+
+export function instanceColumns({ jobs, schedules, works, ...plain }: InstanceAnnouncement) {
+  return {
+    ...plain,
+    jobs: JSON.stringify(jobs.map(({ name }) => name)),
+    schedules: JSON.stringify(schedules),
+    works: JSON.stringify(works?.jobs ?? []),
+    queues: works?.queues ? JSON.stringify(works.queues) : null,
   };
 }
 
