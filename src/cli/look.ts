@@ -41,6 +41,15 @@ export async function showLook(
   });
 }
 
+/** Those of these flags that were given: what a list is filtered by. */
+export function filterOf<Flags, Name extends keyof Flags>(
+  flags: Flags,
+  names: readonly Name[],
+): { [N in Name]?: Exclude<Flags[N], undefined> } {
+  const given = names.filter((name) => flags[name] !== undefined);
+  return Object.fromEntries(given.map((name) => [name, flags[name]])) as never;
+}
+
 /** Says that there is no such run, which is an answer and no error. */
 export function noSuchRun(shell: Shell, id: string): null {
   shell.complain(`There is no run ${id}: it never existed, or it was pruned.`);

@@ -1,21 +1,11 @@
-// Gathers what is wrong with nested options, so that a user sees every mistake at once instead of
-// one at a time. Shared by the readers of schedules and calendars; words only, no rules of its own.
+// What is wrong with lists and other nested options. Shared by the readers of schedules and calendars;
+// words only, no rules of its own.
 
 import { ConfigurationError, type Problem } from "./errors.js";
+import { gather } from "./problems.js";
 
 /** More than these of one list help nobody: its other entries are usually wrong in the same way. */
 export const PROBLEMS_OF_LIST_MAX = 20;
-
-/** What `take` gives; what it refuses is added to the problems instead. */
-export function gather<T>(problems: Problem[], take: () => T): T | undefined {
-  try {
-    return take();
-  } catch (error) {
-    if (!(error instanceof ConfigurationError)) throw error;
-    problems.push(...error.problems);
-    return undefined;
-  }
-}
 
 export type ListRule<T> = {
   readonly field: string;

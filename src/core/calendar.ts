@@ -3,7 +3,7 @@
 // stored and copied into a schedule; evaluated as spans of excluded time. Pure.
 
 import { dateSources, readDates } from "./calendar-dates.js";
-import { gather, kindOf, refuse } from "./calendar-problems.js";
+import { kindOf, refuse } from "./calendar-problems.js";
 import { onClockOf, SpanList, type SpanSource } from "./calendar-spans.js";
 import { otherDays, readWeekdays, weekdaysText } from "./calendar-weekdays.js";
 import {
@@ -15,6 +15,7 @@ import {
 } from "./calendar-windows.js";
 import { ConfigurationError, type Problem } from "./errors.js";
 import { eventSources, type IcsEvent, readIcs } from "./ics.js";
+import { gather } from "./problems.js";
 import { refuseUnknownMembers } from "./suggest.js";
 import { requireZone, type Zone } from "./zone.js";
 

@@ -3,6 +3,7 @@
 
 import { type CronExpression, parseCron } from "./cron-parse.js";
 import { ConfigurationError, type Problem } from "./errors.js";
+import { gather } from "./problems.js";
 import { listShort, quoteShort, refuseUnknownMembers, suggest } from "./suggest.js";
 import { requireZone, type Zone } from "./zone.js";
 
@@ -81,14 +82,4 @@ function notOneOf(allowed: readonly string[], value: unknown): string {
   const meant = typeof value === "string" ? suggest(value, allowed) : undefined;
   const hint = meant === undefined ? "" : ` Did you mean "${meant}"?`;
   return `must be one of ${listShort(allowed)}, but is ${shown}.${hint}`;
-}
-
-function gather<T>(problems: Problem[], take: () => T): T | undefined {
-  try {
-    return take();
-  } catch (error) {
-    if (!(error instanceof ConfigurationError)) throw error;
-    problems.push(...error.problems);
-    return undefined;
-  }
 }

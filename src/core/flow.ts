@@ -4,6 +4,7 @@
 
 import { type Duration, durationMs } from "./duration.js";
 import { ConfigurationError, type Problem } from "./errors.js";
+import { gather } from "./problems.js";
 import { refuseUnknownMembers } from "./suggest.js";
 
 export type ConcurrencyOptions = {
@@ -127,13 +128,7 @@ function readPer(value: unknown, field: string, problems: Problem[]): number {
     problems.push({ field, message: 'must be given: a stretch of time such as "1m"' });
     return 1;
   }
-  try {
-    return durationMs(value, field, { min: 1, max: RATE_PER_MAX_MS });
-  } catch (error) {
-    if (!(error instanceof ConfigurationError)) throw error;
-    problems.push(...error.problems);
-    return 1;
-  }
+  return gather(problems, () => durationMs(value, field, { min: 1, max: RATE_PER_MAX_MS }), 1);
 }
 
 function readPath(value: unknown, field: string, problems: Problem[]): string | null {

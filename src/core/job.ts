@@ -12,6 +12,7 @@ import {
 } from "./flow.js";
 import { LEASE_DEFAULT_MS, LEASE_MIN_MS, TIMEOUT_DEFAULT_MS } from "./lease.js";
 import { requireName, requirePriority } from "./names.js";
+import { gather } from "./problems.js";
 import { type Retention, type RetentionOptions, readRetention } from "./retention.js";
 import { type RetryOptions, resolveRetry } from "./retry.js";
 import { ON_LOST, type OnLost, type Policy } from "./run.js";
@@ -99,15 +100,7 @@ export const DEFAULT_QUEUE = "default";
 /** Checks every option and names all that is wrong at once. */
 export function defineJob(name: string, options: JobOptions): JobDefinition {
   const problems: Problem[] = [];
-  const read = <T>(take: () => T, fallback: T): T => {
-    try {
-      return take();
-    } catch (error) {
-      if (!(error instanceof ConfigurationError)) throw error;
-      problems.push(...error.problems);
-      return fallback;
-    }
-  };
+  const read = <T>(take: () => T, fallback: T): T => gather(problems, take, fallback);
   const field = (member: string) => `job("${name}").${member}`;
 
   const checkedName = read(() => requireName(name, "job name"), "");

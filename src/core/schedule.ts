@@ -10,6 +10,7 @@ import { type Duration, durationMs } from "./duration.js";
 import { ConfigurationError, type Problem } from "./errors.js";
 import { requireName, requirePriority, requireTags } from "./names.js";
 import { OVERLAPS, type Overlap } from "./overlap.js";
+import { gather } from "./problems.js";
 import { listShort, quoteShort, refuseUnknownMembers, suggest } from "./suggest.js";
 import {
   type ReadWhenParams,
@@ -114,15 +115,7 @@ export function readSchedule(options: ScheduleOptions, params: ReadWhenParams): 
   const problems: Problem[] = [];
   const { field } = params;
   const name = (member: string) => (field === "" ? member : `${field}.${member}`);
-  const read = <T>(take: () => T, fallback: T): T => {
-    try {
-      return take();
-    } catch (error) {
-      if (!(error instanceof ConfigurationError)) throw error;
-      problems.push(...error.problems);
-      return fallback;
-    }
-  };
+  const read = <T>(take: () => T, fallback: T): T => gather(problems, take, fallback);
   const when = read(() => readWhen(options, params), null);
   const isMonitor = read(() => readMonitor(options, name), false);
   if (isMonitor && when?.kind === "range")

@@ -4,12 +4,13 @@
 
 import type { CalendarRules } from "./calendar.js";
 import { readDates } from "./calendar-dates.js";
-import { gather, readList, refuse } from "./calendar-problems.js";
+import { readList, refuse } from "./calendar-problems.js";
 import { cronSchedule, type DstOptions } from "./cron.js";
 import { type DurationLimits, formatDuration, readDuration } from "./duration-text.js";
 import { ConfigurationError, type Problem } from "./errors.js";
 import { readInstant } from "./instant.js";
 import { requireName } from "./names.js";
+import { gather } from "./problems.js";
 import { listShort, quoteShort, suggest } from "./suggest.js";
 import { makeWhen } from "./when.js";
 import type { WhenDefinition } from "./when-definition.js";

@@ -10,12 +10,13 @@ import { type Duration, durationMs } from "../core/duration.js";
 import { AlertNotFoundError, ConfigurationError } from "../core/errors.js";
 import { isUuid } from "../core/id.js";
 import { requireName } from "../core/names.js";
+import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../core/paging.js";
 import type { Network, Ports } from "../core/ports.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import { durationWords } from "../core/when-text.js";
 import type { AlertMark } from "../store/alert-store.js";
 import type { Store } from "../store/store.js";
-import { type By, limitProblems, readBy } from "./schedule-options.js";
+import { type By, readBy } from "./schedule-options.js";
 
 export type AlertListOptions = {
   /** @default "open" */
@@ -66,7 +67,7 @@ export class Alerts {
 
   /** Newest first; the open ones, unless told otherwise. */
   async list(options: AlertListOptions = {}): Promise<AlertPage> {
-    const { state = "open", kind, subject, limit = 50, cursor } = options;
+    const { state = "open", kind, subject, limit = PAGE_DEFAULT, cursor } = options;
     const known = ["state", "kind", "subject", "limit", "cursor"];
     const problems = refuseUnknownMembers(options, known, "alerts.list()");
     problems.push(...limitProblems(limit));
@@ -74,8 +75,7 @@ export class Alerts {
       problems.push({ field: "state", message: `must be one of ${STATES.join(", ")}` });
     if (kind !== undefined && !ALERT_KINDS.includes(kind))
       problems.push({ field: "kind", message: `must be one of ${ALERT_KINDS.join(", ")}` });
-    if (cursor !== undefined && !isUuid(cursor))
-      problems.push({ field: "cursor", message: "must be the nextCursor of an earlier page" });
+    if (cursor !== undefined && !isUuid(cursor)) problems.push(CURSOR_PROBLEM);
     if (problems.length > 0) throw new ConfigurationError(problems);
     const records = await (await this.#params.store("alerts.list")).alerts({
       limit: limit + 1,
@@ -84,9 +84,8 @@ export class Alerts {
       ...(subject === undefined ? {} : { subject: { name: String(subject) } }),
       ...(cursor === undefined ? {} : { before: cursor }),
     });
-    const page = records.slice(0, limit);
-    const nextCursor = records.length > limit ? (page.at(-1)?.id ?? null) : null;
-    return { alerts: page.map(toAlert), nextCursor };
+    const { page, last } = pageOf(records, limit);
+    return { alerts: page.map(toAlert), nextCursor: last?.id ?? null };
   }
 
   /** One alert, with its deliveries; null: there is none. */

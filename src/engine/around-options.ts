@@ -2,6 +2,7 @@
 
 import { ConfigurationError, type Problem } from "../core/errors.js";
 import { LOGS_DEFAULT, readLogs } from "../core/kept-logs.js";
+import { gather } from "../core/problems.js";
 import type { Around, AroundOptions, Middleware } from "./around.js";
 
 const HOOK_EXAMPLES = {
@@ -19,13 +20,11 @@ export function readAround(
   field: (member: string) => string,
 ): Around {
   const problems: Problem[] = [];
-  let { logs } = outer;
-  try {
-    logs = readLogs(options.logs, outer.logs, field("logs"));
-  } catch (error) {
-    if (!(error instanceof ConfigurationError)) throw error;
-    problems.push(...error.problems);
-  }
+  const logs = gather(
+    problems,
+    () => readLogs(options.logs, outer.logs, field("logs")),
+    outer.logs,
+  );
   for (const [hook, example] of Object.entries(HOOK_EXAMPLES)) {
     const given = options[hook as keyof typeof HOOK_EXAMPLES];
     if (given === undefined || typeof given === "function") continue;

@@ -2,10 +2,11 @@
 
 import { AUDIT_NOUNS, type AuditEntry, type AuditNoun } from "../core/audit.js";
 import { ConfigurationError } from "../core/errors.js";
+import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../core/paging.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { Store } from "../store/store.js";
 import { readSince, type SinceOption } from "./overview.js";
-import { limitProblems, requireOptions } from "./schedule-options.js";
+import { requireOptions } from "./schedule-options.js";
 
 /** One change that somebody asked for. */
 export type AuditRecord = AuditEntry & { readonly id: string; readonly at: Date };
@@ -41,12 +42,11 @@ export class Audit {
   async list(options: AuditListOptions = {}): Promise<AuditPage> {
     requireOptions(options, "audit.list()");
     const problems = refuseUnknownMembers(options, MEMBERS, "audit.list()");
-    const { limit = 50, cursor, noun, name, who } = options;
+    const { limit = PAGE_DEFAULT, cursor, noun, name, who } = options;
     problems.push(...limitProblems(limit));
     if (noun !== undefined && !AUDIT_NOUNS.includes(noun))
       problems.push({ field: "noun", message: `must be one of ${AUDIT_NOUNS.join(", ")}` });
-    if (cursor !== undefined && !/^\d{1,15}$/.test(cursor))
-      problems.push({ field: "cursor", message: "must be the nextCursor of an earlier page" });
+    if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) problems.push(CURSOR_PROBLEM);
     const since =
       options.since === undefined ? null : readSince(options.since, "audit.list().since", problems);
     if (problems.length > 0) throw new ConfigurationError(problems);
@@ -58,8 +58,7 @@ export class Audit {
       ...(who === undefined ? {} : { who }),
       ...(cursor === undefined ? {} : { before: Number(cursor) }),
     });
-    const page = records.slice(0, limit);
-    const last = records.length > limit ? page.at(-1) : undefined;
+    const { page, last } = pageOf(records, limit);
     return {
       entries: page.map(({ id, at, ...rest }) => ({ ...rest, id: String(id), at: new Date(at) })),
       nextCursor: last ? String(last.id) : null,

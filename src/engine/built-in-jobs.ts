@@ -6,6 +6,7 @@ import { type Duration, durationMs } from "../core/duration.js";
 import { ConfigurationError, type Problem } from "../core/errors.js";
 import type { JobOptions } from "../core/job.js";
 import { requireName } from "../core/names.js";
+import { gather } from "../core/problems.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import { refusalOf } from "../http/dispatch/guard.js";
 
@@ -131,7 +132,7 @@ function readNamed<T>(
   const found = new Map<string, T>();
   for (const [name, value] of Object.entries(named)) {
     const at = `${field}.${member}.${name}`;
-    attempt(problems, () => requireName(name, at));
+    gather(problems, () => requireName(name, at));
     const one = read(value, at, problems);
     if (one !== null) found.set(name, one);
   }
@@ -225,17 +226,11 @@ function commonOf(options: CommonOptions): CommonOptions {
 }
 
 function duration(value: unknown, field: string, problems: Problem[]): number | null {
-  return attempt(problems, () => durationMs(value as Duration, field, { min: 1 }));
-}
-
-function attempt<T>(problems: Problem[], take: () => T): T | null {
-  try {
-    return take();
-  } catch (error) {
-    if (!(error instanceof ConfigurationError)) throw error;
-    problems.push(...error.problems);
-    return null;
-  }
+  return gather<number | null>(
+    problems,
+    () => durationMs(value as Duration, field, { min: 1 }),
+    null,
+  );
 }
 
 function isPlain(value: unknown): value is Record<string, unknown> {

@@ -7,6 +7,7 @@ import { ConfigurationError, type Problem } from "../core/errors.js";
 import { LEASE_MIN_MS } from "../core/lease.js";
 import { LOCK_LEASE_DEFAULT } from "../core/lock.js";
 import { requireName } from "../core/names.js";
+import { gather } from "../core/problems.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import {
   type DispatchConfig,
@@ -169,7 +170,7 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
   const problems: Problem[] = [
     ...refuseUnknownMembers(options, CONSTRUCTOR_OPTIONS, "new Holdfast()"),
   ];
-  const read = collector(problems);
+  const read = <T>(take: () => T, fallback: T): T => gather(problems, take, fallback);
   const fromEnv = (name: string) =>
     env[name] === undefined || env[name] === "" ? undefined : env[name];
   const choice = <T extends string>(value: unknown, allowed: readonly T[], field: string): T => {
@@ -296,7 +297,7 @@ export function readStart(options: StartOptions, config: Config): StartConfig {
       message: `must be a whole number from 1 to ${CONCURRENCY_MAX}, for example 10`,
     });
   }
-  const read = collector(problems);
+  const read = <T>(take: () => T, fallback: T): T => gather(problems, take, fallback);
   const names = (values: readonly string[] | undefined, field: string) =>
     read(() => {
       if (values === undefined) return null;
@@ -343,17 +344,4 @@ function providerProblems(provider: unknown): Problem[] {
 
 function problem(field: string, message: string): ConfigurationError {
   return new ConfigurationError([{ field, message }]);
-}
-
-/** Reads a value; what is wrong with it is noted, and reading goes on. */
-function collector(problems: Problem[]) {
-  return <T>(take: () => T, fallback: T): T => {
-    try {
-      return take();
-    } catch (error) {
-      if (!(error instanceof ConfigurationError)) throw error;
-      problems.push(...error.problems);
-      return fallback;
-    }
-  };
 }

@@ -21,12 +21,18 @@ export type HandsParams = {
 };
 
 export class Hands {
-  readonly #params: HandsParams;
+  readonly #clock: Clock;
+  readonly #concurrency: number;
+  readonly #quarantine: HandsParams["quarantine"];
+  readonly #marks: HandsParams["marks"];
   readonly #running = new Map<RunId, Execution>();
   readonly #buffer = new Fifo<Buffered>();
 
   constructor(params: HandsParams) {
-    this.#params = params;
+    this.#clock = params.clock;
+    this.#concurrency = params.concurrency;
+    this.#quarantine = params.quarantine;
+    this.#marks = params.marks;
   }
 
   get runningCount(): number {
@@ -35,7 +41,7 @@ export class Hands {
 
   /** Those that have a slot, also while their start is being stored. */
   get startedCount(): number {
-    return this.#running.size + this.#params.marks.count;
+    return this.#running.size + this.#marks.count;
   }
 
   get bufferedCount(): number {
@@ -48,13 +54,13 @@ export class Hands {
 
   /** Another one may start; beside a suspect none may. */
   get hasRoom(): boolean {
-    return !this.#params.quarantine.isOn && this.startedCount < this.#params.concurrency;
+    return !this.#quarantine.isOn && this.startedCount < this.#concurrency;
   }
 
   *[Symbol.iterator](): Generator<Execution> {
     yield* this.#running.values();
     for (const { execution } of this.#buffer) yield execution;
-    yield* this.#params.marks.queued();
+    yield* this.#marks.queued();
   }
 
   running(): Iterable<Execution> {
@@ -90,14 +96,14 @@ export class Hands {
     this.#running.set(execution.run.id, execution);
   }
 
-  /** It has left its slot; one that was started in its place since then stays. */
-  leave(execution: Execution): void {
-    if (this.isRunning(execution)) this.#running.delete(execution.run.id);
+  /** It leaves its slot. False: it has none, or another one was started in its place since then. */
+  leave(execution: Execution): boolean {
+    return this.isRunning(execution) && this.#running.delete(execution.run.id);
   }
 
   /** Runs that have been in their slots for so long that no buffer will be served by these. */
   slowCount(): number {
-    const nowMs = this.#params.clock.monotonicMs();
+    const nowMs = this.#clock.monotonicMs();
     let count = 0;
     for (const { startedMs } of this.#running.values())
       if (nowMs - startedMs > STALE_MS) count += 1;
@@ -107,7 +113,7 @@ export class Hands {
   /** The first in the buffer has waited for too long. */
   get isStale(): boolean {
     const oldest = this.#buffer.first();
-    return oldest !== undefined && this.#params.clock.monotonicMs() - oldest.sinceMs > STALE_MS;
+    return oldest !== undefined && this.#clock.monotonicMs() - oldest.sinceMs > STALE_MS;
   }
 
   /** Nobody hears any more what those that run still say. */

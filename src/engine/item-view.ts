@@ -3,6 +3,7 @@
 import { ConfigurationError } from "../core/errors.js";
 import type { StoredError } from "../core/failure.js";
 import { FAILED_OUTCOME } from "../core/item.js";
+import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../core/paging.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { ItemFilter, ItemRecord } from "../store/item-store.js";
 import type { RunRecord, Store } from "../store/store.js";
@@ -38,9 +39,6 @@ export type ItemListOptions = {
 
 export type ItemPage = { readonly items: readonly RunItem[]; readonly nextCursor: string | null };
 
-const LIMIT_DEFAULT = 50;
-const LIMIT_MAX = 1_000;
-
 export function countsOf({ items, status }: RunRecord): {
   readonly items: ItemCounts;
   readonly partial: boolean;
@@ -59,31 +57,24 @@ export async function itemPage(
 ): Promise<ItemPage> {
   const { limit, filter } = readOptions(id, options);
   const records = await store.items({ ...filter, limit: limit + 1 });
-  const page = records.slice(0, limit);
-  const last = page.at(-1);
-  const isMore = records.length > limit && last !== undefined;
-  return { items: page.map(toItem), nextCursor: isMore ? cursorOf(last) : null };
+  const { page, last } = pageOf(records, limit);
+  return { items: page.map(toItem), nextCursor: last && cursorOf(last) };
 }
 
 function readOptions(
   id: string,
   options: ItemListOptions,
 ): { readonly limit: number; readonly filter: Omit<ItemFilter, "limit"> } {
-  const { limit = LIMIT_DEFAULT, outcome, sort, cursor } = options;
+  const { limit = PAGE_DEFAULT, outcome, sort, cursor } = options;
   const known = ["outcome", "sort", "limit", "cursor"];
   const problems = refuseUnknownMembers(options, known, "runs.items()");
-  if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX)
-    problems.push({
-      field: "limit",
-      message: `must be a whole number from 1 to ${LIMIT_MAX}, for example 50`,
-    });
+  problems.push(...limitProblems(limit));
   if (sort !== undefined && sort !== "slowest")
     problems.push({ field: "sort", message: 'must be "slowest", or be left out: by key' });
   if (outcome !== undefined && typeof outcome !== "string")
     problems.push({ field: "outcome", message: 'must be a text, for example "failed"' });
   const after = cursor === undefined ? undefined : readCursor(cursor);
-  if (after === null)
-    problems.push({ field: "cursor", message: "must be the nextCursor of an earlier page" });
+  if (after === null) problems.push(CURSOR_PROBLEM);
   if (problems.length > 0) throw new ConfigurationError(problems);
   return {
     limit,

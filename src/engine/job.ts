@@ -13,6 +13,7 @@ import { readInstant } from "../core/instant.js";
 import type { JobDefinition } from "../core/job.js";
 import { canonicalJson, encodeInput } from "../core/json.js";
 import { requireKey, requireName, requirePriority, requireTags } from "../core/names.js";
+import { gather } from "../core/problems.js";
 import type { RunId } from "../core/run.js";
 import {
   type InferInput,
@@ -255,16 +256,8 @@ function readOptions(options: EnqueueOptions): {
   const members = Object.keys(options);
   if (members.length === 0) return NO_OPTIONS;
   const problems: Problem[] = refuseUnknownMembers(options, ENQUEUE_MEMBERS, "enqueue()");
-  const read = <Value, T>(value: Value | undefined, take: (value: Value) => T): T | null => {
-    if (value === undefined) return null;
-    try {
-      return take(value);
-    } catch (error) {
-      if (!(error instanceof ConfigurationError)) throw error;
-      problems.push(...error.problems);
-      return null;
-    }
-  };
+  const read = <Value, T>(value: Value | undefined, take: (value: Value) => T): T | null =>
+    value === undefined ? null : gather<T | null>(problems, () => take(value), null);
   if (options.at !== undefined && options.delay !== undefined) {
     problems.push({
       field: "enqueue().at and enqueue().delay",

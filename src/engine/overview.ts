@@ -7,6 +7,7 @@ import type { StoredError } from "../core/failure.js";
 import { errorPattern } from "../core/fingerprint.js";
 import { readInstant } from "../core/instant.js";
 import { requireName } from "../core/names.js";
+import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../core/paging.js";
 import type { RunId } from "../core/run.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { FailureRecord, Since, StatisticsRecord } from "../store/operator-store.js";
@@ -104,8 +105,6 @@ export type ErrorReport = {
   readonly isCut: boolean;
 };
 
-const LIMIT_DEFAULT = 50;
-const LIMIT_MAX = 1_000;
 const SINCE_DEFAULT = "24h";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -119,8 +118,7 @@ export async function listInstances(
   { limit, after }: ReturnType<typeof readInstanceList>,
 ): Promise<InstancePage> {
   const records = await store.instances({ limit: limit + 1, ...(after ? { after } : {}) });
-  const page = records.slice(0, limit);
-  const last = page.at(-1);
+  const { page, last } = pageOf(records, limit);
   return {
     instances: page.map(({ no: _, startedAt, seenAt, retiredAt, quietAt, ...rest }) => ({
       ...rest,
@@ -129,21 +127,16 @@ export async function listInstances(
       seenAt: new Date(seenAt),
       retiredAt: retiredAt === null ? null : new Date(retiredAt),
     })),
-    nextCursor: records.length > limit && last ? `${last.isLive ? "l" : "g"}${last.no}` : null,
+    nextCursor: last && `${last.isLive ? "l" : "g"}${last.no}`,
   };
 }
 
 export function readInstanceList(options: InstanceListOptions) {
-  const { limit = LIMIT_DEFAULT, cursor } = options;
+  const { limit = PAGE_DEFAULT, cursor } = options;
   const problems = refuseUnknownMembers(options, ["limit", "cursor"], "instances.list()");
-  if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX)
-    problems.push({
-      field: "limit",
-      message: `must be a whole number from 1 to ${LIMIT_MAX}, for example 50`,
-    });
+  problems.push(...limitProblems(limit));
   const [, life, no] = INSTANCE_CURSOR.exec(cursor ?? "l0") ?? [];
-  if (life === undefined)
-    problems.push({ field: "cursor", message: "must be the nextCursor of an earlier page" });
+  if (life === undefined) problems.push(CURSOR_PROBLEM);
   if (problems.length > 0) throw new ConfigurationError(problems);
   const after = cursor === undefined ? null : { isLive: life === "l", no: Number(no) };
   return { limit, after };

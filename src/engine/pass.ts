@@ -7,6 +7,7 @@ import { type Duration, durationMs } from "../core/duration.js";
 import { ConfigurationError } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
 import { delay, type Ports } from "../core/ports.js";
+import { gather } from "../core/problems.js";
 import { ABORT_GRACE_MS } from "../core/run.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { PollAnswer, Store } from "../store/store.js";
@@ -60,13 +61,8 @@ export function readTick(options: TickOptions): {
       message: `must be a whole number from 0 to ${LIMIT_MAX}, for example ${LIMIT_DEFAULT}`,
     });
   }
-  let budgetMs = 0;
-  try {
-    budgetMs = durationMs(budget, "tick().budget", { min: 1_000, max: 3_600_000 });
-  } catch (error) {
-    if (!(error instanceof ConfigurationError)) throw error;
-    problems.push(...error.problems);
-  }
+  const bounds = { min: 1_000, max: 3_600_000 };
+  const budgetMs = gather(problems, () => durationMs(budget, "tick().budget", bounds), 0);
   if (problems.length > 0) throw new ConfigurationError(problems);
   return { limit, budgetMs };
 }

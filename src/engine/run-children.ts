@@ -4,6 +4,7 @@ import type { AuditEntry } from "../core/audit.js";
 import { ConfigurationError } from "../core/errors.js";
 import { isUuid } from "../core/id.js";
 import { requireName } from "../core/names.js";
+import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT } from "../core/paging.js";
 import { RUN_STATUSES, type RunId, type RunStatus } from "../core/run.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { BatchRecord, ChildFilter } from "../store/batch-store.js";
@@ -25,23 +26,15 @@ export type ChildListOptions = {
   readonly cursor?: string;
 };
 
-const LIMIT_DEFAULT = 50;
-const LIMIT_MAX = 1_000;
 /** So many are revived in one transaction. */
 const RETRIED_TOGETHER = 1_000;
 
 export function readChildFilter(parent: RunId, options: ChildListOptions): ChildFilter {
-  const { status, batch, limit = LIMIT_DEFAULT, cursor } = options;
+  const { status, batch, limit = PAGE_DEFAULT, cursor } = options;
   const known = ["status", "batch", "limit", "cursor"];
   const problems = refuseUnknownMembers(options, known, "runs.children()");
-  if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX) {
-    problems.push({
-      field: "limit",
-      message: `must be a whole number from 1 to ${LIMIT_MAX}, for example 50`,
-    });
-  }
-  if (cursor !== undefined && !isUuid(cursor))
-    problems.push({ field: "cursor", message: "must be the nextCursor of an earlier page" });
+  problems.push(...limitProblems(limit));
+  if (cursor !== undefined && !isUuid(cursor)) problems.push(CURSOR_PROBLEM);
   if (status !== undefined && !RUN_STATUSES.includes(status))
     problems.push({ field: "status", message: `must be one of ${RUN_STATUSES.join(", ")}` });
   if (problems.length > 0) throw new ConfigurationError(problems);

@@ -1,6 +1,7 @@
 // What is kept with a run, as users see it: how far it is, and its log lines.
 
 import { ConfigurationError } from "../core/errors.js";
+import { limitProblems } from "../core/paging.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { KeptLevel, LogRecord } from "../store/log-store.js";
 import type { ProgressRecord } from "../store/progress-store.js";
@@ -57,11 +58,7 @@ export function readLogOptions(options: RunLogOptions): {
 } {
   const problems = refuseUnknownMembers(options, ["after", "limit"], "runs.logs()");
   const { after = null, limit = LIMIT_DEFAULT } = options;
-  if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX)
-    problems.push({
-      field: "limit",
-      message: `must be a whole number from 1 to ${LIMIT_MAX}, for example 1000`,
-    });
+  problems.push(...limitProblems(limit, { max: LIMIT_MAX, example: 1_000 }));
   const [, fence, no] = CURSOR.exec(after ?? "0-0") ?? [];
   if (fence === undefined)
     problems.push({ field: "after", message: "must be the cursor of an earlier page" });

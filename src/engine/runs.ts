@@ -10,6 +10,7 @@ import {
 } from "../core/errors.js";
 import type { StoredError } from "../core/failure.js";
 import { firstIdAt, isUuid } from "../core/id.js";
+import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../core/paging.js";
 import type { Clock, Ports, Timer } from "../core/ports.js";
 import { MODES, type Mode, RUN_STATUSES, type RunId, type RunStatus } from "../core/run.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
@@ -117,8 +118,6 @@ export type RunListOptions = {
 
 export type RunPage = { readonly runs: readonly Run[]; readonly nextCursor: string | null };
 
-const LIMIT_DEFAULT = 50;
-const LIMIT_MAX = 1_000;
 /** Not an id of any run: options are checked also where there is none. */
 const NO_RUN = "00000000-0000-0000-0000-000000000000";
 const LIST_MEMBERS = [
@@ -174,16 +173,10 @@ export class Runs {
 
   /** Newest first. */
   async list(options: RunListOptions = {}): Promise<RunPage> {
-    const { limit = LIMIT_DEFAULT, cursor, status, mode } = options;
+    const { limit = PAGE_DEFAULT, cursor, status, mode } = options;
     const problems = refuseUnknownMembers(options, LIST_MEMBERS, "runs.list()");
-    if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX) {
-      problems.push({
-        field: "limit",
-        message: `must be a whole number from 1 to ${LIMIT_MAX}, for example 50`,
-      });
-    }
-    if (cursor !== undefined && !isUuid(cursor))
-      problems.push({ field: "cursor", message: "must be the nextCursor of an earlier page" });
+    problems.push(...limitProblems(limit));
+    if (cursor !== undefined && !isUuid(cursor)) problems.push(CURSOR_PROBLEM);
     if (status !== undefined && !RUN_STATUSES.includes(status)) {
       problems.push({ field: "status", message: `must be one of ${RUN_STATUSES.join(", ")}` });
     }
@@ -207,7 +200,7 @@ export class Runs {
       ...(text === undefined ? {} : { text }),
       ...bounds,
     });
-    return pageOf(store, records, limit);
+    return runPage(store, records, limit);
   }
 
   /** The runs that this one made, newest first; what comes after a batch is named by its batch. */
@@ -216,7 +209,7 @@ export class Runs {
     if (!isUuid(id)) return { runs: [], nextCursor: null };
     const { limit } = filter;
     const store = await this.#store();
-    return pageOf(store, await store.children({ ...filter, limit: limit + 1 }), limit);
+    return runPage(store, await store.children({ ...filter, limit: limit + 1 }), limit);
   }
 
   /** The batches that this run made, in their order. */
@@ -438,17 +431,13 @@ function idBounds(params: {
   };
 }
 
-/** One more than the page was asked for: whether there is a next one. */
-async function pageOf(
+async function runPage(
   store: Store,
   records: readonly RunRecord[],
   limit: number,
 ): Promise<RunPage> {
-  const page = records.slice(0, limit);
-  return {
-    runs: await withProgress(store, page),
-    nextCursor: records.length > limit ? (page.at(-1)?.id ?? null) : null,
-  };
+  const { page, last } = pageOf(records, limit);
+  return { runs: await withProgress(store, page), nextCursor: last?.id ?? null };
 }
 
 async function withProgress(store: Store, records: readonly RunRecord[]): Promise<Run[]> {

@@ -62,8 +62,6 @@ export type BackfillOptions = By & {
   readonly all?: boolean;
 };
 
-const LIMIT_MAX = 1_000;
-
 export async function calendarsOf(
   store: Store,
   { calendars }: { readonly calendars?: unknown },
@@ -159,12 +157,6 @@ export function readCursor(
 ): { readonly at: number; readonly schedule: string } | null {
   const [, at, schedule] = /^(\d{1,16}):(.+)$/s.exec(cursor) ?? [];
   return at === undefined || schedule === undefined ? null : { at: Number(at), schedule };
-}
-
-export function limitProblems(limit: number): Problem[] {
-  if (Number.isInteger(limit) && limit >= 1 && limit <= LIMIT_MAX) return [];
-  const message = `must be a whole number from 1 to ${LIMIT_MAX}, for example 50`;
-  return [{ field: "limit", message }];
 }
 
 export function instantMs(value: Date | string, field: string): number {

@@ -11,6 +11,7 @@ import {
 } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
 import { requireName } from "../core/names.js";
+import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../core/paging.js";
 import type { Ports } from "../core/ports.js";
 import {
   SCHEDULE_MEMBERS,
@@ -45,7 +46,6 @@ import {
   definitionOf,
   instantMs,
   jobOf,
-  limitProblems,
   readBy,
   readCursor,
   readNote,
@@ -159,7 +159,7 @@ export class Schedules {
     requireOptions(options, "schedules.list()");
     const members = ["job", "app", "status", "limit", "cursor"];
     const problems = refuseUnknownMembers(options, members, "schedules.list()");
-    const { limit = 50, cursor, status, job, app } = options;
+    const { limit = PAGE_DEFAULT, cursor, status, job, app } = options;
     problems.push(...limitProblems(limit));
     if (status !== undefined && !STATUSES.includes(status))
       problems.push({ field: "status", message: `must be one of ${STATUSES.join(", ")}` });
@@ -172,9 +172,8 @@ export class Schedules {
       ...(status === undefined ? {} : { state: status }),
       ...(cursor === undefined ? {} : { after: cursor }),
     });
-    const page = records.slice(0, limit);
-    const nextCursor = records.length > limit ? (page.at(-1)?.name ?? null) : null;
-    return { schedules: page.map(toSchedule), nextCursor };
+    const { page, last } = pageOf(records, limit);
+    return { schedules: page.map(toSchedule), nextCursor: last?.name ?? null };
   }
 
   /** It fires no more; runs it has made go on. A schedule of the same name never fires a tick again. */
@@ -331,13 +330,12 @@ export class Schedules {
     requireOptions(options, "schedules.ticks()");
     const members = ["from", "to", "outcome", "limit", "cursor"];
     const problems = refuseUnknownMembers(options, members, "schedules.ticks()");
-    const { limit = 50, outcome, cursor, from, to } = options;
+    const { limit = PAGE_DEFAULT, outcome, cursor, from, to } = options;
     problems.push(...limitProblems(limit));
     if (outcome !== undefined && !OUTCOMES.includes(outcome))
       problems.push({ field: "outcome", message: `must be one of ${OUTCOMES.join(", ")}` });
     const before = cursor === undefined ? undefined : readCursor(cursor);
-    if (before === null)
-      problems.push({ field: "cursor", message: "must be the nextCursor of an earlier page" });
+    if (before === null) problems.push(CURSOR_PROBLEM);
     if (problems.length > 0) throw new ConfigurationError(problems);
     const store = await this.#params.store("schedules.ticks");
     const records = await store.ticks({
@@ -348,9 +346,8 @@ export class Schedules {
       ...(to === undefined ? {} : { toAt: instantMs(to, "to") }),
       ...(before ? { before } : {}),
     });
-    const page = records.slice(0, limit);
-    const last = records.length > limit ? page.at(-1) : undefined;
-    const nextCursor = last ? `${last.firstAt}:${last.schedule}` : null;
+    const { page, last } = pageOf(records, limit);
+    const nextCursor = last && `${last.firstAt}:${last.schedule}`;
     return { ticks: page.map(toTick), nextCursor };
   }
 

@@ -4,6 +4,7 @@
 import { durationMs } from "../core/duration.js";
 import type { Problem } from "../core/errors.js";
 import { ConfigurationError } from "../core/errors.js";
+import { limitProblems } from "../core/paging.js";
 import type { RunId, RunStatus } from "../core/run.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import { OUTCOME_OF, type Outcome, type Reason } from "../core/tick.js";
@@ -11,7 +12,7 @@ import type { ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import type { TimelineCell } from "../store/timeline-store.js";
 import { compile } from "./compiled.js";
-import { instantMs, limitProblems, requireOptions } from "./schedule-options.js";
+import { instantMs, requireOptions } from "./schedule-options.js";
 import { nextTickOf, type Schedule } from "./schedule-view.js";
 
 export type TimelineOptions = {

@@ -301,9 +301,8 @@ export class Worker {
 
   #ended(execution: Execution, report: Report | LetGo): void {
     // Lost or given up meanwhile: what the handler says no longer counts.
-    if (!this.#hands.isRunning(execution)) return;
+    if (!this.#hands.leave(execution)) return;
     this.#demand.ran(this.#clock.monotonicMs() - execution.startedMs);
-    this.#hands.leave(execution);
     this.#services.forget(execution);
     this.#quarantine.leave(execution);
     if (execution.commitPhase === "done") {

@@ -4,6 +4,7 @@ import { type Duration, durationMs } from "../core/duration.js";
 import { ConfigurationError, type Problem } from "../core/errors.js";
 import { LEASE_MIN_MS } from "../core/lease.js";
 import { requireName, requirePriority } from "../core/names.js";
+import { gather } from "../core/problems.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 
 export type LockOptions = {
@@ -36,15 +37,7 @@ export function readLockOptions(
     ["lease", "wait", "priority"],
     "lock()",
   );
-  const read = (take: () => number): number => {
-    try {
-      return take();
-    } catch (error) {
-      if (!(error instanceof ConfigurationError)) throw error;
-      problems.push(...error.problems);
-      return 0;
-    }
-  };
+  const read = (take: () => number): number => gather(problems, take, 0);
   const { lease = defaultLeaseMs, wait = 0, priority = 0 } = options;
   const settings = {
     leaseMs: read(() => durationMs(lease, "lock().lease", { min: LEASE_MIN_MS })),

@@ -1,9 +1,10 @@
 // `holdfast.locks`: looking at locks, and an operator's one verb on them.
 
 import { type Actor, type AuditEntry, auditEntry } from "../core/audit.js";
-import { ConfigurationError, type Problem } from "../core/errors.js";
+import { ConfigurationError } from "../core/errors.js";
 import type { LockHistoryRecord, LockRecord, LockState, LockStats } from "../core/lock.js";
 import { requireName } from "../core/names.js";
+import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../core/paging.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { LockProvider } from "./provider.js";
 
@@ -49,7 +50,6 @@ export type LockReleased =
   | { readonly released: true; readonly holder: string; readonly fence: number }
   | { readonly released: false };
 
-const LIMIT_MAX = 1_000;
 const NOTE_LENGTH_MAX = 500;
 
 export type LocksParams = {
@@ -80,7 +80,7 @@ export class Locks {
   async list(
     options: LockListOptions = {},
   ): Promise<{ readonly locks: readonly Lock[]; readonly nextCursor: string | null }> {
-    const { limit = 50, cursor } = options;
+    const { limit = PAGE_DEFAULT, cursor } = options;
     const problems = refuseUnknownMembers(options, ["limit", "cursor"], "locks.list()");
     problems.push(...limitProblems(limit));
     if (cursor !== undefined && typeof cursor !== "string") problems.push(CURSOR_PROBLEM);
@@ -89,11 +89,8 @@ export class Locks {
       limit: limit + 1,
       ...(cursor === undefined ? {} : { after: cursor }),
     });
-    const page = records.slice(0, limit);
-    return {
-      locks: page.map(toLock),
-      nextCursor: records.length > limit ? (page.at(-1)?.name ?? null) : null,
-    };
+    const { page, last } = pageOf(records, limit);
+    return { locks: page.map(toLock), nextCursor: last?.name ?? null };
   }
 
   /** Grants by state within retention: `acquired` are held now. */
@@ -105,7 +102,7 @@ export class Locks {
   async history(
     options: LockHistoryOptions = {},
   ): Promise<{ readonly grants: readonly LockGrantView[]; readonly nextCursor: string | null }> {
-    const { limit = 50, cursor, name } = options;
+    const { limit = PAGE_DEFAULT, cursor, name } = options;
     const problems = refuseUnknownMembers(options, ["limit", "cursor", "name"], "locks.history()");
     problems.push(...limitProblems(limit));
     if (cursor !== undefined && !/^\d{1,16}$/.test(cursor)) problems.push(CURSOR_PROBLEM);
@@ -115,12 +112,8 @@ export class Locks {
       ...(name === undefined ? {} : { name: requireName(name, "locks.history().name") }),
       ...(cursor === undefined ? {} : { before: Number(cursor) }),
     });
-    const page = records.slice(0, limit);
-    const last = page.at(-1);
-    return {
-      grants: page.map(toGrant),
-      nextCursor: records.length > limit && last ? String(last.fence) : null,
-    };
+    const { page, last } = pageOf(records, limit);
+    return { grants: page.map(toGrant), nextCursor: last && String(last.fence) };
   }
 
   /**
@@ -147,14 +140,6 @@ export class Locks {
     onReleased({ lock: name, fence, holder, note: note ?? null });
     return { released: true, holder, fence };
   }
-}
-
-const CURSOR_PROBLEM = { field: "cursor", message: "must be the nextCursor of an earlier page" };
-
-function limitProblems(limit: unknown): Problem[] {
-  if (Number.isInteger(limit) && Number(limit) >= 1 && Number(limit) <= LIMIT_MAX) return [];
-  const message = `must be a whole number from 1 to ${LIMIT_MAX}, for example 50`;
-  return [{ field: "limit", message }];
 }
 
 function toLock({ acquiredAt, renewedAt, until, ...rest }: LockRecord): Lock {

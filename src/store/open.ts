@@ -3,6 +3,7 @@
 
 import { ConfigurationError, type Problem } from "../core/errors.js";
 import type { Chance, Clock } from "../core/ports.js";
+import { gather } from "../core/problems.js";
 import { redactUrl } from "../core/redact.js";
 import { checkPostgresUrl, type PostgresSource } from "./postgres.js";
 import { PostgresStore } from "./postgres-store.js";
@@ -53,12 +54,7 @@ export function placeProblems({
       message: 'must be lower-case letters, digits and _, at most 48, for example "holdfast"',
     });
   }
-  try {
-    checkDatabase(database);
-  } catch (error) {
-    if (!(error instanceof ConfigurationError)) throw error;
-    problems.push(...error.problems);
-  }
+  gather(problems, () => checkDatabase(database));
   return problems;
 }
 

@@ -3,7 +3,7 @@
 import { isLimited, NO_LIMITS } from "../core/flow.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import type { PostgresEnqueue } from "./postgres-enqueue.js";
-import { limitColumns, toAnnouncement } from "./record.js";
+import { instanceColumns, limitColumns, toAnnouncement } from "./record.js";
 import * as flows from "./sql/postgres-flow.js";
 import * as sql from "./sql/postgres-instances.js";
 import type * as store from "./store.js";
@@ -51,17 +51,8 @@ export class PostgresInstances implements Pick<store.Store, Verbs> {
 
   async announce(params: store.InstanceAnnouncement): Promise<number> {
     await this.announceJobs(params.jobs);
-    const [row] = await this.#asker.repeat("announce", sql.ANNOUNCE_INSTANCE, {
-      instanceId: params.instanceId,
-      app: params.app,
-      release: params.release,
-      jobs: JSON.stringify(params.jobs.map((job) => job.name)),
-      schedules: JSON.stringify(params.schedules),
-      isScheduler: params.isScheduler,
-      works: JSON.stringify(params.works?.jobs ?? []),
-      queues: params.works?.queues ? JSON.stringify(params.works.queues) : null,
-      pollMs: params.pollMs,
-    });
+    const columns = instanceColumns(params);
+    const [row] = await this.#asker.repeat("announce", sql.ANNOUNCE_INSTANCE, columns);
     return Number(row?.no);
   }
 

@@ -19,6 +19,7 @@ import type {
   AttemptRecord,
   Claim,
   ClaimedRun,
+  InstanceAnnouncement,
   JobAnnouncement,
   RunRecord,
   Settlement,
@@ -109,6 +110,16 @@ export function toLimits(row: Row): Limits {
       rateLimit === null
         ? null
         : { limit: rateLimit, perMs: Number(row.rate_per_ms), key: textOrNull(row.rate_key) },
+  };
+}
+
+export function instanceColumns({ jobs, schedules, works, ...plain }: InstanceAnnouncement) {
+  return {
+    ...plain,
+    jobs: JSON.stringify(jobs.map(({ name }) => name)),
+    schedules: JSON.stringify(schedules),
+    works: JSON.stringify(works?.jobs ?? []),
+    queues: works?.queues ? JSON.stringify(works.queues) : null,
   };
 }
 

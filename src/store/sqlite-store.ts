@@ -7,6 +7,7 @@ import { MODES, type RunId } from "../core/run.js";
 import type * as batches from "./batch-store.js";
 import { firstIdAt, judgeVisited } from "./pruning.js";
 import {
+  instanceColumns,
   limitColumns,
   statusOrder,
   toAnnouncement,
@@ -187,18 +188,7 @@ export class SqliteStore implements store.Store {
   async announce(params: store.InstanceAnnouncement): Promise<number> {
     return this.#write("announce", (now) => {
       this.#announceJobs(params.jobs, now);
-      const row = this.#file.get(sql.ANNOUNCE_INSTANCE, {
-        instanceId: params.instanceId,
-        app: params.app,
-        release: params.release,
-        jobs: JSON.stringify(params.jobs.map((job) => job.name)),
-        schedules: JSON.stringify(params.schedules),
-        isScheduler: params.isScheduler,
-        works: JSON.stringify(params.works?.jobs ?? []),
-        queues: params.works?.queues ? JSON.stringify(params.works.queues) : null,
-        pollMs: params.pollMs,
-        now,
-      });
+      const row = this.#file.get(sql.ANNOUNCE_INSTANCE, { ...instanceColumns(params), now });
       return Number(row?.no);
     });
   }

@@ -6,7 +6,7 @@ import type { AlertListOptions } from "../../engine/alerts.js";
 import { alertListPage } from "../alert-page.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
-import { showLook } from "../look.js";
+import { filterOf, showLook } from "../look.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { oneOf, readAlertId, wholeNumber } from "../usage.js";
 
@@ -28,9 +28,7 @@ export function alertsListCommand(call: Call): Command {
     .option("--cursor <id>", "go on where an earlier list ended", readAlertId);
   return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
     const { shell } = call;
-    const filter = Object.fromEntries(
-      FILTERS.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]]),
-    ) as AlertListOptions;
+    const filter: AlertListOptions = filterOf(flags, FILTERS);
     return showLook({ flags, shell }, async ({ alerts }) => {
       const page = await alerts.list(filter);
       return { text: alertListPage(page, shell.colours), document: page };

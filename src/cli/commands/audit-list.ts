@@ -5,7 +5,7 @@ import { AUDIT_NOUNS } from "../../core/audit.js";
 import type { AuditListOptions, AuditRecord } from "../../engine/audit.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
-import { showLook } from "../look.js";
+import { filterOf, showLook } from "../look.js";
 import { newTable } from "../page.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { type Colours, cut, plain } from "../shell.js";
@@ -31,9 +31,7 @@ export function auditListCommand(call: Call): Command {
     .option("--cursor <cursor>", "go on where an earlier list ended");
   return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
     const { shell } = call;
-    const filter = Object.fromEntries(
-      FILTERS.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]]),
-    ) as AuditListOptions;
+    const filter: AuditListOptions = filterOf(flags, FILTERS);
     return showLook({ flags, shell }, async (holdfast) => {
       const page = await holdfast.audit.list(filter);
       const more = page.nextCursor === null ? "" : `\nMore: add --cursor ${page.nextCursor}`;

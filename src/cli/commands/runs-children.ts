@@ -7,7 +7,7 @@ import type { ChildListOptions } from "../../engine/run-children.js";
 import { batchPage } from "../batch-page.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
-import { showLook } from "../look.js";
+import { filterOf, showLook } from "../look.js";
 import { runListPage } from "../page.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { oneOf, readRunId, wholeNumber } from "../usage.js";
@@ -34,9 +34,7 @@ export function runsChildrenCommand(call: Call): Command {
   return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags, id = "") => {
     const { shell } = call;
     const filter = {
-      ...Object.fromEntries(
-        FILTERS.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]]),
-      ),
+      ...filterOf(flags, FILTERS),
       ...(flags.failed === true ? { status: "failed" } : {}),
     } as ChildListOptions;
     return showLook({ flags, shell }, async ({ runs }) => {

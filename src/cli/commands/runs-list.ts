@@ -5,7 +5,7 @@ import { MODES, RUN_STATUSES } from "../../core/run.js";
 import type { RunListOptions } from "../../engine/runs.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
-import { showLook } from "../look.js";
+import { filterOf, showLook } from "../look.js";
 import { runListPage } from "../page.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { oneOf, readRunId, wholeNumber } from "../usage.js";
@@ -34,9 +34,7 @@ export function runsListCommand(call: Call): Command {
     .option("--cursor <id>", "go on where an earlier list ended", readRunId);
   return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
     const { shell } = call;
-    const filter = Object.fromEntries(
-      FILTERS.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]]),
-    ) as RunListOptions;
+    const filter: RunListOptions = filterOf(flags, FILTERS);
     return showLook({ flags, shell }, async ({ runs }) => {
       const page = await runs.list(filter);
       return { text: runListPage(page, shell.colours), document: page };

@@ -6,7 +6,7 @@ import type { ScheduleListOptions } from "../../engine/schedule-options.js";
 import type { ScheduleStatus } from "../../engine/schedule-view.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
-import { showLook } from "../look.js";
+import { filterOf, showLook } from "../look.js";
 import { underPause } from "../pause-page.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { scheduleListPage } from "../schedule-page.js";
@@ -30,9 +30,7 @@ export function schedulesListCommand(call: Call): Command {
     .option("--cursor <name>", "go on where an earlier list ended");
   return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
     const { shell } = call;
-    const filter = Object.fromEntries(
-      FILTERS.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]]),
-    ) as ScheduleListOptions;
+    const filter: ScheduleListOptions = filterOf(flags, FILTERS);
     return showLook({ flags, shell }, async (holdfast) => {
       const page = await holdfast.schedules.list(filter);
       const setting = { colours: shell.colours, nowMs: systemClock.wallMs() };

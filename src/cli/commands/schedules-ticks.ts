@@ -5,7 +5,7 @@ import { OUTCOMES } from "../../core/tick.js";
 import type { TickListOptions } from "../../engine/schedule-options.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
-import { showLook } from "../look.js";
+import { filterOf, showLook } from "../look.js";
 import { readName, unknownSchedule } from "../names.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { tickListPage } from "../tick-page.js";
@@ -32,9 +32,7 @@ export function schedulesTicksCommand(call: Call): Command {
     .option("--cursor <cursor>", "go on where an earlier list ended");
   return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags, name) => {
     const { shell } = call;
-    const filter = Object.fromEntries(
-      FILTERS.filter((each) => flags[each] !== undefined).map((each) => [each, flags[each]]),
-    ) as TickListOptions;
+    const filter: TickListOptions = filterOf(flags, FILTERS);
     return showLook({ flags, shell }, async (holdfast) => {
       const { schedules } = holdfast;
       const page = await schedules.ticks(name ?? null, filter);

@@ -4,6 +4,7 @@
 import { type Duration, durationMs } from "../../core/duration.js";
 import { ConfigurationError, type Problem } from "../../core/errors.js";
 import { requireName } from "../../core/names.js";
+import { gather } from "../../core/problems.js";
 import { listShort, quoteShort, refuseUnknownMembers, suggest } from "../../core/suggest.js";
 import { refusalOf } from "./guard.js";
 
@@ -104,15 +105,7 @@ function readTarget(name: string, options: unknown, problems: Problem[]): Target
   const before = problems.length;
   const refuse = (member: string, message: string) =>
     void problems.push({ field: `${field}.${member}`, message });
-  const read = <T>(take: () => T): T | undefined => {
-    try {
-      return take();
-    } catch (error) {
-      if (!(error instanceof ConfigurationError)) throw error;
-      problems.push(...error.problems);
-      return undefined;
-    }
-  };
+  const read = <T>(take: () => T): T | undefined => gather(problems, take);
   read(() => requireName(name, field));
   if (!isPlain(options)) {
     problems.push({
