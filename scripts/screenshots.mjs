@@ -1,5 +1,5 @@
 // Makes docs/images/: every page of the dashboard, light and dark, with a day of market studies as content.
-// Needs a built dist/ and Chromium: node scripts/screenshots.mjs
+// Needs a built dist/ and Chromium: node scripts/screenshots.mjs [folder]
 
 import fs from "node:fs";
 import os from "node:os";
@@ -13,7 +13,8 @@ import { ALL } from "./screenshots/world.mjs";
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const dist = path.join(root, "dist");
-const images = path.join(root, "docs", "images");
+/** Elsewhere, for a look at them first. */
+const images = path.resolve(process.argv[2] ?? path.join(root, "docs", "images"));
 const WIDTH = 1_280;
 const HEIGHT = 800;
 /** Long lists: what fits on a screen says enough. */
@@ -25,15 +26,17 @@ const problem = provideChromium();
 if (problem) throw new Error(problem);
 if (!ensureBuilt()) process.exit(1);
 const scratch = fs.mkdtempSync(path.join(os.tmpdir(), "holdfast-screenshots-"));
-const file = path.join(scratch, "world.db");
-await writeHistory(file, dist);
-const { url, holdfast, end } = await serveWorld({ file, dist });
+// The page of settings shows where the database is: as short as an application would have it.
+process.chdir(scratch);
+await writeHistory(path.join(scratch, "markets.db"), dist);
+const { url, holdfast, end } = await serveWorld({ file: "markets.db", dist });
 const browser = await chromium.launch({
   executablePath: process.env.HOLDFAST_TEST_CHROMIUM ?? "/usr/bin/chromium",
   args: ["--no-sandbox"],
 });
 try {
   const { id } = await holdfast.enqueue("market-study", { studyIds: ALL, threshold: 5_000 });
+  const sent = await holdfast.enqueue("price-offer", { listing: "https://cars.example/nl/7" });
   for (let no = 0; no < 90; no += 1)
     await holdfast.enqueue("review-listing", { listing: `https://cars.example/nl/${no}` });
   for (const [name, by] of /** @type {const} */ ([
@@ -63,6 +66,7 @@ try {
     ["runs", "/runs"],
     ["run", `/runs/${id}`],
     ["run-failed", `/runs/${failed?.id ?? id}`],
+    ["run-dispatched", `/runs/${sent.id}`],
     ["queues", "/queues"],
     ["locks", "/locks"],
     ["instances", "/instances"],
@@ -74,6 +78,11 @@ try {
   // The study that is under way has something to show by then, and somebody has looked for alerts.
   await until(async () => ((await holdfast.runs.get(id))?.items.total ?? 0) >= 3);
   await until(async () => (await holdfast.alerts.list({ state: "all" })).alerts.length >= 2);
+  await holdfast.runs.wait(sent.id, { timeout: "60s" });
+  await until(async () => {
+    const { instances } = await holdfast.instances.list();
+    return instances.every(({ isLive, skewMs }) => !isLive || skewMs !== null);
+  });
   fs.mkdirSync(images, { recursive: true });
   for (const scheme of /** @type {const} */ (["light", "dark"])) {
     const context = await browser.newContext({
