@@ -45,7 +45,7 @@ export function Progress({ run }: { readonly run: Run }) {
               title={each.stage}
             >
               <Time at={each.at} style="time" />
-              <span className="min-w-0 truncate">{each.stage}</span>
+              <span className="min-w-0 md:truncate">{each.stage}</span>
             </li>
           ))}
         </ol>
