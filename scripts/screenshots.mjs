@@ -1,5 +1,5 @@
 // Makes docs/images/: every page of the dashboard, light and dark, with a day of market studies as content.
-// Needs a built dist/ and Chromium: node scripts/screenshots.mjs
+// Needs a built dist/ and Chromium: node scripts/screenshots.mjs [folder]
 
 import fs from "node:fs";
 import os from "node:os";
@@ -13,7 +13,8 @@ import { ALL } from "./screenshots/world.mjs";
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const dist = path.join(root, "dist");
-const images = path.join(root, "docs", "images");
+/** Elsewhere, for a look at them first. */
+const images = path.resolve(process.argv[2] ?? path.join(root, "docs", "images"));
 const WIDTH = 1_280;
 const HEIGHT = 800;
 /** Long lists: what fits on a screen says enough. */
@@ -25,17 +26,16 @@ const problem = provideChromium();
 if (problem) throw new Error(problem);
 if (!ensureBuilt()) process.exit(1);
 const scratch = fs.mkdtempSync(path.join(os.tmpdir(), "holdfast-screenshots-"));
-const file = path.join(scratch, "world.db");
-await writeHistory(file, dist);
-const { url, holdfast, end } = await serveWorld({ file, dist });
+// The page of settings shows where the database is: as short as an application would have it.
+process.chdir(scratch);
+await writeHistory(path.join(scratch, "markets.db"), dist);
+const { url, holdfast, end } = await serveWorld({ file: "markets.db", dist });
 const browser = await chromium.launch({
   executablePath: process.env.HOLDFAST_TEST_CHROMIUM ?? "/usr/bin/chromium",
   args: ["--no-sandbox"],
 });
 try {
-  const { id } = await holdfast.enqueue("market-study", { studyIds: ALL, threshold: 5_000 });
-  for (let no = 0; no < 90; no += 1)
-    await holdfast.enqueue("review-listing", { listing: `https://cars.example/nl/${no}` });
+  const sent = await holdfast.enqueue("price-offer", { listing: "https://cars.example/nl/7" });
   for (const [name, by] of /** @type {const} */ ([
     ["yaris-watch", "sam"],
     ["digest-sales", "ada"],
@@ -50,6 +50,18 @@ try {
       return new Promise((resolve) => signal.addEventListener("abort", resolve));
     })
     .catch(() => undefined);
+  // Somebody has looked for alerts by then, and clocks were compared.
+  await until(async () => (await holdfast.alerts.list({ state: "all" })).alerts.length >= 2);
+  await holdfast.runs.wait(sent.id, { timeout: "60s" });
+  await until(async () => {
+    const { instances } = await holdfast.instances.list();
+    return instances.every(({ isLive, skewMs }) => !isLive || skewMs !== null);
+  });
+  // What is under way while the pictures are taken comes last; that of the study is taken first.
+  for (let no = 0; no < 90; no += 1)
+    await holdfast.enqueue("review-listing", { listing: `https://cars.example/nl/${no}` });
+  const { id } = await holdfast.enqueue("market-study", { studyIds: ALL, threshold: 5_000 });
+  await until(async () => ((await holdfast.runs.get(id))?.items.total ?? 0) >= 2);
   const skipped = (await holdfast.schedules.ticks("approved-listings", { outcome: "skipped" }))
     .ticks[0];
   const [failed] = (await holdfast.runs.list({ status: "failed", job: "send-digest", limit: 1 }))
@@ -57,12 +69,13 @@ try {
   const at = skipped ? `?at=${encodeURIComponent(skipped.at.toISOString())}` : "";
   /** @type {[name: string, path: string][]} */
   const pages = [
+    ["run", `/runs/${id}`],
     ["overview", "/"],
     ["schedules", "/schedules"],
     ["schedule", `/schedules/approved-listings${at}`],
     ["runs", "/runs"],
-    ["run", `/runs/${id}`],
     ["run-failed", `/runs/${failed?.id ?? id}`],
+    ["run-dispatched", `/runs/${sent.id}`],
     ["queues", "/queues"],
     ["locks", "/locks"],
     ["instances", "/instances"],
@@ -71,10 +84,8 @@ try {
     ["audit", "/audit"],
     ["settings", "/settings"],
   ];
-  // The study that is under way has something to show by then, and somebody has looked for alerts.
-  await until(async () => ((await holdfast.runs.get(id))?.items.total ?? 0) >= 3);
-  await until(async () => (await holdfast.alerts.list({ state: "all" })).alerts.length >= 2);
   fs.mkdirSync(images, { recursive: true });
+  const looks = [];
   for (const scheme of /** @type {const} */ (["light", "dark"])) {
     const context = await browser.newContext({
       viewport: { width: WIDTH, height: HEIGHT },
@@ -82,8 +93,10 @@ try {
       timezoneId: "Europe/Berlin",
       locale: "en-GB",
     });
-    const page = await context.newPage();
-    for (const [name, where] of pages) {
+    looks.push({ scheme, page: await context.newPage() });
+  }
+  for (const [name, where] of pages)
+    for (const { scheme, page } of looks) {
       await page.goto(url + where);
       await page.locator("h1").waitFor();
       await page
@@ -97,8 +110,6 @@ try {
         clip: { x: 0, y: 0, width: WIDTH, height: CUT.has(name) ? HEIGHT : await heightOf(page) },
       });
     }
-    await context.close();
-  }
 } finally {
   await browser.close();
   await end();

@@ -19,7 +19,7 @@ export function AlertRow({ alert }: { readonly alert: Alert }) {
   return (
     <li className="border-t border-line px-4 py-3 first:border-t-0">
       <div className="flex flex-wrap items-start justify-between gap-x-4 gap-y-2">
-        <div className="min-w-0 flex-1">
+        <div className="min-w-0 flex-[1_1_18rem]">
           <p className="flex flex-wrap items-center gap-2">
             {isOpen ? (
               <Badge tone={alert.severity === "critical" ? "failed" : "late"} sign="!">

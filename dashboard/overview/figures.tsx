@@ -117,7 +117,7 @@ function Figure(props: {
       <p className="text-2xl leading-8 font-semibold tracking-tight" data-figure={props.name}>
         {props.value}
       </p>
-      <p className="mb-2 truncate text-2xs text-muted">{props.note}</p>
+      <p className="mb-2 sm:truncate text-2xs text-muted">{props.note}</p>
       {props.children}
     </section>
   );

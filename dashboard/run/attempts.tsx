@@ -62,7 +62,7 @@ export function Attempts({ run }: { readonly run: Run }) {
                 {shortInstance(bar.holder)} · fence {bar.fence}
               </div>
             </div>
-            <div>
+            <div className="min-w-0">
               <svg
                 role="img"
                 aria-label={`${bar.name}: ${bar.end}, ${durationText(bar.toMs - bar.fromMs)}`}
@@ -81,8 +81,10 @@ export function Attempts({ run }: { readonly run: Run }) {
               </svg>
               <div className="flex justify-between gap-2 text-2xs text-muted">
                 <Time at={bar.startedAt} style="time" />
-                <span className="truncate text-failed-ink">{bar.problem}</span>
-                <span>{durationText(bar.toMs - bar.fromMs)}</span>
+                <span className="min-w-0 truncate text-failed-ink" title={bar.problem ?? undefined}>
+                  {bar.problem}
+                </span>
+                <span className="whitespace-nowrap">{durationText(bar.toMs - bar.fromMs)}</span>
               </div>
             </div>
           </li>

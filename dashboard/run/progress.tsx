@@ -37,7 +37,7 @@ export function Progress({ run }: { readonly run: Run }) {
         </div>
       )}
       {stages.length > 1 ? (
-        <ol className="mt-2 gap-x-6 text-xs text-muted sm:columns-2 lg:columns-3">
+        <ol className="mt-2 gap-x-6 text-xs text-muted md:columns-2">
           {stages.map((each) => (
             <li
               key={each.stage + each.at}
@@ -45,7 +45,7 @@ export function Progress({ run }: { readonly run: Run }) {
               title={each.stage}
             >
               <Time at={each.at} style="time" />
-              <span className="min-w-0 truncate">{each.stage}</span>
+              <span className="min-w-0 md:truncate">{each.stage}</span>
             </li>
           ))}
         </ol>

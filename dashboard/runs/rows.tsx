@@ -155,9 +155,11 @@ function inputText(input: unknown): string {
 function useVisible(frame: React.RefObject<HTMLDivElement | null>, count: number) {
   const [view, setView] = useState({ from: 0, to: 60, height: WIDE });
   useEffect(() => {
+    // What the style sheet asks, so that rows are as high as what is in them.
+    const narrow = window.matchMedia("(width < 40rem)");
     const measure = () => {
       const top = frame.current?.getBoundingClientRect().top ?? 0;
-      const height = window.innerWidth < 640 ? NARROW : WIDE;
+      const height = narrow.matches ? NARROW : WIDE;
       const first = Math.max(0, Math.floor(-top / height) - SPARE);
       const from = Math.min(first, Math.max(0, count - 1));
       const to = Math.min(count, from + Math.ceil(window.innerHeight / height) + 2 * SPARE);
@@ -170,7 +172,9 @@ function useVisible(frame: React.RefObject<HTMLDivElement | null>, count: number
     measure();
     window.addEventListener("scroll", measure, { passive: true });
     window.addEventListener("resize", measure);
+    narrow.addEventListener("change", measure);
     return () => {
+      narrow.removeEventListener("change", measure);
       window.removeEventListener("scroll", measure);
       window.removeEventListener("resize", measure);
     };

@@ -1,5 +1,7 @@
-// The world for real, on a database that has its history already: an instance at work, and its page.
+// The world for real, on a database that has its history already: instances at work, the page of one, and the
+// service that it sends offers to.
 
+import http from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import { chanceOf, declareWorld } from "./world.mjs";
 
@@ -12,12 +14,17 @@ export async function serveWorld({ file, dist, port = 0 }) {
   const { createAnswerer } = await import(`${dist}/http/handler.js`);
   const { serve } = await import(`${dist}/http/serve.js`);
   const quiet = () => undefined;
+  const desks = await startDesks((grant) => holdfast.remote.complete(grant, { price: 23_450 }));
   /** @param {number} seed */
   const begin = async (seed) => {
     const made = new Holdfast({
       database: `sqlite:${file}`,
       app: "markets",
       release: "2026.11.2",
+      publicUrl: "https://jobs.example.com",
+      workers: {
+        desks: { url: desks.url, secret: "only-for-the-pictures", allowPrivateNetwork: true },
+      },
       logger: { debug: quiet, info: quiet, warn: quiet, error: quiet },
     });
     declareWorld(made, {
@@ -26,6 +33,7 @@ export async function serveWorld({ file, dist, port = 0 }) {
       chance: chanceOf(seed),
       PermanentError,
     });
+    made.job("price-offer", { worker: "desks", retry: { attempts: 3, delay: "2s" } });
     await made.start({ worker: { concurrency: 6 } });
     return made;
   };
@@ -40,8 +48,34 @@ export async function serveWorld({ file, dist, port = 0 }) {
       served.drain();
       await Promise.all([holdfast, ...others].map((each) => each.stop({ grace: 0 })));
       await served.close();
+      desks.stop();
     },
   };
+}
+
+/**
+ * A service that is busy at first, then takes what it is sent and calls back when it is done.
+ * @param {(grant: { id: string, fence: number }) => Promise<void>} complete
+ */
+async function startDesks(complete) {
+  let calls = 0;
+  const server = http.createServer(async (request, response) => {
+    let text = "";
+    for await (const chunk of request) text += chunk;
+    calls += 1;
+    await pause(180);
+    if (calls === 1) {
+      response.writeHead(503).end('{"why":"all desks are taken","token":"d41f"}');
+      return;
+    }
+    response.writeHead(202).end();
+    const { runId, fence } = JSON.parse(text);
+    await pause(6_000);
+    await complete({ id: runId, fence });
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(undefined)));
+  const address = /** @type {import("node:net").AddressInfo} */ (server.address());
+  return { url: `http://127.0.0.1:${address.port}/offers`, stop: () => server.close() };
 }
 
 /** @param {string} duration */

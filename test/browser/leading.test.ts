@@ -174,5 +174,16 @@ describe.skipIf(!hasChromium())("what leads somewhere", () => {
     expect(busy).toContain('{"why":"all desks are taken","token":"***"}');
     expect(taken).toMatch(/Attempt 2.*202 accepted.*called back “done” at \d\d:\d\d:\d\d/);
     expect(await page.content()).not.toContain("CANARY");
+
+    // On a phone nothing sticks out of its panel, where it would be cut off, nor is squeezed beside buttons.
+    await page.setViewportSize({ width: 360, height: 740 });
+    expect(await page.evaluate(STICKS_OUT)).toEqual([]);
+    await page.goto(`${stage.url}/alerts`);
+    const sentence = await page.getByText("in a row", { exact: false }).first().boundingBox();
+    expect(sentence?.width).toBeGreaterThan(200);
   });
 });
+
+const STICKS_OUT = `[...document.querySelectorAll("main *")]
+  .filter((each) => !each.closest(".truncate *") && each.getBoundingClientRect().right > innerWidth)
+  .map((each) => each.outerHTML.slice(0, 120))`;
