@@ -117,12 +117,9 @@ export class SqliteEnqueue {
     this.#flow.leave([id], now);
     if (flow !== null) this.#flow.place({ id, dueAt, lane, policy, priority, flow }, now);
     else if (dueAt <= now) {
-      const rows = JSON.stringify([[id, dueAt - priority * PRIORITY_STEP_MS, lane, policy]]);
-      this.#file.run(sql.READY_NEW_RUNS, { rows });
-    } else {
-      const rows = JSON.stringify([[id, dueAt, lane, policy, priority]]);
-      this.#file.run(sql.DELAY_NEW_RUNS, { rows });
-    }
+      const row = [id, dueAt - priority * PRIORITY_STEP_MS, lane, policy];
+      this.#file.runEach(sql.READY_NEW_RUNS, [row]);
+    } else this.#file.runEach(sql.DELAY_NEW_RUNS, [[id, dueAt, lane, policy, priority]]);
     return true;
   }
 
@@ -154,20 +151,21 @@ export class SqliteEnqueue {
       else if (dueAt <= now) ready.push([id, dueAt - priority * PRIORITY_STEP_MS, lane, policy]);
       else delayed.push([id, dueAt, lane, policy, priority]);
     }
-    if (ready.length > 0) this.#file.run(sql.READY_NEW_RUNS, { rows: JSON.stringify(ready) });
-    if (delayed.length > 0) this.#file.run(sql.DELAY_NEW_RUNS, { rows: JSON.stringify(delayed) });
+    if (ready.length > 0) this.#file.runEach(sql.READY_NEW_RUNS, ready);
+    if (delayed.length > 0) this.#file.runEach(sql.DELAY_NEW_RUNS, delayed);
     if (limited.length > 0) this.#flow.add(limited, now);
   }
 
   /** Answers which of the rows are new; as ids are made once, that is nearly always all of them. */
   #insertRows(rows: readonly unknown[], now: number, origin: Origin): (id: RunId) => boolean {
-    const params = { rows: JSON.stringify(rows), now, ...origin };
+    const params = { now, ...origin };
     try {
-      this.#file.run(sql.INSERT_RUNS, params);
+      this.#file.runEach(sql.INSERT_RUNS, rows, params);
       return () => true;
     } catch (error) {
       if (sqliteCode(error) !== CONSTRAINT) throw error;
-      const stored = new Set(this.#file.all(sql.INSERT_MISSING_RUNS, params).map((row) => row.id));
+      const missing = this.#file.allEach(sql.INSERT_MISSING_RUNS, rows, params);
+      const stored = new Set(missing.map((row) => row.id));
       return (id) => stored.has(id);
     }
   }

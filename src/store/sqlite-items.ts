@@ -142,9 +142,9 @@ export class SqliteItems implements items.ItemStore<Settlement> {
         }
       });
       if (rows.length === 0) continue;
-      this.#file.run(sql.PUT_ITEMS, { rows: JSON.stringify(rows), now });
+      this.#file.runEach(sql.PUT_ITEMS, rows, { now });
       const changed = [...counts.values()].filter(([, , change]) => change !== 0);
-      this.#file.run(sql.COUNT_ITEMS, { rows: JSON.stringify(changed) });
+      this.#file.runEach(sql.COUNT_ITEMS, changed);
     }
     return answers;
   }

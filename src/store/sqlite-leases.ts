@@ -70,7 +70,7 @@ export class SqliteLeases {
   }
 
   leases(fences: readonly number[]) {
-    const rows = this.#file.all(sql.LEASES, { fences: JSON.stringify([...new Set(fences)]) });
+    const rows = this.#file.allEach(sql.LEASES, [...new Set(fences)]);
     return new Map(
       rows.map((each) => {
         const row = JSON.parse(String(each.lease)) as LeaseRow;
@@ -198,19 +198,16 @@ export class SqliteLeases {
   enter(books: Books, { now, chance }: { readonly now: number; readonly chance: number }): boolean {
     const { finished, counted, attempts, pending, ends, children, left, limited } = books.rows();
     if (finished.length > 0) {
-      this.#file.run(sql.INSERT_OUTCOMES, { rows: JSON.stringify(finished), now });
-      this.#file.run(sql.COUNT_OUTCOMES, { rows: JSON.stringify(counted), now });
+      this.#file.runEach(sql.INSERT_OUTCOMES, finished, { now });
+      this.#file.runEach(sql.COUNT_OUTCOMES, counted, { now });
     }
-    if (attempts.length > 0)
-      this.#file.run(sql.INSERT_ATTEMPTS, { rows: JSON.stringify(attempts), now });
-    if (pending.length > 0) {
-      const rows = JSON.stringify(pending);
-      this.#file.run(sql.INSERT_WAITING, { rows, now });
-      this.#file.run(sql.INSERT_READY, { rows, now });
-    }
+    if (attempts.length > 0) this.#file.runEach(sql.INSERT_ATTEMPTS, attempts, { now });
+    const isDelayed = ([, delayMs]: Pending) => delayMs > 0;
+    if (pending.some(isDelayed)) this.#file.runEach(sql.INSERT_WAITING, pending, { now });
+    if (!pending.every(isDelayed)) this.#file.runEach(sql.INSERT_READY, pending, { now });
     if (ends.length > 0) {
       const rows = ends.map((end, at) => [...end, (chance + at * CHANCE_STEP) % 1]);
-      this.#file.run(END_SCHEDULE_RUNS, { rows: JSON.stringify(rows), now });
+      this.#file.runEach(END_SCHEDULE_RUNS, rows, { now });
     }
     this.#flow.leave(left, now);
     this.#flow.return(limited, now);
@@ -238,7 +235,7 @@ export class SqliteLeases {
     const again: Pending = [id, 0, attempt, 0, 0, 0, extra, 0];
     const flow = this.#flow.flowsOf([id]).get(id);
     if (isGated || flow !== undefined) this.#file.run(GATE_REVIVED, { id, attempt, extra, now });
-    else this.#file.run(sql.INSERT_READY, { rows: JSON.stringify([again]), now });
+    else this.#file.runEach(sql.INSERT_READY, [again], { now });
     if (flow !== undefined && isGated) this.#flow.keep(id, flow);
     else if (flow !== undefined) this.#flow.stand(id, flow, now);
     return true;

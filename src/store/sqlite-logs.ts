@@ -33,7 +33,7 @@ export class SqliteLogs {
         rows.push(rowOf(line, lease.row.attempt));
       else refused.set(`${line.id} ${line.fence}`, { id: line.id, fence: line.fence });
     }
-    if (rows.length > 0) this.#file.run(sql.APPEND_LOGS, { rows: JSON.stringify(rows), now });
+    if (rows.length > 0) this.#file.runEach(sql.APPEND_LOGS, rows, { now });
     return [...refused.values()];
   }
 

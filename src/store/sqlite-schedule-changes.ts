@@ -52,9 +52,10 @@ export class SqliteScheduleChanges {
     // The books are closed by the definition that was valid until now: before any edit.
     this.#insertTicks(applied, holder, now);
     this.#insertRuns(applied, now);
-    this.#file.run(sql.SET_PROGRESS, {
-      rows: JSON.stringify(applied.map(({ id, progress }) => progressRow(id, progress))),
-    });
+    this.#file.runEach(
+      sql.SET_PROGRESS,
+      applied.map(({ id, progress }) => progressRow(id, progress)),
+    );
     this.#openGates(applied, now);
     for (const change of applied) this.#applyRare(change, now);
     return applied.map(({ id }) => id);
@@ -77,9 +78,9 @@ export class SqliteScheduleChanges {
 
   /** Those that are still at their revision. Of two changes of one schedule the first counts. */
   #applicable(changes: readonly Change[]): Change[] {
-    const rows = JSON.stringify(changes.map(({ id, revision }) => [id, revision]));
-    const found = this.#file.get(sql.UNCHANGED, { rows })?.ids;
-    const unchanged = new Set(JSON.parse(String(found)) as number[]);
+    const rows = changes.map(({ id, revision }) => [id, revision]);
+    const [found] = this.#file.allEach(sql.UNCHANGED, rows);
+    const unchanged = new Set(JSON.parse(String(found?.ids)) as number[]);
     // Nothing is fired while everything is paused: what would have been is decided anew.
     const isPaused = changes.some(schedules.makesRuns) && this.#pause.isOn;
     const mayBe = (change: Change) => !isPaused || !schedules.makesRuns(change);
@@ -107,8 +108,7 @@ export class SqliteScheduleChanges {
         evidence && JSON.stringify(evidence),
       ]),
     );
-    if (rows.length > 0)
-      this.#file.run(sql.INSERT_TICKS, { rows: JSON.stringify(rows), holder, now });
+    if (rows.length > 0) this.#file.runEach(sql.INSERT_TICKS, rows, { holder, now });
   }
 
   #insertRuns(changes: readonly Change[], now: number): void {
@@ -123,7 +123,7 @@ export class SqliteScheduleChanges {
       }
     }
     if (rows.length === 0) return;
-    this.#file.run(sql.INSERT_SCHEDULE_RUNS, { rows: JSON.stringify(rows), now });
+    this.#file.runEach(sql.INSERT_SCHEDULE_RUNS, rows, { now });
     const flows = this.#flow.flowsOf([...ready, ...gated]);
     const standing = ready.filter((id) => flows.has(id));
     if (standing.length > 0) ready = ready.filter((id) => !flows.has(id));
@@ -172,8 +172,7 @@ export class SqliteScheduleChanges {
     if (!checkIn.isAgain)
       this.#file.run(sql.INSERT_CHECKED_IN, { id, lane, policy, mode, schedule, nominalAt, now });
     this.#file.run(sql.PUT_CHECK_IN, { id, lane, ranMs, status, error, now });
-    const rows = JSON.stringify([[lane, mode, status, 1, ranMs ?? 0]]);
-    this.#file.run(runs.COUNT_OUTCOMES, { rows, now });
+    this.#file.runEach(runs.COUNT_OUTCOMES, [[lane, mode, status, 1, ranMs ?? 0]], { now });
   }
 
   #keepEdit(schedule: number, edit: schedules.ScheduleEdit, now: number): void {

@@ -9,6 +9,7 @@ import { firstIdAt, judgeVisited } from "./pruning.js";
 import {
   instanceColumns,
   limitColumns,
+  policyDigest,
   statusOrder,
   toAnnouncement,
   toAttemptRecord,
@@ -198,12 +199,18 @@ export class SqliteStore implements store.Store {
   }
 
   #announceJobs(jobs: readonly store.JobAnnouncement[], now: number): void {
+    // Every start announces all of them, and hardly ever anything new.
+    const names = JSON.stringify(jobs.map(({ name }) => name));
+    const known = new Set(this.#file.all(sql.ANNOUNCED_TEXTS, { names }).map(({ text }) => text));
     for (const { name, queue, priority, version, limits, ...job } of jobs) {
+      const inputSchema = job.inputSchema ?? null;
+      const limited = limitColumns(limits);
+      const digest = policyDigest(job.policy);
+      const own = [name, queue, priority, version, digest, inputSchema, ...Object.values(limited)];
+      if (known.has(JSON.stringify(own))) continue;
       this.#enqueue.lane(queue, name);
       const policy = this.#enqueue.policy(job.policy);
-      const inputSchema = job.inputSchema ?? null;
-      const own = { name, queue, priority, version, policy, inputSchema };
-      const row = { ...own, ...limitColumns(limits), now };
+      const row = { name, queue, priority, version, policy, inputSchema, ...limited, now };
       if (this.#file.run(sql.ANNOUNCE_JOB, row) > 0) this.#flow.reopen(name, limits, now);
     }
   }
@@ -232,7 +239,7 @@ export class SqliteStore implements store.Store {
   readonly enqueueWithinSync: store.Store["enqueueWithinSync"] = (params) =>
     this.#within.enqueueWithinSync(params);
 
-  async exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
+  exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
     return this.#write("exchange", (now) => {
       const settled = params.settlements.length === 0 ? NOTHING : this.#leases.settle(params, now);
       const { count, freeAt } =
@@ -251,7 +258,7 @@ export class SqliteStore implements store.Store {
     return this.#file.read(() => this.#leases.claimsByToken(params, this.#databaseNow()));
   }
 
-  async renew(params: store.RenewParams): Promise<store.RenewAnswer> {
+  renew(params: store.RenewParams): Promise<store.RenewAnswer> {
     return this.#write("renew", (now) => {
       const rows = this.#file.all(sql.RENEW, {
         holder: params.holder,
@@ -280,11 +287,11 @@ export class SqliteStore implements store.Store {
     });
   }
 
-  async poll(params: store.PollParams): Promise<store.PollAnswer> {
+  poll(params: store.PollParams): Promise<store.PollAnswer> {
     return this.#write("poll", (now) => pollOnce(this.#file, params, now));
   }
 
-  async promote({ limit }: { readonly limit: number }): Promise<number> {
+  promote({ limit }: { readonly limit: number }): Promise<number> {
     return this.#write("promote", (now) => {
       const limited = this.#flow.promote({ limit }, now);
       // Those are behind their gates now: as many as are left of the limit are due beside them.

@@ -9,7 +9,7 @@ import {
   StoreUnsupportedError,
 } from "../core/errors.js";
 import { type Chance, type Clock, delay } from "../core/ports.js";
-import { type Dialect, type Statement, unnamed } from "./sql/template.js";
+import { type Dialect, overRows, type Statement, unnamed } from "./sql/template.js";
 
 export type Row = Record<string, unknown>;
 
@@ -97,7 +97,7 @@ export class SqliteFile {
    * Runs `work` in a write transaction. It is synchronous: nothing else of this process can come
    * between, and the file is held for a few milliseconds only.
    */
-  async write<T>(what: string, work: () => T): Promise<T> {
+  write<T>(what: string, work: () => T): Promise<T> {
     return this.#whileBusy(what, this.#handle, () => {
       const handle = this.#open();
       if (isOpenTransaction(handle)) throw new OwnersTransaction();
@@ -166,6 +166,17 @@ export class SqliteFile {
   run(template: string, params: Row = {}): number {
     const { statement, parameters } = this.#prepare(template);
     return Number(statement.run(...valuesOf(parameters, params)).changes);
+  }
+
+  /** A statement over `json_each(:rows)`, for these. */
+  runEach(template: string, rows: readonly unknown[], params: Row = {}): number {
+    const over = overRows(template, rows);
+    return this.run(over.template, { ...params, rows: over.rows });
+  }
+
+  allEach(template: string, rows: readonly unknown[], params: Row = {}): Row[] {
+    const over = overRows(template, rows);
+    return this.all(over.template, { ...params, rows: over.rows });
   }
 
   exec(sql: string): void {

@@ -96,6 +96,8 @@ export class KitHandlers {
       call.endedAt = new Date(this.#clock.wallMs());
       hold.end();
       this.#working.delete(hold);
+      // Until the next one begins no promise needs to know whose it is, which costs each of them time.
+      if (this.#working.size === 0) this.#current.disable();
     }
   }
 

@@ -80,4 +80,40 @@ describe("SQLite alone", () => {
     await holdfast.stop();
     theirs.close();
   });
+
+  test("a start with the jobs of the one before writes none of them, and one that changed is written alone", async ({
+    file,
+  }) => {
+    const theirs = new DatabaseSync(file);
+    theirs.exec("pragma journal_mode = wal");
+    const startOnce = async (attempts: number) => {
+      const holdfast = new Holdfast({ database: theirs as unknown as SqliteHandle });
+      const run = () => "done";
+      holdfast.job("study", {
+        run,
+        concurrency: { limit: 2 },
+        rate: { limit: 5, per: "1m" },
+        queue: "slow",
+      });
+      holdfast.job("report", { run, retry: { attempts } });
+      await holdfast.start();
+      await holdfast.stop();
+    };
+    const written = () => theirs.prepare("select what from written order by what").all();
+    await startOnce(3);
+    theirs.exec("create table written (what text)");
+    for (const [table, column] of [
+      ["lane", "job"],
+      ["policy", "attempts"],
+      ["job", "name"],
+    ])
+      for (const verb of ["insert", "update"])
+        theirs.exec(`create trigger ${verb}_${table} after ${verb} on holdfast_${table} begin
+          insert into written values ('${table} ' || new.${column}); end`);
+    await startOnce(3);
+    expect(written()).toEqual([]);
+    await startOnce(4);
+    expect(written().map(({ what }) => what)).toEqual(["job report", "lane report", "policy 4"]);
+    theirs.close();
+  });
 });

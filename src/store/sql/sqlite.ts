@@ -14,7 +14,7 @@ select json_object('fence', k.fence, 'until', k.until, 'deadline_at', k.deadline
   'holder', k.holder, 'lane', k.lane, 'attempt', k.attempt, 'losses', k.losses, 'refunds', k.refunds,
   'laters', k.laters, 'extra', k.extra, 'suspect', k.suspect, 'limited', k.limited, 'ids', k.ids,
   'started', k.started, 'cancels', k.cancels) as lease
-from json_each(:fences) f cross join {lease} k on k.fence = f.value`;
+from json_each(:rows) f cross join {lease} k on k.fence = f.value`;
 
 export const INSERT_OUTCOMES = /* sql */ `
 insert into {outcome} (id, fence, started_at, finished_at, lane, holder, attempt, extra, status, result, error)
@@ -217,6 +217,11 @@ export const ANNOUNCED_JOBS = /* sql */ `
 select j.name, j.queue, j.priority, j.version, j.concurrency_limit, j.concurrency_key, j.rate_limit, j.rate_per_ms,
   j.rate_key, j.input_schema, json_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost) as policy
 from {job} j join {policy} p on p.id = j.policy order by j.name`;
+/** Jobs as an announcement writes them, each as one text to compare. */
+export const ANNOUNCED_TEXTS = /* sql */ `
+select json_array(j.name, j.queue, j.priority, j.version, p.digest, j.input_schema, j.concurrency_limit,
+  j.concurrency_key, j.rate_limit, j.rate_per_ms, j.rate_key) as text
+from {job} j join {policy} p on p.id = j.policy where j.name in (select value from json_each(:names))`;
 export const ENSURE_LANE = /* sql */ `
 insert into {lane} (queue, job) values (:queue, :job) on conflict do update set job = excluded.job returning id`;
 export const ENSURE_POLICY = /* sql */ `
