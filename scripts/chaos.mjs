@@ -7,7 +7,13 @@ import { ensureBuilt } from "./bootstrap.mjs";
 import { runCampaign } from "./chaos/campaign.mjs";
 import { pictureOf } from "./chaos/picture.mjs";
 import { kindsOf } from "./chaos/plan.mjs";
-import { readCampaign, TAKEOVER_MAX_MS, totalsOf, writeCampaign } from "./chaos/totals.mjs";
+import {
+  OVERDUE_MAX_MS,
+  readCampaign,
+  TAKEOVER_MAX_MS,
+  totalsOf,
+  writeCampaign,
+} from "./chaos/totals.mjs";
 
 /** @typedef {import("./chaos/totals.mjs").Campaign} Campaign */
 
@@ -170,7 +176,7 @@ function show(all) {
         all.map((each) => /** @type {Record<string, number>} */ (each[part])[name]),
       );
   }
-  for (const how of /** @type {const} */ (["unbrokenMs", "ableMs", "wallMs"]))
+  for (const how of /** @type {const} */ (["overdueMs", "unbrokenMs", "ableMs", "wallMs"]))
     for (const share of /** @type {const} */ (["p50", "p99", "max"]))
       line(
         `takeover ${how} ${share}`,
@@ -179,6 +185,10 @@ function show(all) {
   line(
     `(lease + poll + 1 s)`,
     all.map(() => TAKEOVER_MAX_MS),
+  );
+  line(
+    `(poll + 1 s: overdueMs)`,
+    all.map(() => OVERDUE_MAX_MS),
   );
 }
 

@@ -23,7 +23,7 @@ import { SinkPlace } from "./sink-place.mjs";
 import { liveRuns, lookAtTables, openReader, readTables, schedulesBehind } from "./tables.mjs";
 import { duplicatesOf, lateTakeovers, takeoversOf } from "./takeovers.mjs";
 import { Timeline } from "./timeline.mjs";
-import { TAKEOVER_MAX_MS } from "./totals.mjs";
+import { OVERDUE_MAX_MS } from "./totals.mjs";
 
 /** @typedef {import("./checks.mjs").Violation} Violation */
 /** @typedef {import("./place.mjs").Place} Place */
@@ -39,7 +39,7 @@ import { TAKEOVER_MAX_MS } from "./totals.mjs";
  * @property {Record<string, number>} seen rare things that happened
  * @property {Record<string, number>} forgiven what the place does not promise to keep, and did not
  * @property {Record<string, number>} duplicates effects that happened again, by what explains them
- * @property {{ wallMs: number, ableMs: number, unbrokenMs?: number }[]} takeovers how long each took, from the death of the holder
+ * @property {{ wallMs: number, ableMs: number, unbrokenMs?: number, overdueMs?: number }[]} takeovers how long each took, from the death of the holder
  * @property {ReturnType<typeof lateTakeovers>} [late] what is known of those that took too long
  * @property {{ boots: number, runs: number, completed: number, failed: number, cancelled: number,
  *   ticks: number, effects: number, looks: number, replayedCommits: number }} counts
@@ -346,7 +346,7 @@ class Campaign {
     const deaths = new Map(this.#crew.flatMap((member) => [...member.deaths]));
     const takeovers = takeoversOf({ tables, deaths, timeline });
     const events = readEvents(folder);
-    const late = lateTakeovers({ takeovers, maxMs: TAKEOVER_MAX_MS, timeline, events });
+    const late = lateTakeovers({ takeovers, maxMs: OVERDUE_MAX_MS, timeline, events });
     return {
       database,
       seed,
@@ -356,6 +356,7 @@ class Campaign {
       faults: this.#nemesis.counts,
       seen: {
         ...rarities(history, folder),
+        chances: timeline.stretches(OVERDUE_MAX_MS),
         skewedClocks: this.#crew.reduce((sum, { skews }) => sum + skews, 0),
       },
       forgiven,

@@ -10,6 +10,9 @@ import { chanceOf } from "./nemesis.mjs";
 const COMMITS_AT_ONCE = 12;
 const COMMITS_WITHIN_MS = 1_500;
 
+/** A transaction that was open for so long, and that no restart of the server ended, is counted by itself. */
+const LONG_MS = 120_000;
+
 /**
  * @param {{ url: string, server: import("../postgres.mjs").PostgresServer, seed: number,
  *   proxy: import("./proxy.mjs").Network, timeline: import("./timeline.mjs").Timeline }} params
@@ -85,7 +88,12 @@ export function againstPostgres({ url, server, seed, proxy, timeline }) {
         } catch {
           return false;
         }
-        const later = nemesis.lasting(forMs).then(() => client.end().catch(() => undefined));
+        const since = performance.now();
+        const later = nemesis.lasting(forMs).then(async () => {
+          const isHeld = await client.query("commit").then(Boolean, () => false);
+          if (isHeld && performance.now() - since >= LONG_MS) nemesis.count("openForMinutes");
+          await client.end().catch(() => undefined);
+        });
         nemesis.pending.push(later);
         return nemesis.count("openTransactions");
       },

@@ -2,6 +2,7 @@
 // each with what explains it.
 
 import { Finder, groupBy } from "./finder.mjs";
+import { LEASE_MAX_MS } from "./plan.mjs";
 
 /** @typedef {import("./checks.mjs").History} History */
 
@@ -19,10 +20,11 @@ const EXPLAINS = ["lost", "timeout", "handedBack", "commitFailed"];
 
 /**
  * For each attempt that was lost by a death: the time from it until the run was taken over, by the clock
- * on the wall; of it what somebody could act in, and the longest part that was without a break for one of them.
+ * on the wall; of it what somebody could act in; the longest part that was without a break for one of them;
+ * and the same once every lease had run out (overdue), which may be a poll and a second.
  * @param {{ tables: History["tables"], deaths: ReadonlyMap<number, number>,
  *   timeline: import("./timeline.mjs").Timeline }} params
- * @returns {{ wallMs: number, ableMs: number, unbrokenMs: number, diedAt: number }[]}
+ * @returns {{ wallMs: number, ableMs: number, unbrokenMs: number, overdueMs: number, diedAt: number }[]}
  */
 export function takeoversOf({ tables, deaths, timeline }) {
   const pidOf = new Map(
@@ -42,6 +44,7 @@ export function takeoversOf({ tables, deaths, timeline }) {
               wallMs: ended_at - diedAt,
               ableMs: timeline.ableMs(diedAt, ended_at),
               unbrokenMs: timeline.unbrokenMs(diedAt, ended_at),
+              overdueMs: timeline.unbrokenMs(diedAt + LEASE_MAX_MS, ended_at),
             },
           ];
     },
@@ -55,11 +58,11 @@ export function takeoversOf({ tables, deaths, timeline }) {
  */
 export function lateTakeovers({ takeovers, maxMs, timeline, events }) {
   const late = groupBy(
-    takeovers.filter(({ unbrokenMs }) => unbrokenMs > maxMs),
+    takeovers.filter(({ overdueMs }) => overdueMs > maxMs),
     ({ diedAt }) => diedAt,
   );
   return [...late.values()].map((runs) => {
-    const worst = runs.reduce((a, b) => (a.unbrokenMs > b.unbrokenMs ? a : b));
+    const worst = runs.reduce((a, b) => (a.overdueMs > b.overdueMs ? a : b));
     const { diedAt, wallMs } = worst;
     const endedAt = diedAt + wallMs;
     return {

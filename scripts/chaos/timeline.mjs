@@ -56,6 +56,20 @@ export class Timeline {
     return longest;
   }
 
+  /** How many times one worker could act for so long without a break: chances for a late takeover to show. @param {number} ms */
+  stretches(ms) {
+    const [first, last] = [this.#turns[0], this.#turns.at(-1)];
+    /** @type {Map<string, number>} */
+    let lasting = new Map();
+    let count = 0;
+    for (const { able, lastsMs } of this.#spells(first?.atMs ?? 0, last?.atMs ?? 0)) {
+      const before = lasting;
+      lasting = new Map(able.map((name) => [name, (before.get(name) ?? 0) + lastsMs]));
+      for (const [name, sum] of lasting) if (sum >= ms && (before.get(name) ?? 0) < ms) count += 1;
+    }
+    return count;
+  }
+
   /** Who could act for how long, one after the other. @param {number} fromMs @param {number} toMs */
   #spells(fromMs, toMs) {
     const turns = this.between(fromMs, toMs);

@@ -12,8 +12,9 @@ import { LEASE_MAX_MS, POLL_MS } from "./plan.mjs";
  * @property {Report[]} rounds
  */
 
-/** What a takeover may take: the lease, a poll, and a second. */
-export const TAKEOVER_MAX_MS = LEASE_MAX_MS + POLL_MS + 1_000;
+/** What a takeover may take: the lease, and once it has run out a poll and a second. */
+export const OVERDUE_MAX_MS = POLL_MS + 1_000;
+export const TAKEOVER_MAX_MS = LEASE_MAX_MS + OVERDUE_MAX_MS;
 
 /**
  * @param {string | undefined} file
@@ -66,6 +67,9 @@ export function totalsOf({ database, seed, isPooled, rounds }) {
       count: rounds.reduce((all, { takeovers }) => all + takeovers.length, 0),
       maxAllowedMs: TAKEOVER_MAX_MS,
       unbrokenMs: spread(rounds.flatMap((round) => round.takeovers.map(unbrokenMsOf))),
+      overdueMs: spread(
+        rounds.flatMap((round) => round.takeovers.flatMap(({ overdueMs }) => overdueMs ?? [])),
+      ),
       ableMs: spread(rounds.flatMap((round) => round.takeovers.map(({ ableMs }) => ableMs))),
       wallMs: spread(rounds.flatMap((round) => round.takeovers.map(({ wallMs }) => wallMs))),
     },

@@ -15,7 +15,7 @@ import type { Place } from "./scene.js";
 /** Set by test/setup/postgres.ts where there is a server. */
 export const POSTGRES_URL = process.env.HOLDFAST_TEST_POSTGRES_URL;
 /** Past a pooler, where the other one goes through one: what the tests themselves ask and set. */
-const DIRECT_URL = process.env.HOLDFAST_TEST_POSTGRES_DIRECT_URL ?? POSTGRES_URL;
+export const DIRECT_URL = process.env.HOLDFAST_TEST_POSTGRES_DIRECT_URL ?? POSTGRES_URL;
 /** Sessions are shared with others: nothing can be listened to. */
 export const IS_POOLED = DIRECT_URL !== POSTGRES_URL;
 

@@ -4,7 +4,7 @@
 import type { Socket } from "node:net";
 import pg from "pg";
 import { textArray } from "../../src/store/postgres-array.js";
-import { POSTGRES_URL } from "./places.js";
+import { DIRECT_URL, IS_POOLED, POSTGRES_URL } from "./places.js";
 
 type Sent = { readonly name: string | undefined; readonly text: string };
 type Ask = (config: unknown, values?: unknown) => Promise<pg.QueryResult>;
@@ -26,14 +26,19 @@ export class WatchedPool {
   #losing: RegExp | null = null;
   #explained: { readonly pattern: RegExp; readonly plans: Plan[] } | null = null;
 
-  constructor({ max = 10, isBehindPooler = false, isPipelined = false } = {}) {
-    const config = { connectionString: POSTGRES_URL, max, pipeline: isPipelined };
+  /**
+   * Counted: what its sessions read will be asked of the server, which only the session itself makes known.
+   * Where everything goes through a pooler, such a pool goes past it, as if it did not.
+   */
+  constructor({ max = 10, isBehindPooler = false, isPipelined = false, isCounted = false } = {}) {
+    const connectionString = isCounted ? DIRECT_URL : POSTGRES_URL;
+    const config = { connectionString, max, pipeline: isPipelined };
     this.pool = new pg.Pool(config as pg.PoolConfig);
     this.pool.on("error", () => undefined);
     this.pool.on("connect", (each) => {
       const client = each as unknown as Client;
       // A pooler makes up this number.
-      if (isBehindPooler) client.processID = 0x7fff_ffff;
+      if (isBehindPooler || (isCounted && IS_POOLED)) client.processID = 0x7fff_ffff;
       this.#clients.add(client);
       client.on("end", () => this.#clients.delete(client));
       this.#watch(client);
