@@ -20,9 +20,10 @@ const POSTGRES_SETTINGS = {
   track_commit_timestamp: "on",
 };
 
-export async function startPostgresServer() {
+/** @param {Record<string, string>} [more] settings beside those that all have */
+export async function startPostgresServer(more = {}) {
   const { startPostgres } = await import("../scripts/postgres.mjs");
-  return startPostgres({ settings: POSTGRES_SETTINGS });
+  return startPostgres({ settings: { ...POSTGRES_SETTINGS, ...more } });
 }
 
 /** Resolves with null where there is no redis-server on the PATH. */

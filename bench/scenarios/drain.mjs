@@ -54,7 +54,7 @@ async function drainOnce({
   }
 }
 
-function drainScenario({
+export function drainScenario({
   name,
   title,
   engines,

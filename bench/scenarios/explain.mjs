@@ -4,6 +4,10 @@
 import pg from "pg";
 import pgUtils from "pg/lib/utils.js";
 
+/** Those of Holdfast's own sessions; see docs/decisions/0003-plans-and-where-a-claim-begins.md. */
+export const SETTINGS =
+  "set enable_seqscan = off; set enable_sort = off; set plan_cache_mode = force_generic_plan; set jit = off";
+
 /**
  * The plan's root, with what was counted.
  * @param {{ query: (text: string) => Promise<any> }} session
@@ -13,7 +17,7 @@ export async function explained(session, { text, values }) {
   const literals = values.map((value) =>
     value === null ? "null" : pg.escapeLiteral(pgUtils.prepareValue(value)),
   );
-  await session.query("set plan_cache_mode = force_generic_plan; set jit = off; begin");
+  await session.query(`${SETTINGS}; begin`);
   await session.query(`prepare explained as ${text}`);
   const { rows } = await session.query(
     `explain (analyze, buffers, format json) execute explained (${literals.join(", ")})`,

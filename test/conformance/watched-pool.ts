@@ -86,6 +86,8 @@ export class WatchedPool {
 }
 
 export type Plan = {
+  readonly "Node Type": string;
+  readonly Filter?: string;
   readonly "Actual Rows": number;
   readonly "Actual Loops": number;
   readonly "Rows Removed by Filter"?: number;

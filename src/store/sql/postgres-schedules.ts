@@ -74,6 +74,9 @@ chosen as materialized (
 )
 ${STATE}`;
 
+/** Looked up in a hash table, whatever is expected of it: a list would be gone through from its beginning for each. */
+const isWon = (schedule: string) => `(${schedule} in (select id from won)) is true`;
+
 /**
  * The advance of many schedules with their ledger rows, their runs and the gates that open.
  * A ledger row that exists already fails the statement: nothing of it is written then.
@@ -112,7 +115,7 @@ ledger as (
     as t (schedule, at, last_at, count, outcome, reason, run, evidence)
   cross join now,
   lateral (select x.version from {schedule} x where x.id = t.schedule offset 0) w
-  where t.schedule = any(array(select id from won))
+  where ${isWon("t.schedule")}
 ),
 made as materialized (
   select r.id, r.mode, r.nominal_at, r.gated, coalesce(r.input, w.input) as input, w.id as schedule,
@@ -128,7 +131,7 @@ made as materialized (
     select x.* from {job} x where x.name = w.job offset 0) j on true
   left join lateral (
     select x.id from {lane} x where x.job = w.job and x.queue = coalesce(w.queue, j.queue) offset 0) l on true
-  where r.schedule = any(array(select id from won))
+  where ${isWon("r.schedule")}
 ),
 stored as (
   insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, schedule, nominal_at, tags, input)
@@ -138,7 +141,7 @@ stored as (
 opening as materialized (
   select w.id, w.lane, w.flow from {waiting} w where w.gate = 'schedule' and w.id = any(array(
     select o.run from unnest(:openSchedules::int[], :openRuns::uuid[]) as o (schedule, run)
-    where o.schedule = any(array(select id from won)))) for update
+    where ${isWon("o.schedule")})) for update
 ),
 newcomers as materialized (
   select m.job, m.flow_key as key, m.lane, not m.gated as lined from made m where m.flow_key is not null

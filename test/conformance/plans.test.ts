@@ -1,6 +1,6 @@
-// How much a settle of many runs looks at on PostgreSQL, whatever the statistics of the leases were taken from. The
-// table of leases has a row or two most of the time, so the server expects as few when there are more, and a
-// plan made for few compares each settlement with each run.
+// How much statements about many rows look at on PostgreSQL, whatever statistics were taken from. The table of leases
+// has a row or two most of the time, so the server expects as few when there are more, and a plan made for few compares
+// each settlement with each run.
 
 import { test as base, describe, expect } from "vitest";
 import type { Settlement } from "../../src/store/store.js";
@@ -30,7 +30,7 @@ const test = base.extend<{ watched: Watched }>({
   },
 });
 
-describe.skipIf(POSTGRES_URL === undefined)("plans of a settle on PostgreSQL", () => {
+describe.skipIf(POSTGRES_URL === undefined)("plans for many rows on PostgreSQL", () => {
   for (const [name, isApart] of [
     ["one lease", false],
     ["a lease each", true],
@@ -72,7 +72,25 @@ describe.skipIf(POSTGRES_URL === undefined)("plans of a settle on PostgreSQL", (
     );
     expect(rowsOf(plans[0] as Plan) / RUNS).toBeLessThan(ROWS_EACH_MAX);
   });
+
+  test("which of many schedules were won is looked up, and not searched for from the beginning of a list", async ({
+    watched: { scene, pool },
+  }) => {
+    await scene.schedules.make("nightly", { nextAt: scene.now });
+    const plans = await pool.plansOf(/insert into "[^"]+"\.tick/, () =>
+      scene.schedules.fire("nightly"),
+    );
+    const filters = filtersOf(plans[0] as Plan);
+    expect(filters.filter((each) => each.includes("hashed SubPlan"))).toHaveLength(3);
+    expect(filters.filter((each) => each.startsWith("(schedule = ANY"))).toEqual([]);
+  });
 });
+
+/** What the rows of lists are chosen by. */
+function filtersOf(plan: Plan): string[] {
+  const own = plan["Node Type"] === "Function Scan" && plan.Filter ? [plan.Filter] : [];
+  return [...own, ...(plan.Plans ?? []).flatMap(filtersOf)];
+}
 
 async function claimed(scene: Scene, limit: number, isApart: boolean): Promise<Held[]> {
   const { claims } = await scene.store.exchange({

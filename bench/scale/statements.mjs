@@ -1,0 +1,19 @@
+// What the statements of others in a database have touched since they were last forgotten, by pg_stat_statements: all of
+// a statement, also what it writes after its answer is known. Texts with the mark are the benchmark's own.
+
+export const MARK = "/* bench */";
+
+export async function forgetStatements(session) {
+  await session.query(`create extension if not exists pg_stat_statements ${MARK}`);
+  await session.query(`select ${MARK} pg_stat_statements_reset()`);
+}
+
+export async function statementsOf(session) {
+  const { rows } = await session.query(
+    `select ${MARK} sum(shared_blks_hit + shared_blks_read)::float8 as buffers, sum(calls)::int as statements
+     from pg_stat_statements s join pg_database d on d.oid = s.dbid
+     where d.datname = current_database() and query not like '%${MARK}%'
+       and query not in ('begin', 'rollback', 'commit')`,
+  );
+  return rows[0];
+}
