@@ -6,7 +6,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { FROM_THE_START } from "../../dist/store/postgres-bound.js";
-import { EXCHANGE } from "../../dist/store/sql/postgres.js";
+import { EXCHANGE } from "../../dist/store/sql/postgres-exchange.js";
 import { numbered } from "../../dist/store/sql/template.js";
 import { SETTINGS } from "../scenarios/explain.mjs";
 import { fillPostgres, fillSqlite, HISTORY_DAYS, JOB } from "./filled.mjs";

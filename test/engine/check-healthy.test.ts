@@ -5,7 +5,6 @@ import { EventEmitter, once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { describe, expect, test } from "vitest";
 import { LeaseLostError } from "../../src/core/errors.js";
@@ -101,7 +100,8 @@ async function load(
       if (round % 4 === 0) await holdfast.runs.retry(delayed.id).catch(() => undefined);
       if (round % 5 === 0) await holdfast.schedules.trigger("each-second").catch(() => undefined);
       if (round % 10 === 9) await holdfast.prune();
-      await setTimeout(PACE_MS);
+      const paced = await quick.enqueue({ n: 1 }, { delay: PACE_MS });
+      await holdfast.runs.wait(paced.id, { timeout: "20s" });
       if (round % 6 === 0) {
         await holdfast.schedules.pause("drawn").catch(() => undefined);
         await holdfast.schedules.resume("drawn").catch(() => undefined);

@@ -32,8 +32,7 @@ export class MonitorHistory {
     const end = deliveryId ?? `operation ${operation}`;
     if (state === "start" || this.#told.has(end)) return;
     this.#told.add(end);
-    const { asked } = this.#schedules;
-    asked.set(MONITOR, (asked.get(MONITOR) ?? 0) + 1);
+    this.#asks();
   }
 
   answered({ state, tick, runId, repeated }: Pinged, deliveryId: string | null): void {
@@ -65,6 +64,7 @@ export class MonitorHistory {
     if (!monitor) return;
     for (const note of notes) {
       if (note[0] === "run+" && note[5] === monitor.id) this.#made(String(note[1]));
+      else if (note[0] === "run-") this.#removed(String(note[1]));
       else if (note[0] === "tick+" && note[1] === monitor.id)
         this.#recorded(note, monitor.definition.graceMs);
     }
@@ -74,6 +74,19 @@ export class MonitorHistory {
     this.#runs.add(run);
     if (this.#runs.size > this.#told.size)
       this.#violate("S13", `${this.#runs.size} check-ins were kept, ${this.#told.size} were told.`);
+  }
+
+  /** What was removed is forgotten with its deliveries, and may be told anew. */
+  #removed(run: string): void {
+    if (!this.#runs.delete(run)) return;
+    for (const [delivery, first] of this.#delivered)
+      if (first === run) this.#delivered.delete(delivery);
+    this.#asks();
+  }
+
+  #asks(): void {
+    const { asked } = this.#schedules;
+    asked.set(MONITOR, (asked.get(MONITOR) ?? 0) + 1);
   }
 
   #recorded([, , at, lastAt, , outcome, reason, run]: Note, graceMs: number): void {
