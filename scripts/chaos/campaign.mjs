@@ -13,6 +13,7 @@ import { Member } from "./crew.mjs";
 import { createPostgresHistory, readHistory } from "./history-tables.mjs";
 import { overHttp } from "./http-client.mjs";
 import { declareAll, JOBS } from "./jobs.mjs";
+import { ownCheck } from "./looking-after.mjs";
 import { Nemesis } from "./nemesis.mjs";
 import { operationCounts, rarities, readEffects, readEvents, readOperations } from "./notes.mjs";
 import { openPlace } from "./place.mjs";
@@ -338,7 +339,7 @@ class Campaign {
       ...judge(history),
       ...found,
       ...replayed.found,
-      ...(await this.#ownCheck()),
+      ...(await ownCheck(place.directUrl)),
       ...this.#surprises(),
     ];
     const ended = (/** @type {number} */ status) =>
@@ -397,21 +398,6 @@ class Campaign {
     if (triggers === null) return { found: [], commits: 0 };
     const entries = await readHistory(reader, database, triggers);
     return { found: await replay({ entries, effects, database }), commits: entries.length };
-  }
-
-  /** What `holdfast check` finds. @returns {Promise<Violation[]>} */
-  async #ownCheck() {
-    const library = await import(new URL("../../dist/index.js", import.meta.url).href);
-    const logger = { debug() {}, info() {}, warn() {}, error() {} };
-    const holdfast = new library.Holdfast({ database: this.#params.place.directUrl, logger });
-    try {
-      const { checks } = await holdfast.check();
-      return checks
-        .filter((/** @type {any} */ each) => !each.ok)
-        .map((/** @type {any} */ each) => ({ check: "check", message: JSON.stringify(each) }));
-    } finally {
-      await holdfast.stop({ grace: 0 });
-    }
   }
 
   /** Processes that ended unasked, and anything that was written to stderr. */

@@ -12,11 +12,13 @@ import { startPostgres } from "../postgres.mjs";
 import { judge } from "./checks.mjs";
 import { Member } from "./crew.mjs";
 import { Draw } from "./draw.mjs";
-import { readEffects, readLines, readOperations } from "./notes.mjs";
+import { ownCheck, pauseSchedules } from "./looking-after.mjs";
+import { readEffects, readOperations } from "./notes.mjs";
 import { SinkPlace } from "./sink-place.mjs";
 import { Archive } from "./soak-archive.mjs";
 import { CREATE_SOAK } from "./soak-jobs.mjs";
 import { measure } from "./soak-measures.mjs";
+import { readBare, readMemory } from "./soak-notes.mjs";
 import { spreadOf, verdictOf } from "./soak-verdict.mjs";
 import { liveRuns, openReader } from "./tables.mjs";
 import { duplicatesOf, takeoversOf } from "./takeovers.mjs";
@@ -24,7 +26,6 @@ import { Timeline } from "./timeline.mjs";
 
 /** @typedef {import("./soak-verdict.mjs").Sample} Sample */
 /** @typedef {import("./soak-verdict.mjs").Window} Window */
-/** @typedef {import("./soak-verdict.mjs").Memory} Memory */
 /**
  * @typedef {object} SoakOrders
  * @property {boolean} isSteady it is never killed, and notes its memory
@@ -261,57 +262,6 @@ async function prepare(url) {
   await client.connect();
   await client.query(CREATE_SOAK);
   await client.end();
-}
-
-/** @param {string} database */
-async function pauseSchedules(database) {
-  await withHoldfast(database, async (holdfast) => {
-    const { schedules } = await holdfast.schedules.list({ limit: 1_000 });
-    for (const { name } of schedules) await holdfast.schedules.pause(name);
-  });
-}
-
-/** What `holdfast check` finds. @param {string} database @returns {Promise<{ check: string, message: string }[]>} */
-async function ownCheck(database) {
-  const { checks } = await withHoldfast(database, (holdfast) => holdfast.check());
-  return checks
-    .filter((/** @type {any} */ { ok }) => !ok)
-    .map((/** @type {any} */ each) => ({ check: "check", message: JSON.stringify(each) }));
-}
-
-/** @param {string} database @param {(holdfast: any) => Promise<any>} use */
-async function withHoldfast(database, use) {
-  const library = await import(new URL("../../dist/index.js", import.meta.url).href);
-  const logger = { debug() {}, info() {}, warn() {}, error() {} };
-  const holdfast = new library.Holdfast({ database, app: "soak", logger });
-  try {
-    return await use(holdfast);
-  } finally {
-    await holdfast.stop({ grace: 0 });
-  }
-}
-
-/** @param {string} folder @param {number} startedAt */
-function readBare(folder, startedAt) {
-  return fs
-    .readFileSync(path.join(folder, "bare"), "utf8")
-    .split("\n")
-    .filter((line) => line !== "")
-    .map((line) => {
-      const [at, ms] = line.split(" ").map(Number);
-      return { atMs: (at ?? 0) - startedAt, ms: ms ?? 0 };
-    });
-}
-
-/** @param {string} folder @param {number} startedAt @returns {Record<string, Memory[]>} */
-function readMemory(folder, startedAt) {
-  const names = fs.readdirSync(folder).filter((name) => name.startsWith("memory-"));
-  return Object.fromEntries(
-    names.map((name) => [
-      name.slice("memory-".length),
-      readLines(path.join(folder, name)).map((each) => ({ ...each, atMs: each.atMs - startedAt })),
-    ]),
-  );
 }
 
 /** @template Item @param {readonly Item[]} items @param {(item: Item) => number} of */

@@ -164,30 +164,33 @@ export class Loop {
 
   /** How soon the next poll has something to see to that this one's answer does not tell. */
   async #act(answer: PollAnswer): Promise<number> {
-    const { store, worker, ports, emit, pulse, holder } = this.#params;
+    const { store, worker, ports } = this.#params;
     this.#heed(answer.halt);
     worker.cancelRequested(answer.cancelRequested);
     worker.relieve();
     this.#hasGated = answer.hasGated;
+    // Before the ticks: after an outage there are many of them, and a takeover must not wait for them.
+    if (answer.hasExpired) await this.#takeOver();
     const report = answer.hasDueSchedule ? await this.#tick(answer) : undefined;
     if (report) this.#hasGated ||= report.hasGated;
     if (report?.hasReadied) worker.wake();
     if (answer.hasDue && (await promoteOnce(store)) > 0) worker.wake();
-    if (answer.hasExpired) {
-      // Our own leases first: one that expired but that nobody took may be renewed.
-      await beatOnce({ worker, pulse, holder, clock: ports.clock });
-      const chance = () => ports.chance.next();
-      if ((await reapOnce({ store, chance, emit })).reclaimed > 0) {
-        worker.wakeForSuspect();
-        // Those that were never begun come back as they were.
-        worker.wake();
-      }
-    }
     if (answer.hasOverdueCancel) await enforceCancelsOnce(store, ports.chance.next());
     if (answer.hasReady) worker.wake();
     if (answer.hasLimited) worker.wakeForLimited();
     if (answer.hasSuspect) worker.wakeForSuspect();
     return report?.hasMore ? 1 : (report?.nextInMs ?? Number.POSITIVE_INFINITY);
+  }
+
+  async #takeOver(): Promise<void> {
+    const { store, worker, ports, emit, pulse, holder } = this.#params;
+    // Our own leases first: one that expired but that nobody took may be renewed.
+    await beatOnce({ worker, pulse, holder, clock: ports.clock });
+    const chance = () => ports.chance.next();
+    if ((await reapOnce({ store, chance, emit })).reclaimed === 0) return;
+    worker.wakeForSuspect();
+    // Those that were never begun come back as they were.
+    worker.wake();
   }
 
   /** The database itself keeps a claim from everybody while all is paused; quiet is for the worker to keep. */

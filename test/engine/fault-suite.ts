@@ -183,6 +183,25 @@ export function faultSuite(test: WorldTest): void {
     expect(heir.starts).toHaveLength(1);
   });
 
+  test("a pass over schedules that is not answered keeps no run from being taken over", async ({
+    world,
+  }) => {
+    const silent = recorder(world);
+    silent.holdfast.schedule("often", silent.study, { every: "1m", input: 0 });
+    await silent.holdfast.start();
+    const { id } = await silent.study.enqueue(600_000);
+    await world.clock.rest();
+    silent.faults.goDown();
+    await world.clock.advance(90_000);
+    const heir = recorder(world);
+    heir.faults.holdUp("dueSchedules");
+    await heir.holdfast.start();
+    await world.clock.advance(POLL_MS);
+    expect(heir.faults.of("dueSchedules")).toHaveLength(1);
+    expect(heard(heir, "run.reclaimed").map(({ run }) => run)).toEqual([id]);
+    heir.faults.deliver("dueSchedules");
+  });
+
   test("what ended during an outage is stored after it if nobody took it", async ({ world }) => {
     const { holdfast, faults, study, starts } = recorder(world);
     await holdfast.start();
