@@ -3,7 +3,7 @@
 const WIDTH = 760;
 const HEIGHT = 380;
 const LEFT = 70;
-const RIGHT = 170;
+const RIGHT = 200;
 const TOP = 60;
 const BOTTOM = 56;
 const COLOURS = ["#2f6f86", "#c58a3d", "#7a4a8c", "#4a8c5a", "#a33d3d", "#666666"];

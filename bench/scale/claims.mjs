@@ -25,42 +25,41 @@ const TITLES = {
   history: `Work of a claim beside runs that have ended, in ${HISTORY_DAYS} days of history`,
 };
 
-export const claimCurve =
-  (kind) =>
-  async ({ serverUrl, folder, max, say }) => {
+export const claimCurve = (kind) => ({
+  async measure({ serverUrl, folder, max, say }) {
     const sizes = [1e3, 1e4, 1e5, 1e6, 1e7].filter((size) => size <= max);
-    const postgres = [];
-    const sqlite = [];
+    const figures = { postgres: [], sqlite: [] };
     for (const count of sizes) {
-      postgres.push({ count, ...(await onPostgres({ serverUrl, kind, count })) });
-      say(`${kind} ${count} PostgreSQL ${JSON.stringify(postgres.at(-1))}`);
+      figures.postgres.push({ count, ...(await onPostgres({ serverUrl, kind, count })) });
+      say(`${kind} ${count} PostgreSQL ${JSON.stringify(figures.postgres.at(-1))}`);
       if (count > SQLITE_MAX) continue;
-      sqlite.push({ count, ...(await onSqlite({ folder, kind, count })) });
-      say(`${kind} ${count} SQLite ${JSON.stringify(sqlite.at(-1))}`);
+      figures.sqlite.push({ count, ...(await onSqlite({ folder, kind, count })) });
+      say(`${kind} ${count} SQLite ${JSON.stringify(figures.sqlite.at(-1))}`);
     }
-    const line = (name, rows, figure) => ({
+    return figures;
+  },
+
+  draw({ postgres }) {
+    const line = (name, figure) => ({
       name,
-      points: rows.map((row) => [row.count, row[figure]]),
+      points: postgres.map((row) => [row.count, row[figure]]),
     });
     return {
-      figures: { postgres, sqlite },
-      pictures: {
-        [kind]: {
-          title: TITLES[kind],
-          note: "PostgreSQL: buffers touched. SQLite: pages read by a process with an empty cache.",
-          xName: kind === "backlog" ? "runs that wait" : "runs that have ended",
-          yName: "each",
-          isLogY: true,
-          lines: [
-            line("a claim of one", postgres, "claimOne"),
-            line("settle + claim, a run of 1,000", postgres, "exchangeEach"),
-            line("claim, a run of 1,000", postgres, "claimEach"),
-            line("SQLite, claim of 100", sqlite, "pages"),
-          ],
-        },
+      [kind]: {
+        title: TITLES[kind],
+        note: "Buffers that a statement touches on PostgreSQL",
+        xName: kind === "backlog" ? "runs that wait" : "runs that have ended",
+        yName: "buffers",
+        isLogY: true,
+        lines: [
+          line("a claim of one run", "claimOne"),
+          line("settle and claim 1,000, each", "exchangeEach"),
+          line("claim 1,000, each", "claimEach"),
+        ],
       },
     };
-  };
+  },
+});
 
 async function onPostgres({ serverUrl, kind, count }) {
   const admin = new pg.Client({ connectionString: serverUrl });

@@ -42,7 +42,10 @@ await holdfast.stop();
 const rounded = (value) => Number(value.toFixed(1));
 console.log(
   JSON.stringify({
-    statementsPerSecond: Number((sent / (IDLE_MS / 1000)).toFixed(2)),
+    // Counted at the driver of PostgreSQL; there is none to count at for SQLite.
+    ...(!database.startsWith("sqlite:") && {
+      statementsPerSecond: Number((sent / (IDLE_MS / 1000)).toFixed(2)),
+    }),
     cpuMsPerMinute: rounded(((user + system) / 1000 / IDLE_MS) * 60_000),
     residentMebibytes: rounded(after.rss),
     heapMebibytes: rounded(after.heap),

@@ -14,32 +14,35 @@ const LEAD_MS = 8000;
 const A_DAY_MS = 86_400_000;
 const A_MINUTE_MS = 60_000;
 
-export async function schedulesCurve({ serverUrl, folder, max, say }) {
-  const sizes = [1e2, 1e3, 1e4, 1e5, 1e6].filter((size) => size <= max);
-  const places = { postgres: postgresPlaces(serverUrl), sqlite: sqlitePlaces(folder) };
-  const figures = { postgres: [], sqlite: [] };
-  for (const count of sizes) {
-    for (const [engine, name] of [
-      ["postgres", "holdfast"],
-      ["sqlite", "holdfast-sqlite"],
-    ]) {
-      const contestant = contestantNamed(name);
-      const measured = await measure({ contestant, places: places[engine], count });
-      figures[engine].push({ count, ...measured });
-      say(`schedules ${count} ${engine} ${JSON.stringify(measured)}`);
+export const schedulesCurve = {
+  async measure({ serverUrl, folder, max, say }) {
+    const sizes = [1e2, 1e3, 1e4, 1e5, 1e6].filter((size) => size <= max);
+    const places = { postgres: postgresPlaces(serverUrl), sqlite: sqlitePlaces(folder) };
+    const figures = { postgres: [], sqlite: [] };
+    for (const count of sizes) {
+      for (const [engine, name] of [
+        ["postgres", "holdfast"],
+        ["sqlite", "holdfast-sqlite"],
+      ]) {
+        const contestant = contestantNamed(name);
+        const measured = await costsOf({ contestant, places: places[engine], count });
+        figures[engine].push({ count, ...measured });
+        say(`schedules ${count} ${engine} ${JSON.stringify(measured)}`);
+      }
     }
-  }
-  await places.postgres.close();
-  const line = (name, figure) => ({
-    name,
-    points: figures.postgres.map((row) => [row.count, row[figure]]),
-  });
-  return {
-    figures,
-    pictures: {
+    await places.postgres.close();
+    return figures;
+  },
+
+  draw({ postgres }) {
+    const line = (name, figure) => ({
+      name,
+      points: postgres.map((row) => [row.count, row[figure]]),
+    });
+    return {
       schedules: {
         title: "What schedules cost on PostgreSQL",
-        note: `An instance beside schedules that are not due, and the firing of ${DUE.toLocaleString("en")} among them.`,
+        note: `An instance beside schedules that are not due, and the firing of ${DUE.toLocaleString("en")} among them`,
         xName: "schedules",
         yName: "each",
         isLogY: true,
@@ -49,11 +52,11 @@ export async function schedulesCurve({ serverUrl, folder, max, say }) {
           line("statements a second, idle", "statementsPerSecond"),
         ],
       },
-    },
-  };
-}
+    };
+  },
+};
 
-async function measure({ contestant, places, count }) {
+async function costsOf({ contestant, places, count }) {
   const place = await places.fresh(contestant, {});
   const isPostgres = contestant.engine === "postgres";
   try {

@@ -63,6 +63,7 @@ export function drainScenario({
   countOf,
   waitUntilSettled = false,
   isHeavy = false,
+  during,
 }) {
   return {
     name,
@@ -81,6 +82,7 @@ export function drainScenario({
         count,
         workers,
         waitUntilSettled,
+        during,
       });
       const { goAt, settledAt, notes, rate } = drained;
       const handledAt = momentOf(notes, count);

@@ -181,8 +181,8 @@ export class PostgresExchange
 
 /** The same run settled twice in one exchange would be written twice. */
 function onceEach(settlements: readonly store.Settlement[]): readonly store.Settlement[] {
+  if (new Set(settlements.map(({ id }) => id)).size === settlements.length) return settlements;
   const seen = new Set(settlements.map(({ id, fence }) => `${id} ${fence}`));
-  if (seen.size === settlements.length) return settlements;
   return settlements.filter(({ id, fence }) => seen.delete(`${id} ${fence}`));
 }
 
