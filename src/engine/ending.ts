@@ -39,12 +39,27 @@ export function settlementOf(params: {
   const { id, mode, schedule, batch } = params.held.run;
   const { fence, isLimited } = params.held.claim;
   const error = report.error === null ? null : JSON.stringify(report.error);
-  const common = { id, fence, mode, schedule, batch, isLimited, ranMs, error };
+  // Written out, not spread: it is made for every run, and copying members by name is dear.
   if (transition.to === "pending") {
     const { to, end, delayMs, isRefund } = transition;
-    return { ...common, to, end, delayMs, isRefund };
+    return {
+      id,
+      fence,
+      mode,
+      schedule,
+      batch,
+      isLimited,
+      ranMs,
+      error,
+      to,
+      end,
+      delayMs,
+      isRefund,
+    };
   }
-  return { ...common, to: transition.to, result: report.result };
+  const { to } = transition;
+  const { result } = report;
+  return { id, fence, mode, schedule, batch, isLimited, ranMs, error, to, result };
 }
 
 export function isHandBack(transition: Transition): boolean {
