@@ -59,8 +59,9 @@ function sqliteAt(file: string): Pick<Place, "newStore"> {
  */
 export async function postgresPlace(
   source?: PostgresSource,
+  { isUnmade = source !== undefined } = {},
 ): Promise<Place & { readonly schema: string; sql(text: string): Promise<pg.QueryResult> }> {
-  const borrowed = borrowSchema("conformance", { isUnmade: source !== undefined });
+  const borrowed = borrowSchema("conformance", { isUnmade });
   const schema = borrowed.name;
   const sql = async (text: string) => {
     const client = new pg.Client(DIRECT_URL);
@@ -75,7 +76,7 @@ export async function postgresPlace(
     schema,
     sql,
     isShared: true,
-    another: () => postgresPlace(source),
+    another: () => postgresPlace(source, { isUnmade: true }),
     newStore: ({ now, migrate = "auto" }) =>
       new PostgresStore({
         source: source ?? (POSTGRES_URL as string),
