@@ -16,6 +16,10 @@ type Result = { readonly exitCode: 0; readonly durationMs: number; readonly outp
 const LINES_IN_ANSWER = 20;
 /** Less than the time that a run has between being told to stop and being given up. */
 const GRACE_MS = 4_000;
+const WHY_NOT_STARTED: Record<string, string> = {
+  ENOENT: "there is no such program or folder",
+  EACCES: "this user may not run it, or may not look into a folder of PATH",
+};
 
 export function shellJob({ commands, job }: NonNullable<BuiltInJobs["shell"]>): JobOptions & {
   readonly run: (input: Input, ctx: RunContext) => Promise<Result>;
@@ -55,7 +59,7 @@ async function perform(command: ShellCommand, ctx: RunContext): Promise<Result> 
     onOutput: (stream, chunk) => keep(stream, lines[stream].feed(chunk)),
   }).catch((error: unknown) => {
     const code = textProp(error, "code") ?? "";
-    const why = code === "ENOENT" ? "there is no such program or folder" : code || String(error);
+    const why = WHY_NOT_STARTED[code] ?? (code || String(error));
     throw new PermanentError(`${file} could not be started: ${why}.`, {
       code: "NOT_STARTED",
     });

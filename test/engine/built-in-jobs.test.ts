@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { HoldfastOptions } from "../../src/engine/config.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
@@ -31,10 +32,13 @@ async function ended(holdfast: Holdfast, job: string, input: unknown) {
   return holdfast.runs.wait(id, { timeout: "30s" });
 }
 
+/** A file that nobody may run. */
+const THIS_FILE = fileURLToPath(import.meta.url);
 const COMMANDS = {
   greet: ["sh", "-c", "echo hello; echo careful >&2"],
   break: ["sh", "-c", "echo 'disk full'; exit 7"],
   missing: ["no-such-program"],
+  forbidden: [THIS_FILE],
   slow: { command: ["sleep", "60"], timeout: "100ms" },
   told: { command: ["sh", "-c", 'echo "$GREETING"; pwd'], env: { GREETING: "hi" }, folder: "/" },
   endless: ["sh", "-c", "trap 'echo tidy; exit 1' TERM; echo here; while :; do sleep 0.05; done"],
@@ -60,6 +64,11 @@ test("a program that fails, lasts too long or does not exist fails the run, once
       "missing",
       "NOT_STARTED",
       "no-such-program could not be started: there is no such program or folder.",
+    ],
+    [
+      "forbidden",
+      "NOT_STARTED",
+      `${THIS_FILE} could not be started: this user may not run it, or may not look into a folder of PATH.`,
     ],
   ]) {
     const run = await ended(holdfast, "shell", { command });
