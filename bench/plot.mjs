@@ -4,7 +4,7 @@ const WIDTH = 760;
 const HEIGHT = 380;
 const LEFT = 70;
 const RIGHT = 200;
-const TOP = 60;
+const TOP = 76;
 const BOTTOM = 56;
 const COLOURS = ["#2f6f86", "#c58a3d", "#7a4a8c", "#4a8c5a", "#a33d3d", "#666666"];
 
@@ -45,7 +45,7 @@ export function plot({ title, note = "", xName, yName, lines, isLogY = false }) 
         `<polyline points="${placed.map((pair) => pair.map((n) => n.toFixed(1)).join(",")).join(" ")}" fill="none" stroke="${colour}" stroke-width="2"/>`,
         ...placed.map(
           ([px, py], point) =>
-            `<circle cx="${px.toFixed(1)}" cy="${py.toFixed(1)}" r="3" fill="${colour}"/>${text(px, py - 7, short(points[point][1]), "middle", colour)}`,
+            `<circle cx="${px.toFixed(1)}" cy="${py.toFixed(1)}" r="3" fill="${colour}"/>${text(px + (point === 0 ? 4 : 0), py - 7, short(points[point][1]), point === 0 ? "start" : "middle", colour)}`,
         ),
         text(endX + 10, endY + 12, name, "start", colour),
       ];
