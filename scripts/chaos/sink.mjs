@@ -7,6 +7,8 @@ import net from "node:net";
 import readline from "node:readline";
 
 const [file = "", port = "0"] = process.argv.slice(2);
+/** What, run, fence, attempt, process, number. Whoever says anything else has come to the wrong port. */
+const EFFECT = /^[a-z]+ [0-9a-f-]{36} \d+ \d+ \S+ \S+$/;
 
 /** @type {Map<string, number>} */
 const fences = new Map();
@@ -26,6 +28,10 @@ const server = net.createServer((socket) => {
   const lines = readline.createInterface({ input: socket });
   lines.on("error", () => undefined);
   lines.on("line", (line) => {
+    if (!EFFECT.test(line)) {
+      socket.destroy();
+      return;
+    }
     const [, run = "", fence, , , number = ""] = line.split(" ");
     let answer = answered.get(number);
     if (answer === undefined) {

@@ -116,7 +116,10 @@ describe.skipIf(!hasChromium())("what is filled in", () => {
     await entries.nth(99).waitFor();
     await page.getByRole("button", { name: "Older" }).click();
     await entries.nth(199).waitFor();
-    await entries.getByRole("link").first().click();
+    await entries
+      .getByRole("link", { name: /^spare-/ })
+      .first()
+      .click();
     await page.getByRole("heading", { level: 1, name: /^spare-\d+$/ }).waitFor();
 
     await page.goto(`${stage.url}/locks`);
