@@ -3,6 +3,8 @@
 // its arguments are given one by one.
 
 import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import path from "node:path";
 import type { Readable } from "node:stream";
 import { type Clock, delay } from "../core/ports.js";
 import { systemClock } from "./clock.js";
@@ -54,7 +56,11 @@ export async function runProgram(params: ProgramParams): Promise<ProgramEnd> {
     detached: true,
     shell: false,
   }) as ChildProcessByStdio<null, Readable, Readable>;
-  await started(child);
+  await started(child).catch((error: unknown) => {
+    throw isNowhere(file, env ?? process.env)
+      ? Object.assign(new Error(file), { code: "ENOENT" })
+      : error;
+  });
   const group = new ProcessGroup(child.pid ?? 0);
   params.onStarted?.((signal) => group.send(signal));
   const drained = Promise.all([
@@ -84,6 +90,16 @@ export async function runProgram(params: ProgramParams): Promise<ProgramEnd> {
   child.stdout.destroy();
   child.stderr.destroy();
   return { exitCode, signal, endedBy, durationMs };
+}
+
+/**
+ * A folder of PATH that this user may not look into makes the system say EACCES of a program that is in none
+ * of them. A shell says that there is no such program, and so do we.
+ */
+function isNowhere(file: string, env: NodeJS.ProcessEnv): boolean {
+  if (file.includes("/")) return false;
+  const folders = (env.PATH ?? "").split(path.delimiter);
+  return !folders.some((folder) => existsSync(path.join(folder, file)));
 }
 
 function started(child: ChildProcessByStdio<null, Readable, Readable>): Promise<void> {

@@ -18,7 +18,7 @@ const LINES_IN_ANSWER = 20;
 const GRACE_MS = 4_000;
 const WHY_NOT_STARTED: Record<string, string> = {
   ENOENT: "there is no such program or folder",
-  EACCES: "this user may not run it, or may not look into a folder of PATH",
+  EACCES: "this user may not run it",
 };
 
 export function shellJob({ commands, job }: NonNullable<BuiltInJobs["shell"]>): JobOptions & {

@@ -65,11 +65,7 @@ test("a program that fails, lasts too long or does not exist fails the run, once
       "NOT_STARTED",
       "no-such-program could not be started: there is no such program or folder.",
     ],
-    [
-      "forbidden",
-      "NOT_STARTED",
-      `${THIS_FILE} could not be started: this user may not run it, or may not look into a folder of PATH.`,
-    ],
+    ["forbidden", "NOT_STARTED", `${THIS_FILE} could not be started: this user may not run it.`],
   ]) {
     const run = await ended(holdfast, "shell", { command });
     expect(run).toMatchObject({ status: "failed", attempt: 1, error: { code, message } });
