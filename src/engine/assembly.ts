@@ -102,7 +102,7 @@ export function assemble(basis: Basis, given: Pick<HoldfastOptions, "locks">): A
   const enqueuer = new Enqueuer({
     store,
     clock: ports.clock,
-    onStored: (dueInMs) => void life.stored(dueInMs),
+    onStored: (stored) => void life.stored(stored),
   });
   const sender = newSender({
     store,
@@ -111,7 +111,7 @@ export function assemble(basis: Basis, given: Pick<HoldfastOptions, "locks">): A
     enqueuer,
     tracing,
     ids: ports.ids,
-    onStored: () => void life.stored(0),
+    onStored: () => void life.stored({ dueInMs: 0 }),
   });
   const remote = new Remote({
     hooks: { aroundOf: (job) => jobs.aroundOf(job), logger: basis.logger, emit },

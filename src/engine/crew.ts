@@ -18,6 +18,7 @@ import type { BoundedWorker } from "./pass.js";
 import { mainThreadPulse, type Pulse } from "./pulse.js";
 import { type Keeping, pruneSome } from "./retention.js";
 import type { RunnableJobs } from "./runnable.js";
+import type { StoredRuns } from "./stored-runs.js";
 import { Worker, type WorkerParams } from "./worker.js";
 import { Workers } from "./workers.js";
 
@@ -37,7 +38,7 @@ export type CrewParts = {
   readonly declarations: Declarations;
   readonly keeping: Keeping;
   readonly tidyLocks: () => Promise<void>;
-  readonly onStored: (dueInMs: number) => void;
+  readonly onStored: (stored: StoredRuns) => void;
   readonly onSettled: (settlements: readonly Settlement[]) => void;
 };
 

@@ -3,6 +3,7 @@
 
 import type { Clock } from "../core/ports.js";
 import type { EnqueueAnswer, NewRun, Store } from "../store/store.js";
+import { type StoredRuns, storedRuns } from "./stored-runs.js";
 import { Together } from "./together.js";
 
 /** Other processes are told of new work at most this often. */
@@ -11,7 +12,7 @@ const WAKE_EVERY_MS = 10;
 export class Enqueuer {
   readonly #store: Store;
   readonly #clock: Clock;
-  readonly #onStored: (dueInMs: number) => void;
+  readonly #onStored: (stored: StoredRuns) => void;
   readonly #together: Together<NewRun, EnqueueAnswer>;
   #toldAt = Number.NEGATIVE_INFINITY;
   #isWakePending = false;
@@ -19,8 +20,8 @@ export class Enqueuer {
   constructor(params: {
     readonly store: Store;
     readonly clock: Clock;
-    /** Called after a commit with the time until the first of its runs is due. */
-    readonly onStored: (dueInMs: number) => void;
+    /** Called after a commit. */
+    readonly onStored: (stored: StoredRuns) => void;
   }) {
     this.#store = params.store;
     this.#clock = params.clock;
@@ -45,17 +46,8 @@ export class Enqueuer {
     { isAtomic }: { readonly isAtomic: boolean },
   ): Promise<readonly EnqueueAnswer[]> {
     const stored = await this.#store.enqueue({ runs, isAtomic, tellsOthers: this.#mayTell() });
-    this.#tellStored(runs);
+    this.#onStored(storedRuns(runs, this.#clock.wallMs()));
     return stored;
-  }
-
-  #tellStored(runs: readonly NewRun[]): void {
-    const wallMs = this.#clock.wallMs();
-    let dueInMs = Number.POSITIVE_INFINITY;
-    for (const { dueAt, delayMs } of runs) {
-      dueInMs = Math.min(dueInMs, dueAt === null ? delayMs : dueAt - wallMs);
-    }
-    this.#onStored(dueInMs);
   }
 
   /** The first is told at once, the following ones together a little later. */

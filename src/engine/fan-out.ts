@@ -22,6 +22,7 @@ import {
   uncheckedRun,
 } from "./job.js";
 import { jobName } from "./schedule-options.js";
+import { type StoredRuns, storedRuns } from "./stored-runs.js";
 
 /** One child of a batch: its job, its input, and the options of an enqueue. */
 export type BatchEntry<Input = unknown> = EnqueueOptions & {
@@ -60,8 +61,8 @@ export type FanOutParams = {
   readonly newId: () => RunId;
   /** By its name, from this process or as another one announced it. */
   readonly definitionOf: (job: string) => Promise<JobDefinition>;
-  /** Called after a commit with the time until the first of its runs is due. */
-  readonly onStored: (dueInMs: number) => void;
+  /** Called after a commit. */
+  readonly onStored: (stored: StoredRuns) => void;
 };
 
 export class FanOut {
@@ -142,12 +143,9 @@ export class FanOut {
   }
 
   #tellStored(runs: readonly NewRun[]): void {
-    const wallMs = this.#params.clock.wallMs();
+    const { clock, onStored } = this.#params;
     // Without children the run that comes after is there at once.
-    let dueInMs = runs.length === 0 ? 0 : Number.POSITIVE_INFINITY;
-    for (const { dueAt, delayMs } of runs)
-      dueInMs = Math.min(dueInMs, dueAt === null ? delayMs : dueAt - wallMs);
-    this.#params.onStored(dueInMs);
+    onStored(runs.length === 0 ? { dueInMs: 0 } : storedRuns(runs, clock.wallMs()));
   }
 }
 

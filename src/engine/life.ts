@@ -19,6 +19,7 @@ import { passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
 import type { Reconciling } from "./reconciling.js";
 import type { Waiter } from "./runs.js";
 import { databaseLabel } from "./settings.js";
+import type { StoredRuns } from "./stored-runs.js";
 import { type TickerParams, tickOnce } from "./ticker.js";
 import type { Upkeep } from "./upkeep.js";
 import type { StopReport } from "./worker.js";
@@ -149,7 +150,7 @@ export class Life {
       declarations,
       keeping: upkeep.keeping(store),
       tidyLocks: () => locking.tidyIfDue(),
-      onStored: (dueInMs) => void this.stored(dueInMs),
+      onStored: (stored) => void this.stored(stored),
       onSettled: (settlements) => waiter.settled(settlements.map(({ id }) => id)),
     };
   }
@@ -177,16 +178,16 @@ export class Life {
   // ── what happens meanwhile ─────────────────────────────────────────────────────────────────────
 
   /** New runs of this process need no poll to be found. */
-  async stored(dueInMs: number): Promise<void> {
+  async stored({ dueInMs, jobs }: StoredRuns): Promise<void> {
     const started = await this.#started();
-    if (dueInMs <= 0) started?.worker.wake();
-    else started?.loop.pollWithin(dueInMs);
+    if (dueInMs > 0) started?.loop.pollWithin(dueInMs);
+    else if (jobs) started?.worker.wakeFor(jobs);
+    else started?.worker.wake();
   }
 
-  /** Something may be due now that was not before. */
+  /** Something may be due now that was not before: a poll says what, and wakes whom it concerns. */
   async changed(): Promise<void> {
     const started = await this.#started();
-    started?.worker.wake();
     started?.loop.pollWithin(1);
   }
 

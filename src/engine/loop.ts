@@ -73,7 +73,10 @@ export class Loop {
 
   start(): void {
     const { store, worker } = this.#params;
-    this.#stopListening = store.onWake(() => worker.wake());
+    // What this instance stored itself has woken whom it concerns already.
+    this.#stopListening = store.onWake(({ isOwn }) => {
+      if (!isOwn) worker.wake();
+    });
     this.#set("tidy", TIDY_FIRST_MS, () => this.#tidy());
     this.#set("locks", this.#eachMinuteMs, () => this.#tidyLocks());
     const { tick, lookEachMinute, alert } = this.#params;

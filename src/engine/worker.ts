@@ -167,6 +167,10 @@ export class Worker {
     this.#schedule();
   }
 
+  executes(job: string): boolean {
+    return this.#params.jobs.has(job);
+  }
+
   /** A limit may let a run through. */
   wakeForLimited(): void {
     this.#demand.mayHaveLimited();

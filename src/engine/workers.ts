@@ -30,6 +30,11 @@ export class Workers {
     for (const worker of this.#workers) worker.wake();
   }
 
+  /** There may be runs of these jobs to claim: the others would ask for nothing. */
+  wakeFor(jobs: readonly string[]): void {
+    for (const worker of this.#workers) if (jobs.some((job) => worker.executes(job))) worker.wake();
+  }
+
   /** True: nothing new is claimed until this is called with false; what is held goes on. */
   halt(isHalted: boolean): void {
     for (const worker of this.#workers) worker.halt(isHalted);

@@ -35,7 +35,7 @@ export class PostgresAsker {
     readonly schema: string;
     readonly clock: Clock;
     readonly channel: string;
-    readonly onNotice: () => void;
+    readonly onNotice: (from: number) => void;
     readonly now: (() => number) | undefined;
   }) {
     const { source, schema, clock, channel, onNotice, now } = params;

@@ -74,8 +74,9 @@ export class PostgresStore implements store.Store {
     this.#params = params;
     const { source, schema, clock, now } = params;
     const channel = channelOf(schema);
-    const onNotice = () => {
-      for (const listener of this.#listeners) listener();
+    const onNotice = (from: number) => {
+      const isOwn = asker.work.serverPid === from || asker.beat.serverPid === from;
+      for (const listener of this.#listeners) listener({ isOwn });
     };
     const wake = () => this.wake();
     const asker = new PostgresAsker({ source, schema, clock, channel, onNotice, now });

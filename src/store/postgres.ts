@@ -67,7 +67,7 @@ export class PostgresLink {
   readonly #source: PostgresSource;
   readonly #clock: Clock;
   readonly #listenTo: string | null;
-  readonly #onNotice: () => void;
+  readonly #onNotice: (from: number) => void;
   #connection: Promise<Connection> | null = null;
   #current: Connection | null = null;
   #inFlight = 0;
@@ -79,7 +79,8 @@ export class PostgresLink {
     readonly clock: Clock;
     /** Channel to listen to, or null. */
     readonly listenTo: string | null;
-    readonly onNotice: () => void;
+    /** `from` is the server's process of the session that sent it. */
+    readonly onNotice: (from: number) => void;
   }) {
     this.#source = params.source;
     this.#clock = params.clock;
@@ -94,6 +95,12 @@ export class PostgresLink {
 
   get isConnected(): boolean {
     return this.#current !== null;
+  }
+
+  /** The server's process of this session; null while there is none that is ours. */
+  get serverPid(): number | null {
+    const { client, isOwnSession } = this.#current ?? {};
+    return isOwnSession ? ((client as { readonly processID?: number }).processID ?? null) : null;
   }
 
   async query(params: {
@@ -141,7 +148,7 @@ export class PostgresLink {
       client.on("error", () => this.#drop(connection));
       client.on("end", () => this.#drop(connection));
       if (this.#listenTo !== null && isOwnSession) {
-        client.on("notification", () => this.#onNotice());
+        client.on("notification", ({ processId }) => this.#onNotice(processId));
         await prepare(connection, `listen "${this.#listenTo}"`);
       }
       this.#current = connection;

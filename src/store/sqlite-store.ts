@@ -449,7 +449,7 @@ export class SqliteStore implements store.Store {
   onWake(listener: store.WakeListener): () => void {
     this.#listeners.add(listener);
     void this.#file.watch(() => {
-      for (const each of this.#listeners) each();
+      for (const each of this.#listeners) each({ isOwn: false });
     });
     return () => this.#listeners.delete(listener);
   }

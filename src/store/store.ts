@@ -313,8 +313,11 @@ export type RetryAnswer = "pending" | "not_terminal" | "completed" | "not_found"
 export type NewBatch = NewBatchOf<NewRun>;
 export type BatchStore = BatchVerbs<NewRun, EnqueueAnswer, RunRecord>;
 
-/** Tells that something may have changed; only a hint, never needed for correctness. */
-export type WakeListener = () => void;
+/**
+ * Tells that something may have changed; only a hint, never needed for correctness. `isOwn`: this store did
+ * it, whose instance knows already.
+ */
+export type WakeListener = (hint: { readonly isOwn: boolean }) => void;
 
 export interface Store
   extends ScheduleStore,

@@ -43,6 +43,33 @@ export function concurrencySuite(test: SceneTest): void {
     },
   );
 
+  test.skipIf(IS_POOLED)(
+    "a store knows what it has stored itself from what others have",
+    async ({ scene }) => {
+      const { store } = scene;
+      // On SQLite a store hears of others alone.
+      if (store.engine === "sqlite") return;
+      const heard: boolean[] = [];
+      const stop = store.onWake(({ isOwn }) => heard.push(isOwn));
+      await scene.poll({ jobs: [] }, store);
+      const tell = async (teller: typeof store) => {
+        const before = heard.length;
+        while (heard.length === before) {
+          await teller.enqueue({ runs: [scene.run()], isAtomic: false, tellsOthers: true });
+          await new Promise<void>((resolve) => systemClock.soon(resolve));
+        }
+        return new Set(heard.slice(before));
+      };
+      expect(await tell(store)).toEqual(new Set([true]));
+      const other = await scene.open();
+      await store.enqueue({ runs: [scene.run()], isAtomic: false, tellsOthers: false });
+      heard.length = 0;
+      await tell(other);
+      expect(heard).toContain(false);
+      stop();
+    },
+  );
+
   test("claims made at once are disjoint and never exceed their limit", async ({ scene }) => {
     await scene.enqueued(150);
     await scene.enqueued(150, { job: "mail" });

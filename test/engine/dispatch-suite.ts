@@ -656,4 +656,36 @@ export function dispatchSuite(test: WorldTest): void {
     expectEnded(await world.ended(id), "completed", 1);
     expect(await holdfast.runs.exchanges(id)).toEqual([]);
   });
+
+  test("an enqueue makes those ask for work that execute its job, and nobody else", async ({
+    world,
+  }) => {
+    const { member, holdfast } = scene(world, DONE);
+    const jobs = {
+      study: holdfast.job("study", { worker: "studies" }),
+      report: holdfast.job("report", { run: () => "done here" }),
+    };
+    await holdfast.start();
+    await world.clock.advance(5_000);
+    for (const [name, job] of Object.entries(jobs)) {
+      member.faults.clear();
+      await world.ended((await job.enqueue({})).id);
+      const claims = member.faults.of("exchange").filter(({ params }) => params.limit > 0);
+      expect(new Set(claims.flatMap(({ params }) => params.jobs))).toEqual(new Set([name]));
+    }
+  });
+
+  test("a change that makes nothing ready costs one poll, and no claim", async ({ world }) => {
+    const { member, holdfast } = scene(world, DONE);
+    holdfast.job("study", { worker: "studies" });
+    holdfast.job("report", { run: () => "done here" });
+    await holdfast.start();
+    await holdfast.queues.pause("default");
+    await world.clock.advance(5_000);
+    member.faults.clear();
+    await holdfast.queues.resume("default");
+    await world.clock.advance(100);
+    expect(member.faults.of("poll").length).toBe(1);
+    expect(member.faults.of("exchange")).toEqual([]);
+  });
 }

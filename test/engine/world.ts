@@ -46,7 +46,7 @@ type Said = { readonly [Name in EventName]: { readonly event: Name } & Events[Na
 /** What other processes tell is heard by the instance's own clock: one that stands still hears nothing. */
 function heardBy(clock: InstanceClock, store: Store): Store {
   const onWake = store.onWake.bind(store);
-  store.onWake = (listener) => onWake(() => clock.soon(listener));
+  store.onWake = (listener) => onWake((hint) => clock.soon(() => listener(hint)));
   return store;
 }
 

@@ -12,9 +12,14 @@ const BEFORE_MS = 15_000;
 /** Ids go on after `last`. */
 export function drawElsewhere(
   seed: number,
-  params: { readonly placeCount: number; readonly chaosMs: number; readonly last: Operation },
+  params: {
+    readonly placeCount: number;
+    readonly chaosMs: number;
+    readonly last: Operation;
+    readonly hasTarget: boolean;
+  },
 ): readonly Operation[] {
-  const { placeCount, chaosMs, last } = params;
+  const { placeCount, chaosMs, last, hasTarget } = params;
   const draw = new Draw(seed, "elsewhere");
   const operations: Operation[] = [];
   const add = (kind: OperationKind, afterMs: number, job: Operation["job"]) =>
@@ -33,7 +38,7 @@ export function drawElsewhere(
     add("remote", afterMs, "remote");
   }
   for (let order = 0; order < CLAIMS; order += 1)
-    add("enqueue", draw.whole(60_000, chaosMs - 30_000), "dispatched");
+    add("enqueue", draw.whole(60_000, chaosMs - 30_000), hasTarget ? "dispatched" : "flaky");
   for (let pass = 0; pass < PASSES; pass += 1)
     add("pass", draw.whole(60_000, chaosMs - 30_000), "quick");
   return operations;

@@ -29,6 +29,8 @@ export type Plan = {
   readonly isNamed: boolean;
   /** Whether the instances look for alerts: a sixth of all calls, and no promise rests on them. */
   readonly isAlert: boolean;
+  /** Whether runs are dispatched to a service: a claim of its own goes with each of the others. */
+  readonly hasTarget: boolean;
   readonly operations: readonly Operation[];
   readonly faults: readonly Fault[];
 };
@@ -86,14 +88,15 @@ export function makePlan(seed: number): Plan {
     [1, 5],
   ]);
   const chaosMs = HOUR_MS + draw.whole(0, 120_000);
-  const jobs = drawJobs(draw);
+  const hasTarget = new Draw(seed, "target").isTrue(0.5);
+  const jobs = drawJobs(draw).filter(({ name }) => hasTarget || name !== "dispatched");
   const scheduleCount = draw.whole(3, 5);
   const operations = drawOperations(seed, { setting, placeCount, chaosMs, scheduleCount });
   const faults = drawFaults(seed, { placeCount, chaosMs, jobs });
   const after = { operation: operations.at(-1) as Operation, fault: faults.at(-1) as Fault };
   const locks = drawLocks(seed, { placeCount, chaosMs, after });
   const last = locks.operations.at(-1) as Operation;
-  const elsewhere = drawElsewhere(seed, { placeCount, chaosMs, last });
+  const elsewhere = drawElsewhere(seed, { placeCount, chaosMs, last, hasTarget });
   const monitor = drawMonitor(seed, {
     placeCount,
     chaosMs,
@@ -113,6 +116,7 @@ export function makePlan(seed: number): Plan {
     oldPlace: draw.whole(0, placeCount - 1),
     isNamed: draw.isTrue(0.3),
     isAlert: draw.isTrue(0.25),
+    hasTarget,
     operations: [...operations, ...locks.operations, ...elsewhere, ...monitor],
     faults: [...faults, ...locks.faults],
   };
@@ -129,7 +133,7 @@ function drawOperations(
 ): Operation[] {
   const { setting, placeCount, chaosMs, scheduleCount } = params;
   const draw = new Draw(seed, "operations");
-  const count = draw.whole(166, 176);
+  const count = draw.whole(142, 150);
   const times = Array.from({ length: count }, () => draw.whole(2_000, chaosMs)).sort(
     (a, b) => a - b,
   );
@@ -170,7 +174,7 @@ function drawFaults(
     ...jobs.filter(({ name }) => name !== "quick").map((job) => job.leaseMs),
   );
   // Some find nothing to disturb; a seed has to have at least twenty that do.
-  const count = draw.whole(36, 54);
+  const count = draw.whole(28, 40);
   const times = Array.from({ length: count }, () => draw.whole(5_000, chaosMs - 60_000)).sort(
     (a, b) => a - b,
   );

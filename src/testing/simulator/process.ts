@@ -58,6 +58,7 @@ export class SimulatedProcess {
     readonly pollMs: number;
     readonly isNamed: boolean;
     readonly isAlert: boolean;
+    readonly hasTarget: boolean;
     readonly jobs: readonly JobPlan[];
     readonly connection: Connection;
     readonly databaseNow: () => number;
@@ -73,7 +74,7 @@ export class SimulatedProcess {
         database: "sqlite::memory:",
         poll: params.pollMs,
         logger: SILENT,
-        ...TARGET_OPTIONS,
+        ...(params.hasTarget ? TARGET_OPTIONS : {}),
         ...(params.isNamed ? { app: "simulation" } : {}),
         ...(params.isAlert ? {} : { alerts: false }),
       },

@@ -183,7 +183,7 @@ export class Simulation {
     label: string,
     { place, jobs }: { readonly place: number; readonly jobs: Plan["jobs"] },
   ): SimulatedProcess {
-    const { seed, pollMs, isNamed, isAlert } = this.#plan;
+    const { seed, pollMs, isNamed, isAlert, hasTarget } = this.#plan;
     const [base, shiftMs] = [this.#base, this.#shiftMs];
     const process = new SimulatedProcess({ label, place, seed, base, shiftMs, jobs });
     process.boot({
@@ -191,6 +191,7 @@ export class Simulation {
       pollMs,
       isNamed,
       isAlert,
+      hasTarget,
       jobs,
       connection: this.#connect(process),
       databaseNow: () => this.#databaseNow(),
