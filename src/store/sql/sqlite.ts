@@ -185,9 +185,6 @@ export const SET_CANCELS = /* sql */ `update {lease} set cancels = :cancels wher
 export const OUTCOME = /* sql */ `select * from {outcome} where id = :id`;
 export const RUN = /* sql */ `select * from {run} where id = :id`;
 export const DELETE_OUTCOME = /* sql */ `delete from {outcome} where id = :id`;
-export const DELETE_RUN = /* sql */ `delete from {run} where id = :id`;
-export const DELETE_ATTEMPTS = /* sql */ `delete from {attempt} where run = :id`;
-export const DELETE_KEYS = /* sql */ `delete from {key} where run = :id`;
 export const KEEP_ATTEMPT = /* sql */ `
 insert into {attempt} (run, fence, attempt, ended, holder, started_at, ended_at, error)
 values (:id, :fence, :attempt, :ended, :holder, :startedAt, :endedAt, :error)`;
