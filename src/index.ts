@@ -134,6 +134,7 @@ export type { RecoverOptions, RecoverReport } from "./engine/recover.js";
 export type { RepairOptions, RepairReport, RepairStep } from "./engine/repair.js";
 export type { Pruned, PruneOptions } from "./engine/retention.js";
 export type { Batch, ChildListOptions } from "./engine/run-children.js";
+export type { RunListOptions } from "./engine/run-filter.js";
 export type {
   RunLogEntry,
   RunLogOptions,
@@ -141,7 +142,8 @@ export type {
   RunProgress,
 } from "./engine/run-kept.js";
 export type { RunLog, RunLogLine } from "./engine/run-log.js";
-export type { Run, RunAttempt, RunDetails, RunListOptions, RunPage, Runs } from "./engine/runs.js";
+export type { Run, RunAttempt, RunDetails, RunPage } from "./engine/run-view.js";
+export type { Runs } from "./engine/runs.js";
 export type {
   BackfillOptions,
   ScheduleListOptions,
