@@ -144,10 +144,9 @@ export type {
 export type { RunLog, RunLogLine } from "./engine/run-log.js";
 export type { Run, RunAttempt, RunDetails, RunPage } from "./engine/run-view.js";
 export type { Runs } from "./engine/runs.js";
+export type { ScheduleListOptions, TickListOptions } from "./engine/schedule-filter.js";
 export type {
   BackfillOptions,
-  ScheduleListOptions,
-  TickListOptions,
   TriggerOptions,
   Upserted,
   UpsertOptions,

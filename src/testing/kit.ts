@@ -13,7 +13,7 @@ import type { Holdfast } from "../engine/holdfast.js";
 import type { Job } from "../engine/job.js";
 import type { RunListOptions } from "../engine/run-filter.js";
 import type { Run } from "../engine/run-view.js";
-import type { TickListOptions } from "../engine/schedule-options.js";
+import type { TickListOptions } from "../engine/schedule-filter.js";
 import type { Tick } from "../engine/schedule-view.js";
 import type { StopReport } from "../engine/worker.js";
 import type { SqliteHandle } from "../store/sqlite.js";
