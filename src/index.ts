@@ -99,7 +99,6 @@ export type { CleanedUp, CleanupOptions } from "./engine/cleanup.js";
 export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/config.js";
 export type { RunContext } from "./engine/context.js";
 export type { PlannedChange } from "./engine/declared.js";
-export type { RunExchange } from "./engine/exchange.js";
 export type { Explanation } from "./engine/explain.js";
 export type { BatchCounts, BatchEntry, BatchOptions } from "./engine/fan-out.js";
 export type { HealthFigure, HealthOptions, HealthReport } from "./engine/health.js";
@@ -134,6 +133,7 @@ export type { RecoverOptions, RecoverReport } from "./engine/recover.js";
 export type { RepairOptions, RepairReport, RepairStep } from "./engine/repair.js";
 export type { Pruned, PruneOptions } from "./engine/retention.js";
 export type { Batch, ChildListOptions } from "./engine/run-children.js";
+export type { RunExchange } from "./engine/run-exchanges.js";
 export type { RunListOptions } from "./engine/run-filter.js";
 export type {
   RunLogEntry,

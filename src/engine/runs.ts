@@ -8,7 +8,6 @@ import type { Ports } from "../core/ports.js";
 import type { RunId } from "../core/run.js";
 import type { CancelAnswer, RetryAnswer, Store } from "../store/store.js";
 import type { Desk } from "./desk.js";
-import { type RunExchange, toExchanges } from "./exchange.js";
 import { type ItemListOptions, type ItemPage, itemPage } from "./item-view.js";
 import { reviveUnderSchedule } from "./revive.js";
 import {
@@ -18,6 +17,7 @@ import {
   retryFailedChildren,
   toBatch,
 } from "./run-children.js";
+import { type RunExchange, toExchanges } from "./run-exchanges.js";
 import { type RunListOptions, readRunFilter } from "./run-filter.js";
 import {
   type RunLogOptions,
