@@ -11,13 +11,13 @@ import type { EnqueueAnswer, WithinParams } from "./store.js";
 
 const FIELD = "enqueue().tx";
 
-type Desk = { readonly asker: SqliteAsker; readonly enqueue: SqliteEnqueue };
+type Entry = { readonly asker: SqliteAsker; readonly enqueue: SqliteEnqueue };
 
 export class SqliteWithin {
-  readonly #own: Desk;
-  readonly #others = new WeakMap<SqliteHandle, Desk>();
+  readonly #own: Entry;
+  readonly #others = new WeakMap<SqliteHandle, Entry>();
 
-  constructor(own: Desk) {
+  constructor(own: Entry) {
     this.#own = own;
   }
 
@@ -27,7 +27,7 @@ export class SqliteWithin {
 
   enqueueWithinSync({ tx, runs }: WithinParams): readonly EnqueueAnswer[] {
     const handle = handleOf(tx);
-    const { asker, enqueue } = this.#deskOf(handle);
+    const { asker, enqueue } = this.#entryOf(handle);
     if (!isOpenTransaction(handle))
       throw wrong("is a handle without an open transaction; send BEGIN IMMEDIATE first");
     // What it learns is not kept: the caller may roll back.
@@ -44,7 +44,7 @@ export class SqliteWithin {
     }
   }
 
-  #deskOf(handle: SqliteHandle): Desk {
+  #entryOf(handle: SqliteHandle): Entry {
     const own = this.#own.asker.file.handle;
     if (handle === own) return this.#own;
     const known = this.#others.get(handle);
@@ -58,9 +58,9 @@ export class SqliteWithin {
         `is open on ${fileOf(handle) || "a database in memory"}, and Holdfast on ${fileOf(own) || "another one in memory"}; runs are stored in the same file as what they belong to`,
       );
     const asker = new SqliteAsker({ file: this.#own.asker.file.on(handle) });
-    const desk = { asker, enqueue: new SqliteEnqueue(asker, new SqliteFlow(asker.file)) };
-    this.#others.set(handle, desk);
-    return desk;
+    const entry = { asker, enqueue: new SqliteEnqueue(asker, new SqliteFlow(asker.file)) };
+    this.#others.set(handle, entry);
+    return entry;
   }
 }
 
