@@ -5,13 +5,12 @@ import type { SqliteAsker } from "./sqlite-asker.js";
 import type { SqliteLeases } from "./sqlite-leases.js";
 import type { SqlitePause } from "./sqlite-pause.js";
 import type * as store from "./store.js";
+import type { ExchangeVerbs } from "./store-of-parts.js";
 
 const NOTHING_SETTLED = { stale: [], hasContinued: false } as const;
 const NOTHING_CLAIMED = { count: 0, freeAt: null } as const;
 
-type Verbs = "exchange" | "claimsByToken" | "heldRun";
-
-export class SqliteExchange implements Pick<store.Store, Verbs> {
+export class SqliteExchange implements ExchangeVerbs {
   readonly #asker: SqliteAsker;
   readonly #leases: SqliteLeases;
   readonly #pause: SqlitePause;

@@ -9,10 +9,9 @@ import type { SqliteAsker } from "./sqlite-asker.js";
 import { Books, isOverItsTime, judgeLoss, type LeaseRow } from "./sqlite-books.js";
 import { CHANCE_STEP, type SqliteLeases } from "./sqlite-leases.js";
 import type * as store from "./store.js";
+import type { LeaseVerbs } from "./store-of-parts.js";
 
-type Verbs = "renew" | "markStarted" | "reclaim" | "enforceCancels";
-
-export class SqliteHolding implements Pick<store.Store, Verbs> {
+export class SqliteHolding implements LeaseVerbs {
   readonly #asker: SqliteAsker;
   readonly #file: SqliteFile;
   readonly #leases: SqliteLeases;

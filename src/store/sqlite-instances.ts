@@ -7,10 +7,9 @@ import type { SqliteAsker } from "./sqlite-asker.js";
 import type { SqliteEnqueue } from "./sqlite-enqueue.js";
 import type { SqliteFlow } from "./sqlite-flow.js";
 import type * as store from "./store.js";
+import type { InstanceVerbs } from "./store-of-parts.js";
 
-type Verbs = "announceJobs" | "announce" | "announcedJobs" | "retire";
-
-export class SqliteInstances implements Pick<store.Store, Verbs> {
+export class SqliteInstances implements InstanceVerbs {
   readonly #asker: SqliteAsker;
   readonly #file: SqliteFile;
   readonly #enqueue: SqliteEnqueue;

@@ -1,7 +1,7 @@
 // What is past its time on SQLite: a bounded number of rows at once, and a job may keep its runs for less.
 
 import { firstIdAt, judgeVisited } from "./pruning.js";
-import type { PrunedJob, PruneJobParams, PruneParams } from "./retention-store.js";
+import type { PrunedJob, PruneJobParams, PruneParams, RetentionStore } from "./retention-store.js";
 import { ONE_TOO_MANY, PRUNE_OLD_LOGS, VISIT } from "./sql/retention.js";
 import * as sql from "./sql/sqlite.js";
 import { PRUNE_BATCHES } from "./sql/sqlite-batches.js";
@@ -19,7 +19,6 @@ import type { SqliteAsker } from "./sqlite-asker.js";
 import type { SqliteAudit } from "./sqlite-audit.js";
 import type { SqliteFlow } from "./sqlite-flow.js";
 import type { SqlitePause } from "./sqlite-pause.js";
-import type * as store from "./store.js";
 
 const REMOVE_RUNS = [
   ...PRUNE_RUNS_OF_SCHEDULES,
@@ -38,7 +37,7 @@ type Parts = {
   readonly audit: SqliteAudit;
 };
 
-export class SqliteRetention implements Pick<store.Store, "prune" | "pruneJob"> {
+export class SqliteRetention implements RetentionStore {
   readonly #parts: Parts;
 
   constructor(parts: Parts) {

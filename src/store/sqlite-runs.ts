@@ -12,20 +12,11 @@ import type { SqliteFlow } from "./sqlite-flow.js";
 import type { SqliteLeases } from "./sqlite-leases.js";
 import { removeRuns } from "./sqlite-retention.js";
 import type * as store from "./store.js";
-
-type Verbs =
-  | "cancel"
-  | "retry"
-  | "remove"
-  | "run"
-  | "runs"
-  | "attempts"
-  | "terminal"
-  | "waitingFor";
+import type { RunVerbs } from "./store-of-parts.js";
 
 type Removal = "removed" | "not_terminal" | "not_found";
 
-export class SqliteRuns implements Pick<store.Store, Verbs> {
+export class SqliteRuns implements RunVerbs {
   readonly #asker: SqliteAsker;
   readonly #file: SqliteFile;
   readonly #leases: SqliteLeases;
