@@ -99,7 +99,6 @@ export type { CleanedUp, CleanupOptions } from "./engine/cleanup.js";
 export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/config.js";
 export type { RunContext } from "./engine/context.js";
 export type { PlannedChange } from "./engine/declared.js";
-export type { RunExchange } from "./engine/exchange.js";
 export type { Explanation } from "./engine/explain.js";
 export type { BatchCounts, BatchEntry, BatchOptions } from "./engine/fan-out.js";
 export type { HealthFigure, HealthOptions, HealthReport } from "./engine/health.js";
@@ -134,6 +133,8 @@ export type { RecoverOptions, RecoverReport } from "./engine/recover.js";
 export type { RepairOptions, RepairReport, RepairStep } from "./engine/repair.js";
 export type { Pruned, PruneOptions } from "./engine/retention.js";
 export type { Batch, ChildListOptions } from "./engine/run-children.js";
+export type { RunExchange } from "./engine/run-exchanges.js";
+export type { RunListOptions } from "./engine/run-filter.js";
 export type {
   RunLogEntry,
   RunLogOptions,
@@ -141,11 +142,11 @@ export type {
   RunProgress,
 } from "./engine/run-kept.js";
 export type { RunLog, RunLogLine } from "./engine/run-log.js";
-export type { Run, RunAttempt, RunDetails, RunListOptions, RunPage, Runs } from "./engine/runs.js";
+export type { Run, RunAttempt, RunDetails, RunPage } from "./engine/run-view.js";
+export type { Runs } from "./engine/runs.js";
+export type { ScheduleListOptions, TickListOptions } from "./engine/schedule-filter.js";
 export type {
   BackfillOptions,
-  ScheduleListOptions,
-  TickListOptions,
   TriggerOptions,
   Upserted,
   UpsertOptions,

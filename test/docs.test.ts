@@ -125,6 +125,18 @@ test("every program that a document shows is the file that it names", () => {
   expect(shown.filter(({ isSame }) => !isSame)).toEqual([]);
 });
 
+test("CONTRIBUTING.md names every stage of the tests, and every folder that tests are in", () => {
+  const page = read("CONTRIBUTING.md");
+  const stages = [...read("scripts/test.mjs").matchAll(/\bname: "([a-z-]+)"/g)]
+    .map(([, name]) => name)
+    .filter((name) => name !== "build");
+  expect(stages.length).toBeGreaterThan(10);
+  expect(page).toContain(`(\`${stages.join(" ")}\`)`);
+  const folders = filesIn("test", ".test.ts").map((name) => path.posix.dirname(name));
+  const missing = [...new Set(folders)].filter((name) => !page.includes(`\`${name}`));
+  expect(missing).toEqual([]);
+});
+
 test("every link between the documents leads somewhere", () => {
   const broken = PAGES.flatMap((page) =>
     [...read(page).matchAll(/\]\((?!https?:|#)([^)#]+)/g)]

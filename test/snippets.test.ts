@@ -1,12 +1,14 @@
-// Every program that a document shows compiles against the types of the package, and those marked
-// `<!-- run -->` run to their end. What snippets take for granted is in docs/names-in-snippets.d.ts;
-// a program that is shown from a file (`<!-- file: … -->`) is compiled and run where that file is.
+// Every program that a document shows compiles against the types of the package, those marked
+// `<!-- run -->` run to their end, and data can be read. What snippets take for granted is in
+// docs/names-in-snippets.d.ts; a program that is shown from a file (`<!-- file: … -->`) is compiled and run
+// where that file is.
 
 import { execFile, spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { parse as parseYaml } from "yaml";
 import { createTestHoldfast } from "../src/testing/index.js";
 
 type Snippet = { name: string; marks: string; text: string };
@@ -79,6 +81,16 @@ test("every program in the documents that says so runs to its end", async () => 
     await promisify(execFile)(program("tsx"), args, { cwd, timeout: 60_000 });
   });
   await Promise.all(ended);
+});
+
+test("every piece of JSON and YAML in the documents can be read", () => {
+  const blocks = PAGES.flatMap((page) =>
+    [...read(page).matchAll(/^```(json|yaml)\n(.*?)^```$/gms)].map(([, kind, text = ""]) => {
+      return { page, parse: () => (kind === "json" ? JSON.parse(text) : parseYaml(text)) };
+    }),
+  );
+  expect(blocks.length).toBeGreaterThan(5);
+  for (const { page, parse } of blocks) expect(parse, page).not.toThrow();
 });
 
 test("every question that the documents ask in SQL has an answer", async () => {

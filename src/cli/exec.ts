@@ -3,11 +3,9 @@
 // takes a seat of that name, which is a lock and a queue of its own; with --lock there is one seat only.
 
 import { hostname } from "node:os";
-import { type ProgramEnd, runProgram, type Stream } from "../adapters/child-process.js";
 import { systemClock } from "../adapters/clock.js";
 import { formatDuration } from "../core/duration-text.js";
 import { PermanentError } from "../core/errors.js";
-import { LastLines, OutputLines } from "../core/output-lines.js";
 import { delay } from "../core/ports.js";
 import type { RunId } from "../core/run.js";
 import { textProp } from "../core/thrown.js";
@@ -15,62 +13,31 @@ import type { RunContext } from "../engine/context.js";
 import type { Holdfast } from "../engine/holdfast.js";
 import { waitingText } from "../engine/waiting-for.js";
 import type { HeldLock } from "../locks/locking.js";
+import { type ExecEnd, GRACE_MS, type ProgramParams, performProgram } from "./exec-program.js";
 import { DeclinedError, describeExit } from "./failure.js";
 import { pauseText } from "./pause-page.js";
 import type { Shell } from "./shell.js";
 import { UsageError } from "./usage.js";
 
-export type ExecParams = {
+export type ExecParams = ProgramParams & {
   readonly name: string;
-  readonly command: readonly string[];
   readonly isLocked: boolean;
   /** With a lock: how long it is waited for. */
   readonly waitMs: number | null;
-  readonly timeoutMs: number | null;
   readonly leaseMs: number;
-};
-
-export type ExecEnd = {
-  readonly exit: number;
-  readonly end: ProgramEnd | null;
-  /** What is to be said of it; null: the program itself has said all. */
-  readonly complaint: string | null;
 };
 
 export type ExecAnswer =
   | { readonly kind: "ended"; readonly runId: RunId; readonly ended: ExecEnd }
   | { readonly kind: "locked"; readonly holder: string | null; readonly until: Date | null };
 
-/** As timeout(1), env(1) and shells have them. */
-const EXIT_TIMEOUT = 124;
-const EXIT_NOT_RUNNABLE = 126;
-const EXIT_NOT_FOUND = 127;
-const EXIT_LEASE_LOST = 3;
-const EXIT_OF_SIGNAL = 128;
-
 const SEATS_MAX = 1_000;
 const LINES_KEPT_MAX = 10_000;
-const LINES_IN_ERROR = 10;
-/** After SIGTERM; shorter than the 30 s that a cancelled run has. */
-const GRACE_MS = 10_000;
 /** A limit that nobody gave is none, and the table wants one. */
 const TIMEOUT_NONE_MS = 365 * 86_400_000;
 const BEGIN_WITHIN_MS = 30_000;
 const LOST_ANSWER_MS = 5_000;
 const STORE_WITHIN_MS = 60_000;
-const PASSED_ON = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
-const SIGNAL_NUMBERS: Readonly<Record<string, number>> = {
-  SIGHUP: 1,
-  SIGINT: 2,
-  SIGQUIT: 3,
-  SIGKILL: 9,
-  SIGUSR1: 10,
-  SIGSEGV: 11,
-  SIGUSR2: 12,
-  SIGPIPE: 13,
-  SIGALRM: 14,
-  SIGTERM: 15,
-};
 
 export async function execAsRun(
   holdfast: Holdfast,
@@ -137,7 +104,11 @@ function declare(holdfast: Holdfast, params: ExecParams): Program {
     if (isClosed)
       throw new PermanentError("The process that made this run gave up before it began.");
     begin(ctx.runId);
-    const told = await perform(params, ctx, lost.signal);
+    const told = await performProgram(params, {
+      signal: AbortSignal.any([ctx.signal, lost.signal]),
+      isLost: () => lost.signal.aborted || isLeaseLost(ctx.signal),
+      onLine: (stream, line) => ctx.log.info({ stream }, line),
+    });
     end(told.ended);
     if (told.failure) throw told.failure;
     return told.result;
@@ -232,138 +203,13 @@ async function notBegun(holdfast: Holdfast, id: RunId): Promise<DeclinedError> {
   );
 }
 
-type Told = {
-  readonly ended: ExecEnd;
-  readonly result: unknown;
-  readonly failure: Error | null;
-};
-
-async function perform(params: ExecParams, ctx: RunContext, lockLost: AbortSignal): Promise<Told> {
-  const { command, timeoutMs } = params;
-  const [file = "", ...args] = command;
-  const last = new LastLines(LINES_IN_ERROR);
-  const lines = { stdout: new OutputLines(), stderr: new OutputLines() };
-  const keep = (stream: Stream, text: readonly string[]) => {
-    for (const line of text) {
-      ctx.log.info({ stream }, line);
-      last.add(line);
-    }
-  };
-  const stopPassing: (() => void)[] = [];
-  try {
-    const end = await runProgram({
-      file,
-      args,
-      isReading: true,
-      graceMs: GRACE_MS,
-      timeoutMs,
-      signal: AbortSignal.any([ctx.signal, lockLost]),
-      onStarted: (pass) => stopPassing.push(passSignalsOn(pass)),
-      async onOutput(stream, chunk) {
-        keep(stream, lines[stream].feed(chunk));
-        await writeThrough(stream, chunk);
-      },
-    });
-    for (const stream of ["stdout", "stderr"] as const) keep(stream, lines[stream].end());
-    return judge(params, end, last.text, lockLost.aborted || isLeaseLost(ctx.signal));
-  } catch (error) {
-    return notStarted(file, error);
-  } finally {
-    for (const stop of stopPassing) stop();
-  }
-}
-
-function judge(params: ExecParams, end: ProgramEnd, last: string, isLost: boolean): Told {
-  const { exitCode, signal, durationMs } = end;
-  const exit = exitCode ?? EXIT_OF_SIGNAL + (SIGNAL_NUMBERS[signal ?? ""] ?? 0);
-  const fail = (told: { exit: number; code: string; text: string; isSaid: boolean }): Told => ({
-    ended: { exit: told.exit, end, complaint: told.isSaid ? told.text : null },
-    result: null,
-    failure: new PermanentError(last === "" ? told.text : `${told.text}\n${last}`, {
-      code: told.code,
-    }),
-  });
-  if (end.endedBy === "timeout") {
-    const limit = formatDuration(params.timeoutMs ?? 0);
-    const text = `The program was ended: it took longer than ${limit}.`;
-    return fail({ exit: EXIT_TIMEOUT, code: "TIMEOUT", text, isSaid: true });
-  }
-  if (end.endedBy === "abort" && isLost) {
-    const text = "The program was ended: its lease was lost, and another may be at the same work.";
-    return fail({ exit: EXIT_LEASE_LOST, code: "LEASE_LOST", text, isSaid: true });
-  }
-  if (end.endedBy === "abort")
-    return fail({
-      exit,
-      code: "CANCELLED",
-      text: "The program was ended: its run was cancelled.",
-      isSaid: true,
-    });
-  if (exitCode === 0)
-    return {
-      ended: { exit: 0, end, complaint: null },
-      result: { exitCode, durationMs },
-      failure: null,
-    };
-  const text =
-    signal === null ? `It ended with exit code ${exitCode}.` : `It was ended by ${signal}.`;
-  return fail({ exit, code: signal ?? `EXIT_${exitCode}`, text, isSaid: false });
-}
-
-function notStarted(file: string, error: unknown): Told {
-  const code = textProp(error, "code") ?? "";
-  const why =
-    code === "ENOENT" ? "there is no such program" : code === "EACCES" ? "it may not be run" : code;
-  const text = `${file} could not be started: ${why || String(error)}.`;
-  return {
-    ended: {
-      exit: code === "ENOENT" ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE,
-      end: null,
-      complaint: text,
-    },
-    result: null,
-    failure: new PermanentError(text, { code: "NOT_STARTED" }),
-  };
-}
-
 function isLeaseLost(signal: AbortSignal): boolean {
   return signal.aborted && textProp(signal.reason, "code") === "LEASE_LOST";
 }
 
 /** Without a run: where the database cannot be reached and the program is to be started all the same. */
 export async function execAnyway(params: ExecParams): Promise<ExecEnd> {
-  const { command, timeoutMs } = params;
-  const [file = "", ...args] = command;
-  const stopPassing: (() => void)[] = [];
-  try {
-    const end = await runProgram({
-      file,
-      args,
-      isReading: true,
-      graceMs: GRACE_MS,
-      timeoutMs,
-      signal: new AbortController().signal,
-      onStarted: (pass) => stopPassing.push(passSignalsOn(pass)),
-      onOutput: writeThrough,
-    });
-    return judge(params, end, "", false).ended;
-  } catch (error) {
-    return notStarted(file, error).ended;
-  } finally {
-    for (const stop of stopPassing) stop();
-  }
-}
-
-/** The program waits for whoever reads; one who reads no more keeps it from nothing. */
-function writeThrough(stream: Stream, chunk: Uint8Array): Promise<void> {
-  return new Promise((resolve) => {
-    process[stream].write(chunk, () => resolve());
-  });
-}
-
-function passSignalsOn(pass: (signal: NodeJS.Signals) => void): () => void {
-  for (const name of PASSED_ON) process.on(name, pass);
-  return () => {
-    for (const name of PASSED_ON) process.off(name, pass);
-  };
+  const { signal } = new AbortController();
+  const nobody = { signal, isLost: () => false, onLine: () => undefined };
+  return (await performProgram(params, nobody)).ended;
 }

@@ -3,7 +3,7 @@
 import Table from "cli-table3";
 import { formatDuration } from "../core/duration-text.js";
 import type { RunStatus } from "../core/run.js";
-import type { Run, RunAttempt, RunDetails, RunPage } from "../engine/runs.js";
+import type { Run, RunAttempt, RunDetails, RunPage } from "../engine/run-view.js";
 import { waitingText } from "../engine/waiting-for.js";
 import { progressText, stagesText } from "./progress-page.js";
 import { type Colours, cut, plain } from "./shell.js";

@@ -18,8 +18,9 @@ import { Instances } from "./instances.js";
 import type { KnownJobs } from "./known-jobs.js";
 import { pauseAll, resumeAll } from "./pausing.js";
 import { Queues } from "./queues.js";
-import { Runs, type Waiter } from "./runs.js";
+import { Runs } from "./runs.js";
 import { Schedules } from "./schedules.js";
+import type { Waiter } from "./waiter.js";
 
 export type ActingParts = {
   readonly store: (verb: string) => Promise<Store>;

@@ -21,9 +21,9 @@ import { Metrics } from "./metrics.js";
 import { Opening } from "./opening.js";
 import { Reconciling } from "./reconciling.js";
 import { Remote } from "./remote.js";
-import { Waiter } from "./runs.js";
 import { newSender } from "./sending.js";
 import { Upkeep } from "./upkeep.js";
+import { Waiter } from "./waiter.js";
 
 export type Assembly = {
   readonly opening: Opening;

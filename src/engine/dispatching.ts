@@ -11,8 +11,8 @@ import type { ReplyLine } from "../store/log-store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Tracing } from "../telemetry/tracing.js";
 import { factsOf } from "./ending.js";
-import { replyLine } from "./exchange.js";
 import type { Dispatch, Execution, LetGo, Report } from "./execution.js";
+import { replyLine } from "./run-exchanges.js";
 
 /** How long an answer waits for the note of it to be stored; it counts for more than its note. */
 const NOTE_PATIENCE_MS = 2_000;

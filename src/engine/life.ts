@@ -17,11 +17,11 @@ import type { KnownJobs } from "./known-jobs.js";
 import type { Opening } from "./opening.js";
 import { passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
 import type { Reconciling } from "./reconciling.js";
-import type { Waiter } from "./runs.js";
 import { databaseLabel } from "./settings.js";
 import type { StoredRuns } from "./stored-runs.js";
 import { type TickerParams, tickOnce } from "./ticker.js";
 import type { Upkeep } from "./upkeep.js";
+import type { Waiter } from "./waiter.js";
 import type { StopReport } from "./worker.js";
 
 export type LifeParams = {

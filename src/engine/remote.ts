@@ -2,7 +2,6 @@
 // runs by id and fence; everything is written under the fence, so that a worker that was declared dead
 // changes nothing. Answers may be lost on the way: every verb can be asked again.
 
-import { createHash } from "node:crypto";
 import { classifyFailure } from "../core/classify.js";
 import { LeaseLostError } from "../core/errors.js";
 import type { StoredError } from "../core/failure.js";
@@ -11,69 +10,29 @@ import { encodeResult } from "../core/json.js";
 import { keptFields, keptMessage } from "../core/kept-logs.js";
 import { delay, type Ports } from "../core/ports.js";
 import type { Ending, RunId } from "../core/run.js";
-import type { KeptLevel } from "../store/log-store.js";
-import { countOf, isTakenAway } from "../store/record.js";
+import { isTakenAway } from "../store/record.js";
 import type { HeldRun } from "../store/remote-store.js";
-import type { Claim, ClaimedRun, Grant, Settlement, Store } from "../store/store.js";
+import type { Claim, Grant, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import type { Tracing } from "../telemetry/tracing.js";
-import { factsOf, settlementOf, tellEnding, transitionOf } from "./ending.js";
-import { promoteOnce, reapOnce } from "./passes.js";
+import { settlementOf, tellEnding, transitionOf } from "./ending.js";
+import { type RemoteClaimParams, RemoteClaims } from "./remote-claims.js";
 import { callRemoteHooks, type RemoteHooksParams } from "./remote-hooks.js";
+import {
+  type RemoteFailure,
+  type RemoteItem,
+  type RemoteLine,
+  type RemoteRun,
+  toItem,
+  toRemoteRuns,
+  toStoredError,
+} from "./remote-run.js";
 
-/** A run as a worker elsewhere gets it. */
-export type RemoteRun = {
-  readonly id: RunId;
-  readonly job: string;
-  readonly fence: number;
-  readonly attempt: number;
-  readonly input: unknown;
-  readonly leaseMs: number;
-  readonly timeoutMs: number;
-  readonly mode: string;
-  readonly nominalAt: Date | null;
-  readonly idempotencyKey: string;
-  readonly tags: readonly string[];
-  /** The W3C trace context to go on with; null where nobody traced its enqueue. */
-  readonly traceparent: string | null;
-};
+export type { RemoteRun } from "./remote-run.js";
 
-export type RemoteItem = {
-  readonly key: string;
-  readonly outcome?: string;
-  readonly value?: unknown;
-  readonly error?: RemoteError;
-  readonly durationMs?: number;
-};
-
-export type RemoteError = {
-  readonly code?: string | undefined;
-  readonly message: string;
-  readonly stack?: string | undefined;
-};
-
-export type RemoteLine = {
-  readonly at?: Date;
-  readonly level: KeptLevel;
-  readonly message: string;
-};
-
-export type RemoteFailure = {
-  readonly error: RemoteError;
-  readonly permanent?: boolean;
-  readonly retryAfterMs?: number;
-};
-
-/** How often a claim that waits looks again when nothing wakes it. */
-const LOOK_EVERY_MS = 1_000;
 /** A lease that somebody has locked at this moment is asked for again. */
 const UNKNOWN_TRIES = 5;
-/** Instances whose numbers are remembered. */
-const HOLDERS_MAX = 10_000;
-const POLL_MS = 60_000;
-
-type Seen = Awaited<ReturnType<Store["poll"]>>;
 
 export class Remote {
   readonly #store: () => Promise<Store>;
@@ -84,11 +43,7 @@ export class Remote {
   readonly #hooks: RemoteHooksParams;
   readonly #tracing: Tracing | null;
   readonly #onSettled: (settlements: readonly Settlement[]) => void;
-  readonly #holders = new Map<string, Promise<number>>();
-  /** The jobs that each was announced with. */
-  readonly #works = new Map<string, string>();
-  /** Claims under way, by who asked and how they named them. */
-  readonly #claiming = new Map<string, Promise<readonly Claim[]>>();
+  readonly #claims: RemoteClaims;
 
   constructor(params: {
     readonly store: () => Promise<Store>;
@@ -109,30 +64,15 @@ export class Remote {
     this.#hooks = params.hooks;
     this.#tracing = params.tracing;
     this.#onSettled = params.onSettled;
+    this.#claims = new RemoteClaims(params);
   }
 
   /**
    * At most `limit` runs of these jobs, each under a lease of its own. The same `claimId` answers with
    * the same runs, as long as they are held: for a claim whose answer was lost. Waits up to `waitMs`.
    */
-  async claim(params: {
-    readonly instance: string;
-    readonly claimId?: string;
-    readonly jobs: readonly string[];
-    readonly limit: number;
-    readonly waitMs?: number;
-    readonly signal?: AbortSignal;
-  }): Promise<readonly RemoteRun[]> {
-    const { instance, claimId } = params;
-    const token = claimId === undefined ? this.#ports.ids.unique() : tokenOf(instance, claimId);
-    const under = `${instance} ${token}`;
-    const claiming = this.#claiming.get(under) ?? this.#claim({ ...params, token });
-    this.#claiming.set(under, claiming);
-    try {
-      return (await claiming).flatMap(toRemoteRuns);
-    } finally {
-      this.#claiming.delete(under);
-    }
+  async claim(params: RemoteClaimParams): Promise<readonly RemoteRun[]> {
+    return (await this.#claims.claim(params)).flatMap(toRemoteRuns);
   }
 
   /** Renews what this instance holds; what is in neither list could not be told at this moment. */
@@ -145,7 +85,7 @@ export class Remote {
     readonly lost: readonly RunId[];
   }> {
     const store = await this.#store();
-    const holder = await this.#holder(store, params.instance);
+    const holder = await this.#claims.holder(store, params.instance);
     const seen = await store.poll({ holder, jobs: [], queues: null, isScheduler: false });
     const cancelled = new Set(seen.cancelRequested);
     const fences = [...new Set(params.runs.map(({ fence }) => fence))];
@@ -197,7 +137,6 @@ export class Remote {
   ): Promise<readonly { readonly key: string; readonly status: "stored" | "conflict" }[]> {
     if (!isUuid(grant.id)) throw new LeaseLostError(grant.id, grant.fence);
     const store = await this.#store();
-    if (!isUuid(grant.id)) throw new LeaseLostError(grant.id, grant.fence);
     const answers = await store.storeItems(items.map((item) => ({ ...grant, ...toItem(item) })));
     if (answers.includes("stale")) throw new LeaseLostError(grant.id, grant.fence);
     return items.map(({ key }, at) => ({
@@ -249,119 +188,6 @@ export class Remote {
    */
   release(grant: Grant): Promise<void> {
     return this.#end(grant, { kind: "handed_back" }, { result: null, error: null });
-  }
-
-  // ── claiming ───────────────────────────────────────────────────────────────────────────────────
-
-  async #claim(params: {
-    readonly instance: string;
-    readonly token: string;
-    readonly claimId?: string;
-    readonly jobs: readonly string[];
-    readonly limit: number;
-    readonly waitMs?: number;
-    readonly signal?: AbortSignal;
-  }): Promise<readonly Claim[]> {
-    const store = await this.#store();
-    const holder = await this.#holder(store, params.instance, params.jobs);
-    const { token, claimId, jobs, limit, waitMs = 0, signal } = params;
-    const { clock, chance } = this.#ports;
-    const earlier = claimId === undefined ? [] : await store.claimsByToken({ holder, token });
-    if (earlier.length > 0) return this.#begun(store, earlier);
-    const untilMs = clock.monotonicMs() + waitMs;
-    for (;;) {
-      const seen = await this.#lookAfter(store, holder, jobs);
-      // Suspects come by themselves. Neither they nor the others may wait for the other kind to run dry.
-      const kinds = seen.halt ? [] : seen.hasSuspect ? [true, false] : [false];
-      if (seen.hasReady && chance.next() < 0.5) kinds.reverse();
-      let claims: readonly Claim[] = [];
-      for (const wantsSuspect of kinds) {
-        if (claims.length > 0) break;
-        const answer = await store.exchange({
-          holder,
-          token,
-          jobs,
-          queues: null,
-          settlements: [],
-          limit,
-          wantsSuspect,
-          apart: jobs,
-          limited: "last",
-          chance: chance.next(),
-        });
-        claims = answer.claims;
-      }
-      const leftMs = untilMs - clock.monotonicMs();
-      if (claims.length > 0 || seen.hasReady) this.#meter.claimed(countOf(claims));
-      if (claims.length > 0) return this.#begun(store, claims);
-      if (leftMs <= 0 || signal?.aborted) return [];
-      await this.#wakeOr(store, Math.min(leftMs, LOOK_EVERY_MS), signal);
-    }
-  }
-
-  /** Nobody here can know when a worker elsewhere begins: its runs count as begun once it has them. */
-  async #begun(store: Store, claims: readonly Claim[]): Promise<readonly Claim[]> {
-    const grants = claims.flatMap(({ fence, runs }) => runs.map(({ id }) => ({ id, fence })));
-    await store.markStarted(grants);
-    for (const claim of claims) for (const run of claim.runs) this.#tellStart(claim, run);
-    return claims;
-  }
-
-  #tellStart(claim: Claim, run: ClaimedRun): void {
-    const wallMs = this.#ports.clock.wallMs();
-    this.#meter.runStarted({ job: claim.job, dueAt: run.dueAt, wallMs });
-    if (this.#listens("run.started")) this.#emit("run.started", factsOf({ claim, run }));
-  }
-
-  /** Where nothing else runs, whoever claims also sees to what is due and to silent holders. */
-  async #lookAfter(store: Store, holder: number, jobs: readonly string[]): Promise<Seen> {
-    const poll = () => store.poll({ holder, jobs, queues: null, isScheduler: false });
-    const seen = await poll();
-    if (!seen.hasDue && !seen.hasExpired) return seen;
-    const chance = () => this.#ports.chance.next();
-    if (seen.hasExpired) await reapOnce({ store, chance, emit: this.#emit });
-    await promoteOnce(store);
-    return poll();
-  }
-
-  async #wakeOr(store: Store, waitMs: number, signal: AbortSignal | undefined): Promise<void> {
-    const woken = new AbortController();
-    const wake = () => woken.abort();
-    const stopListening = store.onWake(wake);
-    signal?.addEventListener("abort", wake, { once: true });
-    try {
-      await delay(this.#ports.clock, waitMs, woken.signal);
-    } finally {
-      stopListening();
-      signal?.removeEventListener("abort", wake);
-    }
-  }
-
-  /** The number of an instance elsewhere; it is announced when it is first heard of. */
-  #holder(store: Store, instance: string, jobs?: readonly string[]): Promise<number> {
-    const works = jobs === undefined ? undefined : [...jobs].sort().join("\n");
-    const known = this.#holders.get(instance);
-    if (known && (works === undefined || works === this.#works.get(instance))) return known;
-    if (works !== undefined) this.#works.set(instance, works);
-    const announced = store.announce({
-      instanceId: instance,
-      app: null,
-      release: null,
-      jobs: [],
-      schedules: [],
-      isScheduler: false,
-      works: { jobs: jobs ?? [], queues: null },
-      pollMs: POLL_MS,
-    });
-    announced.catch(() => this.#holders.delete(instance));
-    if (this.#holders.size >= HOLDERS_MAX) this.#forget();
-    this.#holders.set(instance, announced);
-    return announced;
-  }
-
-  #forget(): void {
-    this.#holders.clear();
-    this.#works.clear();
   }
 
   // ── holding ────────────────────────────────────────────────────────────────────────────────────
@@ -459,57 +285,4 @@ export class Remote {
     const isAsTold = ended && ends.includes(ended.end) && !isTakenAway(ended.error);
     if (!isAsTold) throw new LeaseLostError(id, fence);
   }
-}
-
-function toRemoteRuns(claim: Claim): RemoteRun[] {
-  const { job, fence, attempt, leaseMs, policy } = claim;
-  return claim.runs.map(({ id, input, mode, nominalAt, tags, trace }) => ({
-    id,
-    job,
-    fence,
-    attempt,
-    input: JSON.parse(input),
-    leaseMs,
-    timeoutMs: policy.timeoutMs,
-    mode,
-    nominalAt: nominalAt === null ? null : new Date(nominalAt),
-    idempotencyKey: id,
-    tags,
-    traceparent: trace ?? null,
-  }));
-}
-
-/** A name of the caller's becomes a token of ours, the same one every time. */
-function tokenOf(instance: string, claimId: string): string {
-  const hex = createHash("sha256")
-    .update(JSON.stringify([instance, claimId]))
-    .digest("hex");
-  const [a, b, c, d, e] = [
-    hex.slice(0, 8),
-    hex.slice(8, 12),
-    hex.slice(12, 16),
-    hex.slice(16, 20),
-    hex.slice(20, 32),
-  ];
-  return `${a}-${b}-${c}-${d}-${e}`;
-}
-
-function toItem({ key, outcome, value, error, durationMs = 0 }: RemoteItem) {
-  const isFailed = error !== undefined;
-  return {
-    key,
-    outcome: outcome ?? (isFailed ? "failed" : "ok"),
-    value: isFailed ? null : encodeResult(value),
-    error: isFailed ? JSON.stringify(toStoredError(error)) : null,
-    durationMs: Math.max(0, Math.round(durationMs)),
-  };
-}
-
-function toStoredError({ code = "REMOTE", message, stack }: RemoteError): StoredError {
-  return {
-    code,
-    name: "RemoteError",
-    message: keptMessage(message),
-    ...(stack === undefined ? {} : { stack: keptMessage(stack) }),
-  };
 }

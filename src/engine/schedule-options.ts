@@ -8,10 +8,9 @@ import { monitorJob } from "../core/monitor.js";
 import { requireKey, requireName } from "../core/names.js";
 import { readSchedule, type ScheduleDefinition, type ScheduleOptions } from "../core/schedule.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
-import type { Outcome } from "../core/tick.js";
 import type { Store } from "../store/store.js";
 import { inputHash } from "./job.js";
-import type { Schedule, ScheduleStatus } from "./schedule-view.js";
+import type { Schedule } from "./schedule-view.js";
 
 /** Who did it: kept with versions, pauses and backfills. */
 export type By = { readonly by?: string };
@@ -36,23 +35,6 @@ export type TriggerOptions = By & {
   readonly ifDue?: boolean;
   /** The same delivery twice is the same run. */
   readonly deliveryId?: string;
-};
-
-export type ScheduleListOptions = {
-  readonly job?: string;
-  readonly app?: string;
-  readonly status?: ScheduleStatus;
-  /** @default 50, at most 1,000 */
-  readonly limit?: number;
-  readonly cursor?: string;
-};
-
-export type TickListOptions = {
-  readonly from?: Date | string;
-  readonly to?: Date | string;
-  readonly outcome?: Outcome;
-  readonly limit?: number;
-  readonly cursor?: string;
 };
 
 export type BackfillOptions = By & {
@@ -150,13 +132,6 @@ export function readTrigger(options: TriggerOptions) {
       ? null
       : { id: requireKey(deliveryId, "deliveryId"), hashOf: inputHash };
   return { mode, isIfDue: ifDue, delivery };
-}
-
-export function readCursor(
-  cursor: string,
-): { readonly at: number; readonly schedule: string } | null {
-  const [, at, schedule] = /^(\d{1,16}):(.+)$/s.exec(cursor) ?? [];
-  return at === undefined || schedule === undefined ? null : { at: Number(at), schedule };
 }
 
 export function instantMs(value: Date | string, field: string): number {

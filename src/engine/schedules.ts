@@ -11,7 +11,7 @@ import {
 } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
 import { requireName } from "../core/names.js";
-import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../core/paging.js";
+import { pageOf } from "../core/paging.js";
 import type { Ports } from "../core/ports.js";
 import {
   SCHEDULE_MEMBERS,
@@ -19,7 +19,6 @@ import {
   type ScheduleOptions,
 } from "../core/schedule.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
-import { OUTCOMES } from "../core/tick.js";
 import type { ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
@@ -40,6 +39,13 @@ import {
   warningsFor,
 } from "./schedule-edit.js";
 import {
+  readScheduleFilter,
+  readTickFilter,
+  type ScheduleListOptions,
+  type TickListOptions,
+  tickCursor,
+} from "./schedule-filter.js";
+import {
   type BackfillOptions,
   type By,
   calendarsOf,
@@ -47,13 +53,10 @@ import {
   instantMs,
   jobOf,
   readBy,
-  readCursor,
   readNote,
   readTrigger,
   refuse,
   requireOptions,
-  type ScheduleListOptions,
-  type TickListOptions,
   type TriggerOptions,
   type Upserted,
   type UpsertOptions,
@@ -76,7 +79,6 @@ import { type Triggered, triggerDecision } from "./schedule-trigger.js";
 import {
   type Backfill,
   type Schedule,
-  type ScheduleStatus,
   type ScheduleVersion,
   type Tick,
   toBackfill,
@@ -105,8 +107,6 @@ export type SchedulesParams = {
   readonly onChanged: () => void;
   readonly emit: Emit;
 };
-
-const STATUSES: readonly ScheduleStatus[] = ["active", "paused", "ended", "broken"];
 
 export class Schedules {
   readonly #params: SchedulesParams;
@@ -156,22 +156,10 @@ export class Schedules {
   async list(
     options: ScheduleListOptions = {},
   ): Promise<{ readonly schedules: readonly Schedule[]; readonly nextCursor: string | null }> {
-    requireOptions(options, "schedules.list()");
-    const members = ["job", "app", "status", "limit", "cursor"];
-    const problems = refuseUnknownMembers(options, members, "schedules.list()");
-    const { limit = PAGE_DEFAULT, cursor, status, job, app } = options;
-    problems.push(...limitProblems(limit));
-    if (status !== undefined && !STATUSES.includes(status))
-      problems.push({ field: "status", message: `must be one of ${STATUSES.join(", ")}` });
-    if (problems.length > 0) throw new ConfigurationError(problems);
+    const filter = readScheduleFilter(options);
+    const { limit } = filter;
     const store = await this.#params.store("schedules.list");
-    const records = await store.schedules({
-      limit: limit + 1,
-      ...(job === undefined ? {} : { job }),
-      ...(app === undefined ? {} : { app }),
-      ...(status === undefined ? {} : { state: status }),
-      ...(cursor === undefined ? {} : { after: cursor }),
-    });
+    const records = await store.schedules({ ...filter, limit: limit + 1 });
     const { page, last } = pageOf(records, limit);
     return { schedules: page.map(toSchedule), nextCursor: last?.name ?? null };
   }
@@ -327,28 +315,12 @@ export class Schedules {
     name: string | null,
     options: TickListOptions = {},
   ): Promise<{ readonly ticks: readonly Tick[]; readonly nextCursor: string | null }> {
-    requireOptions(options, "schedules.ticks()");
-    const members = ["from", "to", "outcome", "limit", "cursor"];
-    const problems = refuseUnknownMembers(options, members, "schedules.ticks()");
-    const { limit = PAGE_DEFAULT, outcome, cursor, from, to } = options;
-    problems.push(...limitProblems(limit));
-    if (outcome !== undefined && !OUTCOMES.includes(outcome))
-      problems.push({ field: "outcome", message: `must be one of ${OUTCOMES.join(", ")}` });
-    const before = cursor === undefined ? undefined : readCursor(cursor);
-    if (before === null) problems.push(CURSOR_PROBLEM);
-    if (problems.length > 0) throw new ConfigurationError(problems);
+    const filter = readTickFilter(name, options);
+    const { limit } = filter;
     const store = await this.#params.store("schedules.ticks");
-    const records = await store.ticks({
-      limit: limit + 1,
-      ...(name === null ? {} : { schedule: name }),
-      ...(outcome === undefined ? {} : { outcome }),
-      ...(from === undefined ? {} : { fromAt: instantMs(from, "from") }),
-      ...(to === undefined ? {} : { toAt: instantMs(to, "to") }),
-      ...(before ? { before } : {}),
-    });
+    const records = await store.ticks({ ...filter, limit: limit + 1 });
     const { page, last } = pageOf(records, limit);
-    const nextCursor = last && `${last.firstAt}:${last.schedule}`;
-    return { ticks: page.map(toTick), nextCursor };
+    return { ticks: page.map(toTick), nextCursor: last && tickCursor(last) };
   }
 
   /** Every definition that it had, the first one first. */

@@ -2,10 +2,10 @@
 // `authorize`, or, in development and on this machine only, by nothing at all. What is not opened is
 // closed, and says so.
 
+import type { Ask } from "./ask.js";
 import { BadTries } from "./bad-tries.js";
 import { tokenRefused } from "./callback.js";
 import { SCOPES, type Scope } from "./contract/words.js";
-import type { Ask } from "./exchange.js";
 import { HttpError } from "./problem.js";
 import { SECRET_VARIABLES, type Secrets } from "./secrets.js";
 import { hasSession, type Sessions } from "./session.js";

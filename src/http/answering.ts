@@ -8,9 +8,9 @@ import { describeFailure } from "../core/failure.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { Logger } from "../telemetry/log.js";
 import { requireScope } from "./access.js";
+import type { Answer, Ask } from "./ask.js";
 import { readJson } from "./body.js";
 import { callbackTokenOf, isCallbackOf } from "./callback.js";
-import type { Answer, Ask } from "./exchange.js";
 import { HttpError, refusalAnswer, refusalOf } from "./problem.js";
 import type { Call, Implementation, Reply, Surroundings } from "./route.js";
 

@@ -3,7 +3,7 @@
 
 import { systemClock } from "../adapters/clock.js";
 import { JSON_DEPTH_MAX } from "../core/json.js";
-import type { Ask } from "./exchange.js";
+import type { Ask } from "./ask.js";
 import { HttpError } from "./problem.js";
 
 export const BODY_BYTES_MAX = 2 * 1024 * 1024;

@@ -3,7 +3,7 @@
 
 import type { Holdfast } from "../engine/holdfast.js";
 import { hosting } from "../engine/hosting.js";
-import type { Ask } from "./exchange.js";
+import type { Ask } from "./ask.js";
 import { HttpError } from "./problem.js";
 
 const TOKEN = /^Bearer (hfcb1_\S+)$/;

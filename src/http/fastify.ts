@@ -9,7 +9,7 @@ import type { Holdfast } from "../engine/holdfast.js";
 import { hosting } from "../engine/hosting.js";
 import type { Logger } from "../telemetry/log.js";
 import { refused } from "./answering.js";
-import type { Answer } from "./exchange.js";
+import type { Answer } from "./ask.js";
 import { createAnswerer, type HandlerOptions } from "./handler.js";
 import { NO_URL, NodeAsk, noAddress, urlOf } from "./node.js";
 

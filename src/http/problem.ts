@@ -4,7 +4,7 @@
 
 import type { Problem } from "../core/errors.js";
 import { textProp } from "../core/thrown.js";
-import type { Answer } from "./exchange.js";
+import type { Answer } from "./ask.js";
 
 export type Refusal = {
   readonly status: number;

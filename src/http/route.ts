@@ -5,9 +5,9 @@ import type { Acting } from "../engine/acting.js";
 import type { Holdfast } from "../engine/holdfast.js";
 import type { Logger } from "../telemetry/log.js";
 import type { Access, Granted } from "./access.js";
+import type { Answer, Ask } from "./ask.js";
 import type { Route, Scope } from "./contract/words.js";
 import type { EventFeed } from "./events.js";
-import type { Answer, Ask } from "./exchange.js";
 import type { Sessions } from "./session.js";
 
 /** What every route has at hand. */

@@ -3,8 +3,8 @@
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { systemIds } from "../adapters/chance.js";
+import type { Ask } from "./ask.js";
 import { SCOPES, type Scope } from "./contract/words.js";
-import type { Ask } from "./exchange.js";
 
 const COOKIE = "holdfast_session";
 const LENGTH_MS = 12 * 3_600_000;

@@ -7,10 +7,9 @@ import { instanceColumns, limitColumns, toAnnouncement } from "./record.js";
 import * as flows from "./sql/postgres-flow.js";
 import * as sql from "./sql/postgres-instances.js";
 import type * as store from "./store.js";
+import type { InstanceVerbs } from "./store-of-parts.js";
 
-type Verbs = "announceJobs" | "announce" | "announcedJobs" | "retire";
-
-export class PostgresInstances implements Pick<store.Store, Verbs> {
+export class PostgresInstances implements InstanceVerbs {
   readonly #asker: PostgresAsker;
   readonly #enqueue: Pick<PostgresEnqueue, "policy" | "lane">;
 

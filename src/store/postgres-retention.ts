@@ -8,7 +8,7 @@ import type { PostgresAudit } from "./postgres-audit.js";
 import { dropDays, dropDaysBy, makeDays } from "./postgres-days.js";
 import type { InTurn } from "./postgres-turns.js";
 import { firstIdAt, judgeVisited } from "./pruning.js";
-import type { PrunedJob, PruneJobParams, PruneParams } from "./retention-store.js";
+import type { PrunedJob, PruneJobParams, PruneParams, RetentionStore } from "./retention-store.js";
 import { PRUNE_ALERTS } from "./sql/postgres-alerts.js";
 import { PRUNE_BATCHES } from "./sql/postgres-batches.js";
 import { PRUNE_FLOWS } from "./sql/postgres-flow.js";
@@ -16,9 +16,8 @@ import { PRUNE_PAUSES } from "./sql/postgres-pause.js";
 import { PRUNE, REMOVE_RUNS } from "./sql/postgres-retention.js";
 import { PRUNE_SCHEDULES } from "./sql/postgres-schedules.js";
 import { ONE_TOO_MANY, PRUNE_OLD_LOGS, VISIT } from "./sql/retention.js";
-import type * as store from "./store.js";
 
-export class PostgresRetention implements Pick<store.Store, "prune" | "pruneJob"> {
+export class PostgresRetention implements RetentionStore {
   readonly #asker: PostgresAsker;
   readonly #audit: PostgresAudit;
   readonly #source: PostgresSource;

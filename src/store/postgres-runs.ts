@@ -13,20 +13,11 @@ import * as reads from "./sql/postgres-reads.js";
 import { REMOVE } from "./sql/postgres-retention.js";
 import * as sql from "./sql/postgres-runs.js";
 import type * as store from "./store.js";
+import type { RunVerbs } from "./store-of-parts.js";
 
 const COMPLETED = 1;
 
-type Verbs =
-  | "cancel"
-  | "retry"
-  | "remove"
-  | "run"
-  | "runs"
-  | "attempts"
-  | "terminal"
-  | "waitingFor";
-
-export class PostgresRuns implements Pick<store.Store, Verbs> {
+export class PostgresRuns implements RunVerbs {
   readonly #asker: PostgresAsker;
   readonly #clock: Clock;
   readonly #audit: PostgresAudit;

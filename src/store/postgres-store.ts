@@ -1,6 +1,7 @@
 // The store on PostgreSQL: every verb is one statement on one of two connections. `work` carries
 // enqueues and exchanges, `beat` renewals, polls and the reaper, and listens
-// (docs/decisions/0002-two-connections.md). Here is who does what; how is in the file of each part.
+// (docs/decisions/0002-two-connections.md). Here is what it is made of; who keeps which verb is in
+// store-of-parts.ts, and how in the file of each part.
 
 import { MigrationError } from "../core/errors.js";
 import type { Clock } from "../core/ports.js";
@@ -32,6 +33,7 @@ import { newTurns } from "./postgres-turns.js";
 import { PostgresWithin } from "./postgres-within.js";
 import { SCHEMA_VERSION } from "./sql/postgres-schema.js";
 import type * as store from "./store.js";
+import { StoreOfParts } from "./store-of-parts.js";
 
 export type PostgresStoreParams = {
   readonly source: PostgresSource;
@@ -42,41 +44,22 @@ export type PostgresStoreParams = {
   readonly now?: () => number;
 };
 
-export class PostgresStore implements store.Store {
+export class PostgresStore extends StoreOfParts {
   readonly engine = "postgres";
   readonly #params: PostgresStoreParams;
-  readonly #listeners = new Set<store.WakeListener>();
+  readonly #listeners: Set<store.WakeListener>;
   readonly #asker: PostgresAsker;
   readonly #transactions: PostgresTransactions;
-  readonly #enqueue: PostgresEnqueue;
-  readonly #within: PostgresWithin;
-  readonly #exchange: PostgresExchange;
-  readonly #leases: PostgresLeases;
-  readonly #poll: PostgresPoll;
-  readonly #runs: PostgresRuns;
-  readonly #batches: PostgresBatches;
   readonly #items: PostgresItems;
-  readonly #progress: PostgresProgress;
-  readonly #logs: PostgresLogs;
-  readonly #schedules: PostgresSchedules;
-  readonly #locks: PostgresLocks;
-  readonly #instances: PostgresInstances;
-  readonly #pause: PostgresPause;
-  readonly #audit: PostgresAudit;
-  readonly #operators: PostgresOperators;
-  readonly #figures: PostgresFigures;
-  readonly #alerts: PostgresAlerts;
-  readonly #checks: PostgresChecks;
-  readonly #repairs: PostgresRepairs;
   readonly #retention: PostgresRetention;
 
   constructor(params: PostgresStoreParams) {
-    this.#params = params;
     const { source, schema, clock, now } = params;
     const channel = channelOf(schema);
+    const listeners = new Set<store.WakeListener>();
     const onNotice = (from: number) => {
       const isOwn = asker.work.serverPid === from || asker.beat.serverPid === from;
-      for (const listener of this.#listeners) listener({ isOwn });
+      for (const listener of listeners) listener({ isOwn });
     };
     const wake = () => this.wake();
     const asker = new PostgresAsker({ source, schema, clock, channel, onNotice, now });
@@ -84,30 +67,38 @@ export class PostgresStore implements store.Store {
     const enqueue = new PostgresEnqueue({ asker, transactions, channel, wake });
     const audit = new PostgresAudit(asker, transactions);
     const poll = new PostgresPoll(asker);
+    const items = new PostgresItems({ asker, source, clock });
     const rare = { asker, source, clock, inTurn: newTurns() };
+    const retention = new PostgresRetention({ ...rare, schema, audit });
+    super({
+      enqueue,
+      within: new PostgresWithin({ asker, enqueue }),
+      exchange: new PostgresExchange({ asker, clock, poll }),
+      leases: new PostgresLeases(asker),
+      poll,
+      runs: new PostgresRuns({ asker, clock, audit }),
+      batches: new PostgresBatches({ asker, transactions, enqueue, wake, audit }),
+      items,
+      progress: new PostgresProgress(asker),
+      logs: new PostgresLogs(asker),
+      schedules: new PostgresSchedules({ asker, transactions, channel, enqueue, audit }),
+      locks: new PostgresLocks({ asker, clock, audit }),
+      instances: new PostgresInstances({ asker, enqueue }),
+      pause: new PostgresPause(asker, audit),
+      audit,
+      operators: new PostgresOperators(asker),
+      figures: new PostgresFigures(asker),
+      alerts: new PostgresAlerts(asker, audit),
+      checks: new PostgresChecks(rare),
+      repairs: new PostgresRepairs(rare),
+      retention,
+    });
+    this.#params = params;
+    this.#listeners = listeners;
     this.#asker = asker;
     this.#transactions = transactions;
-    this.#enqueue = enqueue;
-    this.#within = new PostgresWithin({ asker, enqueue });
-    this.#exchange = new PostgresExchange({ asker, clock, poll });
-    this.#leases = new PostgresLeases(asker);
-    this.#poll = poll;
-    this.#runs = new PostgresRuns({ asker, clock, audit });
-    this.#batches = new PostgresBatches({ asker, transactions, enqueue, wake, audit });
-    this.#items = new PostgresItems({ asker, source, clock });
-    this.#progress = new PostgresProgress(asker);
-    this.#logs = new PostgresLogs(asker);
-    this.#schedules = new PostgresSchedules({ asker, transactions, channel, enqueue, audit });
-    this.#locks = new PostgresLocks({ asker, clock, audit });
-    this.#instances = new PostgresInstances({ asker, enqueue });
-    this.#pause = new PostgresPause(asker, audit);
-    this.#audit = audit;
-    this.#operators = new PostgresOperators(asker);
-    this.#figures = new PostgresFigures(asker);
-    this.#alerts = new PostgresAlerts(asker, audit);
-    this.#checks = new PostgresChecks(rare);
-    this.#repairs = new PostgresRepairs(rare);
-    this.#retention = new PostgresRetention({ ...rare, schema, audit });
+    this.#items = items;
+    this.#retention = retention;
   }
 
   async open(): Promise<void> {
@@ -169,131 +160,4 @@ export class PostgresStore implements store.Store {
       waiting,
     };
   }
-
-  // ── runs ───────────────────────────────────────────────────────────────────────────────────────
-
-  enqueue: store.Store["enqueue"] = (params) => this.#enqueue.enqueue(params);
-  enqueueWithin: store.Store["enqueueWithin"] = (params) => this.#within.enqueueWithin(params);
-  enqueueWithinSync: store.Store["enqueueWithinSync"] = () => this.#within.enqueueWithinSync();
-  exchange: store.Store["exchange"] = (params) => this.#exchange.exchange(params);
-  claimsByToken: store.Store["claimsByToken"] = (params) => this.#exchange.claimsByToken(params);
-  heldRun: store.Store["heldRun"] = (grant) => this.#exchange.heldRun(grant);
-  renew: store.Store["renew"] = (params) => this.#leases.renew(params);
-  markStarted: store.Store["markStarted"] = (grants) => this.#leases.markStarted(grants);
-  reclaim: store.Store["reclaim"] = (params) => this.#leases.reclaim(params);
-  enforceCancels: store.Store["enforceCancels"] = (params) => this.#leases.enforceCancels(params);
-  poll: store.Store["poll"] = (params) => this.#poll.poll(params);
-  promote: store.Store["promote"] = (params) => this.#poll.promote(params);
-  cancel: store.Store["cancel"] = (params) => this.#runs.cancel(params);
-  retry: store.Store["retry"] = (params) => this.#runs.retry(params);
-  remove: store.Store["remove"] = (params) => this.#runs.remove(params);
-  run: store.Store["run"] = (id) => this.#runs.run(id);
-  runs: store.Store["runs"] = (filter) => this.#runs.runs(filter);
-  attempts: store.Store["attempts"] = (id) => this.#runs.attempts(id);
-  terminal: store.Store["terminal"] = (ids) => this.#runs.terminal(ids);
-  waitingFor: store.Store["waitingFor"] = (id) => this.#runs.waitingFor(id);
-
-  enqueueChildren: store.Store["enqueueChildren"] = (params) =>
-    this.#batches.enqueueChildren(params);
-  enqueueBatch: store.Store["enqueueBatch"] = (params) => this.#batches.enqueueBatch(params);
-  batches: store.Store["batches"] = (run) => this.#batches.batches(run);
-  children: store.Store["children"] = (filter) => this.#batches.children(filter);
-  retryChildren: store.Store["retryChildren"] = (params) => this.#batches.retryChildren(params);
-
-  storeItems: store.Store["storeItems"] = (params) => this.#items.storeItems(params);
-  doneItems: store.Store["doneItems"] = (params) => this.#items.doneItems(params);
-  items: store.Store["items"] = (params) => this.#items.items(params);
-  commit: store.Store["commit"] = (params) => this.#items.commit(params);
-  commitItem: store.Store["commitItem"] = (params) => this.#items.commitItem(params);
-  grantState: store.Store["grantState"] = (params) => this.#items.grantState(params);
-  progress: store.Store["progress"] = (params) => this.#progress.write(params);
-  progressOf: store.Store["progressOf"] = (ids) => this.#progress.of(ids);
-  appendLogs: store.Store["appendLogs"] = (params) => this.#logs.append(params);
-  keepReply: store.Store["keepReply"] = (reply) => this.#logs.keepReply(reply);
-  replies: store.Store["replies"] = (id) => this.#logs.replies(id);
-  logs: store.Store["logs"] = (params) => this.#logs.of(params);
-
-  // ── schedules ──────────────────────────────────────────────────────────────────────────────────
-
-  dueSchedules: store.Store["dueSchedules"] = (params) => this.#schedules.dueSchedules(params);
-  scheduleStates: store.Store["scheduleStates"] = (params) =>
-    this.#schedules.scheduleStates(params);
-  writeSchedules: store.Store["writeSchedules"] = (params) =>
-    this.#schedules.writeSchedules(params);
-  createSchedule: store.Store["createSchedule"] = (params) =>
-    this.#schedules.createSchedule(params);
-  schedules: store.Store["schedules"] = (params) => this.#schedules.schedules(params);
-  ticks: store.Store["ticks"] = (params) => this.#schedules.ticks(params);
-  scheduleVersions: store.Store["scheduleVersions"] = (params) =>
-    this.#schedules.scheduleVersions(params);
-  delivery: store.Store["delivery"] = (params) => this.#schedules.delivery(params);
-  completedTicks: store.Store["completedTicks"] = (params) =>
-    this.#schedules.completedTicks(params);
-  backfills: store.Store["backfills"] = (params) => this.#schedules.backfills(params);
-  seenDefinitions: store.Store["seenDefinitions"] = (params) =>
-    this.#schedules.seenDefinitions(params);
-  declaredNames: store.Store["declaredNames"] = (params) => this.#schedules.declaredNames(params);
-  schedulesByTzdata: store.Store["schedulesByTzdata"] = (params) =>
-    this.#schedules.schedulesByTzdata(params);
-  putCalendar: store.Store["putCalendar"] = (params) => this.#schedules.putCalendar(params);
-  removeCalendar: store.Store["removeCalendar"] = (params) =>
-    this.#schedules.removeCalendar(params);
-  calendars: store.Store["calendars"] = () => this.#schedules.calendars();
-
-  // ── locks ──────────────────────────────────────────────────────────────────────────────────────
-
-  acquireLock: store.Store["acquireLock"] = (params) => this.#locks.acquireLock(params);
-  leaveLockQueue: store.Store["leaveLockQueue"] = (params) => this.#locks.leaveLockQueue(params);
-  extendLock: store.Store["extendLock"] = (params) => this.#locks.extendLock(params);
-  releaseLock: store.Store["releaseLock"] = (params) => this.#locks.releaseLock(params);
-  revokeLock: store.Store["revokeLock"] = (params) => this.#locks.revokeLock(params);
-  locks: store.Store["locks"] = (params) => this.#locks.locks(params);
-  lockHistory: store.Store["lockHistory"] = (params) => this.#locks.lockHistory(params);
-  lockStats: store.Store["lockStats"] = () => this.#locks.lockStats();
-  tidyLocks: store.Store["tidyLocks"] = (params) => this.#locks.tidyLocks(params);
-
-  // ── instances and operators ────────────────────────────────────────────────────────────────────
-
-  announceJobs: store.Store["announceJobs"] = (jobs) => this.#instances.announceJobs(jobs);
-  announce: store.Store["announce"] = (params) => this.#instances.announce(params);
-  announcedJobs: store.Store["announcedJobs"] = () => this.#instances.announcedJobs();
-  retire: store.Store["retire"] = (params) => this.#instances.retire(params);
-  instances: store.Store["instances"] = (params) => this.#operators.instances(params);
-  pauseQueue: store.Store["pauseQueue"] = (params) => this.#pause.pauseQueue(params);
-  queues: store.Store["queues"] = () => this.#pause.queues();
-  pauseAll: store.Store["pauseAll"] = (params) => this.#pause.pauseAll(params);
-  resumeAll: store.Store["resumeAll"] = (params) => this.#pause.resumeAll(params);
-  pauseOfAll: store.Store["pauseOfAll"] = () => this.#pause.pauseOfAll();
-  quietInstance: store.Store["quietInstance"] = (params) => this.#pause.quietInstance(params);
-  addAudit: store.Store["addAudit"] = (entry) => this.#audit.addAudit(entry);
-  audit: store.Store["audit"] = (filter) => this.#audit.audit(filter);
-  expireStale: store.Store["expireStale"] = (params) => this.#operators.expireStale(params);
-  glance: store.Store["glance"] = () => this.#operators.glance();
-  statistics: store.Store["statistics"] = (params) => this.#operators.statistics(params);
-  failures: store.Store["failures"] = (params) => this.#operators.failures(params);
-  timeline: store.Store["timeline"] = (params) => this.#operators.timeline(params);
-  figures: store.Store["figures"] = (params) => this.#figures.figures(params);
-  scheduleNames: store.Store["scheduleNames"] = (ids) => this.#figures.scheduleNames(ids);
-
-  takeAlertTurn: store.Store["takeAlertTurn"] = (params) => this.#alerts.takeAlertTurn(params);
-  sightOfSchedules: store.Store["sightOfSchedules"] = () => this.#alerts.sightOfSchedules();
-  sightOfRest: store.Store["sightOfRest"] = (params) => this.#alerts.sightOfRest(params);
-  openAlerts: store.Store["openAlerts"] = () => this.#alerts.openAlerts();
-  writeAlerts: store.Store["writeAlerts"] = (params) => this.#alerts.writeAlerts(params);
-  claimDeliveries: store.Store["claimDeliveries"] = (params) =>
-    this.#alerts.claimDeliveries(params);
-  endDelivery: store.Store["endDelivery"] = (params) => this.#alerts.endDelivery(params);
-  alerts: store.Store["alerts"] = (params) => this.#alerts.alerts(params);
-  markAlert: store.Store["markAlert"] = (params) => this.#alerts.markAlert(params);
-
-  // ── upkeep ─────────────────────────────────────────────────────────────────────────────────────
-
-  check: store.Store["check"] = (params) => this.#checks.check(params);
-  checkScript: store.Store["checkScript"] = (own) => this.#checks.checkScript(own);
-  mend: store.Store["mend"] = (params) => this.#repairs.mend(params);
-  remains: store.Store["remains"] = () => this.#repairs.remains();
-  recover: store.Store["recover"] = (params) => this.#repairs.recover(params);
-  vitals: store.Store["vitals"] = (params) => this.#repairs.vitals(params);
-  prune: store.Store["prune"] = (params) => this.#retention.prune(params);
-  pruneJob: store.Store["pruneJob"] = (params) => this.#retention.pruneJob(params);
 }

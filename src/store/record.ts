@@ -113,16 +113,6 @@ export function toLimits(row: Row): Limits {
   };
 }
 
-export function instanceColumns({ jobs, schedules, works, ...plain }: InstanceAnnouncement) {
-  return {
-    ...plain,
-    jobs: JSON.stringify(jobs.map(({ name }) => name)),
-    schedules: JSON.stringify(schedules),
-    works: JSON.stringify(works?.jobs ?? []),
-    queues: works?.queues ? JSON.stringify(works.queues) : null,
-  };
-}
-
 /** The same, on its way to the row. */
 export function limitColumns(limits: Limits = NO_LIMITS): Row {
   const { concurrency, rate } = limits;
@@ -132,6 +122,16 @@ export function limitColumns(limits: Limits = NO_LIMITS): Row {
     rateLimit: rate?.limit ?? null,
     ratePerMs: rate?.perMs ?? null,
     rateKey: rate?.key ?? null,
+  };
+}
+
+export function instanceColumns({ jobs, schedules, works, ...plain }: InstanceAnnouncement) {
+  return {
+    ...plain,
+    jobs: JSON.stringify(jobs.map(({ name }) => name)),
+    schedules: JSON.stringify(schedules),
+    works: JSON.stringify(works?.jobs ?? []),
+    queues: works?.queues ? JSON.stringify(works.queues) : null,
   };
 }
 

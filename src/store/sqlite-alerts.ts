@@ -30,40 +30,32 @@ import type {
 } from "./alert-store.js";
 import * as sql from "./sql/sqlite-alerts.js";
 import { isOpenTransaction, type Row, type SqliteFile } from "./sqlite.js";
+import type { SqliteAsker } from "./sqlite-asker.js";
 import type { SqliteAudit } from "./sqlite-audit.js";
-
-type Write = <T>(what: string, work: (now: number) => T) => Promise<T>;
 
 /** Four times what SQLite moves by itself: so much waits only if a reader is in the way. */
 const PAGES_MAX = 4_000;
 
 export class SqliteAlerts implements AlertStore {
+  readonly #asker: SqliteAsker;
   readonly #file: SqliteFile;
-  readonly #now: () => number;
-  readonly #write: Write;
   readonly #audit: SqliteAudit;
 
-  constructor(params: {
-    readonly file: SqliteFile;
-    readonly now: () => number;
-    readonly write: Write;
-    readonly audit: SqliteAudit;
-  }) {
-    this.#file = params.file;
-    this.#now = params.now;
-    this.#write = params.write;
-    this.#audit = params.audit;
+  constructor(asker: SqliteAsker, audit: SqliteAudit) {
+    this.#asker = asker;
+    this.#file = asker.file;
+    this.#audit = audit;
   }
 
   async takeAlertTurn(params: Parameters<AlertStore["takeAlertTurn"]>[0]) {
-    return this.#write("takeAlertTurn", (now) => {
+    return this.#asker.write("takeAlertTurn", (now) => {
       this.#file.run(sql.KEEP_SKEW, params);
       return { now, isMine: this.#file.run(sql.TAKE_TURN, { ...params, now }) > 0 };
     });
   }
 
   async sightOfSchedules(): Promise<SightOfSchedules> {
-    return this.#read((now) => {
+    return this.#asker.read((now) => {
       const polledAt = this.#file.get(sql.LOOKED)?.polled_at ?? null;
       return {
         now,
@@ -77,7 +69,7 @@ export class SqliteAlerts implements AlertStore {
   /** What no rule asks for is not read. */
   async sightOfRest(params: SightParams): Promise<SightOfRest> {
     const { silentMs, ranMs, isRunningCounted, runningOf, ratesOf, ends } = params;
-    return this.#read((now) => {
+    return this.#asker.read((now) => {
       const when = (isAsked: boolean, text: string, values: Row = {}) =>
         isAsked ? this.#file.all(text, { ...values, now }) : [];
       const { unattendedMs, skewMs } = params;
@@ -117,11 +109,11 @@ export class SqliteAlerts implements AlertStore {
   }
 
   async openAlerts(): Promise<readonly OpenAlert[]> {
-    return this.#read(() => this.#file.all(sql.OPEN_ALERTS).map(toOpenAlert));
+    return this.#file.read(() => this.#file.all(sql.OPEN_ALERTS).map(toOpenAlert));
   }
 
   async writeAlerts({ opens, holds, resolves }: AlertWrites) {
-    return this.#write("writeAlerts", (now) => {
+    return this.#asker.write("writeAlerts", (now) => {
       const fresh = opens.flatMap((alert) => {
         const row = this.#file.get(sql.OPEN_NEW, { ...newAlertRow(alert), now });
         return row && row.told_at !== null ? [alert.id] : [];
@@ -144,7 +136,7 @@ export class SqliteAlerts implements AlertStore {
     leaseMs,
     limit,
   }: Parameters<AlertStore["claimDeliveries"]>[0]): Promise<readonly ClaimedDelivery[]> {
-    return this.#write("claimDeliveries", (now) => {
+    return this.#asker.write("claimDeliveries", (now) => {
       const asked = { destinations: JSON.stringify(destinations), leaseMs, limit, now };
       this.#file.run(sql.TELL_OPENED, asked);
       const rows = this.#file.all(sql.CLAIM_DELIVERIES, asked);
@@ -160,7 +152,9 @@ export class SqliteAlerts implements AlertStore {
   }
 
   async endDelivery(end: DeliveryEnd): Promise<void> {
-    await this.#write("endDelivery", (now) => this.#file.run(sql.END_DELIVERY, { ...end, now }));
+    await this.#asker.write("endDelivery", (now) =>
+      this.#file.run(sql.END_DELIVERY, { ...end, now }),
+    );
   }
 
   async alerts({ state, kind, subject, id, before, limit }: AlertFilter) {
@@ -170,7 +164,7 @@ export class SqliteAlerts implements AlertStore {
       subject: subject?.name,
       ...{ kind, before, limit },
     };
-    return this.#read(() => this.#file.all(sql.LIST_ALERTS, params).map(toAlertRecord));
+    return this.#file.read(() => this.#file.all(sql.LIST_ALERTS, params).map(toAlertRecord));
   }
 
   async markAlert({ audit, ...params }: Parameters<AlertStore["markAlert"]>[0]): Promise<boolean> {
@@ -196,9 +190,5 @@ export class SqliteAlerts implements AlertStore {
     if (ids.length === 0) return [];
     const rows = this.#file.all(sql.LIST_ALERTS, { ids: JSON.stringify(ids), limit: ids.length });
     return rows.map(toAlertRecord);
-  }
-
-  #read<T>(look: (now: number) => T): Promise<T> {
-    return this.#file.read(() => look(this.#now()));
   }
 }

@@ -5,22 +5,15 @@ import type { AuditFilter, AuditRecord, AuditStore } from "./audit-store.js";
 import { auditFilterParams, auditParams, toAuditRecord } from "./record-audit.js";
 import * as sql from "./sql/sqlite-audit.js";
 import type { SqliteFile } from "./sqlite.js";
-
-type Write = <T>(what: string, work: (now: number) => T) => Promise<T>;
+import type { SqliteAsker } from "./sqlite-asker.js";
 
 export class SqliteAudit implements AuditStore {
+  readonly #asker: SqliteAsker;
   readonly #file: SqliteFile;
-  readonly #now: () => number;
-  readonly #write: Write;
 
-  constructor(params: {
-    readonly file: SqliteFile;
-    readonly now: () => number;
-    readonly write: Write;
-  }) {
-    this.#file = params.file;
-    this.#now = params.now;
-    this.#write = params.write;
+  constructor(asker: SqliteAsker) {
+    this.#asker = asker;
+    this.#file = asker.file;
   }
 
   /** Inside of the transaction that makes the change. */
@@ -36,7 +29,7 @@ export class SqliteAudit implements AuditStore {
     readonly isDone: (answer: T) => boolean;
   }): Promise<T> {
     const { what, audit, work, isDone } = params;
-    return this.#write(what, (now) => {
+    return this.#asker.write(what, (now) => {
       const answer = work(now);
       if (audit && isDone(answer)) this.add(audit, now);
       return answer;
@@ -44,14 +37,12 @@ export class SqliteAudit implements AuditStore {
   }
 
   async addAudit(entry: AuditEntry): Promise<void> {
-    await this.#write("addAudit", (now) => this.add(entry, now));
+    await this.#asker.write("addAudit", (now) => this.add(entry, now));
   }
 
   audit(filter: AuditFilter): Promise<readonly AuditRecord[]> {
-    return this.#file.read(() =>
-      this.#file
-        .all(sql.LIST_AUDIT, { ...auditFilterParams(filter), now: this.#now() })
-        .map(toAuditRecord),
+    return this.#asker.read((now) =>
+      this.#file.all(sql.LIST_AUDIT, { ...auditFilterParams(filter), now }).map(toAuditRecord),
     );
   }
 

@@ -1,44 +1,61 @@
-// Runs that a run makes, on SQLite, inside of a write transaction: children, and batches of them.
+// Runs that a run makes, on SQLite: children, and batches of them.
 
 import type { RunId } from "../core/run.js";
 import { countBatch, foreignRuns } from "./batch-count.js";
 import type * as batches from "./batch-store.js";
+import { statusOrder, toBatchRecord, toRunRecord } from "./record.js";
 import * as sql from "./sql/sqlite-batches.js";
 import type { Row, SqliteFile } from "./sqlite.js";
+import type { SqliteAsker } from "./sqlite-asker.js";
+import type { SqliteAudit } from "./sqlite-audit.js";
 import { changeBatch } from "./sqlite-child-counts.js";
 import type { SqliteEnqueue } from "./sqlite-enqueue.js";
 import type { SqliteFlow } from "./sqlite-flow.js";
 import type { SqliteLeases } from "./sqlite-leases.js";
 import type * as store from "./store.js";
 
-export class SqliteBatches {
+export class SqliteBatches implements store.BatchStore {
+  readonly #asker: SqliteAsker;
   readonly #file: SqliteFile;
+  readonly #audit: SqliteAudit;
   readonly #enqueue: SqliteEnqueue;
   readonly #leases: SqliteLeases;
   readonly #flow: SqliteFlow;
 
   constructor(params: {
-    readonly file: SqliteFile;
+    readonly asker: SqliteAsker;
+    readonly audit: SqliteAudit;
     readonly enqueue: SqliteEnqueue;
     readonly leases: SqliteLeases;
     readonly flow: SqliteFlow;
   }) {
-    this.#file = params.file;
+    this.#asker = params.asker;
+    this.#file = params.asker.file;
+    this.#audit = params.audit;
     this.#enqueue = params.enqueue;
     this.#leases = params.leases;
     this.#flow = params.flow;
   }
 
-  enqueueChildren(
-    { parent, runs }: { readonly parent: store.Grant; readonly runs: readonly store.NewRun[] },
-    now: number,
-  ): readonly store.EnqueueAnswer[] | "stale" {
-    if (!this.#isHeld(parent)) return "stale";
-    const origin = { parent: parent.id, batch: null };
-    return this.#enqueue.store({ runs, isAtomic: false }, now, origin);
+  enqueueChildren({
+    parent,
+    runs,
+  }: {
+    readonly parent: store.Grant;
+    readonly runs: readonly store.NewRun[];
+  }): Promise<readonly store.EnqueueAnswer[] | "stale"> {
+    return this.#asker.write("enqueueChildren", (now) => {
+      if (!this.#isHeld(parent)) return "stale";
+      const origin = { parent: parent.id, batch: null };
+      return this.#enqueue.store({ runs, isAtomic: false }, now, origin);
+    });
   }
 
-  enqueueBatch(batch: store.NewBatch, now: number): batches.BatchAnswer | "stale" {
+  enqueueBatch(batch: store.NewBatch): Promise<batches.BatchAnswer | "stale"> {
+    return this.#asker.write("enqueueBatch", (now) => this.#enqueueBatch(batch, now));
+  }
+
+  #enqueueBatch(batch: store.NewBatch, now: number): batches.BatchAnswer | "stale" {
     if (!this.#isHeld(batch.parent)) return "stale";
     const { name, after } = batch;
     const parent = batch.parent.id;
@@ -70,12 +87,28 @@ export class SqliteBatches {
     return { scheduled, errors };
   }
 
-  retryChildren(params: batches.RetryChildren, now: number): readonly RunId[] {
+  async batches(run: RunId): Promise<readonly batches.BatchRecord[]> {
+    const rows = await this.#file.read(() => this.#file.all(sql.BATCHES, { run }));
+    return rows.map(toBatchRecord);
+  }
+
+  async children(filter: batches.ChildFilter): Promise<readonly store.RunRecord[]> {
+    const { parent, batch = null, before = null, limit } = filter;
+    const status = filter.status === undefined ? null : statusOrder(filter.status);
+    const asked = { parent, batch, before, status, limit };
+    return (await this.#file.read(() => this.#file.all(sql.CHILDREN, asked))).map(toRunRecord);
+  }
+
+  retryChildren({ audit, ...params }: batches.RetryChildren): Promise<readonly RunId[]> {
     const { parent, batch = null, after = null, limit } = params;
-    const rows = this.#file.all(sql.FAILED_CHILDREN, { parent, batch, after, limit });
-    const ids = rows.map((row) => String(row.id));
-    for (const id of ids) this.#leases.revive({ id, isGated: false }, now);
-    return ids;
+    const work = (now: number): readonly RunId[] => {
+      const rows = this.#file.all(sql.FAILED_CHILDREN, { parent, batch, after, limit });
+      const ids = rows.map((row) => String(row.id));
+      for (const id of ids) this.#leases.revive({ id, isGated: false }, now);
+      return ids;
+    };
+    const isDone = (revived: readonly RunId[]) => revived.length > 0;
+    return this.#audit.change({ what: "retryChildren", audit, work, isDone });
   }
 
   #isHeld({ id, fence }: store.Grant): boolean {

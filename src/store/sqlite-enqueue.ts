@@ -1,4 +1,4 @@
-// Storing new runs on SQLite, inside of a write transaction, and the numbers of lanes and policies.
+// Storing new runs on SQLite, by themselves or inside of a write transaction, and the numbers of lanes and policies.
 
 import { ON_LOST, type Policy, PRIORITY_STEP_MS, type RunId } from "../core/run.js";
 import { tagsToStore } from "../core/trace.js";
@@ -6,6 +6,7 @@ import { answersOf, firstOfEachKey, type KeyHolder, lastsColumns, layersOf } fro
 import { modeCode, policyDigest } from "./record.js";
 import * as sql from "./sql/sqlite.js";
 import { type Row, type SqliteFile, sqliteCode } from "./sqlite.js";
+import type { SqliteAsker } from "./sqlite-asker.js";
 import type { SqliteFlow } from "./sqlite-flow.js";
 import type * as store from "./store.js";
 
@@ -29,25 +30,29 @@ export class Refused extends Error {
 }
 
 export class SqliteEnqueue {
+  readonly #asker: SqliteAsker;
   readonly #file: SqliteFile;
   readonly #flow: SqliteFlow;
   readonly #lanes = new Map<string, number>();
   /** By identity: a policy is made once with its job. */
   readonly #policies = new WeakMap<Policy, number>();
-  #learnt: (() => void)[] = [];
 
-  constructor(file: SqliteFile, flow: SqliteFlow) {
-    this.#file = file;
+  constructor(asker: SqliteAsker, flow: SqliteFlow) {
+    this.#asker = asker;
+    this.#file = asker.file;
     this.#flow = flow;
   }
 
-  /** What the transaction that begins now will have learnt, to be kept once it is committed. */
-  beginLearning(): (() => void)[] {
-    this.#learnt = [];
-    return this.#learnt;
+  async enqueue(params: store.EnqueueParams): Promise<readonly store.EnqueueAnswer[]> {
+    try {
+      return await this.#asker.write("enqueue", (now) => this.store(params, now));
+    } catch (error) {
+      if (error instanceof Refused) return error.answers;
+      throw error;
+    }
   }
 
-  /** Throws `Refused` where all or none are to be stored and a key is taken by another input. */
+  /** Inside of a transaction. Throws `Refused` where all or none are to be stored and a key is taken by another input. */
   store(
     { runs, isAtomic }: Pick<store.EnqueueParams, "runs" | "isAtomic">,
     now: number,
@@ -192,7 +197,7 @@ export class SqliteEnqueue {
   /** Remembered only once committed: an id from a transaction that was rolled back is nobody's. */
   #remembered<Key>(known: Cache<Key>, key: Key, template: string, params: Row): number {
     const id = Number(this.#file.get(template, params)?.id);
-    this.#learnt.push(() => known.set(key, id));
+    this.#asker.learn(() => known.set(key, id));
     return id;
   }
 }

@@ -3,25 +3,24 @@
 import type { FigureRecord, FiguresStore } from "./figures-store.js";
 import { toFigureRecord, toScheduleNames } from "./record-figures.js";
 import * as sql from "./sql/sqlite-figures.js";
-import type { SqliteFile } from "./sqlite.js";
+import type { SqliteAsker } from "./sqlite-asker.js";
 
 export class SqliteFigures implements Omit<FiguresStore, "load"> {
-  readonly #file: SqliteFile;
-  readonly #now: () => number;
+  readonly #asker: SqliteAsker;
 
-  constructor(params: { readonly file: SqliteFile; readonly now: () => number }) {
-    this.#file = params.file;
-    this.#now = params.now;
+  constructor(asker: SqliteAsker) {
+    this.#asker = asker;
   }
 
   async figures({ limit }: { readonly limit: number }): Promise<readonly FigureRecord[]> {
-    const params = () => ({ limit, now: this.#now() });
-    const rows = await this.#file.read(() => this.#file.all(sql.FIGURES, params()));
+    const { file } = this.#asker;
+    const rows = await this.#asker.read((now) => file.all(sql.FIGURES, { limit, now }));
     return rows.map(toFigureRecord);
   }
 
   async scheduleNames(ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
+    const { file } = this.#asker;
     const params = { ids: JSON.stringify(ids) };
-    return toScheduleNames(await this.#file.read(() => this.#file.all(sql.SCHEDULE_NAMES, params)));
+    return toScheduleNames(await file.read(() => file.all(sql.SCHEDULE_NAMES, params)));
   }
 }

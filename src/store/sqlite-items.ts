@@ -7,32 +7,25 @@ import type * as items from "./item-store.js";
 import { RolledBack, ThrownByWork } from "./rolled-back.js";
 import * as sql from "./sql/sqlite-items.js";
 import type { SqliteFile } from "./sqlite.js";
+import type { SqliteAsker } from "./sqlite-asker.js";
 import type { SqliteLeases } from "./sqlite-leases.js";
 import type { Grant, Settlement } from "./store.js";
 
 type Known = { readonly outcome: string; readonly value: string; readonly isDone: boolean };
 
 export class SqliteItems implements items.ItemStore<Settlement> {
+  readonly #asker: SqliteAsker;
   readonly #file: SqliteFile;
   readonly #leases: SqliteLeases;
-  readonly #write: <T>(what: string, work: (now: number) => T) => Promise<T>;
-  readonly #now: () => number;
 
-  constructor(params: {
-    readonly file: SqliteFile;
-    readonly leases: SqliteLeases;
-    readonly write: <T>(what: string, work: (now: number) => T) => Promise<T>;
-    /** The database's, inside of a transaction. */
-    readonly now: () => number;
-  }) {
-    this.#file = params.file;
-    this.#leases = params.leases;
-    this.#write = params.write;
-    this.#now = params.now;
+  constructor(asker: SqliteAsker, leases: SqliteLeases) {
+    this.#asker = asker;
+    this.#file = asker.file;
+    this.#leases = leases;
   }
 
   storeItems(given: readonly items.ItemWrite[]): Promise<readonly items.ItemAnswer[]> {
-    return this.#write("storeItems", (now) => this.#store(given, now));
+    return this.#asker.write("storeItems", (now) => this.#store(given, now));
   }
 
   async doneItems({
@@ -68,7 +61,10 @@ export class SqliteItems implements items.ItemStore<Settlement> {
   commit({ work, chance }: items.CommitParams<Settlement>): Promise<"committed" | "stale"> {
     return this.#transact<"committed" | "stale">("ctx.commit", () => {
       const settlement = this.#work("ctx.commit", work);
-      const { stale } = this.#leases.settle({ settlements: [settlement], chance }, this.#now());
+      const { stale } = this.#leases.settle(
+        { settlements: [settlement], chance },
+        this.#asker.now(),
+      );
       if (stale.length > 0) throw new RolledBack("stale");
       return "committed";
     });
@@ -77,7 +73,7 @@ export class SqliteItems implements items.ItemStore<Settlement> {
   commitItem({ work }: items.CommitItemParams): Promise<items.ItemAnswer> {
     return this.#transact<items.ItemAnswer>("ctx.item", () => {
       const item = this.#work("ctx.item", work);
-      const [answer] = this.#store([item], this.#now());
+      const [answer] = this.#store([item], this.#asker.now());
       if (answer !== "stored") throw new RolledBack(answer);
       return "stored";
     });
@@ -92,7 +88,7 @@ export class SqliteItems implements items.ItemStore<Settlement> {
 
   async #transact<Answer>(what: string, work: () => Answer): Promise<Answer> {
     try {
-      return await this.#write(what, work);
+      return await this.#asker.write(what, work);
     } catch (error) {
       if (error instanceof RolledBack) return error.answer as Answer;
       throw error instanceof ThrownByWork ? error.error : error;

@@ -1,4 +1,4 @@
-// Leases on SQLite, inside of a write transaction: claiming, settling, and what is left of a lease.
+// Leases on SQLite, inside of a write transaction: claiming, renewing, settling, and what is left of a lease.
 
 import type { RunId } from "../core/run.js";
 import { isSameEnd, statusCode, toClaim } from "./record.js";
@@ -59,6 +59,17 @@ export class SqliteLeases {
       this.shrink(fence, [...(leases.get(fence)?.members ?? [])], ids);
     }
     return { stale, hasContinued: this.enter(books, { now, chance }) };
+  }
+
+  /** Nobody else has a row locked here: what is held is known. */
+  renew({ holder, fences }: store.RenewParams, now: number): store.RenewAnswer {
+    const rows = this.#file.all(sql.RENEW, { holder, fences: JSON.stringify(fences), now });
+    const held = rows.map((row) => ({
+      fence: Number(row.fence),
+      leaseMs: Number(row.lease_ms),
+      ids: JSON.parse(String(row.ids)) as RunId[],
+    }));
+    return { held, unknown: [] };
   }
 
   /** What was applied before, its answer lost, is not stale; only history can tell. */

@@ -18,32 +18,25 @@ import { toHeldGrant, toLockHistory, toLockRecord, toLockStats } from "./lock-re
 import type { LockStore } from "./lock-store.js";
 import * as sql from "./sql/sqlite-locks.js";
 import type { Row, SqliteFile } from "./sqlite.js";
+import type { SqliteAsker } from "./sqlite-asker.js";
 import type { SqliteAudit } from "./sqlite-audit.js";
 
 /** Without a time it ended when its lease ran out, whenever that is noticed. */
 type End = { readonly state: LockState; readonly endedAt?: number; readonly note?: string | null };
 
 export class SqliteLocks implements LockStore {
+  readonly #asker: SqliteAsker;
   readonly #file: SqliteFile;
   readonly #audit: SqliteAudit;
-  readonly #now: () => number;
-  readonly #write: <T>(what: string, work: (now: number) => T) => Promise<T>;
 
-  constructor(params: {
-    readonly file: SqliteFile;
-    readonly audit: SqliteAudit;
-    readonly now: () => number;
-    /** One write transaction, with the database's now. */
-    readonly write: <T>(what: string, work: (now: number) => T) => Promise<T>;
-  }) {
-    this.#file = params.file;
-    this.#audit = params.audit;
-    this.#now = params.now;
-    this.#write = params.write;
+  constructor(asker: SqliteAsker, audit: SqliteAudit) {
+    this.#asker = asker;
+    this.#file = asker.file;
+    this.#audit = audit;
   }
 
   async acquireLock(request: LockRequest): Promise<LockAnswer> {
-    return this.#write("acquireLock", (now) => this.#acquire(request, now));
+    return this.#asker.write("acquireLock", (now) => this.#acquire(request, now));
   }
 
   #acquire({ name, token, holder, leaseMs, waiting }: LockRequest, now: number): LockAnswer {
@@ -87,7 +80,9 @@ export class SqliteLocks implements LockStore {
   }
 
   async leaveLockQueue({ token }: { readonly token: string }): Promise<void> {
-    await this.#write("leaveLockQueue", () => this.#file.run(sql.LEAVE_LOCK_QUEUE, { token }));
+    await this.#asker.write("leaveLockQueue", () =>
+      this.#file.run(sql.LEAVE_LOCK_QUEUE, { token }),
+    );
   }
 
   async extendLock({
@@ -95,14 +90,14 @@ export class SqliteLocks implements LockStore {
     fence,
     leaseMs,
   }: LockGrant & { readonly leaseMs: number }): Promise<boolean> {
-    return this.#write(
+    return this.#asker.write(
       "extendLock",
       (now) => this.#file.run(sql.EXTEND_LOCK, { name, fence, leaseMs, now }) > 0,
     );
   }
 
   async releaseLock({ name, fence }: LockGrant): Promise<boolean> {
-    return this.#write("releaseLock", (now) => {
+    return this.#asker.write("releaseLock", (now) => {
       if (this.#end({ name, fence }, { state: "released", endedAt: now })) return true;
       // It may have been released before, its answer lost: history knows.
       return this.#file.get(sql.WAS_RELEASED, { name, fence }) !== undefined;
@@ -121,18 +116,22 @@ export class SqliteLocks implements LockStore {
   }
 
   async locks(filter: LockFilter): Promise<readonly LockRecord[]> {
-    const rows = await this.#read((now) => this.#file.all(sql.LIST_LOCKS, { ...filter, now }));
+    const rows = await this.#asker.read((now) =>
+      this.#file.all(sql.LIST_LOCKS, { ...filter, now }),
+    );
     return rows.map(toLockRecord);
   }
 
   async lockHistory(filter: LockHistoryFilter): Promise<readonly LockHistoryRecord[]> {
     const text = filter.name === undefined ? sql.LOCK_HISTORY : sql.LOCK_HISTORY_OF;
-    const rows = await this.#read((now) => this.#file.all(text, { ...filter, now }));
+    const rows = await this.#asker.read((now) => this.#file.all(text, { ...filter, now }));
     return rows.map(toLockHistory);
   }
 
   async lockStats(): Promise<LockStats> {
-    return toLockStats((await this.#read((now) => this.#file.get(sql.LOCK_STATS, { now }))) as Row);
+    return toLockStats(
+      (await this.#asker.read((now) => this.#file.get(sql.LOCK_STATS, { now }))) as Row,
+    );
   }
 
   async tidyLocks({
@@ -142,7 +141,7 @@ export class SqliteLocks implements LockStore {
     readonly keepMs: number;
     readonly limit: number;
   }): Promise<LockTidied> {
-    return this.#write("tidyLocks", (now) => {
+    return this.#asker.write("tidyLocks", (now) => {
       const expired = this.#file.all(sql.EXPIRED_LOCKS, { limit, now }).map(toHeldGrant);
       for (const { name, fence } of expired) this.#end({ name, fence }, { state: "expired" });
       const removed =
@@ -150,9 +149,5 @@ export class SqliteLocks implements LockStore {
         this.#file.run(sql.PRUNE_LOCK_WAITERS, { limit, now });
       return { expired, removed, held: Number(this.#file.get(sql.COUNT_LOCKS)?.held) };
     });
-  }
-
-  #read<T>(look: (now: number) => T): Promise<T> {
-    return this.#file.read(() => look(this.#now()));
   }
 }

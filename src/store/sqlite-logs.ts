@@ -1,4 +1,4 @@
-// Log lines that are kept with runs, on SQLite. A write happens inside of a write transaction.
+// Log lines that are kept with runs, on SQLite.
 
 import type { RunId } from "../core/run.js";
 import {
@@ -11,19 +11,26 @@ import {
 import { toLogRecord } from "./record-kept.js";
 import * as sql from "./sql/sqlite-logs.js";
 import type { SqliteFile } from "./sqlite.js";
+import type { SqliteAsker } from "./sqlite-asker.js";
 import type { SqliteLeases } from "./sqlite-leases.js";
 import type { Grant } from "./store.js";
 
 export class SqliteLogs {
+  readonly #asker: SqliteAsker;
   readonly #file: SqliteFile;
   readonly #leases: SqliteLeases;
 
-  constructor(file: SqliteFile, leases: SqliteLeases) {
-    this.#file = file;
+  constructor(asker: SqliteAsker, leases: SqliteLeases) {
+    this.#asker = asker;
+    this.#file = asker.file;
     this.#leases = leases;
   }
 
-  append({ holder, lines }: Parameters<LogStore["appendLogs"]>[0], now: number): Grant[] {
+  append(params: Parameters<LogStore["appendLogs"]>[0]): Promise<readonly Grant[]> {
+    return this.#asker.write("appendLogs", (now) => this.#append(params, now));
+  }
+
+  #append({ holder, lines }: Parameters<LogStore["appendLogs"]>[0], now: number): Grant[] {
     const leases = this.#leases.leases(lines.map(({ fence }) => fence));
     const refused = new Map<string, Grant>();
     const rows: unknown[][] = [];
@@ -37,22 +44,24 @@ export class SqliteLogs {
     return [...refused.values()];
   }
 
-  keepReply({ level, ...reply }: ReplyLine, now: number): void {
-    this.#file.run(sql.KEEP_REPLY, { ...reply, level: LOG_LEVELS_KEPT.indexOf(level), now });
+  async keepReply({ level, ...reply }: ReplyLine): Promise<void> {
+    const row = { ...reply, level: LOG_LEVELS_KEPT.indexOf(level) };
+    await this.#asker.write("keepReply", (now) => this.#file.run(sql.KEEP_REPLY, { ...row, now }));
   }
 
-  replies(id: RunId): LogRecord[] {
-    return this.#file.all(sql.REPLIES, { id }).map(toLogRecord);
+  replies(id: RunId): Promise<readonly LogRecord[]> {
+    return this.#file.read(() => this.#file.all(sql.REPLIES, { id }).map(toLogRecord));
   }
 
   of(params: {
     readonly id: RunId;
     readonly after: { readonly fence: number; readonly no: number } | null;
     readonly limit: number;
-  }): LogRecord[] {
+  }): Promise<readonly LogRecord[]> {
     const { id, after, limit } = params;
     const { fence, no } = after ?? { fence: 0, no: 0 };
-    return this.#file.all(sql.LOGS, { id, fence, no, limit }).map(toLogRecord);
+    const asked = { id, fence, no, limit };
+    return this.#file.read(() => this.#file.all(sql.LOGS, asked).map(toLogRecord));
   }
 }
 

@@ -21,27 +21,20 @@ import { toTimelineCell } from "./record-timeline.js";
 import * as sql from "./sql/sqlite-operators.js";
 import { TIMELINE } from "./sql/sqlite-timeline.js";
 import type { Row, SqliteFile } from "./sqlite.js";
+import type { SqliteAsker } from "./sqlite-asker.js";
 import type { TimelineCell, TimelineParams, TimelineStore } from "./timeline-store.js";
 
-type Write = <T>(what: string, work: (now: number) => T) => Promise<T>;
-
 export class SqliteOperators implements OperatorStore, TimelineStore {
+  readonly #asker: SqliteAsker;
   readonly #file: SqliteFile;
-  readonly #now: () => number;
-  readonly #write: Write;
 
-  constructor(params: {
-    readonly file: SqliteFile;
-    readonly now: () => number;
-    readonly write: Write;
-  }) {
-    this.#file = params.file;
-    this.#now = params.now;
-    this.#write = params.write;
+  constructor(asker: SqliteAsker) {
+    this.#asker = asker;
+    this.#file = asker.file;
   }
 
   async expireStale(params: StaleParams): Promise<number> {
-    return this.#write("expireStale", (now) =>
+    return this.#asker.write("expireStale", (now) =>
       this.#file.run(sql.EXPIRE_STALE, { ...params, now }),
     );
   }
@@ -74,6 +67,6 @@ export class SqliteOperators implements OperatorStore, TimelineStore {
   }
 
   #read(template: string, params: Row): Promise<Row[]> {
-    return this.#file.read(() => this.#file.all(template, { ...params, now: this.#now() }));
+    return this.#asker.read((now) => this.#file.all(template, { ...params, now }));
   }
 }

@@ -1,19 +1,24 @@
-// The pause of everything on SQLite, and instances that are told to be quiet.
+// Pauses on SQLite: of everything, of an instance, of a queue.
 
 import type { Pause } from "../core/pause.js";
 import type { PauseStore } from "./pause-store.js";
+import { toQueueRecord } from "./record.js";
 import { toPause } from "./record-pause.js";
+import { PAUSE_QUEUE, QUEUES } from "./sql/sqlite-flow.js";
 import * as sql from "./sql/sqlite-pause.js";
 import type { SqliteFile } from "./sqlite.js";
 import type { SqliteAudit } from "./sqlite-audit.js";
+import type { Store } from "./store.js";
 
-export class SqlitePause implements PauseStore {
+type Queues = Pick<Store, "pauseQueue" | "queues">;
+
+export class SqlitePause implements PauseStore, Queues {
   readonly #file: SqliteFile;
   readonly #audit: SqliteAudit;
 
-  constructor(params: { readonly file: SqliteFile; readonly audit: SqliteAudit }) {
-    this.#file = params.file;
-    this.#audit = params.audit;
+  constructor(file: SqliteFile, audit: SqliteAudit) {
+    this.#file = file;
+    this.#audit = audit;
   }
 
   /** Inside of a transaction that is about to fire or to claim. */
@@ -54,6 +59,18 @@ export class SqlitePause implements PauseStore {
       return row ? toPause(row) : null;
     });
   }
+
+  readonly pauseQueue: Queues["pauseQueue"] = async ({ note = null, audit, ...params }) => {
+    await this.#audit.change({
+      what: "pauseQueue",
+      audit,
+      work: (now) => this.#file.run(PAUSE_QUEUE, { ...params, note, now }),
+      isDone: () => true,
+    });
+  };
+
+  readonly queues: Queues["queues"] = () =>
+    this.#file.read(() => this.#file.all(QUEUES).map(toQueueRecord));
 
   prune(keepMs: number, now: number): number {
     return this.#file.run(sql.PRUNE_PAUSES, { keepMs, now });

@@ -1,9 +1,12 @@
-// One poll on SQLite, inside of a write transaction: what there is to do, and that this instance is here.
+// One poll on SQLite: what there is to do, and that this instance is here; and runs whose time has come.
 
 import { CANCEL_GRACE_MS } from "../core/run.js";
 import { heeding, toHalt } from "./record-pause.js";
+import * as sql from "./sql/sqlite.js";
 import { POLL, SEE_INSTANCE } from "./sql/sqlite-poll.js";
 import type { SqliteFile } from "./sqlite.js";
+import type { SqliteAsker } from "./sqlite-asker.js";
+import type { SqliteFlow } from "./sqlite-flow.js";
 import type * as store from "./store.js";
 
 /** The answer as SQLite writes it: truth is 0 or 1. */
@@ -14,7 +17,32 @@ type Polled = {
   >]: store.PollAnswer[Member] extends boolean ? 0 | 1 : store.PollAnswer[Member];
 } & { readonly nextTickAt: number | null; readonly paused: unknown; readonly quiet: unknown };
 
-export function pollOnce(
+export class SqlitePoll implements Pick<store.Store, "poll" | "promote"> {
+  readonly #asker: SqliteAsker;
+  readonly #flow: SqliteFlow;
+
+  constructor(asker: SqliteAsker, flow: SqliteFlow) {
+    this.#asker = asker;
+    this.#flow = flow;
+  }
+
+  poll(params: store.PollParams): Promise<store.PollAnswer> {
+    return this.#asker.write("poll", (now) => pollOnce(this.#asker.file, params, now));
+  }
+
+  promote({ limit }: { readonly limit: number }): Promise<number> {
+    const { file } = this.#asker;
+    return this.#asker.write("promote", (now) => {
+      const limited = this.#flow.promote({ limit }, now);
+      // Those are behind their gates now: as many as are left of the limit are due beside them.
+      const rest = { limit: limit - limited, now };
+      file.run(sql.PROMOTE, rest);
+      return limited + file.run(sql.DELETE_PROMOTED, rest);
+    });
+  }
+}
+
+function pollOnce(
   file: SqliteFile,
   { holder, jobs, queues, isScheduler }: store.PollParams,
   now: number,

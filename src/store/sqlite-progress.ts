@@ -1,40 +1,42 @@
-// How far runs are, on SQLite. A write happens inside of a write transaction.
+// How far runs are, on SQLite.
 
 import type { RunId } from "../core/run.js";
 import type { ProgressParams, ProgressRecord, ProgressWrite } from "./progress-store.js";
 import { toProgressRecord } from "./record-kept.js";
-import { RENEW } from "./sql/sqlite.js";
 import * as sql from "./sql/sqlite-progress.js";
 import type { SqliteFile } from "./sqlite.js";
+import type { SqliteAsker } from "./sqlite-asker.js";
 import type { SqliteLeases } from "./sqlite-leases.js";
 import type { RenewAnswer } from "./store.js";
 
 export class SqliteProgress {
+  readonly #asker: SqliteAsker;
   readonly #file: SqliteFile;
   readonly #leases: SqliteLeases;
 
-  constructor(file: SqliteFile, leases: SqliteLeases) {
-    this.#file = file;
+  constructor(asker: SqliteAsker, leases: SqliteLeases) {
+    this.#asker = asker;
+    this.#file = asker.file;
     this.#leases = leases;
   }
 
-  write({ holder, writes }: ProgressParams, now: number): RenewAnswer {
-    const fences = JSON.stringify(writes.map(({ fence }) => fence));
-    const held = this.#file.all(RENEW, { holder, fences, now }).map((row) => ({
-      fence: Number(row.fence),
-      leaseMs: Number(row.lease_ms),
-      ids: JSON.parse(String(row.ids)) as RunId[],
-    }));
-    const leases = this.#leases.leases(held.map(({ fence }) => fence));
+  write(params: ProgressParams): Promise<RenewAnswer> {
+    return this.#asker.write("progress", (now) => this.#write(params, now));
+  }
+
+  #write({ holder, writes }: ProgressParams, now: number): RenewAnswer {
+    const renewed = this.#leases.renew({ holder, fences: writes.map(({ fence }) => fence) }, now);
+    const leases = this.#leases.leases(renewed.held.map(({ fence }) => fence));
     for (const write of writes) {
       const lease = leases.get(write.fence);
       if (lease?.members.has(write.id)) this.#put(write, lease.row.attempt, now);
     }
-    return { held, unknown: [] };
+    return renewed;
   }
 
-  of(ids: readonly RunId[]): ProgressRecord[] {
-    return this.#file.all(sql.PROGRESS_OF, { ids: JSON.stringify(ids) }).map(toProgressRecord);
+  of(ids: readonly RunId[]): Promise<readonly ProgressRecord[]> {
+    const params = { ids: JSON.stringify(ids) };
+    return this.#file.read(() => this.#file.all(sql.PROGRESS_OF, params).map(toProgressRecord));
   }
 
   /** Stages that are stored keep their times, so a repeated call changes nothing. */

@@ -4,14 +4,15 @@ import { statementsFor, toRemains, toVitals } from "./mending.js";
 import type { Mended, Remains, RepairStore, Vitals } from "./repair-store.js";
 import * as sql from "./sql/recovery.js";
 import type { Row, SqliteFile } from "./sqlite.js";
+import type { SqliteAsker } from "./sqlite-asker.js";
 
 export class SqliteRepairs implements RepairStore {
   readonly #file: SqliteFile;
-  readonly #now: () => number;
+  readonly #asker: SqliteAsker;
 
-  constructor(params: { readonly file: SqliteFile; readonly now: () => number }) {
-    this.#file = params.file;
-    this.#now = params.now;
+  constructor(asker: SqliteAsker) {
+    this.#file = asker.file;
+    this.#asker = asker;
   }
 
   async mend({ checks }: { readonly checks: readonly string[] }): Promise<readonly Mended[]> {
@@ -44,11 +45,11 @@ export class SqliteRepairs implements RepairStore {
   }
 
   #run(template: string, params: Row = {}): number {
-    return this.#file.run(onOurClock(template), { ...params, now: this.#now() });
+    return this.#file.run(onOurClock(template), { ...params, now: this.#asker.now() });
   }
 
   #all(template: string, params: Row = {}): Row[] {
-    return this.#file.all(onOurClock(template), { ...params, now: this.#now() });
+    return this.#file.all(onOurClock(template), { ...params, now: this.#asker.now() });
   }
 }
 

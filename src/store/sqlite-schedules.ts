@@ -14,6 +14,7 @@ import {
 import * as schedules from "./schedule-store.js";
 import * as sql from "./sql/sqlite-schedules.js";
 import type { Row, SqliteFile } from "./sqlite.js";
+import type { SqliteAsker } from "./sqlite-asker.js";
 import type { SqliteAudit } from "./sqlite-audit.js";
 import type { SqliteEnqueue } from "./sqlite-enqueue.js";
 import type { SqliteFlow } from "./sqlite-flow.js";
@@ -21,36 +22,29 @@ import type { SqliteLeases } from "./sqlite-leases.js";
 import type { SqlitePause } from "./sqlite-pause.js";
 import { SqliteScheduleChanges } from "./sqlite-schedule-changes.js";
 
-export type SqliteSchedulesParams = {
-  readonly file: SqliteFile;
-  readonly enqueue: SqliteEnqueue;
-  readonly leases: SqliteLeases;
-  readonly flow: SqliteFlow;
-  readonly pause: SqlitePause;
-  readonly audit: SqliteAudit;
-  readonly now: () => number;
-  /** One write transaction, with the database's now. */
-  readonly write: <T>(what: string, work: (now: number) => T) => Promise<T>;
-};
-
 export class SqliteSchedules implements schedules.ScheduleStore {
+  readonly #asker: SqliteAsker;
   readonly #file: SqliteFile;
   readonly #changes: SqliteScheduleChanges;
   readonly #audit: SqliteAudit;
-  readonly #now: () => number;
-  readonly #write: SqliteSchedulesParams["write"];
 
-  constructor(params: SqliteSchedulesParams) {
-    this.#file = params.file;
-    this.#changes = new SqliteScheduleChanges(params);
+  constructor(params: {
+    readonly asker: SqliteAsker;
+    readonly enqueue: SqliteEnqueue;
+    readonly leases: SqliteLeases;
+    readonly flow: SqliteFlow;
+    readonly pause: SqlitePause;
+    readonly audit: SqliteAudit;
+  }) {
+    const { asker, ...parts } = params;
+    this.#asker = asker;
+    this.#file = asker.file;
+    this.#changes = new SqliteScheduleChanges({ file: asker.file, ...parts });
     this.#audit = params.audit;
-    this.#now = params.now;
-    this.#write = params.write;
   }
 
   async dueSchedules({ limit }: { readonly limit: number }) {
-    return this.#file.read(() => {
-      const now = this.#now();
+    return this.#asker.read((now) => {
       const rows = this.#file.all(sql.DUE_SCHEDULES, { limit, now });
       return { now, schedules: rows.map(stateOf), hasMore: rows.length >= limit };
     });
@@ -59,7 +53,7 @@ export class SqliteSchedules implements schedules.ScheduleStore {
   async scheduleStates({ names }: { readonly names: readonly string[] }) {
     return this.#file.read(() => {
       const rows = this.#file.all(sql.SCHEDULE_STATES, { names: JSON.stringify(names) });
-      return { now: this.#now(), schedules: rows.map(stateOf) };
+      return { now: this.#asker.now(), schedules: rows.map(stateOf) };
     });
   }
 
@@ -67,11 +61,11 @@ export class SqliteSchedules implements schedules.ScheduleStore {
     readonly holder: number | null;
     readonly changes: readonly schedules.ScheduleChange[];
   }): Promise<readonly number[]> {
-    return this.#write("writeSchedules", (now) => this.#changes.apply(params, now));
+    return this.#asker.write("writeSchedules", (now) => this.#changes.apply(params, now));
   }
 
   async createSchedule(params: schedules.NewSchedule): Promise<number | null> {
-    return this.#write("createSchedule", (now) => this.#changes.create(params, now));
+    return this.#asker.write("createSchedule", (now) => this.#changes.create(params, now));
   }
 
   async schedules(filter: schedules.ScheduleFilter): Promise<readonly schedules.ScheduleRecord[]> {
@@ -122,8 +116,8 @@ export class SqliteSchedules implements schedules.ScheduleStore {
   }
 
   async declaredNames({ app }: { readonly app: string | null }) {
-    return this.#file.read(() => {
-      const announced = this.#file.all(sql.ANNOUNCED_SCHEDULES, { app, now: this.#now() });
+    return this.#asker.read((now) => {
+      const announced = this.#file.all(sql.ANNOUNCED_SCHEDULES, { app, now });
       const source = schedules.SOURCES.indexOf("code");
       const stored = this.#file.all(sql.STORED_DECLARED, { app, source });
       return {

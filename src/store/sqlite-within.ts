@@ -3,23 +3,22 @@
 // Another library on the same file would not share its locks with ours and corrupt it: it is refused.
 
 import { ConfigurationError } from "../core/errors.js";
-import { isOpenTransaction, type SqliteFile, type SqliteHandle } from "./sqlite.js";
+import { isOpenTransaction, type SqliteHandle } from "./sqlite.js";
+import { SqliteAsker } from "./sqlite-asker.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
 import { SqliteFlow } from "./sqlite-flow.js";
 import type { EnqueueAnswer, WithinParams } from "./store.js";
 
 const FIELD = "enqueue().tx";
 
-type Desk = { readonly file: SqliteFile; readonly enqueue: SqliteEnqueue };
+type Entry = { readonly asker: SqliteAsker; readonly enqueue: SqliteEnqueue };
 
 export class SqliteWithin {
-  readonly #own: Desk;
-  readonly #now: () => number;
-  readonly #others = new WeakMap<SqliteHandle, Desk>();
+  readonly #own: Entry;
+  readonly #others = new WeakMap<SqliteHandle, Entry>();
 
-  constructor(params: Desk & { readonly now: () => number }) {
-    this.#own = params;
-    this.#now = params.now;
+  constructor(own: Entry) {
+    this.#own = own;
   }
 
   async enqueueWithin(params: WithinParams): Promise<readonly EnqueueAnswer[]> {
@@ -28,25 +27,25 @@ export class SqliteWithin {
 
   enqueueWithinSync({ tx, runs }: WithinParams): readonly EnqueueAnswer[] {
     const handle = handleOf(tx);
-    const { file, enqueue } = this.#deskOf(handle);
+    const { asker, enqueue } = this.#entryOf(handle);
     if (!isOpenTransaction(handle))
       throw wrong("is a handle without an open transaction; send BEGIN IMMEDIATE first");
     // What it learns is not kept: the caller may roll back.
-    enqueue.beginLearning();
-    file.exec("savepoint holdfast_enqueue");
+    asker.beginLearning();
+    asker.file.exec("savepoint holdfast_enqueue");
     try {
-      return enqueue.store({ runs, isAtomic: true }, this.#now());
+      return enqueue.store({ runs, isAtomic: true }, this.#own.asker.now());
     } catch (error) {
-      file.exec("rollback to holdfast_enqueue");
+      asker.file.exec("rollback to holdfast_enqueue");
       if (error instanceof Refused) return error.answers;
       throw error;
     } finally {
-      file.exec("release holdfast_enqueue");
+      asker.file.exec("release holdfast_enqueue");
     }
   }
 
-  #deskOf(handle: SqliteHandle): Desk {
-    const own = this.#own.file.handle;
+  #entryOf(handle: SqliteHandle): Entry {
+    const own = this.#own.asker.file.handle;
     if (handle === own) return this.#own;
     const known = this.#others.get(handle);
     if (known) return known;
@@ -58,10 +57,10 @@ export class SqliteWithin {
       throw wrong(
         `is open on ${fileOf(handle) || "a database in memory"}, and Holdfast on ${fileOf(own) || "another one in memory"}; runs are stored in the same file as what they belong to`,
       );
-    const file = this.#own.file.on(handle);
-    const desk = { file, enqueue: new SqliteEnqueue(file, new SqliteFlow(file)) };
-    this.#others.set(handle, desk);
-    return desk;
+    const asker = new SqliteAsker({ file: this.#own.asker.file.on(handle) });
+    const entry = { asker, enqueue: new SqliteEnqueue(asker, new SqliteFlow(asker.file)) };
+    this.#others.set(handle, entry);
+    return entry;
   }
 }
 

@@ -3,7 +3,7 @@
 import { expect } from "vitest";
 import { LeaseLostError, RetryLater } from "../../src/core/errors.js";
 import type { RunContext } from "../../src/engine/context.js";
-import type { Run } from "../../src/engine/runs.js";
+import type { Run } from "../../src/engine/run-view.js";
 import type { ItemOptions } from "../../src/engine/work-options.js";
 import { Effects } from "./effects.js";
 import { aborted, Door, expectEnded, type World, type WorldTest } from "./world.js";

@@ -7,7 +7,7 @@ import type { RunId, RunStatus } from "../../src/core/run.js";
 import type { HoldfastOptions } from "../../src/engine/config.js";
 import type { Sends } from "../../src/engine/dispatching.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
-import type { Run } from "../../src/engine/runs.js";
+import type { Run } from "../../src/engine/run-view.js";
 import type { RunRecord, Store } from "../../src/store/store.js";
 import type { EventName, Events, Logger } from "../../src/telemetry/log.js";
 import {

@@ -39,7 +39,7 @@ export const LEASE_MUTANTS = [
   {
     name: "cancelled-run-ends-twice",
     promise: "S8: a run ends once",
-    file: "src/store/sqlite-endings.ts",
+    file: "src/store/sqlite-holding.ts",
     find: "this.#leases.shrink(lease.fence, ids, new Set(overdue));",
     replace: "",
     suites: ["conformance: SQLite"],
@@ -71,8 +71,8 @@ export const LEASE_MUTANTS = [
   {
     name: "reaper-keeps-the-lease",
     promise: "S2, S3: a heartbeat does not revive what was taken away",
-    file: "src/store/sqlite-endings.ts",
-    find: "      this.#file.run(sql.DELETE_LEASE, { fence: lease.fence });\n",
+    file: "src/store/sqlite-holding.ts",
+    find: "        this.#file.run(sql.DELETE_LEASE, { fence: lease.fence });\n",
     replace: "",
     suites: ["conformance: SQLite"],
   },
@@ -96,8 +96,8 @@ export const LEASE_MUTANTS = [
     name: "expiry-by-instance-clock",
     promise: "S2: the database's clock decides",
     file: "src/store/sqlite-store.ts",
-    find: "this.#now = params.now;",
-    replace: "this.#now = () => params.clock.wallMs();",
+    find: "new SqliteAsker({ file, now })",
+    replace: "new SqliteAsker({ file, now: () => clock.wallMs() })",
     suites: ["engine: clock and pause"],
   },
   {

@@ -119,8 +119,8 @@ export const RUN_MUTANTS = [
   {
     name: "promoted-run-stays-behind",
     promise: "S16: a run is in one place",
-    file: "src/store/sqlite-store.ts",
-    find: "return limited + this.#file.run(sql.DELETE_PROMOTED, rest);",
+    file: "src/store/sqlite-poll.ts",
+    find: "return limited + file.run(sql.DELETE_PROMOTED, rest);",
     replace: "return limited;",
     suites: ["conformance: SQLite"],
   },

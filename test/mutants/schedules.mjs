@@ -47,7 +47,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "pause-of-everything-still-hands-out",
     promise: "S14: while everything is paused nothing is claimed",
-    file: "src/store/sqlite-store.ts",
+    file: "src/store/sqlite-exchange.ts",
     find: "params.limit > 0 && !this.#pause.isOn",
     replace: "params.limit > 0",
     suites: ["conformance: SQLite", "simulation"],

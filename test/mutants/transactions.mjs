@@ -30,7 +30,7 @@ export const TRANSACTION_MUTANTS = [
     name: "number-of-a-rolled-back-lane",
     promise: "S16: a run is stored under a queue that exists",
     file: "src/store/sqlite-enqueue.ts",
-    find: "this.#learnt.push(() => known.set(key, id));",
+    find: "this.#asker.learn(() => known.set(key, id));",
     replace: "known.set(key, id);",
     suites: ["conformance: transactions on SQLite"],
   },

@@ -11,7 +11,7 @@ import pg from "pg";
 import { test as base, describe, expect, type TestAPI } from "vitest";
 import type { ScheduleOptions } from "../../src/core/schedule.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
-import type { Run } from "../../src/engine/runs.js";
+import type { Run } from "../../src/engine/run-view.js";
 import type { Tick } from "../../src/engine/schedule-view.js";
 import { until } from "../support/until.js";
 

@@ -2,7 +2,7 @@
 
 import type { Command } from "commander";
 import { MODES, RUN_STATUSES } from "../../core/run.js";
-import type { RunListOptions } from "../../engine/runs.js";
+import type { RunListOptions } from "../../engine/run-filter.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
 import { filterOf, showLook } from "../look.js";

@@ -2,7 +2,7 @@
 
 import type { Command } from "commander";
 import { systemClock } from "../../adapters/clock.js";
-import type { ScheduleListOptions } from "../../engine/schedule-options.js";
+import type { ScheduleListOptions } from "../../engine/schedule-filter.js";
 import type { ScheduleStatus } from "../../engine/schedule-view.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";

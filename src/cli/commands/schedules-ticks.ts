@@ -2,7 +2,7 @@
 
 import type { Command } from "commander";
 import { OUTCOMES } from "../../core/tick.js";
-import type { TickListOptions } from "../../engine/schedule-options.js";
+import type { TickListOptions } from "../../engine/schedule-filter.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
 import { filterOf, showLook } from "../look.js";

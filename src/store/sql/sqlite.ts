@@ -185,9 +185,6 @@ export const SET_CANCELS = /* sql */ `update {lease} set cancels = :cancels wher
 export const OUTCOME = /* sql */ `select * from {outcome} where id = :id`;
 export const RUN = /* sql */ `select * from {run} where id = :id`;
 export const DELETE_OUTCOME = /* sql */ `delete from {outcome} where id = :id`;
-export const DELETE_RUN = /* sql */ `delete from {run} where id = :id`;
-export const DELETE_ATTEMPTS = /* sql */ `delete from {attempt} where run = :id`;
-export const DELETE_KEYS = /* sql */ `delete from {key} where run = :id`;
 export const KEEP_ATTEMPT = /* sql */ `
 insert into {attempt} (run, fence, attempt, ended, holder, started_at, ended_at, error)
 values (:id, :fence, :attempt, :ended, :holder, :startedAt, :endedAt, :error)`;
@@ -274,11 +271,12 @@ export const LIST_RUNS = {
 /** Terminal runs past their time, oldest first. Ids begin with the time of creation: younger ones are not looked at. */
 export const OLD_RUNS = /* sql */ `
 select o.id from {outcome} o where o.id < :before and o.finished_at < :now - :keepMs order by o.id limit (:limit + 0)`;
+/** The run goes last: by then nothing speaks of it. */
 export const PRUNE = [
-  /* sql */ `delete from {run} where id in (select value from json_each(:ids))`,
   /* sql */ `delete from {outcome} where id in (select value from json_each(:ids))`,
   /* sql */ `delete from {attempt} where run in (select value from json_each(:ids))`,
   /* sql */ `delete from {key} where run in (select value from json_each(:ids))`,
+  /* sql */ `delete from {run} where id in (select value from json_each(:ids))`,
 ] as const;
 export const PRUNE_KEYS = /* sql */ `
 delete from {key} where (job, key) in (select job, key from {key} where expires_at <= :now limit (:limit + 0))`;

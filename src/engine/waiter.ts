@@ -1,0 +1,96 @@
+// Waiting for runs to end, for `runs.wait`: at once where this instance settles them, else by asking for all that
+// are waited for together, less and less often.
+
+import { StoppedError, WaitTimeoutError } from "../core/errors.js";
+import type { Clock, Timer } from "../core/ports.js";
+import type { RunId } from "../core/run.js";
+import type { Store } from "../store/store.js";
+
+const WAIT_FIRST_MS = 20;
+const WAIT_MAX_MS = 500;
+
+export class Waiter {
+  readonly #store: () => Promise<Store>;
+  readonly #clock: Clock;
+  readonly #waiting = new Map<RunId, Set<(error?: Error) => void>>();
+  #timer: Timer | null = null;
+  #lookAtMs = 0;
+  #everyMs = WAIT_FIRST_MS;
+  #isClosed = false;
+
+  constructor(params: { readonly store: () => Promise<Store>; readonly clock: Clock }) {
+    this.#store = params.store;
+    this.#clock = params.clock;
+  }
+
+  terminal(params: {
+    readonly id: RunId;
+    readonly timeoutMs: number | null;
+    readonly signal: AbortSignal | undefined;
+  }): Promise<void> {
+    const { id, timeoutMs, signal } = params;
+    // The first look at the run may have been answered only after the stop.
+    if (this.#isClosed) return Promise.reject(new StoppedError("wait"));
+    return new Promise((resolve, reject) => {
+      const finish = (settle: () => void) => {
+        timer?.cancel();
+        signal?.removeEventListener("abort", onAbort);
+        waiting.delete(onEnd);
+        if (waiting.size === 0) this.#waiting.delete(id);
+        settle();
+      };
+      const onEnd = (error?: Error) => finish(() => (error ? reject(error) : resolve()));
+      const onAbort = () => finish(() => reject(signal?.reason));
+      const timer =
+        timeoutMs === null
+          ? null
+          : this.#clock.timer(timeoutMs, () =>
+              finish(() => reject(new WaitTimeoutError(id, timeoutMs))),
+            );
+      const waiting = this.#waiting.get(id) ?? new Set();
+      this.#waiting.set(id, waiting.add(onEnd));
+      signal?.addEventListener("abort", onAbort, { once: true });
+      if (signal?.aborted) return onAbort();
+      this.#everyMs = WAIT_FIRST_MS;
+      this.#ask(WAIT_FIRST_MS);
+    });
+  }
+
+  /** This instance has settled these; whether they ended is for the database to say. */
+  settled(ids: readonly RunId[]): void {
+    if (this.#waiting.size > 0 && ids.some((id) => this.#waiting.has(id))) this.#ask(0);
+  }
+
+  /** Nobody will look any more: whoever still waits is told. */
+  close(): void {
+    this.#isClosed = true;
+    this.#timer?.cancel();
+    for (const enders of [...this.#waiting.values()])
+      for (const end of [...enders]) end(new StoppedError("wait"));
+  }
+
+  /** The sooner look wins, or those who come would keep those who wait from ever being looked for. */
+  #ask(delayMs: number): void {
+    const atMs = this.#clock.monotonicMs() + delayMs;
+    if (this.#timer && this.#lookAtMs <= atMs) return;
+    this.#timer?.cancel();
+    this.#lookAtMs = atMs;
+    this.#timer = this.#clock.timer(delayMs, () => {
+      this.#timer = null;
+      void this.#look();
+    });
+  }
+
+  async #look(): Promise<void> {
+    if (this.#waiting.size === 0) return;
+    try {
+      const ended = await (await this.#store()).terminal([...this.#waiting.keys()]);
+      for (const id of ended) for (const end of [...(this.#waiting.get(id) ?? [])]) end();
+    } catch {
+      // The next look asks again; a caller who set a time limit hears of it.
+    }
+    if (this.#waiting.size === 0) return;
+    this.#everyMs = Math.min(WAIT_MAX_MS, this.#everyMs * 1.5);
+    this.#ask(this.#everyMs);
+  }
+}

@@ -1,0 +1,70 @@
+// Who takes part on SQLite, and which jobs they announce.
+
+import { instanceColumns, limitColumns, policyDigest, toAnnouncement } from "./record.js";
+import * as sql from "./sql/sqlite.js";
+import type { SqliteFile } from "./sqlite.js";
+import type { SqliteAsker } from "./sqlite-asker.js";
+import type { SqliteEnqueue } from "./sqlite-enqueue.js";
+import type { SqliteFlow } from "./sqlite-flow.js";
+import type * as store from "./store.js";
+import type { InstanceVerbs } from "./store-of-parts.js";
+
+export class SqliteInstances implements InstanceVerbs {
+  readonly #asker: SqliteAsker;
+  readonly #file: SqliteFile;
+  readonly #enqueue: SqliteEnqueue;
+  readonly #flow: SqliteFlow;
+
+  constructor(params: {
+    readonly asker: SqliteAsker;
+    readonly enqueue: SqliteEnqueue;
+    readonly flow: SqliteFlow;
+  }) {
+    this.#asker = params.asker;
+    this.#file = params.asker.file;
+    this.#enqueue = params.enqueue;
+    this.#flow = params.flow;
+  }
+
+  announce(params: store.InstanceAnnouncement): Promise<number> {
+    return this.#asker.write("announce", (now) => {
+      this.#announceJobs(params.jobs, now);
+      const row = this.#file.get(sql.ANNOUNCE_INSTANCE, { ...instanceColumns(params), now });
+      return Number(row?.no);
+    });
+  }
+
+  announceJobs(jobs: readonly store.JobAnnouncement[]): Promise<void> {
+    return this.#asker.write("announceJobs", (now) => this.#announceJobs(jobs, now));
+  }
+
+  #announceJobs(jobs: readonly store.JobAnnouncement[], now: number): void {
+    // Every start announces all of them, and hardly ever anything new.
+    const names = JSON.stringify(jobs.map(({ name }) => name));
+    const known = new Set(this.#file.all(sql.ANNOUNCED_TEXTS, { names }).map(({ text }) => text));
+    for (const { name, queue, priority, version, limits, ...job } of jobs) {
+      const inputSchema = job.inputSchema ?? null;
+      const limited = limitColumns(limits);
+      const digest = policyDigest(job.policy);
+      const own = [name, queue, priority, version, digest, inputSchema, ...Object.values(limited)];
+      if (known.has(JSON.stringify(own))) continue;
+      this.#enqueue.lane(queue, name);
+      const policy = this.#enqueue.policy(job.policy);
+      const row = { name, queue, priority, version, policy, inputSchema, ...limited, now };
+      if (this.#file.run(sql.ANNOUNCE_JOB, row) > 0) this.#flow.reopen(name, limits, now);
+    }
+  }
+
+  async announcedJobs(): Promise<readonly store.JobAnnouncement[]> {
+    const rows = await this.#file.read(() => this.#file.all(sql.ANNOUNCED_JOBS));
+    return rows.map((row) =>
+      toAnnouncement(row, JSON.parse(String(row.policy)) as readonly number[]),
+    );
+  }
+
+  async retire({ holder }: { readonly holder: number }): Promise<void> {
+    await this.#asker.write("retire", (now) =>
+      this.#file.run(sql.RETIRE_INSTANCE, { holder, now }),
+    );
+  }
+}

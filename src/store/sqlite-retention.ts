@@ -1,0 +1,98 @@
+// What is past its time on SQLite: a bounded number of rows at once, and a job may keep its runs for less.
+
+import { firstIdAt, judgeVisited } from "./pruning.js";
+import type { PrunedJob, PruneJobParams, PruneParams, RetentionStore } from "./retention-store.js";
+import { ONE_TOO_MANY, PRUNE_OLD_LOGS, VISIT } from "./sql/retention.js";
+import * as sql from "./sql/sqlite.js";
+import { PRUNE_BATCHES } from "./sql/sqlite-batches.js";
+import { DELETE_ITEMS } from "./sql/sqlite-items.js";
+import { PRUNE_LOGS } from "./sql/sqlite-logs.js";
+import { PRUNE_PROGRESS } from "./sql/sqlite-progress.js";
+import {
+  PRUNE_BACKFILLS,
+  PRUNE_RUNS_OF_SCHEDULES,
+  PRUNE_TICKS,
+} from "./sql/sqlite-schedule-changes.js";
+import type { SqliteFile } from "./sqlite.js";
+import type { SqliteAlerts } from "./sqlite-alerts.js";
+import type { SqliteAsker } from "./sqlite-asker.js";
+import type { SqliteAudit } from "./sqlite-audit.js";
+import type { SqliteFlow } from "./sqlite-flow.js";
+import type { SqlitePause } from "./sqlite-pause.js";
+
+const REMOVE_RUNS = [
+  ...PRUNE_RUNS_OF_SCHEDULES,
+  ...DELETE_ITEMS,
+  PRUNE_PROGRESS,
+  PRUNE_LOGS,
+  ...sql.PRUNE,
+];
+
+/** What has rows of its own that grow old. */
+type Parts = {
+  readonly asker: SqliteAsker;
+  readonly flow: SqliteFlow;
+  readonly alerts: SqliteAlerts;
+  readonly pause: SqlitePause;
+  readonly audit: SqliteAudit;
+};
+
+export class SqliteRetention implements RetentionStore {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  prune({ keepMs, keepTicksMs, keepLogsMs = keepMs, limit }: PruneParams): Promise<number> {
+    const { asker, flow, alerts, pause, audit } = this.#parts;
+    const { file } = asker;
+    return asker.write("prune", (now) => {
+      const before = firstIdAt(now - keepMs);
+      const old = file.all(sql.OLD_RUNS, { keepMs, limit, now, before }).map((row) => row.id);
+      removeRuns(file, old);
+      const oldLines = { before: firstIdAt(now - keepLogsMs), keepLogsMs, limit, now };
+      const rest = [
+        file.run(sql.PRUNE_KEYS, { limit, now }),
+        file.run(sql.PRUNE_INSTANCES, { keepMs, now }),
+        file.run(sql.PRUNE_ROLLUPS, { keepMs, now }),
+        file.run(PRUNE_TICKS, { keepTicksMs, limit, now }),
+        file.run(PRUNE_BACKFILLS, { keepMs, now }),
+        file.run(PRUNE_BATCHES, { keepMs, limit, now }),
+        flow.prune(limit, now),
+        keepLogsMs < keepMs ? file.run(PRUNE_OLD_LOGS.sqlite, oldLines) : 0,
+        alerts.prune({ keepMs, limit }, now),
+        pause.prune(keepMs, now),
+        audit.prune({ keepMs, limit }, now),
+      ];
+      return rest.reduce((sum, removed) => sum + removed, old.length);
+    });
+  }
+
+  pruneJob({ job, keepMs, keepCount, after, limit }: PruneJobParams): Promise<PrunedJob> {
+    const { file } = this.#parts.asker;
+    return this.#parts.asker.write("prune", (now) => {
+      const edge =
+        keepCount === null
+          ? null
+          : (file.get(ONE_TOO_MANY.sqlite, { job, count: keepCount })?.id ?? null);
+      const until = keepMs === null ? null : now - keepMs;
+      const before = until === null ? null : firstIdAt(until);
+      const rows = file.all(VISIT.sqlite, { job, after, before, edge, until, limit });
+      const visited = rows.map((row) => ({
+        id: String(row.id),
+        isOld: row.is_mine === 1 && row.is_old === 1,
+        isYoung: row.is_mine === 1 && row.is_old !== 1,
+      }));
+      const { ids, answer } = judgeVisited(visited, { after, limit });
+      removeRuns(file, ids);
+      return answer(ids.length);
+    });
+  }
+}
+
+/** Inside of a write transaction: ended runs, with all that is kept of them. */
+export function removeRuns(file: SqliteFile, runs: readonly unknown[]): void {
+  const ids = JSON.stringify(runs);
+  for (const statement of REMOVE_RUNS) file.run(statement, { ids });
+}
