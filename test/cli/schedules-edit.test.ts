@@ -458,6 +458,11 @@ const MISTAKES: readonly [name: string, args: string[], message: RegExp][] = [
     ["backfill", "minutely", "--from", "2000-01-01", "--to", "2020-01-01"],
     /^It covers \d+ ticks; at most 100000 at a time/,
   ],
+  [
+    "a wrong rule among the alerts",
+    ["create", "x", "--job", "report", "--every", "1h", "--alerts", '{"stale":"soon"}'],
+    /^--alerts: stale must be a duration such as "30s"/,
+  ],
   ["an instant without a zone", ["explain", "nightly", "2026-01-01T00:00"], /ISO text with a zone/],
   ["a bad outcome", ["ticks", "--outcome", "mised"], /Did you mean missed\?/],
   ["a mistyped command", ["lst"], /unknown command 'lst'\n\(Did you mean list\?\)/],
