@@ -49,6 +49,7 @@ export {
   RunNotFoundError,
   RunsElsewhereError,
   ScheduleBusyError,
+  ScheduleChangedError,
   ScheduleNotFoundError,
   ShutdownError,
   StoppedError,
@@ -147,6 +148,7 @@ export type {
   ScheduleListOptions,
   TickListOptions,
   TriggerOptions,
+  UpsertAsked,
   Upserted,
   UpsertOptions,
 } from "./engine/schedule-options.js";

@@ -45,6 +45,7 @@ const EXIT_OF_CODE: ReadonlyMap<string, number> = new Map([
   ["INSTANCE_NOT_FOUND", EXIT.no],
   ["SCHEDULE_NOT_FOUND", EXIT.no],
   ["SCHEDULE_EXISTS", EXIT.no],
+  ["SCHEDULE_CHANGED", EXIT.no],
   ["DELIVERY_CONFLICT", EXIT.no],
   ["BACKFILL_RUNNING", EXIT.no],
   ["RUNS_ELSEWHERE", EXIT.no],
