@@ -49,6 +49,7 @@ export {
   RunNotFoundError,
   RunsElsewhereError,
   ScheduleBusyError,
+  ScheduleChangedError,
   ScheduleNotFoundError,
   ShutdownError,
   StoppedError,
@@ -148,6 +149,7 @@ export type { ScheduleListOptions, TickListOptions } from "./engine/schedule-fil
 export type {
   BackfillOptions,
   TriggerOptions,
+  UpsertAsked,
   Upserted,
   UpsertOptions,
 } from "./engine/schedule-options.js";

@@ -118,10 +118,13 @@ function Entry({ entry }: { readonly entry: AuditEntry }) {
         )}
       </div>
       <div className="min-w-0 text-xs">
-        <p className="truncate" title={entry.who}>
+        <p className="max-sm:wrap-anywhere sm:truncate" title={entry.who}>
           {shortInstance(entry.who)}
         </p>
-        <p className="truncate text-muted" title={entry.requestId ?? undefined}>
+        <p
+          className="text-muted max-sm:wrap-anywhere sm:truncate"
+          title={entry.requestId ?? undefined}
+        >
           {from.filter((part) => part !== null).join(" · ")}
         </p>
       </div>

@@ -22,6 +22,12 @@ const CONCERNS: Readonly<Record<string, readonly string[]>> = {
   lock: ["locks"],
   instance: ["instances"],
   alert: ["alerts", "overview"],
+  alerts: ["alerts", "overview"],
+  // Whatever people may have changed; how things went is another hint's business.
+  audit: [
+    ...["audit", "pause", "timeline", "schedules", "schedule", "runs", "run"],
+    ...["queues", "locks", "instances", "alerts"],
+  ],
 };
 
 type Listener = (nouns: ReadonlySet<string> | null) => void;

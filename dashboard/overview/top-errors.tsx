@@ -41,7 +41,7 @@ export function TopErrors() {
                 >
                   {error.message || error.code}
                 </Link>
-                <p className="truncate text-xs text-muted">
+                <p className="text-xs text-muted max-sm:wrap-anywhere sm:truncate">
                   {error.job} · {error.code} · last <Ago at={error.lastAt} />
                 </p>
               </div>

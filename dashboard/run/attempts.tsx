@@ -56,7 +56,7 @@ export function Attempts({ run }: { readonly run: Run }) {
               <span className="font-medium">{bar.name}</span>{" "}
               <span className="text-muted">{bar.end}</span>
               <div
-                className="truncate font-mono text-2xs text-muted"
+                className="font-mono text-2xs text-muted max-sm:wrap-anywhere sm:truncate"
                 title={`held by ${bar.holder} under fence ${bar.fence}`}
               >
                 {shortInstance(bar.holder)} · fence {bar.fence}
@@ -81,7 +81,10 @@ export function Attempts({ run }: { readonly run: Run }) {
               </svg>
               <div className="flex justify-between gap-2 text-2xs text-muted">
                 <Time at={bar.startedAt} style="time" />
-                <span className="min-w-0 truncate text-failed-ink" title={bar.problem ?? undefined}>
+                <span
+                  className="min-w-0 text-failed-ink max-sm:wrap-anywhere sm:truncate"
+                  title={bar.problem ?? undefined}
+                >
                   {bar.problem}
                 </span>
                 <span className="whitespace-nowrap">{durationText(bar.toMs - bar.fromMs)}</span>

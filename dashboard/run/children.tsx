@@ -35,7 +35,7 @@ export function Children({ run }: { readonly run: Run }) {
             <RunBadge status={child.status} />
             <Link
               href={`/runs/${child.id}`}
-              className="min-w-0 flex-1 truncate hover:text-accent hover:underline"
+              className="min-w-0 flex-1 hover:text-accent hover:underline max-sm:wrap-anywhere sm:truncate"
             >
               {child.job}
             </Link>

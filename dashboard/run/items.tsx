@@ -59,19 +59,24 @@ export function Items({ run }: { readonly run: Run }) {
               key={item.key}
               className="grid items-center gap-x-3 border-t border-line px-4 py-1.5 sm:grid-cols-[minmax(0,17rem)_10rem_minmax(0,1fr)_5rem]"
             >
-              <span className="truncate font-mono text-xs" title={item.key}>
+              <span className="font-mono text-xs max-sm:wrap-anywhere sm:truncate" title={item.key}>
                 {item.key}
               </span>
               <span>
                 <Badge tone={item.outcome === "failed" ? "failed" : "ok"}>{item.outcome}</Badge>
               </span>
-              <span className="truncate text-xs text-muted" title={item.error?.message}>
-                {item.error ? (
-                  <span className="text-failed-ink">{item.error.message}</span>
-                ) : (
-                  JSON.stringify(item.value)
-                )}
-              </span>
+              {item.error ? (
+                <span
+                  className="text-xs text-failed-ink max-sm:wrap-anywhere sm:truncate"
+                  title={item.error.message}
+                >
+                  {item.error.message}
+                </span>
+              ) : (
+                <span className="truncate text-xs text-muted" title={JSON.stringify(item.value)}>
+                  {JSON.stringify(item.value)}
+                </span>
+              )}
               <span className="text-right text-xs">
                 {durationText(item.durationMs)}
                 <span className="mt-0.5 block h-0.5 rounded bg-sunken">

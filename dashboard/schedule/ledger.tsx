@@ -63,7 +63,7 @@ export function Ledger({
                   </>
                 ) : null}
               </button>
-              <span className="min-w-0 flex-1 truncate text-xs text-muted">
+              <span className="min-w-0 text-xs text-muted max-sm:flex-auto sm:flex-1 sm:truncate">
                 {tick.count > 1 ? `${numberText(tick.count)} ticks: ` : ""}
                 {REASON_WORDS[tick.reason] ?? tick.reason}
                 {tick.lateMs !== null && tick.lateMs >= 1_000

@@ -27,6 +27,8 @@ export function ScheduleDialog(props: {
   const [draft, setDraft] = useState<ScheduleDraft>(
     from ? { ...draftOf(from), ...(isEdit ? {} : { name: `${from.name}-copy` }) } : NEW_DRAFT,
   );
+  // What the form was filled from: whatever somebody else saves meanwhile is not written over.
+  const [ifVersion] = useState(isEdit ? from?.version : 0);
   const change = (part: Partial<ScheduleDraft>) => setDraft((before) => ({ ...before, ...part }));
   const jobs = useQuery({
     queryKey: ["jobs"],
@@ -38,8 +40,11 @@ export function ScheduleDialog(props: {
   const save = useMutation({
     mutationFn: () => {
       if (body.problem !== null) throw new Refused(400, "input_invalid", body.problem);
-      const params = { name: draft.name };
-      return call("putSchedule", "PUT /api/schedules/{name}", { params, body: body.value });
+      return call("putSchedule", "PUT /api/schedules/{name}", {
+        params: { name: draft.name },
+        query: { ifVersion },
+        body: body.value,
+      });
     },
     onSuccess: ({ schedule, warnings }) => {
       void client.invalidateQueries();

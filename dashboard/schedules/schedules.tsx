@@ -176,7 +176,7 @@ function ScheduleTable({
               <ScheduleBadge status={schedule.status} />
               {schedule.pauseNote === null ? null : (
                 <div
-                  className="mt-0.5 max-w-48 truncate text-xs text-muted"
+                  className="mt-0.5 text-xs text-muted max-sm:wrap-anywhere sm:max-w-48 sm:truncate"
                   title={schedule.pauseNote}
                 >
                   {schedule.pauseNote}

@@ -56,7 +56,7 @@ function Choice<Value extends string>(props: {
       {options.map(([option, word]) => (
         <label
           key={option}
-          className={`flex-1 cursor-pointer truncate rounded px-1.5 py-0.5 text-center has-focus-visible:outline-2 has-focus-visible:outline-accent ${value === option ? "bg-surface font-medium shadow-xs" : "text-muted hover:text-ink"}`}
+          className={`flex-auto cursor-pointer truncate rounded px-1.5 py-0.5 text-center has-focus-visible:outline-2 has-focus-visible:outline-accent ${value === option ? "bg-surface font-medium shadow-xs" : "text-muted hover:text-ink"}`}
         >
           <input
             type="radio"

@@ -2,8 +2,10 @@
 // an exit code. Wrong calls are refused while parsing, before anything is opened.
 
 import { Command } from "commander";
+import { suggest } from "../core/suggest.js";
 import type { CommonFlags } from "./instance.js";
 import type { Shell } from "./shell.js";
+import { UsageError } from "./usage.js";
 import { refuseWrongFlags, type WrongFlag } from "./wrong-flags.js";
 
 /** One call of the program; the action leaves its exit code here. */
@@ -20,11 +22,28 @@ export function newCommand(params: {
   readonly examples: readonly string[];
 }): Command {
   const { name, summary, examples } = params;
-  const lines = examples.map((example) => `  holdfast ${example}`).join("\n");
+  // One that begins with another program says itself where ours comes in.
+  const lines = examples
+    .map((example) => (example.includes("| holdfast ") ? `  ${example}` : `  holdfast ${example}`))
+    .join("\n");
   return new Command(name)
     .description(summary)
     .helpOption("-h, --help", "show this help")
     .addHelpText("after", `\nExample${examples.length > 1 ? "s" : ""}:\n${lines}`);
+}
+
+/** A group whose list is asked for by its name alone: `holdfast queues`. */
+export function listedByName(group: Command, list: Command): Command {
+  const refuseUnknown = () => {
+    const [word = ""] = group.args;
+    const names = group.commands.map((each) => each.name());
+    // Without this the list would be told that it has one argument too many.
+    if (word === "" || word.startsWith("-") || names.includes(word)) return;
+    const meant = suggest(word, names);
+    const hint = meant === undefined ? "" : `\n(Did you mean ${meant}?)`;
+    throw new UsageError(`unknown command '${word}'${hint}\nAdd --help to see what there is.`);
+  };
+  return group.addCommand(list, { isDefault: true }).hook("preSubcommand", refuseUnknown);
 }
 
 /** For commands that take their configuration file as an option. */

@@ -10,7 +10,17 @@ import { storeFor } from "../store/open.js";
 import { UsageError } from "./usage.js";
 
 /** The value of --database, its path absolute: it was typed in this folder, wherever the code lies. */
-export function readDatabaseFlag(url: string): string {
+export const readDatabaseFlag = databaseFlag("--database");
+
+/** Reads a database's address that was given by this flag. */
+export function databaseFlag(flag: string): (url: string) => string {
+  return (url) => {
+    refuseOthers(url, flag);
+    return absoluteDatabase(url, process.cwd());
+  };
+}
+
+function refuseOthers(url: string, flag: string): void {
   try {
     // Makes no connection; it is asked only whether it knows what this is.
     storeFor({
@@ -25,9 +35,8 @@ export function readDatabaseFlag(url: string): string {
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
     // Not commander's own kind of error: it would repeat the value, password and all.
-    throw new UsageError(`--database: ${error.problems.map(({ message }) => message).join(" ")}`);
+    throw new UsageError(`${flag}: ${error.problems.map(({ message }) => message).join(" ")}`);
   }
-  return absoluteDatabase(url, process.cwd());
 }
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?|\[?::ffff:127(\.\d{1,3}){3}\]?)$/i;

@@ -45,6 +45,7 @@ const EXIT_OF_CODE: ReadonlyMap<string, number> = new Map([
   ["INSTANCE_NOT_FOUND", EXIT.no],
   ["SCHEDULE_NOT_FOUND", EXIT.no],
   ["SCHEDULE_EXISTS", EXIT.no],
+  ["SCHEDULE_CHANGED", EXIT.no],
   ["DELIVERY_CONFLICT", EXIT.no],
   ["BACKFILL_RUNNING", EXIT.no],
   ["RUNS_ELSEWHERE", EXIT.no],
@@ -99,6 +100,8 @@ export function describeExit(thrown: unknown): Failure | null {
 function adviceOn(code: string, message: string): string | undefined {
   if (message.includes("a SQLite file that does not exist"))
     return "Check --database and HOLDFAST_DATABASE_URL. `holdfast dev`, `start` and `migrate` make the file.";
+  if (message.includes("readonly database"))
+    return "This user may not write the file or the folder that it is in; SQLite needs both, also for reading.";
   // Where the server itself has said what is missing, it runs.
   return message.includes("does not exist") ? undefined : ADVICE.get(code);
 }

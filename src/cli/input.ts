@@ -4,8 +4,13 @@ import { UsageError } from "./usage.js";
 
 /** The value of a JSON text; `-` reads it from standard input. */
 export async function readInput(text: string): Promise<unknown> {
-  return readJson(text === "-" ? await standardInput() : text);
+  if (text !== "-") return readJson(text);
+  standard ??= standardInput();
+  return readJson(await standard);
 }
+
+/** It can be read once, also by a command that begins again. */
+let standard: Promise<string> | null = null;
 
 function readJson(text: string): unknown {
   try {

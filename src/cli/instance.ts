@@ -89,7 +89,7 @@ export function requireConfig(named: string | undefined): string {
   if (file !== null) return file;
   throw new ImpossibleError(
     `There is no configuration file here (looked for ${CONFIG_NAMES.join(", ")} in ${process.cwd()}). ` +
-      "Name one: holdfast start path/to/holdfast.config.mjs. To have one written: holdfast init",
+      "Name one after the command, for example path/to/holdfast.config.mjs. To have one written: holdfast init",
   );
 }
 

@@ -3,6 +3,7 @@
 
 import type { Holdfast } from "../engine/holdfast.js";
 import { type CommonFlags, withInstance } from "./instance.js";
+import { underGivenFlags } from "./refused-flags.js";
 import { type Page, refuseWatchedJson, repeat, type WatchFlags } from "./repeat.js";
 import { EXIT, type Shell } from "./shell.js";
 
@@ -20,7 +21,7 @@ export async function showLook(
   const { watch } = flags;
   refuseWatchedJson(shell.isJson, watch);
   return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
-    const seen = await look(holdfast);
+    const seen = await underGivenFlags(flags, () => look(holdfast));
     if (seen === null) {
       await shell.answer(null);
       return EXIT.no;

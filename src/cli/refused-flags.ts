@@ -17,20 +17,42 @@ export async function underFlagNames<T>(verb: string, ask: () => Promise<T>): Pr
   try {
     return await ask();
   } catch (error) {
-    // By its code: the configuration file may bring its own copy of the library.
-    const isRefusal = textProp(error, "code") === "CONFIGURATION_INVALID";
-    const problems = isRefusal ? (prop(error, "problems") as readonly Problem[]) : [];
+    const problems = problemsOf(error);
     const isOurs = problems.length > 0 && problems.every(({ field }) => field.startsWith(verb));
     if (!isOurs) throw error;
     throw new UsageError(problems.map((problem) => refusal(problem, verb)).join("\n"));
   }
 }
 
+/** The same for a list, whose filters are called as the flags that were given for them. */
+export async function underGivenFlags<T>(flags: object, ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    const problems = problemsOf(error);
+    const memberOf = ({ field }: Problem) => field.slice(field.lastIndexOf(".") + 1);
+    const isOurs =
+      problems.length > 0 && problems.every((each) => Object.hasOwn(flags, memberOf(each)));
+    if (!isOurs) throw error;
+    throw new UsageError(
+      problems.map((each) => `--${kebab(memberOf(each))}: ${each.message}`).join("\n"),
+    );
+  }
+}
+
+/** By its code: the configuration file may bring its own copy of the library. */
+function problemsOf(error: unknown): readonly Problem[] {
+  if (textProp(error, "code") !== "CONFIGURATION_INVALID") return [];
+  return prop(error, "problems") as readonly Problem[];
+}
+
 function refusal({ field, message }: Problem, verb: string): string {
   const member = field.slice(verb.length).replace(/^\./, "");
   if (member === "") return `It ${message}`;
   const path = member.replace(/\[\d+\]/g, "");
-  const [first = ""] = path.split(".");
+  const [first = "", ...rest] = path.split(".");
+  // One flag has all of them, as JSON.
+  if (first === "alerts" && rest.length > 0) return `--alerts: ${rest.join(".")} ${message}`;
   const flag = FLAG_OF_MEMBER.get(path) ?? FLAG_OF_MEMBER.get(first) ?? `--${kebab(path)}`;
   return `${flag}: ${message}`;
 }

@@ -46,6 +46,12 @@ export function recoverPage(report: RecoverReport, colours: Colours): string {
     [
       ["leases", `${report.leases} of holders that are gone, with ${report.runs} runs`],
       ["locks", `${report.locks} of holders that are gone`],
+      [
+        "alerts",
+        report.deliveries === 0
+          ? null
+          : `${report.deliveries} deliveries wait and will be sent, some perhaps for the second time`,
+      ],
       ["fences", `raised by ${report.fencesRaisedBy.toLocaleString("en")}`],
       [
         "instances",

@@ -63,9 +63,9 @@ export function wantsColours(
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: taking them out is the point.
-const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g;
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 
-/** Stored text on one line, without anything that could steer a terminal. */
+/** Stored text on one line, without anything that could steer a terminal or turn the order of what it shows. */
 export function plain(text: string): string {
   return text.replace(CONTROL, (character) => (/\s/.test(character) ? " " : "\uFFFD"));
 }

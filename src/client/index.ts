@@ -133,10 +133,15 @@ export function createClient(options: ClientOptions) {
           query,
           isRepeatable: true,
         }),
-      upsert: (name: string, definition: BodyOf<"putSchedule">) =>
+      upsert: (
+        name: string,
+        definition: BodyOf<"putSchedule">,
+        query: QueryOf<"putSchedule"> = {},
+      ) =>
         wire.call<"putSchedule">({
           place: { method: "PUT", path: "/api/schedules/{name}" },
           params: { name },
+          query,
           body: definition,
           isRepeatable: true,
         }),

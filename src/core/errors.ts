@@ -221,6 +221,31 @@ export class ScheduleBusyError extends HoldfastError {
   }
 }
 
+/** The schedule is not what the caller looked at before asking for the change. */
+export class ScheduleChangedError extends HoldfastError {
+  readonly code = "SCHEDULE_CHANGED";
+  readonly schedule: string;
+  /** What the caller went by; 0: that there was none. */
+  readonly ifVersion: number;
+  /** What it is at; null: there is none. */
+  readonly version: number | null;
+  constructor(params: { schedule: string; ifVersion: number; version: number | null }) {
+    const { schedule, ifVersion, version } = params;
+    const shown = quoteShort(schedule);
+    super(
+      version === null
+        ? `There is no schedule ${shown} any more. Nothing was done.`
+        : ifVersion === 0
+          ? `There is a schedule ${shown} already, at version ${version}. Nothing was changed; give this one another name.`
+          : `Schedule ${shown} was changed meanwhile: it is at version ${version}, not ${ifVersion}. Nothing was done; ` +
+            "look at it again, and repeat what is still wanted.",
+    );
+    this.schedule = schedule;
+    this.ifVersion = ifVersion;
+    this.version = version;
+  }
+}
+
 /** The delivery already made a run with another input. */
 export class DeliveryConflictError extends HoldfastError {
   readonly code = "DELIVERY_CONFLICT";
@@ -565,6 +590,7 @@ for (const [name, { prototype }] of Object.entries({
   ScheduleNotFoundError,
   DuplicateScheduleError,
   ScheduleBusyError,
+  ScheduleChangedError,
   DeliveryConflictError,
   BackfillRunningError,
   RunsElsewhereError,

@@ -14,7 +14,7 @@ export type Hosting = {
   readonly stopSignal: AbortSignal;
   /** The instance's lines go there, unless it was given a logger. */
   lendLogger(logger: Logger): void;
-  /** A cheap look that differs from the one before if runs changed. */
+  /** A cheap look that differs from the one before if runs changed, or somebody changed something. */
   glance(): Promise<Glance>;
   /**
    * Whether this token was given to the worker of that job's target with this run, under this fence. That

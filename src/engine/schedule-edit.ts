@@ -10,7 +10,7 @@ import {
 } from "../core/audit.js";
 import { cronSchedule } from "../core/cron.js";
 import { describeTouch, dstTouches } from "../core/cron-dst.js";
-import { ConfigurationError, ScheduleNotFoundError } from "../core/errors.js";
+import { ConfigurationError, ScheduleChangedError, ScheduleNotFoundError } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
 import { lookAt } from "../core/monitor.js";
 import type { ScheduleDefinition } from "../core/schedule.js";
@@ -138,6 +138,23 @@ export function upsertDecision(
       },
     },
   };
+}
+
+/** Refuses what was meant for another version; what is there already needs no version to be so. */
+export function requireVersion(
+  { state }: Read,
+  params: {
+    readonly name: string;
+    readonly ifVersion: number | undefined;
+    readonly decision: Decision<Edited>;
+  },
+): void {
+  const { name, ifVersion, decision } = params;
+  const isDone = "answer" in decision && decision.answer === "unchanged";
+  if (ifVersion === undefined || isDone) return;
+  const version = state && state.deletedAt === null ? state.version : null;
+  if ((version ?? 0) !== ifVersion)
+    throw new ScheduleChangedError({ schedule: name, ifVersion, version });
 }
 
 function creation(wanted: Wanted, now: number, asker: Asker): Decision<Edited> {

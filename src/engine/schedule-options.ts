@@ -24,6 +24,15 @@ export type UpsertOptions = ScheduleOptions &
     | { readonly monitor: true }
   );
 
+export type UpsertAsked = By & {
+  /**
+   * The version that this change goes by; 0: there is none yet. If it is another by now, nothing is
+   * changed, and the call is refused with SCHEDULE_CHANGED.
+   * @default whatever is there
+   */
+  readonly ifVersion?: number;
+};
+
 export type Upserted = { readonly schedule: Schedule; readonly warnings: readonly string[] };
 
 export type TriggerOptions = By & {
@@ -110,6 +119,21 @@ export function readBy(options: unknown, field: string): string | undefined {
   if (problems.length > 0) throw new ConfigurationError(problems);
   const { by } = options as By;
   return by === undefined ? undefined : requireName(by, `${field}.by`);
+}
+
+export function readUpsertAsked(options: UpsertAsked | undefined, field: string): UpsertAsked {
+  if (options === undefined) return {};
+  requireOptions(options, field);
+  const problems = refuseUnknownMembers(options, ["by", "ifVersion"], field);
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  const { ifVersion, ...rest } = options;
+  const by = readBy(rest, field);
+  if (ifVersion !== undefined && !(Number.isSafeInteger(ifVersion) && ifVersion >= 0))
+    refuse(
+      `${field}.ifVersion`,
+      "must be the version of a schedule, or 0 for one that is not there yet",
+    );
+  return { ...(by === undefined ? {} : { by }), ...(ifVersion === undefined ? {} : { ifVersion }) };
 }
 
 export function readTrigger(options: TriggerOptions) {

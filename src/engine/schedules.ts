@@ -33,6 +33,7 @@ import {
   deleteDecision,
   existing,
   pauseDecision,
+  requireVersion,
   resumeDecision,
   upsertDecision,
   type Wanted,
@@ -55,9 +56,11 @@ import {
   readBy,
   readNote,
   readTrigger,
+  readUpsertAsked,
   refuse,
   requireOptions,
   type TriggerOptions,
+  type UpsertAsked,
   type Upserted,
   type UpsertOptions,
 } from "./schedule-options.js";
@@ -118,11 +121,12 @@ export class Schedules {
   }
 
   /** Makes a schedule, or changes it; an equal one changes nothing. */
-  async upsert(name: string, options: UpsertOptions, asked?: By): Promise<Upserted> {
+  async upsert(name: string, options: UpsertOptions, asked?: UpsertAsked): Promise<Upserted> {
     const checked = requireName(name, "schedules.upsert(name)");
     const field = "schedules.upsert()";
     requireOptions(options, field);
-    const asker = this.#asker(readBy(asked, field));
+    const { by, ifVersion } = readUpsertAsked(asked, field);
+    const asker = this.#asker(by);
     const job = jobOf(checked, options, `${field}.job`);
     const members = refuseUnknownMembers(options, [...SCHEDULE_MEMBERS, "job"], field);
     if (members.length > 0) throw new ConfigurationError(members);
@@ -136,6 +140,7 @@ export class Schedules {
       const definition = definitionAt(options, { calendars, read });
       const wanted = { name: checked, job, definition, input, isForced: false };
       const decision = upsertDecision(read, fromCall(wanted, read.state, this.#params.app), asker);
+      requireVersion(read, { name: checked, ifVersion, decision });
       const answer = { definition, now: read.now };
       return "first" in decision ? decision : { ...decision, answer };
     });

@@ -1,5 +1,5 @@
 // The stream of hints: that something happened, to whom, and when. Hints come from this instance's own
-// events, and from one shared look at the database that notices what other instances did. A client may
+// events, and from one shared look at the database that notices what people and other instances did. A client may
 // hear of a thing twice, and reads the thing itself elsewhere. While nobody listens nothing is done.
 
 import { StoppedError } from "../core/errors.js";
@@ -135,7 +135,7 @@ export class EventFeed {
     });
   }
 
-  /** What other instances did shows in the tables alone. A look that fails is made up for by the next. */
+  /** What people and other instances did shows in the tables alone. A look that fails is made up for by the next. */
   async #look(): Promise<void> {
     const seen = await this.#host.glance().catch(() => null);
     if (seen === null) return;
@@ -144,6 +144,8 @@ export class EventFeed {
     if (before === null) return;
     if (before.newestRun !== seen.newestRun) this.#gather("runs.changed", seen.newestRun);
     if (before.leases !== seen.leases) this.#gather("leases.changed", null);
+    if (before.audited !== seen.audited) this.#gather("audit.changed", null);
+    if (before.openAlerts !== seen.openAlerts) this.#gather("alerts.changed", null);
   }
 
   #gather(type: string, id: string | null): void {

@@ -37,6 +37,7 @@ const STATUS_BY_CODE: ReadonlyMap<string, number> = new Map(
     NOT_A_MONITOR: 409,
     CALENDAR_IN_USE: 409,
     SCHEDULE_BUSY: 409,
+    SCHEDULE_CHANGED: 409,
     JOB_UNKNOWN: 404,
     RUN_NOT_FOUND: 404,
     ALERT_NOT_FOUND: 404,

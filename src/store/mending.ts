@@ -28,6 +28,7 @@ export function toRemains(gone: Row, jobs: readonly Row[]): Remains {
     leases: Number(gone.leases),
     runs: Number(gone.runs),
     locks: Number(gone.locks),
+    deliveries: Number(gone.deliveries),
     liveInstances: Number(gone.live_instances),
     jobs: jobs.map((row) => ({
       job: String(row.job),

@@ -62,11 +62,14 @@ export type FailureRecord = {
   readonly error: string | null;
 };
 
-/** Differs from an earlier one if runs were stored, or claimed, or have ended meanwhile. */
+/** Differs from an earlier one if runs were stored, or claimed, or have ended meanwhile, or people changed something. */
 export type Glance = {
   readonly newestRun: RunId | null;
   /** Opaque: changes with what is held and what has ended. */
   readonly leases: string;
+  /** The newest entry of the audit trail: what people change leaves one. */
+  readonly audited: number | null;
+  readonly openAlerts: number;
 };
 
 export interface OperatorStore {

@@ -53,7 +53,12 @@ export function toFailureRecord(row: Row): FailureRecord {
 }
 
 export function toGlance(row: Row): Glance {
-  return { newestRun: textOrNull(row.newest), leases: `${row.held} ${row.ended}` };
+  return {
+    newestRun: textOrNull(row.newest),
+    leases: `${row.held} ${row.ended}`,
+    audited: row.audited === null ? null : Number(row.audited),
+    openAlerts: Number(row.alerts),
+  };
 }
 
 /** As the statements take it. */

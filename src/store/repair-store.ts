@@ -12,6 +12,8 @@ export type Remains = {
   readonly leases: number;
   readonly runs: number;
   readonly locks: number;
+  /** Deliveries of alerts that wait; some may have been sent since the backup was made. */
+  readonly deliveries: number;
   /** Instances that were seen lately: nobody should be. */
   readonly liveInstances: number;
   readonly jobs: readonly {

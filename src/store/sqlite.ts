@@ -90,7 +90,9 @@ export class SqliteFile {
     this.#prepared.clear();
     const handle = this.#handle;
     this.#handle = null;
-    if (handle && "file" in this.#params.source) handle.close();
+    if (!handle || !("file" in this.#params.source)) return;
+    moveIntoFile(handle);
+    handle.close();
   }
 
   /**
@@ -276,6 +278,19 @@ export class SqliteFile {
         await delay(clock, 1 + chance.next() * 4);
       }
     }
+  }
+}
+
+/**
+ * Whoever stops an application and copies its file has everything. SQLite would see to it at the last close, but
+ * prepared statements keep the library's connection half open until they are collected, which is often
+ * never. Nobody is waited for: what a reader is in the way of stays in the -wal file.
+ */
+function moveIntoFile(handle: SqliteHandle): void {
+  try {
+    handle.prepare("pragma wal_checkpoint(passive)").get();
+  } catch {
+    // A file that may only be read, or a snapshot inside of its transaction: nothing was written there.
   }
 }
 

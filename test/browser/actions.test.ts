@@ -82,6 +82,34 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the buttons on %s", (database) 
     expect(await stage.holdfast.schedules.get("studies-two")).toBe(null);
   });
 
+  test("of two who edit a schedule the second is told, and a new one takes no name that is taken", async () => {
+    const options = { job: "study", cron: "0 2 * * *", input: { market: "eu" } };
+    await stage.holdfast.schedules.upsert("studies", options);
+    const [first, second] = [
+      await stage.visit("/schedules/studies"),
+      await stage.visit("/schedules/studies"),
+    ];
+    for (const page of [first, second]) await page.getByRole("button", { name: "Edit" }).click();
+    await first.getByRole("textbox", { name: "Cron" }).fill("15 2 * * *");
+    await first.getByRole("button", { name: "Save" }).click();
+    // The page behind the second form shows what is there now; the form still goes by what it was filled from.
+    await second.getByText("at 02:15 every day").first().waitFor();
+    await second.getByRole("textbox", { name: "Cron" }).fill("45 2 * * *");
+    await second.getByRole("button", { name: "Save" }).click();
+    await second.getByRole("alert").getByText("was changed meanwhile", { exact: false }).waitFor();
+    expect(await schedule()).toMatchObject({ cron: "15 2 * * *", version: 2 });
+
+    await second.goto(`${stage.url}/schedules`);
+    await second.getByRole("button", { name: "New schedule" }).click();
+    const dialog = second.getByRole("dialog");
+    await dialog.getByRole("textbox", { name: "Name" }).fill("studies");
+    await dialog.getByRole("combobox", { name: "Job" }).selectOption("hang");
+    await dialog.getByRole("textbox", { name: "Cron" }).fill("0 5 * * *");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.getByRole("alert").getByText("studies already", { exact: false }).waitFor();
+    expect(await schedule()).toMatchObject({ job: "study", version: 2 });
+  });
+
   test("a monitor is checked in for, and offers nothing that would run it from here", async () => {
     await stage.holdfast.schedules.upsert("backup", { monitor: true, cron: "0 3 1 1 *" });
     const page = await stage.visit("/schedules/backup");

@@ -165,7 +165,7 @@ describe.skipIf(!hasChromium())("what leads somewhere", () => {
     await at("study");
   });
 
-  test("a run that was sent elsewhere shows each exchange, without secrets", async () => {
+  test("a run that was sent elsewhere shows each exchange, without secrets; on a phone nothing is cut off", async () => {
     await page.goto(`${stage.url}/runs/${lived.ids.sent}`);
     const exchanges = region("Exchanges").getByRole("listitem");
     await region("Exchanges").getByText("with desks, sent 2 times").waitFor();
@@ -178,11 +178,35 @@ describe.skipIf(!hasChromium())("what leads somewhere", () => {
     // On a phone nothing sticks out of its panel, where it would be cut off, nor is squeezed beside buttons.
     await page.setViewportSize({ width: 360, height: 740 });
     expect(await page.evaluate(STICKS_OUT)).toEqual([]);
+    await lived.kit.holdfast.schedules.pause(
+      "breaking",
+      "the provider asked us to wait until its new contract is signed",
+    );
+    const [failed] = await lived.kit.runs({ status: "failed" });
+    for (const where of [
+      ...["/", "/schedules", "/schedules/studies", "/schedules/breaking", "/runs"],
+      ...[lived.ids.sent, lived.ids.rich, lived.ids.family, failed?.id].map((id) => `/runs/${id}`),
+      ...["/queues", "/locks", "/instances", "/alerts?state=all", "/check", "/audit", "/settings"],
+    ]) {
+      await page.goto(stage.url + where);
+      await page.locator("h1").waitFor();
+      await page.locator('[aria-label="Loading"]').first().waitFor({ state: "detached" });
+      expect(await page.evaluate(CUT_OFF), where).toEqual([]);
+      expect(await page.evaluate(STICKS_OUT), where).toEqual([]);
+    }
     await page.goto(`${stage.url}/alerts`);
     const sentence = await page.getByText("in a row", { exact: false }).first().boundingBox();
     expect(sentence?.width).toBeGreaterThan(200);
   });
 });
+
+/** Text that is cut off by its own box. Rows of runs are of one height: what is cut there is a press away. */
+const CUT_OFF = `[...document.querySelectorAll("main *")]
+  .filter((each) => !each.closest(".sr-only, .max-sm\\\\:sr-only, [data-run], svg, time"))
+  .filter((each) => each.querySelector("div, li, p") === null)
+  .filter((each) => /hidden|clip/.test(getComputedStyle(each).overflowX) && each.textContent.trim() !== "")
+  .filter((each) => each.clientWidth > 0 && each.scrollWidth > each.clientWidth + 1)
+  .map((each) => each.textContent)`;
 
 const STICKS_OUT = `[...document.querySelectorAll("main *")]
   .filter((each) => !each.closest(".truncate *") && each.getBoundingClientRect().right > innerWidth)

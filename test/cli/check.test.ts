@@ -210,6 +210,25 @@ test("recover tells first, and raises the fences and frees what the gone ones he
   expect(JSON.parse(after.stdout)).toMatchObject({ leases: 0, jobs: [{ job: "study", held: 0 }] });
 });
 
+test("recover says that everything is paused, and how many deliveries of alerts are still to be sent", async () => {
+  const alert = "0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55";
+  sql(`insert into holdfast_alert (id, kind, subject_type, subject, severity, message, evidence, first_at, last_at)
+      values ('${alert}', 'stale', 'job', 'study', 'critical', 'x', '{}', 0, 0);
+    insert into holdfast_alert_delivery (alert, event, destination, state, attempts, next_at, tried_at)
+      values ('${alert}', 'opened', 'desk', 'pending', 0, 0, 0), ('${alert}', 'opened', 'mail', 'sent', 1, 0, 0)`);
+  await terminal.holdfast(["pause", "--all", "--note", "restoring"]);
+  const told = await terminal.holdfast(["recover"]);
+  expect(told.stdout).toMatch(/^Everything is paused since .* \(restoring\): nothing fires/);
+  expect(told.stdout).toMatch(/alerts +1 deliveries wait and will be sent/);
+  const asked = await terminal.holdfast(["recover", "--json"]);
+  expect(JSON.parse(asked.stdout)).toMatchObject({
+    deliveries: 1,
+    pausedAll: { note: "restoring" },
+  });
+  await terminal.holdfast(["resume", "--all"]);
+  sql("delete from holdfast_alert_delivery; delete from holdfast_alert");
+});
+
 test("recover refuses while an instance is there, unless forced", async () => {
   sql(
     "update holdfast_instance set retired_at = null, seen_at = cast(unixepoch('subsec') * 1000 as integer)",

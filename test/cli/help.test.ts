@@ -93,6 +93,13 @@ test.for(PAGES)("holdfast %s --help", async (page) => {
   ]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   expect(stdout).toMatch(/Example/);
+  const [, examples = ""] = /^Examples?:\n([\s\S]*)$/m.exec(stdout) ?? [];
+  const commands = new Set(PAGES.map((each) => each.split(" ")[0]));
+  for (const line of examples.trim().split("\n")) {
+    const called = [...line.matchAll(/\bholdfast (\S+)/g)].map(([, name]) => name);
+    expect(called).not.toEqual([]);
+    for (const name of called) expect(commands).toContain(name);
+  }
   expect(stdout).toMatchSnapshot();
 });
 

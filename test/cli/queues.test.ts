@@ -45,3 +45,16 @@ test("a queue is listed, paused with a note and resumed; a run in it says what i
   const waits = await terminal.holdfast(["runs", "show", document.id]);
   expect(waits.stdout).toMatch(/waits +for an instance that knows its job: none is live/);
 });
+
+test.for(["queues", "instances", "audit"])(
+  "%s by its name alone is its list, in words and as one document",
+  async (group) => {
+    const [short, long] = await Promise.all([
+      terminal.holdfast([group]),
+      terminal.holdfast([group, "list"]),
+    ]);
+    expect(short).toMatchObject({ code: 0, stderr: "" });
+    expect(short.stdout).toBe(long.stdout);
+    expect((await json(group)).document).toEqual((await json(group, "list")).document);
+  },
+);

@@ -247,11 +247,12 @@ test("runs show lists the attempts", async () => {
 
 test("a run that does not exist is answered with 1, as JSON with null", async () => {
   const id = "0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55";
-  expect(await json(["runs", "show", id])).toMatchObject({
-    code: 1,
-    document: null,
-    stderr: `There is no run ${id}: it never existed, or it was pruned.\n`,
-  });
+  for (const command of ["show", "items", "logs", "children"])
+    expect(await json(["runs", command, id]), command).toMatchObject({
+      code: 1,
+      document: null,
+      stderr: `There is no run ${id}: it never existed, or it was pruned.\n`,
+    });
 });
 
 test("runs list filters, and goes on where it ended", async () => {

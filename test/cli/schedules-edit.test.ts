@@ -379,6 +379,32 @@ test("a backfill that nobody works on says so once", async () => {
   expect(await json("schedules", "backfill", "minutely", "--cancel")).toMatchObject({ code: 0 });
 });
 
+test("what several change at the same time is all there afterwards", async () => {
+  await terminal.holdfast(["schedules", "create", "shared", "--job", "report", "--every", "1h"]);
+  const flags = [
+    ["--queue", "slow"],
+    ["--priority", "7"],
+    ["--grace", "90s"],
+    ["--tag", "together"],
+    ["--overlap", "queue"],
+  ];
+  const ended = await Promise.all(
+    flags.map((each) => terminal.holdfast(["schedules", "update", "shared", ...each])),
+  );
+  expect(ended.map(({ code, stderr }) => ({ code, stderr }))).toEqual(
+    flags.map(() => ({ code: 0, stderr: "" })),
+  );
+  const { stdout } = await terminal.holdfast(["schedules", "show", "shared", "--json"]);
+  expect(JSON.parse(stdout)).toMatchObject({
+    queue: "slow",
+    priority: 7,
+    grace: "90s",
+    tags: ["together"],
+    overlap: "queue",
+    version: 6,
+  });
+});
+
 const MISTAKES: readonly [name: string, args: string[], message: RegExp][] = [
   ["no job", ["create", "x", "--every", "1h"], /Say what it runs: --job report; or --monitor/],
   ["no rhythm", ["create", "x", "--job", "report"], /^Say when it ticks: --cron "30 2 \* \* \*"/],
@@ -457,6 +483,11 @@ const MISTAKES: readonly [name: string, args: string[], message: RegExp][] = [
     "a range that is too long",
     ["backfill", "minutely", "--from", "2000-01-01", "--to", "2020-01-01"],
     /^It covers \d+ ticks; at most 100000 at a time/,
+  ],
+  [
+    "a wrong rule among the alerts",
+    ["create", "x", "--job", "report", "--every", "1h", "--alerts", '{"stale":"soon"}'],
+    /^--alerts: stale must be a duration such as "30s"/,
   ],
   ["an instant without a zone", ["explain", "nightly", "2026-01-01T00:00"], /ISO text with a zone/],
   ["a bad outcome", ["ticks", "--outcome", "mised"], /Did you mean missed\?/],

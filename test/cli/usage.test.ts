@@ -20,6 +20,12 @@ const MISTAKES: readonly [name: string, args: string[], message: RegExp][] = [
   ["an unknown command of a group", ["runs", "lst"], /\(Did you mean list\?\)/],
   ["a group without a command", ["runs"], /Name a command\./],
   [
+    "an unknown command of a group that lists by its name",
+    ["queues", "lst"],
+    /unknown command 'lst'\n\(Did you mean list\?\)/,
+  ],
+  ["a wrong flag of such a group", ["instances", "--limit", "0"], /a whole number from 1 to 1000/],
+  [
     "an unknown option",
     ["runs", "list", "--jsno"],
     /unknown option '--jsno'\n\(Did you mean --json\?\)/,
@@ -66,6 +72,23 @@ const MISTAKES: readonly [name: string, args: string[], message: RegExp][] = [
   ["a bad limit", ["runs", "list", "--limit", "0"], /a whole number from 1 to 1000/],
   ["a bad run id", ["runs", "cancel", "42"], /must be a run id, for example 0199c1f2-/],
   ["a bad cursor", ["runs", "list", "--cursor", "next"], /must be a run id/],
+  ...["audit list", "schedules ticks", "locks history", "instances list"].map(
+    (list): [string, string[], RegExp] => [
+      `a cursor that ${list} did not give`,
+      [...list.split(" "), "--cursor", "next"],
+      /^--cursor: must be the nextCursor of an earlier page/,
+    ],
+  ),
+  [
+    "a bad beginning of the trail",
+    ["audit", "list", "--since", "yesterday"],
+    /^--since: must be a duration such as "30s".*An instant such as/,
+  ],
+  [
+    "two wrong ends of a move",
+    ["move", "--from", "app.db", "--to", "mysql://app:hunter2@db/app"],
+    /^--from: "app\.db" is neither .*\n--to: "mysql:\/\/app:\*\*\*@db\/app" is neither/,
+  ],
   [
     "input that is no JSON",
     ["enqueue", "echo", "{market:eu}"],

@@ -1,6 +1,6 @@
 // What is true of SQLite alone: what becomes of a handle that belongs to the surrounding application.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { DatabaseSync } from "@photostructure/sqlite";
@@ -79,6 +79,25 @@ describe("SQLite alone", () => {
     expect((await holdfast.runs.list({})).runs).toHaveLength(2);
     await holdfast.stop();
     theirs.close();
+  });
+
+  test("after a stop the file alone has everything, also while another only reads", async ({
+    file,
+  }) => {
+    const holdfast = new Holdfast({ database: `sqlite:${file}` });
+    const study = holdfast.job("study", { run: () => "done" });
+    const { id } = await study.enqueue({});
+    const reader = new DatabaseSync(file, { readOnly: true });
+    await holdfast.start();
+    await holdfast.runs.wait(id);
+    await holdfast.stop();
+    // The last commits are in the file beside it until somebody moves them.
+    const copy = path.join(path.dirname(file), "copy.db");
+    copyFileSync(file, copy);
+    reader.close();
+    const later = new Holdfast({ database: `sqlite:${copy}` });
+    expect(await later.runs.get(id)).toMatchObject({ status: "completed", result: "done" });
+    await later.stop();
   });
 
   test("a start with the jobs of the one before writes none of them, and one that changed is written alone", async ({

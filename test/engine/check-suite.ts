@@ -217,6 +217,39 @@ const PLANTS: readonly Plant[] = [
       where fence = (select min(fence) from {lock_history} where name = 'again')`,
   },
   {
+    check: "a pause of everything ends after it began",
+    sql: () => "insert into {pause} (at, until_at) values (2000, 1000)",
+  },
+  {
+    check: "a delivery of an alert waits, was sent or was given up",
+    sql: () =>
+      `insert into {alert} (id, kind, subject_type, subject, severity, message, evidence, first_at, last_at, resolved_at)
+         values ('${NOBODY}', 'stale', 'job', 'x', 'critical', 'x', '{}', 0, 0, 0);
+       insert into {alert_delivery} (alert, event, destination, state, attempts, next_at, tried_at)
+         values ('${NOBODY}', 'opened', 'desk', 'lost', 1, 0, 0)`,
+    undo: () =>
+      `delete from {alert_delivery} where alert = '${NOBODY}'; delete from {alert} where id = '${NOBODY}'`,
+  },
+  {
+    check: "a delivery of an alert has its alert",
+    sql: () =>
+      `insert into {alert_delivery} (alert, event, destination, state, attempts, next_at, tried_at)
+       values ('${NOBODY}', 'opened', 'desk', 'sent', 1, 0, 0)`,
+  },
+  {
+    check: "an entry of the audit trail says who did what",
+    sql: () =>
+      "insert into {audit} (at, via, who, verb, noun) select max(at), 'hand', 'x', 'edit', 'schedule' from {audit}",
+    undo: () => "delete from {audit} where via = 'hand'",
+  },
+  {
+    check: "a grant of a lock ended in a known way",
+    sql: () =>
+      `insert into {lock_history} (fence, name, holder, state, acquired_at, until, ended_at)
+       values (0, 'odd', 'x', 7, 0, 0, 0)`,
+    undo: () => "delete from {lock_history} where name = 'odd'",
+  },
+  {
     check: "an attempt belongs to a run",
     sql: () =>
       `insert into {attempt} (run, fence, attempt, ended, holder, started_at, ended_at) values ('${NOBODY}', 0, 1, 0, 1, 0, 0)`,

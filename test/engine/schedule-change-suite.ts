@@ -164,6 +164,42 @@ export function scheduleChangeSuite(test: WorldTest): void {
     expect((await stateOf(world)).nextAt).toBe(NOON + HOUR);
   });
 
+  test("of two who go by the same version one is refused, whatever came between look and change", async ({
+    world,
+  }) => {
+    const { holdfast } = student(world, {});
+    const { schedules } = holdfast;
+    const { schedule } = await schedules.upsert("s", MINUTELY, { ifVersion: 0 });
+    expect(schedule.version).toBe(1);
+    const by = (who: string, ifVersion: number) => ({ by: who, ifVersion });
+    await schedules.upsert("s", { ...MINUTELY, cron: "*/2 * * * *" }, by("ada", 1));
+    await expect(
+      schedules.upsert("s", { ...MINUTELY, cron: "*/3 * * * *" }, by("bob", 1)),
+    ).rejects.toMatchObject({ code: "SCHEDULE_CHANGED", ifVersion: 1, version: 2 });
+    // A pause is no other definition, and what is there already needs no version to be so.
+    await schedules.pause("s");
+    await schedules.upsert("s", { ...MINUTELY, cron: "*/2 * * * *" }, by("ada", 1));
+    await expect(schedules.upsert("s", MINUTELY, { ifVersion: 0 })).rejects.toThrow(
+      "There is a schedule s already, at version 2. Nothing was changed",
+    );
+    expect(await schedules.get("s")).toMatchObject({ cron: "*/2 * * * *", version: 2 });
+    await schedules.delete("s");
+    await expect(schedules.upsert("s", MINUTELY, { ifVersion: 2 })).rejects.toMatchObject({
+      code: "SCHEDULE_CHANGED",
+      version: null,
+    });
+    const { version } = (await schedules.upsert("s", MINUTELY, { ifVersion: 0 })).schedule;
+    const both = ["*/4 * * * *", "*/5 * * * *"].map((cron) =>
+      schedules.upsert("s", { ...MINUTELY, cron }, { ifVersion: version }),
+    );
+    const settled = await world.clock.until(Promise.allSettled(both));
+    expect(settled.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+    for (const ifVersion of [-1, 1.5, "1"])
+      await expect(schedules.upsert("s", MINUTELY, { ifVersion } as never)).rejects.toThrow(
+        /schedules\.upsert\(\)\.ifVersion: must be the version/,
+      );
+  });
+
   test("an edit of a paused schedule leaves it paused, and closes its stretch", async ({
     world,
   }) => {

@@ -2,6 +2,7 @@
 
 import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { PermanentError } from "../../src/core/errors.js";
 import { hosting } from "../../src/engine/hosting.js";
 import { createHandler } from "../../src/http/handler.js";
 import { until } from "../support/until.js";
@@ -99,6 +100,40 @@ describe.each(DATABASES)("the event stream on %s", (database) => {
     expect((await heard).hint).toMatchObject({ id: expect.any(String) });
     await other.tick();
     await listener.until("leases.changed");
+    await listener.leave();
+    await other.stop({ grace: 0 });
+  });
+
+  test("tells what people changed, whoever was asked for it, and that alerts came or went", async () => {
+    const other = house.another();
+    other.job("bad", {
+      retry: { attempts: 1 },
+      run: () => {
+        throw new PermanentError("never");
+      },
+    });
+    const listener = new Listener(await connect());
+    await listener.until("ready");
+    const heard = async (type: string, change: () => Promise<unknown>) => {
+      let isHeard = false;
+      const told = listener.until(type).then(() => {
+        isHeard = true;
+      });
+      // The first look is what later ones are compared with, so one change may come too early to be told.
+      await until(`${type} is told`, async () => {
+        await change();
+        return isHeard;
+      });
+      await told;
+    };
+    let no = 0;
+    await heard("audit.changed", () => other.queues.pause(`queue-${(no += 1)}`));
+    await heard("audit.changed", () =>
+      house.holdfast.pause({ note: `for the ${(no += 1)}. time` }),
+    );
+    await house.holdfast.resume();
+    await other.enqueue("bad", null);
+    await heard("alerts.changed", () => other.tick());
     await listener.leave();
     await other.stop({ grace: 0 });
   });

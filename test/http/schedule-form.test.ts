@@ -42,6 +42,28 @@ const SCHEDULES: readonly (readonly [string, ScheduleOptions & { readonly job?: 
   ["with nothing but its cron", { job: "study", cron: "0 2 * * *" }],
 ];
 
+test("what somebody else saved since the form was opened is not written over", async () => {
+  const save = (cron: string, ifVersion: number) =>
+    house.ask("PUT", `/api/schedules/studies?ifVersion=${ifVersion}`, {
+      body: { job: "study", cron },
+    });
+  expect(await save("0 2 * * *", 0)).toMatchObject({
+    status: 200,
+    body: { schedule: { version: 1 } },
+  });
+  expect(await save("0 3 * * *", 1)).toMatchObject({
+    status: 200,
+    body: { schedule: { version: 2 } },
+  });
+  expect(await save("0 4 * * *", 1)).toMatchObject({
+    status: 409,
+    body: { error: "schedule_changed", detail: expect.stringContaining("at version 2, not 1") },
+  });
+  expect(await save("0 4 * * *", 0)).toMatchObject({ status: 409 });
+  expect(await save("0 4 * * *", -1)).toMatchObject({ status: 400 });
+  expect(await house.holdfast.schedules.get("studies")).toMatchObject({ cron: "0 3 * * *" });
+});
+
 test("the schedules below have every option that there is", () => {
   const given = new Set(SCHEDULES.flatMap(([, options]) => Object.keys(options)));
   expect(SCHEDULE_MEMBERS.filter((name) => !given.has(name))).toEqual([]);

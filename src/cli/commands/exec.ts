@@ -1,7 +1,7 @@
 // `holdfast exec`: wraps a line of a crontab. The program's output passes through and its exit code is the
 // answer; lease, output, exit code and duration are kept as a run.
 
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { textProp } from "../../core/thrown.js";
 import type { Logger } from "../../telemetry/log.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
@@ -23,6 +23,7 @@ type Flags = CommonFlags & {
 };
 
 const LEASE_MIN_MS = 1_000;
+const LEASE_DEFAULT_MS = 120_000;
 
 export function execCommand(call: Call): Command {
   const command = newCommand({
@@ -48,11 +49,10 @@ export function execCommand(call: Call): Command {
       "end it after so long: SIGTERM, 10 s later SIGKILL",
       readDurationFlag,
     )
-    .option(
-      "--lease <duration>",
-      "how long the database may be out of reach",
-      readDurationFlag,
-      120_000,
+    .addOption(
+      new Option("--lease <duration>", "how long the database may be out of reach")
+        .argParser(readDurationFlag)
+        .default(LEASE_DEFAULT_MS, "2m"),
     )
     .option("--anyway", "where the database cannot be reached: run it without keeping anything");
   return act<Flags>(withConfigOption(command), call, async (flags, name = "", ...rest) => {

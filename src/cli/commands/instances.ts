@@ -1,7 +1,8 @@
-// `holdfast instances`: the group of commands that look at instances, and make one quiet or wake it.
+// `holdfast instances`: the group of commands that look at instances, and make one quiet or wake it;
+// by itself it lists them.
 
 import type { Command } from "commander";
-import { type Call, newCommand } from "../command.js";
+import { type Call, listedByName, newCommand } from "../command.js";
 import { instancesListCommand } from "./instances-list.js";
 import { instancesQuietCommand } from "./instances-quiet.js";
 import { instancesWakeCommand } from "./instances-wake.js";
@@ -10,9 +11,9 @@ export function instancesCommand(call: Call): Command {
   const command = newCommand({
     name: "instances",
     summary: "Look at instances, make one quiet, wake it.",
-    examples: ["instances list"],
+    examples: ["instances", "instances --limit 5 --json"],
   });
-  for (const add of [instancesListCommand, instancesQuietCommand, instancesWakeCommand])
-    command.addCommand(add(call));
+  listedByName(command, instancesListCommand(call));
+  for (const add of [instancesQuietCommand, instancesWakeCommand]) command.addCommand(add(call));
   return command;
 }

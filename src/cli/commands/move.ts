@@ -4,7 +4,7 @@
 import type { Command } from "commander";
 import { type MoveAnswer, moveDatabase } from "../../engine/move.js";
 import { act, type Call, newCommand } from "../command.js";
-import { readDatabaseFlag } from "../database.js";
+import { databaseFlag } from "../database.js";
 import type { CommonFlags } from "../instance.js";
 import { ProgressBar } from "../progress-bar.js";
 import { EXIT } from "../shell.js";
@@ -29,8 +29,8 @@ export function moveCommand(call: Call): Command {
       "move --from sqlite:app.db --to postgres://app@localhost/app --json",
     ],
   })
-    .option("--from <url>", "the SQLite file; it is only read", readDatabaseFlag)
-    .option("--to <url>", "the PostgreSQL database; it must hold no runs yet", readDatabaseFlag)
+    .option("--from <url>", "the SQLite file; it is only read", databaseFlag("--from"))
+    .option("--to <url>", "the PostgreSQL database; it must hold no runs yet", databaseFlag("--to"))
     .option("--schema <name>", "the schema there (default: holdfast)")
     .option("--yes", "also while instances live; what they do meanwhile stays behind");
   return act<Flags>(command, call, async ({ from, to, schema, yes, database }) => {

@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { ImpossibleError } from "../failure.js";
 import { type CommonFlags, withInstance } from "../instance.js";
+import { underPause } from "../pause-page.js";
 import { recoverPage } from "../repair-page.js";
 import { EXIT } from "../shell.js";
 
@@ -35,8 +36,10 @@ export function recoverCommand(call: Call): Command {
           );
       }
       const report = await holdfast.recover({ apply: isApplied });
-      await shell.say(recoverPage(report, shell.colours));
-      await shell.answer(report);
+      const page = { text: recoverPage(report, shell.colours), document: report };
+      const { text, document } = await underPause(holdfast, page, shell.colours);
+      await shell.say(text);
+      await shell.answer(document);
       return EXIT.done;
     });
   });

@@ -7,7 +7,7 @@ import type { ChildListOptions } from "../../engine/run-children.js";
 import { batchPage } from "../batch-page.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
-import { filterOf, showLook } from "../look.js";
+import { filterOf, noSuchRun, showLook } from "../look.js";
 import { runListPage } from "../page.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { oneOf, readRunId, wholeNumber } from "../usage.js";
@@ -40,6 +40,9 @@ export function runsChildrenCommand(call: Call): Command {
     return showLook({ flags, shell }, async ({ runs }) => {
       const batches = await runs.batches(id);
       const page = await runs.children(id, filter);
+      // What it made may outlive it.
+      const isNothing = batches.length === 0 && page.runs.length === 0;
+      if (isNothing && !(await runs.get(id))) return noSuchRun(shell, id);
       const parts = batches.length === 0 ? [] : [batchPage(batches, shell.colours), ""];
       const text = [...parts, runListPage(page, shell.colours)].join("\n");
       return { text, document: { batches, ...page } };

@@ -3,6 +3,7 @@
 import type { Command } from "commander";
 import { requireName } from "../../core/names.js";
 import { quoteShort } from "../../core/suggest.js";
+import { textProp } from "../../core/thrown.js";
 import type { UpsertOptions } from "../../engine/schedule-options.js";
 import { type AskerFlags, askedBy, withByOption } from "../asker.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
@@ -46,10 +47,13 @@ export function schedulesCreateCommand(call: Call): Command {
     requirePattern(flags);
     const options = (await optionsOf(flags)) as UpsertOptions;
     return withInstance({ flags, purpose: "add", shell }, async ({ schedules }) => {
-      if (await schedules.get(name)) throw new DeclinedError(existsText(name), "SCHEDULE_EXISTS");
+      if (await schedules.get(name)) throw exists(name);
+      const asked = { by: askedBy(flags), ifVersion: 0 };
       const upserted = await underFlagNames("schedules.upsert()", () =>
-        schedules.upsert(name, options, { by: askedBy(flags) }),
-      );
+        schedules.upsert(name, options, asked),
+      ).catch((error: unknown) => {
+        throw textProp(error, "code") === "SCHEDULE_CHANGED" ? exists(name) : error;
+      });
       await sayUpserted({ upserted, said: "created", shell });
       return EXIT.done;
     });
@@ -65,10 +69,11 @@ function requireJob({ job, monitor }: Flags): void {
     );
 }
 
-function existsText(name: string): string {
+function exists(name: string): DeclinedError {
   const shown = quoteShort(name);
-  return (
+  return new DeclinedError(
     `There is a schedule ${shown} already; nothing was changed. ` +
-    `To change it: holdfast schedules update ${shown} …`
+      `To change it: holdfast schedules update ${shown} …`,
+    "SCHEDULE_EXISTS",
   );
 }

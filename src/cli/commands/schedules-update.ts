@@ -2,6 +2,10 @@
 
 import type { Command } from "commander";
 import { requireName } from "../../core/names.js";
+import { textProp } from "../../core/thrown.js";
+import type { Holdfast } from "../../engine/holdfast.js";
+import type { Upserted } from "../../engine/schedule-options.js";
+import type { Schedule } from "../../engine/schedule-view.js";
 import { type AskerFlags, askedBy, withByOption } from "../asker.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
@@ -21,6 +25,9 @@ import { EXIT } from "../shell.js";
 import { refusing, UsageError } from "../usage.js";
 
 type Flags = CommonFlags & ScheduleFlags & AskerFlags & { readonly unset?: readonly Unsettable[] };
+
+/** Somebody else is at the same schedule so often only if something is wrong. */
+const TRIES_MAX = 50;
 
 /** Flags that say how it is done, not what the schedule is to be. */
 const NO_MEMBERS = ["database", "json", "config", "by"];
@@ -46,11 +53,7 @@ export function schedulesUpdateCommand(call: Call): Command {
     const { shell } = call;
     refuseMistakes(flags);
     return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
-      const before = await requireSchedule(holdfast, name);
-      const options = await changedOptions(before, { flags, unset: flags.unset ?? [] });
-      const upserted = await underFlagNames("schedules.upsert()", () =>
-        holdfast.schedules.upsert(name, options, { by: askedBy(flags) }),
-      );
+      const { before, upserted } = await changed(holdfast, name, flags);
       const isChanged = upserted.schedule.version !== before.version;
       await sayUpserted({ upserted, said: isChanged ? "changed" : "was that already", shell });
       const note = isChanged ? codeNote(before, "changed") : null;
@@ -58,6 +61,25 @@ export function schedulesUpdateCommand(call: Call): Command {
       return EXIT.done;
     });
   });
+}
+
+type Changed = { readonly before: Schedule; readonly upserted: Upserted };
+
+/** What somebody else changed between the look and the change stays: it is looked at again. */
+async function changed(holdfast: Holdfast, name: string, flags: Flags): Promise<Changed> {
+  for (let tries = 1; ; tries += 1) {
+    const before = await requireSchedule(holdfast, name);
+    const options = await changedOptions(before, { flags, unset: flags.unset ?? [] });
+    const asked = { by: askedBy(flags), ifVersion: before.version };
+    try {
+      const upserted = await underFlagNames("schedules.upsert()", () =>
+        holdfast.schedules.upsert(name, options, asked),
+      );
+      return { before, upserted };
+    } catch (error) {
+      if (textProp(error, "code") !== "SCHEDULE_CHANGED" || tries === TRIES_MAX) throw error;
+    }
+  }
 }
 
 function refuseMistakes(flags: Flags): void {

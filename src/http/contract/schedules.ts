@@ -192,6 +192,14 @@ export const SCHEDULES_ROUTES = {
     path: "/api/schedules/{name}",
     scope: "admin",
     summary: "Makes a schedule or changes it; an equal one changes nothing.",
+    query: z.strictObject({
+      ifVersion: z.coerce
+        .number()
+        .int()
+        .min(0)
+        .optional()
+        .meta({ description: "409 unless it is at this version; 0: unless there is none" }),
+    }),
     body: scheduleOptions,
     answers: { 200: z.object({ schedule: scheduleAnswer, warnings: z.array(z.string()) }) },
   }),

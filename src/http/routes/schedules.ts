@@ -13,9 +13,10 @@ export const scheduleRoutes: readonly Implementation[] = [
     if (!schedule) throw new ScheduleNotFoundError(nameOf(params));
     return reply(schedule);
   }),
-  on(ROUTES.putSchedule, async ({ acting, params, body, granted: { by } }) =>
-    reply(await acting.schedules.upsert(nameOf(params), given(body) as never, { by })),
-  ),
+  on(ROUTES.putSchedule, async ({ acting, params, query, body, granted: { by } }) => {
+    const asked = { by, ...given(query) };
+    return reply(await acting.schedules.upsert(nameOf(params), given(body) as never, asked));
+  }),
   on(ROUTES.deleteSchedule, async ({ acting, params, granted: { by } }) => {
     await acting.schedules.delete(nameOf(params), { by });
     return reply({ ok: true });

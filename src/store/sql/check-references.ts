@@ -58,6 +58,14 @@ export const REFERENCES: readonly Reference[] = [
   ofFlow("a turn belongs to a limit", "flow_turn"),
   ofFlow("a run that was let through has its limit", "flow_run"),
   {
+    name: "a delivery of an alert has its alert",
+    table: "alert_delivery",
+    column: "alert",
+    target: "alert",
+    targetColumn: "id",
+    mend: "remove",
+  },
+  {
     name: "a run has its lane",
     table: "run",
     column: "lane",

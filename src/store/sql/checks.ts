@@ -2,6 +2,9 @@
 // breaks it, named by `what`, and with no row where all is well. Both engines ask the same texts; where one
 // needs its own, it says why. A question must hold at every commit, so that it may be asked at any time.
 
+import { ALERT_EVENTS, DELIVERY_STATES } from "../../core/alert.js";
+import { VIAS } from "../../core/audit.js";
+import { LOCK_STATES } from "../../core/lock.js";
 import { OUTCOME_OF, OUTCOMES, REASONS } from "../../core/tick.js";
 import { type Check, REFERENCE_CHECKS } from "./check-references.js";
 
@@ -344,11 +347,44 @@ from (
   },
 ];
 
+const oneOf = (words: readonly string[]) => words.map((word) => `'${word}'`).join(", ");
+const ENDED_STATES = LOCK_STATES.flatMap((state, at) => (state === "acquired" ? [] : [at]));
+
+const PEOPLE: readonly Check[] = [
+  {
+    name: "a pause of everything ends after it began",
+    promise: "S14",
+    sql: /* sql */ `
+select cast(z.at as text) as what, z.until_at from {pause} z where z.until_at < z.at`,
+  },
+  {
+    name: "a delivery of an alert waits, was sent or was given up",
+    promise: null,
+    sql: /* sql */ `
+select cast(d.alert as text) || ' ' || d.destination as what, d.event, d.state from {alert_delivery} d
+where d.state not in (${oneOf(DELIVERY_STATES)}) or d.event not in (${oneOf(ALERT_EVENTS)})`,
+  },
+  {
+    name: "an entry of the audit trail says who did what",
+    promise: null,
+    sql: /* sql */ `
+select cast(a.id as text) as what, a.via, a.who, a.verb, a.noun from {audit} a
+where a.who = '' or a.verb = '' or a.noun = '' or a.via not in (${oneOf(VIAS)})`,
+  },
+  {
+    name: "a grant of a lock ended in a known way",
+    promise: null,
+    sql: /* sql */ `
+select cast(h.fence as text) as what, h.name, h.state from {lock_history} h where h.state not in (${ENDED_STATES.join(", ")})`,
+  },
+];
+
 export const CHECKS: readonly Check[] = [
   ...RUNS,
   ...SCHEDULES,
   ...LIMITS,
   ...THE_REST,
+  ...PEOPLE,
   ...REFERENCE_CHECKS,
 ];
 

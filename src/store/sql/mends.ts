@@ -384,6 +384,22 @@ where x.items <> (select count(*) from {item} i where i.run = x.run and i.outcom
     advice:
       "Two grants of a lock overlapped: look at what both holders did. The rows go with the retention of history.",
   },
+  "a pause of everything ends after it began": {
+    says: "it ended when it began; the ticks of that time are judged as if there had been none",
+    sql: ["update {pause} set until_at = at where until_at < at"],
+  },
+  "a delivery of an alert waits, was sent or was given up": {
+    advice:
+      "Whether it was sent is not known: ask where it goes to. The row goes with the retention of its alert.",
+  },
+  "an entry of the audit trail says who did what": {
+    advice:
+      "Somebody wrote it past the library, and what is true is not known. The entry goes with the retention of history.",
+  },
+  "a grant of a lock ended in a known way": {
+    advice:
+      "How it ended is not known, and it counts nowhere. The row goes with the retention of lock history.",
+  },
 };
 
 /** Rows that belong to nothing go; what only names something that is gone names it no more. */

@@ -74,4 +74,6 @@ order by o.finished_at desc, o.id desc`;
 export const GLANCE = /* sql */ `
 select (select r.id from {run} r order by r.id desc limit 1) as newest,
   (select concat_ws(' ', count(*), max(k.fence), sum(cardinality(k.ids))) from {lease} k) as held,
-  (select sum(t.runs) from {rollup} t where t.hour_at > {now} - 3600000) as ended`;
+  (select sum(t.runs) from {rollup} t where t.hour_at > {now} - 3600000) as ended,
+  (select a.id from {audit} a order by a.id desc limit 1) as audited,
+  (select count(*) from {alert} a where a.resolved_at is null) as alerts`;

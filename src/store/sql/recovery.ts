@@ -9,14 +9,15 @@ const IS_LIVE_LOCKER = (id: string) => /* sql */ `exists (
   select 1 from {instance} i where i.id = ${id} and i.retired_at is null
     and (i.seen_at > {now} - 60000 or i.seen_at > {now} - 3 * i.poll_ms))`;
 
-/** Leases and locks of holders that are gone: the first is taken back, the second expires. */
+/** Leases and locks of holders that are gone: the first is taken back, the second expires; and what is to be told. */
 export const GONE = /* sql */ `
 select
   (select count(*) from {lease} k where not ${IS_LIVE_HOLDER("k.holder")}) as leases,
   (select count(*) from {live_run} p join {lease} k on k.fence = p.fence where not ${IS_LIVE_HOLDER("k.holder")}) as runs,
   (select count(*) from {held_lock} l where not ${IS_LIVE_LOCKER("l.holder")}) as locks,
   (select count(*) from {instance} i where i.retired_at is null
-    and (i.seen_at > {now} - 60000 or i.seen_at > {now} - 3 * i.poll_ms)) as live_instances`;
+    and (i.seen_at > {now} - 60000 or i.seen_at > {now} - 3 * i.poll_ms)) as live_instances,
+  (select count(*) from {alert_delivery} d where d.state = 'pending') as deliveries`;
 
 /** What begins as soon as a worker is there, by job. */
 export const WAITING_BY_JOB = /* sql */ `
