@@ -1,9 +1,12 @@
 // A long campaign of simulated seeds: `node scripts/simulate.mjs --seeds 100000 [--from 1] [--minutes 60]
-// [--file campaign.json]`. What was done is kept in the file, so that the next call goes on from there
-// and everything adds up. Exit 1: a promise was broken, or a rare state that so many seeds should have
+// [--processes 2] [--file campaign.json]`. What was done is kept in the file, so that the next call goes on from
+// there and everything adds up. Exit 1: a promise was broken, or a rare state that so many seeds should have
 // reached was not.
 
+import { fork } from "node:child_process";
+import { once } from "node:events";
 import fs from "node:fs";
+import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -16,6 +19,7 @@ const { values } = parseArgs({
     seeds: { type: "string", default: "1000" },
     from: { type: "string", default: "1" },
     minutes: { type: "string", default: "1440" },
+    processes: { type: "string", default: String(os.availableParallelism()) },
     file: { type: "string", default: ".holdfast/campaign.json" },
   },
 });
@@ -53,21 +57,28 @@ const kept = fs.existsSync(values.file)
     };
 const wanted = Number(values.seeds);
 const endMs = performance.now() + Number(values.minutes) * 60_000;
-const PORTION = 50;
+const PORTION = 25;
+const children = Array.from({ length: Number(values.processes) }, () =>
+  fork(path.join(root, "scripts/simulate-portion.mjs")),
+);
+for (const child of children) child.once("exit", () => process.exit(3));
+await Promise.all(children.map((child) => once(child, "message")));
 
+// Round by round, so that what is kept is always the first so many seeds.
 while (kept.done < wanted && performance.now() < endMs) {
   const startedMs = performance.now();
-  const report = await simulator.runCampaign({
-    from: kept.from + kept.done,
-    seeds: Math.min(PORTION, wanted - kept.done),
-  });
-  kept.done += report.seeds;
+  const reports = await Promise.all(
+    children.map(async (child, at) => {
+      const first = kept.done + at * PORTION;
+      const seeds = Math.min(PORTION, wanted - first);
+      if (seeds <= 0) return null;
+      child.send({ from: kept.from + first, seeds });
+      const [report] = await once(child, "message");
+      return /** @type {import("../src/testing/simulator/index.js").CampaignReport} */ (report);
+    }),
+  );
   kept.seconds += (performance.now() - startedMs) / 1_000;
-  for (const name of /** @type {const} */ (["virtualMs", "faults", "operations", "calls"]))
-    kept[name] += report[name];
-  for (const [name, count] of Object.entries(report.counters))
-    kept.counters[name] = (kept.counters[name] ?? 0) + count;
-  kept.violations.push(...report.violations);
+  for (const report of reports) if (report) add(report);
   fs.mkdirSync(path.dirname(values.file), { recursive: true });
   fs.writeFileSync(values.file, `${JSON.stringify(kept, null, 2)}\n`);
   const rate = (kept.done / kept.seconds).toFixed(1);
@@ -76,6 +87,10 @@ while (kept.done < wanted && performance.now() < endMs) {
   );
 }
 
+for (const child of children) {
+  child.removeAllListeners("exit");
+  child.disconnect();
+}
 const hours = Math.round(kept.virtualMs / 3_600_000);
 console.log(
   `\n${kept.done} seeds in ${Math.round(kept.seconds)} s, ${hours} virtual hours, ${kept.faults} faults, ` +
@@ -88,3 +103,13 @@ const unseen = simulator.missing({ seeds: kept.done, counters: kept.counters });
 if (unseen.length > 0)
   console.log(`\nNever reached, though there were seeds enough: ${unseen.join(", ")}`);
 process.exitCode = kept.violations.length + unseen.length > 0 ? 1 : 0;
+
+/** @param {import("../src/testing/simulator/index.js").CampaignReport} report */
+function add(report) {
+  kept.done += report.seeds;
+  for (const name of /** @type {const} */ (["virtualMs", "faults", "operations", "calls"]))
+    kept[name] += report[name];
+  for (const [name, count] of Object.entries(report.counters))
+    kept.counters[name] = (kept.counters[name] ?? 0) + count;
+  kept.violations.push(...report.violations);
+}

@@ -1,0 +1,13 @@
+// A process of simulate.mjs: runs the seeds that it is told to, again and again, until it is left alone.
+
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+/** @type {typeof import("../src/testing/simulator/index.js")} */
+const { runCampaign } = await import(path.join(root, "dist/testing/simulator/index.js"));
+
+process.on("message", async (/** @type {{ from: number, seeds: number }} */ portion) => {
+  process.send?.(await runCampaign(portion));
+});
+process.send?.("ready");
