@@ -4,7 +4,7 @@
 
 import { describeFailure } from "../core/failure.js";
 import { elapsedMs, type Moment, renewEveryMs } from "../core/lease.js";
-import { momentOf, type Ports, type Timer } from "../core/ports.js";
+import { delay, momentOf, type Ports, type Timer } from "../core/ports.js";
 import type { Halt } from "../store/pause-store.js";
 import type { Appetite, PollAnswer, Settlement, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
@@ -60,6 +60,8 @@ export class Loop {
   #hasGated = false;
   #isHalted = false;
   #unseenSince: number | null | undefined;
+  /** The pass over schedules that is under way. */
+  #ticking: Promise<TickReport | undefined> | null = null;
   #lookedAt: Moment | null = null;
   #pollAtMs: number | null = null;
   #soonestMs = Number.POSITIVE_INFINITY;
@@ -116,24 +118,14 @@ export class Loop {
       if (this.#pollFailures > 0) this.#params.emit("store.recovered", { what: "poll" });
       this.#pollFailures = 0;
       const wantedMs = await this.#act(answer);
-      this.#lookedAt = this.#moment();
+      if (!this.#ticking) this.#lookedAt = this.#moment();
       nextMs = Math.min(wantedMs, this.#untilNextPoll(answer));
     } catch (error) {
       this.#pollFailures += 1;
       const { pollMs } = this.#params;
       const doubledMs = pollMs * 2 ** Math.min(this.#pollFailures - 1, 10);
       nextMs = Math.min(BACKOFF_MAX_MS, pollMs + BACKOFF_MORE_MS, doubledMs);
-      if (!this.#isStopped) {
-        this.#params.emit(
-          "store.failed",
-          {
-            what: "poll",
-            error: describeFailure(error),
-            retryInMs: nextMs,
-          },
-          error,
-        );
-      }
+      if (!this.#isStopped) this.#failed("poll", error, nextMs);
     } finally {
       this.#isPolling = false;
     }
@@ -174,15 +166,51 @@ export class Loop {
     this.#hasGated = answer.hasGated;
     // Before the ticks: after an outage there are many of them, and a takeover must not wait for them.
     if (answer.hasExpired) await this.#takeOver();
-    const report = answer.hasDueSchedule ? await this.#tick(answer) : undefined;
-    if (report) this.#hasGated ||= report.hasGated;
-    if (report?.hasReadied) worker.wake();
+    const report = answer.hasDueSchedule ? await this.#tickWithinPoll(answer) : undefined;
+    if (report) this.#ticked(report);
     if (answer.hasDue && (await promoteOnce(store)) > 0) worker.wake();
     if (answer.hasOverdueCancel) await enforceCancelsOnce(store, ports.chance.next());
     if (answer.hasReady) worker.wake();
     if (answer.hasLimited) worker.wakeForLimited();
     if (answer.hasSuspect) worker.wakeForSuspect();
-    return report?.hasMore ? 1 : (report?.nextInMs ?? Number.POSITIVE_INFINITY);
+    return report ? untilNextTick(report) : Number.POSITIVE_INFINITY;
+  }
+
+  #ticked({ hasGated, hasReadied }: TickReport): void {
+    this.#hasGated ||= hasGated;
+    if (hasReadied) this.#params.worker.wake();
+  }
+
+  /**
+   * The pass over schedules, if it is done by the time of the next poll. Polls do not wait for it: after an outage, or
+   * where its connection has fallen silent, it takes long, and takeovers must not.
+   */
+  async #tickWithinPoll(answer: PollAnswer): Promise<TickReport | undefined> {
+    if (this.#ticking) return undefined;
+    const ticking = this.#tick(answer).finally(() => {
+      this.#ticking = null;
+    });
+    this.#ticking = ticking;
+    const done = new AbortController();
+    const { pollMs, ports } = this.#params;
+    const late = delay(ports.clock, pollMs, done.signal).then(() => "late" as const);
+    try {
+      const report = await Promise.race([ticking, late]);
+      if (report !== "late") return report;
+    } finally {
+      done.abort();
+    }
+    void ticking.then(
+      (report) => {
+        if (!report) return;
+        this.#ticked(report);
+        this.pollWithin(untilNextTick(report));
+      },
+      (error: unknown) => {
+        if (!this.#isStopped) this.#failed("schedules", error, pollMs);
+      },
+    );
+    return undefined;
   }
 
   async #takeOver(): Promise<void> {
@@ -261,14 +289,14 @@ export class Loop {
     this.#beatAtMs = null;
     if (this.#isBeatingOver || this.#isBeating) return;
     this.#isBeating = true;
-    const { worker, pulse, holder, ports, emit } = this.#params;
+    const { worker, pulse, holder, ports } = this.#params;
     let retryInMs = Number.POSITIVE_INFINITY;
     try {
       await beatOnce({ worker, pulse, holder, clock: ports.clock });
     } catch (error) {
       // Trust is not extended: it runs out by itself unless a later renewal succeeds.
       retryInMs = BEAT_RETRY_MS;
-      emit("store.failed", { what: "heartbeat", error: describeFailure(error), retryInMs }, error);
+      this.#failed("heartbeat", error, retryInMs);
     } finally {
       this.#isBeating = false;
     }
@@ -277,20 +305,12 @@ export class Loop {
   }
 
   async #tidy(): Promise<void> {
-    const { prune, emit } = this.#params;
+    const { prune } = this.#params;
     try {
       await prune();
       if (this.#params.tick) await this.#params.lookEachHour();
     } catch (error) {
-      emit(
-        "store.failed",
-        {
-          what: "tidy",
-          error: describeFailure(error),
-          retryInMs: TIDY_EVERY_MS,
-        },
-        error,
-      );
+      this.#failed("tidy", error, TIDY_EVERY_MS);
     }
     this.#set("tidy", TIDY_EVERY_MS, () => this.#tidy());
   }
@@ -301,12 +321,12 @@ export class Loop {
   }
 
   async #tidyLocks(): Promise<void> {
-    const { tidyLocks, emit } = this.#params;
+    const { tidyLocks } = this.#params;
     const retryInMs = this.#eachMinuteMs;
     try {
       await tidyLocks();
     } catch (error) {
-      emit("store.failed", { what: "locks", error: describeFailure(error), retryInMs });
+      this.#failed("locks", error, retryInMs);
     }
     this.#set("locks", retryInMs, () => this.#tidyLocks());
   }
@@ -316,21 +336,22 @@ export class Loop {
     try {
       nextMs = Math.max(1, Math.min(nextMs, await alert()));
     } catch (error) {
-      const failure = { what: "alerts", error: describeFailure(error), retryInMs: nextMs };
-      if (!this.#isStopped) this.#params.emit("store.failed", failure, error);
+      if (!this.#isStopped) this.#failed("alerts", error, nextMs);
     }
     this.#set("alerts", nextMs, () => this.#alert(alert));
   }
 
   async #look(lookEachMinute: () => Promise<void>): Promise<void> {
-    const { emit } = this.#params;
     try {
       await lookEachMinute();
     } catch (error) {
-      const retryInMs = LOOK_EVERY_MS;
-      emit("store.failed", { what: "schedules", error: describeFailure(error), retryInMs }, error);
+      this.#failed("schedules", error, LOOK_EVERY_MS);
     }
     this.#set("look", LOOK_EVERY_MS, () => this.#look(lookEachMinute));
+  }
+
+  #failed(what: string, error: unknown, retryInMs: number): void {
+    this.#params.emit("store.failed", { what, error: describeFailure(error), retryInMs }, error);
   }
 
   #set(name: string, delayMs: number, callback: () => unknown): void {
@@ -342,4 +363,9 @@ export class Loop {
       this.#params.ports.clock.timer(delayMs, () => void callback()),
     );
   }
+}
+
+/** How soon there is more to fire. */
+function untilNextTick({ hasMore, nextInMs }: TickReport): number {
+  return hasMore ? 1 : nextInMs;
 }

@@ -8,6 +8,7 @@ import { expectEnded, heard, type World, type WorldTest } from "./world.js";
 
 /** As it is unless somebody sets it. */
 const POLL_MS = 1_000;
+const LEASE_MS = 30_000;
 const LOST = ["before", "after"] as const satisfies readonly Fault[];
 
 /** An instance that notes every start as run and fence. */
@@ -200,6 +201,28 @@ export function faultSuite(test: WorldTest): void {
     expect(heir.faults.of("dueSchedules")).toHaveLength(1);
     expect(heard(heir, "run.reclaimed").map(({ run }) => run)).toEqual([id]);
     heir.faults.deliver("dueSchedules");
+  });
+
+  test("while a pass over schedules is not answered, polls go on and see who fell silent", async ({
+    world,
+  }) => {
+    const silent = recorder(world);
+    await silent.holdfast.start({ scheduler: false });
+    const { id } = await silent.study.enqueue(600_000);
+    await world.clock.rest();
+    const heir = recorder(world);
+    heir.holdfast.schedule("often", heir.study, { every: "1m", input: 0 });
+    await heir.holdfast.start();
+    heir.faults.holdUp("dueSchedules");
+    await world.clock.advance(65_000);
+    expect(heir.faults.of("dueSchedules")).toHaveLength(1);
+    silent.faults.goDown();
+    await world.clock.advance(LEASE_MS + POLL_MS + 1_000);
+    expect(heard(heir, "run.reclaimed").map(({ run }) => run)).toEqual([id]);
+    expect(heir.faults.of("dueSchedules")).toHaveLength(1);
+    heir.faults.deliver("dueSchedules");
+    await world.clock.advance(POLL_MS);
+    expect(heard(heir, "tick.fired").length).toBeGreaterThan(0);
   });
 
   test("what ended during an outage is stored after it if nobody took it", async ({ world }) => {
