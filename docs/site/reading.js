@@ -1,7 +1,12 @@
 // What reading is easier with: search over the titles and headings of all pages, without a server (every
 // word that was typed has to be found, titles come first), and contents that are opened where one is.
 
-document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "center" });
+const side = document.querySelector(".side");
+const here = side?.querySelector("[aria-current]");
+// The contents alone are moved: scrollIntoView would move the page as well, where its place is far down.
+if (here)
+  side.scrollTop =
+    here.getBoundingClientRect().top - side.getBoundingClientRect().top - side.clientHeight / 2;
 
 const box = document.querySelector(".search");
 const input = box.querySelector("input");

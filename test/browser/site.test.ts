@@ -57,6 +57,20 @@ describe.runIf(hasChromium())("the site", () => {
     },
   );
 
+  test("a page opens at its beginning, with its own place in the contents in sight", async () => {
+    const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+    for (const url of ["index.html", "guides/deploy.html", "contributing.html", "security.html"]) {
+      await page.goto(addressOf(url));
+      expect(await page.evaluate("scrollY"), url).toBe(0);
+      const place = page.locator(".side [aria-current]");
+      if ((await place.count()) === 0) continue;
+      const { y = -1, height = 0 } = (await place.boundingBox()) ?? {};
+      expect(y, url).toBeGreaterThan(0);
+      expect(y + height, url).toBeLessThan(900);
+    }
+    await page.close();
+  });
+
   test("search finds a heading of another page and leads to it", async () => {
     const page = await browser.newPage();
     await page.goto(addressOf("guides/schedules.html"));
