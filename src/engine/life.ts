@@ -150,7 +150,7 @@ export class Life {
       keeping: upkeep.keeping(store),
       tidyLocks: () => locking.tidyIfDue(),
       onStored: (dueInMs) => void this.stored(dueInMs),
-      onSettled: (settlements) => waiter.settled(settlements.map(({ id }) => id)),
+      onSettled: (settlements) => waiter.settled(settlements),
     };
   }
 
