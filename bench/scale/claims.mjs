@@ -6,6 +6,8 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { FROM_THE_START } from "../../dist/store/postgres-bound.js";
+import { claimsOf } from "../../dist/store/postgres-claims.js";
+import { settlementColumns } from "../../dist/store/postgres-settlements.js";
 import { EXCHANGE } from "../../dist/store/sql/postgres-exchange.js";
 import { numbered } from "../../dist/store/sql/template.js";
 import { SETTINGS } from "../scenarios/explain.mjs";
@@ -100,7 +102,7 @@ async function costsIn(session) {
   const claimMany = await cost(EXCHANGE.claim, { limit: MANY });
   const { text, values } = statement(EXCHANGE.claim, { limit: MANY });
   const { rows } = await session.query(text, values);
-  const settled = { limit: MANY, ...settlementsOf(rows[0].claims) };
+  const settled = { limit: MANY, ...settlementsOf(rows[0]) };
   const exchange = await cost(EXCHANGE.finishAndClaim, settled);
   const settle = await cost(EXCHANGE.finishAndClaim, { ...settled, limit: 0 });
   return {
@@ -127,24 +129,14 @@ function statement(template, more) {
 }
 
 /** All of what was claimed, completed. */
-function settlementsOf(claims) {
-  const grants = claims.flatMap(({ fence, runs }) => runs.map(([id]) => ({ id, fence })));
-  const list = (of) => `{${grants.map(of).join(",")}}`;
-  const nothing = "{}";
-  return {
-    ids: list(({ id }) => id),
-    fences: list(({ fence }) => fence),
-    statuses: list(() => 1),
-    modes: list(() => 0),
-    ranMs: list(() => 1),
-    ends: nothing,
-    delayMs: nothing,
-    refunds: nothing,
-    results: nothing,
-    errors: nothing,
-    schedules: nothing,
-    batches: nothing,
-  };
+function settlementsOf(row) {
+  const settlements = claimsOf(row).flatMap(({ fence, isLimited, runs }) =>
+    runs.map(({ id, mode, schedule, batch }) => ({
+      ...{ id, fence, mode, schedule, batch, isLimited },
+      ...{ ranMs: 1, error: null, to: "completed", result: null },
+    })),
+  );
+  return settlementColumns(settlements);
 }
 
 async function onSqlite({ folder, kind, count }) {

@@ -122,7 +122,7 @@ export function assemble(basis: Basis, given: Pick<HoldfastOptions, "locks">): A
     meter: meters,
     tracing,
     onSettled: (settlements) => {
-      waiter.settled(settlements.map(({ id }) => id));
+      waiter.settled(settlements);
       onChanged();
     },
   });

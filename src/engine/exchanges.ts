@@ -17,10 +17,13 @@ import type { Leases } from "./leases.js";
 import type { Outbox } from "./outbox.js";
 import { isAbsent } from "./patience.js";
 
-/** Two at a time: one is on its way while the runs of the other are executed. */
-const EXCHANGES_MAX = 2;
-/** A second one beside the first is worth it only for this much work. */
-const SECOND_EXCHANGE_MIN = 100;
+/**
+ * Three at a time: a database works on two of them and has the next one at hand while the runs of the last are
+ * executed, so that it never waits for this process.
+ */
+const EXCHANGES_MAX = 3;
+/** One more beside the first is worth it only for this much work. */
+const NEXT_EXCHANGE_MIN = 100;
 
 export type ExchangesParams = {
   readonly store: Store;
@@ -71,9 +74,9 @@ export class Exchanges {
     if (backoff.isOn || this.#count >= EXCHANGES_MAX || over.aborted) return false;
     const wanted = demand.wanted();
     if (this.#count === 0) return outbox.length > 0 || wanted > 0 || demand.wantsSuspect();
-    // A second claim beside the first is worth it only where the one before brought all it asked for.
-    const isBehind = demand.hasMore && wanted >= SECOND_EXCHANGE_MIN;
-    return isBehind || outbox.length >= SECOND_EXCHANGE_MIN;
+    // One more claim beside the first is worth it only where the one before brought all it asked for.
+    const isBehind = demand.hasMore && wanted >= NEXT_EXCHANGE_MIN;
+    return isBehind || outbox.length >= NEXT_EXCHANGE_MIN;
   }
 
   async send(): Promise<void> {

@@ -54,6 +54,8 @@ export class Execution {
   readonly job: RunnableJob;
   /** When its claim was sent, on this instance's monotonic clock: its timeout counts from here. */
   readonly claimedMs: number;
+  /** Since when it has waited for a slot, on the same clock. */
+  bufferedMs = 0;
   /** When the handler began, on the same clock. */
   startedMs = 0;
   commitPhase: CommitPhase = "none";

@@ -11,8 +11,6 @@ import type { StartMarks } from "./start-marks.js";
 /** A run that waited this long in the buffer is given back: others may have a free slot. */
 const STALE_MS = 2_000;
 
-type Buffered = { readonly execution: Execution; readonly sinceMs: number };
-
 export type HandsParams = {
   readonly clock: Clock;
   readonly concurrency: number;
@@ -26,7 +24,7 @@ export class Hands {
   readonly #quarantine: HandsParams["quarantine"];
   readonly #marks: HandsParams["marks"];
   readonly #running = new Map<RunId, Execution>();
-  readonly #buffer = new Fifo<Buffered>();
+  readonly #buffer = new Fifo<Execution>();
 
   constructor(params: HandsParams) {
     this.#clock = params.clock;
@@ -59,7 +57,7 @@ export class Hands {
 
   *[Symbol.iterator](): Generator<Execution> {
     yield* this.#running.values();
-    for (const { execution } of this.#buffer) yield execution;
+    yield* this.#buffer;
     yield* this.#marks.queued();
   }
 
@@ -76,11 +74,12 @@ export class Hands {
   }
 
   buffer(execution: Execution, sinceMs: number): void {
-    this.#buffer.push({ execution, sinceMs });
+    execution.bufferedMs = sinceMs;
+    this.#buffer.push(execution);
   }
 
   firstBuffered(): Execution | undefined {
-    return this.#buffer.first()?.execution;
+    return this.#buffer.first();
   }
 
   takeFirstBuffered(): void {
@@ -89,7 +88,7 @@ export class Hands {
 
   /** Takes those out of the buffer and answers with them, in order. */
   unbuffer(fits: (execution: Execution) => boolean): Execution[] {
-    return this.#buffer.remove(({ execution }) => fits(execution)).map((each) => each.execution);
+    return this.#buffer.remove(fits);
   }
 
   run(execution: Execution): void {
@@ -113,7 +112,7 @@ export class Hands {
   /** The first in the buffer has waited for too long. */
   get isStale(): boolean {
     const oldest = this.#buffer.first();
-    return oldest !== undefined && this.#clock.monotonicMs() - oldest.sinceMs > STALE_MS;
+    return oldest !== undefined && this.#clock.monotonicMs() - oldest.bufferedMs > STALE_MS;
   }
 
   /** Nobody hears any more what those that run still say. */

@@ -151,7 +151,7 @@ export class Life {
       keeping: upkeep.keeping(store),
       tidyLocks: () => locking.tidyIfDue(),
       onStored: (stored) => void this.stored(stored),
-      onSettled: (settlements) => waiter.settled(settlements.map(({ id }) => id)),
+      onSettled: (settlements) => waiter.settled(settlements),
     };
   }
 

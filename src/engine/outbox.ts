@@ -7,7 +7,8 @@ import { SettlementRefusedError } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
 import type { Settlement } from "../store/store.js";
 
-const COUNT_MAX = 2_000;
+/** As many as a claim brings: what two of them brought is settled by two exchanges at once. */
+const COUNT_MAX = 1_000;
 const CHARS_MAX = 8 * 1024 * 1024;
 /** A database that takes others refuses a settlement this often before something plainer is sent. */
 const REFUSALS_MAX = 3;

@@ -4,7 +4,8 @@
 import type { Claim } from "../store/store.js";
 
 const CLAIM_MAX = 1_000;
-const BUFFER_MAX = 2_000;
+/** As many claims as may be on their way at once. */
+const BUFFER_MAX = 3_000;
 /** What the inputs in the buffer may weigh: large ones would fill the memory and stop the event loop. */
 const BUFFER_CHARS_MAX = 16 * 1024 * 1024;
 /** How long a claimed run may be expected to wait in the buffer. */

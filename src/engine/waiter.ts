@@ -57,8 +57,8 @@ export class Waiter {
   }
 
   /** This instance has settled these; whether they ended is for the database to say. */
-  settled(ids: readonly RunId[]): void {
-    if (this.#waiting.size > 0 && ids.some((id) => this.#waiting.has(id))) this.#ask(0);
+  settled(runs: readonly { readonly id: RunId }[]): void {
+    if (this.#waiting.size > 0 && runs.some(({ id }) => this.#waiting.has(id))) this.#ask(0);
   }
 
   /** Nobody will look any more: whoever still waits is told. */

@@ -42,6 +42,20 @@ export function columnsOf(rows: readonly Record<string, unknown>[]) {
   };
 }
 
+export type Column = { readonly many: string; readonly one: number | string | null };
+
+/** One value of each row as an array, or, where all have the same, that one. */
+export function column<T, Value extends number | string>(
+  rows: readonly T[],
+  value: (row: T) => Value | null,
+  arrayOf: (values: (Value | null)[]) => string = plainArray,
+): Column {
+  const [first] = rows;
+  const one = first === undefined ? null : value(first);
+  if (rows.every((row) => value(row) === one)) return { many: NOTHING, one };
+  return { many: arrayOf(rows.map(value)), one: null };
+}
+
 /** One value of each row, as an array. */
 export function plainColumn<T>(
   rows: readonly T[],

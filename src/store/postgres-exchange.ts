@@ -1,13 +1,13 @@
-// Claims and settlements on PostgreSQL: one statement for both on one of two connections; a second exchange
+// Claims and settlements on PostgreSQL: one statement for both on one of two connections; one more exchange
 // at the same time goes to whichever is less busy (docs/decisions/0002-two-connections.md).
 
 import { type Clock, delay } from "../core/ports.js";
-import type { Row } from "./postgres.js";
-import { columnsOf } from "./postgres-array.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
+import { claimsOf } from "./postgres-claims.js";
 import type { PostgresPoll } from "./postgres-poll.js";
-import { countOf, isSameEnd, toClaim, toSettlementRow } from "./record.js";
+import { settlementColumns } from "./postgres-settlements.js";
+import { countOf, isSameEnd } from "./record.js";
 import type { HeldRun } from "./remote-store.js";
 import * as sql from "./sql/postgres-exchange.js";
 import type * as store from "./store.js";
@@ -107,7 +107,7 @@ export class PostgresExchange
     const low = this.#bound.low(appetite);
     const sentMs = this.#clock.monotonicMs();
     const [row] = await this.#asker.attempt("exchange", link, exchangeText(params), {
-      ...settlementArrays(onceEach(params.settlements)),
+      ...settlementColumns(onceEach(params.settlements)),
       holder,
       token,
       jobs,
@@ -186,10 +186,6 @@ function onceEach(settlements: readonly store.Settlement[]): readonly store.Sett
   return settlements.filter(({ id, fence }) => seen.delete(`${id} ${fence}`));
 }
 
-function claimsOf(row: Row | undefined): readonly store.Claim[] {
-  return ((row?.claims ?? []) as Parameters<typeof toClaim>[0][]).map(toClaim);
-}
-
 function exchangeText({ settlements, apart = [] }: store.ExchangeParams): string {
   const texts = apart.length === 0 ? sql.EXCHANGE : sql.EXCHANGE_APART;
   if (settlements.length === 0) return texts.claim;
@@ -201,22 +197,4 @@ function exchangeText({ settlements, apart = [] }: store.ExchangeParams): string
   return settlements.every(({ to }) => to !== "pending")
     ? texts.finishAndClaim
     : texts.settleAndClaim;
-}
-
-export function settlementArrays(settlements: readonly store.Settlement[]): Row {
-  const { plain, texts } = columnsOf(settlements.map(toSettlementRow));
-  return {
-    ids: plain("id"),
-    fences: plain("fence"),
-    statuses: plain("status"),
-    ends: plain("ended"),
-    modes: plain("mode"),
-    ranMs: plain("ranMs"),
-    delayMs: plain("delayMs"),
-    refunds: plain("refund"),
-    results: texts("result"),
-    errors: texts("error"),
-    schedules: plain("schedule"),
-    batches: plain("batch"),
-  };
 }

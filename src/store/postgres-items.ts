@@ -7,7 +7,7 @@ import type * as items from "./item-store.js";
 import { LinkFailure, type PostgresSource, type Query, type Row } from "./postgres.js";
 import { plainColumn, textColumn } from "./postgres-array.js";
 import type { PostgresAsker } from "./postgres-asker.js";
-import { settlementArrays } from "./postgres-exchange.js";
+import { settlementColumns } from "./postgres-settlements.js";
 import { PostgresTransactor } from "./postgres-transactor.js";
 import { RolledBack } from "./rolled-back.js";
 import { FINISH, FINISH_CHILD, FINISH_LIMITED, FINISH_SCHEDULED } from "./sql/postgres-exchange.js";
@@ -95,7 +95,7 @@ export class PostgresItems implements items.ItemStore<Settlement> {
     return this.#transact<"committed" | "stale">("commit", params, async ({ tx, query }) => {
       const settlement = await work(tx);
       const [row] = await this.#asker.within(unnamed(query), finishText(settlement), {
-        ...settlementArrays([settlement]),
+        ...settlementColumns([settlement]),
         chance,
         // A row of its own: a commit and an exchange of one instance do not wait for one another.
         shard: -1 - holder,

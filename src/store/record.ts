@@ -18,7 +18,6 @@ import { toHalt } from "./record-pause.js";
 import type {
   AttemptRecord,
   Claim,
-  ClaimedRun,
   InstanceAnnouncement,
   JobAnnouncement,
   RunRecord,
@@ -230,8 +229,6 @@ type ClaimRow = Omit<Claim, "policy" | "runs"> & {
         (readonly string[] | null)?,
       ][]
     | null;
-  /** In which order the runs were claimed, where that is not the order of their ids. */
-  readonly order?: readonly string[] | null;
 };
 
 const NO_TAGS: readonly string[] = [];
@@ -242,7 +239,7 @@ export function countOf(claims: readonly Claim[]): number {
 }
 
 export function toClaim(row: ClaimRow): Claim {
-  const { refunds, laters, extraAttempts, order } = row;
+  const { refunds, laters, extraAttempts } = row;
   const runs = (row.runs ?? []).map(
     ([
       id,
@@ -285,13 +282,8 @@ export function toClaim(row: ClaimRow): Claim {
     leaseMs: row.leaseMs,
     isSuspect: row.isSuspect,
     isLimited: row.isLimited,
-    runs: order ? inOrder(runs, order) : runs,
+    runs,
   };
-}
-
-function inOrder(runs: readonly ClaimedRun[], order: readonly string[]): readonly ClaimedRun[] {
-  const byId = new Map<string, ClaimedRun>(runs.map((run) => [run.id, run]));
-  return order.flatMap((id) => byId.get(id) ?? []);
 }
 
 /** The longest wait that a table can hold without doubt: a hundred years. */
@@ -300,31 +292,6 @@ const DELAY_MAX_MS = 36_525 * 86_400_000;
 /** A wait that is no number would leave the run in no table at all: it is none. */
 export function wholeDelayMs(delayMs: number): number {
   return Number.isNaN(delayMs) ? 0 : Math.min(Math.max(0, Math.round(delayMs)), DELAY_MAX_MS);
-}
-
-/** A settlement as the statements take it: -1 is "pending again". */
-export function toSettlementRow(settlement: Settlement): Row {
-  const { id, fence, schedule, batch } = settlement;
-  const mode = modeCode(settlement.mode);
-  const ranMs = Math.max(0, Math.round(settlement.ranMs));
-  if (settlement.to !== "pending") {
-    const { result, error } = settlement;
-    const status = statusCode(settlement.to);
-    return { id, fence, schedule, batch, status, mode, ranMs, result, error };
-  }
-  return {
-    id,
-    fence,
-    schedule,
-    batch,
-    status: -1,
-    mode,
-    ranMs,
-    error: settlement.error,
-    ended: ATTEMPT_ENDS.indexOf(settlement.end),
-    delayMs: wholeDelayMs(settlement.delayMs),
-    refund: settlement.isRefund ? 1 : 0,
-  };
 }
 
 /**

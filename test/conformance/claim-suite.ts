@@ -98,6 +98,46 @@ export function claimSuite(test: SceneTest): void {
     });
   });
 
+  test("each run of a claim carries what is its own, whether or not it is as its job says", async ({
+    scene,
+  }) => {
+    const policy = policyWith({ attempts: 2 });
+    const job = { name: "study", queue: "default", priority: 3, version: 2, policy };
+    await scene.announce("second", scene.store, { jobs: [job] });
+    const usual = { priority: 3, version: 2, policy };
+    const runs = [
+      scene.run({ ...usual, input: "1" }),
+      scene.run({ ...usual, input: "2", version: 1 }),
+      scene.run({ ...usual, input: "3", priority: 0 }),
+      scene.run({ ...usual, input: "4", mode: "test" }),
+      scene.run({ ...usual, input: "5", tags: ["a", "b"] }),
+      scene.run({ ...usual, input: "6", dueAt: scene.now - 60_000 }),
+      scene.run({ ...usual, input: "7", policy: policyWith({ attempts: 9 }) }),
+      scene.run({ ...usual, input: "8", job: "unheard-of" }),
+      scene.run({ ...usual, input: "9" }),
+    ];
+    await scene.enqueue(...runs);
+    const claims = await scene.claims({ jobs: ["study", "unheard-of"] });
+    const claimed = claims.flatMap(({ job, policy: { retry }, runs: [...held] }) =>
+      held.map((run) => ({ ...run, job, attempts: retry.attempts })),
+    );
+    const byInput = claimed.sort((a, b) => a.input.localeCompare(b.input));
+    expect(byInput).toEqual(
+      runs.map(({ id, input, mode, version, priority, dueAt, tags, job, policy: { retry } }) => ({
+        ...{ id, input, mode, version, priority, tags, job, attempts: retry.attempts },
+        ...{ createdAt: scene.now, dueAt: dueAt ?? scene.now },
+        ...{
+          nominalAt: null,
+          schedule: null,
+          batch: null,
+          refunds: 0,
+          laters: 0,
+          extraAttempts: 0,
+        },
+      })),
+    );
+  });
+
   test("one step of priority is worth one minute of waiting: sort = due − priority × 60 s", async ({
     scene,
   }) => {

@@ -198,6 +198,29 @@ export function settleSuite(test: SceneTest): void {
     expect(await scene.status(first as string)).toBe("completed");
   });
 
+  test("of runs settled at once each keeps its own, also what only one of them has", async ({
+    scene,
+  }) => {
+    await scene.enqueued(4);
+    const held = await scene.claim();
+    scene.advance(1_000);
+    const [first, second, third, fourth] = held as [Held, Held, Held, Held];
+    const settlements = [
+      { ...completed(first, "null"), ranMs: 5 },
+      { ...completed(second, '{"a \\"b\\"":[1,"{}"]}'), ranMs: 5 },
+      { ...failed(third), ranMs: 5 },
+      { ...completed(fourth, "null"), ranMs: 7 },
+    ];
+    expect(await scene.settle(...settlements)).toEqual([]);
+    const records = await Promise.all(held.map(({ id }) => scene.record(id)));
+    expect(records).toMatchObject(
+      settlements.map(({ id, fence, to, error, ranMs, ...rest }) => ({
+        ...{ id, fence, status: to, error, result: "result" in rest ? rest.result : null },
+        ...{ startedAt: scene.now - ranMs, finishedAt: scene.now },
+      })),
+    );
+  });
+
   test("a thousand runs of many claims are settled at once, each its own way", async ({
     scene,
   }) => {

@@ -15,9 +15,9 @@ export const LEASE_MUTANTS = [
     name: "settle-without-fence-postgres",
     promise: "S3: whoever lost a run cannot end it",
     file: "src/store/sql/postgres-exchange.ts",
-    find: "select * from rows from (unnest(:ids::uuid[]),",
-    replace:
-      'select s.id, coalesce((select k.fence from {lease} k where s.id = any(k.ids)), s.fence) as fence, s.status, s.ended, s.mode, s."ranMs", s."delayMs", s.refund, s.result, s.error, s.schedule, s.batch from rows from (unnest(:ids::uuid[]),',
+    find: `select s.id, \${sent.map(({ value }) => value).join(", ")}`,
+    replace: `select s.id, \${sent.map(({ name, value }) => name === "fence"
+      ? "coalesce((select k.fence from {lease} k where s.id = any(k.ids)), s.fence, :fence::bigint) as fence" : value).join(", ")}`,
     suites: ["conformance: PostgreSQL, holding"],
   },
   {

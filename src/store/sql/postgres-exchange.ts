@@ -2,8 +2,8 @@
 // Planner traps that shaped it (measured, see docs/decisions/0001-table-layout.md): a claim is
 // `ctid = any(array(…))`, evaluated once, since `in (select … limit … skip locked)` may be evaluated
 // again and over-claim; tables are reached through arrays or LATERAL … OFFSET 0, since plain joins
-// turn quadratic when a table was analysed while empty. Rows travel as one JSON value each way:
-// half of a client's work was the row protocol.
+// turn quadratic when a table was analysed while empty. Rows travel as columns, each one value:
+// half of a client's work was the row protocol (docs/decisions/0010-columns-both-ways.md).
 
 import { CONTINUED, endedChildren } from "./postgres-batches.js";
 import {
@@ -16,29 +16,39 @@ import {
 import { NOT_PAUSED } from "./postgres-pause.js";
 import { AFTER_END } from "./postgres-schedules.js";
 
-const RUN_PLAIN = "r.id, r.input, r.mode, r.version, r.priority, r.created_at, r.due_at";
-
 /**
- * The runs of a lease are read by one walk through the index between the first and the last of them,
- * which also names the days to look into; they come in the order of their ids, with `order` where that is
- * not the order of the claim. Most have nothing but the plain members, and writing JSON is dear.
+ * The runs of all leases are read by one walk through the index between the first and the last of them, which
+ * also names the days to look into. Writing JSON is dear, and what lies in another JSON is copied over and over:
+ * the runs come as columns beside the leases, without what most runs have nothing of their own in. Those that are
+ * not as the job of the first lease says are told apart, in `others`. Always one row.
  */
-const CLAIMS_JSON = /* sql */ `
+const FOUND = /* sql */ `(
+  select array(select m.id from granted c, unnest(c.ids) m (id) order by m.id) as ids, u.version, u.priority
+  from (values (true)) one left join (
+    select j.version, j.priority from granted c join {lane} l on l.id = c.lane join {job} j on j.name = l.job limit 1
+  ) u on true offset 0
+) w, lateral (
+  select array_agg(r.id) as ids, json_agg(r.input) as inputs, array_agg(r.due_at) as due_ats,
+    array_agg(r.created_at) as created_ats,
+    json_agg(json_build_array(r.id, r.mode, r.version, r.priority, r.nominal_at, r.schedule, r.batch, r.tags))
+      filter (where (r.mode = 0 and r.version = w.version and r.priority = w.priority and r.nominal_at is null
+        and r.schedule is null and r.batch is null and r.tags is null) is not true) as others
+  from {run} r where r.id = any(w.ids) and r.id >= w.ids[1] and r.id <= w.ids[cardinality(w.ids)]
+) f`;
+
+/** The leases, with the runs of each where these are not all that was found, in that order; and what was found. */
+const CLAIMS = /* sql */ `(
   select json_agg(json_build_object(
     'fence', c.fence, 'job', l.job, 'queue', l.queue, 'attempt', c.attempt, 'isSuspect', c.suspect,
     'isLimited', c.limited,
     'leaseMs', greatest(c.until - now.at, 0), 'losses', c.losses, 'refunds', c.refunds, 'laters', c.laters,
     'extraAttempts', c.extra,
     'policy', json_build_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost),
-    'order', case when c.ids <> o.ids then c.ids end,
-    'runs', (
-      select json_agg(case when r.nominal_at is null and r.schedule is null and r.batch is null and r.tags is null
-        then json_build_array(${RUN_PLAIN})
-        else json_build_array(${RUN_PLAIN}, r.nominal_at, r.schedule, r.batch, r.tags) end)
-      from {run} r where r.id = any(c.ids) and r.id >= o.ids[1] and r.id <= o.ids[cardinality(o.ids)])
+    'ids', case when (c.ids = f.ids) is not true then c.ids end
   ))
-  from granted c join {lane} l on l.id = c.lane join {policy} p on p.id = c.policy cross join now,
-    lateral (select array(select m.id from unnest(c.ids) m (id) order by m.id) as ids offset 0) o`;
+  from granted c join {lane} l on l.id = c.lane join {policy} p on p.id = c.policy cross join now
+) as claims, array_to_json(f.ids) as ids, f.inputs, array_to_json(f.due_ats) as "dueAts",
+array_to_json(nullif(f.created_ats, f.due_ats)) as "createdAts", f.others, w.version, w.priority`;
 
 /**
  * Beside a list it adds no row, and makes the planner expect a hundred of them. It takes a list of unknown
@@ -47,36 +57,76 @@ const CLAIMS_JSON = /* sql */ `
  */
 const LONG = "json_array_elements('[]')";
 
+/** A value of each settlement, or one of them all: most columns of a batch hold one value. */
+const sentAs = (many: string, type: string, one: string, name: string) => ({
+  unnest: `unnest(:${many}::${type}[])`,
+  name,
+  value: `coalesce(s.${name}, :${one}::${type}) as ${name}`,
+});
+const SENT = [
+  sentAs("fences", "bigint", "fence", "fence"),
+  sentAs("statuses", "smallint", "status", "status"),
+  sentAs("modes", "smallint", "mode", "mode"),
+  sentAs("ranMs", "bigint", "ranAllMs", '"ranMs"'),
+  sentAs("results", "text", "result", "result"),
+  sentAs("errors", "text", "error", "error"),
+];
+/** Of settlements that end an attempt and not the run. */
+const SENT_RETURNS = [
+  sentAs("ends", "smallint", "end", "ended"),
+  sentAs("delayMs", "bigint", "delayAllMs", '"delayMs"'),
+  sentAs("refunds", "smallint", "refund", "refund"),
+];
+/** Of runs that were made by something. */
+const SENT_ORIGINS = [
+  sentAs("schedules", "int", "schedule", "schedule"),
+  sentAs("batches", "int", "batch", "batch"),
+];
+
+type Settled = {
+  /** Among them are some that end an attempt and not the run. */
+  readonly hasReturns: boolean;
+  /** Among them are runs that were made by something. */
+  readonly hasOrigins: boolean;
+};
+
 /**
  * Settlements are checked against the members of the locked lease, which is the fence; what is left
  * of a lease keeps its row. Whoever asked for a cancel gets it unless the run completed. What was
  * not applied is answered: whether it is stale or was applied before (its answer was lost) is asked
- * of history, apart from this, so that history costs nothing here.
+ * of history, apart from this, so that history costs nothing here. Every column costs each run as much as
+ * a part of the statement does, so there are only those that are needed, the ones that are counted first.
  */
-const SETTLING = /* sql */ `
+const settling = ({ hasReturns, hasOrigins }: Settled) => {
+  const sent = [...SENT, ...(hasReturns ? SENT_RETURNS : []), ...(hasOrigins ? SENT_ORIGINS : [])];
+  const member = ["policy", "losses", "refunds", "laters"];
+  const members = (alias: string) =>
+    hasReturns ? `, ${member.map((name) => `${alias}.${name}`).join(", ")}` : "";
+  return /* sql */ `
 sent as materialized (
-  select * from rows from (unnest(:ids::uuid[]), unnest(:fences::bigint[]), unnest(:statuses::smallint[]),
-    unnest(:ends::smallint[]), unnest(:modes::smallint[]), unnest(:ranMs::bigint[]), unnest(:delayMs::bigint[]),
-    unnest(:refunds::smallint[]), unnest(:results::text[]), unnest(:errors::text[]), unnest(:schedules::int[]),
-    unnest(:batches::int[]), ${LONG})
-    as s (id, fence, status, ended, mode, "ranMs", "delayMs", refund, result, error, schedule, batch)
+  select s.id, ${sent.map(({ value }) => value).join(", ")}
+  from rows from (unnest(:ids::uuid[]), ${sent.map(({ unnest }) => unnest).join(", ")}, ${LONG})
+    as s (id, ${sent.map(({ name }) => name).join(", ")})
 ),
 locked as materialized (
   select *, cardinality(ids) as size from {lease} where fence = any(array(select distinct fence from sent)) for update
 ),
-member as materialized (
-  select m.id, k.fence, k.lane, k.policy, k.attempt, k.losses, k.refunds, k.laters, k.extra, k.holder, k.suspect,
-    k.cancels, k.size
-  from locked k, rows from (unnest(k.ids), ${LONG}) m (id)
+member as not materialized (
+  select m.id, k.fence, k.size, k.lane, k.attempt, k.extra, k.holder, k.suspect, k.cancels${members("k")}
+  from locked k, rows from (unnest(k.ids), ${LONG}) m (id) offset 0
 ),
 valid as materialized (
-  select s.id, s.fence, s.ended, s.mode, s."ranMs", s."delayMs", s.refund, s.result, s.error, s.schedule, s.batch,
-    case when s.status <> 1 and m.cancels ? s.id::text then 3 else s.status end as status,
-    m.lane, m.policy, m.attempt, m.losses, m.refunds, m.laters, m.extra, m.holder, m.size,
-    m.suspect and s.ended = 4 as suspect
+  select s.fence, m.size, m.lane, s.mode,
+    case when s.status <> 1 and m.cancels ? s.id::text then 3 else s.status end as status, s."ranMs",
+    s.id, m.holder, m.attempt, m.extra, s.result, s.error${members("m")}
+    ${hasReturns ? `, s.ended, s."delayMs", s.refund, m.suspect and s.ended = 4 as suspect` : ""}
+    ${hasOrigins ? ", s.schedule, s.batch" : ""}
   from sent s join member m on m.id = s.id and m.fence = s.fence
 ),
-tally as materialized (select fence, count(*) = size as is_whole from valid group by fence, size),
+summed as materialized (
+  select fence, size, lane, mode, status, count(*) as runs, sum("ranMs") as ran_ms from valid group by 1, 2, 3, 4, 5
+),
+tally as materialized (select fence, sum(runs) = size as is_whole from summed group by fence, size),
 ended as (delete from {lease} where fence = any(array(select fence from tally where is_whole))),
 shrunk as (
   update {lease} k set ids = array(select unnest(k.ids) except select v.id from valid v where v.fence = k.fence)
@@ -92,11 +142,16 @@ counted as (
   insert into {rollup} as t (hour_at, lane, mode, status, shard, runs, ran_ms)
   select now.at - now.at % 3600000, v.lane, v.mode, v.status, :shard::int, v.runs, v.ran_ms
   from (
-    select lane, mode, status, count(*) as runs, sum("ranMs") as ran_ms from valid where status >= 0 group by 1, 2, 3
+    select lane, mode, status, sum(runs) as runs, sum(ran_ms) as ran_ms from summed where status >= 0 group by 1, 2, 3
   ) v cross join now
   on conflict (hour_at, lane, mode, status, shard)
   do update set runs = t.runs + excluded.runs, ran_ms = t.ran_ms + excluded.ran_ms
 )`;
+};
+const FINISHING = settling({ hasReturns: false, hasOrigins: false });
+const FINISHING_MADE = settling({ hasReturns: false, hasOrigins: true });
+const SETTLING = settling({ hasReturns: true, hasOrigins: false });
+const SETTLING_MADE = settling({ hasReturns: true, hasOrigins: true });
 
 const AGAIN = /* sql */ `
 again as materialized (
@@ -225,28 +280,28 @@ const GRANTING = grantingBy(TOGETHER);
 const GRANTING_APART = grantingBy(APART);
 
 const NOW = "with now as materialized (select {now} as at)";
-const UNAPPLIED = /* sql */ `case when (select count(*) from valid) < (select count(*) from sent) then (
+const UNAPPLIED = /* sql */ `case when coalesce((select sum(runs) from summed), 0) < cardinality(:ids::uuid[]) then (
   select json_agg(json_build_array(s.id, s.fence)) from sent s
   where ((s.id, s.fence) in (select v.id, v.fence from valid v)) is not true) end as unapplied`;
-const CLAIMS = /* sql */ `(select min(sort_at)::text from head) as head, (${CLAIMS_JSON}) as claims`;
+const HEAD_AND_CLAIMS = `(select min(sort_at)::text from head) as head, ${CLAIMS}`;
 
 // One statement for all would do, but the server prepares every part of a plan for every execution:
 // a claim of one run takes a quarter less without the parts that it does not need.
 const exchanges = (granting: string) => ({
-  claim: `${NOW}, ${CLAIMING}, ${granting} select ${CLAIMS}`,
-  finishAndClaim: `${NOW}, ${SETTLING}, ${CLAIMING}, ${granting} select ${UNAPPLIED}, ${CLAIMS}`,
+  claim: `${NOW}, ${CLAIMING}, ${granting} select ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  finishAndClaim: `${NOW}, ${FINISHING}, ${CLAIMING}, ${granting} select ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
   settleAndClaim: `${NOW}, ${SETTLING}, ${AGAIN}, ${RETURNING}, ${CLAIMING}, ${granting}
-select ${UNAPPLIED}, ${CLAIMS}`,
-  settleScheduledAndClaim: `${NOW}, ${SETTLING}, ${AGAIN}, ${RETURNING}, ${RESCHEDULING},
-${CLAIMING}, ${granting} select ${UNAPPLIED}, ${CLAIMS}`,
-  settleChildrenAndClaim: `${NOW}, ${SETTLING}, ${AGAIN}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN},
-${CLAIMING}, ${granting} select ${CONTINUED}, ${UNAPPLIED}, ${CLAIMS}`,
-  settleLimitedAndClaim: `${NOW}, ${SETTLING}, ${LIMITED_AGAIN}, ${RETURNING}, ${RESCHEDULING},
-${CLAIMING}, ${granting}, ${LIMITED_LEAVING} select ${UNAPPLIED}, ${CLAIMS}`,
-  settleLimitedChildrenAndClaim: `${NOW}, ${SETTLING}, ${LIMITED_AGAIN}, ${RETURNING}, ${RESCHEDULING},
-${COUNTING_DOWN}, ${CLAIMING}, ${granting}, ${LIMITED_LEAVING} select ${CONTINUED}, ${UNAPPLIED}, ${CLAIMS}`,
+select ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  settleScheduledAndClaim: `${NOW}, ${SETTLING_MADE}, ${AGAIN}, ${RETURNING}, ${RESCHEDULING},
+${CLAIMING}, ${granting} select ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  settleChildrenAndClaim: `${NOW}, ${SETTLING_MADE}, ${AGAIN}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN},
+${CLAIMING}, ${granting} select ${CONTINUED}, ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  settleLimitedAndClaim: `${NOW}, ${SETTLING_MADE}, ${LIMITED_AGAIN}, ${RETURNING}, ${RESCHEDULING},
+${CLAIMING}, ${granting}, ${LIMITED_LEAVING} select ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  settleLimitedChildrenAndClaim: `${NOW}, ${SETTLING_MADE}, ${LIMITED_AGAIN}, ${RETURNING}, ${RESCHEDULING},
+${COUNTING_DOWN}, ${CLAIMING}, ${granting}, ${LIMITED_LEAVING} select ${CONTINUED}, ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
   claimLimited: `${NOW}, ${CLAIMING_LIMITED}, ${granting}
-select (${CLAIMS_JSON}) as claims, ${LIMITED_ANSWER}`,
+select ${CLAIMS}, ${LIMITED_ANSWER} from ${FOUND}`,
 });
 export const EXCHANGE = exchanges(GRANTING);
 /** Texts of their own, so that leases that are shared cost nothing more. */
@@ -255,16 +310,16 @@ export const EXCHANGE_APART = exchanges(GRANTING_APART);
 // The last statement before COMMIT of a transaction that users' work is in. Whoever falls silent between
 // the two must not keep others from the lease, which is locked: the server ends the session then.
 const LAST_BEFORE_COMMIT = /* sql */ `set_config('idle_in_transaction_session_timeout', '5000', true) as patience`;
-export const FINISH = `${NOW}, ${SETTLING} select ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
-export const FINISH_SCHEDULED = `${NOW}, ${SETTLING}, ${RESCHEDULING} select ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
-export const FINISH_CHILD = `${NOW}, ${SETTLING}, ${RESCHEDULING}, ${COUNTING_DOWN}
+export const FINISH = `${NOW}, ${FINISHING} select ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
+export const FINISH_SCHEDULED = `${NOW}, ${FINISHING_MADE}, ${RESCHEDULING} select ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
+export const FINISH_CHILD = `${NOW}, ${FINISHING_MADE}, ${RESCHEDULING}, ${COUNTING_DOWN}
 select ${CONTINUED}, ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
 /** Whatever else a limited run belongs to. */
-export const FINISH_LIMITED = `${NOW}, ${SETTLING}, ${RESCHEDULING}, ${COUNTING_DOWN}, ${ENDED_LEAVING}
+export const FINISH_LIMITED = `${NOW}, ${FINISHING_MADE}, ${RESCHEDULING}, ${COUNTING_DOWN}, ${ENDED_LEAVING}
 select ${CONTINUED}, ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
 
 /** Settles alone, whatever the runs belong to. */
-export const SETTLE = `${NOW}, ${SETTLING}, ${LIMITED_AGAIN}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN}, ${LIMITED_LEAVING}
+export const SETTLE = `${NOW}, ${SETTLING_MADE}, ${LIMITED_AGAIN}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN}, ${LIMITED_LEAVING}
 select ${UNAPPLIED}, ${CONTINUED}`;
 
 /** Claims one run by its id, whatever else is ready. */
@@ -291,12 +346,12 @@ from json_to_recordset(:grants::json) as g (id uuid, fence bigint),
 export const CLAIMS_BY_TOKEN = /* sql */ `
 with now as materialized (select {now} as at),
 granted as materialized (select * from {lease} where holder = :holder::int and token = :token::uuid)
-select (${CLAIMS_JSON}) as claims`;
+select ${CLAIMS} from ${FOUND}`;
 
 /** The lease of a run by its fence: who holds it, for how long, and whether it is to be cancelled. */
 export const HELD = /* sql */ `
 with now as materialized (select {now} as at),
 granted as materialized (select * from {lease} where fence = :fence::bigint and ids @> array[:id::uuid])
-select (${CLAIMS_JSON}) as claims, g.holder, (now.at - g.claimed_at)::float8 as held_ms,
+select ${CLAIMS}, g.holder, (now.at - g.claimed_at)::float8 as held_ms,
   coalesce(g.cancels ? :id::text, false) as is_cancel_requested
-from granted g cross join now`;
+from granted g cross join now, ${FOUND}`;

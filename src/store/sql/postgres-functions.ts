@@ -159,6 +159,21 @@ end
 $holdfast$;
 `;
 
+/** A settlement alone: no column has more values than one. */
+const ONE_OF_ALL = {
+  fences: "'{}'",
+  statuses: "'{}'",
+  ends: "'{}'",
+  modes: "'{}'",
+  ranMs: "'{}'",
+  delayMs: "'{}'",
+  refunds: "'{}'",
+  results: "'{}'",
+  errors: "'{}'",
+  schedules: "'{}'",
+  batches: "'{}'",
+};
+
 // Whoever held the run until now is named by its fence alone. What was applied before, its answer lost,
 // answers as it did then; anything else is an error, so that the caller's own writes roll back too.
 const SETTLING_FUNCTIONS = /* sql */ `
@@ -179,17 +194,18 @@ begin
     v_ran_ms := greatest({now} - v_lease.claimed_at, 0);
     ${expressed(SETTLE, {
       ids: "array[p_run]",
-      fences: "array[p_fence]",
-      statuses: "array[p_status]",
-      ends: "array[0]",
-      modes: "array[v_run.mode]",
-      ranMs: "array[v_ran_ms]",
-      delayMs: "array[p_delay_ms]",
-      refunds: "array[0]",
-      results: "array[p_result]",
-      errors: "array[p_error]",
-      schedules: "array[v_run.schedule]",
-      batches: "array[v_run.batch]",
+      ...ONE_OF_ALL,
+      fence: "p_fence",
+      status: "p_status",
+      end: "0",
+      mode: "v_run.mode",
+      ranAllMs: "v_ran_ms",
+      delayAllMs: "p_delay_ms",
+      refund: "0",
+      result: "p_result",
+      error: "p_error",
+      schedule: "v_run.schedule",
+      batch: "v_run.batch",
       shard: "0",
       chance: "random()",
     })} into v_unapplied;
