@@ -370,7 +370,7 @@ export class SqliteStore implements store.Store {
       what: "pauseQueue",
       audit,
       work: (now) => this.#file.run(flows.PAUSE_QUEUE, { ...params, note, now }),
-      isDone: () => true,
+      isDone: (changed) => changed > 0,
     });
   };
 
