@@ -6,6 +6,7 @@ import { ActionButton } from "../shared/action.js";
 import { NextPage, usePages } from "../shared/pages.js";
 import { Empty, PageHead, Panel, Waiting } from "../shared/panel.js";
 import { RefusalNote } from "../shared/refusal.js";
+import { useStillList } from "../shared/still.js";
 import { useMay } from "../shell/me.js";
 import { AlertRow } from "./alert-row.js";
 
@@ -22,6 +23,7 @@ export function Alerts() {
     }),
   );
   const alerts = pages.data?.pages.flatMap((page) => page.alerts) ?? [];
+  const { shown, still } = useStillList(alerts, ({ id }) => id);
   return (
     <>
       <PageHead
@@ -75,8 +77,8 @@ export function Alerts() {
             nobody is at work. Where it is sent to is set with the option alerts.
           </Empty>
         ) : (
-          <ul>
-            {alerts.map((alert) => (
+          <ul {...still}>
+            {shown.map((alert) => (
               <AlertRow key={alert.id} alert={alert} />
             ))}
           </ul>

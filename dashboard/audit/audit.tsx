@@ -9,6 +9,7 @@ import { Empty, PageHead, Panel, Waiting } from "../shared/panel.js";
 import { RefusalNote } from "../shared/refusal.js";
 import { Sentence } from "../shared/sentence.js";
 import { Badge } from "../shared/status.js";
+import { useStillList } from "../shared/still.js";
 import { Ago, Time } from "../shared/time.js";
 
 /** Each once: the compiler misses one that the server knows and this page does not. */
@@ -42,6 +43,7 @@ export function Audit() {
     }),
   );
   const entries = pages.data?.pages.flatMap((page) => page.entries) ?? [];
+  const { shown, still } = useStillList(entries, ({ id }) => id);
   return (
     <>
       <PageHead
@@ -85,8 +87,8 @@ export function Audit() {
             here, from whatever place.
           </Empty>
         ) : (
-          <ul>
-            {entries.map((entry) => (
+          <ul {...still}>
+            {shown.map((entry) => (
               <Entry key={entry.id} entry={entry} />
             ))}
           </ul>

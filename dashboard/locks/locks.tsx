@@ -10,6 +10,7 @@ import { NextPage, usePages } from "../shared/pages.js";
 import { Code, Empty, PageHead, Panel, Waiting } from "../shared/panel.js";
 import { RefusalNote } from "../shared/refusal.js";
 import { Badge, type Tone } from "../shared/status.js";
+import { useStillList } from "../shared/still.js";
 import { Ago, Time } from "../shared/time.js";
 import { useMay } from "../shell/me.js";
 
@@ -122,6 +123,7 @@ function History() {
     }),
   );
   const grants = pages.data?.pages.flatMap((page) => page.grants) ?? [];
+  const { shown, still } = useStillList(grants, ({ fence }) => String(fence));
   return (
     <Panel
       title="History"
@@ -150,8 +152,8 @@ function History() {
           Every grant of a lock is kept here, with how long it was held.
         </Empty>
       ) : (
-        <ul>
-          {grants.map((grant) => (
+        <ul {...still}>
+          {shown.map((grant) => (
             <li
               key={`${grant.name}${grant.fence}`}
               className="flex flex-wrap items-center gap-x-4 gap-y-1 border-t border-line px-4 py-1.5"

@@ -6,6 +6,7 @@ import { call } from "../api/call.js";
 import type { Run, Schedule } from "../api/wire.js";
 import { durationText } from "../shared/format.js";
 import { Facts, Panel, Waiting } from "../shared/panel.js";
+import { useStillPicture } from "../shared/still.js";
 import { timeText, useZone } from "../shared/zone.js";
 
 const SHOWN = 60;
@@ -21,7 +22,8 @@ export function Durations({ schedule }: { readonly schedule: Schedule }) {
         signal,
       }),
   });
-  const runs = [...(query.data?.runs ?? [])].reverse();
+  const { shown, still } = useStillPicture(query.data?.runs);
+  const runs = [...(shown ?? [])].reverse();
   const done = runs.filter((run): run is Run & { durationMs: number } => run.durationMs !== null);
   const sorted = done.map(({ durationMs }) => durationMs).sort((a, b) => a - b);
   const quantile = (share: number) =>
@@ -38,7 +40,7 @@ export function Durations({ schedule }: { readonly schedule: Schedule }) {
       ) : (
         <>
           {/* Each bar leads to its run. */}
-          <div className="flex h-24 items-end gap-px border-b border-line">
+          <div className="flex h-24 items-end gap-px border-b border-line" {...still}>
             {done.map((run) => (
               <button
                 key={run.id}

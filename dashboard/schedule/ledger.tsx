@@ -7,6 +7,7 @@ import { durationText, numberText, shortId } from "../shared/format.js";
 import { NextPage, usePages } from "../shared/pages.js";
 import { Empty, Panel, Waiting } from "../shared/panel.js";
 import { Badge, REASON_WORDS } from "../shared/status.js";
+import { useStillList } from "../shared/still.js";
 import { Time } from "../shared/time.js";
 
 const TONES = { fired: "ok", skipped: "skipped", missed: "missed" } as const;
@@ -25,6 +26,7 @@ export function Ledger({
     }),
   );
   const ticks = pages.data?.pages.flatMap((page) => page.ticks) ?? [];
+  const { shown, still } = useStillList(ticks, ({ at }) => at);
   return (
     <Panel title="Ledger" note="one outcome for every tick" isFlush>
       {pages.data === undefined ? (
@@ -34,8 +36,8 @@ export function Ledger({
           Each tick gets one row here, with its outcome and the reason.
         </Empty>
       ) : (
-        <ul className="max-h-120 overflow-y-auto">
-          {ticks.map((tick) => (
+        <ul className="max-h-120 overflow-y-auto" {...still}>
+          {shown.map((tick) => (
             <li
               key={tick.at}
               className="flex flex-wrap items-center gap-x-3 gap-y-0.5 border-t border-line px-4 py-1.5"

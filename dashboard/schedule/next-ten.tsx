@@ -4,6 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { call } from "../api/call.js";
 import type { Schedule } from "../api/wire.js";
 import { Panel, Waiting } from "../shared/panel.js";
+import { useStillPicture } from "../shared/still.js";
 import { Ago, titleOf } from "../shared/time.js";
 import { timeText } from "../shared/zone.js";
 
@@ -23,10 +24,11 @@ export function NextTen({
         signal,
       }),
   });
-  const { ticks = [], notes = [] } = query.data ?? {};
+  const { shown, still } = useStillPicture(query.data);
+  const { ticks = [], notes = [] } = shown ?? {};
   return (
     <Panel title="Next ten" note={schedule.timezone}>
-      {query.data === undefined ? (
+      {shown === undefined ? (
         <Waiting rows={5} />
       ) : ticks.length === 0 ? (
         <p className="text-muted">
@@ -35,9 +37,10 @@ export function NextTen({
             : "No tick is left."}
         </p>
       ) : (
-        <ol className="grid gap-px">
-          {ticks.map((at) => (
-            <li key={at}>
+        <ol className="grid gap-px" {...still}>
+          {ticks.map((at, place) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: a row is a place; when a tick is over, its place shows the next.
+            <li key={place}>
               <button
                 type="button"
                 onClick={() => ask(at)}

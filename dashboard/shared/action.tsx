@@ -6,6 +6,7 @@ import { type ReactNode, useState } from "react";
 import { Button } from "./button.js";
 import { Dialog } from "./dialog.js";
 import { RefusalNote } from "./refusal.js";
+import { showAll } from "./still.js";
 import { useToast } from "./toast.js";
 
 export type Confirmation = {
@@ -48,6 +49,7 @@ export function ActionButton(props: {
       toast(said);
       setAsking(false);
       setNote("");
+      showAll();
       void client.invalidateQueries();
       onDone?.();
     },

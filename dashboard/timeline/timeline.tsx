@@ -1,11 +1,12 @@
 // The timeline of expected against actual ticks for many schedules: what ran, what did not, and what
 // is to come. While the pointer is over it, it stands still.
 
-import { useMemo, useRef, useState } from "react";
+import { useMemo, useState } from "react";
 import { Link, useLocation } from "wouter";
 import type { Timeline as TimelineData, TimelineRow } from "../api/wire.js";
 import { relativeText } from "../shared/format.js";
 import { MARK_WORDS, type Mark } from "../shared/status.js";
+import { useStillPicture } from "../shared/still.js";
 import { timeText, useZone } from "../shared/zone.js";
 import { drawnOf, near, summaryOf } from "./marks.js";
 import { type Pointed, Tip } from "./tip.js";
@@ -23,10 +24,7 @@ export function Timeline({
 }) {
   const zone = useZone();
   const [pointed, setPointed] = useState<Pointed | null>(null);
-  const [isHovered, setHovered] = useState(false);
-  const frozen = useRef(data);
-  if (!isHovered) frozen.current = data;
-  const shown = frozen.current;
+  const { shown, still } = useStillPicture(data);
   const window = useMemo<Window>(
     () => ({ fromMs: Date.parse(shown.from), toMs: Date.parse(shown.to) }),
     [shown],
@@ -36,9 +34,9 @@ export function Timeline({
   return (
     <div
       className="relative"
-      onPointerEnter={() => setHovered(true)}
+      onPointerEnter={still.onPointerEnter}
       onPointerLeave={() => {
-        setHovered(false);
+        still.onPointerLeave();
         setPointed(null);
       }}
     >

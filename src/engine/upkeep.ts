@@ -88,7 +88,10 @@ export class Upkeep {
     const { basis, opening } = this.#params;
     const store = await opening.for("prune");
     const { keepLocksMs } = basis.config;
-    return pruneAll({ ...this.keeping(store), keepLocksMs, onProgress });
+    const pruned = await pruneAll({ ...this.keeping(store), keepLocksMs, onProgress });
+    if (pruned.removed > 0)
+      await this.#audit(store, "prune", `${pruned.removed} rows and days removed`);
+    return pruned;
   }
 
   keeping(store: Store): Keeping {

@@ -23,8 +23,13 @@ export class PostgresPause implements PauseStore, Queues {
   }
 
   async pauseAll({ audit, ...params }: Parameters<PauseStore["pauseAll"]>[0]): Promise<Pause> {
-    const row = await this.#change({ what: "pauseAll", template: sql.PAUSE_ALL, params, audit });
-    return toPause(row ?? {});
+    const change = { what: "pauseAll", template: sql.PAUSE_ALL, params, audit };
+    for (;;) {
+      const row = await this.#change(change);
+      // No row: it is on already, unless somebody has lifted it since.
+      const pause = row ? toPause(row) : await this.pauseOfAll();
+      if (pause) return pause;
+    }
   }
 
   async resumeAll({ audit }: Audited = {}): Promise<Pause | null> {
@@ -45,7 +50,7 @@ export class PostgresPause implements PauseStore, Queues {
     const { note = null, audit, ...rest } = given;
     const params = { ...rest, note };
     const template = PAUSE_QUEUE;
-    await this.#audit.change({ what: "pauseQueue", template, params, audit, isDone: () => true });
+    await this.#change({ what: "pauseQueue", template, params, audit });
   }
 
   async queues(): ReturnType<Queues["queues"]> {

@@ -26,13 +26,19 @@ export class SqlitePause implements PauseStore, Queues {
     return this.#file.get(sql.PAUSE_OF_ALL) !== undefined;
   }
 
-  readonly pauseAll: PauseStore["pauseAll"] = ({ audit, ...params }) =>
-    this.#audit.change({
+  readonly pauseAll: PauseStore["pauseAll"] = async ({ audit, ...params }) => {
+    const { pause } = await this.#audit.change({
       what: "pauseAll",
       audit,
-      work: (now) => toPause(this.#file.get(sql.PAUSE_ALL, { ...params, now }) ?? {}),
-      isDone: () => true,
+      work: (now) => {
+        const row = this.#file.get(sql.PAUSE_ALL, { ...params, now });
+        const pause = toPause(row ?? this.#file.get(sql.PAUSE_OF_ALL) ?? {});
+        return { pause, isNew: row !== undefined };
+      },
+      isDone: ({ isNew }) => isNew,
     });
+    return pause;
+  };
 
   readonly resumeAll: PauseStore["resumeAll"] = ({ audit } = {}) =>
     this.#audit.change<Pause | null>({
@@ -65,7 +71,7 @@ export class SqlitePause implements PauseStore, Queues {
       what: "pauseQueue",
       audit,
       work: (now) => this.#file.run(PAUSE_QUEUE, { ...params, note, now }),
-      isDone: () => true,
+      isDone: (changed) => changed > 0,
     });
   };
 

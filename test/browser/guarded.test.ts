@@ -168,8 +168,12 @@ describe.skipIf(!hasChromium())("the page, guarded", () => {
         `/locks?name=${encodeURIComponent(all)}`,
         "/instances",
         "/alerts",
+        `/alerts?state=${encodeURIComponent(all)}`,
         "/check",
+        "/audit",
+        `/audit?noun=${encodeURIComponent(all)}&who=${encodeURIComponent(all)}`,
         "/settings",
+        `/?range=${encodeURIComponent(all)}`,
       ]) {
         await page.goto(stage.url + where);
         await page.locator("h1").waitFor();
@@ -178,16 +182,31 @@ describe.skipIf(!hasChromium())("the page, guarded", () => {
         expect(await page.locator("#root script, #root iframe, #root img").count(), where).toBe(0);
       }
       // The same by hand, into every field of the forms.
-      await page.goto(`${stage.url}/schedules`);
-      await page.getByRole("button", { name: "New schedule" }).click();
       const dialog = page.getByRole("dialog");
-      for (const summary of await dialog.locator("summary").all()) await summary.click();
-      for (const text of HOSTILE.slice(0, 3)) {
-        for (const field of await dialog
-          .locator("input:not([type=radio], [type=checkbox]), textarea")
-          .all())
-          await field.fill(text);
-        await dialog.getByRole("button", { name: "Save" }).isVisible();
+      const there = `/schedules/${encodeURIComponent(name)}`;
+      for (const [where, button] of [
+        ["/schedules", "New schedule"],
+        [there, "Trigger…"],
+        [there, "Clone"],
+        ["/runs", "Enqueue a run"],
+        [`/runs/${done.id}`, "Run again…"],
+        ["/queues", "Resume"],
+        ["/instances", "Quiet"],
+        ["/", "Pause all"],
+      ] as const) {
+        await page.goto(stage.url + where);
+        await page.getByRole("button", { name: button }).first().click();
+        if (button === "Resume") continue;
+        for (const summary of await dialog.locator("summary").all()) await summary.click();
+        for (const text of HOSTILE.slice(0, 3))
+          for (const field of await dialog
+            .locator(
+              "input:not([type=radio], [type=checkbox], [type=number], [disabled]), textarea",
+            )
+            .all())
+            await field.fill(text);
+        expect(await page.evaluate("window.owned"), button).toBeUndefined();
+        expect(await page.locator("#root script, #root iframe, #root img").count(), button).toBe(0);
       }
       await page.goto(`${stage.url}/runs`);
       await page.getByRole("searchbox").first().waitFor();

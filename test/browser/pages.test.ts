@@ -196,7 +196,57 @@ describe.skipIf(!hasChromium()).each(DATABASES)("the pages on %s", (database) =>
       expect(await page.evaluate("window.shifts"), where).toEqual([]);
     }
   });
+
+  test("lists whose newest row comes first stand still under the pointer, and go on when it leaves", async () => {
+    const page = await stage.visit("/audit");
+    const drawn = () => page.evaluate(DRAWN);
+    const told = (part: string, text: string) =>
+      page.waitForResponse(
+        async (answer) => answer.url().includes(part) && (await answer.text()).includes(text),
+      );
+    await page.locator("[data-connection=live]:visible").waitFor();
+    await page.getByRole("link", { name: "resting" }).first().hover();
+    await page.evaluate("window.shifts.length = 0");
+    const heard = told("/api/audit", "paused-by-another");
+    await stage.holdfast.queues.pause("paused-by-another");
+    await heard;
+    await drawn();
+    expect(await page.evaluate("window.shifts")).toEqual([]);
+    expect(await page.getByText("paused-by-another").count()).toBe(0);
+    await page.locator("h1").hover();
+    await page.getByText("paused-by-another").first().waitFor();
+
+    await page.goto(`${stage.url}/schedules/often`);
+    const ledger = page.getByRole("region", { name: "Ledger" });
+    for (const place of [
+      ledger.getByRole("listitem").nth(1),
+      page.getByRole("region", { name: "Durations" }).getByRole("button").last(),
+      page.getByRole("region", { name: "Next ten" }).getByRole("listitem").nth(2),
+    ]) {
+      await place.hover();
+      const seen = await place.innerHTML();
+      const [newest] = (await stage.holdfast.schedules.ticks("often", { limit: 1 })).ticks;
+      await expect
+        .poll(
+          async () => (await stage.holdfast.schedules.ticks("often", { limit: 1 })).ticks[0]?.at,
+        )
+        .not.toEqual(newest?.at);
+      const [later] = (await stage.holdfast.schedules.ticks("often", { limit: 1 })).ticks;
+      await told("/api/ticks", later?.at.toISOString() ?? "");
+      await drawn();
+      expect(titles(await place.innerHTML())).toEqual(titles(seen));
+    }
+  });
 });
+
+/** What was read is on the screen two frames later. */
+const DRAWN =
+  "new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))";
+
+/** Which instants a row is about; how long ago they are goes on. */
+function titles(html: string): readonly string[] {
+  return [...html.matchAll(/(?:title|href|aria-label)="([^"]*)"/g)].map(([, text = ""]) => text);
+}
 
 const FINDINGS = `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
   violations

@@ -55,7 +55,21 @@ export function auditSuite(test: SceneTest): void {
     await cancel(first);
     await remove(first);
     await store.resumeAll({ audit: entry("resume", "everything", null) });
-    await store.pauseQueue({ queue: "q", isPaused: true, audit: entry("pause", "queue", "q") });
+    const pause = entry("pause", "everything", null);
+    for (const note of [null, null, "moving", "moving", null])
+      await store.pauseAll({ by: "ada", note, audit: pause });
+    const queue = (isPaused: boolean, note?: string) =>
+      store.pauseQueue({
+        queue: "q",
+        isPaused,
+        ...(note === undefined ? {} : { note }),
+        audit: entry(isPaused ? "pause" : "resume", "queue", "q"),
+      });
+    await queue(false);
+    expect(await store.queues()).not.toContainEqual(expect.objectContaining({ name: "q" }));
+    for (const note of [undefined, undefined, "full", "full", undefined]) await queue(true, note);
+    await queue(false);
+    await queue(false);
     const rules = { rules: [] } as never;
     await store.putCalendar({ name: "c", rules, by: null, audit: entry("set", "calendar", "c") });
     for (let times = 0; times < 2; times += 1)
@@ -69,7 +83,8 @@ export function auditSuite(test: SceneTest): void {
       `retry run ${first}`,
       `cancel run ${first}`,
       `delete run ${first}`,
-      "pause queue q",
+      ...["pause everything null", "pause everything null"],
+      ...["pause queue q", "pause queue q", "resume queue q"],
       "set calendar c",
       "delete calendar c",
       "quiet instance first",

@@ -3,7 +3,7 @@
 import { expect } from "vitest";
 import { ConfigurationError, InstanceNotFoundError } from "../../src/core/errors.js";
 import { watcher } from "./alert-words.js";
-import { MINUTE, SECOND, student } from "./schedule-words.js";
+import { HOUR, MINUTE, SECOND, student } from "./schedule-words.js";
 import { heard, type WorldTest } from "./world.js";
 
 const MINUTELY = { job: "study", cron: "* * * * *" } as const;
@@ -134,6 +134,23 @@ export function controlSuite(test: WorldTest): void {
         text: `${holdfast.instanceId} recover everything`,
         change: "fences raised by 10000000000",
       },
+    ]);
+  });
+
+  test("a removal of history that somebody asked for leaves an entry, if anything was removed", async ({
+    world,
+  }) => {
+    const { holdfast, study } = student(world, {});
+    await study.enqueue({});
+    await world.clock.until(holdfast.tick());
+    await world.clock.until(holdfast.prune());
+    expect((await holdfast.audit.list()).entries).toEqual([]);
+    await world.clock.advance(40 * 24 * HOUR);
+    const { removed } = await world.clock.until(holdfast.prune());
+    expect(removed).toBeGreaterThan(0);
+    await world.clock.until(holdfast.prune());
+    expect((await holdfast.audit.list()).entries).toMatchObject([
+      { verb: "prune", noun: "everything", change: `${removed} rows and days removed` },
     ]);
   });
 

@@ -126,11 +126,8 @@ describe.each(DATABASES)("the event stream on %s", (database) => {
       });
       await told;
     };
-    let no = 0;
-    await heard("audit.changed", () => other.queues.pause(`queue-${(no += 1)}`));
-    await heard("audit.changed", () =>
-      house.holdfast.pause({ note: `for the ${(no += 1)}. time` }),
-    );
+    await heard("audit.changed", () => other.queues.pause(crypto.randomUUID()));
+    await heard("audit.changed", () => house.holdfast.pause({ note: crypto.randomUUID() }));
     await house.holdfast.resume();
     await other.enqueue("bad", null);
     await heard("alerts.changed", () => other.tick());

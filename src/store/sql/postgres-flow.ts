@@ -339,9 +339,13 @@ left join (
   from counts x join {lane} l on l.id = x.lane group by l.queue) c on c.queue = n.name
 order by n.name collate "C"`;
 
+/** What is so already is not written, and a queue that nobody knows is not made by resuming it. */
 export const PAUSE_QUEUE = /* sql */ `
 insert into {queue} as q (name, paused_at, pause_note)
-values (:queue, case when :isPaused::boolean then {now} end, case when :isPaused::boolean then :note::text end)
+select :queue, case when :isPaused::boolean then {now} end, case when :isPaused::boolean then :note::text end
+where :isPaused::boolean or exists (select from {queue} x where x.name = :queue)
 on conflict (name) do update set
   paused_at = case when :isPaused::boolean then coalesce(q.paused_at, {now}) end,
-  pause_note = case when :isPaused::boolean then coalesce(:note::text, q.pause_note) end`;
+  pause_note = case when :isPaused::boolean then coalesce(:note::text, q.pause_note) end
+where (q.paused_at is not null) <> :isPaused::boolean or (:isPaused::boolean and :note::text <> coalesce(q.pause_note, ''))
+returning name`;

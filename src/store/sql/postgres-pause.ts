@@ -22,9 +22,11 @@ export const PAUSES = /* sql */ `(
 
 const COLUMNS = "at, until_at, by, note";
 
+/** No row: it is on already, with that note or without another. */
 export const PAUSE_ALL = /* sql */ `
 insert into {pause} as p (at, by, note) values ({now}, :by, :note)
-on conflict ((until_at is null)) where until_at is null do update set note = coalesce(excluded.note, p.note)
+on conflict ((until_at is null)) where until_at is null do update set note = excluded.note
+where excluded.note <> coalesce(p.note, '')
 returning ${COLUMNS}`;
 
 export const RESUME_ALL = /* sql */ `

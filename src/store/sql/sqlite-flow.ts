@@ -167,7 +167,11 @@ left join (
   from counts x join {lane} l on l.id = x.lane group by l.queue) c on c.queue = n.name
 order by n.name`;
 
+/** What is so already is not written, and a queue that nobody knows is not made by resuming it. */
 export const PAUSE_QUEUE = /* sql */ `
-insert into {queue} (name, paused_at, pause_note) values (:queue, iif(:isPaused, :now, null), iif(:isPaused, :note, null))
-on conflict do update set paused_at = iif(:isPaused, coalesce(paused_at, :now), null),
-  pause_note = iif(:isPaused, coalesce(:note, pause_note), null)`;
+insert into {queue} (name, paused_at, pause_note)
+select :queue, iif(:isPaused, :now, null), iif(:isPaused, :note, null)
+where :isPaused or exists (select 1 from {queue} x where x.name = :queue)
+on conflict (name) do update set paused_at = iif(:isPaused, coalesce(paused_at, :now), null),
+  pause_note = iif(:isPaused, coalesce(:note, pause_note), null)
+where (paused_at is not null) <> :isPaused or (:isPaused and :note <> coalesce(pause_note, ''))`;

@@ -19,9 +19,10 @@ export const PAUSES = /* sql */ `(
 
 const COLUMNS = "at, until_at, by, note";
 
+/** No row: it is on already, with that note or without another. */
 export const PAUSE_ALL = /* sql */ `
 insert into {pause} (at, by, note) values (:now, :by, :note)
-on conflict do update set note = coalesce(excluded.note, note)
+on conflict do update set note = excluded.note where excluded.note <> coalesce(note, '')
 returning ${COLUMNS}`;
 
 export const RESUME_ALL = /* sql */ `
