@@ -23,7 +23,11 @@ export function Alerts() {
     }),
   );
   const alerts = pages.data?.pages.flatMap((page) => page.alerts) ?? [];
-  const { shown, still } = useStillList(alerts, ({ id }) => id);
+  const { shown, still } = useStillList(alerts, {
+    keyOf: ({ id }) => id,
+    scope: state,
+    isPlaceholder: pages.isPlaceholderData,
+  });
   return (
     <>
       <PageHead
@@ -71,7 +75,7 @@ export function Alerts() {
       <Panel isFlush>
         {pages.data === undefined ? (
           <Waiting />
-        ) : alerts.length === 0 ? (
+        ) : shown.length === 0 ? (
           <Empty title={state === "open" ? "Nothing is wrong" : "No alert"}>
             An alert opens when runs go stale, too many fail, a schedule breaks or stands still, or
             nobody is at work. Where it is sent to is set with the option alerts.

@@ -43,7 +43,11 @@ export function Audit() {
     }),
   );
   const entries = pages.data?.pages.flatMap((page) => page.entries) ?? [];
-  const { shown, still } = useStillList(entries, ({ id }) => id);
+  const { shown, still } = useStillList(entries, {
+    keyOf: ({ id }) => id,
+    scope: `${noun} ${who}`,
+    isPlaceholder: pages.isPlaceholderData,
+  });
   return (
     <>
       <PageHead

@@ -123,7 +123,11 @@ function History() {
     }),
   );
   const grants = pages.data?.pages.flatMap((page) => page.grants) ?? [];
-  const { shown, still } = useStillList(grants, ({ fence }) => String(fence));
+  const { shown, still } = useStillList(grants, {
+    keyOf: ({ fence }) => String(fence),
+    scope: name,
+    isPlaceholder: pages.isPlaceholderData,
+  });
   return (
     <Panel
       title="History"

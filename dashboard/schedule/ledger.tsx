@@ -26,7 +26,11 @@ export function Ledger({
     }),
   );
   const ticks = pages.data?.pages.flatMap((page) => page.ticks) ?? [];
-  const { shown, still } = useStillList(ticks, ({ at }) => at);
+  const { shown, still } = useStillList(ticks, {
+    keyOf: ({ at }) => at,
+    scope: schedule.name,
+    isPlaceholder: pages.isPlaceholderData,
+  });
   return (
     <Panel title="Ledger" note="one outcome for every tick" isFlush>
       {pages.data === undefined ? (

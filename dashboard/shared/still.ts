@@ -10,23 +10,50 @@ export function showAll(): void {
   for (const listener of listeners) listener();
 }
 
-/** A list whose newest row comes first: while it stands still, it begins where it began. */
-export function useStillList<Row>(rows: readonly Row[], keyOf: (row: Row) => string) {
-  const [first, setFirst] = useState<string | null>(null);
+/**
+ * Rows of a list: while it stands still, none comes in above or vanishes; each shows how it is now, and what is
+ * asked for below is added. `scope` says what the list is of; with another the list is another.
+ */
+export function useStillList<Row>(
+  rows: readonly Row[],
+  params: {
+    readonly keyOf: (row: Row) => string;
+    readonly scope: string;
+    /** The rows are those of the scope before, until the answer comes. */
+    readonly isPlaceholder: boolean;
+  },
+) {
+  const { keyOf, scope, isPlaceholder } = params;
+  const [isPointed, setPointed] = useState(false);
   useEffect(() => {
-    const show = () => setFirst(null);
+    const show = () => setPointed(false);
     listeners.add(show);
     return () => void listeners.delete(show);
   }, []);
-  const at = first === null ? 0 : rows.findIndex((row) => keyOf(row) === first);
-  const newest = rows[0] === undefined ? null : keyOf(rows[0]);
+  const kept = useRef<{ readonly scope: string; readonly rows: readonly Row[] } | null>(null);
+  if (isPlaceholder) kept.current = null;
+  else if (!isPointed || kept.current?.scope !== scope) kept.current = { scope, rows };
   return {
-    shown: at > 0 ? rows.slice(at) : rows,
+    shown: kept.current ? inPlace(kept.current.rows, rows, keyOf) : rows,
     still: {
-      onPointerMove: () => setFirst((before) => before ?? newest),
-      onPointerLeave: () => setFirst(null),
+      onPointerMove: () => setPointed(true),
+      onPointerLeave: () => setPointed(false),
     },
   };
+}
+
+function inPlace<Row>(
+  kept: readonly Row[],
+  rows: readonly Row[],
+  keyOf: (row: Row) => string,
+): readonly Row[] {
+  if (kept === rows) return rows;
+  const now = new Map(rows.map((row) => [keyOf(row), row]));
+  const known = new Set(kept.map(keyOf));
+  const last = kept.findLast((row) => now.has(keyOf(row)));
+  const from = last === undefined ? 0 : rows.findIndex((row) => keyOf(row) === keyOf(last)) + 1;
+  const added = rows.slice(from).filter((row) => !known.has(keyOf(row)));
+  return [...kept.map((row) => now.get(keyOf(row)) ?? row), ...added];
 }
 
 /** A picture: while it stands still, it is the one that the pointer came to. */

@@ -62,6 +62,37 @@ describe.skipIf(!hasChromium())("looking", () => {
     expect(received).toHaveLength(1);
   });
 
+  test("an alert that ends by itself does not give its place to another one while the pointer is at the list", async () => {
+    stage = await newStage(browser, "sqlite");
+    const run = () => {
+      throw new PermanentError("no such market");
+    };
+    for (const name of ["bad", "worse"]) {
+      stage.holdfast.job(name, { retry: { attempts: 1 }, run });
+      await stage.holdfast.enqueue(name, null);
+    }
+    await stage.holdfast.tick();
+    await stage.serve();
+    const page = await stage.visit("/alerts");
+    await page.locator("[data-connection=live]:visible").waitFor();
+    const mutes = page.getByRole("button", { name: "Mute 1 h" });
+    await mutes.nth(1).hover();
+    const place = await mutes.nth(1).boundingBox();
+    const [upper] = (await stage.holdfast.alerts.list()).alerts;
+    const heard = page.waitForResponse(
+      async (answer) =>
+        answer.url().includes("/api/alerts?") && !(await answer.text()).includes(String(upper?.id)),
+    );
+    await stage.holdfast.alerts.resolve(String(upper?.id));
+    await heard;
+    await page.evaluate(
+      "new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))",
+    );
+    expect(await mutes.nth(1).boundingBox()).toEqual(place);
+    await page.locator("h1").hover();
+    await mutes.nth(1).waitFor({ state: "detached" });
+  });
+
   test("what was chosen to be seen is seen, and stays chosen", async () => {
     stage = await newStage(browser, "sqlite");
     stage.holdfast.job("study", {
