@@ -31,8 +31,10 @@ export async function underGivenFlags<T>(flags: object, ask: () => Promise<T>): 
   } catch (error) {
     const problems = problemsOf(error);
     const memberOf = ({ field }: Problem) => field.slice(field.lastIndexOf(".") + 1);
-    const isOurs =
-      problems.length > 0 && problems.every((each) => Object.hasOwn(flags, memberOf(each)));
+    // What is wrong with the database itself is no wrong call.
+    const isGiven = (each: Problem) =>
+      each.field !== "database" && Object.hasOwn(flags, memberOf(each));
+    const isOurs = problems.length > 0 && problems.every(isGiven);
     if (!isOurs) throw error;
     throw new UsageError(
       problems.map((each) => `--${kebab(memberOf(each))}: ${each.message}`).join("\n"),

@@ -18,6 +18,8 @@ export type Queue = {
 };
 
 const NOTE_LENGTH_MAX = 1_000;
+/** Resuming a queue that nobody knows makes none. */
+const NOBODYS = { ready: 0, waiting: 0, running: 0, pausedAt: null, pauseNote: null };
 
 export class Queues {
   readonly #store: () => Promise<Store>;
@@ -69,7 +71,7 @@ export class Queues {
       this.#onChanged();
     }
     const found = (await store.queues()).find((each) => each.name === queue);
-    return toQueue(found as QueueRecord);
+    return toQueue(found ?? { ...NOBODYS, name: queue });
   }
 }
 

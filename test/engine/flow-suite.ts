@@ -134,6 +134,9 @@ export function flowSuite(test: WorldTest): void {
       { name: "mail", ready: 1, waiting: 0, running: 0, pauseNote: "the relay is down" },
     ]);
     expect((await holdfast.queues.resume("mail")).pausedAt).toBeNull();
+    const unknown = { name: "male", ready: 0, waiting: 0, running: 0, pausedAt: null };
+    expect(await holdfast.queues.resume("male")).toMatchObject(unknown);
+    expect((await holdfast.queues.list()).map(({ name }) => name)).not.toContain("male");
     await world.clock.advance(500);
     expect((await holdfast.runs.get(id))?.status).toBe("completed");
   });
