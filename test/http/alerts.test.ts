@@ -263,6 +263,35 @@ test.skipIf(POSTGRES_URL === undefined)(
   },
 );
 
+test.skipIf(POSTGRES_URL === undefined)(
+  "slow claims: a table full of dead rows is named, with how many there are",
+  async () => {
+    const { default: pg } = await import("pg");
+    const schema = `bloat_${crypto.randomUUID().replaceAll("-", "_")}`;
+    const house = await newHouse("postgres", { options: { schema, alerts: { slowClaims: "5m" } } });
+    const client = new pg.Client({ connectionString: POSTGRES_URL });
+    await client.connect();
+    try {
+      await house.holdfast.alerts.list();
+      const waiting = `"${schema}".waiting`;
+      await client.query(`alter table ${waiting} set (autovacuum_enabled = off)`);
+      await client.query(
+        `insert into ${waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect)
+         select gen_random_uuid(), 9e15, 1, 1, 0, 0, 0, 0, 0, 0, false from generate_series(1, 100001)`,
+      );
+      await client.query(`delete from ${waiting}`);
+      await client.query("select pg_stat_force_next_flush()");
+      await house.holdfast.tick();
+      const [alert] = (await house.holdfast.alerts.list({ kind: "slowClaims" })).alerts;
+      expect(alert?.message).toMatch(/the table waiting has 100001 dead rows beside 0 live ones/);
+    } finally {
+      await house.end();
+      await client.query(`drop schema "${schema}" cascade`);
+      await client.end();
+    }
+  },
+);
+
 test("slow claims: on SQLite a reader that keeps an old snapshot is told of, though not which", async () => {
   const { DatabaseSync } = await import("@photostructure/sqlite");
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), "holdfast-alerts-"));
