@@ -133,7 +133,8 @@ function drawOperations(
 ): Operation[] {
   const { setting, placeCount, chaosMs, scheduleCount } = params;
   const draw = new Draw(seed, "operations");
-  const count = draw.whole(142, 150);
+  // Some find nobody to ask until it is too late; a seed has to have at least two hundred that do.
+  const count = draw.whole(154, 162);
   const times = Array.from({ length: count }, () => draw.whole(2_000, chaosMs)).sort(
     (a, b) => a - b,
   );
