@@ -124,6 +124,38 @@ export function flowRaceSuite(test: SceneTest): void {
     expect(await scene.store.runs({ limit: 1_000 })).toHaveLength(names.length);
   });
 
+  test("a run that comes to a line while empty lines are removed does not lose its place", async ({
+    scene,
+  }) => {
+    const job = await LimitedJob.announce(scene, { concurrency: { limit: 1, key: "account" } });
+    const [tidier, caller] = (await storesOf(scene, 2)) as [Store, Store];
+    // So many that removing them takes longer than many runs take to come.
+    const accounts = Array.from({ length: 3_000 }, (_, at) => `a${String(at).padStart(4, "0")}`);
+    for (let round = 0; round < 3; round += 1) {
+      const visits = accounts.map((account) => job.run(account, { delayMs: 1_000_000 }));
+      await scene.enqueue(...visits);
+      await Promise.all(visits.map(({ id }) => scene.store.cancel({ id, chance: 0 })));
+      const isOver = tidier
+        .prune({ keepMs: 1e9, keepTicksMs: 1e9, limit: 10_000 })
+        .then(() => true as const);
+      const came = new Set<string>();
+      for (const account of accounts.toReversed().slice(0, 400)) {
+        const run = job.run(account);
+        await caller.enqueue({ runs: [run], isAtomic: false, tellsOthers: false });
+        came.add(run.id);
+        if (await Promise.race([isOver, false])) break;
+      }
+      await isOver;
+      const held: Held[] = [];
+      for (let more = -1; more < held.length; ) {
+        more = held.length;
+        held.push(...(await job.claim()));
+      }
+      expect(new Set(held.map(({ id }) => id))).toEqual(came);
+      await scene.settle(...held.map((each) => completed(each)));
+    }
+  });
+
   test("a run that is claimed while it is replaced is either replaced or begun, never both", async ({
     scene,
   }) => {

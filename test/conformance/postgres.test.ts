@@ -9,6 +9,7 @@ import { PostgresStore } from "../../src/store/postgres-store.js";
 import { PARTITIONED } from "../../src/store/sql/postgres-schema.js";
 import type { RunFilter, Store } from "../../src/store/store.js";
 import { until } from "../support/until.js";
+import { LimitedJob } from "./flow-words.js";
 import { IS_POOLED, POSTGRES_URL, postgresPlace } from "./places.js";
 import {
   completed,
@@ -580,6 +581,20 @@ function locks(): void {
       },
     );
     expect(idsOf(await scene.claim())).toEqual([first]);
+  });
+
+  test("a limited run that somebody had locked keeps its place in line", async ({
+    watched: { scene, schema },
+  }) => {
+    const job = await LimitedJob.announce(scene, { concurrency: { limit: 5, key: "account" } });
+    const [first, second] = (await job.enqueued(2)).map(({ id }) => id);
+    await whileLocked(
+      `select 1 from "${schema}".waiting where id = '${first}' for update`,
+      async () => {
+        expect(idsOf(await job.claim())).toEqual([second]);
+      },
+    );
+    expect(idsOf(await job.claim())).toEqual([first]);
   });
 
   test("batches of keys in opposite orders do not deadlock, whoever waits for whom", async ({

@@ -27,6 +27,22 @@ export const FLOW_MUTANTS = [
     suites: ["conformance: PostgreSQL, holding"],
   },
   {
+    name: "line-removed-under-a-newcomer-postgres",
+    promise: "a line is removed at the revision at which nobody was seen in it",
+    file: "src/store/sql/postgres-flow.ts",
+    find: "where f.id = e.id and f.revision = e.revision for update skip locked",
+    replace: "where f.id = e.id for update skip locked",
+    suites: ["conformance: PostgreSQL, holding"],
+  },
+  {
+    name: "line-forgets-who-was-locked-postgres",
+    promise: "who was passed over in a line still stands in it",
+    file: "src/store/sql/postgres-flow.ts",
+    find: "and x.id not in (select k.id from taken k)",
+    replace: "and false",
+    suites: ["conformance: PostgreSQL, rows locked"],
+  },
+  {
     name: "share-not-given-back-postgres",
     promise: "what ends gives back what it held",
     file: "src/store/sql/postgres-flow.ts",

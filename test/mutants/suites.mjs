@@ -37,6 +37,10 @@ export const SUITES = {
     args: ["test/conformance/store-postgres-schedules.test.ts"],
     needsPostgres: true,
   },
+  "conformance: PostgreSQL, rows locked": {
+    args: ["test/conformance/postgres.test.ts", "-t", "locks"],
+    needsPostgres: true,
+  },
   "conformance: transactions on SQLite": {
     args: ["test/conformance/sqlite-transactions.test.ts"],
   },

@@ -65,14 +65,15 @@ select count(*)::int as kept from (
     where o.id >= :from::uuid and o.id < :to::uuid and o.finished_at >= :since::bigint)
   limit :limit) x`;
 
-/** Keys live as long as their run: these go before it, so that an interrupted prune goes on here. */
+/** Keys live as long as their run: these go before it, so that an interrupted prune goes on here. One taken anew stays. */
 export const PRUNE_KEYS_OF_DAY = /* sql */ `
 delete from {key} where ctid = any(array(
   select k.ctid from {key} k
   where k.run >= :from::uuid and k.run < :to::uuid
     and k.run <> all(array(${LIVE}))
     and not exists (select from {outcome} o where o.id = k.run)
-  limit :limit)) returning 1`;
+  limit :limit))
+  and run >= :from::uuid and run < :to::uuid returning 1`;
 
 /** What is of that day but younger stays: a stretch that ended lately, a line of a run that lives long. */
 export const dropDayBy = (day: Day, column: "last_at" | "at", since: number) => [

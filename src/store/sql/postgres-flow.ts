@@ -1,7 +1,7 @@
 // The statements of limits on PostgreSQL, and the fragments by which every other statement says what
 // became of limited runs. The rule they keep: who waits in a flow, who counts in it and where its line
-// stands change only together with the revision of the flow's row, and a claim decides only at the
-// revision that its own snapshot shows. Flows are locked in the order of (job, key) by all that wait
+// stands change only together with the revision of the flow's row, and who claims or tidies decides only at
+// the revision that its own snapshot shows. Flows are locked in the order of (job, key) by all that wait
 // for them, last of all rows of a statement; claims wait for nobody.
 
 import { NOT_PAUSED } from "./postgres-pause.js";
@@ -227,11 +227,17 @@ moved as (
   where f.id = m.id
 )`;
 
+/** Who is locked at the moment was passed over, and still stands there should it be let go. */
+const PASSED_OVER = /* sql */ `
+exists (select from {waiting} x
+  where x.flow = o.flow and x.lane = o.lane and x.suspect = :suspect and x.gate = 'flow'
+    and x.id not in (select k.id from taken k))`;
+
 export const CLAIMING_LIMITED = claimingLimited({
   line: "",
   run: "",
-  hasMore: /* sql */ `(select count(*) from waiters w where w.flow = o.flow and w.lane = o.lane)
-      > (select count(*) from taken k where k.flow = o.flow and k.lane = o.lane)`,
+  hasMore: /* sql */ `((select count(*) from waiters w where w.flow = o.flow and w.lane = o.lane)
+      > (select count(*) from taken k where k.flow = o.flow and k.lane = o.lane) or ${PASSED_OVER})`,
 });
 
 /** One run, whoever stands before it; the next claim finds out who else stands there. */
@@ -272,17 +278,24 @@ bumped as (
 update {flow_line} set look_at = now.at from now
 where look_at is not null and flow = any(array(select id from touched))`;
 
-/** Flows that nobody waits in and nobody counts in; whole jobs stay, there are few. */
+/**
+ * Flows that nobody waits in and nobody counts in; whole jobs stay, there are few. Who came since the snapshot
+ * was taken is not seen in it, even by a lock: only the revision tells.
+ */
 export const PRUNE_FLOWS = /* sql */ `
-with idle as materialized (
-  select f.id from {flow} f
+with empty as materialized (
+  select f.id, f.revision from {flow} f
   where f.key <> ''
     and not exists (select from {waiting} w where w.flow = f.id)
     and not exists (select from {flow_run} r where r.flow = f.id)
     and not exists (
       select from {flow_turn} t where t.flow = f.id
         and t.at > {now} - coalesce((select j.rate_per_ms from {job} j where j.name = f.job), 0))
-  order by f.job, f.key limit :limit for update skip locked
+  limit :limit
+),
+idle as materialized (
+  select k.id from empty e, lateral (
+    select f.id from {flow} f where f.id = e.id and f.revision = e.revision for update skip locked) k
 ),
 turns as (delete from {flow_turn} where flow = any(array(select id from idle))),
 lines as (delete from {flow_line} where flow = any(array(select id from idle))),

@@ -22,12 +22,16 @@ with ended as (delete from {outcome} where id = any(:ids::uuid[]) returning id),
 ${belongingsOf("ended")}
 select count(*)::int as removed from ended`;
 
-/** What is removed row by row: expired keys, what is left of old days, silent instances, statistics. */
+/**
+ * What is removed row by row: expired keys, what is left of old days, silent instances, statistics. What was
+ * chosen is judged once more as it is removed: a key may have been taken anew, an instance may have come back.
+ */
 export const PRUNE = /* sql */ `
 with now as materialized (select {now} as at),
 expired as (
   delete from {key} where ctid = any(array(
-    select k.ctid from {key} k, now where k.expires_at <= now.at limit :limit)) returning 1
+    select k.ctid from {key} k, now where k.expires_at <= now.at limit :limit))
+    and expires_at <= (select at from now) returning 1
 ),
 old as materialized (
   select o.id from {outcome_rest} o, now where o.finished_at < now.at - :keepMs::bigint
@@ -39,7 +43,8 @@ instances as (
   delete from {instance} where no = any(array(
     select i.no from {instance} i, now
     where i.seen_at < now.at - :keepMs::bigint - 86400000
-      and not exists (select from {lease} k where k.holder = i.no) limit :limit)) returning 1
+      and not exists (select from {lease} k where k.holder = i.no) limit :limit))
+    and seen_at < (select at from now) - :keepMs::bigint - 86400000 returning 1
 ),
 rollups as (
   delete from {rollup} where ctid = any(array(
