@@ -80,7 +80,8 @@ export class Exchanges {
   }
 
   async send(): Promise<void> {
-    const { store, ports, holder, queues, jobs, isApart, demand, outbox, backoff } = this.#params;
+    const { store, ports, holder, queues, jobs, isApart } = this.#params;
+    const { demand, outbox, backoff, leases } = this.#params;
     const wanted = demand.order();
     const settlements = outbox.take({ hasClaim: wanted.limit > 0 });
     // What may be refused again would take the claim with it.
@@ -89,12 +90,14 @@ export class Exchanges {
     const token = ports.ids.unique();
     this.#count += 1;
     const limited = demand.sent(order);
+    const whole = leases.asWhole(settlements);
     try {
       const names = [...jobs.keys()];
       const answer = await store.exchange({
         holder,
         token,
-        settlements,
+        settlements: whole ?? settlements,
+        isWholeLease: whole !== null,
         limit: order.limit,
         wantsSuspect: order.wantsSuspect,
         queues,

@@ -2,10 +2,16 @@
 // last run of one is gone. What it believes only ever shortens what the database granted.
 
 import { isTrusted, type Moment } from "../core/lease.js";
-import type { Claim, RenewAnswer } from "../store/store.js";
+import type { Claim, RenewAnswer, Settlement } from "../store/store.js";
 
 /** `open` counts the runs of a lease that are still in our hands. */
-type Lease = { sentAt: Moment; leaseMs: number; open: number; readonly fullMs: number };
+type Lease = {
+  readonly runs: Claim["runs"];
+  sentAt: Moment;
+  leaseMs: number;
+  open: number;
+  readonly fullMs: number;
+};
 
 /** The database's answer to a renewal that was sent at `sentAt` for these fences. */
 export type Renewed = RenewAnswer & {
@@ -40,7 +46,8 @@ export class Leases {
   }
 
   granted({ fence, leaseMs, runs, policy }: Claim, sentAt: Moment): void {
-    this.#leases.set(fence, { sentAt, leaseMs, open: runs.length, fullMs: policy.leaseMs });
+    const { length: open } = runs;
+    this.#leases.set(fence, { runs, sentAt, leaseMs, open, fullMs: policy.leaseMs });
   }
 
   renewed(
@@ -54,6 +61,20 @@ export class Leases {
   isTrusted(fence: number, now: Moment): boolean {
     const lease = this.#leases.get(fence);
     return lease !== undefined && isTrusted(lease.sentAt, now, lease.leaseMs);
+  }
+
+  /** These in the order of their lease, if they are all the runs of one; null: they are not. */
+  asWhole(settlements: readonly Settlement[]): readonly Settlement[] | null {
+    const [first] = settlements;
+    const runs = first && this.#leases.get(first.fence)?.runs;
+    if (!runs || runs.length !== settlements.length) return null;
+    const { fence } = first;
+    if (runs.every(({ id }, at) => settlements[at]?.id === id && settlements[at]?.fence === fence))
+      return settlements;
+    const byId = new Map(settlements.map((settlement) => [settlement.id, settlement]));
+    const inOrder = runs.flatMap(({ id }) => byId.get(id) ?? []);
+    const isWhole = inOrder.length === runs.length && inOrder.every((each) => each.fence === fence);
+    return isWhole ? inOrder : null;
   }
 
   /** One run of it is settled or lost; a lease is renewed for as long as one is left. */

@@ -6,7 +6,7 @@ import type { PostgresAsker } from "./postgres-asker.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
 import { claimsOf } from "./postgres-claims.js";
 import type { PostgresPoll } from "./postgres-poll.js";
-import { settlementColumns } from "./postgres-settlements.js";
+import { settlementColumns, wholeLeaseColumns } from "./postgres-settlements.js";
 import { countOf, isSameEnd } from "./record.js";
 import type { HeldRun } from "./remote-store.js";
 import * as sql from "./sql/postgres-exchange.js";
@@ -106,8 +106,11 @@ export class PostgresExchange
     const appetite = `${wantsSuspect} ${queues} ${jobs}`;
     const low = this.#bound.low(appetite);
     const sentMs = this.#clock.monotonicMs();
-    const [row] = await this.#asker.attempt("exchange", link, exchangeText(params), {
-      ...settlementColumns(onceEach(params.settlements)),
+    const whole = params.isWholeLease === true ? wholeLeaseColumns(params.settlements) : null;
+    const texts = apart.length === 0 ? sql.EXCHANGE : sql.EXCHANGE_APART;
+    const text = whole ? texts.finishWholeAndClaim : texts[exchangeName(params.settlements)];
+    const [row] = await this.#asker.attempt("exchange", link, text, {
+      ...(whole ?? settlementColumns(onceEach(params.settlements))),
       holder,
       token,
       jobs,
@@ -123,7 +126,10 @@ export class PostgresExchange
       id,
       fence,
     }));
-    const stale = await this.#staleAmong(unapplied, params.settlements);
+    const stale =
+      whole && row?.isSettled !== true
+        ? await this.#settleApart(params)
+        : await this.#staleAmong(unapplied, params.settlements);
     const claims = claimsOf(row);
     const count = countOf(claims);
     const head = row?.head === null || row?.head === undefined ? null : String(row.head);
@@ -133,6 +139,11 @@ export class PostgresExchange
     if (count === limit || low === FROM_THE_START) return { claims, stale, hasContinued };
     const rest = await this.#exchange({ ...params, settlements: [], limit: limit - count });
     return { claims: [...claims, ...rest.claims], stale, hasContinued };
+  }
+
+  /** The lease was no longer whole, or no longer there: what is left of it is settled run by run. */
+  async #settleApart(params: store.ExchangeParams): Promise<readonly store.Grant[]> {
+    return (await this.#exchange({ ...params, isWholeLease: false, limit: 0 })).stale;
   }
 
   /** What was applied before, its answer lost, is not stale; only history can tell. */
@@ -186,15 +197,12 @@ function onceEach(settlements: readonly store.Settlement[]): readonly store.Sett
   return settlements.filter(({ id, fence }) => seen.delete(`${id} ${fence}`));
 }
 
-function exchangeText({ settlements, apart = [] }: store.ExchangeParams): string {
-  const texts = apart.length === 0 ? sql.EXCHANGE : sql.EXCHANGE_APART;
-  if (settlements.length === 0) return texts.claim;
+function exchangeName(settlements: readonly store.Settlement[]): keyof typeof sql.EXCHANGE {
+  if (settlements.length === 0) return "claim";
   const hasChildren = settlements.some(({ batch }) => batch !== null);
   if (settlements.some((each) => each.isLimited))
-    return hasChildren ? texts.settleLimitedChildrenAndClaim : texts.settleLimitedAndClaim;
-  if (hasChildren) return texts.settleChildrenAndClaim;
-  if (settlements.some(({ schedule }) => schedule !== null)) return texts.settleScheduledAndClaim;
-  return settlements.every(({ to }) => to !== "pending")
-    ? texts.finishAndClaim
-    : texts.settleAndClaim;
+    return hasChildren ? "settleLimitedChildrenAndClaim" : "settleLimitedAndClaim";
+  if (hasChildren) return "settleChildrenAndClaim";
+  if (settlements.some(({ schedule }) => schedule !== null)) return "settleScheduledAndClaim";
+  return settlements.every(({ to }) => to !== "pending") ? "finishAndClaim" : "settleAndClaim";
 }

@@ -17,7 +17,7 @@ export function settlementColumns(settlements: readonly Settlement[]): Row {
   const fences = column(settlements, ({ fence }) => fence);
   const statuses = column(settlements, ({ to }) => (to === "pending" ? PENDING : statusCode(to)));
   const modes = column(settlements, ({ mode }) => modeCode(mode));
-  const ranMs = column(settlements, (each) => Math.max(0, Math.round(each.ranMs)));
+  const ranMs = column(settlements, wholeRanMs);
   const results = column(settlements, resultOf, textArray);
   const errors = column(settlements, ({ error }) => error, textArray);
   const schedules = column(settlements, ({ schedule }) => schedule);
@@ -50,6 +50,38 @@ export function settlementColumns(settlements: readonly Settlement[]): Row {
     refunds: refunds.many,
     refund: refunds.one,
   };
+}
+
+/** The same for all runs of one lease, completed, in its order; null where its runs differ in more than that. */
+export function wholeLeaseColumns(settlements: readonly Settlement[]): Row | null {
+  const [first] = settlements;
+  if (first === undefined || !settlements.every((each) => isPlainlyCompleted(each, first)))
+    return null;
+  const ranMs = column(settlements, wholeRanMs);
+  const results = column(settlements, resultOf, textArray);
+  return {
+    fence: first.fence,
+    size: settlements.length,
+    first: first.id,
+    last: settlements.at(-1)?.id,
+    mode: modeCode(first.mode),
+    ranMs: ranMs.many,
+    ranAllMs: ranMs.one,
+    ranSumMs: settlements.reduce((sum, each) => sum + wholeRanMs(each), 0),
+    results: results.many,
+    result: results.one,
+  };
+}
+
+/** Nothing but its own row and the counts of its hour changes with its end. */
+function isPlainlyCompleted(settlement: Settlement, { mode }: Settlement): boolean {
+  const { to, schedule, batch, isLimited } = settlement;
+  const isPlain = to === "completed" && schedule === null && batch === null && !isLimited;
+  return isPlain && settlement.mode === mode;
+}
+
+function wholeRanMs({ ranMs }: Settlement): number {
+  return Math.max(0, Math.round(ranMs));
 }
 
 function resultOf(settlement: Settlement): string | null {

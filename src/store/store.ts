@@ -169,6 +169,8 @@ export type ExchangeParams = Appetite & {
   /** Read back by it if the answer to this exchange is lost. */
   readonly token: string;
   readonly settlements: readonly Settlement[];
+  /** The settlements are of all the runs of one lease, in the order in which its claim named them. */
+  readonly isWholeLease?: boolean;
   /** How many runs to claim at most; 0 settles only. */
   readonly limit: number;
   /** Take one suspect instead, by itself. */

@@ -54,6 +54,7 @@ const MOVES = fc.array(
     move(2, "claim suspect", nat(3)),
     move(5, "settle", nat(99), nat(ENDS.length - 1)),
     move(2, "settle old", nat(99), nat(ENDS.length - 1)),
+    move(3, "settle a lease", nat(99), nat(ENDS.length - 1)),
     move(2, "renew", nat(99)),
     move(2, "mark started", nat(99)),
     move(4, "advance", nat(4)),
@@ -92,6 +93,7 @@ class Player {
   readonly #model = new Model();
   readonly #given: NewRun[] = [];
   readonly #grants: Grant[] = [];
+  readonly #leases: Grant[][] = [];
 
   constructor(scene: Scene) {
     this.#scene = scene;
@@ -125,6 +127,8 @@ class Player {
         return this.#settle(pick(model.held(), first), second);
       case "settle old":
         return this.#settle(pick(this.#grants, first), second);
+      case "settle a lease":
+        return this.#settleWhole(pick(this.#leases, first) ?? [], second);
       case "renew": {
         const grant = pick(this.#grants, first);
         if (!grant) return;
@@ -199,7 +203,9 @@ class Player {
     expect(["claim", ids.toSorted()]).toEqual(["claim", expected.toSorted()]);
     expect(this.#model.claimed(claims, this.#scene.now)).toEqual([]);
     for (const { fence, runs } of claims) {
-      for (const { id } of runs) this.#grants.push({ id, fence });
+      const grants = runs.map(({ id }) => ({ id, fence }));
+      this.#grants.push(...grants);
+      this.#leases.push(grants);
     }
   }
 
@@ -211,6 +217,21 @@ class Player {
     expect(["settle", await this.#scene.settle(settlement)]).toEqual([
       "settle",
       isStale ? [{ id, fence }] : [],
+    ]);
+  }
+
+  /** All runs of a claim as one, whatever has become of some of them meanwhile. */
+  async #settleWhole(lease: readonly Grant[], end: number): Promise<void> {
+    const settlements = lease.map((grant) => (ENDS[end] as (typeof ENDS)[number])(grant));
+    const { now } = this.#scene;
+    const stale = lease.filter((_, at) =>
+      this.#model.settle(settlements[at] as (typeof settlements)[number], now),
+    );
+    const answer = await this.#scene.settleWhole(...settlements);
+    const byId = (one: Grant, other: Grant) => one.id.localeCompare(other.id);
+    expect(["settle a lease", answer.toSorted(byId)]).toEqual([
+      "settle a lease",
+      stale.toSorted(byId),
     ]);
   }
 

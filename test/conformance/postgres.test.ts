@@ -221,6 +221,7 @@ function statements(): void {
     const { store, holder } = scene;
     await scene.enqueued(5);
     const held = await scene.claim({ limit: 3 });
+    const whole = await scene.claim({ limit: 2 });
     const [one, two, three] = held as [Held, Held, Held];
     const grants = held.map(({ id, fence }) => ({ id, fence }));
     const verbs: Record<string, () => Promise<unknown>> = {
@@ -239,6 +240,7 @@ function statements(): void {
           queues: null,
           chance: 0,
         }),
+      "exchange of a whole lease": () => scene.settleWhole(...whole.map((each) => completed(each))),
       renew: () => store.renew({ holder, fences: [three.fence] }),
       markStarted: () => store.markStarted(grants),
       poll: () => scene.poll(),

@@ -198,11 +198,22 @@ export class Scene {
   }
 
   /** Settles; answers what was stale. */
-  async settle(...settlements: Settlement[]): Promise<readonly Grant[]> {
+  settle(...settlements: Settlement[]): Promise<readonly Grant[]> {
+    return this.#settle({ settlements });
+  }
+
+  /** Settles all runs of one claim, in its order. */
+  settleWhole(...settlements: Settlement[]): Promise<readonly Grant[]> {
+    return this.#settle({ settlements, isWholeLease: true });
+  }
+
+  async #settle(
+    params: Pick<ExchangeParams, "settlements" | "isWholeLease">,
+  ): Promise<readonly Grant[]> {
     const { claims, stale } = await this.store.exchange({
+      ...params,
       holder: this.holder,
       token: crypto.randomUUID(),
-      settlements,
       limit: 0,
       wantsSuspect: false,
       jobs: [],

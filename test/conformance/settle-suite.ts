@@ -243,6 +243,59 @@ export function settleSuite(test: SceneTest): void {
     }
   });
 
+  test("of a lease that ends as a whole each run keeps its own result and times", async ({
+    scene,
+  }) => {
+    await scene.enqueued(4);
+    const held = await scene.claim({ limit: 3 });
+    scene.advance(1_000);
+    const results = held.map(({ id }, at) => (at === 1 ? null : JSON.stringify({ of: id })));
+    const settlements = held.map((each, at) => ({
+      ...completed(each, results[at]),
+      ranMs: at * 10,
+    }));
+    expect(await scene.settleWhole(...settlements)).toEqual([]);
+    const records = await Promise.all(held.map(({ id }) => scene.record(id)));
+    expect(records).toMatchObject(
+      settlements.map(({ id, fence, ranMs }, at) => ({
+        ...{ id, fence, result: results[at], status: "completed", attempt: 1, error: null },
+        ...{ startedAt: scene.now - ranMs, finishedAt: scene.now },
+      })),
+    );
+    // Repeated since its answer was lost, it is not stale and changes nothing.
+    expect(await scene.settleWhole(...settlements)).toEqual([]);
+    expect(await Promise.all(held.map(({ id }) => scene.record(id)))).toEqual(records);
+    expect(await scene.claim()).toHaveLength(1);
+  });
+
+  test("of a lease that lost a run meanwhile the others end, and that one is stale", async ({
+    scene,
+  }) => {
+    await scene.enqueued(3);
+    const held = await scene.claim();
+    const [first, second, third] = held as [Held, Held, Held];
+    await scene.store.cancel({ id: second.id, chance: 0 });
+    await scene.store.enforceCancels({ graceMs: 0, chance: 0 });
+    const { id, fence } = second;
+    const settlements = held.map((each) => completed(each, JSON.stringify(each.id)));
+    expect(await scene.settleWhole(...settlements)).toEqual([{ id, fence }]);
+    expect(await scene.status(id)).toBe("cancelled");
+    for (const each of [first, third])
+      expect(await scene.record(each.id)).toMatchObject({
+        status: "completed",
+        result: JSON.stringify(each.id),
+      });
+  });
+
+  test("runs of a lease that end together end each its own way", async ({ scene }) => {
+    await scene.enqueued(3);
+    const [first, second, third] = (await scene.claim()) as [Held, Held, Held];
+    const stale = await scene.settleWhole(completed(first), failed(second), retried(third));
+    expect(stale).toEqual([]);
+    const statuses = [first, second, third].map(({ id }) => scene.status(id));
+    expect(await Promise.all(statuses)).toEqual(["completed", "failed", "pending"]);
+  });
+
   for (const [name, settlement] of KINDS) {
     test(`a repeated ${name}, its answer lost, is not stale and changes nothing more`, async ({
       scene,

@@ -143,6 +143,10 @@ export function staleSuite(test: SceneTest): void {
         expect([write, await scene.settle(settlement(lost))]).toEqual([write, stale]);
         expect([write, await scene.portrait(lost.id)]).toEqual([write, before]);
       }
+      expect(await scene.settleWhole(completed(lost))).toEqual([
+        { id: lost.id, fence: lost.fence },
+      ]);
+      expect(await scene.portrait(lost.id)).toEqual(before);
       expect(await scene.store.markStarted([lost])).toEqual([]);
       const renewal = await scene.store.renew({ holder: scene.holder, fences: [lost.fence] });
       const renewed = renewal.held.flatMap(({ ids }) => ids);

@@ -204,4 +204,20 @@ export const LEASE_MUTANTS = [
     replace: "started.loop.stopBeating();\n      report = await started.worker.stop({ graceMs });",
     suites: ["engine: runs"],
   },
+  {
+    name: "whole-lease-of-a-neighbour-postgres",
+    promise: "S3: who has the fence of another lease ends nothing of it",
+    file: "src/store/sql/postgres-exchange.ts",
+    find: "and ids[1] = :first::uuid and ids[:size::int] = :last::uuid",
+    replace: "",
+    suites: ["conformance: PostgreSQL, holding"],
+  },
+  {
+    name: "broken-lease-not-settled-postgres",
+    promise: "of a lease that lost a run the others end",
+    file: "src/store/postgres-exchange.ts",
+    find: "whole && row?.isSettled !== true",
+    replace: "false",
+    suites: ["conformance: PostgreSQL, holding"],
+  },
 ];

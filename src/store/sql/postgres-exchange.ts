@@ -153,6 +153,33 @@ const FINISHING_MADE = settling({ hasReturns: false, hasOrigins: true });
 const SETTLING = settling({ hasReturns: true, hasOrigins: false });
 const SETTLING_MADE = settling({ hasReturns: true, hasOrigins: true });
 
+/**
+ * A lease of which every run is completed: its own list says which they are, so that nothing has to be sent,
+ * joined or compared, and values that differ come in the order of the list. If a run was taken out of it meanwhile
+ * its size is another one, nothing is done, and `isSettled` says so: it has to be settled run by run. Whoever has
+ * the fence of another lease knows neither its first run nor its last.
+ */
+const FINISHING_WHOLE = /* sql */ `
+whole as (
+  delete from {lease} where fence = :fence::bigint and cardinality(ids) = :size::int
+    and ids[1] = :first::uuid and ids[:size::int] = :last::uuid
+  returning fence, lane, holder, attempt, extra, ids
+),
+finished as (
+  insert into {outcome} (id, fence, started_at, finished_at, lane, holder, attempt, extra, status, result)
+  select u.id, k.fence, (select at from now) - coalesce(u.ran_ms, :ranAllMs::bigint), (select at from now), k.lane, k.holder,
+    k.attempt, k.extra, 1, coalesce(u.result, :result::text)
+  from whole k, rows from (unnest(k.ids), unnest(:ranMs::bigint[]), unnest(:results::text[])) u (id, ran_ms, result)
+),
+counted as (
+  insert into {rollup} as t (hour_at, lane, mode, status, shard, runs, ran_ms)
+  select now.at - now.at % 3600000, k.lane, :mode::smallint, 1, :shard::int, :size::int, :ranSumMs::bigint
+  from whole k cross join now
+  on conflict (hour_at, lane, mode, status, shard)
+  do update set runs = t.runs + excluded.runs, ran_ms = t.ran_ms + excluded.ran_ms
+)`;
+const IS_SETTLED = 'exists (select from whole) as "isSettled"';
+
 const AGAIN = /* sql */ `
 again as materialized (
   select v.*, r.priority, null::int as flow, false as is_rated from valid v,
@@ -290,6 +317,8 @@ const HEAD_AND_CLAIMS = `(select min(sort_at)::text from head) as head, ${CLAIMS
 const exchanges = (granting: string) => ({
   claim: `${NOW}, ${CLAIMING}, ${granting} select ${HEAD_AND_CLAIMS} from ${FOUND}`,
   finishAndClaim: `${NOW}, ${FINISHING}, ${CLAIMING}, ${granting} select ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  finishWholeAndClaim: `${NOW}, ${FINISHING_WHOLE}, ${CLAIMING}, ${granting}
+select ${IS_SETTLED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
   settleAndClaim: `${NOW}, ${SETTLING}, ${AGAIN}, ${RETURNING}, ${CLAIMING}, ${granting}
 select ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
   settleScheduledAndClaim: `${NOW}, ${SETTLING_MADE}, ${AGAIN}, ${RETURNING}, ${RESCHEDULING},
