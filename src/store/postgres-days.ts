@@ -97,10 +97,10 @@ export async function dropDays(params: DaysParams, keepMs: number): Promise<numb
         ask({ ...params, query }, sql.KEPT_OF_DAY, { from, to, since, limit: KEPT_MAX + 1 }),
       );
       if (Number(row?.kept) > KEPT_MAX) continue;
+      await pruneKeys(params, link, { from, to, since });
       for (const table of PARTITIONED) {
         const day = dayOf(table, number);
         if (!known.has(day.name)) continue;
-        if (table === "run") await pruneKeys(params, link, day);
         const answer = await change(
           { ...params, link, day, isToBeKnown: false },
           sql.dropDay(day, since),
@@ -116,11 +116,11 @@ export async function dropDays(params: DaysParams, keepMs: number): Promise<numb
 async function pruneKeys(
   params: DaysParams,
   link: TransactionLink,
-  { from, to }: sql.Day,
+  bounds: Pick<sql.Day, "from" | "to"> & { readonly since: number },
 ): Promise<void> {
   for (;;) {
     const rows = await link.transaction((query) =>
-      ask({ ...params, query }, sql.PRUNE_KEYS_OF_DAY, { from, to, limit: KEYS_BATCH }),
+      ask({ ...params, query }, sql.PRUNE_KEYS_OF_DAY, { ...bounds, limit: KEYS_BATCH }),
     );
     if (rows.length < KEYS_BATCH) return;
   }

@@ -693,6 +693,66 @@ function days(): void {
     await scene.open();
   });
 
+  /** Prunes while somebody reads history, so that the pass has to give up in the middle of a day. */
+  const pruneHalf = (scene: Scene, schema: string, table = "log") =>
+    whileLocked(`select count(*) from "${schema}".${table}`, async () => {
+      await scene.store.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 100 });
+    });
+
+  test("a key that lasts as long as its run is free while the day of that run is being dropped", async ({
+    watched: { scene, schema },
+  }) => {
+    const key = { key: "k", inputHash: "h", lastsMs: "live" } as const;
+    await scene.enqueue(scene.run({ key }));
+    await scene.settle(completed(await scene.claimOne()));
+    scene.advance(KEEP_MS + 2 * DAY_MS);
+    await pruneHalf(scene, schema);
+    const next = scene.run({ key });
+    expect(await scene.enqueue(next)).toEqual([{ id: next.id, deduplicated: false }]);
+    expect(idsOf(await scene.claim())).toEqual([next.id]);
+  });
+
+  test("a run that has ended is not live again while its day is being dropped", async ({
+    watched: { scene, schema },
+  }) => {
+    await scene.schedules.make("monthly");
+    const id = await scene.schedules.fire("monthly");
+    await scene.settle(completed(await scene.claimOne()));
+    scene.advance(KEEP_MS + 2 * DAY_MS);
+    await pruneHalf(scene, schema);
+    expect((await scene.schedules.state("monthly")).live).toEqual([]);
+    expect(await scene.store.run(id)).toBeNull();
+  });
+
+  test("a run whose day is being dropped cannot be retried any more", async ({
+    watched: { scene, schema },
+  }) => {
+    const [id] = (await scene.enqueued(1)) as [string];
+    await scene.settle(failed(await scene.claimOne()));
+    scene.advance(KEEP_MS + 2 * DAY_MS);
+    await pruneHalf(scene, schema, "outcome");
+    expect(await scene.store.terminal([id])).toEqual([id]);
+    expect(await scene.store.retry({ id })).toBe("not_found");
+    const findings = await scene.store.check({ own: [], timeLimitMs: 60_000 });
+    expect(findings.filter(({ violations }) => violations > 0)).toEqual([]);
+  });
+
+  test("what is left of a day that is being dropped breaks no promise, and goes with the next pass", async ({
+    watched: { scene, schema, sql },
+  }) => {
+    await scene.enqueued(1);
+    await scene.settle(retried(await scene.claimOne(), 0));
+    await scene.settle(completed(await scene.claimOne()));
+    scene.advance(KEEP_MS + 2 * DAY_MS);
+    await pruneHalf(scene, schema, "attempt");
+    const left = async () => (await sql("select from $schema.attempt")).rowCount;
+    expect(await left()).toBe(1);
+    const findings = await scene.store.check({ own: [], timeLimitMs: 60_000 });
+    expect(findings.filter(({ violations }) => violations > 0)).toEqual([]);
+    await scene.store.prune({ keepMs: KEEP_MS, keepTicksMs: KEEP_MS, limit: 100 });
+    expect(await left()).toBe(0);
+  });
+
   test("a day of which too much lives stays whole", async ({ watched: { scene, schema, sql } }) => {
     const before = await dayNames(sql, schema);
     for (let times = 0; times < 6; times += 1) {

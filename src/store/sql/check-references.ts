@@ -20,11 +20,15 @@ type Reference = {
   readonly promise?: string;
   /** What mends it: the row goes, or it names nothing any more. Null: nothing does. */
   readonly mend: "remove" | "forget" | null;
+  /** On PostgreSQL a day of it is dropped after the same day of what it names. */
+  readonly goesLater?: true;
 };
+
+const DAY_MS = 86_400_000;
 
 const ofRun = (name: string, table: string): Reference => {
   const target = { column: "run", target: "run", targetColumn: "id" };
-  return { name, table, ...target, promise: "S16", mend: "remove" };
+  return { name, table, ...target, promise: "S16", mend: "remove", goesLater: true };
 };
 const ofSchedule = (name: string, table: string, mend: Reference["mend"] = "remove"): Reference => {
   return { name, table, column: "schedule", target: "schedule", targetColumn: "id", mend };
@@ -93,13 +97,28 @@ export const REFERENCES: readonly Reference[] = [
   },
 ];
 
-export const REFERENCE_CHECKS: readonly Check[] = REFERENCES.map(
-  ({ name, table, column, target, targetColumn, promise = null }) => ({
-    name,
-    promise,
-    sql: /* sql */ `
+const isLost = ({ table, column, target, targetColumn }: Reference, unless = "false") => /* sql */ `
 select cast(x.${column} as text) as what, count(*) as "rows" from {${table}} x
 where x.${column} is not null and not exists (select 1 from {${target}} y where y.${targetColumn} = x.${column})
-group by x.${column}`,
-  }),
-);
+  and not (${unless})
+group by x.${column}`;
+
+/**
+ * A day of history is dropped table by table on PostgreSQL: whether one has gone while the other is there. The id
+ * of a run begins with its time.
+ */
+export function isDroppedBefore(gone: string, there: string, run: string): string {
+  const day = `('x' || substr(replace(${run}::text, '-', ''), 1, 12))::bit(48)::bigint / ${DAY_MS}`;
+  return `to_regclass('{${gone}}_day_' || ${day}) is null and to_regclass('{${there}}_day_' || ${day}) is not null`;
+}
+
+export const REFERENCE_CHECKS: readonly Check[] = REFERENCES.map((reference) => {
+  const { name, table, promise = null, goesLater = false } = reference;
+  const sql = goesLater
+    ? {
+        postgres: isLost(reference, isDroppedBefore("run", table, "x.run")),
+        sqlite: isLost(reference),
+      }
+    : isLost(reference);
+  return { name, promise, sql };
+});

@@ -6,7 +6,7 @@ import { ALERT_EVENTS, DELIVERY_STATES } from "../../core/alert.js";
 import { VIAS } from "../../core/audit.js";
 import { LOCK_STATES } from "../../core/lock.js";
 import { OUTCOME_OF, OUTCOMES, REASONS } from "../../core/tick.js";
-import { type Check, REFERENCE_CHECKS } from "./check-references.js";
+import { type Check, isDroppedBefore, REFERENCE_CHECKS } from "./check-references.js";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
@@ -25,23 +25,24 @@ select cast(r.id as text) as what, count(p.run) as places, min(p.place) as one, 
 from {run} r left join ${EVERYWHERE} p on p.run = r.id
 group by r.id having count(p.run) <> 1 and not (${isBeingPruned})`;
 
-/** A day is dropped table by table: its outcomes are gone before its runs are. */
-const DAY_OF_RUN = `('x' || substr(replace(r.id::text, '-', ''), 1, 12))::bit(48)::bigint / ${DAY_MS}`;
-const DAY_IS_BEING_DROPPED = `count(p.run) = 0 and to_regclass('{outcome}_day_' || ${DAY_OF_RUN}) is null
-  and to_regclass('{run}_day_' || ${DAY_OF_RUN}) is not null`;
+/** Release 0.1.0 dropped the outcomes of a day before its runs, and a prune of it may have been interrupted. */
+const WAS_BEING_DROPPED = `count(p.run) = 0 and ${isDroppedBefore("outcome", "run", "r.id")}`;
+
+const ofRuns = (unless: string) => /* sql */ `
+select cast(p.run as text) as what, p.place from ${EVERYWHERE} p
+where not exists (select 1 from {run} r where r.id = p.run) and not (${unless})`;
+const IS_BEING_DROPPED = `p.place = 'outcome' and ${isDroppedBefore("run", "outcome", "p.run")}`;
 
 const RUNS: readonly Check[] = [
   {
     name: "a run is in exactly one place",
     promise: "S16",
-    sql: { postgres: inOnePlace(DAY_IS_BEING_DROPPED), sqlite: inOnePlace("false") },
+    sql: { postgres: inOnePlace(WAS_BEING_DROPPED), sqlite: inOnePlace("false") },
   },
   {
     name: "what is in a place is a run",
     promise: "S16",
-    sql: /* sql */ `
-select cast(p.run as text) as what, p.place from ${EVERYWHERE} p
-where not exists (select 1 from {run} r where r.id = p.run)`,
+    sql: { postgres: ofRuns(IS_BEING_DROPPED), sqlite: ofRuns("false") },
   },
   {
     name: "a place agrees with its run",

@@ -65,13 +65,16 @@ select count(*)::int as kept from (
     where o.id >= :from::uuid and o.id < :to::uuid and o.finished_at >= :since::bigint)
   limit :limit) x`;
 
-/** Keys live as long as their run: these go before it, so that an interrupted prune goes on here. One taken anew stays. */
+/**
+ * Keys live as long as their run: these go before it and its outcome, so that none names a run of which nobody
+ * knows that it has ended, and an interrupted prune goes on here. One taken anew stays.
+ */
 export const PRUNE_KEYS_OF_DAY = /* sql */ `
 delete from {key} where ctid = any(array(
   select k.ctid from {key} k
   where k.run >= :from::uuid and k.run < :to::uuid
     and k.run <> all(array(${LIVE}))
-    and not exists (select from {outcome} o where o.id = k.run)
+    and not exists (select from {outcome} o where o.id = k.run and o.finished_at >= :since::bigint)
   limit :limit))
   and run >= :from::uuid and run < :to::uuid returning 1`;
 
@@ -82,13 +85,18 @@ export const dropDayBy = (day: Day, column: "last_at" | "at", since: number) => 
   `drop table {${day.name}}`,
 ];
 
+/** Which runs of a day stay: those that live, and those that ended only lately. All else goes by its run. */
+const staysOf = ({ table, from, to }: Day, since: number) =>
+  table === "run"
+    ? `${LIVE.replaceAll(":from", `'${from}'`).replaceAll(":to", `'${to}'`)}
+       union all select o.id from {outcome} o
+       where o.id >= '${from}' and o.id < '${to}' and o.finished_at >= ${since}`
+    : `select r.id from {run} r where r.id >= '${from}' and r.id < '${to}'`;
+
 /** A day goes as a whole. What has to stay of it moves to the rest partition first. */
 export const dropDay = (day: Day, since: number) => [
   `alter table {${day.table}} detach partition {${day.name}}`,
-  day.table === "outcome"
-    ? `insert into {outcome} select d.* from {${day.name}} d where d.finished_at >= ${since}`
-    : `insert into {${day.table}} select d.* from {${day.name}} d where d.${idOf(day)} = any(array(
-         ${LIVE.replaceAll(":from", `'${day.from}'`).replaceAll(":to", `'${day.to}'`)}
-         union all select o.id from {outcome} o where o.id >= '${day.from}' and o.id < '${day.to}'))`,
+  `insert into {${day.table}} select d.* from {${day.name}} d where d.${idOf(day)} = any(array(
+     ${staysOf(day, since)}))`,
   `drop table {${day.name}}`,
 ];

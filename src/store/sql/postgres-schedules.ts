@@ -248,7 +248,10 @@ held as (
   where :isGated::boolean or r.flow_key is not null
 ),
 ${UNCOUNTING}`;
-export const REVIVING = reviving("id = :id::uuid and status in (2, 3)");
+/** While its day is being dropped, an outcome is there for a little longer than its run. */
+export const REVIVING = reviving(
+  "id = :id::uuid and status in (2, 3) and exists (select from {run} r where r.id = :id::uuid)",
+);
 
 /** Of a run that a schedule made: under that schedule's row, in its transaction. */
 export const REVIVE = `${REVIVING} select id, (select count(*) from continued) as continued from reopened`;

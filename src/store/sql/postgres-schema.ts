@@ -393,13 +393,14 @@ left join lateral (
 ${CREATE_PAUSE}${CREATE_AUDIT}${CREATE_LOCKS}${CREATE_PROGRESS}${CREATE_LOG}${CREATE_FLOW_SCHEMA}${CREATE_ALERTS}`;
 
 /** Tables that hold history, all keyed by run id and partitioned by the same days, in the order in
- * which a day of them is removed: runs are there for as long as anything else of them is. */
+ * which a day of them is removed: runs first, as one without its outcome would be taken for a live one, by its
+ * schedule and by its key; then what belongs to them, which nobody asks for any more. */
 export const PARTITIONED = [
+  "run",
   "outcome",
   "attempt",
   "item",
   "item_count",
   "progress",
   "log",
-  "run",
 ] as const;
