@@ -599,6 +599,26 @@ function locks(): void {
     expect(idsOf(await job.claim())).toEqual([first]);
   });
 
+  test("the end of a limited run that waits for its schedule keeps nobody from the limit", async ({
+    watched: { scene, schema, sql },
+  }) => {
+    await scene.schedules.make("drawn", { range: { minMs: 60_000, maxMs: 60_000 } });
+    const job = await LimitedJob.announce(scene, { concurrency: { limit: 5 } });
+    await scene.schedules.fire("drawn");
+    const [held] = (await job.claim()) as [Held];
+    const waiting = `select from pg_locks l join pg_locks x using (pid)
+      where not l.granted and x.relation = '"${schema}".schedule'::regclass`;
+    let settling: Promise<unknown> = Promise.resolve();
+    // As a scheduler does that is about to fire more runs under the same limit.
+    await whileLocked(`select from "${schema}".schedule for update`, async () => {
+      settling = scene.settle(completed(held));
+      await until("the end waits for the schedule", async () => (await sql(waiting)).rowCount);
+      expect((await sql("select from $schema.flow for update nowait")).rowCount).toBe(1);
+    });
+    await settling;
+    expect(await scene.status(held.id)).toBe("completed");
+  });
+
   test("batches of keys in opposite orders do not deadlock, whoever waits for whom", async ({
     watched: { scene, pool, schema, sql },
   }) => {

@@ -14,7 +14,7 @@ import {
   NOBODY_LINED,
 } from "./postgres-flow.js";
 import { NOT_PAUSED } from "./postgres-pause.js";
-import { AFTER_END } from "./postgres-schedules.js";
+import { AFTER_END, RESCHEDULED } from "./postgres-schedules.js";
 
 /**
  * The runs of all leases are read by one walk through the index between the first and the last of them, which
@@ -326,9 +326,10 @@ ${CLAIMING}, ${granting} select ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
   settleChildrenAndClaim: `${NOW}, ${SETTLING_MADE}, ${AGAIN}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN},
 ${CLAIMING}, ${granting} select ${CONTINUED}, ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
   settleLimitedAndClaim: `${NOW}, ${SETTLING_MADE}, ${LIMITED_AGAIN}, ${RETURNING}, ${RESCHEDULING},
-${CLAIMING}, ${granting}, ${LIMITED_LEAVING} select ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
+${CLAIMING}, ${granting}, ${LIMITED_LEAVING} select ${RESCHEDULED}, ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
   settleLimitedChildrenAndClaim: `${NOW}, ${SETTLING_MADE}, ${LIMITED_AGAIN}, ${RETURNING}, ${RESCHEDULING},
-${COUNTING_DOWN}, ${CLAIMING}, ${granting}, ${LIMITED_LEAVING} select ${CONTINUED}, ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
+${COUNTING_DOWN}, ${CLAIMING}, ${granting}, ${LIMITED_LEAVING}
+select ${CONTINUED}, ${RESCHEDULED}, ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
   claimLimited: `${NOW}, ${CLAIMING_LIMITED}, ${granting}
 select ${CLAIMS}, ${LIMITED_ANSWER} from ${FOUND}`,
 });
@@ -345,11 +346,11 @@ export const FINISH_CHILD = `${NOW}, ${FINISHING_MADE}, ${RESCHEDULING}, ${COUNT
 select ${CONTINUED}, ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
 /** Whatever else a limited run belongs to. */
 export const FINISH_LIMITED = `${NOW}, ${FINISHING_MADE}, ${RESCHEDULING}, ${COUNTING_DOWN}, ${ENDED_LEAVING}
-select ${CONTINUED}, ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
+select ${CONTINUED}, ${RESCHEDULED}, ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
 
 /** Settles alone, whatever the runs belong to. */
 export const SETTLE = `${NOW}, ${SETTLING_MADE}, ${LIMITED_AGAIN}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN}, ${LIMITED_LEAVING}
-select ${UNAPPLIED}, ${CONTINUED}`;
+select ${UNAPPLIED}, ${CONTINUED}, ${RESCHEDULED}`;
 
 /** Claims one run by its id, whatever else is ready. */
 export const CLAIM_RUN = /* sql */ `${NOW},

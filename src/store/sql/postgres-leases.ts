@@ -4,7 +4,7 @@
 import { CANCEL_ERROR, LOST_ERROR, TIMEOUT_ERROR } from "../record.js";
 import { CONTINUED, endedChildren } from "./postgres-batches.js";
 import { FLOW_CHANGES, NOBODY_LINED } from "./postgres-flow.js";
-import { AFTER_END } from "./postgres-schedules.js";
+import { AFTER_END, RESCHEDULED } from "./postgres-schedules.js";
 
 /**
  * Rows that somebody holds locked are left out here and asked about in the second column. The lock is
@@ -141,7 +141,7 @@ leaving as materialized (
 ),
 lined as materialized (select distinct flow, lane, suspect from back where stands),
 ${FLOW_CHANGES}
-select j.id, j.fence::text, l.job, j.attempt, i.id as holder, j.ended, j.verdict, ${CONTINUED}
+select j.id, j.fence::text, l.job, j.attempt, i.id as holder, j.ended, j.verdict, ${CONTINUED}, ${RESCHEDULED}
 from judged j join {lane} l on l.id = j.lane left join {instance} i on i.no = j.holder order by j.place`;
 
 export const RECLAIM = reclaiming("");
@@ -189,4 +189,4 @@ ${endedChildren("select batch, 3 as status from overdue")},
 leaving as materialized (select id as run from overdue),
 ${NOBODY_LINED},
 ${FLOW_CHANGES}
-select id, fence::text, ${CONTINUED} from overdue`;
+select id, fence::text, ${CONTINUED}, ${RESCHEDULED} from overdue`;

@@ -2,7 +2,7 @@
 
 import { CONTINUED, endedChildren, FAILED_CHILDREN } from "./postgres-batches.js";
 import { FLOW_CHANGES, NOBODY_LINED } from "./postgres-flow.js";
-import { AFTER_END, REVIVING, reviving } from "./postgres-schedules.js";
+import { AFTER_END, RESCHEDULED, REVIVING, reviving } from "./postgres-schedules.js";
 
 /** Whichever of the three a pending or running run is in, its row is locked and changed here. */
 export const CANCEL = /* sql */ `
@@ -30,6 +30,7 @@ ${NOBODY_LINED},
 ${FLOW_CHANGES}
 select
   ${CONTINUED},
+  ${RESCHEDULED},
   exists (select from pending) as cancelled,
   exists (select from requested) as requested,
   exists (select from {outcome} where id = :id::uuid) as terminal,

@@ -410,7 +410,14 @@ rescheduled as (
   from ended_runs e, now
   where s.id = any(array(select schedule from ended_runs)) and s.id = e.schedule and s.last_run = e.id
     and (s.range_min is not null or (e.status = 2 and s.fail_min is not null))
+  returning s.id
 )`;
+
+/**
+ * How many of them were changed. Parts that nothing selects are run from the last to the first, so whoever ends
+ * limited runs selects it: schedules are locked before limits, as by who fires runs under a limit.
+ */
+export const RESCHEDULED = /* sql */ `(select count(*)::int from rescheduled) as rescheduled`;
 
 export const PRUNE_SCHEDULES = /* sql */ `
 with now as materialized (select {now} as at),
