@@ -93,7 +93,7 @@ export class PostgresRetention implements RetentionStore {
     }));
     const { ids, answer } = judgeVisited(visited, { after, limit });
     if (ids.length === 0) return answer(0);
-    const [row] = await this.#asker.repeat("prune", REMOVE_RUNS, { ids });
+    const [row] = await this.#asker.repeat("prune", REMOVE_RUNS, { ids, until, edge });
     return answer(Number(row?.removed));
   }
 

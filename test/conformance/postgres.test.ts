@@ -585,6 +585,37 @@ function locks(): void {
     expect(idsOf(await scene.claim())).toEqual([first]);
   });
 
+  test("a run that was retried and ended anew since its job's history was looked at is kept", async ({
+    watched: { scene, schema, sql },
+  }) => {
+    const [id] = (await scene.enqueued(1)) as [string];
+    await scene.settle(failed(await scene.claimOne()));
+    scene.advance(KEEP_MS + DAY_MS);
+    const other = await scene.open("off");
+    const waiting = `select from pg_locks where not granted and relation = '"${schema}".key'::regclass`;
+    let pruning: Promise<unknown> = Promise.resolve();
+    // Only what removes runs looks at keys: it comes to a halt before it has seen anything.
+    await whileLocked(`lock table "${schema}".key`, async () => {
+      const keep = { keepMs: KEEP_MS, keepCount: null, after: null, limit: 100 };
+      pruning = scene.store.pruneJob({ job: "study", ...keep });
+      await until("the removal waits", async () => (await sql(waiting)).rowCount);
+      await other.retry({ id });
+      const held = await scene.claimOne({ store: other });
+      await other.exchange({
+        holder: scene.holder,
+        token: crypto.randomUUID(),
+        settlements: [completed(held)],
+        limit: 0,
+        wantsSuspect: false,
+        jobs: [],
+        queues: null,
+        chance: 0,
+      });
+    });
+    expect(await pruning).toMatchObject({ removed: 0 });
+    expect(await scene.status(id)).toBe("completed");
+  });
+
   test("a limited run that somebody had locked keeps its place in line", async ({
     watched: { scene, schema },
   }) => {

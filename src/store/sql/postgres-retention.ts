@@ -17,8 +17,12 @@ with ended as (delete from {outcome} where id = :id::uuid returning id),
 ${belongingsOf("ended")}
 select exists (select from ended) as removed, exists (select from {run} where id = :id::uuid) as known`;
 
+/** Those of a job that are past its time; who was retried since they were looked at may have ended anew. */
 export const REMOVE_RUNS = /* sql */ `
-with ended as (delete from {outcome} where id = any(:ids::uuid[]) returning id),
+with ended as (
+  delete from {outcome} where id = any(:ids::uuid[]) and (finished_at < :until::bigint or id <= :edge::uuid)
+  returning id
+),
 ${belongingsOf("ended")}
 select count(*)::int as removed from ended`;
 
