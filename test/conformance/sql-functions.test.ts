@@ -336,6 +336,29 @@ function dueTests(): void {
     expect(await sql(acquire, ["two", "edge-2", 300])).toMatchObject([{ attempt: 1 }]);
   });
 
+  test("who has not committed yet keeps no run of others from its time, nor from its end", async ({
+    scene: { holdfast, sql, session, age },
+  }) => {
+    holdfast.job("refresh", {});
+    for (const name of ["one", "two", "three"])
+      await holdfast.schedules.upsert(name, { job: "refresh", every: "10m" });
+    for (const name of ["one", "two", "three"]) await age(name, 10 * MINUTE);
+    const [first] = await sql(acquire, ["one", "edge-1", 300]);
+    const [second] = await sql(acquire, ["two", "edge-2", 300]);
+    const { id } = await holdfast.enqueue("refresh", {}, { delay: "1h" });
+    await sql("update $schema.waiting set wake_at = 0 where id = $1", [id]);
+    const open = await session();
+    await open("begin");
+    await open("select $schema.complete($1, $2)", [first?.run_id, first?.fence]);
+    expect(await open(acquire, ["three", "edge-3", 300])).toHaveLength(1);
+    await sql("set lock_timeout = '2s'");
+    expect(
+      await sql("select $schema.complete($1, $2) as status", [second?.run_id, second?.fence]),
+    ).toEqual([{ status: "completed" }]);
+    expect(await sql("select id from $schema.waiting for update")).toEqual([{ id }]);
+    await open("rollback");
+  });
+
   test("complete stores the result under the fence, once, and a repeat answers the same", async ({
     scene: { holdfast, sql, age },
   }) => {

@@ -9,7 +9,7 @@ import { DEFINED, SQLSTATES } from "./postgres-function-parts.js";
 import { ANNOUNCE_INSTANCE } from "./postgres-instances.js";
 import { RECLAIM_RUNS } from "./postgres-leases.js";
 import { NOT_PAUSED } from "./postgres-pause.js";
-import { PROMOTE } from "./postgres-poll.js";
+import { PROMOTE_RUNS } from "./postgres-poll.js";
 import { ADVANCE_SCHEDULES } from "./postgres-schedules.js";
 import { expressed } from "./template.js";
 
@@ -364,7 +364,7 @@ begin
   end loop;
 
   -- A run that waits to be tried again may be due by now.
-  ${expressed(PROMOTE, { limit: String(PROMOTE_MAX) })} into v_row;
+  ${expressed(PROMOTE_RUNS, { ids: "v_schedule.live", limit: String(PROMOTE_MAX) })} into v_row;
   select l.id, y.suspect, y.stands into v_run, v_suspect, v_stands
   from unnest(v_schedule.live) with ordinality l (id, place),
     lateral (

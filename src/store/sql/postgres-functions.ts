@@ -159,6 +159,12 @@ end
 $holdfast$;
 `;
 
+/**
+ * The caller's transaction may stay open for long: it has rows of the statistics that no instance writes to, and
+ * few sessions share them.
+ */
+const SHARD_OF_SESSION = "-2000000000 - pg_backend_pid() % 256";
+
 /** A settlement alone: no column has more values than one. */
 const ONE_OF_ALL = {
   fences: "'{}'",
@@ -206,7 +212,7 @@ begin
       error: "p_error",
       schedule: "v_run.schedule",
       batch: "v_run.batch",
-      shard: "0",
+      shard: SHARD_OF_SESSION,
       chance: "random()",
     })} into v_unapplied;
   end if;

@@ -48,11 +48,11 @@ select now.at as now,
   (select json_build_array(x.quiet_at, x.quiet_note) from seen x where x.quiet_at is not null) as quiet
 from now`;
 
-export const PROMOTE = /* sql */ `
+const promoting = (which: string) => /* sql */ `
 with now as materialized (select {now} as at),
 due as materialized (
   select w.ctid as tid, w.* from {waiting} w, now
-  where w.gate is null and w.wake_at <= now.at and w.flow is distinct from ${FLOW_UNKNOWN}
+  where w.gate is null and w.wake_at <= now.at and w.flow is distinct from ${FLOW_UNKNOWN} ${which}
   order by w.wake_at limit :limit for update of w skip locked
 ),
 gone as (delete from {waiting} where ctid = any(array(select tid from due where flow is null))),
@@ -68,6 +68,9 @@ leaving as materialized (select null::uuid as run where false),
 lined as materialized (select distinct flow, lane, suspect from due where flow is not null),
 ${FLOW_CHANGES}
 select (select count(*) from due)::int as promoted, ${HAS_NEWCOMERS} as newcomers`;
+export const PROMOTE = promoting("");
+/** Only these, for a transaction that may stay open: until its end nobody else has what it made ready. */
+export const PROMOTE_RUNS = promoting("and w.id = any(:ids::uuid[])");
 
 /** Limited runs that are due and whose flow nobody has looked up yet: they come to stand in its line. */
 export const LINE_UP = /* sql */ `
