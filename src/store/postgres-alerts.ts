@@ -1,4 +1,4 @@
-// Alerts on PostgreSQL: a statement for each verb, or a few reads. What is repeated after a lost answer
+// Alerts on PostgreSQL: a statement for each verb, or a few. What is repeated after a lost answer
 // changes nothing more, but for a turn: a lost one is made up for a minute later.
 
 import type { OpenAlert } from "../core/alert.js";
@@ -32,15 +32,22 @@ import type {
 import type { Row } from "./postgres.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import type { PostgresAudit } from "./postgres-audit.js";
+import type { PostgresTransactions } from "./postgres-transactions.js";
 import * as sql from "./sql/postgres-alerts.js";
 
 export class PostgresAlerts implements AlertStore {
   readonly #asker: PostgresAsker;
+  readonly #transactions: PostgresTransactions;
   readonly #audit: PostgresAudit;
 
-  constructor(asker: PostgresAsker, audit: PostgresAudit) {
-    this.#asker = asker;
-    this.#audit = audit;
+  constructor(params: {
+    readonly asker: PostgresAsker;
+    readonly transactions: PostgresTransactions;
+    readonly audit: PostgresAudit;
+  }) {
+    this.#asker = params.asker;
+    this.#transactions = params.transactions;
+    this.#audit = params.audit;
   }
 
   async takeAlertTurn(params: Parameters<AlertStore["takeAlertTurn"]>[0]) {
@@ -107,11 +114,20 @@ export class PostgresAlerts implements AlertStore {
       holds.length === 0
         ? []
         : await this.#ask(sql.HOLD, { holds: JSON.stringify(holds.map(heldRow)) });
-    const over =
-      resolves.length === 0
-        ? []
-        : await this.#ask(sql.RESOLVE, { resolves: JSON.stringify(resolves) });
+    const over = resolves.length === 0 ? [] : await this.#resolve(resolves);
     return { told: await this.#byIds([...fresh, ...late]), resolved: await this.#byIds(over) };
+  }
+
+  #resolve(resolves: AlertWrites["resolves"]): Promise<readonly Row[]> {
+    return this.#asker.patiently("alerts", () =>
+      this.#transactions.run(async (query) => {
+        const ask = (text: string, params: Row) => this.#asker.within(query, text, params);
+        const over = await ask(sql.RESOLVE, { resolves: JSON.stringify(resolves) });
+        const ids = over.filter((row) => row.is_told === true).map(({ id }) => String(id));
+        if (ids.length > 0) await ask(sql.TELL_RESOLVED, { ids });
+        return over;
+      }),
+    );
   }
 
   async claimDeliveries(params: Parameters<AlertStore["claimDeliveries"]>[0]) {

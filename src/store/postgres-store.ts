@@ -88,7 +88,7 @@ export class PostgresStore extends StoreOfParts {
       audit,
       operators: new PostgresOperators(asker),
       figures: new PostgresFigures(asker),
-      alerts: new PostgresAlerts(asker, audit),
+      alerts: new PostgresAlerts({ asker, transactions, audit }),
       checks: new PostgresChecks(rare),
       repairs: new PostgresRepairs(rare),
       retention,

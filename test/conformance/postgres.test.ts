@@ -650,6 +650,33 @@ function locks(): void {
     expect(await scene.status(held.id)).toBe("completed");
   });
 
+  test("who is told of an alert while it is being resolved is told that it is over", async ({
+    watched: { scene, schema, sql },
+  }) => {
+    const id = scene.id();
+    const subject = { type: "schedule", name: "prices" } as const;
+    const open = { id, kind: "broken", subject, message: "It broke.", evidence: {} } as const;
+    const nothing = { opens: [], holds: [], resolves: [] };
+    await scene.store.writeAlerts({ ...nothing, opens: [open] });
+    const other = await scene.open("off");
+    const claim = () =>
+      other.claimDeliveries({ destinations: ["hook"], leaseMs: 60_000, limit: 10 });
+    const waiting = `select from pg_locks l join pg_locks x using (pid)
+      where not l.granted and x.relation = '"${schema}".alert'::regclass`;
+    const told: string[] = [];
+    let resolving: Promise<unknown> = Promise.resolve();
+    // As an operator does who acknowledges it.
+    await whileLocked(`select from "${schema}".alert for no key update`, async () => {
+      resolving = scene.store.writeAlerts({ ...nothing, resolves: [{ id, message: "Over." }] });
+      await until("the resolution waits", async () => (await sql(waiting)).rowCount);
+      told.push(...(await claim()).map(({ event }) => event));
+    });
+    await resolving;
+    told.push(...(await claim()).map(({ event }) => event));
+    // Nobody at all is well, too.
+    expect(told.filter((event) => event === "resolved")).toHaveLength(told.length / 2);
+  });
+
   test("batches of keys in opposite orders do not deadlock, whoever waits for whom", async ({
     watched: { scene, pool, schema, sql },
   }) => {

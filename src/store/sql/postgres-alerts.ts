@@ -191,26 +191,28 @@ held as (
 )
 select h.id from held h, now where h.told_at = now.at`;
 
-/** Whoever was told that it began is told that it is over. */
+/** From here on nobody is told any more that it began; who was, is looked for by the next statement. */
 export const RESOLVE = /* sql */ `
-with now as materialized (select {now} as at),
-over as (
-  update {alert} a set resolved_at = now.at, message = x.message
-  from now, json_to_recordset(:resolves::json) x (id uuid, message text)
-  where a.id = x.id and a.resolved_at is null
-  returning a.id, a.told_at is not null and coalesce(a.muted_until, 0) <= now.at as is_told
-),
-told as (
-  insert into {alert_delivery} (alert, event, destination, state, attempts, next_at, tried_at)
-  select o.id, 'resolved', d.destination, 'pending', 0, now.at, now.at
-  from now, over o join {alert_delivery} d on d.alert = o.id and d.event = 'opened' where o.is_told
-  on conflict (alert, event, destination) do nothing
-)
-select o.id from over o`;
+with now as materialized (select {now} as at)
+update {alert} a set resolved_at = now.at, message = x.message
+from now, json_to_recordset(:resolves::json) x (id uuid, message text)
+where a.id = x.id and a.resolved_at is null
+returning a.id, a.told_at is not null and coalesce(a.muted_until, 0) <= now.at as is_told`;
+
+/**
+ * Whoever was told that it began is told that it is over. A statement of its own, in the same transaction: who was
+ * told while the other one waited for an alert is not in what that one sees.
+ */
+export const TELL_RESOLVED = /* sql */ `
+insert into {alert_delivery} (alert, event, destination, state, attempts, next_at, tried_at)
+select d.alert, 'resolved', d.destination, 'pending', 0, now.at, now.at
+from (select {now} as at) now, {alert_delivery} d where d.alert = any(:ids::uuid[]) and d.event = 'opened'
+on conflict (alert, event, destination) do nothing`;
 
 /**
  * Whoever opened an alert may know of other destinations than the caller: what is open and was not yet
- * delivered to the caller's own is taken along.
+ * delivered to the caller's own is taken along. One that somebody is changing, who may be resolving it, is
+ * left to the next call.
  */
 export const CLAIM_DELIVERIES = /* sql */ `
 with now as materialized (select {now} as at),
@@ -220,6 +222,7 @@ fresh as (
   from now, {alert} a, unnest(:destinations::text[]) w (name)
   where a.resolved_at is null and a.told_at is not null and coalesce(a.muted_until, 0) <= now.at
     and not exists (select from {alert_delivery} x where x.alert = a.id and x.event = 'opened' and x.destination = w.name)
+  for share of a skip locked
   on conflict (alert, event, destination) do nothing
   returning alert, event, destination, attempts
 ),
