@@ -137,7 +137,10 @@ async function act(params: PassParams, seen: PollAnswer, startedMs: number): Pro
   const { reclaimed } = seen.hasExpired ? await reapOnce({ store, chance, emit }) : NOTHING;
   if (seen.hasOverdueCancel) await enforceCancelsOnce(store, chance());
   const mayExecute = limit > 0 && jobs.length > 0 && seen.halt === null;
-  const { executed, dispatched } = mayExecute ? await execute(params, startedMs) : NOTHING;
+  const hasSuspect = seen.hasSuspect || reclaimed > 0;
+  const { executed, dispatched } = mayExecute
+    ? await execute(params, { startedMs, hasSuspect })
+    : NOTHING;
   return { report, reclaimed, executed, dispatched };
 }
 
@@ -182,7 +185,7 @@ async function tidy(
 /** What is not done when the budget ends is told to stop and handed back, its attempt not burnt. */
 async function execute(
   { ports: { clock }, limit, budgetMs, newWorker }: PassParams,
-  startedMs: number,
+  { startedMs, hasSuspect }: { readonly startedMs: number; readonly hasSuspect: boolean },
 ): Promise<{ readonly executed: number; readonly dispatched: number }> {
   const { worker, loop, over } = await newWorker(limit);
   const usableMs = Math.max(budgetMs * 0.8, budgetMs - ABORT_GRACE_MS);
@@ -192,6 +195,8 @@ async function execute(
     void over.then(() => timer.cancel());
   });
   worker.start();
+  // It would hear of it from the first poll, too, but may have found nothing else to do and be over by then.
+  if (hasSuspect) worker.wakeForSuspect();
   loop.start();
   await Promise.race([over, timeUp]);
   loop.stopPolling();

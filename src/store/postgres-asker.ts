@@ -20,9 +20,9 @@ const PATIENCE_MS = 30_000;
 type AnyQuery = (text: string, values: readonly unknown[], name: string) => Promise<readonly Row[]>;
 
 export class PostgresAsker {
-  /** Enqueues and exchanges. */
+  /** Enqueues, exchanges, the reaper, and whatever else may have to wait for a row that somebody has locked. */
   readonly work: PostgresLink;
-  /** Renewals, polls, the reaper; listens. */
+  /** Renewals and polls, and exchanges that wait for nobody; listens. */
   readonly beat: PostgresLink;
   readonly dialect: Dialect;
   readonly #clock: Clock;

@@ -2,6 +2,7 @@
 // at the same time goes to whichever is less busy (docs/decisions/0002-two-connections.md).
 
 import { type Clock, delay } from "../core/ports.js";
+import type { PostgresLink } from "./postgres.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
 import { claimsOf } from "./postgres-claims.js";
@@ -99,8 +100,7 @@ export class PostgresExchange
   }
 
   async #exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
-    const link =
-      this.#asker.beat.inFlight < this.#asker.work.inFlight ? this.#asker.beat : this.#asker.work;
+    const link = this.#linkFor(params.settlements);
     const { holder, token, jobs, queues, wantsSuspect, apart = [] } = params;
     const limit = wantsSuspect ? Math.min(params.limit, 1) : params.limit;
     const appetite = `${wantsSuspect} ${queues} ${jobs}`;
@@ -139,6 +139,18 @@ export class PostgresExchange
     if (count === limit || low === FROM_THE_START) return { claims, stale, hasContinued };
     const rest = await this.#exchange({ ...params, settlements: [], limit: limit - count });
     return { claims: [...claims, ...rest.claims], stale, hasContinued };
+  }
+
+  /**
+   * Ends of runs that belong to something may wait for its row, which a caller's open transaction may have
+   * locked: no heartbeat may wait behind them.
+   */
+  #linkFor(settlements: readonly store.Settlement[]): PostgresLink {
+    const { work, beat } = this.#asker;
+    const mayWait = settlements.some(
+      ({ schedule, batch, isLimited }) => schedule !== null || batch !== null || isLimited,
+    );
+    return !mayWait && beat.inFlight < work.inFlight ? beat : work;
   }
 
   /** The lease was no longer whole, or no longer there: what is left of it is settled run by run. */

@@ -42,7 +42,7 @@ export class PostgresLeases
     readonly limit: number;
     readonly chance: number;
   }): Promise<readonly store.Reclaimed[]> {
-    const rows = await this.#asker.attempt("reclaim", this.#asker.beat, sql.RECLAIM, params);
+    const rows = await this.#asker.attempt("reclaim", this.#asker.work, sql.RECLAIM, params);
     return rows.map((row) => ({
       id: String(row.id),
       fence: Number(row.fence),
@@ -60,7 +60,7 @@ export class PostgresLeases
   }): Promise<readonly store.Grant[]> {
     const rows = await this.#asker.attempt(
       "enforceCancels",
-      this.#asker.beat,
+      this.#asker.work,
       sql.ENFORCE_CANCELS,
       params,
     );

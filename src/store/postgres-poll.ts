@@ -36,14 +36,14 @@ export class PostgresPoll implements Pick<store.Store, "poll" | "promote"> {
   }
 
   async promote({ limit }: { readonly limit: number }): Promise<number> {
-    const [row] = await this.#asker.attempt("promote", this.#asker.beat, sql.PROMOTE, { limit });
+    const [row] = await this.#asker.attempt("promote", this.#asker.work, sql.PROMOTE, { limit });
     const promoted = Number(row?.promoted);
     return row?.newcomers === true ? Math.max(promoted, await this.lineUp(limit)) : promoted;
   }
 
   /** Limited runs that came in transactions which stay open for long: their flows are touched only now. */
   async lineUp(limit: number): Promise<number> {
-    const [row] = await this.#asker.attempt("promote", this.#asker.beat, sql.LINE_UP, { limit });
+    const [row] = await this.#asker.attempt("promote", this.#asker.work, sql.LINE_UP, { limit });
     return Number(row?.promoted);
   }
 }

@@ -677,6 +677,31 @@ function locks(): void {
     expect(told.filter((event) => event === "resolved")).toHaveLength(told.length / 2);
   });
 
+  test("a limit that somebody has locked keeps no lease from being renewed", async ({
+    watched: { scene, schema, sql },
+  }) => {
+    const job = await LimitedJob.announce(scene, { concurrency: { limit: 5 } });
+    await job.enqueued(2);
+    const [first, second] = (await job.claim()) as [Held, Held];
+    await job.enqueued(1, "a", { delayMs: 10 });
+    scene.advance(10);
+    let waiting: Promise<unknown>[] = [];
+    await whileLocked(`select 1 from "${schema}".flow for update`, async () => {
+      waiting = [
+        scene.store.promote({ limit: 10 }),
+        scene.settle({ ...completed(first), isLimited: true }),
+        scene.settle({ ...completed(second), isLimited: true }),
+      ];
+      const locked = `select from pg_locks l join pg_stat_activity a using (pid)
+        where not l.granted and a.query like '%${schema}%'`;
+      await until("the limit is waited for", async () => (await sql(locked)).rowCount);
+      const fences = [...new Set([first.fence, second.fence])];
+      const { held } = await scene.store.renew({ holder: scene.holder, fences });
+      expect(held.map(({ fence }) => fence)).toEqual(fences);
+    });
+    await Promise.all(waiting);
+  });
+
   test("batches of keys in opposite orders do not deadlock, whoever waits for whom", async ({
     watched: { scene, pool, schema, sql },
   }) => {
