@@ -103,7 +103,8 @@ export class RemoteClaims {
     const untilMs = clock.monotonicMs() + waitMs;
     for (;;) {
       const seen = await this.#lookAfter(store, holder, jobs);
-      const claims = await this.#take(store, seen, { holder, token, jobs, limit });
+      const isNamed = claimId !== undefined;
+      const claims = await this.#take(store, seen, { holder, token, isNamed, jobs, limit });
       const leftMs = untilMs - clock.monotonicMs();
       if (claims.length > 0 || seen.hasReady) this.#meter.claimed(countOf(claims));
       if (claims.length > 0) return this.#begun(store, claims);
@@ -116,7 +117,7 @@ export class RemoteClaims {
   async #take(
     store: Store,
     seen: Seen,
-    order: Pick<ExchangeParams, "holder" | "token" | "jobs" | "limit">,
+    order: Pick<ExchangeParams, "holder" | "token" | "isNamed" | "jobs" | "limit">,
   ): Promise<readonly Claim[]> {
     const { chance } = this.#ports;
     const kinds = seen.halt ? [] : seen.hasSuspect ? [true, false] : [false];

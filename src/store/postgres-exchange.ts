@@ -19,6 +19,9 @@ const CONTENDED_TRIES_MAX = 5;
 const NEWCOMERS_MAX = 1_000;
 const NOTHING = { claims: [], limitedInMs: null };
 
+/** `isHeld`: under its name something was held already, and that is the answer. */
+type Exchanged = store.ExchangeAnswer & { readonly isHeld?: boolean };
+
 export class PostgresExchange
   implements Pick<store.Store, "exchange" | "claimsByToken" | "heldRun">
 {
@@ -46,17 +49,18 @@ export class PostgresExchange
     const { limited, ...plain } = params;
     if (limited === undefined || params.limit === 0) return this.#exchange(plain);
     const isFirst = limited === "first";
-    const settled =
-      isFirst && params.settlements.length === 0
+    const settled: Exchanged =
+      isFirst && params.settlements.length === 0 && !params.isNamed
         ? { claims: [], stale: [], hasContinued: false }
         : await this.#exchange(isFirst ? { ...plain, limit: 0 } : plain);
+    if (settled.isHeld) return settled;
     const room = params.limit - countOf(settled.claims);
     const { claims: letThrough, limitedInMs } =
       room > 0 ? await this.#claimLimited({ ...params, limit: room }) : NOTHING;
     const rest = room - countOf(letThrough);
     const last =
       isFirst && rest > 0
-        ? (await this.#exchange({ ...plain, settlements: [], limit: rest })).claims
+        ? (await this.#exchange({ ...plain, settlements: [], isNamed: false, limit: rest })).claims
         : [];
     return {
       claims: [...settled.claims, ...letThrough, ...last],
@@ -99,7 +103,7 @@ export class PostgresExchange
     }
   }
 
-  async #exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
+  async #exchange(params: store.ExchangeParams): Promise<Exchanged> {
     const link = this.#linkFor(params.settlements);
     const { holder, token, jobs, queues, wantsSuspect, apart = [] } = params;
     const limit = wantsSuspect ? Math.min(params.limit, 1) : params.limit;
@@ -108,7 +112,7 @@ export class PostgresExchange
     const sentMs = this.#clock.monotonicMs();
     const whole = params.isWholeLease === true ? wholeLeaseColumns(params.settlements) : null;
     const texts = apart.length === 0 ? sql.EXCHANGE : sql.EXCHANGE_APART;
-    const text = whole ? texts.finishWholeAndClaim : texts[exchangeName(params.settlements)];
+    const text = whole ? texts.finishWholeAndClaim : texts[exchangeName(params)];
     const [row] = await this.#asker.attempt("exchange", link, text, {
       ...(whole ?? settlementColumns(onceEach(params.settlements))),
       holder,
@@ -130,14 +134,17 @@ export class PostgresExchange
       whole && row?.isSettled !== true
         ? await this.#settleApart(params)
         : await this.#staleAmong(unapplied, params.settlements);
-    const claims = claimsOf(row);
+    const isHeld = row?.isHeld === true;
+    const claims = isHeld ? await this.claimsByToken(params) : claimsOf(row);
     const count = countOf(claims);
     const head = row?.head === null || row?.head === undefined ? null : String(row.head);
     const tookMs = this.#clock.monotonicMs() - sentMs;
     if (limit > 0) this.#bound.saw({ appetite, low, limit, count, head, tookMs });
     const hasContinued = Number(row?.continued ?? 0) > 0;
-    if (count === limit || low === FROM_THE_START) return { claims, stale, hasContinued };
-    const rest = await this.#exchange({ ...params, settlements: [], limit: limit - count });
+    if (isHeld || count === limit || low === FROM_THE_START)
+      return { claims, stale, hasContinued, isHeld };
+    const more = { settlements: [], isNamed: false, limit: limit - count };
+    const rest = await this.#exchange({ ...params, ...more });
     return { claims: [...claims, ...rest.claims], stale, hasContinued };
   }
 
@@ -209,8 +216,8 @@ function onceEach(settlements: readonly store.Settlement[]): readonly store.Sett
   return settlements.filter(({ id, fence }) => seen.delete(`${id} ${fence}`));
 }
 
-function exchangeName(settlements: readonly store.Settlement[]): keyof typeof sql.EXCHANGE {
-  if (settlements.length === 0) return "claim";
+function exchangeName({ settlements, isNamed }: store.ExchangeParams): keyof typeof sql.EXCHANGE {
+  if (settlements.length === 0) return isNamed ? "claimNamed" : "claim";
   const hasChildren = settlements.some(({ batch }) => batch !== null);
   if (settlements.some((each) => each.isLimited))
     return hasChildren ? "settleLimitedChildrenAndClaim" : "settleLimitedAndClaim";

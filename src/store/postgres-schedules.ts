@@ -24,7 +24,7 @@ import {
   toTickRecord,
 } from "./schedule-record.js";
 import type * as store from "./schedule-store.js";
-import { EDIT_KINDS, makesRuns, SOURCES } from "./schedule-store.js";
+import { EDIT_KINDS, isOfCadence, SOURCES } from "./schedule-store.js";
 import { ADD_AUDIT } from "./sql/postgres-audit.js";
 import * as sql from "./sql/postgres-schedules.js";
 
@@ -359,7 +359,7 @@ function advanceParams(
     runNominals: plainColumn(runs, ({ run }) => run.nominalAt),
     runGates: plainColumn(runs, ({ run }) => run.isGated),
     runInputs: textColumn(runs, ({ run }) => run.input),
-    cadenced: plainColumn(changes.filter(makesRuns), ({ id }) => id),
+    cadenced: plainColumn(changes.filter(isOfCadence), ({ id }) => id),
     runTraces: textColumn(runs, ({ run }) =>
       run.trace === undefined ? null : traceTag(run.trace),
     ),

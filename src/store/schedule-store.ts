@@ -181,9 +181,10 @@ export type CheckIn = {
   readonly isAgain: boolean;
 };
 
-/** Whether it makes runs by the cadence: by a tick, or for one in a backfill. */
-export function makesRuns({ runs }: ScheduleChange): boolean {
-  return runs.some(({ mode }) => mode === "scheduled" || mode === "backfill");
+/** Whether it is of the cadence: runs by a tick or for one in a backfill, and what a monitor is told. */
+export function isOfCadence({ runs, checkIn, beganAt }: ScheduleChange): boolean {
+  const isTold = checkIn !== undefined || (beganAt ?? null) !== null;
+  return isTold || runs.some(({ mode }) => mode === "scheduled" || mode === "backfill");
 }
 
 export type BackfillChange = {
@@ -284,7 +285,7 @@ export interface ScheduleStore {
    * Applies changes, each whole or not at all: progress, ledger, runs and the rest are one commit.
    * Answers the ids of those that were applied; the others were changed meanwhile (or are being
    * changed at this moment) and have to be read again. While everything is paused, nothing is applied
-   * that makes runs by the cadence: scheduled ones, and those of a backfill.
+   * that is of the cadence: scheduled runs, those of a backfill, and what a monitor is told.
    */
   writeSchedules(params: {
     readonly holder: number | null;

@@ -29,6 +29,8 @@ export class SqliteExchange implements ExchangeVerbs {
     return this.#asker.write("exchange", (now) => {
       const settled =
         params.settlements.length === 0 ? NOTHING_SETTLED : this.#leases.settle(params, now);
+      const held = params.isNamed ? this.#leases.claimsByToken(params, now) : [];
+      if (held.length > 0) return { ...settled, claims: held, limitedInMs: null };
       const mayClaim = params.limit > 0 && !this.#pause.isOn;
       const { count, freeAt } = mayClaim ? this.#leases.claim(params, now) : NOTHING_CLAIMED;
       const claims = count > 0 ? this.#leases.claimsByToken(params, now) : [];

@@ -82,8 +82,8 @@ export class SqliteScheduleChanges {
     const [found] = this.#file.allEach(sql.UNCHANGED, rows);
     const unchanged = new Set(JSON.parse(String(found?.ids)) as number[]);
     // Nothing is fired while everything is paused: what would have been is decided anew.
-    const isPaused = changes.some(schedules.makesRuns) && this.#pause.isOn;
-    const mayBe = (change: Change) => !isPaused || !schedules.makesRuns(change);
+    const isPaused = changes.some(schedules.isOfCadence) && this.#pause.isOn;
+    const mayBe = (change: Change) => !isPaused || !schedules.isOfCadence(change);
     return changes.filter(
       (change) => unchanged.delete(change.id) && mayBe(change) && this.#isRevivable(change),
     );

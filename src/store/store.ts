@@ -168,6 +168,8 @@ export type ExchangeParams = Appetite & {
   readonly holder: number;
   /** Read back by it if the answer to this exchange is lost. */
   readonly token: string;
+  /** The token is a name that its caller repeats: nothing is claimed twice under it, what is held is the answer. */
+  readonly isNamed?: boolean;
   readonly settlements: readonly Settlement[];
   /** The settlements are of all the runs of one lease, in the order in which its claim named them. */
   readonly isWholeLease?: boolean;

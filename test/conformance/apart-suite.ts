@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 import { continuations, heldChildren } from "./batch-words.js";
-import { completed, handedBack, idsOf, LEASE_MS, type SceneTest } from "./scene.js";
+import { completed, type Held, handedBack, idsOf, LEASE_MS, type SceneTest } from "./scene.js";
 
 export function apartSuite(test: SceneTest): void {
   test("runs of a job that is claimed apart have a lease each, the others share theirs", async ({
@@ -55,6 +55,27 @@ export function apartSuite(test: SceneTest): void {
     expect(stale).toEqual([]);
     expect(claims.map(({ runs }) => runs.length)).toEqual([1, 1]);
     expect((await scene.record(first.id)).status).toBe("completed");
+  });
+
+  test("nothing is claimed twice under one name: what is held under it is the answer", async ({
+    scene,
+  }) => {
+    await scene.enqueued(5);
+    const named = { token: crypto.randomUUID(), isNamed: true, apart: ["study"], limit: 2 };
+    const first = await scene.claim({ ...named, limited: "last" });
+    expect(first).toHaveLength(2);
+    const isFirst = ({ id }: Held) => idsOf(first).includes(id);
+    for (const limited of ["last", "first", undefined] as const) {
+      const again = await scene.claim({ ...named, ...(limited && { limited }), limit: 4 });
+      expect(again.map(({ fence }) => fence)).toEqual(first.map(({ fence }) => fence));
+    }
+    await scene.settle(completed(first[0] as Held));
+    expect(idsOf(await scene.claim(named))).toEqual(idsOf(first.slice(1)));
+    await scene.settle(completed(first[1] as Held));
+    // Under a name with nothing left to it a claim is a new one.
+    const next = await scene.claim(named);
+    expect(next).toHaveLength(2);
+    expect(next.some(isFirst)).toBe(false);
   });
 
   test("a claim apart counts down the batches of the children that it settles", async ({

@@ -78,6 +78,21 @@ export function monitorSuite(test: SceneTest): void {
     expect(await scene.schedules.ticks("backup")).toHaveLength(1);
   });
 
+  test("a check-in and a start that were decided before the pause of everything are not written after it", async ({
+    scene,
+  }) => {
+    await scene.schedules.create("backup", MONITOR);
+    const state = await scene.schedules.state("backup");
+    const { id, change } = checkingIn(scene, state);
+    await scene.store.pauseAll({ note: null, by: null });
+    expect(await scene.schedules.write([change])).toEqual([]);
+    expect(await scene.schedules.write([changeOf(state, { beganAt: scene.now })])).toEqual([]);
+    expect(await scene.store.run(id)).toBeNull();
+    expect(await scene.schedules.ticks("backup")).toEqual([]);
+    await scene.store.resumeAll({});
+    expect(await scene.schedules.write([change])).toEqual([state.id]);
+  });
+
   test("a second check-in about a run takes the place of the first, and keeps when it began", async ({
     scene,
   }) => {

@@ -260,7 +260,7 @@ const GONE = /* sql */ `
 gone as (delete from {ready} where ctid = any(array(select tid from taken)))`;
 
 /** Lanes are drained in the order of their oldest run. */
-const CLAIMING = /* sql */ `
+const claimingIf = (more: string) => /* sql */ `
 head as materialized (
   select l.id as lane, h.sort_at
   from {lane} l
@@ -270,7 +270,7 @@ head as materialized (
       where r.lane = l.id and r.suspect = :suspect and r.sort_at >= :low::bigint
       order by r.sort_at, r.id limit 1) h
   where :limit::int > 0 and ${NOT_PAUSED} and l.job = any(:jobs::text[])
-    and (:queues::text[] is null or l.queue = any(:queues::text[])) and q.paused_at is null
+    and (:queues::text[] is null or l.queue = any(:queues::text[])) and q.paused_at is null ${more}
 ),
 taken as materialized (
   select x.* from (select lane, sort_at from head order by sort_at) l,
@@ -281,6 +281,10 @@ taken as materialized (
   limit :limit
 ),
 ${GONE}`;
+
+const CLAIMING = claimingIf("");
+const IS_HELD =
+  "exists (select from {lease} k where k.holder = :holder::int and k.token = :token::uuid)";
 
 /** Leases for what was taken (`taken`), one for each group that can share one. */
 const grantingBy = (grouping: string) => /* sql */ `
@@ -316,6 +320,8 @@ const HEAD_AND_CLAIMS = `(select min(sort_at)::text from head) as head, ${CLAIMS
 // a claim of one run takes a quarter less without the parts that it does not need.
 const exchanges = (granting: string) => ({
   claim: `${NOW}, ${CLAIMING}, ${granting} select ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  claimNamed: `${NOW}, ${claimingIf(`and not ${IS_HELD}`)}, ${granting}
+select ${IS_HELD} as "isHeld", ${HEAD_AND_CLAIMS} from ${FOUND}`,
   finishAndClaim: `${NOW}, ${FINISHING}, ${CLAIMING}, ${granting} select ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
   finishWholeAndClaim: `${NOW}, ${FINISHING_WHOLE}, ${CLAIMING}, ${granting}
 select ${IS_SETTLED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
