@@ -90,6 +90,17 @@ const BROKEN: readonly {
     promise: "S13",
   },
   {
+    what: "a check-in is not waited for",
+    verb: "writeSchedules",
+    sql: `insert into holdfast_tick (schedule, at, last_at, count, outcome, reason, recorded_at, version)
+          select id, anchor_at + every, anchor_at + every, 1, 2, 12, 0, version
+          from (select *, definition ->> '$.when.everyMs' as every from holdfast_schedule)
+          where name = 'watched' and version = 1 and cursor_at = anchor_at;
+          update holdfast_schedule set cursor_at = cursor_at + (definition ->> '$.when.everyMs')
+          where name = 'watched' and version = 1 and cursor_at = anchor_at`,
+    promise: "T",
+  },
+  {
     what: "an attempt is not counted",
     verb: "exchange",
     sql: "update holdfast_ready set attempt = 0, extra = 9",

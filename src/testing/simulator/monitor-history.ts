@@ -22,6 +22,8 @@ export class MonitorHistory {
   readonly #fired = new Map<number, string>();
   /** The latest that the database's clock was seen at: it may be set back between a look and a write. */
   #latest = 0;
+  /** As it stood before the transaction at hand: what changes it first records what is over, by that. */
+  #graceMs = 0;
 
   constructor(chronicle: Chronicle, schedules: ScheduleHistory) {
     this.#chronicle = chronicle;
@@ -65,9 +67,9 @@ export class MonitorHistory {
     for (const note of notes) {
       if (note[0] === "run+" && note[5] === monitor.id) this.#made(String(note[1]));
       else if (note[0] === "run-") this.#removed(String(note[1]));
-      else if (note[0] === "tick+" && note[1] === monitor.id)
-        this.#recorded(note, monitor.definition.graceMs);
+      else if (note[0] === "tick+" && note[1] === monitor.id) this.#recorded(note);
     }
+    this.#graceMs = monitor.definition.graceMs;
   }
 
   #made(run: string): void {
@@ -89,11 +91,11 @@ export class MonitorHistory {
     asked.set(MONITOR, (asked.get(MONITOR) ?? 0) + 1);
   }
 
-  #recorded([, , at, lastAt, , outcome, reason, run]: Note, graceMs: number): void {
+  #recorded([, , at, lastAt, , outcome, reason, run]: Note): void {
     if (OUTCOMES[Number(outcome)] === "fired") this.#fired.set(Number(at), String(run));
     if (REASONS[Number(reason)] !== "no_ping") return;
     this.#chronicle.saw("monitor-missed");
-    if (Number(lastAt) + graceMs > this.#latest)
+    if (Number(lastAt) + this.#graceMs > this.#latest)
       this.#violate("T", `${new Date(Number(lastAt)).toISOString()} was missed before its grace.`);
   }
 
