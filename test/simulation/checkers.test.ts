@@ -26,8 +26,8 @@ test("a state that nobody met is missed as soon as there were seeds enough to me
   expect(missed(100, { "takeover-from-the-dead": 1 })).not.toContain("takeover-from-the-dead");
   expect(missed(299)).not.toContain("lost-commit");
   expect(missed(300)).toContain("lost-commit");
-  expect(missed(999)).not.toContain("stuck-reset");
-  expect(missed(1_000)).toEqual(Object.keys(SOMETIMES));
+  expect(missed(9_999)).not.toContain("stuck-reset");
+  expect(missed(10_000)).toEqual(Object.keys(SOMETIMES));
 });
 
 /** What is broken on purpose, in which transactions, and which promise that breaks. */
