@@ -29,6 +29,8 @@ export class SimulatedProcess {
   /** Its clocks were off, stepped, drifted or stood still at some time. */
   isClockWrong = false;
   cutOffUntilMs = 0;
+  /** Until then it may be waiting for a call that a fault has made late. */
+  lateUntilMs = 0;
   /** Set by its announcement: the number by which it holds leases. */
   holder: number | null = null;
   current: CallInProgress | null = null;

@@ -556,6 +556,8 @@ export class Simulation {
     this.#faultCount += 1;
     this.#chronicle.mark(`fault ${fault.id} strikes ${process.label} ${verb}`);
     this.#chronicle.tell(() => `fault "${fault.kind}" strikes ${process.label} at ${verb}`);
+    if (fault.kind === "answer-late" || fault.kind === "sent-late")
+      process.lateUntilMs = Math.max(process.lateUntilMs, this.#nowMs() + fault.ms);
     if (fault.kind === "sent-twice") this.#chronicle.saw("sent-twice");
     if (fault.kind === "busy") this.#chronicle.saw("file-busy");
     if (fault.kind === "disk-full") this.#chronicle.saw("disk-full");
@@ -566,6 +568,8 @@ export class Simulation {
 
   async #quieten(): Promise<void> {
     this.#downUntilMs = 0;
+    // A blackout is over too: who is restarted in the quiet neither stays away nor meets what comes with it.
+    this.#awayUntilMs = 0;
     const survivor = this.#chooseSurvivor();
     this.#survivor = survivor;
     for (const process of this.#places)
@@ -610,12 +614,12 @@ export class Simulation {
     }
   }
 
-  /** A process that has lived through it, or a fresh one. */
+  /** A process that has lived through it and no longer suffers from it, or a fresh one. */
   #chooseSurvivor(): SimulatedProcess {
     const { seed, oldPlace, jobs } = this.#plan;
     const chance = new SeededChance(mix(seed, "survivor")).next();
-    const fits = ({ place, isStarted, isStopping, clock }: SimulatedProcess) =>
-      place !== oldPlace && isStarted && !isStopping && !clock.isStopped;
+    const fits = (process: SimulatedProcess) =>
+      process.place !== oldPlace && isServing(process) && process.lateUntilMs <= this.#nowMs();
     const found = chance < 0.5 ? this.#choose(0, fits) : null;
     if (found) return found;
     const place = oldPlace === 0 ? 1 : 0;

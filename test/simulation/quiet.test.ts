@@ -1,0 +1,78 @@
+// That the faults stop when they are said to: what is judged afterwards is what a healthy instance did.
+
+import { expect, test } from "vitest";
+import type { Fault } from "../../src/testing/simulator/faults.js";
+import type { Operation } from "../../src/testing/simulator/operation.js";
+import { makePlan, type Plan } from "../../src/testing/simulator/plan.js";
+import { Simulation } from "../../src/testing/simulator/simulation.js";
+
+const SEEDS = [1, 2, 3, 4, 5, 6];
+const SETTLING_MS = 10_000;
+const QUIET = "From here on nothing goes wrong";
+
+/** Seeds with these faults alone, and with what sets up their schedules and these operations. */
+async function tellEach(
+  change: (plan: Plan) => {
+    readonly fault: Omit<Fault, "id">;
+    readonly operations: readonly Partial<Operation>[];
+  },
+) {
+  const stories: { readonly before: string; readonly after: string }[] = [];
+  for (const seed of SEEDS) {
+    const plan = makePlan(seed);
+    const { fault, operations } = change(plan);
+    const first = plan.operations.filter(({ afterMs }) => afterMs < SETTLING_MS);
+    const more = operations.map((each, at) => ({
+      ...(plan.operations[0] as Operation),
+      id: 1_000 + at,
+      ...each,
+    }));
+    const { chronicle } = await new Simulation({
+      plan: { ...plan, faults: [{ id: 0, ...fault }], operations: [...first, ...more] },
+      isTold: true,
+    }).run();
+    expect(chronicle.violations, `seed ${seed}`).toEqual([]);
+    const [before = "", after = ""] = chronicle.story.join("\n").split(QUIET);
+    stories.push({ before, after });
+  }
+  return stories;
+}
+
+test("who is restarted in the quiet does not come back from a blackout that is over", async () => {
+  const stories = await tellEach(({ chaosMs }) => ({
+    fault: {
+      kind: "blackout",
+      afterMs: chaosMs - 60_000,
+      place: 0,
+      verbs: null,
+      ms: 600_000,
+    },
+    operations: [
+      // Taken by somebody who is gone a moment later: in the quiet there is something to wait for.
+      { kind: "enqueue", job: "slow", afterMs: chaosMs - 60_001 },
+      // Asked while nobody is there, and so of the first one in the quiet.
+      { kind: "crash", afterMs: chaosMs - 30_000 },
+    ],
+  }));
+  const restarted = stories.filter(({ after }) => /crashes.* starts/s.test(after));
+  expect(restarted.length).toBeGreaterThan(1);
+  for (const { after } of stories) expect(after).not.toContain("strikes");
+});
+
+test("who still waits for a late answer is not the one that is left", async () => {
+  const stories = await tellEach(({ chaosMs, oldPlace }) => ({
+    fault: {
+      kind: "answer-late",
+      afterMs: chaosMs - 70_000,
+      place: oldPlace === 0 ? 1 : 0,
+      verbs: ["poll"],
+      ms: 150_000,
+    },
+    operations: [],
+  }));
+  for (const { before, after } of stories) {
+    const late = /"answer-late" strikes (\w+) at poll/.exec(before)?.[1];
+    expect(late).toBeDefined();
+    expect(after).not.toContain(`${late} is left`);
+  }
+});
