@@ -122,7 +122,7 @@ const times = (scenario, peer, atLeast, of = HOLDFAST) => ({
 });
 
 const GOALS = [
-  times("drain", "graphile-worker", 2),
+  times("drain", "graphile-worker", 2.5),
   times("drain", "pg-boss", 2.5),
   times("drain", "raw", 0.6),
   times("drain-2", "graphile-worker", 1.5),
