@@ -220,4 +220,28 @@ export const LEASE_MUTANTS = [
     replace: "false",
     suites: ["conformance: PostgreSQL, holding"],
   },
+  {
+    name: "named-claim-made-twice-sqlite",
+    promise: "nothing is claimed twice under one name",
+    file: "src/store/sqlite-exchange.ts",
+    find: "const held = params.isNamed ? this.#leases.claimsByToken(params, now) : [];",
+    replace: "const held = [];",
+    suites: ["conformance: SQLite"],
+  },
+  {
+    name: "named-claim-made-twice-postgres",
+    promise: "nothing is claimed twice under one name",
+    file: "src/store/postgres-exchange.ts",
+    find: 'return isNamed ? "claimNamed" : "claim";',
+    replace: 'return "claim";',
+    suites: ["conformance: PostgreSQL, holding"],
+  },
+  {
+    name: "heartbeat-behind-a-lock-postgres",
+    promise: "a row that somebody has locked keeps no lease from being renewed",
+    file: "src/store/postgres-exchange.ts",
+    find: "return !mayWait && beat.inFlight < work.inFlight ? beat : work;",
+    replace: "return beat.inFlight < work.inFlight ? beat : work;",
+    suites: ["conformance: PostgreSQL, rows locked"],
+  },
 ];

@@ -56,8 +56,17 @@ export const SCHEDULE_MUTANTS = [
     name: "pause-of-everything-still-fires",
     promise: "S14: while everything is paused nothing fires, whatever was decided before it",
     file: "src/store/sqlite-schedule-changes.ts",
-    find: "const isPaused = changes.some(schedules.makesRuns) && this.#pause.isOn;",
+    find: "const isPaused = changes.some(schedules.isOfCadence) && this.#pause.isOn;",
     replace: "const isPaused = false;",
+    suites: ["conformance: SQLite"],
+  },
+  {
+    name: "check-in-counts-while-everything-is-paused",
+    promise:
+      "S14: while everything is paused no check-in is recorded, whatever was decided before it",
+    file: "src/store/schedule-store.ts",
+    find: "const isTold = checkIn !== undefined || (beganAt ?? null) !== null;",
+    replace: "const isTold = false;",
     suites: ["conformance: SQLite"],
   },
   {
