@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import type { ExchangeParams, Settlement } from "../store/store.js";
 import type { Demand } from "./demand.js";
 import { Exchanges, type ExchangesParams } from "./exchanges.js";
+import { Leases } from "./leases.js";
 import { Outbox } from "./outbox.js";
 
 function drain(params: { readonly ended: number; readonly wanted: number }) {
@@ -34,6 +35,7 @@ function drain(params: { readonly ended: number; readonly wanted: number }) {
     over: new AbortController().signal,
     demand,
     outbox,
+    leases: new Leases(),
   } as unknown as ExchangesParams);
   while (exchanges.isWanted) void exchanges.send();
   return sent.map(({ settlements, limit }) => [settlements.length, limit]);
