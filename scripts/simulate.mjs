@@ -1,9 +1,10 @@
 // A long campaign of simulated seeds: `node scripts/simulate.mjs --seeds 100000 [--from 1] [--minutes 60]
-// [--processes 2] [--file campaign.json]`. What was done is kept in the file, so that the next call goes on from
-// there and everything adds up. Exit 1: a promise was broken, or a rare state that so many seeds should have
+// [--processes 2] [--file campaign.json]`. What was done is kept in the file, with the commits that it was done
+// with, so that the next call goes on from there and everything adds up, also on another machine: that of the
+// published figures is `test/simulation/campaign.json`. Exit 1: a promise was broken, or a rare state that so many seeds should have
 // reached was not.
 
-import { fork } from "node:child_process";
+import { execFileSync, fork } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
 import os from "node:os";
@@ -38,6 +39,7 @@ const simulator = await import(path.join(root, "dist/testing/simulator/index.js"
  * @property {number} operations
  * @property {number} calls
  * @property {Record<string, number>} counters
+ * @property {Record<string, number>} commits how many seeds with which
  * @property {object[]} violations
  */
 
@@ -53,11 +55,13 @@ const kept = fs.existsSync(values.file)
       operations: 0,
       calls: 0,
       counters: {},
+      commits: {},
       violations: [],
     };
 const wanted = Number(values.seeds);
 const endMs = performance.now() + Number(values.minutes) * 60_000;
 const PORTION = 25;
+const commit = commitOfNow();
 const children = Array.from({ length: Number(values.processes) }, () =>
   fork(path.join(root, "scripts/simulate-portion.mjs")),
 );
@@ -111,5 +115,15 @@ function add(report) {
     kept[name] += report[name];
   for (const [name, count] of Object.entries(report.counters))
     kept.counters[name] = (kept.counters[name] ?? 0) + count;
+  kept.commits[commit] = (kept.commits[commit] ?? 0) + report.seeds;
   kept.violations.push(...report.violations);
+}
+
+/** Empty: this is no clone. */
+function commitOfNow() {
+  try {
+    return execFileSync("git", ["describe", "--always", "--dirty"], { encoding: "utf8" }).trim();
+  } catch {
+    return "";
+  }
 }

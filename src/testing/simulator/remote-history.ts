@@ -25,7 +25,8 @@ export class RemoteHistory {
     const isSettled = this.#runs.ends.get(key) === "settled";
     if (isAccepted && !isSettled)
       this.#chronicle.violate("S3", `Run ${id} was not ended under ${fence}, and was said to be.`);
-    if (!isAccepted && isSettled)
+    // An instance that sent it elsewhere may have been told to cancel it, and ended it before it was heard of.
+    if (!isAccepted && isSettled && !this.#runs.cancelledEnds.has(key))
       this.#chronicle.violate("S3", `Run ${id} was ended under ${fence}, and called lost.`);
     if (!isAccepted) return;
     if (this.#acknowledged.has(key)) this.#chronicle.saw("remote-end-repeated");

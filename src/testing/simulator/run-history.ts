@@ -86,6 +86,8 @@ export class RunHistory {
   readonly leases = new Map<number, LeaseFacts>();
   readonly removed = new Set<string>();
   readonly ends = new Map<string, GrantEnd>();
+  /** Of those that were settled, the ones that were cancelled by it. */
+  readonly cancelledEnds = new Set<string>();
   readonly processes = new Map<number, SimulatedProcess>();
   readonly #lanes = new Map<number, { readonly queue: string; readonly job: string }>();
   readonly #policies = new Map<number, PolicyFacts>();
@@ -415,10 +417,11 @@ export class RunHistory {
     const who = lease.process?.label ?? "nobody";
     switch (verb) {
       case "exchange": {
-        const isAsked = (params as ExchangeParams).settlements.some(
+        const asked = (params as ExchangeParams).settlements.find(
           (each) => each.id === id && each.fence === lease.fence,
         );
-        if (!isAsked || !this.#isHolder(lease, transaction))
+        if (asked?.to === "cancelled") this.cancelledEnds.add(key);
+        if (!asked || !this.#isHolder(lease, transaction))
           this.#violate("S3", `${process.label} settled run ${id}, which ${who} holds.`);
         this.ends.set(key, "settled");
         return;

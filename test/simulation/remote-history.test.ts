@@ -1,0 +1,36 @@
+// What a worker elsewhere is told of its end, and which refusals of it are right.
+
+import { expect, test } from "vitest";
+import type { Chronicle } from "../../src/testing/simulator/chronicle.js";
+import { RemoteHistory } from "../../src/testing/simulator/remote-history.js";
+import type { RunHistory } from "../../src/testing/simulator/run-history.js";
+
+const GRANT = { id: "run", fence: 31 };
+const KEY = "run 31";
+
+/** What is said against an end, after the run was settled like this. */
+function judged(settled: { readonly isCancelled: boolean }, isAccepted: boolean): string[] {
+  const said: string[] = [];
+  const chronicle = { violate: (promise: string) => said.push(promise), saw: () => undefined };
+  const runs = {
+    removed: new Set(),
+    ends: new Map([[KEY, "settled"]]),
+    cancelledEnds: new Set(settled.isCancelled ? [KEY] : []),
+  };
+  const history = new RemoteHistory(
+    chronicle as unknown as Chronicle,
+    runs as unknown as RunHistory,
+  );
+  history.ended(GRANT, isAccepted);
+  return said;
+}
+
+test("an end that took effect must not be called lost", () => {
+  expect(judged({ isCancelled: false }, false)).toEqual(["S3"]);
+  expect(judged({ isCancelled: false }, true)).toEqual([]);
+});
+
+test("whoever completes a run that was cancelled under its fence may be told that it is lost", () => {
+  expect(judged({ isCancelled: true }, false)).toEqual([]);
+  expect(judged({ isCancelled: true }, true)).toEqual([]);
+});
