@@ -15,15 +15,14 @@ import { ensureBuilt, ensureInstalled } from "./bootstrap.mjs";
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 process.chdir(root);
-const { values } = parseArgs({
-  options: {
-    seeds: { type: "string", default: "1000" },
-    from: { type: "string", default: "1" },
-    minutes: { type: "string", default: "1440" },
-    processes: { type: "string", default: String(os.availableParallelism()) },
-    file: { type: "string", default: ".holdfast/campaign.json" },
-  },
-});
+const USAGE = `node scripts/simulate.mjs [options]
+  --seeds 100000     how many, with those that the file has already
+  --from 1           the first of them
+  --minutes 60       stop after this time; the next call goes on
+  --processes 2      how many work at once
+  --file name.json   where what was done is kept
+  --help             this`;
+const options = readOptions();
 ensureInstalled();
 if (!ensureBuilt()) process.exit(3);
 /** @type {typeof import("../src/testing/simulator/index.js")} */
@@ -44,10 +43,10 @@ const simulator = await import(path.join(root, "dist/testing/simulator/index.js"
  */
 
 /** @type {Kept} */
-const kept = fs.existsSync(values.file)
-  ? JSON.parse(fs.readFileSync(values.file, "utf8"))
+const kept = fs.existsSync(options.file)
+  ? JSON.parse(fs.readFileSync(options.file, "utf8"))
   : {
-      from: Number(values.from),
+      from: options.from ?? 1,
       done: 0,
       seconds: 0,
       virtualMs: 0,
@@ -58,11 +57,17 @@ const kept = fs.existsSync(values.file)
       commits: {},
       violations: [],
     };
-const wanted = Number(values.seeds);
-const endMs = performance.now() + Number(values.minutes) * 60_000;
+if (options.from !== null && options.from !== kept.from)
+  refuse(
+    `${options.file} begins with seed ${kept.from}: leave --from out, or name another --file.`,
+  );
+// A file of before has none.
+kept.commits ??= {};
+const wanted = options.seeds;
+const endMs = performance.now() + options.minutes * 60_000;
 const PORTION = 25;
 const commit = commitOfNow();
-const children = Array.from({ length: Number(values.processes) }, () =>
+const children = Array.from({ length: options.processes }, () =>
   fork(path.join(root, "scripts/simulate-portion.mjs")),
 );
 for (const child of children) child.once("exit", () => process.exit(3));
@@ -83,8 +88,8 @@ while (kept.done < wanted && performance.now() < endMs) {
   );
   kept.seconds += (performance.now() - startedMs) / 1_000;
   for (const report of reports) if (report) add(report);
-  fs.mkdirSync(path.dirname(values.file), { recursive: true });
-  fs.writeFileSync(values.file, `${JSON.stringify(kept, null, 2)}\n`);
+  fs.mkdirSync(path.dirname(options.file), { recursive: true });
+  fs.writeFileSync(options.file, `${JSON.stringify(kept, null, 2)}\n`);
   const rate = (kept.done / kept.seconds).toFixed(1);
   console.log(
     `${kept.done} of ${wanted} seeds, ${rate} a second, ${kept.violations.length} violations`,
@@ -117,6 +122,48 @@ function add(report) {
     kept.counters[name] = (kept.counters[name] ?? 0) + count;
   kept.commits[commit] = (kept.commits[commit] ?? 0) + report.seeds;
   kept.violations.push(...report.violations);
+}
+
+function readOptions() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        seeds: { type: "string", default: "1000" },
+        from: { type: "string" },
+        minutes: { type: "string", default: "1440" },
+        processes: { type: "string", default: String(os.availableParallelism()) },
+        file: { type: "string", default: ".holdfast/campaign.json" },
+        help: { type: "boolean", default: false },
+      },
+    });
+    if (values.help) {
+      console.log(USAGE);
+      process.exit(0);
+    }
+    return {
+      seeds: countOf("--seeds", values.seeds),
+      from: values.from === undefined ? null : countOf("--from", values.from),
+      minutes: countOf("--minutes", values.minutes),
+      processes: countOf("--processes", values.processes),
+      file: values.file,
+    };
+  } catch (error) {
+    return refuse(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** @param {string} name @param {string} text */
+function countOf(name, text) {
+  const count = Number(text);
+  if (!Number.isInteger(count) || count < 1)
+    throw new Error(`${name} must be a whole number above 0, for example 100; it was "${text}".`);
+  return count;
+}
+
+/** @param {string} problem @returns {never} */
+function refuse(problem) {
+  console.error(`${problem}\n${USAGE}`);
+  process.exit(2);
 }
 
 /** Empty: this is no clone. */

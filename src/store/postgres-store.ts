@@ -1,6 +1,6 @@
 // The store on PostgreSQL: every verb is one statement on one of two connections. `work` carries
-// enqueues and exchanges, `beat` renewals, polls and the reaper, and listens
-// (docs/decisions/0002-two-connections.md). Here is what it is made of; who keeps which verb is in
+// enqueues, exchanges and whatever may wait for a row that somebody has locked, `beat` renewals and polls,
+// and listens (docs/decisions/0002-two-connections.md). Here is what it is made of; who keeps which verb is in
 // store-of-parts.ts, and how in the file of each part.
 
 import { MigrationError } from "../core/errors.js";

@@ -601,16 +601,7 @@ function locks(): void {
       await until("the removal waits", async () => (await sql(waiting)).rowCount);
       await other.retry({ id });
       const held = await scene.claimOne({ store: other });
-      await other.exchange({
-        holder: scene.holder,
-        token: crypto.randomUUID(),
-        settlements: [completed(held)],
-        limit: 0,
-        wantsSuspect: false,
-        jobs: [],
-        queues: null,
-        chance: 0,
-      });
+      await scene.settleIn(other, completed(held));
     });
     expect(await pruning).toMatchObject({ removed: 0 });
     expect(await scene.status(id)).toBe("completed");

@@ -207,10 +207,16 @@ export class Scene {
     return this.#settle({ settlements, isWholeLease: true });
   }
 
+  /** The same through another store. */
+  settleIn(store: Store, ...settlements: Settlement[]): Promise<readonly Grant[]> {
+    return this.#settle({ settlements }, store);
+  }
+
   async #settle(
     params: Pick<ExchangeParams, "settlements" | "isWholeLease">,
+    store = this.store,
   ): Promise<readonly Grant[]> {
-    const { claims, stale } = await this.store.exchange({
+    const { claims, stale } = await store.exchange({
       ...params,
       holder: this.holder,
       token: crypto.randomUUID(),
