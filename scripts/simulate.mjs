@@ -73,28 +73,13 @@ const children = Array.from({ length: options.processes }, () =>
 for (const child of children) child.once("exit", () => process.exit(3));
 await Promise.all(children.map((child) => once(child, "message")));
 
-// Round by round, so that what is kept is always the first so many seeds.
-while (kept.done < wanted && performance.now() < endMs) {
-  const startedMs = performance.now();
-  const reports = await Promise.all(
-    children.map(async (child, at) => {
-      const first = kept.done + at * PORTION;
-      const seeds = Math.min(PORTION, wanted - first);
-      if (seeds <= 0) return null;
-      child.send({ from: kept.from + first, seeds });
-      const [report] = await once(child, "message");
-      return /** @type {import("../src/testing/simulator/index.js").CampaignReport} */ (report);
-    }),
-  );
-  kept.seconds += (performance.now() - startedMs) / 1_000;
-  for (const report of reports) if (report) add(report);
-  fs.mkdirSync(path.dirname(options.file), { recursive: true });
-  fs.writeFileSync(options.file, `${JSON.stringify(kept, null, 2)}\n`);
-  const rate = (kept.done / kept.seconds).toFixed(1);
-  console.log(
-    `${kept.done} of ${wanted} seeds, ${rate} a second, ${kept.violations.length} violations`,
-  );
-}
+// Whoever is free takes the next portion: seeds differ in length, so rounds would leave processes waiting. A portion
+// is added when all before it have been, so that what is kept is always the first so many seeds.
+/** @type {Map<number, import("../src/testing/simulator/index.js").CampaignReport>} */
+const finished = new Map();
+let next = kept.done;
+let countedMs = performance.now();
+await Promise.all(children.map(work));
 
 for (const child of children) {
   child.removeAllListeners("exit");
@@ -112,6 +97,35 @@ const unseen = simulator.missing({ seeds: kept.done, counters: kept.counters });
 if (unseen.length > 0)
   console.log(`\nNever reached, though there were seeds enough: ${unseen.join(", ")}`);
 process.exitCode = kept.violations.length + unseen.length > 0 ? 1 : 0;
+
+/** @param {import("node:child_process").ChildProcess} child */
+async function work(child) {
+  while (next < wanted && performance.now() < endMs) {
+    const first = next;
+    const seeds = Math.min(PORTION, wanted - first);
+    next += seeds;
+    child.send({ from: kept.from + first, seeds });
+    const [report] = await once(child, "message");
+    finished.set(first, report);
+    keep();
+  }
+}
+
+function keep() {
+  for (let report = finished.get(kept.done); report; report = finished.get(kept.done)) {
+    finished.delete(kept.done);
+    add(report);
+  }
+  const nowMs = performance.now();
+  kept.seconds += (nowMs - countedMs) / 1_000;
+  countedMs = nowMs;
+  fs.mkdirSync(path.dirname(options.file), { recursive: true });
+  fs.writeFileSync(options.file, `${JSON.stringify(kept, null, 2)}\n`);
+  const rate = (kept.done / kept.seconds).toFixed(1);
+  console.log(
+    `${kept.done} of ${wanted} seeds, ${rate} a second, ${kept.violations.length} violations`,
+  );
+}
 
 /** @param {import("../src/testing/simulator/index.js").CampaignReport} report */
 function add(report) {
