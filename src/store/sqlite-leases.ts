@@ -63,7 +63,7 @@ export class SqliteLeases {
 
   /** Nobody else has a row locked here: what is held is known. */
   renew({ holder, fences }: store.RenewParams, now: number): store.RenewAnswer {
-    const rows = this.#file.all(sql.RENEW, { holder, fences: JSON.stringify(fences), now });
+    const rows = this.#file.allEach(sql.RENEW, fences, { holder, now });
     const held = rows.map((row) => ({
       fence: Number(row.fence),
       leaseMs: Number(row.lease_ms),

@@ -48,8 +48,8 @@ export const LEASE_MUTANTS = [
     name: "heartbeat-of-a-stranger",
     promise: "S3: only the holder renews a lease",
     file: "src/store/sql/sqlite.ts",
-    find: "where fence in (select value from json_each(:fences)) and holder = :holder",
-    replace: "where fence in (select value from json_each(:fences))",
+    find: "where fence in (select value from json_each(:rows)) and holder = :holder",
+    replace: "where fence in (select value from json_each(:rows))",
     suites: ["conformance: SQLite"],
   },
   {

@@ -1,6 +1,8 @@
 // The statements of limits on SQLite. They run inside of write transactions, so what one of them reads
 // is what the next one finds; the decisions in between are in sqlite-flow.ts.
 
+import { LANES_OF_JOBS, MAY_CLAIM } from "./sqlite-lanes.js";
+
 const COUNTERS = "attempt, losses, refunds, laters, extra";
 
 /** Flows are made when they are first needed; the one of the whole job goes with any other. */
@@ -70,8 +72,7 @@ join {job} j on j.name = l.job
 left join {queue} q on q.name = l.queue
 cross join {flow_line} n on n.lane = l.id and n.suspect = :suspect and n.look_at <= :now
 cross join {flow} f on f.id = n.flow
-where l.job in (select value from json_each(:jobs))
-  and (:queues is null or l.queue in (select value from json_each(:queues))) and q.paused_at is null
+where l.job in (select value from json_each(:jobs)) and ${MAY_CLAIM}
 order by n.look_at, n.flow limit (:limit + 0)`;
 
 export const HELD_COUNT = /* sql */ `select count(*) as held from {flow_run} where held = :flow`;
@@ -96,11 +97,11 @@ export const SET_LOOK = /* sql */ `
 update {flow_line} set look_at = :lookAt where flow = :flow and lane = :lane and suspect = :suspect`;
 export const SET_OPEN = /* sql */ `update {flow} set open_at = :openAt where id = :flow`;
 
-/** Lines of the lanes `lanes` that are worth a look. */
+/** Whether a lane of these jobs has a line that is worth a look. */
 export const HAS_LINE = (suspect: 0 | 1) => /* sql */ `
 ${HAS_LINES} and exists (
-  select 1 from lanes l cross join {flow} r on r.job = l.job and r.key = '' and r.open_at <= :now
-  where exists (select 1 from {flow_line} n where n.lane = l.id and n.suspect = ${suspect} and n.look_at <= :now))`;
+  select 1 from ${LANES_OF_JOBS} cross join {flow} r on r.job = l.job and r.key = '' and r.open_at <= :now
+  where ${MAY_CLAIM} and exists (select 1 from {flow_line} n where n.lane = l.id and n.suspect = ${suspect} and n.look_at <= :now))`;
 
 export const REOPEN_FLOWS = /* sql */ `update {flow} set open_at = 0 where job = :name`;
 export const REOPEN_LINES = /* sql */ `

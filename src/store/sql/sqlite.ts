@@ -4,6 +4,8 @@
 // every execution, twenty times as dear as running it: hence `:limit + 0`. `:now` is read from the
 // database's clock when the transaction begins.
 
+import { LANES_OF_JOBS, MAY_CLAIM } from "./sqlite-lanes.js";
+
 export const NOW = /* sql */ `select {now} as now`;
 
 const COUNTERS = "attempt, losses, refunds, laters, extra";
@@ -61,10 +63,8 @@ select lane, job from (
   select l.id as lane, l.job, (
     select r.sort_at from {ready} r where r.lane = l.id and r.suspect = :suspect
     order by r.sort_at, r.id limit 1) as head
-  from {lane} l left join {queue} q on q.name = l.queue
-  where l.job in (select value from json_each(:jobs))
-    and (:queues is null or l.queue in (select value from json_each(:queues))) and q.paused_at is null)
-where head is not null order by head`;
+  from ${LANES_OF_JOBS} where ${MAY_CLAIM})
+where head is not null order by head, job`;
 
 export const READY_ROWS = /* sql */ `
 select json_group_array(json_array(id, sort_at, policy, ${COUNTERS}, limited)) as rows from (
@@ -144,7 +144,7 @@ export const KEY_HOLDER = /* sql */ `select run, input_hash from {key} where job
 export const RENEW = /* sql */ `
 update {lease} set renewed_at = :now, until = min(
   :now + (select p.lease_ms from {policy} p where p.id = {lease}.policy), deadline_at + 5000)
-where fence in (select value from json_each(:fences)) and holder = :holder
+where fence in (select value from json_each(:rows)) and holder = :holder
 returning fence, max(until - :now, 0) as lease_ms, ids`;
 
 export const MARK_STARTED = /* sql */ `update {lease} set started = :started where fence = :fence`;

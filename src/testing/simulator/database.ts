@@ -68,7 +68,8 @@ export class SimulatedDatabase {
         trouble(troubles, "commit");
         params.beforeCommit?.((sql) => this.#handle.exec(sql));
       }
-      this.#statement(text).run();
+      // Not `run`: nobody asks what it changed, and to say so takes longer than a begin or a commit.
+      this.#statement(text).get();
       isInTransaction = text === "begin immediate";
       const notes = this.#notes;
       this.#notes = [];
