@@ -406,13 +406,7 @@ async function prepareFile(file: string, mayCreate: boolean): Promise<void> {
 
 function checkVersion(handle: SqliteHandle): void {
   const row = handle.prepare("select sqlite_version() as version").get() as { version: string };
-  const found = row.version.split(".").map(Number);
-  const isSafe =
-    compare(found, NEEDED) >= 0 ||
-    BACKPORTS.some(
-      (line) => found[0] === line[0] && found[1] === line[1] && (found[2] ?? 0) >= line[2],
-    );
-  if (isSafe) return;
+  if (isSafeVersion(row.version)) return;
   throw new StoreUnsupportedError({
     found: `SQLite ${row.version}`,
     needed: `SQLite ${NEEDED.join(".")} or newer`,
@@ -420,6 +414,16 @@ function checkVersion(handle: SqliteHandle): void {
       "Older ones can lose commits when several processes write. Use the bundled library (give a path, " +
       "not a handle), or a newer better-sqlite3 or Node.",
   });
+}
+
+export function isSafeVersion(version: string): boolean {
+  const found = version.split(".").map(Number);
+  return (
+    compare(found, NEEDED) >= 0 ||
+    BACKPORTS.some(
+      (line) => found[0] === line[0] && found[1] === line[1] && (found[2] ?? 0) >= line[2],
+    )
+  );
 }
 
 function compare(found: readonly number[], needed: readonly number[]): number {
