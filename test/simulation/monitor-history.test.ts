@@ -1,9 +1,11 @@
 // That a monitor's tick is held against the grace that it was judged by, also where the very transaction
-// that records it changes the grace. Seeds meet that once in thousands.
+// that records it changes the grace; and that an answer may name a run that was removed while it was on its
+// way, and no other. Seeds meet these once in thousands.
 
 import { expect, test } from "vitest";
 import { readSchedule } from "../../src/core/schedule.js";
 import { OUTCOMES, REASONS } from "../../src/core/tick.js";
+import type { Pinged } from "../../src/engine/schedule-ping.js";
 import { Chronicle } from "../../src/testing/simulator/chronicle.js";
 import { MonitorHistory } from "../../src/testing/simulator/monitor-history.js";
 import { MONITOR } from "../../src/testing/simulator/monitor-plan.js";
@@ -18,8 +20,7 @@ const TICK = NOON + 240 * SECOND;
 
 type Grace = "20s" | "2m";
 
-/** Made at noon with a tick every four minutes; the first is recorded as missed by what sets the grace anew. */
-function missed(grace: { readonly was: Grace; readonly is: Grace }, afterTickMs: number): string[] {
+function history() {
   const chronicle = new Chronicle({ nowMs: () => 0, startsAt: 0, isTold: false });
   const schedules = new ScheduleHistory(chronicle);
   const monitors = new MonitorHistory(chronicle, schedules);
@@ -35,6 +36,13 @@ function missed(grace: { readonly was: Grace; readonly is: Grace }, afterTickMs:
     schedules.commit(transaction, new Map());
     monitors.commit(transaction);
   };
+  const violations = () => chronicle.violations.map(({ promise, text }) => `${promise}: ${text}`);
+  return { monitors, commit, violations };
+}
+
+/** Made at noon with a tick every four minutes; the first is recorded as missed by what sets the grace anew. */
+function missed(grace: { readonly was: Grace; readonly is: Grace }, afterTickMs: number): string[] {
+  const { commit, violations } = history();
   const now = TICK + afterTickMs;
   commit(NOON, [["schedule+", ...row(1, grace.was, NOON)]]);
   const [outcome, reason] = [OUTCOMES.indexOf("missed"), REASONS.indexOf("no_ping")];
@@ -42,7 +50,20 @@ function missed(grace: { readonly was: Grace; readonly is: Grace }, afterTickMs:
     ["tick+", ID, TICK, TICK, 1, outcome, reason, null, 1, "{}"],
     ["schedule~", ...row(2, grace.is, now)],
   ]);
-  return chronicle.violations.map(({ promise, text }) => `${promise}: ${text}`);
+  return violations();
+}
+
+/** A delivery is told twice and its run removed; the answer to the second comes last. */
+function toldAgain(when: { readonly askedMs: number; readonly removedMs: number }): string[] {
+  const { monitors, commit, violations } = history();
+  const [deliveryId, answer] = ["ping-1", { state: "ok", tick: null, runId: "run-1" } as Pinged];
+  commit(NOON, [["schedule+", ...row(1, "20s", NOON)]]);
+  monitors.tells(1, "ok", deliveryId);
+  commit(NOON, [["run+", "run-1", 1, 1, 0, ID, null, null, null, null, null]]);
+  monitors.answered(answer, { deliveryId, askedMs: NOON });
+  commit(when.removedMs, [["run-", "run-1"]]);
+  monitors.answered({ ...answer, repeated: true }, { deliveryId, askedMs: when.askedMs });
+  return violations();
 }
 
 function row(version: number, grace: Grace, cursorAt: number): (string | number | null)[] {
@@ -67,4 +88,12 @@ test("what was over by the old grace was missed, however long the new one is", (
 test("what was not over by the old grace was not missed, however short the new one is", () => {
   expect(missed({ was: "2m", is: "20s" }, 120 * SECOND)).toEqual([]);
   expect(missed({ was: "2m", is: "20s" }, 120 * SECOND - 1)).toEqual([TOO_EARLY]);
+});
+
+test("an answer names a run that was removed while it was on its way, and none that was removed before", () => {
+  const askedMs = NOON + SECOND;
+  expect(toldAgain({ askedMs, removedMs: askedMs + 1 })).toEqual([]);
+  expect(toldAgain({ askedMs, removedMs: askedMs - 1 })).toEqual([
+    "S11: A check-in was answered with run run-1, which nobody made.",
+  ]);
 });

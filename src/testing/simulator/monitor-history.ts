@@ -16,6 +16,8 @@ export class MonitorHistory {
   /** Every end that was told; those of one delivery are one. */
   readonly #told = new Set<string>();
   readonly #runs = new Set<string>();
+  /** When a run was removed. */
+  readonly #removedMs = new Map<string, number>();
   /** The run that a delivery was first answered with: every other answer to it names the same. */
   readonly #delivered = new Map<string, string>();
   /** The run of every tick that was checked in for. */
@@ -37,12 +39,18 @@ export class MonitorHistory {
     this.#asks();
   }
 
-  answered({ state, tick, runId, repeated }: Pinged, deliveryId: string | null): void {
+  /** What somebody was told who had asked at `askedMs`. */
+  answered(
+    { state, tick, runId, repeated }: Pinged,
+    { deliveryId, askedMs }: { readonly deliveryId: string | null; readonly askedMs: number },
+  ): void {
     if (state === "start") this.#chronicle.saw("monitor-began");
     if (runId === null) return;
     this.#chronicle.saw(
       repeated ? "monitor-repeated" : tick === null ? "monitor-late" : "monitor-checked-in",
     );
+    // Removed while the answer was on its way: it was right, and says nothing of what is told anew.
+    if ((this.#removedMs.get(runId) ?? Number.NEGATIVE_INFINITY) >= askedMs) return;
     if (deliveryId !== null) {
       const first = this.#delivered.get(deliveryId) ?? runId;
       this.#delivered.set(deliveryId, first);
@@ -60,13 +68,13 @@ export class MonitorHistory {
     this.#latest = Math.max(this.#latest, now);
   }
 
-  commit({ notes, now }: Transaction): void {
+  commit({ notes, now, worldMs }: Transaction): void {
     this.looked(now);
     const monitor = this.#schedules.byName(MONITOR);
     if (!monitor) return;
     for (const note of notes) {
       if (note[0] === "run+" && note[5] === monitor.id) this.#made(String(note[1]));
-      else if (note[0] === "run-") this.#removed(String(note[1]));
+      else if (note[0] === "run-") this.#removed(String(note[1]), worldMs);
       else if (note[0] === "tick+" && note[1] === monitor.id) this.#recorded(note);
     }
     this.#graceMs = monitor.definition.graceMs;
@@ -79,8 +87,9 @@ export class MonitorHistory {
   }
 
   /** What was removed is forgotten with its deliveries, and may be told anew. */
-  #removed(run: string): void {
+  #removed(run: string, worldMs: number): void {
     if (!this.#runs.delete(run)) return;
+    this.#removedMs.set(run, worldMs);
     for (const [delivery, first] of this.#delivered)
       if (first === run) this.#delivered.delete(delivery);
     this.#asks();

@@ -151,12 +151,13 @@ async function ping(
   const state = (["ok", "ok", "start", "fail"] as const)[luck % 4] ?? "ok";
   const deliveryId =
     state !== "start" && luck % 3 > 0 ? `ping-${Math.floor(world.worldMs() / 900_000)}` : null;
+  const askedMs = world.worldMs();
   monitors.tells(id, state, deliveryId);
   const answer = await holdfast.schedules.ping(schedule, {
     state,
     ...(deliveryId === null ? {} : { deliveryId }),
   });
-  monitors.answered(answer, deliveryId);
+  monitors.answered(answer, { deliveryId, askedMs });
   return `${state}, for ${answer.tick?.toISOString() ?? "no tick"}`;
 }
 
