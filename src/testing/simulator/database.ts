@@ -44,6 +44,8 @@ export class SimulatedDatabase {
   #notes: Note[] = [];
 
   private constructor() {
+    // What a transaction changes is first copied, page by page, and the tables are small.
+    this.#handle.exec("pragma page_size = 1024");
     // The triggers are temporary, and what is temporary would else be a file.
     this.#handle.exec("pragma temp_store = memory");
     this.#handle.exec("pragma busy_timeout = 0");
