@@ -46,21 +46,20 @@ const simulator = await import(path.join(root, "dist/testing/simulator/index.js"
 /** @typedef {import("../src/testing/simulator/index.js").CampaignReport["violations"][number]} Violation */
 
 /** @type {Kept} */
-const kept = fs.existsSync(options.file)
-  ? JSON.parse(fs.readFileSync(options.file, "utf8"))
-  : {
-      from: options.from ?? 1,
-      done: 0,
-      seconds: 0,
-      virtualMs: 0,
-      faults: 0,
-      operations: 0,
-      calls: 0,
-      counters: {},
-      commits: {},
-      violations: [],
-      mended: [],
-    };
+const kept = {
+  from: options.from ?? 1,
+  done: 0,
+  seconds: 0,
+  virtualMs: 0,
+  faults: 0,
+  operations: 0,
+  calls: 0,
+  counters: {},
+  commits: {},
+  violations: [],
+  mended: [],
+  ...(fs.existsSync(options.file) ? JSON.parse(fs.readFileSync(options.file, "utf8")) : {}),
+};
 if (options.from !== null && options.from !== kept.from)
   refuse(
     `${options.file} begins with seed ${kept.from}: leave --from out, or name another --file.`,
