@@ -145,7 +145,7 @@ async function act(params: PassParams, seen: PollAnswer, startedMs: number): Pro
 }
 
 function look({ store, holder, jobs }: PassParams): Promise<PollAnswer> {
-  return store.poll({ holder, jobs, queues: null, isScheduler: true });
+  return store.poll({ holder, jobs, queues: null, isScheduler: true, wantsLastPoll: true });
 }
 
 /** Last, since what this pass did is no cause for one. A receiver that is slow costs no more than the budget. */

@@ -15,6 +15,7 @@ export class PostgresPoll implements Pick<store.Store, "poll" | "promote"> {
 
   async poll(params: store.PollParams): Promise<store.PollAnswer> {
     const [row = {}] = await this.#asker.attempt("poll", this.#asker.beat, sql.POLL, {
+      wantsLastPoll: false,
       ...params,
       cancelGraceMs: CANCEL_GRACE_MS,
     });

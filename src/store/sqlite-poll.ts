@@ -3,7 +3,7 @@
 import { CANCEL_GRACE_MS } from "../core/run.js";
 import { heeding, toHalt } from "./record-pause.js";
 import * as sql from "./sql/sqlite.js";
-import { POLL, SEE_INSTANCE } from "./sql/sqlite-poll.js";
+import { LAST_POLLED, POLL, SEE_INSTANCE } from "./sql/sqlite-poll.js";
 import type { SqliteFile } from "./sqlite.js";
 import type { SqliteAsker } from "./sqlite-asker.js";
 import type { SqliteFlow } from "./sqlite-flow.js";
@@ -13,7 +13,7 @@ import type * as store from "./store.js";
 type Polled = {
   readonly [Member in keyof Omit<
     store.PollAnswer,
-    "now" | "halt"
+    "now" | "halt" | "lastPolledAt"
   >]: store.PollAnswer[Member] extends boolean ? 0 | 1 : store.PollAnswer[Member];
 } & { readonly nextTickAt: number | null; readonly paused: unknown; readonly quiet: unknown };
 
@@ -44,7 +44,7 @@ export class SqlitePoll implements Pick<store.Store, "poll" | "promote"> {
 
 function pollOnce(
   file: SqliteFile,
-  { holder, jobs, queues, isScheduler }: store.PollParams,
+  { holder, jobs, queues, isScheduler, wantsLastPoll = false }: store.PollParams,
   now: number,
 ): store.PollAnswer {
   const row = file.get(POLL, {
@@ -55,10 +55,12 @@ function pollOnce(
     jobs: JSON.stringify(jobs),
     queues: queues && JSON.stringify(queues),
   });
+  const polled = JSON.parse(String(row?.answer)) as Polled;
+  const isAsked = wantsLastPoll || polled.hasDueSchedule === 1;
+  const lastPolledAt = isAsked ? (file.get(LAST_POLLED)?.at as number | null) : null;
   // Last: who had polled before is part of the answer.
   file.run(SEE_INSTANCE, { holder, isScheduler, now });
-  const polled = JSON.parse(String(row?.answer)) as Polled;
-  const { cancelRequested, nextWakeAt, lastPolledAt, nextTickAt } = polled;
+  const { cancelRequested, nextWakeAt, nextTickAt } = polled;
   const wakeAt = Math.min(nextWakeAt ?? Infinity, nextTickAt ?? Infinity);
   return heeding({
     now,

@@ -219,6 +219,8 @@ export type PollParams = Appetite & {
   readonly holder: number;
   /** Whether this instance fires schedules. */
   readonly isScheduler: boolean;
+  /** Whether it wants to know when somebody polled, though no schedule may be due. @default false */
+  readonly wantsLastPoll?: boolean;
 };
 
 export type PollAnswer = {
@@ -233,7 +235,10 @@ export type PollAnswer = {
   readonly hasDueSchedule: boolean;
   /** Runs are gated: whoever ends a run of a schedule should look again. */
   readonly hasGated: boolean;
-  /** When any instance with the scheduler on had polled before this poll. */
+  /**
+   * When any instance with the scheduler on had polled before this poll. Null, too, where no schedule is due and it
+   * was not wanted: all instances of the past are looked through for it, and most polls do nothing with it.
+   */
   readonly lastPolledAt: number | null;
   /** A running run was told to stop so long ago that its holder is not waited for any longer. */
   readonly hasOverdueCancel: boolean;

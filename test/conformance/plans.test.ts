@@ -9,6 +9,7 @@ import { completed, type Held, heldBy, retried, Scene } from "./scene.js";
 import { keepVacuumAway, type Plan, WatchedPool } from "./watched-pool.js";
 
 const RUNS = 400;
+const PAST = 3_000;
 /** Each part of the statement that sees the settlements may look at every one of them a few times. */
 const ROWS_EACH_MAX = 60;
 
@@ -71,6 +72,21 @@ describe.skipIf(POSTGRES_URL === undefined)("plans for many rows on PostgreSQL",
       scene.settle(...held.map((each) => completed(each))),
     );
     expect(rowsOf(plans[0] as Plan) / RUNS).toBeLessThan(ROWS_EACH_MAX);
+  });
+
+  test("a poll that finds nothing due looks at as few rows after thousands of instances as after one", async ({
+    watched: { scene, pool, sql },
+  }) => {
+    await sql(`insert into $schema.instance
+        (id, jobs, schedules, is_scheduler, works, poll_ms, started_at, seen_at, polled_at, retired_at)
+      select 'past-' || n, '[]', '[]', true, '{}', 1000, 0, n, n, n from generate_series(1, ${PAST}) n`);
+    const rows = async () => {
+      const plans = await pool.plansOf(/"lastPolledAt"/, () => scene.poll({ isScheduler: true }));
+      return rowsOf(plans[0] as Plan);
+    };
+    expect(await rows()).toBeLessThan(100);
+    await scene.schedules.make("due", { nextAt: scene.now });
+    expect(await rows()).toBeGreaterThan(PAST);
   });
 
   test("which of many schedules were won is looked up, and not searched for from the beginning of a list", async ({

@@ -235,7 +235,7 @@ export function scheduleDueSuite(test: SceneTest): void {
     const start = scene.now;
     const last = async (isScheduler: boolean, holder = scene.holder) => {
       scene.advance(1_000);
-      const { lastPolledAt } = await scene.poll({ isScheduler, holder });
+      const { lastPolledAt } = await scene.poll({ isScheduler, holder, wantsLastPoll: true });
       return lastPolledAt === null ? null : lastPolledAt - start;
     };
     expect(await last(false)).toBeNull();
@@ -245,5 +245,18 @@ export function scheduleDueSuite(test: SceneTest): void {
     expect(await last(true, other)).toBe(3_000);
     expect(await last(true)).toBe(5_000);
     expect(await last(true, other)).toBe(6_000);
+  });
+
+  test("lastPolledAt is answered to who wants it, and where a schedule is due", async ({
+    scene,
+  }) => {
+    const polledAt = scene.now;
+    const last = async () => (await scene.poll({ isScheduler: true })).lastPolledAt;
+    expect(await last()).toBeNull();
+    scene.advance(1_000);
+    expect(await last()).toBeNull();
+    expect((await scene.poll({ wantsLastPoll: true })).lastPolledAt).toBe(polledAt + 1_000);
+    await scene.schedules.make("due", { nextAt: scene.now });
+    expect(await last()).toBe(polledAt + 1_000);
   });
 }

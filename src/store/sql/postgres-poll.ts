@@ -33,9 +33,10 @@ select now.at as now,
   ${HAS_LINE(false)} as "hasLimited",
   exists (select from {waiting} w where w.gate is null and w.wake_at <= now.at) as "hasDue",
   exists (select from {lease} k where k.until <= now.at) as "hasExpired",
-  :isScheduler::boolean and ${HAS_DUE_SCHEDULE} as "hasDueSchedule",
+  schedules.are_due as "hasDueSchedule",
   ${HAS_GATED} as "hasGated",
-  (select max(i.polled_at) from {instance} i) as "lastPolledAt",
+  case when schedules.are_due or :wantsLastPoll::boolean
+    then (select max(i.polled_at) from {instance} i) end as "lastPolledAt",
   (select json_agg(c.id) from {lease} k, jsonb_object_keys(k.cancels) c (id)
     where k.holder = :holder::int and k.cancels is not null and c.id::uuid = any(k.ids)) as "cancelRequested",
   exists (select from {lease} k, jsonb_each_text(k.cancels) c (id, at)
@@ -46,7 +47,7 @@ select now.at as now,
     (select min(s.next_at) from {schedule} s where s.next_at > now.at and :isScheduler::boolean)) as "nextWakeAt",
   (select json_build_array(z.at, z.note) from {pause} z where z.until_at is null) as paused,
   (select json_build_array(x.quiet_at, x.quiet_note) from seen x where x.quiet_at is not null) as quiet
-from now`;
+from now, lateral (select :isScheduler::boolean and ${HAS_DUE_SCHEDULE} as are_due offset 0) schedules`;
 
 const promoting = (which: string) => /* sql */ `
 with now as materialized (select {now} as at),

@@ -32,5 +32,7 @@ select json_object(
   ${POLLED_SCHEDULES}
 ) as answer`;
 
+export const LAST_POLLED = /* sql */ `select max(polled_at) as at from {instance}`;
+
 export const SEE_INSTANCE = /* sql */ `
 update {instance} set seen_at = :now, polled_at = iif(:isScheduler, :now, polled_at) where no = :holder`;

@@ -36,7 +36,6 @@ export const POLLED_SCHEDULES = /* sql */ `
     else exists (
       select 1 from {schedule} s indexed by {schedule_look} where ${MAY_NEED_LOOK} and s.backfill is not null)
   end,
-  'lastPolledAt', (select max(polled_at) from {instance}),
   'nextTickAt', case when :isScheduler then
     (select min(s.next_at) from {schedule} s indexed by {schedule_next} where s.next_at > :now)
   end`;
