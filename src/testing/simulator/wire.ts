@@ -23,6 +23,8 @@ export type WireWorld = {
     call: { verb: string; params: unknown; answer: unknown },
   ): void;
   lost(process: SimulatedProcess, call: { verb: string; params: unknown }): void;
+  /** Whether somebody has removed what this call was about. */
+  isForgotten(params: unknown): boolean;
   mark(event: string): void;
 };
 
@@ -159,7 +161,8 @@ async function undone(sending: Sending): Promise<void> {
 
 async function again(sending: Sending, afterMs: number): Promise<void> {
   await sending.world.pass(afterMs);
-  if (sending.world.isDown()) return;
+  // What was removed is forgotten: the call would make it a second time, and nobody could know.
+  if (sending.world.isDown() || sending.world.isForgotten(sending.params)) return;
   await execute(sending, null).catch(() => undefined);
 }
 

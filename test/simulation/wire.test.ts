@@ -1,0 +1,46 @@
+// That a call takes effect twice where a fault says so, unless what it made was removed in between: then it would
+// rightly make it anew. Seeds meet that once in tens of thousands.
+
+import { setImmediate } from "node:timers/promises";
+import { expect, test } from "vitest";
+import type { Store } from "../../src/store/store.js";
+import type { Fault } from "../../src/testing/simulator/faults.js";
+import type { SimulatedProcess } from "../../src/testing/simulator/process.js";
+import { type WireWorld, wireStore } from "../../src/testing/simulator/wire.js";
+
+/** How often an enqueue that a fault repeats reaches the store. */
+async function executions({ isForgotten }: { readonly isForgotten: boolean }): Promise<number> {
+  let count = 0;
+  const store = {
+    enqueue: async () => {
+      count += 1;
+      return [];
+    },
+  } as unknown as Store;
+  const twice = { id: 1, kind: "sent-twice", verbs: null, ms: 10 } as Fault;
+  const process = {
+    isDead: false,
+    busy: null,
+    cutOffUntilMs: 0,
+    clock: { isStopped: false },
+    takeFault: () => twice,
+  } as unknown as SimulatedProcess;
+  const world = {
+    nowMs: () => 0,
+    pass: () => Promise.resolve(),
+    isDown: () => false,
+    restarts: () => 0,
+    latency: () => ({ chance: 0, maxMs: 1 }),
+    struck: () => undefined,
+    answered: () => undefined,
+    isForgotten: () => isForgotten,
+  } as unknown as WireWorld;
+  await wireStore(store, process, world).enqueue({} as Parameters<Store["enqueue"]>[0]);
+  await setImmediate();
+  return count;
+}
+
+test("a call takes effect twice, unless what it made was removed in between", async () => {
+  expect(await executions({ isForgotten: false })).toBe(2);
+  expect(await executions({ isForgotten: true })).toBe(1);
+});
