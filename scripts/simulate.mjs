@@ -1,8 +1,8 @@
 // A long campaign of simulated seeds: `node scripts/simulate.mjs --seeds 100000 [--from 1] [--minutes 60]
 // [--processes 2] [--file campaign.json]`. What was done is kept in the file, with the commits that it was done
 // with, so that the next call goes on from there and everything adds up, also on another machine: that of the
-// published figures is `test/simulation/campaign.json`. Exit 1: a promise was broken, or a rare state that so many seeds should have
-// reached was not.
+// published figures is `test/simulation/campaign.json`. Exit 1: a promise was broken, or a rare state that so many
+// seeds should have reached was not.
 
 import { execFileSync, fork } from "node:child_process";
 import { once } from "node:events";
@@ -116,6 +116,7 @@ async function runBrokenAgain() {
     if (violations.length > 0) kept.violations.push(...violations);
     else kept.mended.push(...broken.filter((violation) => violation.seed === seed));
   }
+  if (broken.length > 0) save();
 }
 
 /** @param {import("node:child_process").ChildProcess} child */
@@ -139,12 +140,16 @@ function keep() {
   const nowMs = performance.now();
   kept.seconds += (nowMs - countedMs) / 1_000;
   countedMs = nowMs;
-  fs.mkdirSync(path.dirname(options.file), { recursive: true });
-  fs.writeFileSync(options.file, `${JSON.stringify(kept, null, 2)}\n`);
+  save();
   const rate = (kept.done / kept.seconds).toFixed(1);
   console.log(
     `${kept.done} of ${wanted} seeds, ${rate} a second, ${kept.violations.length} violations`,
   );
+}
+
+function save() {
+  fs.mkdirSync(path.dirname(options.file), { recursive: true });
+  fs.writeFileSync(options.file, `${JSON.stringify(kept, null, 2)}\n`);
 }
 
 /** @param {import("../src/testing/simulator/index.js").CampaignReport} report */

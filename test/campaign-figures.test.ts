@@ -18,7 +18,6 @@ const record = JSON.parse(
   readonly counters: Readonly<Record<string, number>>;
   readonly commits: Readonly<Record<string, number>>;
   readonly violations: readonly unknown[];
-  readonly mended: readonly { readonly seed: number }[];
 };
 
 const inWords = (count: number) => count.toLocaleString("en-US");
