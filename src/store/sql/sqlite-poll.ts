@@ -32,6 +32,7 @@ select json_object(
   ${POLLED_SCHEDULES}
 ) as answer`;
 
+/** Apart: it looks through all instances, and few polls need it. */
 export const LAST_POLLED = /* sql */ `select max(polled_at) as at from {instance}`;
 
 export const SEE_INSTANCE = /* sql */ `

@@ -380,7 +380,7 @@ export class Simulation {
       if (verb === "writeSchedules") this.#chronicle.saw("lost-answer-of-tick");
     },
     isForgotten: (params) => {
-      const text = JSON.stringify(params);
+      const text = JSON.stringify([params]);
       return [...this.#runs.removed].some((id) => text.includes(id));
     },
     mark: (event) => this.#chronicle.mark(event),
