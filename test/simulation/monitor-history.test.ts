@@ -10,7 +10,7 @@ import { Chronicle } from "../../src/testing/simulator/chronicle.js";
 import { MonitorHistory } from "../../src/testing/simulator/monitor-history.js";
 import { MONITOR } from "../../src/testing/simulator/monitor-plan.js";
 import type { Note } from "../../src/testing/simulator/notes.js";
-import type { Transaction } from "../../src/testing/simulator/run-history.js";
+import type { Transaction } from "../../src/testing/simulator/run-facts.js";
 import { ScheduleHistory } from "../../src/testing/simulator/schedule-history.js";
 
 const SECOND = 1_000;

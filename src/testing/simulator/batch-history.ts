@@ -4,7 +4,8 @@
 import type { BatchStore, NewBatch } from "../../store/store.js";
 import type { Chronicle } from "./chronicle.js";
 import type { Note } from "./notes.js";
-import type { RunHistory, Transaction } from "./run-history.js";
+import type { Transaction } from "./run-facts.js";
+import type { RunHistory } from "./run-history.js";
 
 type BatchFacts = {
   readonly id: number;

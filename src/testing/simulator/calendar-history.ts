@@ -2,7 +2,7 @@
 // that every schedule which used it before goes by the new rules, or by newer ones, when he is answered.
 
 import type { Chronicle } from "./chronicle.js";
-import type { Transaction } from "./run-history.js";
+import type { Transaction } from "./run-facts.js";
 import type { ScheduleHistory } from "./schedule-history.js";
 
 type Put = { readonly rules: string; readonly worldMs: number };

@@ -3,7 +3,8 @@
 
 import type { Chronicle } from "./chronicle.js";
 import { LIMITS } from "./limited-jobs.js";
-import type { RunFacts, RunHistory, Transaction } from "./run-history.js";
+import type { RunFacts, Transaction } from "./run-facts.js";
+import type { RunHistory } from "./run-history.js";
 
 const READY_OR_HELD = 5;
 

@@ -4,7 +4,7 @@
 import type { LockGrant } from "../../core/lock.js";
 import type { Chronicle } from "./chronicle.js";
 import type { SimulatedProcess } from "./process.js";
-import type { Transaction } from "./run-history.js";
+import type { Transaction } from "./run-facts.js";
 
 type GrantFacts = LockGrant & {
   readonly holder: string;

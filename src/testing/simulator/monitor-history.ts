@@ -7,7 +7,7 @@ import type { Pinged } from "../../engine/schedule-ping.js";
 import type { Chronicle } from "./chronicle.js";
 import { MONITOR } from "./monitor-plan.js";
 import type { Note } from "./notes.js";
-import type { Transaction } from "./run-history.js";
+import type { Transaction } from "./run-facts.js";
 import type { ScheduleHistory } from "./schedule-history.js";
 
 export class MonitorHistory {

@@ -13,7 +13,8 @@ import type { MonitorHistory } from "./monitor-history.js";
 import { monitorOptions } from "./monitor-plan.js";
 import type { Operation } from "./operation.js";
 import type { SimulatedProcess } from "./process.js";
-import type { RunFacts, RunHistory } from "./run-history.js";
+import type { RunFacts } from "./run-facts.js";
+import type { RunHistory } from "./run-history.js";
 import type { ScheduleHistory } from "./schedule-history.js";
 
 export type OperationWorld = {

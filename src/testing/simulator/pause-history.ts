@@ -4,7 +4,8 @@
 import { OUTCOMES } from "../../core/tick.js";
 import type { Chronicle } from "./chronicle.js";
 import type { Note } from "./notes.js";
-import type { RunFacts, RunHistory, Transaction } from "./run-history.js";
+import { isReady, type Transaction } from "./run-facts.js";
+import type { RunHistory } from "./run-history.js";
 
 export class PauseHistory {
   readonly #chronicle: Chronicle;
@@ -35,7 +36,6 @@ export class PauseHistory {
 
   #ended(): void {
     this.#isOn = false;
-    const isReady = (run: RunFacts) => this.#runs.isReady(run);
     if ([...this.#runs.runs.values()].some(isReady)) this.#chronicle.saw("everything-paused");
   }
 }

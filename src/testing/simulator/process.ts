@@ -103,6 +103,11 @@ export class SimulatedProcess {
       this.holdfast.job(plan.name, jobOptions(plan, { ...host, clock: this.clock, seed }));
   }
 
+  /** Whether somebody who asks it is heard. */
+  get isServing(): boolean {
+    return this.isStarted && !this.isStopping && !this.clock.isStopped;
+  }
+
   /** The first armed fault that fits this call, which it befalls now. */
   takeFault(fits: (fault: Fault) => boolean): Fault | null {
     const at = this.armed.findIndex(fits);

@@ -8,7 +8,7 @@ import type { Chronicle } from "./chronicle.js";
 import { short } from "./effects.js";
 import type { Note } from "./notes.js";
 import { isNearChange, oracleTicks } from "./oracle.js";
-import type { RunFacts, Transaction } from "./run-history.js";
+import type { RunFacts, Transaction } from "./run-facts.js";
 import type { Sometimes } from "./sometimes.js";
 
 /** Stands for what a newer release may write, and this one cannot read. */
