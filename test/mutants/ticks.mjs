@@ -138,4 +138,20 @@ export const TICK_MUTANTS = [
     replace: "const fallbackAt = tick +",
     suites: ["engine: schedules", "unit: evaluate"],
   },
+  {
+    name: "absence-not-looked-for-sqlite",
+    promise: "who fires a late tick knows for how long nobody was there",
+    file: "src/store/sqlite-poll.ts",
+    find: "wantsLastPoll || polled.hasDueSchedule === 1",
+    replace: "wantsLastPoll",
+    suites: ["conformance: SQLite"],
+  },
+  {
+    name: "absence-not-looked-for-postgres",
+    promise: "who fires a late tick knows for how long nobody was there",
+    file: "src/store/sql/postgres-poll.ts",
+    find: "case when schedules.are_due or :wantsLastPoll::boolean",
+    replace: "case when :wantsLastPoll::boolean",
+    suites: ["conformance: PostgreSQL, schedules"],
+  },
 ];
