@@ -1,17 +1,31 @@
-// Compiles src/ and builds dashboard/ to dist/. The new output is made aside and then put in place as a whole,
-// so that a failed build leaves the old one and a running program never meets half of one.
+// Compiles src/ to build/, module by module, and makes dist/ of it, which is published: the dashboard, the types,
+// and few files instead of hundreds, as every file that is read makes a start slower. What is new is made aside and
+// then put in place as a whole, so that a failed build leaves the old one and a running program never meets half of one.
 
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import fs from "node:fs";
+import { createRequire } from "node:module";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const dist = path.join(root, "dist");
+const modules = path.join(root, "build");
 // Beside the packages, because everything inside dist/ is published.
 const stamp = path.join(root, "node_modules", ".holdfast-build");
+
+/** What users import, run, or start as a thread; everything else goes into files that these share. */
+const ENTRIES = [
+  "index",
+  "http/index",
+  "http/fastify",
+  "client/index",
+  "testing/index",
+  "cli/main",
+  "engine/pulse-thread",
+];
 
 /** Says whether dist/ was made from the sources as they are now. */
 export function isBuilt() {
@@ -22,24 +36,59 @@ export function isBuilt() {
 /** @returns {boolean} whether the build succeeded; the compiler has said why not */
 export function build() {
   const hash = sourceHash();
-  const draft = path.join(root, `dist.${process.pid}.new`);
-  const old = path.join(root, `dist.${process.pid}.old`);
+  const draft = { modules: `${modules}.${process.pid}.new`, dist: `${dist}.${process.pid}.new` };
   const compiler = path.join(root, "node_modules", "typescript", "bin", "tsc");
-  const args = [compiler, "-p", "tsconfig.build.json", "--outDir", draft];
+  const args = [compiler, "-p", "tsconfig.build.json", "--outDir", draft.modules];
   try {
     const compiled = spawnSync(process.execPath, args, { cwd: root, stdio: "inherit" });
     if (compiled.status !== 0) return false;
-    if (!buildPage(draft)) return false;
-    const program = path.join(draft, "cli", "main.js");
-    if (fs.existsSync(program)) fs.chmodSync(program, 0o755);
-    if (fs.existsSync(dist)) fs.renameSync(dist, old);
-    fs.renameSync(draft, dist);
+    if (!buildPage(draft.modules)) return false;
+    bundle(draft.modules, draft.dist);
+    replace(modules, draft.modules);
+    replace(dist, draft.dist);
     fs.writeFileSync(stamp, hash);
     return true;
   } finally {
-    fs.rmSync(draft, { recursive: true, force: true });
-    fs.rmSync(old, { recursive: true, force: true });
+    for (const folder of Object.values(draft)) fs.rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** @param {string} folder @param {string} draft what takes its place */
+function replace(folder, draft) {
+  const old = `${folder}.${process.pid}.old`;
+  if (fs.existsSync(folder)) fs.renameSync(folder, old);
+  fs.renameSync(draft, folder);
+  fs.rmSync(old, { recursive: true, force: true });
+}
+
+/**
+ * Names stay as they are, for stack traces. Modules that look for files beside them rely on it that all but
+ * the index are one folder deep.
+ * @param {string} from
+ * @param {string} to
+ */
+function bundle(from, to) {
+  // Only now: on a fresh clone this file is read before there are packages.
+  const { buildSync } = createRequire(import.meta.url)("esbuild");
+  buildSync({
+    entryPoints: ENTRIES.map((name) => path.join(from, `${name}.js`)),
+    outbase: from,
+    outdir: to,
+    chunkNames: "shared/[name]-[hash]",
+    bundle: true,
+    splitting: true,
+    format: "esm",
+    platform: "node",
+    target: "node20.19",
+    packages: "external",
+    logLevel: "warning",
+  });
+  for (const name of fs.readdirSync(from, { recursive: true, encoding: "utf8" })) {
+    if (!name.endsWith(".d.ts")) continue;
+    fs.mkdirSync(path.dirname(path.join(to, name)), { recursive: true });
+    fs.copyFileSync(path.join(from, name), path.join(to, name));
+  }
+  fs.chmodSync(path.join(to, "cli", "main.js"), 0o755);
 }
 
 /**

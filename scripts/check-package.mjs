@@ -17,7 +17,8 @@ const double = holdfast.job("double", {
     return { n: input.n * 2 };
   },
 });
-await holdfast.start();
+// The thread is a file of its own, which has to be found from wherever the library was put.
+await holdfast.start({ worker: { heartbeat: "thread" } });
 const { id } = await double.enqueue({ n: 21 });
 await holdfast.runs.wait(id, { timeout: "30s" });
 const run = await holdfast.runs.get(id);
@@ -48,6 +49,7 @@ try {
     "dist/cli/main.js",
     "dist/client/index.js",
     "dist/client/index.d.ts",
+    "dist/engine/pulse-thread.js",
     "dist/testing/index.js",
     "dist/testing/index.d.ts",
     "CHANGELOG.md",

@@ -9,7 +9,9 @@ export const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 
 /** What may be in it; everything else is there by mistake. */
 const MAY_HOLD = [
-  /^dist\/(adapters|alerts|cli|client|core|engine|http|locks|store|telemetry|testing)\/.+\.(js|d\.ts)$/,
+  /^dist\/(adapters|alerts|cli|client|core|engine|http|locks|store|telemetry|testing)\/.+\.d\.ts$/,
+  /^dist\/(cli\/main|client\/index|engine\/pulse-thread|http\/fastify|http\/index|testing\/index)\.js$/,
+  /^dist\/shared\/[^/]+\.js$/,
   /^dist\/index\.(js|d\.ts)$/,
   /^(CHANGELOG|README|SECURITY|UPGRADING)\.md$/,
   /^(\.env\.example|LICENSE|package\.json)$/,

@@ -1,5 +1,5 @@
 // Makes docs/images/: every page of the dashboard, light and dark, with a day of market studies as content.
-// Needs a built dist/ and Chromium: node scripts/screenshots.mjs [folder]
+// Needs a build and Chromium: node scripts/screenshots.mjs [folder]
 
 import fs from "node:fs";
 import os from "node:os";
@@ -12,7 +12,7 @@ import { serveWorld } from "./screenshots/served.mjs";
 import { ALL } from "./screenshots/world.mjs";
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
-const dist = path.join(root, "dist");
+const modules = path.join(root, "build");
 /** Elsewhere, for a look at them first. */
 const images = path.resolve(process.argv[2] ?? path.join(root, "docs", "images"));
 const WIDTH = 1_280;
@@ -28,8 +28,8 @@ if (!ensureBuilt()) process.exit(1);
 const scratch = fs.mkdtempSync(path.join(os.tmpdir(), "holdfast-screenshots-"));
 // The page of settings shows where the database is: as short as an application would have it.
 process.chdir(scratch);
-await writeHistory(path.join(scratch, "markets.db"), dist);
-const { url, holdfast, end } = await serveWorld({ file: "markets.db", dist });
+await writeHistory(path.join(scratch, "markets.db"), modules);
+const { url, holdfast, end } = await serveWorld({ file: "markets.db", modules });
 const browser = await chromium.launch({
   executablePath: process.env.HOLDFAST_TEST_CHROMIUM ?? "/usr/bin/chromium",
   args: ["--no-sandbox"],

@@ -26,7 +26,7 @@ const options = readOptions();
 ensureInstalled();
 if (!ensureBuilt()) process.exit(3);
 /** @type {typeof import("../src/testing/simulator/index.js")} */
-const simulator = await import(path.join(root, "dist/testing/simulator/index.js"));
+const simulator = await import(path.join(root, "build/testing/simulator/index.js"));
 
 /**
  * @typedef {object} Kept

@@ -25,7 +25,7 @@ const SYNONYMS = ["task", "tasks", "slot", "slots", "payload", "payloads", "epoc
 const SQL_START =
   /^\s*(select\s.+\sfrom\s|insert\s+into\s|update\s+\S+\s+set\s|delete\s+from\s|with\s+\w+\s+as\s*\()/is;
 
-const TAKEN_FROM_DIST = /^import \{ ([^}]+) \} from "(?:\.\.\/)+dist\/(.+)\.js";$/gm;
+const TAKEN = /^import \{ ([^}]+) \} from "(?:\.\.\/)+(?:build|dist)\/(.+)\.js";$/gm;
 
 /** Test helpers that may wait for real time. Each needs a reason beside it. */
 const MAY_WAIT: string[] = [
@@ -205,7 +205,7 @@ function isNode(value: unknown): value is Node {
 
 test("what the benchmarks take from the built package is there", () => {
   const missing = scriptsIn("bench").flatMap((name) =>
-    [...readFileSync(path.join(ROOT, name), "utf8").matchAll(TAKEN_FROM_DIST)].flatMap(
+    [...readFileSync(path.join(ROOT, name), "utf8").matchAll(TAKEN)].flatMap(
       ([, names = "", file = ""]) => {
         const source = readFileSync(path.join(ROOT, `src/${file}.ts`), "utf8");
         return names

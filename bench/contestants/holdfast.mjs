@@ -1,10 +1,10 @@
 // Holdfast through its public interface, at its default settings, on whichever database the URL names.
 // Whatever a user would not write is not written here either.
 
-import { Holdfast } from "../../dist/index.js";
-import { FROM_THE_START } from "../../dist/store/postgres-bound.js";
-import { EXCHANGE } from "../../dist/store/sql/postgres-exchange.js";
-import { numbered } from "../../dist/store/sql/template.js";
+import { Holdfast } from "../../build/index.js";
+import { FROM_THE_START } from "../../build/store/postgres-bound.js";
+import { EXCHANGE } from "../../build/store/sql/postgres-exchange.js";
+import { numbered } from "../../build/store/sql/template.js";
 
 const JOB = "noop";
 const CLAIMED = 1000;

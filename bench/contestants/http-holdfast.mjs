@@ -1,8 +1,8 @@
 // Holdfast's own server: a run enqueued, and a tick on a database where nothing is due, by HTTP with a secret each.
 
-import { createAnswerer } from "../../dist/http/handler.js";
-import { serve } from "../../dist/http/serve.js";
-import { Holdfast } from "../../dist/index.js";
+import { createAnswerer } from "../../build/http/handler.js";
+import { serve } from "../../build/http/serve.js";
+import { Holdfast } from "../../build/index.js";
 
 const secret = "a-secret-of-the-benchmark-only";
 

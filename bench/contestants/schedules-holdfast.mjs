@@ -2,9 +2,9 @@
 // The first schedule of a batch is made through the public interface, the others are copies of its row.
 
 import { DatabaseSync } from "@photostructure/sqlite";
-import { Holdfast } from "../../dist/index.js";
-import { POLL } from "../../dist/store/sql/postgres-poll.js";
-import { numbered } from "../../dist/store/sql/template.js";
+import { Holdfast } from "../../build/index.js";
+import { POLL } from "../../build/store/sql/postgres-poll.js";
+import { numbered } from "../../build/store/sql/template.js";
 import { postgresWatch } from "./commit-times.mjs";
 import { copySchedule, putBack } from "./schedule-copies.mjs";
 

@@ -1,6 +1,6 @@
 // A database with very many runs for the page to show: most of them have ended, some have failed, some wait.
 
-import { Holdfast, PermanentError } from "../../dist/index.js";
+import { Holdfast, PermanentError } from "../../build/index.js";
 
 const JOBS = ["check-listings", "market-study", "refresh-rates", "review-listing", "send-digest"];
 const AT_ONCE = 5_000;

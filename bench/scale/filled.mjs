@@ -3,11 +3,11 @@
 
 import { DatabaseSync } from "@photostructure/sqlite";
 import pg from "pg";
-import { Holdfast } from "../../dist/index.js";
-import { dayOf } from "../../dist/store/postgres-days.js";
-import { makeFirstDay } from "../../dist/store/sql/postgres-days.js";
-import { PARTITIONED } from "../../dist/store/sql/postgres-schema.js";
-import { fillIn } from "../../dist/store/sql/template.js";
+import { Holdfast } from "../../build/index.js";
+import { dayOf } from "../../build/store/postgres-days.js";
+import { makeFirstDay } from "../../build/store/sql/postgres-days.js";
+import { PARTITIONED } from "../../build/store/sql/postgres-schema.js";
+import { fillIn } from "../../build/store/sql/template.js";
 
 export const JOB = "noop";
 /** What the measurement itself claims and settles. */

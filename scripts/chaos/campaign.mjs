@@ -148,12 +148,12 @@ class Campaign {
   /** @returns {Promise<Report>} */
   async run() {
     const { seed, seconds, folder, place, httpPort } = this.#params;
-    const dist = new URL("../../dist/", import.meta.url).href;
-    const library = await import(`${dist}index.js`);
-    const { createClient } = await import(`${dist}client/index.js`);
+    const modules = new URL("../../build/", import.meta.url).href;
+    const library = await import(`${modules}index.js`);
+    const { createClient } = await import(`${modules}client/index.js`);
     const logger = { debug() {}, info() {}, warn() {}, error() {} };
     const database = place.url;
-    const { storeFor } = await import(`${dist}store/open.js`);
+    const { storeFor } = await import(`${modules}store/open.js`);
     const triggers = await this.#triggers();
     this.#holdfast = new library.Holdfast(
       { database, app: "chaos", poll: POLL_MS, logger },
@@ -331,7 +331,7 @@ class Campaign {
     const effects = readEffects(folder);
     const replayed = await this.#replayed(reader, effects);
     await reader.close();
-    const { makeWhen } = await import(new URL("../../dist/core/when.js", import.meta.url).href);
+    const { makeWhen } = await import(new URL("../../build/core/when.js", import.meta.url).href);
     const { history, forgiven } = place.forgive({ tables, operations, effects, makeWhen });
     const { found, duplicates } = duplicatesOf(history);
     const violations = [
@@ -384,7 +384,7 @@ class Campaign {
   /** The simulator's triggers, or null where nothing is recorded. @returns {Promise<string | null>} */
   async #triggers() {
     if (!this.#params.isRecorded) return null;
-    const notes = new URL("../../dist/testing/simulator/notes.js", import.meta.url).href;
+    const notes = new URL("../../build/testing/simulator/notes.js", import.meta.url).href;
     return (await import(notes)).noteTriggers();
   }
 

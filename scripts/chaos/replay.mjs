@@ -4,7 +4,7 @@
 /** @typedef {import("./history-tables.mjs").Entry} Entry */
 /** @typedef {import("./finder.mjs").Violation} Violation */
 
-const TESTING = new URL("../../dist/testing/simulator/", import.meta.url).href;
+const TESTING = new URL("../../build/testing/simulator/", import.meta.url).href;
 /** Fences of PostgreSQL come from a sequence: two claims at once may commit in the other order. */
 const IN_COMMIT_ORDER = /^Fence \d+ was granted although/;
 

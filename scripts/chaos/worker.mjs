@@ -16,14 +16,14 @@ const { name, skewMs, seed, database, folder, role, sinkPort, httpPort, isRecord
   process.argv[2] ?? "{}",
 );
 
-const dist = new URL("../../dist/", import.meta.url).href;
-const library = await import(`${dist}index.js`);
-const { storeFor } = await import(`${dist}store/open.js`);
+const modules = new URL("../../build/", import.meta.url).href;
+const library = await import(`${modules}index.js`);
+const { storeFor } = await import(`${modules}store/open.js`);
 
 const notes = `${folder}/events-${name}`;
 const log = (/** @type {{ event?: string }} */ fields) =>
   fs.appendFileSync(notes, `${JSON.stringify({ atMs: Date.now() - skewMs, ...fields })}\n`);
-const { noteTriggers } = isRecorded ? await import(`${dist}testing/simulator/notes.js`) : {};
+const { noteTriggers } = isRecorded ? await import(`${modules}testing/simulator/notes.js`) : {};
 /** @type {any} */
 let store = null;
 const holdfast = new library.Holdfast(
@@ -99,8 +99,8 @@ while (!isStopping) {
   }
 }
 if (!isStopping && role === "http") {
-  const { createHandler } = await import(`${dist}http/index.js`);
-  const { serve } = await import(`${dist}http/serve.js`);
+  const { createHandler } = await import(`${modules}http/index.js`);
+  const { serve } = await import(`${modules}http/serve.js`);
   const handler = createHandler(holdfast, { openOnLoopback: true, logger: { error: log } });
   served = await serve({ handler, host: "127.0.0.1", port: httpPort });
 }

@@ -5,10 +5,10 @@ import { chanceOf, declareWorld } from "./world.mjs";
 
 const HOURS = 30;
 
-/** @param {string} file @param {string} dist where the built package is */
-export async function writeHistory(file, dist) {
-  const { createTestHoldfast } = await import(`${dist}/testing/index.js`);
-  const { PermanentError } = await import(`${dist}/index.js`);
+/** @param {string} file @param {string} modules where the compiled modules are */
+export async function writeHistory(file, modules) {
+  const { createTestHoldfast } = await import(`${modules}/testing/index.js`);
+  const { PermanentError } = await import(`${modules}/index.js`);
   const chance = chanceOf(20_261);
   const kit = await createTestHoldfast({
     now: new Date(Date.now() - HOURS * 3_600_000),

@@ -6,13 +6,13 @@ import { setTimeout as pause } from "node:timers/promises";
 import { chanceOf, declareWorld } from "./world.mjs";
 
 /**
- * @param {{ file: string, dist: string, port?: number, database?: string }} params
+ * @param {{ file: string, modules: string, port?: number, database?: string }} params
  * @returns {Promise<{ url: string, holdfast: import("../../src/engine/holdfast.js").Holdfast, end: () => Promise<void> }>}
  */
-export async function serveWorld({ file, dist, port = 0 }) {
-  const { Holdfast, PermanentError } = await import(`${dist}/index.js`);
-  const { createAnswerer } = await import(`${dist}/http/handler.js`);
-  const { serve } = await import(`${dist}/http/serve.js`);
+export async function serveWorld({ file, modules, port = 0 }) {
+  const { Holdfast, PermanentError } = await import(`${modules}/index.js`);
+  const { createAnswerer } = await import(`${modules}/http/handler.js`);
+  const { serve } = await import(`${modules}/http/serve.js`);
   const quiet = () => undefined;
   const desks = await startDesks((grant) => holdfast.remote.complete(grant, { price: 23_450 }));
   /** @param {number} seed */

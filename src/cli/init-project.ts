@@ -7,6 +7,7 @@ import path from "node:path";
 import { CONFIG_NAMES } from "./config-file.js";
 import { DeclinedError } from "./failure.js";
 import type { ConfigKind } from "./init-config.js";
+import { environmentText } from "./package-files.js";
 
 export type Written = {
   readonly written: readonly string[];
@@ -172,11 +173,6 @@ function readManifest(folder: string): Manifest | null {
 function indentOf(folder: string): string | number {
   const text = readText(path.join(folder, "package.json")) ?? "";
   return /^[ \t]+(?=")/m.exec(text)?.[0] ?? 2;
-}
-
-/** The one that ships with the package. */
-function environmentText(): string {
-  return readFileSync(new URL("../../.env.example", import.meta.url), "utf8");
 }
 
 function packageName(folder: string): string {

@@ -2,11 +2,11 @@
 // The command line: wires the commands together, and turns whatever happens into an answer on
 // standard output, a message on standard error, and an exit code. What a command does is in its file.
 
-import { createRequire } from "node:module";
 import { Command, CommanderError } from "commander";
 import type { Call } from "./command.js";
 import { readDatabaseFlag } from "./database.js";
 import { describeExit } from "./failure.js";
+import { packageVersion } from "./package-files.js";
 import { EXIT, Shell } from "./shell.js";
 import { noteWrongFlags } from "./wrong-flags.js";
 
@@ -72,10 +72,9 @@ async function run(): Promise<number> {
 }
 
 async function program(): Promise<Command> {
-  const { version } = createRequire(import.meta.url)("../../package.json") as { version: string };
   const top = new Command("holdfast")
     .description("Runs work on the database you have, once, and can say what happened.")
-    .version(version, "-V, --version", "show the version")
+    .version(packageVersion(), "-V, --version", "show the version")
     .option(
       "--database <url>",
       "sqlite:app.db or postgres://user@host/name (default: HOLDFAST_DATABASE_URL)",

@@ -54,7 +54,8 @@ export async function threadPulse(params: {
   const { schema, synchronous } = config;
   const database = addressOf(config);
   const workerData: ThreadData = { database, schema, synchronous, holder };
-  const thread = new Thread(new URL("./pulse-thread.js", import.meta.url), {
+  // By its folder: as it is published, this module is in another one (scripts/build.mjs).
+  const thread = new Thread(new URL("../engine/pulse-thread.js", import.meta.url), {
     workerData,
     execArgv: [],
   });

@@ -7,10 +7,10 @@ import path from "node:path";
 import pg from "pg";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { expect } from "vitest";
-import { createAnswerer, type HandlerOptions } from "../../dist/http/handler.js";
-import { type Served, serve } from "../../dist/http/serve.js";
-import { Holdfast, type HoldfastOptions, PermanentError } from "../../dist/index.js";
-import { createTestHoldfast, type TestKit } from "../../dist/testing/index.js";
+import { createAnswerer, type HandlerOptions } from "../../build/http/handler.js";
+import { type Served, serve } from "../../build/http/serve.js";
+import { Holdfast, type HoldfastOptions, PermanentError } from "../../build/index.js";
+import { createTestHoldfast, type TestKit } from "../../build/testing/index.js";
 import { chromiumPath } from "./chromium.js";
 
 export { createTestHoldfast, Holdfast, PermanentError };

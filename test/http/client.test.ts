@@ -322,8 +322,9 @@ describe.each(DATABASES)("the client on %s", (database) => {
   });
 });
 
-test("the built client brings no package, no built-in module, no engine and no store along", () => {
-  const dist = path.resolve(import.meta.dirname, "../../dist");
+/** All that is read when the client is imported from this folder: files of ours, and what is not ours. */
+function carriedByClient(folder: string) {
+  const root = path.resolve(import.meta.dirname, "../..", folder);
   const files = new Set<string>();
   const foreign: string[] = [];
   const visit = (file: string): void => {
@@ -334,8 +335,16 @@ test("the built client brings no package, no built-in module, no engine and no s
       if (target.startsWith(".")) visit(path.resolve(path.dirname(file), target));
       else foreign.push(target);
   };
-  visit(path.join(dist, "client", "index.js"));
-  const folders = new Set([...files].map((file) => path.relative(dist, path.dirname(file))));
+  visit(path.join(root, "client", "index.js"));
+  return {
+    folders: new Set([...files].map((file) => path.relative(root, path.dirname(file)))),
+    foreign,
+  };
+}
+
+test("the built client brings no package, no built-in module, no engine and no store along", () => {
+  const { folders, foreign } = carriedByClient("build");
   expect([...folders].sort()).toEqual(["adapters", "client", "core"]);
   expect(foreign).toEqual([]);
+  expect(carriedByClient("dist").foreign).toEqual([]);
 });

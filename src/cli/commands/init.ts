@@ -2,7 +2,6 @@
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import path from "node:path";
 import type { Command } from "commander";
 import { cronSchedule } from "../../core/cron.js";
@@ -14,6 +13,7 @@ import { ImpossibleError } from "../failure.js";
 import { crontabConfig, exampleConfig, type NamedEntry, nameEntries } from "../init-config.js";
 import { kindOfFolder, type Written, writeProject } from "../init-project.js";
 import type { CommonFlags } from "../instance.js";
+import { packageVersion } from "../package-files.js";
 import { EXIT, plain, type Shell } from "../shell.js";
 import { UsageError } from "../usage.js";
 
@@ -51,15 +51,12 @@ export function initCommand(call: Call): Command {
       throw new UsageError("--with-user is about a crontab; give --from-crontab too.");
     const kind = kindOfFolder(folder);
     const crontab = flags.fromCrontab === undefined ? null : translated(flags);
-    const { version } = createRequire(import.meta.url)("../../../package.json") as {
-      version: string;
-    };
     const written = writeProject({
       folder,
       kind,
       config: crontab === null ? exampleConfig(kind) : crontabConfig(crontab.entries),
       isForced: flags.force ?? false,
-      version,
+      version: packageVersion(),
     });
     await say(shell, folder, written, crontab);
     await shell.answer({
