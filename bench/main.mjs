@@ -249,7 +249,7 @@ function pick(all, names, what) {
 function isPresent(contestant) {
   if (contestant.packageName !== "holdfast" || fs.existsSync(path.join(HERE, "../dist/index.js")))
     return true;
-  say(`${contestant.name} is left out: dist/ is missing; \`npm run build\` makes it.`);
+  say(`${contestant.name} is left out: it is not built; \`npm run build\` does that.`);
   return false;
 }
 

@@ -23,7 +23,7 @@ export function ensureInstalled() {
   if (code !== 0) giveUp(`npm ci failed with exit code ${code}; what it printed says why.`);
 }
 
-/** @returns {boolean} whether dist/ now matches the sources */
+/** @returns {boolean} whether build/ and dist/ now match the sources */
 export function ensureBuilt() {
   if (isBuilt()) return true;
   console.log("Building …");

@@ -16,20 +16,28 @@ const modules = path.join(root, "build");
 // Beside the packages, because everything inside dist/ is published.
 const stamp = path.join(root, "node_modules", ".holdfast-build");
 
-/** What users import, run, or start as a thread; everything else goes into files that these share. */
+/** What users import. */
+const PUBLIC = ["index", "http/index", "http/fastify", "client/index", "testing/index"];
+
+/** What has a path of its own in dist/; everything else goes into files that these share. */
 const ENTRIES = [
-  "index",
-  "http/index",
-  "http/fastify",
-  "client/index",
-  "testing/index",
+  ...PUBLIC,
+  // Run, or started as a thread.
   "cli/main",
   "engine/pulse-thread",
+  // Imported late: a process that began before the package was replaced still finds them.
+  "http/assets",
+  "adapters/child-process",
+  // Of the index, for who bundles a service that verifies, receives or locks, and nothing else.
+  "client/receive",
+  "locks/advisory",
+  "locks/redis",
 ];
 
-/** Says whether dist/ was made from the sources as they are now. */
+/** Says whether build/ and dist/ were made from the sources as they are now. */
 export function isBuilt() {
-  if (!fs.existsSync(path.join(dist, "index.js")) || !fs.existsSync(stamp)) return false;
+  const needed = [path.join(modules, "index.js"), path.join(dist, "index.js"), stamp];
+  if (!needed.every((file) => fs.existsSync(file))) return false;
   return fs.readFileSync(stamp, "utf8") === sourceHash();
 }
 
@@ -71,8 +79,10 @@ function bundle(from, to) {
   // Only now: on a fresh clone this file is read before there are packages.
   const { buildSync } = createRequire(import.meta.url)("esbuild");
   buildSync({
-    entryPoints: ENTRIES.map((name) => path.join(from, `${name}.js`)),
-    outbase: from,
+    // Paths count for the names of files: relative ones make the same of the same sources everywhere.
+    absWorkingDir: from,
+    entryPoints: ENTRIES.map((name) => `${name}.js`),
+    outbase: ".",
     outdir: to,
     chunkNames: "shared/[name]-[hash]",
     bundle: true,
@@ -83,12 +93,25 @@ function bundle(from, to) {
     packages: "external",
     logLevel: "warning",
   });
-  for (const name of fs.readdirSync(from, { recursive: true, encoding: "utf8" })) {
-    if (!name.endsWith(".d.ts")) continue;
+  for (const name of typesOf(from)) {
     fs.mkdirSync(path.dirname(path.join(to, name)), { recursive: true });
     fs.copyFileSync(path.join(from, name), path.join(to, name));
   }
   fs.chmodSync(path.join(to, "cli", "main.js"), 0o755);
+}
+
+/**
+ * The declarations that users' compilers read, from those of the public entries on.
+ * @param {string} from
+ */
+function typesOf(from) {
+  const names = new Set(PUBLIC.map((name) => `${name}.d.ts`));
+  for (const name of names) {
+    const text = fs.readFileSync(path.join(from, name), "utf8");
+    for (const [, target] of text.matchAll(/(?:from |import\()"(\.[^"]+)\.js"/g))
+      names.add(path.posix.join(path.posix.dirname(name), `${target}.d.ts`));
+  }
+  return names;
 }
 
 /**

@@ -49,7 +49,9 @@ try {
     "dist/cli/main.js",
     "dist/client/index.js",
     "dist/client/index.d.ts",
+    "dist/adapters/child-process.js",
     "dist/engine/pulse-thread.js",
+    "dist/http/assets.js",
     "dist/testing/index.js",
     "dist/testing/index.d.ts",
     "CHANGELOG.md",
@@ -70,6 +72,12 @@ try {
   run(process.execPath, ["smoke.js"], project);
   const help = run("npx", ["--no-install", "holdfast", "--help"], project);
   if (!/usage/i.test(help)) throw new Error(`holdfast --help printed no usage:\n${help}`);
+  const { version } = JSON.parse(fs.readFileSync(path.join(root, "package.json"), "utf8"));
+  const said = run("npx", ["--no-install", "holdfast", "--version"], project).trim();
+  if (said !== version) throw new Error(`holdfast --version printed ${said}.`);
+  run("npx", ["--no-install", "holdfast", "init", "new"], project);
+  if (!fs.existsSync(path.join(project, "new", ".env.example")))
+    throw new Error("holdfast init wrote no .env.example.");
   console.log(
     `✓ ${path.basename(tarball)}: ${paths.length} files, does the tutorial, runs a job, answers --help`,
   );

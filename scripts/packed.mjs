@@ -10,7 +10,8 @@ export const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 /** What may be in it; everything else is there by mistake. */
 const MAY_HOLD = [
   /^dist\/(adapters|alerts|cli|client|core|engine|http|locks|store|telemetry|testing)\/.+\.d\.ts$/,
-  /^dist\/(cli\/main|client\/index|engine\/pulse-thread|http\/fastify|http\/index|testing\/index)\.js$/,
+  /^dist\/(adapters\/child-process|cli\/main|engine\/pulse-thread|testing\/index)\.js$/,
+  /^dist\/(client\/(index|receive)|http\/(assets|fastify|index)|locks\/(advisory|redis))\.js$/,
   /^dist\/shared\/[^/]+\.js$/,
   /^dist\/index\.(js|d\.ts)$/,
   /^(CHANGELOG|README|SECURITY|UPGRADING)\.md$/,

@@ -4,7 +4,7 @@
 //   node bench/scale/cold-claim.mjs FILE
 
 import fs from "node:fs";
-import { Holdfast } from "../../dist/index.js";
+import { Holdfast } from "../../build/index.js";
 import { JOB, logger } from "./filled.mjs";
 
 const LIMIT = 100;

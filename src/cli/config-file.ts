@@ -114,6 +114,9 @@ function syntaxError(cause: unknown, file: string): string {
   return lines.join("\n").trim();
 }
 
+/** As stack traces name it; a user's own folders may have any name. */
+const OUR_FOLDER = new URL("..", import.meta.url).href;
+
 function isUserCode(line: string): boolean {
-  return !/node:|node_modules|[\\/]dist[\\/](cli|engine|core|store)[\\/]/.test(line);
+  return !/node:|node_modules/.test(line) && !line.includes(OUR_FOLDER);
 }

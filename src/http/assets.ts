@@ -1,5 +1,5 @@
 // The files of the page, as the build packs them: compressed, in base64. Here there are none; the
-// build (scripts/build.mjs) writes its own version of this module into dist/. It is imported when
+// build (scripts/build.mjs) writes its own version of this module into build/. It is imported when
 // somebody asks for the page, so that a process that serves the API alone never loads it.
 
 export type Asset = {

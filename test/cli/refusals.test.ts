@@ -191,7 +191,7 @@ const BAD_CONFIGS: readonly [name: string, text: string, message: RegExp][] = [
   [
     "a job declared twice",
     configText(`${ECHO_JOB}\n${ECHO_JOB}`),
-    /A job named echo is already registered/,
+    /A job named echo is already registered[^\n]*\n\s+at [^\n]*holdfast\.config\.mjs:5/,
   ],
   [
     "a missing default export",

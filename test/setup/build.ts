@@ -1,4 +1,4 @@
-// Makes dist/ match the sources: tests that run the program as users do need it built.
+// Makes build/ and dist/ match the sources: tests that run the program as users do need it built.
 
 import { ensureBuilt } from "../../scripts/bootstrap.mjs";
 

@@ -3,10 +3,8 @@
 
 import type { Chronicle } from "./chronicle.js";
 import { LIMITS } from "./limited-jobs.js";
-import type { RunFacts, Transaction } from "./run-facts.js";
+import { HELD, READY, type RunFacts, type Transaction } from "./run-facts.js";
 import type { RunHistory } from "./run-history.js";
-
-const READY_OR_HELD = 5;
 
 export class FlowHistory {
   readonly #chronicle: Chronicle;
@@ -89,7 +87,7 @@ export class FlowHistory {
   #judge(run: RunFacts): void {
     if (!LIMITS[run.job]) return;
     const isThrough = this.#through.has(run.id);
-    const isReadyOrHeld = (run.places & READY_OR_HELD) !== 0;
+    const isReadyOrHeld = (run.places & (READY | HELD)) !== 0;
     if (isThrough !== isReadyOrHeld)
       this.#chronicle.violate(
         "F",

@@ -1,5 +1,6 @@
 // Leases as the committed transactions left them: fences only grow (S1), a run leaves its holder only by
-// the holder's word, by expiry or by an overdue cancel (S2), and nobody else speaks for it (S3).
+// the holder's word, by expiry or by an overdue cancel (S2), and nobody else speaks for it (S3). A grant is
+// judged as a whole: how many (S7), how often (S10), from where (S14); so is one that is kept for no reason (L).
 
 import type { ExchangeParams, Grant } from "../../store/store.js";
 import type { Chronicle } from "./chronicle.js";
@@ -25,11 +26,11 @@ export class LeaseHistory {
   readonly ends = new Map<string, GrantEnd>();
   /** Of those that were settled, the ones that were cancelled by it. */
   readonly cancelledEnds = new Set<string>();
-  /** By the number under which they hold leases. */
-  readonly processes = new Map<number, SimulatedProcess>();
   readonly #book: RunBook;
   readonly #chronicle: Chronicle;
   readonly #effects: Effects;
+  /** By the number under which they hold leases. */
+  readonly #processes = new Map<number, SimulatedProcess>();
   #fenceMax = 0;
   #claimed = 0;
 
@@ -48,6 +49,12 @@ export class LeaseHistory {
     this.#claimed = 0;
   }
 
+  /** A process has its number. */
+  announced(holder: number, process: SimulatedProcess): void {
+    process.holder = holder;
+    this.#processes.set(holder, process);
+  }
+
   granted(note: Note, transaction: Transaction): void {
     const { process, verb, now } = transaction;
     const [, fence, holder, laneId, policy, attempt, , extra, until, ids, suspect] = note;
@@ -56,7 +63,7 @@ export class LeaseHistory {
     const lease: LeaseFacts = {
       fence: Number(fence),
       holder: Number(holder),
-      process: this.processes.get(Number(holder)),
+      process: this.#processes.get(Number(holder)),
       attempt: Number(attempt),
       until: Number(until),
       ids: members,

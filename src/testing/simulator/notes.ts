@@ -58,7 +58,7 @@ const COLUMNS = {
   "lock~": "new.fence, new.name, new.holder, old.holder, new.until",
   "lock-": "old.fence, old.name",
   "lock_history+": "new.fence, new.state, new.until",
-  "policy+": "new.id, new.lease_ms, new.timeout_ms, new.attempts, new.on_lost",
+  "policy+": "new.id, new.lease_ms, new.attempts, new.on_lost",
 } as const;
 
 export type NoteKind = keyof typeof COLUMNS;

@@ -1,4 +1,5 @@
-// The runs of a simulation and the places that they are in, as rows enter and leave the tables.
+// The runs of a simulation and the places that they are in, as rows enter and leave the tables: each in one
+// place (S16), and none that nobody made (S13). Beside them what runs refer to: lanes, policies, queues.
 
 import type { Chronicle } from "./chronicle.js";
 import {
@@ -16,22 +17,30 @@ export class RunBook {
   readonly policies = new Map<number, PolicyFacts>();
   readonly pausedQueues = new Set<string>();
   readonly #chronicle: Chronicle;
-  /** The runs of which the transaction that is being judged says something. */
-  touched = new Map<string, RunFacts>();
-  /** The leases that runs leave by it. */
-  left = new Map<string, LeaseFacts>();
+  #touched = new Map<string, RunFacts>();
+  #left = new Map<string, LeaseFacts>();
 
   constructor(chronicle: Chronicle) {
     this.#chronicle = chronicle;
   }
 
+  /** The runs of which the transaction that is being judged says something. */
+  get touched(): Map<string, RunFacts> {
+    return this.#touched;
+  }
+
+  /** The leases that runs leave by it. */
+  get left(): Map<string, LeaseFacts> {
+    return this.#left;
+  }
+
   begin(): void {
-    this.touched = new Map();
-    this.left = new Map();
+    this.#touched = new Map();
+    this.#left = new Map();
   }
 
   touch(id: string): RunFacts | undefined {
-    const known = this.touched.get(id);
+    const known = this.#touched.get(id);
     if (known) return known;
     const run = this.runs.get(id);
     if (!run) {
@@ -39,7 +48,7 @@ export class RunBook {
       return undefined;
     }
     run.wasActive = isActive(run);
-    this.touched.set(id, run);
+    this.#touched.set(id, run);
     return run;
   }
 

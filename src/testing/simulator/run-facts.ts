@@ -41,7 +41,6 @@ export type RunFacts = {
 
 export type PolicyFacts = {
   readonly leaseMs: number;
-  readonly timeoutMs: number;
   readonly attempts: number;
   readonly isLossFinal: boolean;
 };

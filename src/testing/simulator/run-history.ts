@@ -1,5 +1,6 @@
-// Runs as the committed transactions left them, and the promises about them: S7, S8, S10, S14 and S16,
-// judged at every commit from the rows that it changed. What is about leases is judged by their history.
+// Runs as the committed transactions left them, and the promises about how they wait and end: S3 (what is
+// told of them), S7, S8, S10, S11, S14, S16 and E, judged at every commit from the rows that it changed. What
+// is granted and taken away is judged by lease-history.ts, where a run is by run-book.ts.
 
 import type { ExchangeParams, Settlement } from "../../store/store.js";
 import type { Chronicle } from "./chronicle.js";
@@ -12,6 +13,7 @@ import { RunBook } from "./run-book.js";
 import {
   ENDED,
   type GrantEnd,
+  isReady,
   isTerminal,
   type LeaseFacts,
   type PolicyFacts,
@@ -147,16 +149,14 @@ export class RunHistory {
       case "policy+":
         this.#book.policies.set(Number(first), {
           leaseMs: Number(note[2]),
-          timeoutMs: Number(note[3]),
-          attempts: Number(note[4]),
-          isLossFinal: note[5] === 1,
+          attempts: Number(note[3]),
+          isLossFinal: note[4] === 1,
         });
         break;
       case "instance+":
         // Who works elsewhere is announced by whoever serves it.
         if (String(note[2]).startsWith(ELSEWHERE)) break;
-        transaction.process.holder = Number(first);
-        this.#leases.processes.set(Number(first), transaction.process);
+        this.#leases.announced(Number(first), transaction.process);
         break;
       default:
         break;
@@ -176,7 +176,7 @@ export class RunHistory {
   #queueChanged(queue: string, isPaused: boolean): void {
     if (isPaused) this.#book.pausedQueues.add(queue);
     else if (this.#book.pausedQueues.delete(queue)) {
-      const isHeld = (run: RunFacts) => run.queue === queue && run.places === READY;
+      const isHeld = (run: RunFacts) => run.queue === queue && isReady(run);
       if ([...this.runs.values()].some(isHeld)) this.#chronicle.saw("paused-queue-held");
     }
   }

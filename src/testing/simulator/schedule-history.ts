@@ -8,7 +8,7 @@ import type { Chronicle } from "./chronicle.js";
 import { short } from "./effects.js";
 import type { Note } from "./notes.js";
 import { isNearChange, oracleTicks } from "./oracle.js";
-import type { RunFacts, Transaction } from "./run-facts.js";
+import { isActive, type RunFacts, type Transaction } from "./run-facts.js";
 import type { Sometimes } from "./sometimes.js";
 
 /** Stands for what a newer release may write, and this one cannot read. */
@@ -297,12 +297,12 @@ export class ScheduleHistory {
     for (const run of touched.values()) {
       const schedule = run.schedule === null ? undefined : this.schedules.get(run.schedule);
       if (!schedule) continue;
-      const isActive = (run.places & 5) !== 0 || ((run.places & 2) !== 0 && !run.isGated);
+      const isNowActive = isActive(run);
       if (run.status === null) schedule.unended.add(run.id);
       else schedule.unended.delete(run.id);
-      if (isActive) schedule.active.add(run.id);
+      if (isNowActive) schedule.active.add(run.id);
       else schedule.active.delete(run.id);
-      if (isActive && !run.wasActive) begun.push(run);
+      if (isNowActive && !run.wasActive) begun.push(run);
     }
     for (const { id, schedule } of begun) {
       const facts = this.schedules.get(schedule ?? 0);
