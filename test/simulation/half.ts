@@ -14,6 +14,8 @@ export type HalfReport = CampaignReport & {
 const OUTPUT_MAX = 64 * 1024 * 1024;
 /** A seed that never ends is ended this long after the budget. */
 const PATIENCE_MS = 100_000;
+/** There is a processor for each half, and none for threads beside it. */
+const LEAN = ["--single-threaded-gc", "--min-semi-space-size=64", "--max-semi-space-size=64"];
 
 export async function runHalf(
   request: { readonly from: number; readonly seeds: number; readonly budgetMs: number },
@@ -21,7 +23,8 @@ export async function runHalf(
 ): Promise<HalfReport> {
   const program = path.join(import.meta.dirname, "half-process.mjs");
   const folder = process.env.HOLDFAST_TEST_SIMULATOR ?? "";
-  const { stdout } = await promisify(execFile)(node, [program, folder, JSON.stringify(request)], {
+  const args = [...LEAN, program, folder, JSON.stringify(request)];
+  const { stdout } = await promisify(execFile)(node, args, {
     maxBuffer: OUTPUT_MAX,
     timeout: request.budgetMs + PATIENCE_MS,
     killSignal: "SIGKILL",
