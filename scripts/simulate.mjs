@@ -12,6 +12,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { ensureBuilt, ensureInstalled } from "./bootstrap.mjs";
+import { LEAN } from "./lean-node.mjs";
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 process.chdir(root);
@@ -68,8 +69,6 @@ await runBrokenAgain();
 const wanted = options.seeds;
 const endMs = performance.now() + options.minutes * 60_000;
 const PORTION = 25;
-// With a process for every core, threads beside it only take its time (a twelfth of it, measured).
-const LEAN = ["--single-threaded-gc", "--min-semi-space-size=64", "--max-semi-space-size=64"];
 const commit = commitOfNow();
 const children = Array.from({ length: options.processes }, () =>
   fork(path.join(root, "scripts/simulate-portion.mjs"), {

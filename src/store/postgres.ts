@@ -3,13 +3,21 @@
 // Whoever gets a `LinkFailure` with `isCertain: false` does not know whether its statement took effect.
 
 import type { Socket } from "node:net";
-import type { Client, ClientConfig, Pool, PoolClient } from "pg";
+import type { Client, ClientConfig, PoolClient } from "pg";
 import { ConfigurationError, StoreUnavailableError } from "../core/errors.js";
 import { type Clock, delay } from "../core/ports.js";
 import { redactUrl } from "../core/redact.js";
 
 /** A connection string, or the pool of the surrounding application. */
-export type PostgresSource = string | Pool;
+export type PostgresSource = string | PostgresPool;
+
+/** A Pool of pg in our own words: whoever compiles against this package may not have the types of pg. */
+type PostgresPool = {
+  readonly options: { readonly max?: number | undefined };
+  readonly totalCount: number;
+  connect(): Promise<object>;
+  query(text: string): Promise<object>;
+};
 
 export type Row = Record<string, unknown>;
 
@@ -249,9 +257,9 @@ async function prepare({ client, end }: Connection, text: string): Promise<void>
 }
 
 /** A pool of which the application holds every connection is as good as a server that is away. */
-async function fromPool(pool: Pool, clock: Clock): Promise<PoolClient> {
+async function fromPool(pool: PostgresPool, clock: Clock): Promise<PoolClient> {
   const done = new AbortController();
-  const connecting = pool.connect();
+  const connecting = pool.connect() as Promise<PoolClient>;
   const tooLate = delay(clock, CONNECT_TIMEOUT_MS, done.signal);
   const client = await Promise.race([connecting, tooLate]).finally(() => done.abort());
   if (client) return client;

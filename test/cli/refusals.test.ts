@@ -222,6 +222,14 @@ test.for(BAD_CONFIGS)("a configuration file with %s is refused", async ([, text,
   expect(existsSync(path.join(terminal.folder, "app.db"))).toBe(false);
 });
 
+test("a mistake in a module of the user's is shown with its place, whatever its folder is called", async () => {
+  terminal.write({
+    "holdfast.config.mjs": 'import "./dist/core/settings.mjs";\n',
+    "dist/core/settings.mjs": "const port = undefined;\nport.toString();\n",
+  });
+  expectRefusal(await terminal.holdfast(["start"]), /dist\/core\/settings\.mjs:2/);
+});
+
 test("a start without a configuration file says which names it looked for", async () => {
   expectRefusal(
     await terminal.holdfast(["start"]),

@@ -3,6 +3,7 @@
 import { execFile } from "node:child_process";
 import path from "node:path";
 import { promisify } from "node:util";
+import { LEAN } from "../../scripts/lean-node.mjs";
 import type { CampaignReport } from "../../src/testing/simulator/index.js";
 
 export type HalfReport = CampaignReport & {
@@ -14,8 +15,6 @@ export type HalfReport = CampaignReport & {
 const OUTPUT_MAX = 64 * 1024 * 1024;
 /** A seed that never ends is ended this long after the budget. */
 const PATIENCE_MS = 100_000;
-/** There is a processor for each half, and none for threads beside it. */
-const LEAN = ["--single-threaded-gc", "--min-semi-space-size=64", "--max-semi-space-size=64"];
 
 export async function runHalf(
   request: { readonly from: number; readonly seeds: number; readonly budgetMs: number },
