@@ -43,7 +43,7 @@ const place = ({ flag: { host, port }, env }: Given) =>
     env,
   );
 const secret = (scope: "trigger" | "enqueue" | "worker" | "read" | "admin"): Setting => ({
-  of: ({ env }) => readSecrets({}, env).scopesOf("a secret of some length").has(scope),
+  of: ({ env }) => readSecrets({}, env).find("a secret of some length")?.scopes.has(scope) ?? false,
   fallback: false,
   env: ["a secret of some length", true],
 });

@@ -99,10 +99,10 @@ while (!isStopping) {
   }
 }
 if (!isStopping && role === "http") {
-  const { createHandler } = await import(`${modules}http/index.js`);
+  const { createAnswerer } = await import(`${modules}http/handler.js`);
   const { serve } = await import(`${modules}http/serve.js`);
-  const handler = createHandler(holdfast, { openOnLoopback: true, logger: { error: log } });
-  served = await serve({ handler, host: "127.0.0.1", port: httpPort });
+  const answerer = createAnswerer(holdfast, { openOnLoopback: true, logger: { error: log } });
+  served = await serve({ answerer, host: "127.0.0.1", port: httpPort });
 }
 if (!isStopping) {
   fs.writeSync(1, "ready\n");

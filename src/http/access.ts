@@ -1,14 +1,14 @@
-// Who may call what. A scope is opened by a bearer secret, by the page's session, by the user's own
-// `authorize`, or, in development and on this machine only, by nothing at all. What is not opened is
-// closed, and says so.
+// Decides which scopes a request has. A scope is opened by a bearer secret, by the page's session, by the user's own
+// `authorize`, or, in development and for a peer on this machine only, by nothing at all. Every other scope is closed, and
+// the refusal says so.
 
 import type { Ask } from "./ask.js";
 import { BadTries } from "./bad-tries.js";
 import { tokenRefused } from "./callback.js";
 import { SCOPES, type Scope } from "./contract/words.js";
 import { HttpError } from "./problem.js";
-import { SECRET_VARIABLES, type Secrets } from "./secrets.js";
-import { hasSession, type Sessions } from "./session.js";
+import { SECRET_VARIABLES, type Secret, type Secrets } from "./secrets.js";
+import type { Sessions } from "./session.js";
 
 /** What the user's own check of a request answers: scopes, and who it is; nothing refuses. */
 export type Authorized =
@@ -58,54 +58,66 @@ export class Access {
     const { authorize } = this.#params;
     if (authorize) return checked(await ownGrant(authorize, ask), scope);
     if (ask.headers.has("authorization")) return this.#bySecret(ask, scope, address);
-    if (hasSession(ask)) {
-      const granted = this.#bySession(ask);
-      if (granted.scopes.size > 0) return checked(granted, scope);
-    }
+    const session = this.#sessionScopes(ask);
+    const open = this.#openScopes(ask, address);
+    const scopes = new Set([...open, ...session]);
+    if (scopes.has(scope)) return { scopes, by: session.size > 0 ? "page" : "http" };
+    if (session.size > 0) throw missing(scope);
     const { secrets, isOpenHere } = this.#params;
     if (secrets.opens(scope)) throw unauthorized();
-    if (!isOpenHere) throw closed(scope);
-    refuseFromElsewhere(ask);
-    return { scopes: new Set(SCOPES.filter((each) => !secrets.opens(each))), by: "http" };
+    throw isOpenHere ? notHere() : closed(scope);
   }
 
   /** All that the caller may do without further ado; refuses nobody. */
-  async standing(ask: Ask): Promise<Standing> {
-    const { authorize, secrets, isOpenHere, sessions, nowMs } = this.#params;
+  async standing(ask: Ask, address: string): Promise<Standing> {
+    const { authorize, secrets } = this.#params;
     if (authorize) {
       const granted = await ownGrant(authorize, ask).catch(() => null);
-      const scopes = [...(granted?.scopes ?? [])];
-      return { scopes: everyScope(scopes), by: granted?.by ?? null, login: "elsewhere" };
+      const scopes = granted?.scopes ?? new Set<Scope>();
+      return { scopes: inOrder(scopes), by: granted?.by ?? null, login: "elsewhere" };
     }
-    const [, secret] = BEARER.exec(ask.headers.get("authorization") ?? "") ?? [];
-    const own = secret === undefined ? sessions.scopesOf(ask, nowMs()) : secrets.scopesOf(secret);
-    const isHere = isOpenHere && !isFromElsewhere(ask);
-    const open = isHere ? SCOPES.filter((scope) => !secrets.opens(scope)) : [];
-    const scopes = everyScope([...own, ...open]);
-    const by = own.size > 0 ? (secret === undefined ? "page" : "http") : null;
+    const [, presented] = BEARER.exec(ask.headers.get("authorization") ?? "") ?? [];
+    const own =
+      presented === undefined
+        ? this.#secretOfSession(ask)?.scopes
+        : secrets.find(presented)?.scopes;
+    const scopes = inOrder(new Set([...(own ?? []), ...this.#openScopes(ask, address)]));
+    const by = own ? (presented === undefined ? "page" : "http") : null;
     return { scopes, by, login: secrets.isEmpty ? "none" : "secret" };
   }
 
-  /** The scopes of a secret that the page presents to begin a session. */
-  scopesOfSecret(secret: string, address: string): ReadonlySet<Scope> {
-    const scopes = this.#params.secrets.scopesOf(secret);
-    if (scopes.size === 0) throw this.#badTry(address);
-    return scopes;
+  /** The configured secret that the page presents to begin a session. */
+  secretOf(presented: string, address: string): Secret {
+    const secret = this.#params.secrets.find(presented);
+    if (secret === null) throw this.#badTry(address);
+    return secret;
   }
 
   #bySecret(ask: Ask, scope: Scope, address: string): Granted {
-    const [, secret] = BEARER.exec(ask.headers.get("authorization") ?? "") ?? [];
-    const scopes = secret === undefined ? new Set<Scope>() : this.#params.secrets.scopesOf(secret);
-    if (scopes.size === 0) throw this.#badTry(address);
-    return checked({ scopes, by: "http" }, scope);
+    const [, presented] = BEARER.exec(ask.headers.get("authorization") ?? "") ?? [];
+    const secret = presented === undefined ? null : this.#params.secrets.find(presented);
+    if (secret === null) throw this.#badTry(address);
+    return checked({ scopes: secret.scopes, by: "http" }, scope);
+  }
+
+  #secretOfSession(ask: Ask): Secret | null {
+    return this.#params.sessions.secretOf(ask, this.#params.nowMs());
   }
 
   /** A browser sends its cookie by itself, so a change must also come from our own page. */
-  #bySession(ask: Ask): Granted {
-    const { sessions, nowMs } = this.#params;
+  #sessionScopes(ask: Ask): ReadonlySet<Scope> {
+    const secret = this.#secretOfSession(ask);
+    if (secret === null) return new Set();
     const isChange = ask.method !== "GET" && ask.method !== "HEAD";
     if (isChange && !isSameOrigin(ask)) throw fromElsewhere();
-    return { scopes: sessions.scopesOf(ask, nowMs()), by: "page" };
+    return secret.scopes;
+  }
+
+  /** Scopes without a secret, for a peer on this machine. No cookie has a part in it. */
+  #openScopes(ask: Ask, address: string): readonly Scope[] {
+    const { secrets, isOpenHere } = this.#params;
+    if (!isOpenHere || !isHere(ask, address)) return [];
+    return SCOPES.filter((scope) => !secrets.opens(scope));
   }
 
   /** A callback token that does not fit counts as a wrong secret does. */
@@ -130,12 +142,17 @@ async function ownGrant(authorize: Authorize, ask: Ask): Promise<Granted> {
   const { scopes, by } =
     answer && "scopes" in answer ? answer : { scopes: answer ?? [], by: undefined };
   if (scopes.length === 0) throw unauthorized();
-  return { scopes: new Set(scopes), by: by ?? "http" };
+  // Who may do everything may do each thing.
+  return { scopes: new Set(scopes.includes("admin") ? SCOPES : scopes), by: by ?? "http" };
 }
 
 function checked(granted: Granted, scope: Scope): Granted {
-  if (granted.scopes.has(scope) || granted.scopes.has("admin")) return granted;
-  throw new HttpError({
+  if (granted.scopes.has(scope)) return granted;
+  throw missing(scope);
+}
+
+function missing(scope: Scope): HttpError {
+  return new HttpError({
     status: 403,
     error: "scope_missing",
     detail: `This needs the scope "${scope}".`,
@@ -174,26 +191,33 @@ function fromElsewhere(): HttpError {
   });
 }
 
-/** Open scopes are for this machine: a page of another origin or a name that leads here is not. */
-function refuseFromElsewhere(ask: Ask): void {
-  if (!isFromElsewhere(ask)) return;
-  throw new HttpError({
+/** The answer to a caller for whom the open scopes are closed. */
+function notHere(): HttpError {
+  return new HttpError({
     status: 403,
     error: "host_refused",
-    detail: "Without a secret only callers on this machine are served, and no proxy between.",
+    detail:
+      "Without a secret only callers on this machine are served, with no proxy between. A server of your own " +
+      "passes the peer's address to the handler, as { remoteAddress }.",
   });
 }
 
-function isFromElsewhere(ask: Ask): boolean {
+/**
+ * Whether the peer is on this machine and speaks for itself: its address is a loopback address, the name that it called
+ * is one too (a name that was made to lead here is not), and neither a proxy nor a page of another site stands behind it.
+ * A peer whose address the server does not know counts as remote.
+ */
+function isHere(ask: Ask, address: string): boolean {
   const host = hostName(ask.headers.get("host") ?? new URL(ask.url).host);
-  const origin = ask.headers.get("origin");
-  const isHere = isLoopback(host) && (origin === null || isSameOrigin(ask));
-  return !isHere || FORWARDING.some((name) => ask.headers.has(name));
+  if (!isLoopbackAddress(address) || !isLoopback(host)) return false;
+  if (FORWARDING.some((name) => ask.headers.has(name))) return false;
+  const site = ask.headers.get("sec-fetch-site");
+  const isOwnSite = site === null || site === "same-origin" || site === "none";
+  return isOwnSite && (ask.headers.get("origin") === null || isSameOrigin(ask));
 }
 
-/** Who may do everything may do each thing. */
-function everyScope(scopes: readonly Scope[]): readonly Scope[] {
-  return SCOPES.filter((scope) => scopes.includes(scope) || scopes.includes("admin"));
+function inOrder(scopes: ReadonlySet<Scope>): readonly Scope[] {
+  return SCOPES.filter((scope) => scopes.has(scope));
 }
 
 function isSameOrigin(ask: Ask): boolean {
@@ -214,4 +238,8 @@ function hostName(host: string): string {
 
 function isLoopback(name: string): boolean {
   return name === "localhost" || name === "[::1]" || /^127(\.\d{1,3}){3}$/.test(name);
+}
+
+function isLoopbackAddress(address: string): boolean {
+  return address === "::1" || /^(::ffff:)?127(\.\d{1,3}){3}$/i.test(address);
 }

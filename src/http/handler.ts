@@ -46,7 +46,10 @@ export type HandlerOptions = {
   readonly authorize?: Authorize;
   /** Secrets by scope; several separated by commas. @default HOLDFAST_TRIGGER_SECRET and so on */
   readonly secrets?: SecretOptions;
-  /** Scopes without a secret are open to callers on this machine. For development. @default false */
+  /**
+   * Scopes without a secret are open to callers on this machine. For development. The handler judges the peer by the
+   * `remoteAddress` that its server passes. @default false
+   */
   readonly openOnLoopback?: boolean;
   /** The status of a trigger that found the database unreadable. @default 200 */
   readonly storeErrorStatus?: number;
@@ -106,7 +109,7 @@ export function createAnswerer(holdfast: Holdfast, options: HandlerOptions = {})
   const basePath = readOptions(options);
   const secrets = readSecrets(options.secrets ?? {}, process.env);
   const nowMs = () => systemClock.wallMs();
-  const sessions = new Sessions(secrets.signingKey());
+  const sessions = new Sessions(secrets);
   const access = new Access({
     secrets,
     sessions,

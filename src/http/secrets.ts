@@ -1,6 +1,6 @@
-// Secrets by scope: from options, else from the environment; several, by comma, while one rotates.
-// Only their digests are kept. A presented secret is compared with every one of them, in constant
-// time, whether or not an earlier one fits: neither its length nor a right beginning shows.
+// Reads the secrets of each scope for access checks: from options, else from the environment; several, by comma, while one
+// rotates. Only their digests are kept. A presented secret is compared with every one of them, in constant time, whether or
+// not an earlier one fits: neither its length nor a right beginning shows.
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import { ConfigurationError, type Problem } from "../core/errors.js";
@@ -19,36 +19,44 @@ export const SECRET_VARIABLES: Readonly<Record<Scope, string>> = {
   admin: "HOLDFAST_ADMIN_SECRET",
 };
 
+/** One secret, however many scopes it is set for. */
+export type Secret = {
+  readonly digest: Buffer;
+  /** The scopes that it opens; admin opens all of them. */
+  readonly scopes: ReadonlySet<Scope>;
+};
+
 export class Secrets {
-  readonly #digests: readonly { readonly scope: Scope; readonly digest: Buffer }[];
+  /** Each secret once. */
+  readonly all: readonly Secret[];
 
   constructor(digests: readonly { readonly scope: Scope; readonly digest: Buffer }[]) {
-    this.#digests = digests;
+    const scopesBySecret = new Map<string, Set<Scope>>();
+    for (const { scope, digest } of digests) {
+      const hex = digest.toString("hex");
+      scopesBySecret.set(hex, (scopesBySecret.get(hex) ?? new Set()).add(scope));
+    }
+    this.all = [...scopesBySecret].map(([hex, scopes]) => ({
+      digest: Buffer.from(hex, "hex"),
+      scopes: scopes.has("admin") ? new Set(SCOPES) : scopes,
+    }));
   }
 
-  /** Whether a scope can be reached by a secret at all; admin opens every scope. */
+  /** Whether a secret opens this scope. */
   opens(scope: Scope): boolean {
-    return this.#digests.some((each) => each.scope === scope || each.scope === "admin");
+    return this.all.some(({ scopes }) => scopes.has(scope));
   }
 
   get isEmpty(): boolean {
-    return this.#digests.length === 0;
+    return this.all.length === 0;
   }
 
-  /** The scopes that this secret opens; none if it fits nowhere. */
-  scopesOf(presented: string): ReadonlySet<Scope> {
+  /** The configured secret that equals the presented one; null if none does. */
+  find(presented: string): Secret | null {
     const wanted = digestOf(presented);
-    const scopes = new Set<Scope>();
-    for (const { scope, digest } of this.#digests)
-      if (timingSafeEqual(digest, wanted)) scopes.add(scope);
-    return scopes.has("admin") ? new Set(SCOPES) : scopes;
-  }
-
-  /** A key for signing that changes with the secrets: who rotates them ends every session. */
-  signingKey(): Buffer {
-    const hash = createHash("sha256").update("holdfast session");
-    for (const { scope, digest } of this.#digests) hash.update(scope).update(digest);
-    return hash.digest();
+    let found: Secret | null = null;
+    for (const secret of this.all) if (timingSafeEqual(secret.digest, wanted)) found = secret;
+    return found;
   }
 }
 

@@ -1,46 +1,49 @@
-// The page's session: a signed cookie that says which scopes it opens and until when. Nothing is
-// stored but what was ended early: the key changes with the secrets, so rotating them ends all.
+// Signs and verifies the page's session for the access check: a cookie that belongs to one configured secret. The key comes from
+// that secret's digest, and the session grants the scopes that the secret has now. The cookie names no scope. Where no secret
+// is set there are no sessions. A session ends with its secret.
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { systemIds } from "../adapters/chance.js";
 import type { Ask } from "./ask.js";
-import { SCOPES, type Scope } from "./contract/words.js";
+import type { Secret, Secrets } from "./secrets.js";
 
 const COOKIE = "holdfast_session";
 const LENGTH_MS = 12 * 3_600_000;
+/** How far the clocks of two instances may be apart. */
+const SKEW_MS = 10 * 60_000;
 const ENDED_MAX = 10_000;
+const VALUE = /^([0-9a-f-]{36})\.(\d{1,15})\.([\w-]{43})$/;
 const ids = systemIds();
 
 export class Sessions {
-  readonly #key: Buffer;
+  readonly #keys: readonly { readonly secret: Secret; readonly key: Buffer }[];
   readonly #ended = new Set<string>();
 
-  constructor(key: Buffer) {
-    this.#key = key;
+  constructor(secrets: Secrets) {
+    this.#keys = secrets.all.map((secret) => ({ secret, key: keyOf(secret) }));
   }
 
   /** The value of a Set-Cookie header. */
   begin(params: {
-    readonly scopes: ReadonlySet<Scope>;
+    readonly secret: Secret;
     readonly nowMs: number;
     readonly path: string;
     readonly isSecure: boolean;
   }): string {
-    const { scopes, nowMs } = params;
-    const claims = [ids.unique(), nowMs + LENGTH_MS, [...scopes].join("+")].join(".");
-    const value = `${claims}.${this.#sign(claims)}`;
+    const { secret, nowMs } = params;
+    const claims = `${ids.unique()}.${nowMs + LENGTH_MS}`;
+    const value = `${claims}.${sign(keyOf(secret), claims)}`;
     return cookie(value, { ...params, maxAgeS: LENGTH_MS / 1_000 });
   }
 
-  scopesOf(ask: Ask, nowMs: number): ReadonlySet<Scope> {
-    const value = cookieOf(ask);
-    const [id, until, scopes, signature] = (value ?? "").split(".");
-    if (!id || !until || scopes === undefined || !signature) return new Set();
-    const expected = Buffer.from(this.#sign([id, until, scopes].join(".")));
-    const given = Buffer.from(signature);
-    if (given.length !== expected.length || !timingSafeEqual(given, expected)) return new Set();
-    if (Number(until) <= nowMs || this.#ended.has(id)) return new Set();
-    return new Set(scopes.split("+").filter(isScope));
+  /** The secret that the request's session belongs to; null if there is no session that counts. */
+  secretOf(ask: Ask, nowMs: number): Secret | null {
+    const [, id, until, signature] = VALUE.exec(cookieOf(ask) ?? "") ?? [];
+    if (!id || !until || !signature) return null;
+    const secret = this.#signerOf(`${id}.${until}`, signature);
+    const leftMs = Number(until) - nowMs;
+    const isCurrent = leftMs > 0 && leftMs <= LENGTH_MS + SKEW_MS && !this.#ended.has(id);
+    return isCurrent ? secret : null;
   }
 
   /** Ends the session that the request carries; answers with the header that removes the cookie. */
@@ -54,17 +57,22 @@ export class Sessions {
     return cookie("", { ...params, maxAgeS: 0 });
   }
 
-  #sign(claims: string): string {
-    return createHmac("sha256", this.#key).update(claims).digest("base64url");
+  /** Every key is tried, so that the time does not show which one fits. */
+  #signerOf(claims: string, signature: string): Secret | null {
+    const given = Buffer.from(signature);
+    let signer: Secret | null = null;
+    for (const { secret, key } of this.#keys)
+      if (timingSafeEqual(Buffer.from(sign(key, claims)), given)) signer = secret;
+    return signer;
   }
 }
 
-export function hasSession(ask: Ask): boolean {
-  return cookieOf(ask) !== null;
+function keyOf({ digest }: Secret): Buffer {
+  return createHmac("sha256", digest).update("holdfast session").digest();
 }
 
-function isScope(text: string): text is Scope {
-  return (SCOPES as readonly string[]).includes(text);
+function sign(key: Buffer, claims: string): string {
+  return createHmac("sha256", key).update(claims).digest("base64url");
 }
 
 function cookie(

@@ -43,6 +43,8 @@ export type AskOptions = {
   readonly body?: unknown;
   /** As it is, instead of `body`. */
   readonly raw?: string | Uint8Array | ReadableStream;
+  /** The peer. */
+  readonly address?: string;
 };
 
 export class House {
@@ -73,7 +75,7 @@ export class House {
 
   /** Asks the handler; the answer must be one that the contract knows. */
   async ask(method: string, where: string, options: AskOptions = {}): Promise<Answer> {
-    const { secret = SECRETS.admin, headers = {}, body, raw } = options;
+    const { secret = SECRETS.admin, headers = {}, body, raw, address = "127.0.0.1" } = options;
     const request = new Request(`http://127.0.0.1:4780${this.#base}${where}`, {
       method,
       headers: {
@@ -84,7 +86,7 @@ export class House {
       ...(raw === undefined ? {} : { body: raw, duplex: "half" }),
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     } as RequestInit);
-    return understood(await this.handler(request), method, where);
+    return understood(await this.handler(request, { remoteAddress: address }), method, where);
   }
 
   /** One more instance on the same database; whoever made it stops it. */

@@ -140,7 +140,7 @@ describe("scopes", () => {
 describe("in development, on this machine", () => {
   const open = () => createHandler(house.holdfast, { openOnLoopback: true, secrets: {} });
   const ask = async (headers: Record<string, string>, url = "http://127.0.0.1:4780/api/runs") =>
-    (await open()(new Request(url, { headers }))).status;
+    (await open()(new Request(url, { headers }), { remoteAddress: "127.0.0.1" })).status;
 
   test("scopes without a secret are open", async () => {
     expect(await ask({ host: "127.0.0.1:4780" })).toBe(200);
@@ -331,7 +331,7 @@ describe("the page's session", () => {
     const cookie = cookieOf((await begin(SECRETS.read)).headers.get("set-cookie"));
     const read = async (value: string, handler = house.handler) =>
       (await handler(new Request("http://h/api/runs", { headers: { cookie: value } }))).status;
-    expect(await read(cookie.replace("read", "admin"))).toBe(401);
+    expect(await read(cookie.replace(".", "0."))).toBe(401);
     expect(await read(`${cookie}x`)).toBe(401);
     expect(await read(cookie, createHandler(house.holdfast, { secrets: { read: "other" } }))).toBe(
       401,

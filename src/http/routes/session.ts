@@ -7,16 +7,16 @@ import { type Call, type Implementation, on, reply } from "../route.js";
 export const sessionRoutes: readonly Implementation[] = [
   on(ROUTES.createSession, async (call) => {
     const { access, sessions, body, address, nowMs } = call;
-    const scopes = access.scopesOfSecret(body.secret, address);
-    const cookie = sessions.begin({ scopes, nowMs: nowMs(), ...placeOf(call) });
-    return reply({ ok: true, scopes: [...scopes] }, 200, { "set-cookie": cookie });
+    const secret = access.secretOf(body.secret, address);
+    const cookie = sessions.begin({ secret, nowMs: nowMs(), ...placeOf(call) });
+    return reply({ ok: true, scopes: [...secret.scopes] }, 200, { "set-cookie": cookie });
   }),
   on(ROUTES.deleteSession, async (call) => {
     const cookie = call.sessions.end(call.ask, placeOf(call));
     return reply({ ok: true }, 200, { "set-cookie": cookie });
   }),
-  on(ROUTES.me, async ({ access, ask, events }) =>
-    reply({ ...(await access.standing(ask)), hasEvents: events !== null }),
+  on(ROUTES.me, async ({ access, ask, address, events }) =>
+    reply({ ...(await access.standing(ask, address)), hasEvents: events !== null }),
   ),
   on(ROUTES.settings, async ({ holdfast }) => reply(holdfast.settings())),
   on(ROUTES.healthz, async () => reply({ ok: true })),

@@ -1,0 +1,193 @@
+// Attacks the page's session: forged, altered and stale cookies must open nothing.
+
+import { createHash, createHmac } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { SCOPES, type Scope } from "../../src/http/contract/words.js";
+import { type ConnectionInfo, createHandler, type HandlerOptions } from "../../src/http/handler.js";
+import { type House, newHouse, SECRETS } from "./house.js";
+
+const HERE: ConnectionInfo = { remoteAddress: "127.0.0.1" };
+const HOUR_MS = 3_600_000;
+
+let house: House;
+beforeAll(async () => {
+  house = await newHouse("sqlite");
+});
+afterAll(() => house.end());
+
+type Sent = {
+  readonly method?: string;
+  readonly headers?: Record<string, string>;
+  readonly info?: ConnectionInfo;
+  readonly body?: object;
+};
+
+/** A handler with options of its own, and a short way to call it. */
+function at(options: HandlerOptions) {
+  const handler = createHandler(house.holdfast, options);
+  return async (path: string, { method = "GET", headers = {}, info, body }: Sent = {}) => {
+    const request = new Request(`http://127.0.0.1:4780${path}`, {
+      method,
+      headers: { ...(body ? { "content-type": "application/json" } : {}), ...headers },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+    const response = await handler(request, info);
+    // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
+    const answer = (await response.json()) as any;
+    return { status: response.status, headers: response.headers, body: answer };
+  };
+}
+
+const sha256 = (...parts: (string | Buffer)[]) => {
+  const hash = createHash("sha256");
+  for (const part of parts) hash.update(part);
+  return hash.digest();
+};
+
+/** Cookies in the forms that a forger may try, signed with this key. */
+function forgeries(key: Buffer): readonly string[] {
+  const until = Date.now() + HOUR_MS;
+  return [`forged.${until}.admin`, `forged.${until}`, `${crypto.randomUUID()}.${until}`].map(
+    (claims) =>
+      `holdfast_session=${claims}.${createHmac("sha256", key).update(claims).digest("base64url")}`,
+  );
+}
+
+const CONSTANT_KEY = sha256("holdfast session");
+const keyOfAll = (secrets: Partial<Record<Scope, string>>) =>
+  sha256(
+    "holdfast session",
+    ...SCOPES.flatMap((scope) => (secrets[scope] ? [scope, sha256(secrets[scope])] : [])),
+  );
+const own = { origin: "http://127.0.0.1:4780", host: "127.0.0.1:4780" };
+
+async function signIn(call: ReturnType<typeof at>, secret: string): Promise<string> {
+  const { headers } = await call("/api/session", { method: "POST", body: { secret } });
+  return headers.get("set-cookie")?.split(";")[0] ?? "";
+}
+
+describe("a forged cookie", () => {
+  test("opens nothing where no secret is set: the handler stays closed", async () => {
+    const call = at({ secrets: {} });
+    for (const cookie of forgeries(CONSTANT_KEY)) {
+      expect((await call("/api/runs", { headers: { cookie } })).body.error).toBe("scope_closed");
+      const pause = { method: "POST", headers: { cookie, ...own }, info: HERE };
+      expect((await call("/api/pause", pause)).body.error).toBe("scope_closed");
+      expect((await call("/api/me", { headers: { cookie } })).body.scopes).toEqual([]);
+    }
+    expect((await house.ask("GET", "/api/pause")).body.paused).not.toBe(true);
+  });
+
+  test("does not make a caller who knows every lower secret an admin", async () => {
+    const { admin: _, ...lower } = SECRETS;
+    for (const secrets of [{ trigger: SECRETS.trigger }, lower]) {
+      const call = at({ secrets });
+      const keys = [keyOfAll(secrets), ...Object.values(secrets).map((each) => sha256(each))];
+      for (const cookie of keys.flatMap(forgeries)) {
+        const pause = { method: "POST", headers: { cookie, ...own } };
+        expect((await call("/api/pause", pause)).status).toBe(403);
+        expect((await call("/api/me", { headers: { cookie } })).body.scopes).toEqual([]);
+      }
+    }
+  });
+
+  test("does not open a development server to a page that rebinds its name to this machine", async () => {
+    const call = at({ secrets: {}, openOnLoopback: true });
+    for (const cookie of forgeries(CONSTANT_KEY)) {
+      const headers = { cookie, host: "evil.example:4780", origin: "http://evil.example:4780" };
+      for (const method of ["GET", "POST"]) {
+        const path = method === "GET" ? "/api/runs" : "/api/pause";
+        const answer = await call(path, { method, headers, info: HERE });
+        expect(answer.body.error).toBe("host_refused");
+      }
+    }
+  });
+});
+
+describe("a session", () => {
+  test("grants the scopes that its secret has now, whatever the cookie says", async () => {
+    const shared = "the-secret-of-several-scopes";
+    const cookie = await signIn(at({ secrets: { read: shared, trigger: shared } }), shared);
+    const scopesAt = async (secrets: HandlerOptions["secrets"] & {}) =>
+      (await at({ secrets })("/api/me", { headers: { cookie } })).body.scopes;
+    expect(await scopesAt({ read: shared, trigger: shared })).toEqual(["trigger", "read"]);
+    expect(await scopesAt({ read: shared, trigger: SECRETS.trigger })).toEqual(["read"]);
+    expect(await scopesAt({ admin: shared })).toEqual([...SCOPES]);
+    expect(await scopesAt(SECRETS)).toEqual([]);
+  });
+
+  test("outlives the rotation of another secret, and ends with its own", async () => {
+    const cookie = await signIn(at({ secrets: SECRETS }), SECRETS.read);
+    const read = async (secrets: HandlerOptions["secrets"] & {}) =>
+      (await at({ secrets })("/api/runs", { headers: { cookie } })).status;
+    expect(await read({ ...SECRETS, admin: "another-admin-secret" })).toBe(200);
+    expect(await read({ ...SECRETS, read: `another-read-secret, ${SECRETS.read}` })).toBe(200);
+    expect(await read({ ...SECRETS, read: "another-read-secret" })).toBe(401);
+  });
+
+  test("ends when its time is over, and its end cannot be moved", async () => {
+    const call = at({ secrets: SECRETS });
+    const cookie = await signIn(call, SECRETS.read);
+    const [name, value] = cookie.split("=") as [string, string];
+    const parts = value.split(".");
+    const until = parts.findIndex((part) => /^\d{13}$/.test(part));
+    expect(until).toBeGreaterThanOrEqual(0);
+    for (const moved of [Date.now() - 1, Date.now() + 1_000 * HOUR_MS, "x", ""]) {
+      const altered = `${name}=${parts.with(until, String(moved)).join(".")}`;
+      expect((await call("/api/runs", { headers: { cookie: altered } })).status).toBe(401);
+    }
+    expect((await call("/api/runs", { headers: { cookie } })).status).toBe(200);
+  });
+
+  test("on a development server adds its scopes to those that are open there", async () => {
+    const call = at({ secrets: { read: SECRETS.read }, openOnLoopback: true });
+    const cookie = await signIn(call, SECRETS.read);
+    const signedIn = { headers: { cookie, ...own }, info: HERE };
+    expect((await call("/api/runs", signedIn)).status).toBe(200);
+    expect((await call("/api/resume", { method: "POST", ...signedIn })).status).toBe(200);
+    expect((await call("/api/me", signedIn)).body.scopes).toEqual([...SCOPES]);
+    const remote = { ...signedIn, info: { remoteAddress: "192.168.1.4" } };
+    expect((await call("/api/runs", remote)).status).toBe(200);
+    expect((await call("/api/resume", { method: "POST", ...remote })).body.error).toBe(
+      "scope_missing",
+    );
+  });
+});
+
+describe("scopes that are open on this machine", () => {
+  const call = at.bind(null, { secrets: {}, openOnLoopback: true });
+  const host = "localhost:4780";
+
+  test.for(["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"])(
+    "are open to the peer %s",
+    async (remoteAddress) => {
+      expect(
+        (await call()("/api/runs", { headers: { host }, info: { remoteAddress } })).status,
+      ).toBe(200);
+    },
+  );
+
+  test.for([
+    "192.168.1.4",
+    "::ffff:10.0.0.1",
+    "fe80::1",
+    "2001:db8::1",
+    "127.0.0.1.evil.example",
+    undefined,
+  ])(
+    "are closed to the peer %s, though it says that it asked for localhost",
+    async (remoteAddress) => {
+      const answer = await call()("/api/runs", { headers: { host }, info: { remoteAddress } });
+      expect(answer.body.error).toBe("host_refused");
+      const me = await call()("/api/me", { headers: { host }, info: { remoteAddress } });
+      expect(me.body.scopes).toEqual([]);
+    },
+  );
+
+  test("are closed to a request that a page of another site caused", async () => {
+    for (const site of ["cross-site", "same-site"]) {
+      const headers = { host, "sec-fetch-site": site };
+      expect((await call()("/api/runs", { headers, info: HERE })).body.error).toBe("host_refused");
+    }
+  });
+});
