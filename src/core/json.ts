@@ -9,6 +9,7 @@ import {
   ItemNotJsonError,
   ItemTooLargeError,
 } from "./errors.js";
+import { hideSecrets } from "./known-secrets.js";
 import { type PathSegment, pathText } from "./path.js";
 
 export const INPUT_BYTES_MAX = 256 * 1024;
@@ -32,11 +33,11 @@ export function encodeResult(value: unknown): string {
   let bytes = 0;
   try {
     const writer = new Writer({ refuse: markResult, charsMax: RESULT_BYTES_COUNTED_MAX });
-    text = writer.root(value) ?? "null";
+    text = hideSecrets(writer.root(value) ?? "null");
     bytes = utf8Length(text);
   } catch (thrown) {
     if (!(thrown instanceof TooLong)) return '"[unreadable]"';
-    text = thrown.text;
+    text = hideSecrets(thrown.text);
     bytes = thrown.chars;
   }
   if (bytes <= RESULT_BYTES_MAX) return text;
@@ -72,9 +73,11 @@ export function canonicalJson(text: string): string {
 
 /**
  * The text as every database can store it: without NUL (PostgreSQL refuses it), without lone
- * surrogates (not UTF-8), at most `maxLength` UTF-16 units, the cut marked by "… (N more)".
+ * surrogates (not UTF-8), at most `maxLength` UTF-16 units, the cut marked by "… (N more)". Known secrets are hidden
+ * before the cut, which could leave the half of one.
  */
-export function storableText(text: string, maxLength: number): string {
+export function storableText(whole: string, maxLength: number): string {
+  const text = hideSecrets(whole);
   if (text.length <= maxLength) return wellFormed(text).replaceAll("\0", "");
   // Room for the mark is kept by the largest number it could show.
   const markLength = `… (${text.length} more)`.length;

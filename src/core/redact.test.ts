@@ -17,6 +17,11 @@ test.each([
   ["libsql://x.turso.io?authToken=ey.J.x", "libsql://x.turso.io?authToken=***"],
   ["host=db user=app password='p w' dbname=main", "host=db user=app password=*** dbname=main"],
   ["sqlite:.holdfast/holdfast.db", "sqlite:.holdfast/holdfast.db"],
+  ["postgres//app:pw@db/main", "postgres//***@db/main"],
+  ["postgres:/app:pw@db/main", "postgres:/***@db/main"],
+  ["postgres:app:pw@db/main", "postgres:***@db/main"],
+  ["app:pw@db/main", "***@db/main"],
+  ["postgres://app%3Apw@db/main", "postgres://***@db/main"],
   ["", ""],
 ])("%s is shown as %s", (url, shown) => {
   expect(redactUrl(url)).toBe(shown);
@@ -40,6 +45,9 @@ test.for([
   ["sent Authorization: Bearer eyJhbGciOi.abc", "sent Authorization: Bearer ***"],
   ["GET /x?token=abcdef&page=2 was refused", "GET /x?token=***&page=2 was refused"],
   ["https://user:p@ss/w0rd@host/x and more", "https://user:***@host/x and more"],
+  ["cannot read postgres//app:s3cret@db", "cannot read postgres//***@db"],
+  ["cannot read postgres:/app:s3cret@db", "cannot read postgres:/***@db"],
+  ["nothing to hide: write to ada@example.com", "nothing to hide: write to ada@example.com"],
   ["nothing to hide: 12:30 at https://host/x", "nothing to hide: 12:30 at https://host/x"],
 ])("the text %j shows as %j", ([text, shown]) => {
   expect(redactText(text as string)).toBe(shown);

@@ -2,6 +2,8 @@
 // a page.
 // When in doubt it hides too much: an address with a hidden host is a smaller harm than a leak.
 
+import { hideSecrets } from "./known-secrets.js";
+
 const HIDDEN = "***";
 const SECRET_PARAMETER =
   /\b((?:ssl)?password|pass|pwd|passphrase|secret|token|auth_?token|api_?key|sslkey)(\s*=\s*)('[^']*'?|[^\s&;]+)/gi;
@@ -12,28 +14,53 @@ export function redactUrl(url: string): string {
 }
 
 function redactUserInfo(url: string): string {
-  const start = url.indexOf("://") + 3;
-  if (start < 3) return url;
   // The last "@", not the first: an unescaped one inside the password must not end the hiding.
   const end = url.lastIndexOf("@");
-  if (end < start) return url;
+  if (end < 0) return url;
+  const start = url.indexOf("://") + 3;
+  if (start < 3 || end < start) return redactMalformed(url, end);
   const [user = ""] = url.slice(start, end).split(":", 1);
   const isUserAlone = start + user.length === end;
-  if (isUserAlone) return url;
+  if (isUserAlone)
+    return /%3a/i.test(user) ? `${url.slice(0, start)}${HIDDEN}${url.slice(end)}` : url;
   return `${url.slice(0, start)}${user}:${HIDDEN}${url.slice(end)}`;
 }
 
+/** An address with a slip in it, `postgres//app:pw@db`: nobody knows where its password begins. */
+function redactMalformed(url: string, end: number): string {
+  const [scheme = ""] = /^(?:[a-z]+:\/{0,2}|[a-z]+\/{1,2})(?=[^/].*@)/i.exec(url) ?? [];
+  const isScheme = scheme.includes("/") || SCHEMES.has(scheme.toLowerCase());
+  return `${isScheme ? scheme : ""}${HIDDEN}${url.slice(end)}`;
+}
+
+const SCHEMES: ReadonlySet<string> = new Set(["postgres:", "postgresql:", "sqlite:", "libsql:"]);
 const URL_SECRET = /(\b[a-z][a-z0-9+.-]*:\/\/[^\s:@/]*):\S*@/gi;
+/** The slips of a database's address: a colon or a slash is missing. */
+const MALFORMED_SECRET =
+  /\b((?:postgres(?:ql)?|libsql)(?::\/?|\/\/))(?!\/)[^\s:@/]{1,256}:\S{0,1024}@/gi;
 const CREDENTIALS = /\b(bearer|basic)\s+[\w.~+/=-]{6,}/gi;
 const SECRET_NAME =
   /^(pass(word|wd|phrase)?|pwd|secret|token|authorization|cookie|set-cookie|credentials?|api[-_]?key|private[-_]?key|access[-_]?token|refresh[-_]?token|client[-_]?secret)$/i;
 
 /** Any text without passwords in addresses, credentials of requests and parameters named as secrets. */
 export function redactText(text: string): string {
-  return text
+  return hideSecrets(text)
+    .replace(MALFORMED_SECRET, `$1${HIDDEN}@`)
     .replace(URL_SECRET, `$1:${HIDDEN}@`)
     .replace(CREDENTIALS, `$1 ${HIDDEN}`)
     .replace(SECRET_PARAMETER, `$1$2${HIDDEN}`);
+}
+
+/** The message and the stack of an error, as `redactText` shows them. */
+export function redactError<E extends { readonly message: string; readonly stack?: string }>(
+  error: E,
+): E {
+  const { message, stack } = error;
+  return {
+    ...error,
+    message: redactText(message),
+    ...(stack === undefined ? {} : { stack: redactText(stack) }),
+  };
 }
 
 /** For JSON.stringify: what is named as a secret is not written. */
@@ -46,7 +73,7 @@ const QUOTED_MEMBER = /"([\w-]+)"(\s*:\s*)("(?:[^"\\]|\\.)*"?|[^\s",}\]]+)/g;
 /** The beginning of a body as it came over the network: JSON, whole or cut off, or any text. */
 export function redactBody(body: string, lengthMax: number): string {
   // Cut before the text is looked through, with room for what is hidden to shrink it.
-  const shown = redactText(redactJson(body, lengthMax * 4));
+  const shown = redactText(redactJson(hideSecrets(body), lengthMax * 4));
   return shown.length > lengthMax ? `${shown.slice(0, lengthMax)}…` : shown;
 }
 

@@ -6,6 +6,7 @@ import { systemChance, systemIds } from "../adapters/chance.js";
 import { systemClock } from "../adapters/clock.js";
 import { systemNetwork } from "../adapters/network.js";
 import { type Actor, codeActor } from "../core/audit.js";
+import { rememberSecrets } from "../core/known-secrets.js";
 import type { Clock, Network, Ports } from "../core/ports.js";
 import { Dispatcher } from "../http/dispatch/dispatcher.js";
 import { storeFor } from "../store/open.js";
@@ -15,6 +16,7 @@ import { LentLogger, type Logger, lineLogger } from "../telemetry/log.js";
 import { Meters } from "../telemetry/meters.js";
 import { Tracing } from "../telemetry/tracing.js";
 import type { Config, HoldfastOptions } from "./config.js";
+import { configuredSecrets } from "./configured-secrets.js";
 import type { Sends } from "./dispatching.js";
 import { readConfigWithin, type Surroundings, surroundings } from "./surroundings.js";
 
@@ -52,6 +54,7 @@ export type Basis = {
 export function basisOf(options: HoldfastOptions, internals: Internals): Basis {
   const around = surroundings();
   const config = readConfigWithin(around, options, process.env);
+  rememberSecrets(configuredSecrets(config));
   const ports = internals.ports ?? { clock: systemClock, chance: systemChance, ids: systemIds() };
   const network = internals.network ?? systemNetwork;
   const store = internals.store?.(config, ports) ?? newStore({ config, ports, around, internals });

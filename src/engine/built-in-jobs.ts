@@ -26,8 +26,13 @@ export type ShellCommandOptions = {
   readonly command: readonly string[];
   /** Where it runs. @default the folder of this process */
   readonly folder?: string;
-  /** Added to the environment of this process. */
+  /**
+   * Added to what every program gets: PATH, HOME, USER, LOGNAME, SHELL, PWD, TERM, TZ, LANG, LANGUAGE, LC_… and the folder for
+   * temporary files. Nothing else of this process's environment is passed on.
+   */
   readonly env?: Readonly<Record<string, string>>;
+  /** Names of variables of this process that it gets as well, for example ["PGHOST", "PGPASSFILE"]. */
+  readonly inheritEnv?: readonly string[];
   /** How long it may take; then it is ended with all that it started. @default the job's */
   readonly timeout?: Duration;
 };
@@ -55,6 +60,7 @@ export type ShellCommand = {
   readonly args: readonly string[];
   readonly folder: string | undefined;
   readonly env: Readonly<Record<string, string>>;
+  readonly inheritEnv: readonly string[];
   readonly timeoutMs: number | null;
 };
 
@@ -89,6 +95,7 @@ const COMMON = [
   "concurrency",
   "rate",
 ] as const;
+const COMMAND_MEMBERS = ["command", "folder", "env", "inheritEnv", "timeout"];
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 const REQUEST_TIMEOUT = "60s";
 const COMMAND_EXAMPLE = 'a program and its arguments, for example ["pg_dump", "-Fc", "app"]';
@@ -146,8 +153,8 @@ function readCommand(value: unknown, field: string, problems: Problem[]): ShellC
     problems.push({ field, message: `must be ${COMMAND_EXAMPLE}.${hint}` });
     return null;
   }
-  problems.push(...refuseUnknownMembers(options, ["command", "folder", "env", "timeout"], field));
-  const { command, folder, env = {}, timeout } = options;
+  problems.push(...refuseUnknownMembers(options, COMMAND_MEMBERS, field));
+  const { command, folder, env = {}, inheritEnv = [], timeout } = options;
   const isCommand =
     Array.isArray(command) &&
     command.length > 0 &&
@@ -162,6 +169,11 @@ function readCommand(value: unknown, field: string, problems: Problem[]): ShellC
       field: `${field}.env`,
       message: 'must be texts by name, for example { TZ: "UTC" }',
     });
+  if (!Array.isArray(inheritEnv) || !inheritEnv.every((each) => typeof each === "string"))
+    problems.push({
+      field: `${field}.inheritEnv`,
+      message: 'must be a list of names of variables, for example ["PGHOST"]',
+    });
   const timeoutMs = timeout === undefined ? null : duration(timeout, `${field}.timeout`, problems);
   if (!isCommand) return null;
   const [file = "", ...args] = command as readonly string[];
@@ -170,6 +182,7 @@ function readCommand(value: unknown, field: string, problems: Problem[]): ShellC
     args,
     folder: folder as string | undefined,
     env: env as Readonly<Record<string, string>>,
+    inheritEnv: inheritEnv as readonly string[],
     timeoutMs,
   };
 }

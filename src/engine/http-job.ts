@@ -4,10 +4,12 @@
 
 import { PermanentError } from "../core/errors.js";
 import type { JobOptions } from "../core/job.js";
+import { formsOf, hideValues } from "../core/known-secrets.js";
 import type { Clock, Network } from "../core/ports.js";
 import { type GuardedAnswer, guardedFetch } from "../http/dispatch/guard.js";
 import type { BuiltInJobs, HttpOrigin } from "./built-in-jobs.js";
 import { chosenInput, nameOf } from "./choosing.js";
+import { headerSecrets } from "./configured-secrets.js";
 import type { RunContext } from "./context.js";
 
 type Input = {
@@ -30,6 +32,8 @@ type Services = { readonly network: Network; readonly clock: Clock };
 
 const BODY_KEPT_MAX = 64 * 1024;
 const EXCERPT_MAX = 500;
+/** A shorter header is no secret, and to hide it would hide parts of words. */
+const HIDDEN_LENGTH_MIN = 6;
 const PATH_LENGTH_MAX = 4_000;
 
 export function httpJob(
@@ -89,17 +93,18 @@ async function perform(
     },
     services,
   );
-  return judged(answer);
+  return judged(answer, headerSecrets(origin.headers));
 }
 
-function judged(answer: GuardedAnswer): Result {
+/** `hidden`: what the configuration sent; an origin may echo it. */
+function judged(answer: GuardedAnswer, hidden: readonly string[]): Result {
   if (answer.kind === "refused")
     throw new PermanentError(`The request was not sent: ${answer.reason}.`, {
       code: "TARGET_REFUSED",
     });
   if (answer.kind !== "answered") throw new HttpError(`No answer: ${answer.reason}.`, "NO_ANSWER");
   const { status, headers } = answer;
-  const { body, isCut } = bodyOf(answer);
+  const { body, isCut } = bodyOf(answer, hidden);
   if (status >= 200 && status < 300) return { status, body, isCut };
   const excerpt = typeof body === "string" ? body : JSON.stringify(body);
   const said = excerpt === "" || excerpt === "null" ? "." : `: ${excerpt.slice(0, EXCERPT_MAX)}`;
@@ -110,10 +115,16 @@ function judged(answer: GuardedAnswer): Result {
   throw new HttpError(`Status ${status}${said}`, `HTTP_${status}`, { status, headers });
 }
 
-function bodyOf({ body, isCut }: Extract<GuardedAnswer, { readonly kind: "answered" }>) {
-  const text = new TextDecoder().decode(body.subarray(0, BODY_KEPT_MAX));
+function bodyOf(
+  { body, isCut }: Extract<GuardedAnswer, { readonly kind: "answered" }>,
+  hidden: readonly string[],
+) {
+  const values = hidden.filter((value) => value.length >= HIDDEN_LENGTH_MIN);
+  const forms = values.flatMap((value) => [...formsOf(value)]);
+  // Before the cut, which could leave the half of one.
+  const text = hideValues(new TextDecoder().decode(body), forms);
   const isLong = isCut || body.byteLength > BODY_KEPT_MAX;
-  if (isLong) return { body: text, isCut: true };
+  if (isLong) return { body: text.slice(0, BODY_KEPT_MAX), isCut: true };
   try {
     return { body: text.trim() === "" ? null : (JSON.parse(text) as unknown), isCut: false };
   } catch {

@@ -1,6 +1,7 @@
 // `ctx.log`: every line goes to the instance's logger, and is kept with the run where that is wanted.
 // Takes what people write: a message, fields and a message, an error and a message.
 
+import { hideSecrets, hideSecretsIn } from "../core/known-secrets.js";
 import type { Logger } from "../telemetry/log.js";
 
 export type RunLogLine = {
@@ -30,7 +31,7 @@ export function runLog(params: {
       const { fields, message } = lineOf(first, second);
       keep(level, fields, message);
       try {
-        logger[level]({ ...params.fields, ...fields }, message);
+        logger[level]({ ...params.fields, ...hideSecretsIn(fields) }, hideSecrets(message));
       } catch {
         // A logger that fails must not take the run down with it.
       }

@@ -47,12 +47,12 @@ async function perform(command: ShellCommand, ctx: RunContext): Promise<Result> 
       last.add(line);
     }
   };
-  const { file, args, folder, env, timeoutMs } = command;
+  const { file, args, folder, timeoutMs } = command;
   const end = await runProgram({
     file,
     args,
     ...(folder === undefined ? {} : { folder }),
-    env: { ...process.env, ...env },
+    env: environmentFor(command, process.env),
     timeoutMs,
     graceMs: GRACE_MS,
     signal: ctx.signal,
@@ -71,6 +71,25 @@ async function perform(command: ShellCommand, ctx: RunContext): Promise<Result> 
     code: endedBy === "timeout" ? "TIMEOUT" : (signal ?? `EXIT_${exitCode}`),
     output: last.text,
   });
+}
+
+/** What programs need to run at all: where programs and files are, who runs them, in which language and zone. */
+const ENVIRONMENT: ReadonlySet<string> = new Set([
+  ...["PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "TERM", "TZ", "LANG", "LANGUAGE"],
+  ...["TMPDIR", "TEMP", "TMP"],
+  // Windows does not start a program without them.
+  ...["SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "USERPROFILE", "APPDATA"],
+]);
+
+/** The rest of this process's environment holds the secrets of the application, which no program of a list needs. */
+function environmentFor(
+  { env, inheritEnv }: ShellCommand,
+  own: NodeJS.ProcessEnv,
+): Readonly<Record<string, string | undefined>> {
+  const isPassed = (name: string) =>
+    ENVIRONMENT.has(name.toUpperCase()) || name.startsWith("LC_") || inheritEnv.includes(name);
+  const passed = Object.entries(own).filter(([name]) => isPassed(name));
+  return { ...Object.fromEntries(passed), ...env };
 }
 
 function wordsFor(end: {

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { systemIds } from "../adapters/chance.js";
 import type { Problem } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
+import { redactError } from "../core/redact.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { Logger } from "../telemetry/log.js";
 import { requireScope } from "./access.js";
@@ -152,7 +153,7 @@ function problemsOf(issue: z.core.$ZodIssue, schema: z.ZodType, where: string): 
 
 function tell(logger: Logger, fields: { error: unknown; requestId: string; path: string }): void {
   try {
-    const error = describeFailure(fields.error);
+    const error = redactError(describeFailure(fields.error));
     logger.error({ ...fields, error }, "a request failed");
   } catch {
     // A logger that fails must not take the answer down with it.

@@ -1,9 +1,11 @@
 // Reads the secrets of each scope for access checks: from options, else from the environment; several, by comma, while one
-// rotates. Only their digests are kept. A presented secret is compared with every one of them, in constant time, whether or
-// not an earlier one fits: neither its length nor a right beginning shows.
+// rotates. Only their digests are kept here; their values go to the list of what logs and stored texts hide. A presented
+// secret is compared with every one of them, in constant time, whether or not an earlier one fits: neither its length nor a
+// right beginning shows.
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import { ConfigurationError, type Problem } from "../core/errors.js";
+import { rememberSecrets } from "../core/known-secrets.js";
 import { SCOPES, type Scope } from "./contract/words.js";
 
 export type SecretOptions = Partial<Readonly<Record<Scope, string>>>;
@@ -80,7 +82,10 @@ export function readSecrets(options: SecretOptions, env: Environment): Secrets {
           'is set but empty, has an empty part, or is the word "undefined" or "null"; right would be one secret, ' +
           `or several separated by commas (at most ${SECRETS_MAX}); leave it out to keep the scope closed`,
       });
-    } else for (const value of values) digests.push({ scope, digest: digestOf(value) });
+    } else {
+      for (const value of values) digests.push({ scope, digest: digestOf(value) });
+      rememberSecrets(values);
+    }
   }
   if (problems.length > 0) throw new ConfigurationError(problems);
   return new Secrets(digests);

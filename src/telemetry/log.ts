@@ -3,8 +3,9 @@
 
 import type { AlertKind, Severity } from "../core/alert.js";
 import type { StoredError } from "../core/failure.js";
+import { hideSecrets, hideSecretsIn } from "../core/known-secrets.js";
 import type { PingState } from "../core/monitor.js";
-import { redactMember, redactText } from "../core/redact.js";
+import { redactError, redactMember, redactText } from "../core/redact.js";
 import type { RunId, RunStatus } from "../core/run.js";
 import type { Reason } from "../core/tick.js";
 
@@ -253,10 +254,11 @@ export function logs(logger: Logger): (name: EventName) => boolean {
 
 /** What others have worded, errors above all, may have secrets in it. */
 function redacted<Facts extends object>(facts: Facts): Facts {
-  const { error, reason, why } = facts as { error?: unknown; reason?: unknown; why?: unknown };
-  if (error === undefined && reason === undefined && why === undefined) return facts;
+  const shown = hideSecretsIn(facts);
+  const { error, reason, why } = shown as { error?: unknown; reason?: unknown; why?: unknown };
+  if (error === undefined && reason === undefined && why === undefined) return shown;
   return {
-    ...facts,
+    ...shown,
     ...(error === undefined ? {} : { error: redactedError(error) }),
     ...(typeof reason === "string" ? { reason: redactText(reason) } : {}),
     ...(typeof why === "string" ? { why: redactText(why) } : {}),
@@ -264,13 +266,7 @@ function redacted<Facts extends object>(facts: Facts): Facts {
 }
 
 function redactedError(error: unknown): unknown {
-  if (typeof error === "string") return redactText(error);
-  const { message, stack } = error as StoredError;
-  return {
-    ...(error as StoredError),
-    message: redactText(message),
-    ...(stack === undefined ? {} : { stack: redactText(stack) }),
-  };
+  return typeof error === "string" ? redactText(error) : redactError(error as StoredError);
 }
 
 /** What a logger without that level has in its place. */
@@ -302,7 +298,7 @@ export function lineLogger(
   const at = (each: Level) => (fields: object, message: string) => {
     if (RANK[each] < RANK[level]) return;
     const line = { level: each, at: now().toISOString(), message, ...fields };
-    write(JSON.stringify(line, redactMember));
+    write(hideSecrets(JSON.stringify(line, redactMember)));
   };
   return {
     debug: at("debug"),

@@ -6,7 +6,7 @@ import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import type { HoldfastOptions } from "../../src/engine/config.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
 import { until } from "../support/until.js";
@@ -53,6 +53,31 @@ test("shell runs a program by its name, and keeps its output", async () => {
   expect(await ended(holdfast, "shell", { command: "told" })).toMatchObject({
     result: { output: "hi\n/" },
   });
+});
+
+test("a program gets the environment that programs need, what its owner adds, and no secret of this process", async () => {
+  const variables = {
+    HOLDFAST_ADMIN_SECRET: "an-admin-secret-of-this-process",
+    HOLDFAST_DATABASE_URL: "sqlite::memory:",
+    STRIPE_KEY: "a-key-of-the-application",
+    PGHOST: "db.internal",
+  };
+  for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
+  const shell = {
+    commands: {
+      show: { command: ["env"], env: { GREETING: "hi" }, inheritEnv: ["PGHOST", "NOT_SET"] },
+    },
+  };
+  const run = await ended(instance({ shell }), "shell", { command: "show" });
+  const { lines } = await (open[0] as Holdfast).runs.logs(run.id);
+  const shown = lines.map(({ message }) => message).sort();
+  expect(shown).toContain(`PATH=${process.env.PATH}`);
+  expect(shown).toContain("GREETING=hi");
+  expect(shown).toContain("PGHOST=db.internal");
+  const names = shown.map((line) => line.split("=", 1)[0]);
+  for (const name of ["HOLDFAST_ADMIN_SECRET", "HOLDFAST_DATABASE_URL", "STRIPE_KEY", "NOT_SET"])
+    expect(names).not.toContain(name);
+  vi.unstubAllEnvs();
 });
 
 test("a program that fails, lasts too long or does not exist fails the run, once", async () => {
@@ -196,7 +221,10 @@ beforeAll(async () => {
         response.statusCode = 200;
       else response.statusCode = Number(status);
       if (status === "429") response.setHeader("retry-after", "0");
-      response.end(request.url?.includes("big") ? "x".repeat(200_000) : '{"ok":true}');
+      const { authorization, "x-api-key": apiKey } = request.headers;
+      const echo = JSON.stringify({ authorization, apiKey, far: "y".repeat(70_000) });
+      if (request.url?.includes("echo")) response.end(echo);
+      else response.end(request.url?.includes("big") ? "x".repeat(200_000) : '{"ok":true}');
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -208,7 +236,11 @@ const asking = () =>
   instance({
     http: {
       origins: {
-        api: { url, allowPrivateNetwork: true, headers: { authorization: "Bearer hunter2" } },
+        api: {
+          url,
+          allowPrivateNetwork: true,
+          headers: { authorization: "Bearer hunter2", "x-api-key": 'quoted"key-1' },
+        },
         read: { url, allowPrivateNetwork: true, methods: ["GET"] },
       },
       retry: { attempts: 2, delay: "1ms" },
@@ -232,6 +264,18 @@ test("http sends one request to an origin by its name, and keeps status and body
     },
   ]);
   expect(JSON.stringify(run)).not.toContain("hunter2");
+});
+
+test("an origin that echoes its request shows no header of the configuration", async () => {
+  const holdfast = asking();
+  const echoed = await ended(holdfast, "http", { origin: "api", path: "/echo" });
+  expect(echoed).toMatchObject({ status: "completed", result: { status: 200, isCut: true } });
+  const refused = await ended(holdfast, "http", { origin: "api", path: "/echo?status=400" });
+  expect(refused).toMatchObject({ status: "failed", error: { code: "HTTP_400" } });
+  for (const run of [echoed, refused]) {
+    expect(JSON.stringify(run)).toContain("***");
+    expect(JSON.stringify(run)).not.toMatch(/hunter2|quoted/);
+  }
 });
 
 test("a long answer is cut, and says so", async () => {

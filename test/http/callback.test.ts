@@ -19,11 +19,15 @@ type Order = {
 /** Takes every run with 202 and keeps it. */
 class Service {
   readonly orders: Order[] = [];
+  /** What it answers to these bytes; 202 where nobody says. */
+  answer: ((body: string) => { readonly status: number; readonly text: string }) | null = null;
   readonly #server = http.createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
-    this.orders.push(JSON.parse(String(Buffer.concat(chunks))));
-    response.writeHead(202).end();
+    const body = String(Buffer.concat(chunks));
+    this.orders.push(JSON.parse(body));
+    const { status, text } = this.answer?.(body) ?? { status: 202, text: "" };
+    response.writeHead(status).end(text);
   });
 
   async start(): Promise<string> {
@@ -63,6 +67,7 @@ describe.each(DATABASES)("callbacks of a dispatched run on %s", (database) => {
 
   beforeEach(async () => {
     service.orders.length = 0;
+    service.answer = null;
     served = await serve({
       answerer: (ask, info) => house.answerer(ask, info),
       host: "127.0.0.1",
@@ -94,6 +99,18 @@ describe.each(DATABASES)("callbacks of a dispatched run on %s", (database) => {
     await study.enqueue({ study: 7 });
     return service.order(1);
   }
+
+  test("a worker that quotes its request in an error puts no token into the run, its log or the log", async () => {
+    service.answer = (body) => ({ status: 400, text: `bad request: ${JSON.stringify(body)}` });
+    const { runId, token } = await dispatched("30s");
+    const run = await house.holdfast.runs.wait(runId, { timeout: "30s" });
+    expect(run).toMatchObject({ status: "failed", error: { code: "HTTP_400" } });
+    expect(run.error?.message).toContain("bad request");
+    const { body } = await house.ask("GET", `/api/runs/${runId}/exchanges`);
+    const everything = JSON.stringify([run, body, house.lines]);
+    expect(everything).not.toContain(token.slice(0, 20));
+    expect(everything).toContain("***");
+  });
 
   test("a worker that answered 202 renews, tells, stores and completes through its addresses", async () => {
     const order = await dispatched("30s");

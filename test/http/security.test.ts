@@ -275,6 +275,24 @@ describe("every answer", () => {
     }
   });
 
+  test("the log line of a failed request shows no secret of the server and no password", async () => {
+    const lines: object[] = [];
+    const keep = (fields: object) => void lines.push(fields);
+    const logger = { debug: keep, info: keep, warn: keep, error: keep };
+    const broken = new Holdfast({ database: "sqlite::memory:", logger });
+    const message = `lost postgres://app:s3cret@db/main, sent ${SECRETS.admin}`;
+    broken.runs.list = () => Promise.reject(new Error(message));
+    const handler = createHandler(broken, { secrets: SECRETS });
+    const headers = { authorization: `Bearer ${SECRETS.read}` };
+    const response = await handler(new Request("http://h/api/runs", { headers }));
+    expect(response.status).toBe(500);
+    expect(lines).toMatchObject([
+      { error: { message: "lost postgres://app:***@db/main, sent ***" } },
+    ]);
+    expect(JSON.stringify(lines)).not.toMatch(/s3cret|the-admin/);
+    await broken.stop();
+  });
+
   test("what goes wrong inside is told to the log alone", async () => {
     const broken = new Holdfast({ database: "sqlite::memory:", logger: quiet });
     broken.runs.list = () => Promise.reject(new Error("secret of the house"));

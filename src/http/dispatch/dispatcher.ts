@@ -5,6 +5,7 @@
 import { classifyFailure } from "../../core/classify.js";
 import { type StoredError, storedError } from "../../core/failure.js";
 import { encodeResult } from "../../core/json.js";
+import { hideSecrets } from "../../core/known-secrets.js";
 import type { Clock, Network } from "../../core/ports.js";
 import { redactBody } from "../../core/redact.js";
 import type { Mode } from "../../core/run.js";
@@ -229,7 +230,11 @@ function completed(answer: Answered): DispatchAnswer {
   const { body, isCut } = answer;
   const text = textOf(body);
   if (isCut) {
-    const result = { $truncated: true, bytes: body.byteLength, preview: text.slice(0, 1_024) };
+    const result = {
+      $truncated: true,
+      bytes: body.byteLength,
+      preview: hideSecrets(text).slice(0, 1_024),
+    };
     return { kind: "completed", result: encodeResult(result) };
   }
   if (text.trim() === "") return { kind: "completed", result: "null" };
@@ -255,7 +260,7 @@ function failed(params: {
 
 /** How the worker's words begin, without what is named as a secret: they are kept and shown. */
 function excerptOf({ body }: Answered): string {
-  return redactBody(textOf(body.subarray(0, EXCERPT_MAX)).trim(), EXCERPT_MAX);
+  return redactBody(textOf(body).trim(), EXCERPT_MAX);
 }
 
 function textOf(body: Uint8Array): string {

@@ -1,0 +1,73 @@
+// Hides secrets that this process knows by their value: secrets of the configuration, and callback tokens, which all
+// begin alike. Every text that is stored or logged goes through here; inputs and values of items do not, since handlers
+// read those again.
+// The list belongs to the process, not to an instance: a secret of one instance is a secret for all. It travels through a
+// registered symbol, since a configuration file may import another copy of this package.
+
+const HIDDEN = "***";
+const CALLBACK_TOKEN = /hfcb1_\w{1,256}/g;
+const CALLBACK_TOKEN_START = "hfcb1_";
+/** A shorter one would hide ordinary words ("postgres", "application"). */
+const LENGTH_MIN = 12;
+/** An endless number of instances in one process must not make every line slow. */
+const COUNT_MAX = 500;
+const KEY = Symbol.for("holdfast.known-secrets");
+
+/** From now on these values are hidden in every text. Values that are too short to be told from words are left out. */
+export function rememberSecrets(values: readonly string[]): void {
+  const known = knownSecrets();
+  for (const value of values) {
+    if (value.length < LENGTH_MIN) continue;
+    for (const form of formsOf(value)) {
+      known.delete(form);
+      known.add(form);
+    }
+  }
+  for (const oldest of known) {
+    if (known.size <= COUNT_MAX) return;
+    known.delete(oldest);
+  }
+}
+
+/** The text without known secrets and without callback tokens. Takes a time that grows with the text's length. */
+export function hideSecrets(text: string): string {
+  const shown = text.includes(CALLBACK_TOKEN_START) ? text.replace(CALLBACK_TOKEN, HIDDEN) : text;
+  return hideValues(shown, knownSecrets());
+}
+
+/** The text without these values. */
+export function hideValues(text: string, values: Iterable<string>): string {
+  let shown = text;
+  for (const value of values) if (shown.includes(value)) shown = shown.replaceAll(value, HIDDEN);
+  return shown;
+}
+
+/** The same for the texts among the members of a log line. */
+export function hideSecretsIn<Fields extends object>(fields: Fields): Fields {
+  const hidden: Record<string, string> = {};
+  for (const [name, value] of Object.entries(fields)) {
+    const shown = typeof value === "string" ? hideSecrets(value) : value;
+    if (shown !== value) hidden[name] = shown;
+  }
+  return { ...fields, ...hidden };
+}
+
+function knownSecrets(): Set<string> {
+  const place = globalThis as { [KEY]?: Set<string> };
+  place[KEY] ??= new Set();
+  return place[KEY];
+}
+
+/** A value as it is, as it stands inside JSON, and as it stands inside an address. */
+export function formsOf(value: string): ReadonlySet<string> {
+  return new Set([value, JSON.stringify(value).slice(1, -1), encoded(value)]);
+}
+
+function encoded(value: string): string {
+  try {
+    return encodeURIComponent(value);
+  } catch {
+    // Half of a character: no address can carry it.
+    return value;
+  }
+}

@@ -1,0 +1,86 @@
+// Lists the secrets of a configuration by value, so that no text which is stored or logged shows one of them.
+
+import type { AlertConfig } from "../alerts/alert-options.js";
+import type { Destination } from "../alerts/destinations.js";
+import type { BuiltInJobs } from "./built-in-jobs.js";
+import type { Config } from "./config.js";
+
+/** Headers whose values are words that everybody uses. */
+const PLAIN_HEADERS: ReadonlySet<string> = new Set([
+  "accept",
+  "accept-encoding",
+  "accept-language",
+  "cache-control",
+  "content-type",
+  "prefer",
+  "user-agent",
+]);
+const SECRET_VARIABLE = /pass|pwd|secret|token|key|credential|auth/i;
+
+export function configuredSecrets(
+  config: Pick<Config, "database" | "dispatch" | "alerts" | "builtIn">,
+): readonly string[] {
+  const { database, dispatch, alerts, builtIn } = config;
+  return [
+    ...(typeof database === "string" ? passwordsOf(database) : []),
+    ...[...dispatch.targets.values()].flatMap(({ url, secrets }) => [
+      ...secrets,
+      ...passwordsOf(url),
+    ]),
+    ...alertSecrets(alerts),
+    ...builtInSecrets(builtIn),
+  ];
+}
+
+/** Values of headers that a configuration sends, whole and without their scheme ("Bearer", "Basic"). */
+export function headerSecrets(headers: Readonly<Record<string, string>>): readonly string[] {
+  return Object.entries(headers)
+    .filter(([name]) => !PLAIN_HEADERS.has(name.toLowerCase()))
+    .flatMap(([, value]) => [value, ...value.split(/\s+/).slice(1)]);
+}
+
+function builtInSecrets({ shell, http }: BuiltInJobs): readonly string[] {
+  const headers = [...(http?.origins.values() ?? [])].flatMap((each) =>
+    headerSecrets(each.headers),
+  );
+  const variables = [...(shell?.commands.values() ?? [])]
+    .flatMap(({ env }) => Object.entries(env))
+    .filter(([name]) => SECRET_VARIABLE.test(name))
+    .map(([, value]) => value);
+  return [...headers, ...variables];
+}
+
+function alertSecrets(alerts: AlertConfig): readonly string[] {
+  if (alerts === null) return [];
+  const { destinations, heartbeat } = alerts;
+  const own = heartbeat === null ? [] : [heartbeat.url, heartbeat.token ?? ""];
+  return [...own, ...destinations.flatMap(destinationSecrets)];
+}
+
+function destinationSecrets(destination: Destination): readonly string[] {
+  switch (destination.type) {
+    case "webhook":
+      return destination.secrets;
+    case "slack":
+      return [destination.url];
+    case "email": {
+      const { smtp } = destination;
+      if (typeof smtp === "string") return passwordsOf(smtp);
+      const { pass } = (smtp.auth ?? {}) as { readonly pass?: unknown };
+      return typeof pass === "string" ? [pass] : [];
+    }
+    case "function":
+      return [];
+  }
+}
+
+/** As it is written in the address, and as it is meant. */
+function passwordsOf(url: string): readonly string[] {
+  const [, written] = /^[^:]*:\/\/[^:@/]*:(.*)@/s.exec(url) ?? [];
+  if (written === undefined) return [];
+  try {
+    return [written, decodeURIComponent(written)];
+  } catch {
+    return [written];
+  }
+}
