@@ -46,6 +46,61 @@ export function readLogs(
   return { keep, max };
 }
 
+/** How much of an attempt is kept already. */
+type KeptSoFar = {
+  readonly last: number;
+  readonly chars: number;
+  readonly dropped: number;
+  readonly droppedTo: number;
+};
+type Numbered = { readonly no: number; readonly level: string; readonly message: string };
+
+/**
+ * The lines that the limits of an attempt leave, and how many it has dropped by now. Lines that are sent
+ * again keep their place, and count once.
+ */
+export function linesWithin<L extends Numbered>(
+  lines: readonly L[],
+  kept: KeptSoFar,
+  policy: LogsPolicy,
+): { readonly lines: readonly L[]; readonly last: number; readonly dropped: DroppedLines | null } {
+  const within: L[] = [];
+  let { last, chars, dropped, droppedTo } = kept;
+  for (const line of lines.filter(({ level }) => isKept(level, policy))) {
+    const isNew = line.no > kept.last;
+    const isFull = line.no > policy.max || chars >= LOG_CHARS_MAX;
+    if (isFull || (isNew && dropped > 0)) {
+      if (!isNew || line.no <= droppedTo) continue;
+      dropped += 1;
+      droppedTo = line.no;
+      continue;
+    }
+    chars += line.message.length;
+    last = Math.max(last, line.no);
+    within.push(line);
+  }
+  return { lines: within, last, dropped: dropped > 0 ? { dropped, to: droppedTo } : null };
+}
+
+/** Whether the policy of a job keeps lines of this level. */
+export function isKept(level: string, { keep }: Pick<LogsPolicy, "keep">): boolean {
+  if (keep === "none") return false;
+  return keep === "all" || level === "warn" || level === "error";
+}
+
+/** What the fields of the line about dropped lines say; `to` is the largest number among them. */
+export type DroppedLines = { readonly dropped: number; readonly to?: number };
+
+/** The last line of an attempt that said too much. */
+export function droppedLine(facts: DroppedLines): { message: string; fields: string } {
+  const { dropped } = facts;
+  const lines = dropped === 1 ? "line was" : "lines were";
+  return {
+    message: `${dropped} more ${lines} not kept: the limit of this attempt was reached`,
+    fields: JSON.stringify(facts),
+  };
+}
+
 export function keptMessage(message: unknown): string {
   return storableText(
     typeof message === "string" ? message : encodeResult(message),

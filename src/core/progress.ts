@@ -19,6 +19,8 @@ export type Progress = {
   readonly total: number | null;
 };
 
+/** Later stages of an attempt are shown while they last, and not kept. */
+export const STAGES_MAX = 100;
 const STAGE_LENGTH_MAX = 200;
 const MEMBERS = ["stage", "done", "total"];
 

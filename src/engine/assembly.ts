@@ -121,6 +121,7 @@ export function assemble(basis: Basis, given: Pick<HoldfastOptions, "locks">): A
     listens,
     meter: meters,
     tracing,
+    logsOf: (job) => (jobs.aroundOf(job) ?? config.around).logs,
     onSettled: (settlements) => {
       waiter.settled(settlements);
       onChanged();

@@ -1,9 +1,10 @@
-// `holdfast.cleanup()`: takes back now what silent or endless holders have, whatever their leases say.
+// `holdfast.cleanup()`: takes back now what silent or endless holders have, whatever their leases say,
+// unless the caller respects leases.
 // Each run goes where its own policy sends it.
 
 import { type Actor, auditEntry } from "../core/audit.js";
 import { type Duration, durationMs } from "../core/duration.js";
-import { ConfigurationError } from "../core/errors.js";
+import { ConfigurationError, type Problem } from "../core/errors.js";
 import type { Ports } from "../core/ports.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { StaleParams } from "../store/operator-store.js";
@@ -19,6 +20,11 @@ export type CleanupOptions = {
    * a shorter time than that takes runs from the living. @default "10m"
    */
   readonly heartbeatTimeout?: Duration;
+  /**
+   * A holder within its run's own lease and timeout keeps the run, however short the two times above
+   * are. The HTTP API sets it for callers without the scope admin. @default false
+   */
+  readonly respectLeases?: boolean;
 };
 
 export type CleanedUp = {
@@ -32,10 +38,15 @@ const TIMEOUT_DEFAULT = "2h";
 const HEARTBEAT_TIMEOUT_DEFAULT = "10m";
 
 function readCleanup(options: CleanupOptions): StaleParams {
-  const problems = refuseUnknownMembers(options, ["timeout", "heartbeatTimeout"], "cleanup()");
-  if (problems.length > 0) throw new ConfigurationError(problems);
+  const members = ["timeout", "heartbeatTimeout", "respectLeases"];
+  const problems: Problem[] = refuseUnknownMembers(options, members, "cleanup()");
   const { timeout = TIMEOUT_DEFAULT, heartbeatTimeout = HEARTBEAT_TIMEOUT_DEFAULT } = options;
+  const { respectLeases: respectsLeases = false } = options;
+  if (typeof respectsLeases !== "boolean")
+    problems.push({ field: "cleanup().respectLeases", message: "must be true or false" });
+  if (problems.length > 0) throw new ConfigurationError(problems);
   return {
+    respectsLeases,
     ranMs: durationMs(timeout, "cleanup().timeout"),
     silentMs: durationMs(heartbeatTimeout, "cleanup().heartbeatTimeout"),
   };

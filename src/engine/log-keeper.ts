@@ -3,7 +3,7 @@
 // each attempt; what is too much is counted and said in a last line. Fails nobody: lines that cannot be
 // stored by the end of their attempt are let go.
 
-import { keptFields, keptMessage, LOG_CHARS_MAX } from "../core/kept-logs.js";
+import { droppedLine, isKept, keptFields, keptMessage, LOG_CHARS_MAX } from "../core/kept-logs.js";
 import type { Clock, Timer } from "../core/ports.js";
 import type { LogLine } from "../store/log-store.js";
 import type { Store } from "../store/store.js";
@@ -53,9 +53,8 @@ export class LogKeeper {
   }
 
   keep(attempted: Attempted, level: RunLogLevel, fields: object, message: string): void {
-    const { keep, max } = attempted.logs;
-    if (keep === "none" || this.#isClosed) return;
-    if (keep === "warn" && (level === "debug" || level === "info")) return;
+    const { max } = attempted.logs;
+    if (this.#isClosed || !isKept(level, attempted.logs)) return;
     const book = this.#books.get(attempted) ?? newBook(attempted);
     this.#books.set(attempted, book);
     attempted.hasTold = true;
@@ -169,7 +168,6 @@ function newBook(attempted: Attempted): Book {
 
 function markerOf({ attempted, count, dropped }: Book, atMs: number): Line {
   const { run, claim } = attempted;
-  const message = `${dropped} more ${dropped === 1 ? "line was" : "lines were"} not kept: the limit of this attempt was reached`;
-  const fields = JSON.stringify({ dropped });
-  return { id: run.id, fence: claim.fence, no: count + 1, level: "warn", atMs, message, fields };
+  const line = droppedLine({ dropped });
+  return { id: run.id, fence: claim.fence, no: count + 1, level: "warn", atMs, ...line };
 }

@@ -9,6 +9,7 @@ import {
   nextProgress,
   type Progress,
   type ProgressOptions,
+  STAGES_MAX,
 } from "../core/progress.js";
 import type { ProgressWrite } from "../store/progress-store.js";
 import type { Store } from "../store/store.js";
@@ -16,8 +17,6 @@ import type { Attempted } from "./attempted.js";
 import type { Renewed } from "./leases.js";
 
 const EVERY_MS = 1_000;
-/** Later stages of an attempt are shown while they last, and not kept. */
-const STAGES_MAX = 100;
 
 type Entry = {
   readonly attempted: Attempted;

@@ -2,7 +2,7 @@
 // words of the store.
 
 import type { StoredError } from "../core/failure.js";
-import { encodeResult } from "../core/json.js";
+import { encodeItem } from "../core/json.js";
 import { keptMessage } from "../core/kept-logs.js";
 import type { RunId } from "../core/run.js";
 import type { KeptLevel } from "../store/log-store.js";
@@ -74,7 +74,7 @@ export function toItem({ key, outcome, value, error, durationMs = 0 }: RemoteIte
   return {
     key,
     outcome: outcome ?? (isFailed ? "failed" : "ok"),
-    value: isFailed ? null : encodeResult(value),
+    value: isFailed ? null : encodeItem(key, value),
     error: isFailed ? JSON.stringify(toStoredError(error)) : null,
     durationMs: Math.max(0, Math.round(durationMs)),
   };

@@ -7,8 +7,9 @@ import { LeaseLostError } from "../core/errors.js";
 import type { StoredError } from "../core/failure.js";
 import { isUuid } from "../core/id.js";
 import { encodeResult } from "../core/json.js";
-import { keptFields, keptMessage } from "../core/kept-logs.js";
+import type { LogsPolicy } from "../core/kept-logs.js";
 import { delay, type Ports } from "../core/ports.js";
+import { STAGES_MAX } from "../core/progress.js";
 import type { Ending, RunId } from "../core/run.js";
 import { isTakenAway } from "../store/record.js";
 import type { HeldRun } from "../store/remote-store.js";
@@ -19,6 +20,7 @@ import type { Tracing } from "../telemetry/tracing.js";
 import { settlementOf, tellEnding, transitionOf } from "./ending.js";
 import { type RemoteClaimParams, RemoteClaims } from "./remote-claims.js";
 import { callRemoteHooks, type RemoteHooksParams } from "./remote-hooks.js";
+import { RemoteLogs } from "./remote-logs.js";
 import {
   type RemoteFailure,
   type RemoteItem,
@@ -44,6 +46,7 @@ export class Remote {
   readonly #tracing: Tracing | null;
   readonly #onSettled: (settlements: readonly Settlement[]) => void;
   readonly #claims: RemoteClaims;
+  readonly #logs: RemoteLogs;
 
   constructor(params: {
     readonly store: () => Promise<Store>;
@@ -54,6 +57,8 @@ export class Remote {
     /** Hooks of jobs that are registered in this process. */
     readonly hooks: RemoteHooksParams;
     readonly tracing: Tracing | null;
+    /** Which lines of a job are kept, and how many. */
+    readonly logsOf: (job: string) => LogsPolicy;
     readonly onSettled: (settlements: readonly Settlement[]) => void;
   }) {
     this.#store = params.store;
@@ -64,6 +69,7 @@ export class Remote {
     this.#hooks = params.hooks;
     this.#tracing = params.tracing;
     this.#onSettled = params.onSettled;
+    this.#logs = new RemoteLogs(params);
     this.#claims = new RemoteClaims(params);
   }
 
@@ -122,7 +128,8 @@ export class Remote {
     const [before] = await store.progressOf([grant.id]);
     const isSame = before !== undefined && before.attempt === held.claim.attempt;
     const known = isSame ? before.stages.map((each) => each.stage) : [];
-    const stages = stage === null || known.includes(stage) ? known : [...known, stage];
+    const isNew = stage !== null && !known.includes(stage) && known.length < STAGES_MAX;
+    const stages = isNew ? [...known, stage] : known;
     const write = { ...grant, stage, done, total, agoMs: 0 };
     const writes = [{ ...write, stages: stages.map((each) => ({ stage: each, agoMs: 0 })) }];
     const answer = await this.#untilKnown(() => store.progress({ holder: held.holder, writes }));
@@ -145,23 +152,14 @@ export class Remote {
     }));
   }
 
-  /** Lines are numbered by `from`, so that lines sent twice are there once. */
+  /**
+   * Lines are numbered by `from`, so that lines sent twice are there once. What is beyond the job's
+   * `logs` is counted in a last line, as it is for a handler.
+   */
   async logs(grant: Grant, lines: readonly RemoteLine[], from?: number): Promise<void> {
     const { store, held } = await this.#held(grant);
-    const nowMs = this.#ports.clock.wallMs();
-    const first = from ?? (await this.#nextLine(store, grant));
-    const refused = await store.appendLogs({
-      holder: held.holder,
-      lines: lines.map(({ at, level, message }, index) => ({
-        ...grant,
-        no: first + index,
-        level,
-        agoMs: at === undefined ? 0 : Math.min(Math.max(0, nowMs - at.getTime()), held.heldMs),
-        message: keptMessage(message),
-        fields: keptFields({}),
-      })),
-    });
-    if (refused.length > 0) throw new LeaseLostError(grant.id, grant.fence);
+    const { isRefused } = await this.#logs.append({ store, held, grant, lines, from });
+    if (isRefused) throw new LeaseLostError(grant.id, grant.fence);
   }
 
   /** The run has ended well, with this result. */
@@ -217,17 +215,6 @@ export class Remote {
       answer = await ask();
     }
     return answer;
-  }
-
-  async #nextLine(store: Store, { id, fence }: Grant): Promise<number> {
-    let last = 0;
-    for (let after: { fence: number; no: number } | null = { fence, no: 0 }; after !== null; ) {
-      const lines = await store.logs({ id, after, limit: 1_000 });
-      const own = lines.filter((line) => line.fence === fence);
-      last = own.at(-1)?.no ?? last;
-      after = own.length === 1_000 ? { fence, no: last } : null;
-    }
-    return last + 1;
   }
 
   // ── ending ─────────────────────────────────────────────────────────────────────────────────────

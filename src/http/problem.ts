@@ -28,6 +28,8 @@ const STATUS_BY_CODE: ReadonlyMap<string, number> = new Map(
     INPUT_INVALID: 400,
     INPUT_NOT_JSON: 400,
     INPUT_TOO_LARGE: 413,
+    ITEM_NOT_JSON: 400,
+    ITEM_TOO_LARGE: 413,
     BATCH_REFUSED: 400,
     LEASE_LOST: 409,
     KEY_CONFLICT: 409,

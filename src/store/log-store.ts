@@ -28,6 +28,17 @@ export type LogRecord = {
   readonly fields: string | null;
 };
 
+/** How much of an attempt is kept so far, under one grant. */
+export type KeptLog = {
+  /** The largest number of a line; 0: none is kept. The line about dropped lines does not count. */
+  readonly last: number;
+  /** Characters of messages, without those lines whose numbers are in the range that was asked for. */
+  readonly chars: number;
+  /** How many lines were dropped so far, and the largest number among them; 0: none. */
+  readonly dropped: number;
+  readonly droppedTo: number;
+};
+
 /** What came back when a run was sent elsewhere: the line before the first one of its grant. */
 export type ReplyLine = Omit<LogLine, "no"> & { readonly attempt: number };
 
@@ -47,6 +58,13 @@ export interface LogStore {
   keepReply(reply: ReplyLine): Promise<void>;
   /** In the order in which they were sent. */
   replies(id: RunId): Promise<readonly LogRecord[]>;
+  /** How much is kept of a grant; `first` to `last` are about to be written again. */
+  keptLog(params: {
+    readonly id: RunId;
+    readonly fence: number;
+    readonly first: number;
+    readonly last: number;
+  }): Promise<KeptLog>;
   /** The oldest first, those after a line. */
   logs(params: {
     readonly id: RunId;

@@ -3,7 +3,12 @@
 import type { RunId, TerminalStatus } from "../core/run.js";
 
 /** A lease is stale when its holder was silent for so long, or when it has been held for so long. */
-export type StaleParams = { readonly silentMs: number; readonly ranMs: number };
+export type StaleParams = {
+  readonly silentMs: number;
+  readonly ranMs: number;
+  /** A holder within its run's own lease and timeout keeps the run, however short the two times above are. */
+  readonly respectsLeases?: boolean;
+};
 
 export type InstanceRecord = {
   /** Its number: newer instances have larger ones. */

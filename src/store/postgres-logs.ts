@@ -1,9 +1,15 @@
 // Log lines that are kept with runs, on PostgreSQL.
 
-import { LOG_LEVELS_KEPT, type LogRecord, type LogStore, type ReplyLine } from "./log-store.js";
+import {
+  type KeptLog,
+  LOG_LEVELS_KEPT,
+  type LogRecord,
+  type LogStore,
+  type ReplyLine,
+} from "./log-store.js";
 import { plainColumn, textColumn } from "./postgres-array.js";
 import type { PostgresAsker } from "./postgres-asker.js";
-import { toLogRecord } from "./record-kept.js";
+import { toKeptLog, toLogRecord } from "./record-kept.js";
 import * as sql from "./sql/postgres-logs.js";
 import type { Grant } from "./store.js";
 
@@ -35,6 +41,11 @@ export class PostgresLogs {
 
   async replies(id: string): Promise<LogRecord[]> {
     return (await this.#asker.repeat("replies", sql.REPLIES, { id })).map(toLogRecord);
+  }
+
+  async kept(asked: Parameters<LogStore["keptLog"]>[0]): Promise<KeptLog> {
+    const [row = {}] = await this.#asker.repeat("keptLog", sql.KEPT_LOG, asked);
+    return toKeptLog(row);
   }
 
   async of({ id, after, limit }: Parameters<LogStore["logs"]>[0]): Promise<LogRecord[]> {

@@ -30,7 +30,8 @@ export class PostgresOperators implements OperatorStore, TimelineStore {
     this.#asker = asker;
   }
 
-  async expireStale(params: StaleParams): Promise<number> {
+  async expireStale({ respectsLeases = false, ...times }: StaleParams): Promise<number> {
+    const params = { ...times, respectsLeases };
     const [row] = await this.#asker.repeat("expireStale", sql.EXPIRE_STALE, params);
     return Number(row?.expired);
   }

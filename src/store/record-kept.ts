@@ -1,6 +1,6 @@
 // Rows of what is kept with runs, progress and log lines, to the store's records; the same for both engines.
 
-import { type KeptLevel, LOG_LEVELS_KEPT, type LogRecord } from "./log-store.js";
+import { type KeptLevel, type KeptLog, LOG_LEVELS_KEPT, type LogRecord } from "./log-store.js";
 import type { ProgressRecord } from "./progress-store.js";
 
 type Row = Record<string, unknown>;
@@ -30,6 +30,15 @@ export function toLogRecord(row: Row): LogRecord {
     message: String(row.message),
     fields: textOrNull(row.fields),
   };
+}
+
+/** `marker`: the fields of the line about dropped lines. */
+export function toKeptLog({ last, chars, marker }: Row): KeptLog {
+  const { dropped = 0, to = 0 } = JSON.parse(textOrNull(marker) ?? "{}") as {
+    readonly dropped?: number;
+    readonly to?: number;
+  };
+  return { last: Number(last), chars: Number(chars), dropped, droppedTo: to };
 }
 
 function numberOrNull(value: unknown): number | null {

@@ -2,13 +2,14 @@
 
 import type { RunId } from "../core/run.js";
 import {
+  type KeptLog,
   LOG_LEVELS_KEPT,
   type LogLine,
   type LogRecord,
   type LogStore,
   type ReplyLine,
 } from "./log-store.js";
-import { toLogRecord } from "./record-kept.js";
+import { toKeptLog, toLogRecord } from "./record-kept.js";
 import * as sql from "./sql/sqlite-logs.js";
 import type { SqliteFile } from "./sqlite.js";
 import type { SqliteAsker } from "./sqlite-asker.js";
@@ -51,6 +52,10 @@ export class SqliteLogs {
 
   replies(id: RunId): Promise<readonly LogRecord[]> {
     return this.#file.read(() => this.#file.all(sql.REPLIES, { id }).map(toLogRecord));
+  }
+
+  kept(asked: Parameters<LogStore["keptLog"]>[0]): Promise<KeptLog> {
+    return this.#file.read(() => toKeptLog(this.#file.get(sql.KEPT_LOG, asked) ?? {}));
   }
 
   of(params: {

@@ -33,7 +33,8 @@ export class SqliteOperators implements OperatorStore, TimelineStore {
     this.#file = asker.file;
   }
 
-  async expireStale(params: StaleParams): Promise<number> {
+  async expireStale({ respectsLeases = false, ...times }: StaleParams): Promise<number> {
+    const params = { ...times, respectsLeases: Number(respectsLeases) };
     return this.#asker.write("expireStale", (now) =>
       this.#file.run(sql.EXPIRE_STALE, { ...params, now }),
     );

@@ -40,6 +40,7 @@ export type StoreParts = {
   };
   readonly logs: Pick<LogStore, "keepReply" | "replies"> & {
     readonly append: LogStore["appendLogs"];
+    readonly kept: LogStore["keptLog"];
     readonly of: LogStore["logs"];
   };
   readonly schedules: ScheduleStore;
@@ -112,6 +113,7 @@ export abstract class StoreOfParts implements Store {
   appendLogs: Store["appendLogs"] = (params) => this.#parts.logs.append(params);
   keepReply: Store["keepReply"] = (reply) => this.#parts.logs.keepReply(reply);
   replies: Store["replies"] = (id) => this.#parts.logs.replies(id);
+  keptLog: Store["keptLog"] = (params) => this.#parts.logs.kept(params);
   logs: Store["logs"] = (params) => this.#parts.logs.of(params);
 
   // ── schedules ──────────────────────────────────────────────────────────────────────────────────

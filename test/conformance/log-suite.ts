@@ -51,6 +51,20 @@ export function logSuite(test: SceneTest): void {
     ]);
   });
 
+  test("what is kept of a grant is counted without the lines that are written again", async ({
+    scene,
+  }) => {
+    await scene.enqueued(1);
+    const held = await scene.claimOne();
+    const { id, fence } = held;
+    const kept = (first: number, last: number) => scene.store.keptLog({ id, fence, first, last });
+    expect(await kept(0, 0)).toEqual({ last: 0, chars: 0, dropped: 0, droppedTo: 0 });
+    const fields = '{"dropped":7,"to":12}';
+    await append(scene, line(held, 1), line(held, 2), line(held, 3, { fields }));
+    expect(await kept(2, 9)).toEqual({ last: 2, chars: 6, dropped: 7, droppedTo: 12 });
+    expect(await kept(0, 0)).toMatchObject({ chars: 12 });
+  });
+
   test("one call keeps the lines of many runs", async ({ scene }) => {
     await scene.enqueued(3);
     const held = await scene.claim();

@@ -62,6 +62,25 @@ export function operatorSuite(test: SceneTest): void {
     expect(await reclaim(scene)).toMatchObject([{ end: "timeout" }]);
   });
 
+  test("a cleanup that respects leases takes nothing within a run's own lease and timeout", async ({
+    scene,
+  }) => {
+    const policy = policyWith({ leaseMs: 20 * MINUTE_MS, timeoutMs: 40 * MINUTE_MS });
+    await scene.enqueued(1, { policy });
+    const held = await scene.claimOne();
+    const atOnce = { silentMs: 0, ranMs: 0, respectsLeases: true };
+    for (let i = 0; i < 2; i += 1) {
+      scene.advance(19 * MINUTE_MS);
+      expect(await scene.store.expireStale(atOnce)).toBe(0);
+      expect(await reclaim(scene)).toEqual([]);
+      await scene.store.renew({ holder: scene.holder, fences: [held.fence] });
+    }
+    scene.advance(2 * MINUTE_MS);
+    await scene.store.expireStale(atOnce);
+    scene.advance(5_000);
+    expect(await reclaim(scene)).toMatchObject([{ id: held.id, end: "timeout" }]);
+  });
+
   test("instances are listed page by page: live ones first, then the newest, with what they hold", async ({
     scene,
   }) => {

@@ -752,6 +752,36 @@ function rightTests(): void {
     }
   });
 
+  test("a role that may clean up cannot take a run from a living holder", async ({
+    scene: { holdfast, schema, sql, session },
+  }) => {
+    holdfast.job("mail", { lease: "30s", timeout: "1h" });
+    await holdfast.schedules.upsert("hourly", { job: "mail", every: "1h" });
+    const { id } = await holdfast.enqueue("mail", null);
+    expect(await holdfast.remote.claim({ instance: "w1", jobs: ["mail"], limit: 1 })).toMatchObject(
+      [{ id }],
+    );
+    const role = `cleaner_${schema.slice(-12)}`;
+    await sql(`create role ${role}`);
+    try {
+      await sql(`grant usage on schema $schema to ${role}`);
+      await sql(`grant execute on function
+        $schema.cleanup_stale_runs(double precision, double precision) to ${role}`);
+      const caller = await session();
+      await caller(`set role ${role}`);
+      expect(await caller("select run_id from $schema.cleanup_stale_runs(0, 0)")).toEqual([]);
+      expect(await holdfast.runs.get(id)).toMatchObject({ status: "running", attempt: 1 });
+      await sql("update $schema.lease set renewed_at = renewed_at - 31000");
+      expect(await caller("select reason from $schema.cleanup_stale_runs(0, 0)")).toEqual([
+        { reason: "silent" },
+      ]);
+      await caller("reset role");
+    } finally {
+      await sql(`drop owned by ${role}`);
+      await sql(`drop role ${role}`);
+    }
+  });
+
   test("what runs with the owner's rights has a fixed search path; nothing is for the public", async ({
     scene: { holdfast, schema, sql },
   }) => {

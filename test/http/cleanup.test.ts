@@ -47,27 +47,39 @@ describe.each(DATABASES)("a cleanup on %s", (database) => {
     expect(await house.holdfast.runs.get(id)).toMatchObject({ status: "running" });
   });
 
-  test("takes the runs of the silent, whatever their lease, by each one's own policy", async () => {
+  test("takes the runs of the silent for an admin, whatever their lease, by each one's own policy", async () => {
     const again = await abandoned("patient");
     const { id: last } = await house.holdfast.enqueue("stuck", null);
     const pass = house.holdfast.tick({ budget: "30s" });
     await began;
     await house.holdfast.enqueue("patient", null);
-    const { body } = await clean({ heartbeatTimeoutSeconds: 0 });
+    const { body } = await clean({ heartbeatTimeoutSeconds: 0 }, SECRETS.admin);
     expect(body).toEqual({ ok: true, reclaimed: 2, failed: 1 });
     expect(await house.holdfast.runs.get(again)).toMatchObject({ status: "pending" });
     expect(await house.holdfast.runs.get(last)).toMatchObject({
       status: "failed",
       error: { code: "LEASE_EXPIRED" },
     });
-    expect((await clean({ heartbeatTimeoutSeconds: 0 })).body).toMatchObject({ reclaimed: 0 });
+    const second = await clean({ heartbeatTimeoutSeconds: 0 }, SECRETS.admin);
+    expect(second.body).toMatchObject({ reclaimed: 0 });
     release();
     await pass;
   });
 
+  test("takes nothing from a living holder for the scope trigger, whatever times it gives", async () => {
+    const id = await abandoned("once");
+    const body = { timeoutSeconds: 0, heartbeatTimeoutSeconds: 0 };
+    expect(await clean(body)).toMatchObject({
+      status: 200,
+      body: { ok: true, reclaimed: 0, failed: 0 },
+    });
+    expect(await house.holdfast.runs.get(id)).toMatchObject({ status: "running", attempt: 1 });
+    expect((await clean(body, SECRETS.admin)).body).toMatchObject({ reclaimed: 1 });
+  });
+
   test("ends attempts that ran for too long as over their time", async () => {
     const id = await abandoned("once");
-    expect((await clean({ timeoutSeconds: 0 })).body).toEqual({
+    expect((await clean({ timeoutSeconds: 0 }, SECRETS.admin)).body).toEqual({
       ok: true,
       reclaimed: 1,
       failed: 1,

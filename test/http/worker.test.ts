@@ -211,6 +211,64 @@ describe.each(DATABASES)("the worker protocol on %s", (database) => {
     ]);
   });
 
+  test("log lines of a remote worker end at the limit of the job, and a last line counts the rest", async () => {
+    house.holdfast.job("terse", { lease: "60s", logs: { max: 5 } });
+    const run = await claimedOne("terse", { jobs: ["terse"] });
+    const { fence } = run;
+    const lines = Array.from({ length: 4 }, (_, at) => ({ level: "info", message: `line ${at}` }));
+    const append = (body: object) => tell(run, "logs", { fence, ...body });
+    const answers = [
+      await append({ from: 1, lines }),
+      await append({ from: 5, lines }),
+      // The answer was lost: the same again counts once.
+      await append({ from: 5, lines }),
+      await append({ lines }),
+      await append({ from: 1_000_000, lines: lines.slice(0, 1) }),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    const kept = await house.holdfast.runs.logs(run.id);
+    expect(kept.lines.map(({ message }) => message)).toEqual([
+      "line 0",
+      "line 1",
+      "line 2",
+      "line 3",
+      "line 0",
+      "8 more lines were not kept: the limit of this attempt was reached",
+    ]);
+  });
+
+  test("log lines of a remote worker end at 512 Ki characters of an attempt, also when they come at once", async () => {
+    const run = await claimedOne();
+    const { fence } = run;
+    const long = { level: "info", message: "x".repeat(8_000) };
+    const append = () =>
+      tell(run, "logs", { fence, lines: Array.from({ length: 20 }, () => long) });
+    await Promise.all(Array.from({ length: 6 }, append));
+    const { lines } = await house.holdfast.runs.logs(run.id);
+    expect(lines.map(({ message }) => message).join("").length).toBeLessThan(512 * 1_024 + 9_000);
+    expect(lines.at(-1)?.message).toMatch(/^54 more lines were not kept/);
+  });
+
+  test("a remote worker's stages are kept up to a hundred, and the later ones are shown", async () => {
+    const run = await claimedOne();
+    const { fence } = run;
+    for (let at = 0; at < 103; at += 1) await tell(run, "progress", { fence, stage: `s${at}` });
+    const { progress } = await row(run.id);
+    expect(progress).toMatchObject({ stage: "s102" });
+    expect(progress.stages).toHaveLength(100);
+  });
+
+  test("an item over 1 MiB is refused as it is in a handler, and nothing is stored", async () => {
+    const run = await claimedOne();
+    const items = [
+      { key: "small", value: 1 },
+      { key: "large", value: "x".repeat(1_100_000) },
+    ];
+    const { status, body } = await tell(run, "items", { fence: run.fence, items });
+    expect([status, body.error]).toEqual([413, "item_too_large"]);
+    expect((await house.holdfast.runs.items(run.id)).items).toEqual([]);
+  });
+
   // ── ending ───────────────────────────────────────────────────────────────────────────────────
 
   test("a complete whose answer was lost may be repeated, also many at once", async () => {

@@ -38,7 +38,8 @@ export const TICKING_ROUTES = {
     method: "POST",
     path: "/api/cleanup",
     scope: "trigger",
-    summary: "Takes back now what silent or endless holders have, by each run's own policy.",
+    summary:
+      "Takes back now what silent or endless holders have, by each run's own policy; within a run's own lease and timeout only for admin.",
     body: z.strictObject({
       timeoutSeconds: seconds.optional(),
       heartbeatTimeoutSeconds: seconds.optional(),

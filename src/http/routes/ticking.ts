@@ -17,9 +17,11 @@ export const tickingRoutes: readonly Implementation[] = [
     }
   }),
 
-  on(ROUTES.cleanup, async ({ acting, body }) => {
+  on(ROUTES.cleanup, async ({ acting, body, granted }) => {
     const { timeoutSeconds, heartbeatTimeoutSeconds } = body;
     const report = await acting.cleanup({
+      // Only an admin may take runs from living holders.
+      respectLeases: !granted.scopes.has("admin"),
       ...(timeoutSeconds === undefined ? {} : { timeout: timeoutSeconds * 1_000 }),
       ...(heartbeatTimeoutSeconds === undefined
         ? {}

@@ -266,8 +266,9 @@ end
 $holdfast$;
 `;
 
-// What was silent or ran for too long ends by its own policy, whatever its lease; a pass is bounded, and
-// so is what one call does in the caller's transaction.
+// Ends runs whose holder was silent or took too long, each by its own policy. A role that may call this function
+// and nothing else cannot take a run from a living holder: a run's own lease and timeout are the least. A pass is
+// bounded, and so is the work of one call in the caller's transaction.
 const cleanupFunction = (channel: string) => /* sql */ `
 create function {cleanup_stale_runs}(
   timeout_seconds double precision default 7200,
@@ -288,6 +289,7 @@ begin
   ${expressed(EXPIRE_STALE, {
     silentMs: "cleanup_stale_runs.heartbeat_timeout_seconds * 1000",
     ranMs: "cleanup_stale_runs.timeout_seconds * 1000",
+    respectsLeases: "true",
   })} into v_count;
   for v_round in 1 .. ${CLEANUP_ROUNDS_MAX} loop
     v_count := 0;

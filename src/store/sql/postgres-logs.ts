@@ -28,6 +28,16 @@ export const LOGS = /* sql */ `
 select fence, no, attempt, at, level, message, fields from {log}
 where run = :id::uuid and (fence, no) > (:fence::bigint, :no::int) and no > 0 order by fence, no limit :limit`;
 
+/** The line about dropped lines is the one whose fields say how many. */
+export const KEPT_LOG = /* sql */ `
+select coalesce(max(no) filter (where not is_marker), 0) as last,
+  coalesce(sum(length(message)) filter (where not is_marker and no not between :first::int and :last::int), 0) as chars,
+  max(fields) filter (where is_marker) as marker
+from (
+  select no, message, fields, fields is not null and starts_with(fields, '{"dropped":') as is_marker
+  from {log} where run = :id::uuid and fence = :fence::bigint and no > 0
+) l`;
+
 /** Line 0: it is told apart from what was said, and never in the way of a worker that counts from 1. */
 export const KEEP_REPLY = /* sql */ `
 insert into {log} (run, fence, no, attempt, at, level, message, fields)

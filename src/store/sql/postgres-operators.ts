@@ -8,10 +8,16 @@
 export const EXPIRE_STALE = /* sql */ `
 with now as materialized (select {now} as at),
 stale as materialized (
-  select k.fence, k.renewed_at <= now.at - :silentMs::bigint as is_silent
-  from {lease} k, now
+  select k.fence, k.renewed_at <= now.at - o.silent_ms as is_silent
+  from {lease} k cross join now join {policy} p on p.id = k.policy
+  cross join lateral (
+    -- A lease that was never renewed may be longer than its policy says: acquire_due grants such leases.
+    select greatest(:silentMs::bigint, case when :respectsLeases::boolean then greatest(p.lease_ms,
+        case when k.renewed_at = k.claimed_at then k.until - k.claimed_at end) end) as silent_ms,
+      greatest(:ranMs::bigint, case when :respectsLeases::boolean then p.timeout_ms end) as ran_ms
+  ) o
   where k.until > now.at
-    and (k.renewed_at <= now.at - :silentMs::bigint or k.claimed_at <= now.at - :ranMs::bigint)
+    and (k.renewed_at <= now.at - o.silent_ms or k.claimed_at <= now.at - o.ran_ms)
   order by k.fence for no key update of k skip locked
 ),
 silent as (

@@ -10,6 +10,16 @@ export const LOGS = /* sql */ `
 select fence, no, attempt, at, level, message, fields from {log}
 where run = :id and (fence, no) > (:fence, :no) and no > 0 order by fence, no limit (:limit + 0)`;
 
+/** The line about dropped lines is the one whose fields say how many. */
+export const KEPT_LOG = /* sql */ `
+select coalesce(max(iif(is_marker, null, no)), 0) as last,
+  coalesce(sum(iif(is_marker or no between :first and :last, 0, length(message))), 0) as chars,
+  max(iif(is_marker, fields, null)) as marker
+from (
+  select no, message, fields, fields is not null and substr(fields, 1, 11) = '{"dropped":' as is_marker
+  from {log} where run = :id and fence = :fence and no > 0
+)`;
+
 /** Line 0: it is told apart from what was said, and never in the way of a worker that counts from 1. */
 export const KEEP_REPLY = /* sql */ `
 insert into {log} (run, fence, no, attempt, at, level, message, fields)

@@ -2,9 +2,12 @@
 
 /** The same rules as in EXPIRE_STALE of postgres-operators.ts. */
 export const EXPIRE_STALE = /* sql */ `
-update {lease} set until = :now, deadline_at = iif(renewed_at <= :now - :silentMs,
-  max(deadline_at, :now + 1), min(deadline_at, :now))
-where until > :now and (renewed_at <= :now - :silentMs or claimed_at <= :now - :ranMs)`;
+update {lease} as k set until = :now, deadline_at = iif(k.renewed_at <= :now - max(:silentMs, :respectsLeases * p.lease_ms),
+  max(k.deadline_at, :now + 1), min(k.deadline_at, :now))
+from {policy} p
+where p.id = k.policy and k.until > :now
+  and (k.renewed_at <= :now - max(:silentMs, :respectsLeases * p.lease_ms)
+    or k.claimed_at <= :now - max(:ranMs, :respectsLeases * p.timeout_ms))`;
 
 export const INSTANCES = /* sql */ `
 with known as (
