@@ -8,7 +8,7 @@ type AnyJob = import("holdfast").Job<Any, Any>;
 declare const holdfast: import("holdfast").Holdfast;
 declare const Holdfast: typeof import("holdfast").Holdfast;
 declare const ctx: import("holdfast").RunContext;
-declare const handler: (request: Request) => Promise<Response>;
+declare const handler: import("holdfast/http").Handler;
 declare const createTestHoldfast: typeof import("holdfast/testing").createTestHoldfast;
 declare const kit: import("holdfast/testing").TestKit;
 
@@ -60,7 +60,7 @@ declare const client: import("pg").Client;
 declare const db: { transaction(work: (tx: Any) => unknown): Any };
 declare const Deno: {
   env: { get(name: string): string };
-  serve(handler: (request: Request) => unknown): void;
+  serve(handler: (request: Request, info: { remoteAddr: { hostname: string } }) => unknown): void;
 };
 declare const handle: Any;
 declare const insert: Any;

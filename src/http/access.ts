@@ -6,6 +6,7 @@ import type { Ask } from "./ask.js";
 import { BadTries } from "./bad-tries.js";
 import { tokenRefused } from "./callback.js";
 import { SCOPES, type Scope } from "./contract/words.js";
+import { isChange, isHere, type Origins } from "./origin.js";
 import { HttpError } from "./problem.js";
 import { SECRET_VARIABLES, type Secret, type Secrets } from "./secrets.js";
 import type { Sessions } from "./session.js";
@@ -30,6 +31,7 @@ export type Standing = {
 export type AccessParams = {
   readonly secrets: Secrets;
   readonly sessions: Sessions;
+  readonly origins: Origins;
   readonly authorize: Authorize | null;
   /** Scopes without a secret are open to callers on this machine. */
   readonly isOpenHere: boolean;
@@ -37,20 +39,17 @@ export type AccessParams = {
 };
 
 const BEARER = /^Bearer ([\x21-\x2b\x2d-\x7e]+)$/;
-const FORWARDING = [
-  "forwarded",
-  "x-forwarded-for",
-  "x-forwarded-host",
-  "x-forwarded-proto",
-  "x-real-ip",
-];
-
 export class Access {
   readonly #params: AccessParams;
   readonly #badTries = new BadTries();
 
   constructor(params: AccessParams) {
     this.#params = params;
+  }
+
+  /** Refuses a change that a page of another origin causes, on every route and whatever opens it. */
+  refuseForeignChange(ask: Ask): void {
+    if (this.#params.origins.isForeignChange(ask)) throw originRefused();
   }
 
   /** Everything that the caller may do, provided that it may do this; throws the refusal. */
@@ -108,8 +107,7 @@ export class Access {
   #sessionScopes(ask: Ask): ReadonlySet<Scope> {
     const secret = this.#secretOfSession(ask);
     if (secret === null) return new Set();
-    const isChange = ask.method !== "GET" && ask.method !== "HEAD";
-    if (isChange && !isSameOrigin(ask)) throw fromElsewhere();
+    if (isChange(ask) && !this.#params.origins.isFromOwnPage(ask)) throw originRefused();
     return secret.scopes;
   }
 
@@ -183,7 +181,7 @@ function closed(scope: Scope): HttpError {
   });
 }
 
-function fromElsewhere(): HttpError {
+function originRefused(): HttpError {
   return new HttpError({
     status: 403,
     error: "origin_refused",
@@ -202,44 +200,6 @@ function notHere(): HttpError {
   });
 }
 
-/**
- * Whether the peer is on this machine and speaks for itself: its address is a loopback address, the name that it called
- * is one too (a name that was made to lead here is not), and neither a proxy nor a page of another site stands behind it.
- * A peer whose address the server does not know counts as remote.
- */
-function isHere(ask: Ask, address: string): boolean {
-  const host = hostName(ask.headers.get("host") ?? new URL(ask.url).host);
-  if (!isLoopbackAddress(address) || !isLoopback(host)) return false;
-  if (FORWARDING.some((name) => ask.headers.has(name))) return false;
-  const site = ask.headers.get("sec-fetch-site");
-  const isOwnSite = site === null || site === "same-origin" || site === "none";
-  return isOwnSite && (ask.headers.get("origin") === null || isSameOrigin(ask));
-}
-
 function inOrder(scopes: ReadonlySet<Scope>): readonly Scope[] {
   return SCOPES.filter((scope) => scopes.has(scope));
-}
-
-function isSameOrigin(ask: Ask): boolean {
-  const site = ask.headers.get("sec-fetch-site");
-  if (site !== null && site !== "same-origin") return false;
-  const origin = ask.headers.get("origin");
-  if (origin === null) return site === "same-origin";
-  try {
-    return new URL(origin).host === (ask.headers.get("host") ?? new URL(ask.url).host);
-  } catch {
-    return false;
-  }
-}
-
-function hostName(host: string): string {
-  return host.replace(/:\d+$/, "").toLowerCase();
-}
-
-function isLoopback(name: string): boolean {
-  return name === "localhost" || name === "[::1]" || /^127(\.\d{1,3}){3}$/.test(name);
-}
-
-function isLoopbackAddress(address: string): boolean {
-  return address === "::1" || /^(::ffff:)?127(\.\d{1,3}){3}$/i.test(address);
 }

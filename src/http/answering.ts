@@ -31,6 +31,7 @@ export async function answerCall(
 ): Promise<Answer> {
   const requestId = requestIdOf(ask);
   try {
+    around.access.refuseForeignChange(ask);
     const token = route.isCallback ? callbackTokenOf(ask) : null;
     const granted =
       route.scope === "open" || token !== null

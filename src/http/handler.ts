@@ -15,6 +15,7 @@ import type { Route } from "./contract/words.js";
 import { ROUTES } from "./contract.js";
 import { EventFeed } from "./events.js";
 import { openapi } from "./openapi.js";
+import { Origins, originProblems } from "./origin.js";
 import { assetAnswer, isPagePath, pageAnswer } from "./page.js";
 import { HttpError } from "./problem.js";
 import type { Surroundings } from "./route.js";
@@ -51,6 +52,11 @@ export type HandlerOptions = {
    * `remoteAddress` that its server passes. @default false
    */
   readonly openOnLoopback?: boolean;
+  /**
+   * Origins, besides the own one and that of `publicUrl`, whose pages may cause changes that carry no Authorization header,
+   * for example under `authorize` with a cookie. @default []
+   */
+  readonly trustedOrigins?: readonly string[];
   /** The status of a trigger that found the database unreadable. @default 200 */
   readonly storeErrorStatus?: number;
   /** Whether hints of changes are streamed; false where an answer cannot stay open. @default true */
@@ -69,6 +75,7 @@ const OPTIONS = [
   "authorize",
   "secrets",
   "openOnLoopback",
+  "trustedOrigins",
   "storeErrorStatus",
   "events",
   "logger",
@@ -109,10 +116,13 @@ export function createAnswerer(holdfast: Holdfast, options: HandlerOptions = {})
   const basePath = readOptions(options);
   const secrets = readSecrets(options.secrets ?? {}, process.env);
   const nowMs = () => systemClock.wallMs();
-  const sessions = new Sessions(secrets);
+  const { publicUrl } = holdfast.settings();
+  const isHttps = publicUrl?.startsWith("https:") ?? false;
+  const sessions = new Sessions({ secrets, basePath, isHttps });
   const access = new Access({
     secrets,
     sessions,
+    origins: new Origins({ publicUrl, trusted: options.trustedOrigins ?? [] }),
     authorize: options.authorize ?? null,
     isOpenHere: options.openOnLoopback ?? false,
     nowMs,
@@ -198,7 +208,8 @@ function notAllowed(methods: readonly string[]): HttpError {
 
 function readOptions(options: HandlerOptions): string {
   const problems = refuseUnknownMembers(options, OPTIONS, "createHandler()");
-  const { basePath = "", storeErrorStatus = 200, events = true } = options;
+  const { basePath = "", storeErrorStatus = 200, events = true, trustedOrigins = [] } = options;
+  problems.push(...originProblems(trustedOrigins));
   if (typeof events !== "boolean")
     problems.push({ field: "createHandler().events", message: "must be true or false" });
   const isPath = typeof basePath === "string" && /^(\/[\w.~-]+)*$/.test(basePath);

@@ -17,28 +17,31 @@ const ids = systemIds();
 
 export class Sessions {
   readonly #keys: readonly { readonly secret: Secret; readonly key: Buffer }[];
+  readonly #basePath: string;
+  readonly #isHttps: boolean;
   readonly #ended = new Set<string>();
 
-  constructor(secrets: Secrets) {
-    this.#keys = secrets.all.map((secret) => ({ secret, key: keyOf(secret) }));
+  constructor(params: {
+    readonly secrets: Secrets;
+    readonly basePath: string;
+    /** Callers come by https, also where the server itself sees none: a proxy before it ends TLS. */
+    readonly isHttps: boolean;
+  }) {
+    this.#keys = params.secrets.all.map((secret) => ({ secret, key: keyOf(secret) }));
+    this.#basePath = params.basePath;
+    this.#isHttps = params.isHttps;
   }
 
   /** The value of a Set-Cookie header. */
-  begin(params: {
-    readonly secret: Secret;
-    readonly nowMs: number;
-    readonly path: string;
-    readonly isSecure: boolean;
-  }): string {
-    const { secret, nowMs } = params;
+  begin(ask: Ask, secret: Secret, nowMs: number): string {
     const claims = `${ids.unique()}.${nowMs + LENGTH_MS}`;
     const value = `${claims}.${sign(keyOf(secret), claims)}`;
-    return cookie(value, { ...params, maxAgeS: LENGTH_MS / 1_000 });
+    return this.#cookie(ask, value, LENGTH_MS / 1_000);
   }
 
   /** The secret that the request's session belongs to; null if there is no session that counts. */
   secretOf(ask: Ask, nowMs: number): Secret | null {
-    const [, id, until, signature] = VALUE.exec(cookieOf(ask) ?? "") ?? [];
+    const [, id, until, signature] = VALUE.exec(this.#valueOf(ask) ?? "") ?? [];
     if (!id || !until || !signature) return null;
     const secret = this.#signerOf(`${id}.${until}`, signature);
     const leftMs = Number(until) - nowMs;
@@ -47,14 +50,14 @@ export class Sessions {
   }
 
   /** Ends the session that the request carries; answers with the header that removes the cookie. */
-  end(ask: Ask, params: { readonly path: string; readonly isSecure: boolean }): string {
-    const [id] = (cookieOf(ask) ?? "").split(".");
+  end(ask: Ask): string {
+    const [id] = (this.#valueOf(ask) ?? "").split(".");
     if (id) this.#ended.add(id);
     if (this.#ended.size > ENDED_MAX) {
       const [oldest] = this.#ended;
       if (oldest !== undefined) this.#ended.delete(oldest);
     }
-    return cookie("", { ...params, maxAgeS: 0 });
+    return this.#cookie(ask, "", 0);
   }
 
   /** Every key is tried, so that the time does not show which one fits. */
@@ -65,6 +68,35 @@ export class Sessions {
       if (timingSafeEqual(Buffer.from(sign(key, claims)), given)) signer = secret;
     return signer;
   }
+
+  #cookie(ask: Ask, value: string, maxAgeS: number): string {
+    const isSecure = this.#isSecure(ask);
+    const path = isSecure ? "/" : this.#basePath || "/";
+    const pair = `${this.#nameOf(ask)}=${value}`;
+    const parts = [pair, `Path=${path}`, `Max-Age=${maxAgeS}`, "HttpOnly", "SameSite=Strict"];
+    return [...parts, ...(isSecure ? ["Secure"] : [])].join("; ");
+  }
+
+  #valueOf(ask: Ask): string | null {
+    const wanted = this.#nameOf(ask);
+    for (const part of (ask.headers.get("cookie") ?? "").split(";")) {
+      const [name, ...value] = part.trim().split("=");
+      if (name === wanted) return value.join("=");
+    }
+    return null;
+  }
+
+  /**
+   * Browsers take a name with the prefix __Host- from this very host over TLS only, so no neighbour can put a cookie in its place.
+   * The prefix demands the path "/". The place of the handler is in the name instead.
+   */
+  #nameOf(ask: Ask): string {
+    return this.#isSecure(ask) ? `__Host-${COOKIE}${this.#basePath.replaceAll("/", ".")}` : COOKIE;
+  }
+
+  #isSecure(ask: Ask): boolean {
+    return this.#isHttps || ask.url.startsWith("https:");
+  }
 }
 
 function keyOf({ digest }: Secret): Buffer {
@@ -73,27 +105,4 @@ function keyOf({ digest }: Secret): Buffer {
 
 function sign(key: Buffer, claims: string): string {
   return createHmac("sha256", key).update(claims).digest("base64url");
-}
-
-function cookie(
-  value: string,
-  params: { readonly path: string; readonly isSecure: boolean; readonly maxAgeS: number },
-): string {
-  const { path, isSecure, maxAgeS } = params;
-  const parts = [
-    `${COOKIE}=${value}`,
-    `Path=${path}`,
-    `Max-Age=${maxAgeS}`,
-    "HttpOnly",
-    "SameSite=Strict",
-  ];
-  return [...parts, ...(isSecure ? ["Secure"] : [])].join("; ");
-}
-
-function cookieOf(ask: Ask): string | null {
-  for (const part of (ask.headers.get("cookie") ?? "").split(";")) {
-    const [name, ...value] = part.trim().split("=");
-    if (name === COOKIE) return value.join("=");
-  }
-  return null;
 }

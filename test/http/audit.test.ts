@@ -23,7 +23,7 @@ describe.each(DATABASES)("control over HTTP on %s", (database) => {
     });
     expect(page.entries).toMatchObject([
       { verb: "pause", name: "nightly", note: "why", via: "http", who: "http", scope: "admin" },
-      { verb: "create", name: "nightly", requestId: "req-7", address: "unknown" },
+      { verb: "create", name: "nightly", requestId: "req-7", address: "127.0.0.1" },
     ]);
     const first = await house.ask("GET", "/api/audit?limit=1");
     expect(first.body.entries).toHaveLength(1);

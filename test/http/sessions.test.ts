@@ -4,6 +4,7 @@ import { createHash, createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SCOPES, type Scope } from "../../src/http/contract/words.js";
 import { type ConnectionInfo, createHandler, type HandlerOptions } from "../../src/http/handler.js";
+import { Holdfast } from "../../src/index.js";
 import { type House, newHouse, SECRETS } from "./house.js";
 
 const HERE: ConnectionInfo = { remoteAddress: "127.0.0.1" };
@@ -23,8 +24,8 @@ type Sent = {
 };
 
 /** A handler with options of its own, and a short way to call it. */
-function at(options: HandlerOptions) {
-  const handler = createHandler(house.holdfast, options);
+function at(options: HandlerOptions, holdfast = house.holdfast) {
+  const handler = createHandler(holdfast, options);
   return async (path: string, { method = "GET", headers = {}, info, body }: Sent = {}) => {
     const request = new Request(`http://127.0.0.1:4780${path}`, {
       method,
@@ -75,7 +76,7 @@ describe("a forged cookie", () => {
       expect((await call("/api/pause", pause)).body.error).toBe("scope_closed");
       expect((await call("/api/me", { headers: { cookie } })).body.scopes).toEqual([]);
     }
-    expect((await house.ask("GET", "/api/pause")).body.paused).not.toBe(true);
+    expect(await house.holdfast.paused()).toBe(null);
   });
 
   test("does not make a caller who knows every lower secret an admin", async () => {
@@ -151,6 +152,60 @@ describe("a session", () => {
     expect((await call("/api/resume", { method: "POST", ...remote })).body.error).toBe(
       "scope_missing",
     );
+  });
+});
+
+describe("the cookie", () => {
+  const secrets = { read: SECRETS.read };
+  const setCookie = async (publicUrl: string | undefined, basePath = "") => {
+    const holdfast = new Holdfast({
+      database: "sqlite::memory:",
+      ...(publicUrl === undefined ? {} : { publicUrl }),
+    });
+    const call = at({ secrets, basePath }, holdfast);
+    const body = { secret: SECRETS.read };
+    const { headers } = await call(`${basePath}/api/session`, { method: "POST", body });
+    const cookie = headers.get("set-cookie") ?? "";
+    const [pair = ""] = cookie.split(";");
+    const served = await call(`${basePath}/api/runs`, { headers: { cookie: pair } });
+    const renamed = { cookie: pair.replace("__Host-", "") };
+    const plain = await call(`${basePath}/api/runs`, { headers: renamed });
+    const ended = await call(`${basePath}/api/session`, {
+      method: "DELETE",
+      headers: { cookie: pair },
+    });
+    await holdfast.stop();
+    return {
+      cookie,
+      statuses: [served.status, plain.status],
+      removal: ended.headers.get("set-cookie"),
+    };
+  };
+
+  test("is Secure and kept to this very host where publicUrl is https, also behind a proxy that ends TLS", async () => {
+    const { cookie, statuses, removal } = await setCookie("https://jobs.example.com");
+    expect(cookie).toMatch(
+      /^__Host-holdfast_session=[^;]+; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict; Secure$/,
+    );
+    expect(removal).toMatch(/^__Host-holdfast_session=; Path=\/; Max-Age=0; .*Secure$/);
+    // A neighbour can set a cookie without the prefix for the whole domain.
+    expect(statuses).toEqual([200, 401]);
+  });
+
+  test("has a name for each place on a host where several handlers are mounted", async () => {
+    const { cookie, statuses } = await setCookie("https://jobs.example.com/ops/a", "/ops/a");
+    expect(cookie).toMatch(/^__Host-holdfast_session\.ops\.a=[^;]+; Path=\/;/);
+    expect(statuses).toEqual([200, 401]);
+  });
+
+  test("is a plain one where there is no TLS", async () => {
+    for (const publicUrl of [undefined, "http://jobs.example.com"]) {
+      const { cookie, statuses } = await setCookie(publicUrl, "/ops");
+      expect(cookie).toMatch(
+        /^holdfast_session=[^;]+; Path=\/ops; Max-Age=43200; HttpOnly; SameSite=Strict$/,
+      );
+      expect(statuses).toEqual([200, 200]);
+    }
   });
 });
 

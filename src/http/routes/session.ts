@@ -2,19 +2,18 @@
 
 import { ROUTES } from "../contract.js";
 import { HttpError } from "../problem.js";
-import { type Call, type Implementation, on, reply } from "../route.js";
+import { type Implementation, on, reply } from "../route.js";
 
 export const sessionRoutes: readonly Implementation[] = [
   on(ROUTES.createSession, async (call) => {
-    const { access, sessions, body, address, nowMs } = call;
+    const { access, sessions, ask, body, address, nowMs } = call;
     const secret = access.secretOf(body.secret, address);
-    const cookie = sessions.begin({ secret, nowMs: nowMs(), ...placeOf(call) });
+    const cookie = sessions.begin(ask, secret, nowMs());
     return reply({ ok: true, scopes: [...secret.scopes] }, 200, { "set-cookie": cookie });
   }),
-  on(ROUTES.deleteSession, async (call) => {
-    const cookie = call.sessions.end(call.ask, placeOf(call));
-    return reply({ ok: true }, 200, { "set-cookie": cookie });
-  }),
+  on(ROUTES.deleteSession, async ({ sessions, ask }) =>
+    reply({ ok: true }, 200, { "set-cookie": sessions.end(ask) }),
+  ),
   on(ROUTES.me, async ({ access, ask, address, events }) =>
     reply({ ...(await access.standing(ask, address)), hasEvents: events !== null }),
   ),
@@ -33,7 +32,3 @@ export const sessionRoutes: readonly Implementation[] = [
     }
   }),
 ];
-
-function placeOf({ ask, basePath }: Pick<Call, "ask" | "basePath">) {
-  return { path: basePath || "/", isSecure: new URL(ask.url).protocol === "https:" };
-}
