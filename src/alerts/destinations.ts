@@ -206,7 +206,7 @@ function isMailAddress(value: unknown): boolean {
   return (
     typeof value === "string" &&
     value.length <= 320 &&
-    /^[^\r\n\0]*[^\s@<>]+@[^\s@<>]+>?$/.test(value)
+    /^[^\r\n\0]*[^\s@<>\0]@[^\s@<>\0]+>?$/.test(value)
   );
 }
 

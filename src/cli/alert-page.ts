@@ -23,7 +23,7 @@ export function alertListPage({ alerts, nextCursor }: AlertPage, colours: Colour
     ]);
   }
   const more = nextCursor === null ? "" : `\nMore: add --cursor ${nextCursor}`;
-  return `${table.toString().replace(/ +$/gm, "")}${more}`;
+  return `${table.toString().replace(/(?<! ) +$/gm, "")}${more}`;
 }
 
 export function alertPage(alert: Alert, colours: Colours): string {
@@ -55,7 +55,7 @@ export function alertPage(alert: Alert, colours: Colours): string {
       shortTime(at),
       plain(error ?? ""),
     ]);
-  return [...facts, "", table.toString().replace(/ +$/gm, "")].join("\n");
+  return [...facts, "", table.toString().replace(/(?<! ) +$/gm, "")].join("\n");
 }
 
 export function alertTestPage({ deliveries }: AlertTested, colours: Colours): string {

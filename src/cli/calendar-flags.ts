@@ -50,8 +50,13 @@ function readDates(text: string, before: readonly string[] = []): readonly strin
 
 /** "22:00..06:00", with weekdays before it where only those begin one. */
 export function readWindow(text: string, before: readonly Window[] = []): readonly Window[] {
-  const [, days, from, to] = /^(?:(\S+) +)?(\S+?)\.\.(\S+)$/.exec(text.trim()) ?? [];
-  if (from === undefined || to === undefined) {
+  const words = text.trim().split(/ +/);
+  const span = words.pop() ?? "";
+  const [days, ...more] = words;
+  const middle = span.indexOf("..", 1);
+  const from = span.slice(0, middle);
+  const to = span.slice(middle + "..".length);
+  if (middle < 0 || to === "" || more.length > 0 || /\s/.test(words.join("") + span)) {
     throw new InvalidArgumentError(
       "It must be from..to, for example 22:00..06:00, 'mon-fri 09:00..17:00' or " +
         "2026-12-20T18:00..2027-01-02T06:00.",

@@ -92,7 +92,7 @@ function scheduleText({ name, cron, zone, comments, line, user }: NamedEntry): s
 const NAME_LENGTH_MAX = 40;
 /** Words that say how a program is called, not which. */
 const AROUND =
-  /^(env|nice|nohup|ionice|flock|timeout|sudo|exec|time|cd|\.|source|test|\[|sh|bash|-.*|\S+=\S*|[&|;(){}<>]+|\d+|\/?)$/;
+  /^(env|nice|nohup|ionice|flock|timeout|sudo|exec|time|cd|\.|source|test|\[|sh|bash|-.*|\S[^\s=]*=\S*|[&|;(){}<>]+|\d+|\/?)$/;
 
 /** A name for each, after its program; no two alike. */
 export function nameEntries(
@@ -116,7 +116,7 @@ function slug(script: string): string {
     .replace(/\.(sh|py|rb|pl|js|mjs|php)$/, "")
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, "-")
-    .replace(/^-+|-+$/g, "")
+    .replace(/^-+|(?<!-)-+$/g, "")
     .slice(0, NAME_LENGTH_MAX);
   return plain === "" ? "command" : plain;
 }

@@ -180,7 +180,7 @@ function packageName(folder: string): string {
     .basename(path.resolve(folder))
     .toLowerCase()
     .replace(/[^a-z0-9-]+/g, "-");
-  return name.replace(/^-+|-+$/g, "") || "schedules";
+  return name.replace(/^-+|(?<!-)-+$/g, "") || "schedules";
 }
 
 function readText(file: string): string | null {

@@ -52,7 +52,7 @@ export function lockHistoryPage(
       cut(plain(note ?? ""), NOTE_LENGTH_MAX),
     ]);
   }
-  return `${table.toString().replace(/ +$/gm, "")}${more(page.nextCursor)}`;
+  return `${table.toString().replace(/(?<! ) +$/gm, "")}${more(page.nextCursor)}`;
 }
 
 export function lockStatsPage(stats: LockStats, colours: Colours): string {

@@ -106,5 +106,5 @@ export function healthPage({ figures }: HealthReport, colours: Colours): string 
   const table = newTable(["", "figure", "found", "wanted"], colours);
   for (const { name, ok, found, wanted } of figures)
     table.push([ok ? colours.green("well") : colours.red("not"), name, found, wanted]);
-  return table.toString().replace(/ +$/gm, "");
+  return table.toString().replace(/(?<! ) +$/gm, "");
 }

@@ -49,7 +49,7 @@ export function scheduleListPage(
     ]);
   }
   const more = nextCursor === null ? "" : `\nMore: add --cursor ${quoted(nextCursor)}`;
-  return `${table.toString().replace(/ +$/gm, "")}${more}`;
+  return `${table.toString().replace(/(?<! ) +$/gm, "")}${more}`;
 }
 
 export function schedulePage(details: ScheduleDetails, setting: Setting): string {
@@ -95,7 +95,7 @@ export function previewText(
     table.push([tick.toISOString(), localTime(tick.getTime(), zone), fromNow(tick, nowMs)]);
   }
   const lines = notes.map((note) => colours.yellow(`Note: ${note}`));
-  return [table.toString().replace(/ +$/gm, ""), ...lines].join("\n");
+  return [table.toString().replace(/(?<! ) +$/gm, ""), ...lines].join("\n");
 }
 
 export function statusText({ status }: Pick<Schedule, "status">, colours: Colours): string {

@@ -41,7 +41,7 @@ export function tickTable(ticks: readonly Tick[], { colours, isOfOne }: TablePar
       cut(plain(noteOf(tick)), NOTE_LENGTH_MAX),
     ]);
   }
-  return table.toString().replace(/ +$/gm, "");
+  return table.toString().replace(/(?<! ) +$/gm, "");
 }
 
 /** A stretch says how long it is; a pause says who paused. */

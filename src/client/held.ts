@@ -191,7 +191,8 @@ export class Held {
   /** Lines are numbered, so that a batch whose answer was lost is there once. */
   #log(message: string, level: LogLevel): void {
     const at = new Date(systemClock.wallMs()).toISOString();
-    this.#lines.push({ at, level, message });
+    // No database keeps NUL in a text, and the server refuses it: the line goes without it.
+    this.#lines.push({ at, level, message: message.replaceAll("\0", "") });
     if (this.#lines.length > 1) return;
     this.#sending = this.#sending.then(() => this.#sendLines());
   }

@@ -188,5 +188,5 @@ function readOptions({ url, secret, fetch = globalThis.fetch }: ClientOptions) {
       message: "must be a secret: visible ASCII characters without spaces",
     });
   if (problems.length > 0) throw new ConfigurationError(problems);
-  return { url: url.replace(/\/+$/, ""), secret, fetch };
+  return { url: url.replace(/(?<!\/)\/+$/, ""), secret, fetch };
 }

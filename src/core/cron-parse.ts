@@ -63,7 +63,7 @@ export function parseCron(value: unknown, field: string): CronExpression {
       `must be a cron expression such as ${EXAMPLE}, but has ${value.length} characters.`,
     );
   }
-  const text = value.replace(/^[ \t]+|[ \t]+$/g, "");
+  const text = value.replace(/^[ \t]+|(?<![ \t])[ \t]+$/g, "");
   if (text === "") {
     return refuse(field, `must be a cron expression such as ${EXAMPLE}, but is empty.`);
   }

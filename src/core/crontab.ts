@@ -26,7 +26,7 @@ export type Crontab = {
   readonly notes: readonly CrontabNote[];
 };
 
-const SETTING = /^\s*(?:"(\w+)"|'(\w+)'|([A-Za-z_]\w*))\s*=\s*(.*?)\s*$/;
+const SETTING = /^\s*(?:"(\w+)"|'(\w+)'|([A-Za-z_]\w*))\s*=(.*)$/s;
 const SHELL_DEFAULT = "/bin/sh";
 
 const REBOOT =
@@ -96,7 +96,8 @@ function userNote(user: string): string {
 }
 
 function readSetting(content: string): { readonly name: string; readonly value: string } {
-  const [, double, single, bare, value = ""] = SETTING.exec(content) ?? [];
+  const [, double, single, bare, given = ""] = SETTING.exec(content) ?? [];
+  const value = given.trim();
   const [, , quoted] = /^(["'])(.*)\1$/.exec(value) ?? [];
   return { name: double ?? single ?? bare ?? "", value: quoted ?? value };
 }

@@ -34,19 +34,24 @@ function redactMalformed(url: string, end: number): string {
 }
 
 const SCHEMES: ReadonlySet<string> = new Set(["postgres:", "postgresql:", "sqlite:", "libsql:"]);
-const URL_SECRET = /(\b[a-z][a-z0-9+.-]*:\/\/[^\s:@/]*):\S*@/gi;
+/** Longer texts are cut before anybody looks through them: a log line is not the place for more. */
+const TEXT_LENGTH_MAX = 256 * 1_024;
+/** A secret that lies across the cut is still found as a whole. */
+const CUT_OVERLAP = 8 * 1_024;
+/** The name in an address and the colon before its password. */
+const URL_USER = /:\/\/[^\s:@/]*:/;
 /** The slips of a database's address: a colon or a slash is missing. */
-const MALFORMED_SECRET =
-  /\b((?:postgres(?:ql)?|libsql)(?::\/?|\/\/))(?!\/)[^\s:@/]{1,256}:\S{0,1024}@/gi;
+const MALFORMED_USER = /\b((?:postgres(?:ql)?|libsql)(?::\/?|\/\/))(?!\/)[^\s:@/]+:/i;
 const CREDENTIALS = /\b(bearer|basic)\s+[\w.~+/=-]{6,}/gi;
 const SECRET_NAME =
   /^(pass(word|wd|phrase)?|pwd|secret|token|authorization|cookie|set-cookie|credentials?|api[-_]?key|private[-_]?key|access[-_]?token|refresh[-_]?token|client[-_]?secret)$/i;
 
 /** Any text without passwords in addresses, credentials of requests and parameters named as secrets. */
 export function redactText(text: string): string {
-  return hideSecrets(text)
-    .replace(MALFORMED_SECRET, `$1${HIDDEN}@`)
-    .replace(URL_SECRET, `$1:${HIDDEN}@`)
+  const known = hideSecrets(text.slice(0, TEXT_LENGTH_MAX + CUT_OVERLAP));
+  const isCut = known.length > TEXT_LENGTH_MAX;
+  return (isCut ? `${known.slice(0, TEXT_LENGTH_MAX)}…` : known)
+    .replace(/\S+/g, redactWord)
     .replace(CREDENTIALS, `$1 ${HIDDEN}`)
     .replace(SECRET_PARAMETER, `$1$2${HIDDEN}`);
 }
@@ -61,6 +66,19 @@ export function redactError<E extends { readonly message: string; readonly stack
     message: redactText(message),
     ...(stack === undefined ? {} : { stack: redactText(stack) }),
   };
+}
+
+/** A word ends at a space: its first address hides all up to the last "@" of the word, so each is looked through once. */
+function redactWord(word: string): string {
+  const end = word.lastIndexOf("@");
+  if (end < 0) return word;
+  const user = URL_USER.exec(word);
+  const wrong = MALFORMED_USER.exec(word);
+  const from = Math.min(
+    user ? user.index + user[0].length : end + 1,
+    wrong?.[1] === undefined ? end + 1 : wrong.index + wrong[1].length,
+  );
+  return from > end ? word : `${word.slice(0, from)}${HIDDEN}${word.slice(end)}`;
 }
 
 /** For JSON.stringify: what is named as a secret is not written. */

@@ -52,7 +52,7 @@ export async function answerCall(
       granted,
       needs: (scope) => requireScope(granted, scope),
       query: route.query ? checked(route.query, queryOf(ask), "query") : {},
-      body: route.body ? checked(route.body, await readJson(ask), "body") : {},
+      body: route.body ? checkedBody(route.body, await readJson(ask)) : {},
     } as Call;
     if (token !== null) await requireCallback(call, token);
     const traceparent = ask.headers.get("traceparent");
@@ -127,6 +127,36 @@ function refuseNul(value: string, field: string): void {
     detail: `${field.slice(0, 100)}: ${message}`,
     problems: [{ field: field.slice(0, 100), message }],
   });
+}
+
+/** Where the contract says "any JSON", NUL is kept: it is stored as JSON writes it. */
+function refuseNulWithin(schema: z.ZodType | undefined, value: unknown, field: string): void {
+  if (schema instanceof z.ZodUnknown) return;
+  if (typeof value === "string") refuseNul(value, field);
+  if (typeof value !== "object" || value === null) return;
+  for (const [key, member] of Object.entries(value)) {
+    refuseNul(key, field);
+    refuseNulWithin(memberOf(schema, key), member, Array.isArray(value) ? field : key);
+  }
+}
+
+/** Undefined: the contract does not say, as where it allows one of several shapes. */
+function memberOf(schema: z.ZodType | undefined, key: string): z.ZodType | undefined {
+  if (schema instanceof z.ZodObject) return needed(schema.shape[key] as z.ZodType | undefined);
+  if (schema instanceof z.ZodArray) return needed(schema.element as z.ZodType);
+  if (schema instanceof z.ZodRecord) return needed(schema.valueType as z.ZodType);
+  return undefined;
+}
+
+/** The schema of a value that is there. */
+function needed(schema: z.ZodType | undefined): z.ZodType | undefined {
+  const isWrapped = schema instanceof z.ZodOptional || schema instanceof z.ZodNullable;
+  return isWrapped ? needed(schema.unwrap() as z.ZodType) : schema;
+}
+
+function checkedBody(schema: z.ZodType, value: unknown): unknown {
+  refuseNulWithin(schema, value, "body");
+  return checked(schema, value, "body");
 }
 
 function checked(schema: z.ZodType, value: unknown, where: "query" | "body"): unknown {

@@ -30,7 +30,7 @@ const TIMEOUT_MAX_MS = 2 ** 31 - 1;
 
 /** What would end the transaction, so that the run would be completed without it. Savepoints may go. */
 const ENDS_TRANSACTION =
-  /(^|;)(\s|--.*\n|\/\*[^*]*\*\/)*(begin|start\s+transaction|commit|end|abort|rollback(?!\s+(work\s+|transaction\s+)?to\b)|prepare\s+transaction)\b/i;
+  /(begin|start\s+transaction|commit|end|abort|rollback(?!\s+(work\s+|transaction\s+)?to\b)|prepare\s+transaction)\b/iy;
 
 export class PostgresTransactor implements Transactor {
   readonly #source: PostgresSource;
@@ -143,7 +143,7 @@ async function within<Value>(
     query: async (text, values = []) => {
       // The connection goes on to serve others: what comes too late must not get into theirs.
       if (!isOpen) throw new Error("The transaction is over; nothing was sent.");
-      if (ENDS_TRANSACTION.test(text)) throw new TxEndedError("ctx.commit or ctx.item");
+      if (endsTransaction(text)) throw new TxEndedError("ctx.commit or ctx.item");
       return link.query({ text, values, timeoutMs }).catch((failure: unknown) => {
         throw failure instanceof LinkFailure ? failure.cause : failure;
       });
@@ -160,6 +160,33 @@ async function within<Value>(
     isOpen = false;
     throw error;
   }
+}
+
+/**
+ * Whether a statement in this text would end the transaction. Reads from the end to the beginning and every position
+ * once, however many comments follow each other.
+ */
+function endsTransaction(text: string): boolean {
+  const end = text.length;
+  /** Where the next word begins after spaces and comments, and where the next star is. */
+  const words = new Int32Array(end + 3).fill(end);
+  const stars = new Int32Array(end + 3).fill(end);
+  let newline = end;
+  for (let at = end - 1; at >= 0; at -= 1) {
+    const star = stars[at + 2] as number;
+    let word = at;
+    if (/\s/.test(text.charAt(at))) word = words[at + 1] as number;
+    else if (text.startsWith("--", at) && newline < end) word = words[newline + 1] as number;
+    else if (text.startsWith("/*", at) && text[star + 1] === "/") word = words[star + 2] as number;
+    words[at] = word;
+    stars[at] = text[at] === "*" ? at : (stars[at + 1] as number);
+    if (text[at] === "\n") newline = at;
+    const isStart = at === 0 || text[at - 1] === ";";
+    if (!isStart) continue;
+    ENDS_TRANSACTION.lastIndex = word;
+    if (ENDS_TRANSACTION.test(text)) return true;
+  }
+  return false;
 }
 
 function linksMax(source: PostgresSource): number {

@@ -123,7 +123,7 @@ describe.each(DATABASES)("the client on %s", (database) => {
       instance: "w1",
       jobs: {
         study: async (input: { n: number }, ctx: WorkContext) => {
-          ctx.log("begun");
+          ctx.log("be\u0000gun");
           await ctx.progress({ stage: "read", done: 1, total: 2 });
           const first = await ctx.item("a", { n: 1 });
           const other = await ctx.item("a", { n: 2 });

@@ -54,5 +54,5 @@ function listPage(entries: readonly AuditRecord[], colours: Colours): string {
       cut(plain(words.join(" ")), CHANGE_LENGTH_MAX),
     ]);
   }
-  return table.toString().replace(/ +$/gm, "");
+  return table.toString().replace(/(?<! ) +$/gm, "");
 }

@@ -53,7 +53,7 @@ function listPage(instances: readonly Instance[], colours: Colours): string {
       cut(plain(each.quietNote ?? ""), NOTE_LENGTH_MAX),
     ]);
   }
-  return table.toString().replace(/ +$/gm, "");
+  return table.toString().replace(/(?<! ) +$/gm, "");
 }
 
 function stateText({ isLive, retiredAt, quietAt }: Instance, colours: Colours): string {

@@ -116,7 +116,7 @@ function page(schedule: CronSchedule, { ticks, touches }: Coming, colours: Colou
   }
   const skipped = touches.filter(({ tickMs }) => tickMs === null);
   const notes = skipped.map((touch) => colours.yellow(`Note: ${describeTouch(touch)}.`));
-  return [title, table.toString(), ...notes].join("\n").replace(/ +$/gm, "");
+  return [title, table.toString(), ...notes].join("\n").replace(/(?<! ) +$/gm, "");
 }
 
 function iso(ms: number): string {

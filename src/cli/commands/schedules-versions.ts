@@ -48,7 +48,7 @@ function versionsPage(versions: readonly ScheduleVersion[], colours: Colours): s
       changedMembers(versions[index - 1], each).join(", "),
     ]);
   }
-  return table.toString().replace(/ +$/gm, "");
+  return table.toString().replace(/(?<! ) +$/gm, "");
 }
 
 function changedMembers(before: ScheduleVersion | undefined, after: ScheduleVersion): string[] {

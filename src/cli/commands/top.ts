@@ -65,7 +65,7 @@ export function topCommand(call: Call): Command {
       };
       if (watch !== undefined) return repeat({ shell, everyMs: watch, show });
       const { text, now } = await show();
-      await shell.say(text.replace(/ +$/gm, ""));
+      await shell.say(text.replace(/(?<! ) +$/gm, ""));
       await shell.answer(now);
       return EXIT.done;
     });

@@ -171,7 +171,7 @@ function readPublicUrl(value: unknown, field: string, problems: Problem[]): stri
   const url = typeof value === "string" && URL.canParse(value) ? new URL(value) : null;
   const isHttp = url?.protocol === "http:" || url?.protocol === "https:";
   const isPlainUrl = isHttp && `${url.username}${url.password}${url.search}${url.hash}` === "";
-  if (isPlainUrl) return url.href.replace(/\/+$/, "");
+  if (isPlainUrl) return url.href.replace(/(?<!\/)\/+$/, "");
   const message =
     'must be the address under which workers reach this instance, such as "https://jobs.example.com"';
   problems.push({ field, message });
