@@ -44,6 +44,7 @@ export {
   NotAMonitorError,
   OutcomeUnknownError,
   PermanentError,
+  ResultConflictError,
   RetryLater,
   RunCommittedError,
   RunNotFoundError,

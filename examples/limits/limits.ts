@@ -42,7 +42,7 @@ export function newShop(database: string, world: World) {
     changed: (product: string) =>
       reindex.enqueue(
         { product },
-        { key: product, delay: "300ms", onDuplicate: "postpone", keyFor: "live" },
+        { key: product, delay: "300ms", maxWait: "5s", onDuplicate: "postpone", keyFor: "live" },
       ),
     /** Throttle: however often somebody asks, one mail in an hour. */
     remind: (to: string) => mail.enqueue({ to }, { key: `remind ${to}`, keyFor: "1h" }),

@@ -77,6 +77,7 @@ const OWN_PERMANENT_CODES: ReadonlySet<string> = new Set([
   "ITEM_NOT_JSON",
   "ITEM_TOO_LARGE",
   "ITEM_CONFLICT",
+  "RESULT_CONFLICT",
 ]);
 
 // By name and code as well as by class: an application may hold two copies of this package.

@@ -38,6 +38,10 @@ export const ERROR_CODES = [
   { code: "ITEM_NOT_JSON", description: "An item returned something that JSON cannot carry." },
   { code: "ITEM_TOO_LARGE", description: "An item returned more than 1 MiB of JSON." },
   { code: "ITEM_CONFLICT", description: "The item was done before, with another value." },
+  {
+    code: "RESULT_CONFLICT",
+    description: "The run was completed under this fence before, with another result.",
+  },
   { code: "PERMANENT", description: "The handler says that another try would fail the same way." },
   { code: "RETRY_LATER", description: "The handler asks to be run again later; costs no attempt." },
   { code: "TIMEOUT", description: "The attempt ran for longer than its job allows." },

@@ -526,6 +526,19 @@ export class LeaseLostError extends HoldfastError {
   }
 }
 
+/** The run was completed under this fence before, with another result. */
+export class ResultConflictError extends HoldfastError {
+  readonly code = "RESULT_CONFLICT";
+  constructor(
+    readonly runId: string,
+    readonly fence: number,
+  ) {
+    super(
+      `Run ${runId} was completed under fence ${fence} with another result, which stays. Nothing was stored.`,
+    );
+  }
+}
+
 /** The attempt ran for longer than its job allows. */
 export class TimeoutError extends HoldfastError {
   readonly code = "TIMEOUT";
@@ -609,6 +622,7 @@ for (const [name, { prototype }] of Object.entries({
   ItemNotJsonError,
   ItemTooLargeError,
   ItemConflictError,
+  ResultConflictError,
   PermanentError,
   RetryLater,
   TimeoutError,

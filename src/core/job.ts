@@ -34,7 +34,7 @@ export type JobOptions = {
   readonly lease?: Duration;
   /** How long one attempt may take, from its claim. @default "2h" */
   readonly timeout?: Duration;
-  /** @default { attempts: 3, delay: "1s", factor: 2, max: "60s", jitter: 0.2 } */
+  /** @default { attempts: 5, delay: "10s", factor: 2, max: "10m", jitter: 0.5 } */
   readonly retry?: RetryOptions;
   /** What becomes of a run whose worker fell silent: tried again, or failed. @default "retry" */
   readonly onLost?: OnLost;

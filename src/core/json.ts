@@ -71,6 +71,12 @@ export function canonicalJson(text: string): string {
   return write(value, { refuse: refuseInput, charsMax, isSorted: true });
 }
 
+/** Whether two results are the same value, whatever the order of their members; null is a result that is not there. */
+export function isSameResult(one: string | null, other: string | null): boolean {
+  const [a, b] = [one ?? "null", other ?? "null"];
+  return a === b || canonicalJson(a) === canonicalJson(b);
+}
+
 /**
  * The text as every database can store it: without NUL (PostgreSQL refuses it), without lone
  * surrogates (not UTF-8), at most `maxLength` UTF-16 units, the cut marked by "… (N more)". Known secrets are hidden

@@ -11,7 +11,7 @@ const never = () => {
 
 describe("resolveRetry", () => {
   test("nothing given is the default of the design", () => {
-    const expected = { attempts: 3, delayMs: 1_000, factor: 2, maxMs: 60_000, jitter: 0.2 };
+    const expected = { attempts: 5, delayMs: 10_000, factor: 2, maxMs: 600_000, jitter: 0.5 };
     expect(resolveRetry(undefined, "retry")).toEqual(expected);
     expect(resolveRetry({}, "retry")).toEqual(expected);
     expect(DEFAULT_RETRY).toEqual(expected);
@@ -19,9 +19,9 @@ describe("resolveRetry", () => {
 
   test("members left out, or undefined, keep their defaults one by one", () => {
     expect(resolveRetry({ attempts: 1 }, "retry")).toEqual({ ...DEFAULT_RETRY, attempts: 1 });
-    expect(resolveRetry({ delay: "10s", max: undefined }, "retry")).toEqual({
+    expect(resolveRetry({ delay: "20s", max: undefined }, "retry")).toEqual({
       ...DEFAULT_RETRY,
-      delayMs: 10_000,
+      delayMs: 20_000,
     });
   });
 
@@ -51,9 +51,14 @@ describe("resolveRetry", () => {
   });
 
   test("a first delay longer than the longest names both", () => {
-    const resolve = () => resolveRetry({ delay: "2m" }, "retry");
-    expect(resolve).toThrow("retry.delay (2 min) is longer than retry.max (1 min, the default)");
-    expect(resolveRetry({ delay: "60s" }, "retry").delayMs).toBe(60_000);
+    const resolve = () => resolveRetry({ delay: "20m" }, "retry");
+    expect(resolve).toThrow("retry.delay (20 min) is longer than retry.max (10 min, the default)");
+    expect(resolveRetry({ delay: "10m" }, "retry").delayMs).toBe(600_000);
+  });
+
+  test("a maximum shorter than the default delay shortens that delay", () => {
+    const { delayMs, maxMs } = resolveRetry({ max: "5s" }, "retry");
+    expect({ delayMs, maxMs }).toEqual({ delayMs: 5_000, maxMs: 5_000 });
   });
 
   test("everything wrong is named at once", () => {
@@ -74,7 +79,7 @@ describe("retryDelayMs", () => {
 
   test("attempt 1000 with factor 100 does not overflow, nor does a delay of zero", () => {
     const policy = resolveRetry({ attempts: 1_000, factor: 100, jitter: 0 }, "retry");
-    expect(retryDelayMs(policy, 1_000, () => 0)).toBe(60_000);
+    expect(retryDelayMs(policy, 1_000, () => 0)).toBe(600_000);
     expect(retryDelayMs({ ...policy, delayMs: 0 }, 1_000, never)).toBe(0);
   });
 
@@ -102,7 +107,15 @@ describe("retryDelayMs", () => {
   });
 
   test("chance spreads the waits", () => {
-    expect(retryDelayMs(DEFAULT_RETRY, 1, () => 0)).toBe(1_000);
-    expect(retryDelayMs(DEFAULT_RETRY, 1, () => 0.5)).toBe(900);
+    expect(retryDelayMs(DEFAULT_RETRY, 1, () => 0)).toBe(10_000);
+    expect(retryDelayMs(DEFAULT_RETRY, 1, () => 0.5)).toBe(7_500);
+  });
+
+  test("the default waits are up to 10, 20, 40 and 80 s, and full jitter spreads over the whole wait", () => {
+    const waits = [1, 2, 3, 4].map((attempt) => retryDelayMs(DEFAULT_RETRY, attempt, () => 0));
+    expect(waits).toEqual([10_000, 20_000, 40_000, 80_000]);
+    const full = resolveRetry({ jitter: 1 }, "retry");
+    expect(retryDelayMs(full, 1, () => 0)).toBe(10_000);
+    expect(retryDelayMs(full, 1, () => 0.999)).toBe(10);
   });
 });

@@ -14,24 +14,28 @@ export type RetryPolicy = {
 };
 
 export type RetryOptions = {
-  /** How many tries there are, the first included; 1 … 1000. @default 3 */
+  /** How many tries there are, the first included; 1 … 1000. @default 5 */
   readonly attempts?: number | undefined;
-  /** The wait after the first failed try. @default "1s" */
+  /** The wait after the first failed try. @default "10s" */
   readonly delay?: Duration | undefined;
   /** What each further wait is multiplied by; 1 … 100. @default 2 */
   readonly factor?: number | undefined;
-  /** The longest wait. @default "60s" */
+  /** The longest wait. @default "10m" */
   readonly max?: Duration | undefined;
-  /** The part of a wait, 0 … 1, that chance may take off; it never adds. @default 0.2 */
+  /**
+   * The part of a wait, 0 … 1, that chance may take off; it never adds. 0.5 spreads runs that failed together over
+   * half of the wait; 1 (full jitter) spreads them over the whole wait. @default 0.5
+   */
   readonly jitter?: number | undefined;
 };
 
+/** Waits of up to 10, 20, 40 and 80 s: long enough for a deploy or a restart of what the handler calls. */
 export const DEFAULT_RETRY: RetryPolicy = Object.freeze({
-  attempts: 3,
-  delayMs: 1_000,
+  attempts: 5,
+  delayMs: 10_000,
   factor: 2,
-  maxMs: 60_000,
-  jitter: 0.2,
+  maxMs: 600_000,
+  jitter: 0.5,
 });
 
 const MEMBERS = ["attempts", "delay", "factor", "max", "jitter"] as const;
@@ -62,11 +66,13 @@ export function resolveRetry(options: RetryOptions | undefined, field: string): 
     problems.push({ field: `${field}.${name}`, message: read });
     return defaultMs;
   };
+  const maxMs = duration("max", DEFAULT_RETRY.maxMs);
   const policy = {
     attempts: number("attempts", { min: 1, max: 1_000, isInteger: true }),
-    delayMs: duration("delay", DEFAULT_RETRY.delayMs),
+    // `{ max: "5s" }` alone is a complete policy: the default delay is never longer than the given maximum.
+    delayMs: duration("delay", Math.min(DEFAULT_RETRY.delayMs, maxMs)),
     factor: number("factor", { min: 1, max: 100 }),
-    maxMs: duration("max", DEFAULT_RETRY.maxMs),
+    maxMs,
     jitter: number("jitter", { min: 0, max: 1 }),
   };
   if (problems.length === 0 && policy.delayMs > policy.maxMs) {

@@ -34,6 +34,11 @@ export type EnqueueOptions = {
    * time, or this time alone. Once it has begun, a new run takes over the key. @default "return"
    */
   readonly onDuplicate?: OnDuplicate;
+  /**
+   * With `delay` and `onDuplicate: "postpone"` or `"replace"`: calls move the run no further than this after it was
+   * enqueued, so that a steady stream of calls cannot put it off for ever. @default no bound
+   */
+  readonly maxWait?: Duration;
   /** Not before this instant. */
   readonly at?: Date | string;
   /** Not before this much time has passed. */
@@ -57,6 +62,7 @@ const ENQUEUE_MEMBERS = [
   "key",
   "keyFor",
   "onDuplicate",
+  "maxWait",
   "at",
   "delay",
   "priority",
@@ -274,9 +280,10 @@ function readOptions(options: EnqueueOptions): {
   const name = read(options.key, (value) => requireKey(value, "enqueue().key"));
   const lastsMs = read(options.keyFor, keyForMs) ?? undefined;
   const onDuplicate = read(options.onDuplicate, duplicateRule) ?? undefined;
-  const key = name === null ? null : { key: name, lastsMs, onDuplicate };
   const dueAt = read(options.at, instantMs);
   const delayMs = read(options.delay, (value) => durationMs(value, "enqueue().delay")) ?? 0;
+  const maxWaitMs = read(options.maxWait, (value) => maxWait(value, options, delayMs)) ?? undefined;
+  const key = name === null ? null : { key: name, lastsMs, onDuplicate, maxWaitMs };
   const priority = read(options.priority, (value) => requirePriority(value, "enqueue().priority"));
   const queue = read(options.queue, (value) => requireName(value, "enqueue().queue"));
   const tags = read(options.tags, (value) => requireTags(value, "enqueue().tags")) ?? [];
@@ -286,6 +293,17 @@ function readOptions(options: EnqueueOptions): {
 
 function keyForMs(value: Duration | "live"): number | "live" {
   return value === "live" ? value : durationMs(value, "enqueue().keyFor", { min: 1 });
+}
+
+function maxWait(value: Duration, { onDuplicate, at }: EnqueueOptions, delayMs: number): number {
+  const field = "enqueue().maxWait";
+  const refuse = (message: string) => new ConfigurationError([{ field, message }]);
+  const waitMs = durationMs(value, field, { min: 1 });
+  if (onDuplicate !== "postpone" && onDuplicate !== "replace")
+    throw refuse('needs onDuplicate: "postpone" or "replace"; other calls move no run');
+  if (at !== undefined) throw refuse("needs delay instead of at: it bounds a time that moves");
+  if (waitMs < delayMs) throw refuse("must not be shorter than the delay");
+  return waitMs;
 }
 
 function duplicateRule(value: OnDuplicate): "replace" | "postpone" | undefined {

@@ -3,10 +3,10 @@
 // changes nothing. Answers may be lost on the way: every verb can be asked again.
 
 import { classifyFailure } from "../core/classify.js";
-import { LeaseLostError } from "../core/errors.js";
+import { LeaseLostError, ResultConflictError } from "../core/errors.js";
 import type { StoredError } from "../core/failure.js";
 import { isUuid } from "../core/id.js";
-import { encodeResult } from "../core/json.js";
+import { encodeResult, isSameResult } from "../core/json.js";
 import type { LogsPolicy } from "../core/kept-logs.js";
 import { delay, type Ports } from "../core/ports.js";
 import { STAGES_MAX } from "../core/progress.js";
@@ -162,7 +162,7 @@ export class Remote {
     if (isRefused) throw new LeaseLostError(grant.id, grant.fence);
   }
 
-  /** The run has ended well, with this result. */
+  /** The run has ended well, with this result. Repeated with another result it rejects with a `ResultConflictError`. */
   complete(grant: Grant, result: unknown): Promise<void> {
     return this.#end(grant, { kind: "completed" }, { result: encodeResult(result), error: null });
   }
@@ -227,8 +227,8 @@ export class Remote {
     const store = await this.#store();
     const held = isUuid(grant.id) ? await store.heldRun(grant) : null;
     const [run] = held?.claim.runs ?? [];
-    // Ended before under this very fence, and the answer was lost: then it is as it was told.
-    if (!held || !run) return this.#requireEnded(store, grant, ending);
+    // Already ended under this fence: a repeated call succeeds, another end is refused.
+    if (!held || !run) return this.#requireEnded(store, grant, { ending, result: told.result });
     const { claim, heldMs: ranMs, isCancelRequested } = held;
     const chance = () => this.#ports.chance.next();
     const transition = transitionOf({ run, claim, isCancelRequested }, ending, chance);
@@ -247,8 +247,8 @@ export class Remote {
     const verb = ending.kind === "completed" ? "complete" : "fail";
     const facts = { verb, run: run.id, job: claim.job, trace: run.trace } as const;
     const { stale } = await (this.#tracing ? this.#tracing.ending(facts, settle) : settle());
-    // Taken over between the look and the write; the same call sent twice is not stale.
-    if (stale.length > 0) throw new LeaseLostError(grant.id, grant.fence);
+    // Taken over or ended otherwise between the look and the write; the same call sent twice is not stale.
+    if (stale.length > 0) return this.#requireEnded(store, grant, { ending, result: told.result });
     this.#onSettled([settlement]);
     tellEnding({
       execution: { claim, run },
@@ -262,7 +262,11 @@ export class Remote {
     await callRemoteHooks(this.#hooks, { claim, run, ending, transition, ...told });
   }
 
-  async #requireEnded(store: Store, { id, fence }: Grant, { kind }: Ending): Promise<void> {
+  async #requireEnded(
+    store: Store,
+    { id, fence }: Grant,
+    { ending: { kind }, result }: { readonly ending: Ending; readonly result: string | null },
+  ): Promise<void> {
     const attempts = isUuid(id) ? await store.attempts(id) : [];
     const ended = attempts.find((attempt) => attempt.fence === fence);
     // A run that was told to stop is cancelled by its failure, or by being handed back. One that was
@@ -271,5 +275,8 @@ export class Remote {
       kind === "completed" ? [kind] : [kind, "cancelled"];
     const isAsTold = ended && ends.includes(ended.end) && !isTakenAway(ended.error);
     if (!isAsTold) throw new LeaseLostError(id, fence);
+    if (kind !== "completed") return;
+    const stored = await store.run(id);
+    if (stored && !isSameResult(result, stored.result)) throw new ResultConflictError(id, fence);
   }
 }

@@ -127,6 +127,7 @@ async function meetRivals(
         job: by.job,
         dueAt: by.dueAt,
         delayMs: by.delayMs,
+        maxWaitMs: key.maxWaitMs ?? null,
         input: isReplaced ? by.input : null,
         flow: isReplaced ? by.flow : pulled.get(run),
       });

@@ -8,7 +8,7 @@ import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
 import { claimsOf } from "./postgres-claims.js";
 import type { PostgresPoll } from "./postgres-poll.js";
 import { settlementColumns, wholeLeaseColumns } from "./postgres-settlements.js";
-import { countOf, isSameEnd } from "./record.js";
+import { countOf, isSameEnd, toEnding } from "./record.js";
 import type { HeldRun } from "./remote-store.js";
 import * as sql from "./sql/postgres-exchange.js";
 import type * as store from "./store.js";
@@ -179,12 +179,7 @@ export class PostgresExchange
     return unapplied.filter(({ id, fence }) => {
       const ending = endings.get(`${id} ${fence}`);
       const settlement = sent.get(`${id} ${fence}`);
-      const error = (ending?.error ?? null) as string | null;
-      return !(
-        ending &&
-        settlement &&
-        isSameEnd(settlement, { ended: Number(ending.ended), error })
-      );
+      return !(ending && settlement && isSameEnd(settlement, toEnding(ending)));
     });
   }
 

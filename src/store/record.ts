@@ -2,6 +2,7 @@
 // (big integers as text, JSON parsed or not) ends here.
 
 import { isLimited, type Limits, NO_LIMITS, WHOLE_JOB } from "../core/flow.js";
+import { isSameResult } from "../core/json.js";
 import {
   ATTEMPT_ENDS,
   MODES,
@@ -301,13 +302,21 @@ export function wholeDelayMs(delayMs: number): number {
  */
 export function isSameEnd(
   settlement: Settlement,
-  recorded: { readonly ended: number; readonly error: string | null },
+  recorded: {
+    readonly ended: number;
+    readonly error: string | null;
+    readonly result: string | null;
+  },
 ): boolean {
   if (recorded.error !== settlement.error) return false;
   const cancelled = [ATTEMPT_ENDS.indexOf("cancelled"), 10 + TERMINAL_CODES.cancelled];
   switch (settlement.to) {
     case "completed":
-      return recorded.ended === 10 + TERMINAL_CODES.completed;
+      // Another result is another end: the first one stays, and the caller learns of it.
+      return (
+        recorded.ended === 10 + TERMINAL_CODES.completed &&
+        isSameResult(settlement.result, recorded.result)
+      );
     case "cancelled":
       return cancelled.includes(recorded.ended);
     case "failed":
@@ -317,6 +326,15 @@ export function isSameEnd(
     case "pending":
       return [ATTEMPT_ENDS.indexOf(settlement.end), ...cancelled].includes(recorded.ended);
   }
+}
+
+/** How an attempt ended, by the history of its run. */
+export function toEnding(row: Row) {
+  return {
+    ended: Number(row.ended),
+    error: textOrNull(row.error),
+    result: textOrNull(row.result),
+  };
 }
 
 export function toRunRecord(row: Row): RunRecord {

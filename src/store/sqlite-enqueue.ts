@@ -109,9 +109,14 @@ export class SqliteEnqueue {
       this.#file.get(sql.PULL_READY, { id }) ?? this.#file.get(sql.PULL_WAITING, { id });
     if (!pulled) return false;
     const isReplaced = by.key?.onDuplicate === "replace";
-    const dueAt = by.dueAt ?? now + by.delayMs;
-    const input = isReplaced ? by.input : null;
-    const priority = Number(this.#file.get(sql.REPLACE_RUN, { id, dueAt, input })?.priority);
+    const changed = this.#file.get(sql.REPLACE_RUN, {
+      id,
+      dueAt: by.dueAt ?? now + by.delayMs,
+      maxWaitMs: by.key?.maxWaitMs ?? null,
+      input: isReplaced ? by.input : null,
+    });
+    const priority = Number(changed?.priority);
+    const dueAt = Number(changed?.due_at);
     const lane = Number(pulled.lane);
     const policy = Number(pulled.policy);
     const flow = isReplaced

@@ -1,7 +1,7 @@
 // Leases on SQLite, inside of a write transaction: claiming, renewing, settling, and what is left of a lease.
 
 import type { RunId } from "../core/run.js";
-import { isSameEnd, statusCode, toClaim } from "./record.js";
+import { isSameEnd, statusCode, toClaim, toEnding } from "./record.js";
 import type { HeldRun } from "./remote-store.js";
 import * as sql from "./sql/sqlite.js";
 import { BATCH_OF } from "./sql/sqlite-batches.js";
@@ -76,8 +76,7 @@ export class SqliteLeases {
   #wasApplied(settlement: store.Settlement): boolean {
     const { id, fence } = settlement;
     const ending = this.#file.get(sql.ENDING, { id, fence });
-    const error = (ending?.error ?? null) as string | null;
-    return ending !== undefined && isSameEnd(settlement, { ended: Number(ending.ended), error });
+    return ending !== undefined && isSameEnd(settlement, toEnding(ending));
   }
 
   leases(fences: readonly number[]) {

@@ -112,6 +112,8 @@ export type NewKey = {
   readonly lastsMs?: number | "live" | undefined;
   /** What a taken key does to its run while that has not begun; once it has, this run takes the key. */
   readonly onDuplicate?: "replace" | "postpone" | undefined;
+  /** The run's new time is no later than this after the run was enqueued. */
+  readonly maxWaitMs?: number | undefined;
 };
 
 export type EnqueueParams = {

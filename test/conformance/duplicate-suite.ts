@@ -78,6 +78,34 @@ export function duplicateSuite(test: SceneTest): void {
     expect(held?.claim.runs[0]).toMatchObject({ id: first.id, input: '{"n":1}' });
   });
 
+  for (const onDuplicate of ["replace", "postpone"] as const) {
+    for (const isLimited of [false, true]) {
+      const which = isLimited ? "a limited run" : "a run";
+      test(`${onDuplicate} with maxWait moves ${which} no further than that after it was enqueued`, async ({
+        scene,
+      }) => {
+        const job = isLimited
+          ? await LimitedJob.announce(scene, { concurrency: { limit: 1 } })
+          : null;
+        const fresh = (rest: Partial<NewRun>) => job?.run("a", rest) ?? scene.run(rest);
+        const rules = { onDuplicate, maxWaitMs: 3_000 } as const;
+        const enqueuedAt = scene.now;
+        const first = fresh({ ...key(rules), delayMs: 1_000 });
+        await scene.enqueue(first);
+        expect((await scene.record(first.id)).dueAt).toBe(enqueuedAt + 1_000);
+        for (const dueAt of [1_800, 2_600, 3_000, 3_000]) {
+          scene.advance(800);
+          const again = fresh({ ...key(rules, "other"), delayMs: 1_000 });
+          expect(await scene.enqueue(again)).toEqual([{ id: first.id, deduplicated: true }]);
+          expect((await scene.record(first.id)).dueAt).toBe(enqueuedAt + dueAt);
+        }
+        // The last call came after that time: the run is still there to be claimed.
+        await scene.store.promote({ limit: 10 });
+        expect(idsOf(await (job ?? scene).claim())).toEqual([first.id]);
+      });
+    }
+  }
+
   test("a ready run is replaced too, and may have to wait again", async ({ scene }) => {
     const first = scene.run(key());
     await scene.enqueue(first);

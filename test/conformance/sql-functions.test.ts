@@ -413,6 +413,28 @@ function dueTests(): void {
     expect((await holdfast.runs.get(old?.run_id as string))?.status).toBe("completed");
   });
 
+  test("a second complete with another result is HF005 and rolls the caller back; an equal one answers as before", async ({
+    scene: { holdfast, sql, age },
+  }) => {
+    holdfast.job("refresh", {});
+    await holdfast.schedules.upsert("signals", { job: "refresh", every: "10m" });
+    await age("signals", 10 * MINUTE);
+    const [run] = await sql(acquire, ["signals", "edge-1", 300]);
+    const complete = (result: string | null) =>
+      sql("select $schema.complete($1, $2, $3) as status", [run?.run_id, run?.fence, result]);
+    const first = await complete('{"found": 3, "of": 4}');
+    expect(await complete('{"of": 4, "found": 3}')).toEqual(first);
+    for (const other of ['{"found": 4, "of": 4}', null]) {
+      expect(await refusal(complete(other))).toMatchObject({
+        code: "HF005",
+        detail: "RESULT_CONFLICT",
+        message: `Run ${run?.run_id} was completed under fence ${run?.fence} with another result; nothing was changed.`,
+      });
+    }
+    const stored = await holdfast.runs.get(run?.run_id as string);
+    expect(stored).toMatchObject({ status: "completed", result: { found: 3, of: 4 } });
+  });
+
   test("while everything is paused nothing is handed out, and the ticks of that time are skipped", async ({
     scene: { holdfast, sql, age },
   }) => {

@@ -773,7 +773,7 @@ type Handling = {
 };
 
 /** Retries whose times are the same on every database. */
-const STEADY = { delay: "1s", factor: 2, jitter: 0 };
+const STEADY = { attempts: 3, delay: "1s", factor: 2, jitter: 0 };
 
 /** An instance with the schedule "nightly" of the job "backup". */
 async function nightly(
@@ -787,10 +787,11 @@ async function nightly(
 }
 
 async function joined(world: World, handling: Handling = {}): Promise<Member> {
-  const { run, poll = "1m", ...options } = handling;
+  const { run, poll = "1m", retry = STEADY, ...options } = handling;
   const member = world.member({ poll });
   member.holdfast.job("backup", {
     ...options,
+    retry,
     run: (_, { attempt, signal }) => run?.(member, attempt, signal),
   });
   await member.holdfast.start();

@@ -160,6 +160,29 @@ export function flowSuite(test: WorldTest): void {
     expect(begun[0]?.at).toBeGreaterThanOrEqual(lastAt + 5_000);
   });
 
+  test("debounce with maxWait: a steady stream of calls still makes a run each time maxWait has passed", async ({
+    world,
+  }) => {
+    const { members, begun } = await crew(world, {}, { count: 1 });
+    const [{ holdfast }] = members as [Member];
+    const options = {
+      key: "index",
+      keyFor: "live",
+      delay: "5s",
+      maxWait: "1m",
+      onDuplicate: "postpone",
+    } as const;
+    const firstAt = world.now();
+    for (let call = 0; call < 13 * 60; call += 1) {
+      await holdfast.enqueue("study", { account: "a" }, options);
+      await world.clock.advance(1_000);
+    }
+    expect(begun.length).toBeGreaterThanOrEqual(12);
+    expect(begun.length).toBeLessThanOrEqual(13);
+    expect(begun[0]?.at).toBeGreaterThanOrEqual(firstAt + 60_000);
+    expect(begun[0]?.at).toBeLessThanOrEqual(firstAt + 62_000);
+  });
+
   test("throttle: within the time of a key there is one run", async ({ world }) => {
     const { members, begun } = await crew(world, {}, { count: 1 });
     const [{ holdfast }] = members as [Member];
@@ -192,5 +215,16 @@ export function flowSuite(test: WorldTest): void {
     await expect(enqueue({ keyFor: "1m" })).rejects.toThrow(/keyFor: needs a key/);
     await expect(enqueue({ key: "k", keyFor: "soon" })).rejects.toThrow(/keyFor/);
     await expect(enqueue({ key: "k", onDuplicate: "drop" })).rejects.toThrow(/"postpone"/);
+    const debounce = { key: "k", delay: "5s", onDuplicate: "postpone" };
+    await expect(enqueue({ ...debounce, maxWait: "soon" })).rejects.toThrow(/maxWait/);
+    await expect(enqueue({ ...debounce, maxWait: "4s" })).rejects.toThrow(
+      /maxWait: must not be shorter than the delay/,
+    );
+    await expect(enqueue({ key: "k", delay: "5s", maxWait: "1m" })).rejects.toThrow(
+      /maxWait: needs onDuplicate: "postpone" or "replace"/,
+    );
+    await expect(
+      enqueue({ ...debounce, delay: undefined, at: new Date(0), maxWait: "1m" }),
+    ).rejects.toThrow(/maxWait: needs delay instead of at/);
   });
 }

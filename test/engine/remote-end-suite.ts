@@ -1,7 +1,7 @@
 // Runs that end elsewhere: the process that takes their end hears of it, hooks included.
 
 import { expect } from "vitest";
-import { LeaseLostError } from "../../src/core/errors.js";
+import { LeaseLostError, ResultConflictError } from "../../src/core/errors.js";
 import { heard, type World, type WorldTest } from "./world.js";
 
 /** An instance whose job is carried out elsewhere, with hooks that note what they hear. */
@@ -41,6 +41,42 @@ export function remoteEndSuite(test: WorldTest): void {
       await world.clock.until(holdfast.remote.complete(grant, { found: 3 }));
     expect(hooks).toEqual([["success", "study", 1, { found: 3 }, true]]);
     expect(heard(member, "run.completed")).toMatchObject([{ run: grant.id, job: "study" }]);
+  });
+
+  test("a second complete under the same fence with another result is a conflict, and an equal one is not", async ({
+    world,
+  }) => {
+    const { holdfast, hooks, claim } = await told(world);
+    const grant = await claim();
+    const complete = (result: unknown) =>
+      world.clock.until(holdfast.remote.complete(grant, result));
+    await complete({ found: 3, of: 4 });
+    await expect(complete({ of: 4, found: 3 })).resolves.toBeUndefined();
+    for (const other of [{ found: 4, of: 4 }, null, undefined, "3"]) {
+      const refused = await complete(other).catch((error: unknown) => error);
+      expect(refused).toBeInstanceOf(ResultConflictError);
+      expect(refused).toMatchObject({
+        code: "RESULT_CONFLICT",
+        runId: grant.id,
+        fence: grant.fence,
+      });
+    }
+    expect(await holdfast.runs.get(grant.id)).toMatchObject({ result: { found: 3, of: 4 } });
+    expect(hooks).toHaveLength(1);
+  });
+
+  test("of two completes with different results that meet, one is stored and the other is a conflict", async ({
+    world,
+  }) => {
+    const { holdfast, claim } = await told(world);
+    const grant = await claim();
+    const both = await world.clock.until(
+      Promise.allSettled([1, 2].map((result) => holdfast.remote.complete(grant, { result }))),
+    );
+    const refused = both.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
+    expect(refused).toEqual([expect.any(ResultConflictError)]);
+    const stored = 1 + both.findIndex(({ status }) => status === "fulfilled");
+    expect(await holdfast.runs.get(grant.id)).toMatchObject({ result: { result: stored } });
   });
 
   test("a failed attempt calls onFailure and says whether it is tried again; a hook that throws harms nobody", async ({

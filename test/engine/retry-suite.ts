@@ -66,6 +66,30 @@ export function retrySuite(test: WorldTest): void {
     expect(await holdfast.runs.get(id)).toMatchObject({ result: 3, error: null });
   });
 
+  test("500 runs that failed together under the default policy are spread over seconds", async ({
+    world,
+  }) => {
+    const { holdfast } = world.member();
+    const study = holdfast.job("study", {
+      run: () => {
+        throw new Error("the service is down");
+      },
+    });
+    await holdfast.start();
+    await study.enqueueMany(Array.from({ length: 500 }, () => ({})));
+    await world.clock.advance(2_000);
+    const { runs } = await holdfast.runs.list({ job: "study", limit: 500 });
+    const dueAt = runs.map((run) => run.dueAt.getTime()).sort((a, b) => a - b);
+    expect(runs.every(({ status }) => status === "pending")).toBe(true);
+    expect((dueAt.at(-1) ?? 0) - (dueAt[0] ?? 0)).toBeGreaterThan(4_500);
+    const bySecond = new Map<number, number>();
+    for (const at of dueAt) {
+      const second = Math.floor(at / 1_000);
+      bySecond.set(second, (bySecond.get(second) ?? 0) + 1);
+    }
+    expect(Math.max(...bySecond.values())).toBeLessThan(150);
+  });
+
   test("jitter only ever shortens a wait", async ({ world }) => {
     const { holdfast } = world.member();
     const startedAt = new Map<string, number[]>();

@@ -125,6 +125,8 @@ describe.each(DATABASES)("callbacks of a dispatched run on %s", (database) => {
       await call(order, "complete", { fence, result: { found: 3 } }),
     ];
     expect(told.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    const other = await call(order, "complete", { fence, result: { found: 4 } });
+    expect(other).toMatchObject({ status: 409, body: { error: "result_conflict" } });
     const run = await house.holdfast.runs.get(runId);
     expect(run).toMatchObject({ status: "completed", attempt: 1, result: { found: 3 } });
     expect((await house.holdfast.runs.items(runId)).items).toMatchObject([{ key: "a", value: 1 }]);

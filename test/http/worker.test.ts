@@ -284,6 +284,18 @@ describe.each(DATABASES)("the worker protocol on %s", (database) => {
     expect(await row(run.id)).toMatchObject({ status: "completed", error: null });
   });
 
+  test("a second complete under the same fence with another result is 409, and an equal one stays 200", async () => {
+    const run = await claimedOne();
+    const { fence } = run;
+    const complete = (result: unknown) => tell(run, "complete", { fence, result });
+    expect((await complete({ n: 1, m: 2 })).status).toBe(200);
+    expect((await complete({ m: 2, n: 1 })).status).toBe(200);
+    const other = await complete({ n: 2, m: 2 });
+    expect(other).toMatchObject({ status: 409, body: { error: "result_conflict" } });
+    expect((await tell(run, "complete", { fence })).status).toBe(409);
+    expect(await row(run.id)).toMatchObject({ status: "completed", result: { n: 1, m: 2 } });
+  });
+
   test("a complete of a run that was told to stop counts, and may be repeated", async () => {
     const run = await claimedOne();
     await house.holdfast.runs.cancel(run.id);

@@ -156,7 +156,8 @@ export const WORKER_ROUTES = {
     path: "/api/runs/{id}/complete",
     scope: "worker",
     isCallback: true,
-    summary: "Ends a run well; asked again it answers the same.",
+    summary:
+      "Ends a run well; repeated with an equal result it answers the same, with another one 409.",
     body: z.strictObject({
       fence,
       completionId: z.string().max(200).optional(),

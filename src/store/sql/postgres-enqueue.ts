@@ -215,10 +215,11 @@ const changeRuns = (placing: string) => /* sql */ `
 with now as materialized (select {now} as at),
 input as materialized (
   select * from json_to_recordset(:runs::json) as i (
-    id uuid, job text, "dueAt" bigint, "delayMs" bigint, input text, flow text)
+    id uuid, job text, "dueAt" bigint, "delayMs" bigint, "maxWaitMs" bigint, input text, flow text)
 ),
+-- least() passes over null: without maxWaitMs nothing bounds the new time.
 stored as (
-  update {run} r set due_at = coalesce(i."dueAt", now.at + i."delayMs"), input = coalesce(i.input, r.input)
+  update {run} r set due_at = least(coalesce(i."dueAt", now.at + i."delayMs"), r.created_at + i."maxWaitMs"), input = coalesce(i.input, r.input)
   from input i cross join now where r.id = i.id
   returning r.id, r.due_at, r.lane, r.policy, r.priority
 ),

@@ -371,12 +371,12 @@ export const CLAIM_LIMITED_RUN = `${NOW}, ${CLAIMING_LIMITED_RUN}, ${GRANTING} s
 
 /** What history knows of the end of these grants. */
 export const ENDINGS = /* sql */ `
-select g.id, g.fence::text, e.ended, e.error
+select g.id, g.fence::text, e.ended, e.error, e.result
 from json_to_recordset(:grants::json) as g (id uuid, fence bigint),
   lateral (
-    (select o.status + 10 as ended, o.error from {outcome} o where o.id = g.id and o.fence = g.fence offset 0)
+    (select o.status + 10 as ended, o.error, o.result from {outcome} o where o.id = g.id and o.fence = g.fence offset 0)
     union all
-    (select a.ended, a.error from {attempt} a where a.run = g.id and a.fence = g.fence offset 0)
+    (select a.ended, a.error, null from {attempt} a where a.run = g.id and a.fence = g.fence offset 0)
   ) e`;
 
 export const CLAIMS_BY_TOKEN = /* sql */ `

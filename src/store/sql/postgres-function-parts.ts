@@ -16,6 +16,7 @@ export const SQLSTATES = {
   keyConflict: "HF002",
   leaseLost: "HF003",
   scheduleUnfit: "HF004",
+  resultConflict: "HF005",
 } as const;
 
 export const PARTS = /* sql */ `

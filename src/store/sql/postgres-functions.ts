@@ -216,16 +216,20 @@ begin
       chance: "random()",
     })} into v_unapplied;
   end if;
-  select e.status into v_ended from (
+  select e.status, e.result into v_ended from (
     select case o.status when 1 then 'completed' when 2 then 'failed' else 'cancelled' end as status,
-      o.status = 1 as is_complete, o.error
+      o.status = 1 as is_complete, o.error, o.result
     from {outcome} o where o.id = p_run and o.fence = p_fence
     union all
-    select 'pending', false, a.error from {attempt} a where a.run = p_run and a.fence = p_fence
+    select 'pending', false, a.error, null from {attempt} a where a.run = p_run and a.fence = p_fence
   ) e where e.is_complete = (p_status = 1) and e.error is not distinct from p_error;
   if not found then
     raise exception 'Run % is no longer held under fence %; nothing was changed.', p_run, p_fence
       using errcode = '${SQLSTATES.leaseLost}', detail = 'LEASE_LOST';
+  end if;
+  if p_status = 1 and coalesce(v_ended.result, 'null')::jsonb <> coalesce(p_result, 'null')::jsonb then
+    raise exception 'Run % was completed under fence % with another result; nothing was changed.', p_run, p_fence
+      using errcode = '${SQLSTATES.resultConflict}', detail = 'RESULT_CONFLICT';
   end if;
   return v_ended.status;
 end

@@ -53,9 +53,9 @@ export const SHRINK_LEASE = /* sql */ `update {lease} set ids = :ids where fence
 
 /** What history knows of the end of a grant. */
 export const ENDING = /* sql */ `
-select status + 10 as ended, error from {outcome} where id = :id and fence = :fence
+select status + 10 as ended, error, result from {outcome} where id = :id and fence = :fence
 union all
-select ended, error from {attempt} where run = :id and fence = :fence`;
+select ended, error, null from {attempt} where run = :id and fence = :fence`;
 
 /** The lanes that have something, the one with the oldest run first. */
 export const HEADS = /* sql */ `
@@ -133,7 +133,8 @@ delete from {ready} where id = :id and attempt = 0 returning lane, policy`;
 export const PULL_WAITING = /* sql */ `
 delete from {waiting} where id = :id and attempt = 0 and (gate is null or gate = 'flow') returning lane, policy, flow`;
 export const REPLACE_RUN = /* sql */ `
-update {run} set due_at = :dueAt, input = coalesce(:input, input) where id = :id returning priority`;
+update {run} set due_at = min(:dueAt, coalesce(created_at + :maxWaitMs, :dueAt)), input = coalesce(:input, input)
+where id = :id returning priority, due_at`;
 export const SET_KEY_INPUT = /* sql */ `update {key} set input_hash = :inputHash where job = :job and key = :key`;
 export const PASS_KEY = /* sql */ `
 update {key} set run = :run, input_hash = :inputHash, expires_at = :now + :lastsMs, is_live = :isLive
