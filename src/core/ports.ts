@@ -17,6 +17,11 @@ export interface Clock {
   timer(delayMs: number, callback: () => void): Timer;
   /** Calls back after what is running now has ended and pending I/O had its turn. */
   soon(callback: () => void): void;
+  /**
+   * Synchronous work awaits this before it begins, so that timers and I/O get a turn every few milliseconds.
+   * Null: work may begin at once. Clocks that a test moves leave it out: real time decides nothing there.
+   */
+  readonly giveWay?: () => Promise<void> | null;
 }
 
 /** Chance: a number in [0, 1). */

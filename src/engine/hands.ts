@@ -25,6 +25,8 @@ export class Hands {
   readonly #marks: HandsParams["marks"];
   readonly #running = new Map<RunId, Execution>();
   readonly #buffer = new Fifo<Execution>();
+  /** When a run of a job last left its slot, by job. */
+  readonly #leftMs = new Map<string, number>();
 
   constructor(params: HandsParams) {
     this.#clock = params.clock;
@@ -97,7 +99,16 @@ export class Hands {
 
   /** It leaves its slot. False: it has none, or another one was started in its place since then. */
   leave(execution: Execution): boolean {
-    return this.isRunning(execution) && this.#running.delete(execution.run.id);
+    if (!this.isRunning(execution)) return false;
+    this.#leftMs.set(execution.claim.job, this.#clock.monotonicMs());
+    return this.#running.delete(execution.run.id);
+  }
+
+  /** The jobs that run here, or ran at this moment or later. */
+  jobsSince(sinceMs: number): string[] {
+    const left = [...this.#leftMs].filter(([, leftMs]) => leftMs >= sinceMs).map(([job]) => job);
+    const running = [...this.#running.values()].map(({ claim }) => claim.job);
+    return [...new Set([...running, ...left])];
   }
 
   /** Runs that have been in their slots for so long that no buffer will be served by these. */

@@ -24,6 +24,8 @@ const TIDY_EVERY_MS = 60 * 60_000;
 const TIDY_FIRST_MS = 60_000;
 /** How often declared schedules are compared with what live instances declare. */
 const LOOK_EVERY_MS = 60_000;
+/** A heartbeat that is late by less is not worth a line: a busy machine does that. */
+const LATE_MIN_MS = 250;
 /** After a renewal that failed; trust runs out meanwhile. */
 const BEAT_RETRY_MS = 250;
 
@@ -67,6 +69,8 @@ export class Loop {
   #soonestMs = Number.POSITIVE_INFINITY;
   #isBeating = false;
   #beatAtMs: number | null = null;
+  /** The lease that set the time of the next heartbeat. */
+  #beatLeaseMs = 0;
   #stopListening: (() => void) | null = null;
 
   constructor(params: LoopParams) {
@@ -275,17 +279,19 @@ export class Loop {
     const leaseMs = this.#params.worker.leases.shortestMs();
     this.#params.pulse.changed();
     if (leaseMs === null || this.#isBeating) return;
-    this.#beatWithin(renewEveryMs(leaseMs));
+    this.#beatWithin(renewEveryMs(leaseMs), leaseMs);
   }
 
-  #beatWithin(delayMs: number): void {
+  #beatWithin(delayMs: number, leaseMs: number): void {
     const atMs = this.#params.ports.clock.monotonicMs() + delayMs;
     if (this.#beatAtMs !== null && this.#beatAtMs <= atMs) return;
     this.#beatAtMs = atMs;
+    this.#beatLeaseMs = leaseMs;
     this.#set("beat", delayMs, () => this.#beat());
   }
 
   async #beat(): Promise<void> {
+    this.#noteLate();
     this.#beatAtMs = null;
     if (this.#isBeatingOver || this.#isBeating) return;
     this.#isBeating = true;
@@ -301,7 +307,19 @@ export class Loop {
       this.#isBeating = false;
     }
     const leaseMs = worker.leases.shortestMs();
-    if (leaseMs !== null) this.#beatWithin(Math.min(renewEveryMs(leaseMs), retryInMs));
+    if (leaseMs !== null) this.#beatWithin(Math.min(renewEveryMs(leaseMs), retryInMs), leaseMs);
+  }
+
+  /** A timer that fires late waited for whoever kept the event loop, or the process stood still as a whole. */
+  #noteLate(): void {
+    const { worker, pulse, ports, emit } = this.#params;
+    if (this.#beatAtMs === null || !pulse.isOnMainThread) return;
+    const lateMs = Math.round(ports.clock.monotonicMs() - this.#beatAtMs);
+    if (lateMs < Math.max(LATE_MIN_MS, renewEveryMs(this.#beatLeaseMs) / 2)) return;
+    const jobs = worker.jobsSince(this.#beatAtMs);
+    // What blocked the event loop may have ended by now, but nothing was at stake where nothing ran.
+    if (jobs.length === 0 && worker.leases.shortestMs() === null) return;
+    emit("heartbeat.late", { lateMs, leaseMs: this.#beatLeaseMs, jobs });
   }
 
   async #tidy(): Promise<void> {

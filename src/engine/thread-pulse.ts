@@ -65,6 +65,7 @@ export async function threadPulse(params: {
   await once(thread, "message");
   const pulse = new ThreadPulse(thread, params);
   return {
+    isOnMainThread: false,
     changed: () => pulse.changed(),
     renew: (each) => pulse.renew(each),
     close: () => pulse.close(clock),

@@ -199,6 +199,11 @@ export class Worker {
     return this.#hands.runningCount;
   }
 
+  /** The jobs that run here, or ran at this moment or later; jobs of another service are none of them. */
+  jobsSince(sinceMs: number): readonly string[] {
+    return this.#params.isApart ? [] : this.#hands.jobsSince(sinceMs);
+  }
+
   /** Attempts that have ended here, whatever became of them; those handed back are none. */
   get executedCount(): number {
     return this.#settler.tally.executed;

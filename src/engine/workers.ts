@@ -93,6 +93,11 @@ export class Workers {
     };
   }
 
+  /** The jobs that run in this process, or ran at this moment or later. */
+  jobsSince(sinceMs: number): string[] {
+    return this.#workers.flatMap((worker) => worker.jobsSince(sinceMs));
+  }
+
   /** Runs that are executed now, those that services elsewhere execute included. */
   get runningCount(): number {
     return this.#workers.reduce((sum, { runningCount }) => sum + runningCount, 0);

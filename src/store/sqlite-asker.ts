@@ -26,13 +26,18 @@ export class SqliteAsker {
     return this.file.read(() => look(this.now()));
   }
 
-  async write<T>(what: string, work: (now: number) => T): Promise<T> {
+  async write<T>(
+    what: string,
+    work: (now: number) => T,
+    options?: Parameters<SqliteFile["write"]>[2],
+  ): Promise<T> {
     // Another write may run between this commit and the line after it: each keeps a list of its own.
     let learnt: (() => void)[] = [];
-    const value = await this.file.write(what, () => {
+    const transaction = () => {
       learnt = this.beginLearning();
       return work(this.now());
-    });
+    };
+    const value = await this.file.write(what, transaction, options);
     for (const remember of learnt) remember();
     return value;
   }

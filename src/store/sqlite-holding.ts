@@ -23,7 +23,9 @@ export class SqliteHolding implements LeaseVerbs {
   }
 
   renew(params: store.RenewParams): Promise<store.RenewAnswer> {
-    return this.#asker.write("renew", (now) => this.#leases.renew(params, now));
+    // Many calls may wait for their turn; a lease must not run out behind them.
+    const isUrgent = true;
+    return this.#asker.write("renew", (now) => this.#leases.renew(params, now), { isUrgent });
   }
 
   markStarted(grants: readonly store.Grant[]): Promise<readonly store.Grant[]> {

@@ -58,6 +58,8 @@ export class SqliteFile {
   /** How long statements of the owner of a given handle wait for a lock; null for a handle of ours. */
   #ownersTimeoutMs: number | null = null;
   #watcher: FSWatcher | null = null;
+  /** Calls that wait for a turn of the event loop before they begin. */
+  #waitingCount = 0;
 
   constructor(params: SqliteParams) {
     this.#params = params;
@@ -85,6 +87,8 @@ export class SqliteFile {
   }
 
   async close(): Promise<void> {
+    const { clock } = this.#params;
+    while (this.#waitingCount > 0) await new Promise<void>((resolve) => clock.soon(resolve));
     this.#watcher?.close();
     this.#watcher = null;
     this.#prepared.clear();
@@ -97,10 +101,10 @@ export class SqliteFile {
 
   /**
    * Runs `work` in a write transaction. It is synchronous: nothing else of this process can come
-   * between, and the file is held for a few milliseconds only.
+   * between, and the file is held for a few milliseconds only. An urgent one gives way to nobody before it begins.
    */
-  write<T>(what: string, work: () => T): Promise<T> {
-    return this.#whileBusy(what, this.#handle, () => {
+  write<T>(what: string, work: () => T, { isUrgent = false } = {}): Promise<T> {
+    const transaction = () => {
       const handle = this.#open();
       if (isOpenTransaction(handle)) throw new OwnersTransaction();
       handle.exec("begin immediate");
@@ -112,7 +116,9 @@ export class SqliteFile {
         if (isInTransaction(handle)) handle.exec("rollback");
         throw error;
       }
-    });
+    };
+    const begin = () => this.#whileBusy(what, this.#handle, transaction);
+    return isUrgent ? begin() : this.#inTurn(begin);
   }
 
   /** The handle that statements go through. */
@@ -128,7 +134,21 @@ export class SqliteFile {
   }
 
   read<T>(work: () => T): Promise<T> {
-    return this.#whileBusy("read", this.#handle, work);
+    return this.#inTurn(() => this.#whileBusy("read", this.#handle, work));
+  }
+
+  /**
+   * Begins at once, or in the next turn of the event loop where this process has worked for some milliseconds
+   * without one. In a transaction of the owner it begins at once: a turn would let others of the process come between.
+   */
+  #inTurn<T>(begin: () => Promise<T>): Promise<T> {
+    const turn = this.#params.clock.giveWay?.();
+    if (!turn || (this.#handle && isOpenTransaction(this.#handle))) return begin();
+    this.#waitingCount += 1;
+    return turn.then(() => {
+      this.#waitingCount -= 1;
+      return begin();
+    });
   }
 
   /**

@@ -142,6 +142,8 @@ export type Events = {
   };
   "alert.heartbeat_failed": { error: string };
   "loop.blocked": { blockedMs: number };
+  /** `lateMs` is how long the event loop was blocked at least; `jobs` are those that ran here meanwhile. */
+  "heartbeat.late": { lateMs: number; leaseMs: number; jobs: readonly string[] };
   "hook.failed": RunFields & { hook: string; error: StoredError };
   "listener.failed": { listener: EventName | "onError"; error: StoredError };
 };
@@ -223,6 +225,10 @@ export const LINES: { readonly [Name in EventName]: readonly [Level, string] } =
   "alert.undelivered": ["warn", "an alert did not reach a destination"],
   "alert.heartbeat_failed": ["warn", "the heartbeat did not reach its address"],
   "loop.blocked": ["warn", "the event loop was blocked; heartbeats were late"],
+  "heartbeat.late": [
+    "warn",
+    'the event loop was blocked and a heartbeat was late; start with worker: { heartbeat: "thread" } if jobs block it',
+  ],
   "hook.failed": ["error", "a hook failed; the run goes on"],
   "listener.failed": ["error", "a listener failed; it is reported once"],
 };

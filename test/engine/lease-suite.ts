@@ -162,6 +162,36 @@ export function leaseSuite(test: WorldTest): void {
     expect(faults.of("poll")).toHaveLength(1);
   });
 
+  test("a heartbeat that is late because the event loop was blocked says for how long, and which jobs ran", async ({
+    world,
+  }) => {
+    const member = world.member();
+    const { holdfast, clock } = member;
+    const finish = new Door();
+    holdfast.job("long", { lease: LEASE_MS, run: () => finish.opened });
+    holdfast.job("short", { lease: LEASE_MS, run: () => finish.opened });
+    holdfast.job("over", { lease: LEASE_MS, run: () => "done" });
+    await holdfast.start();
+    await world.ended((await holdfast.enqueue("over", {})).id);
+    const { id } = await holdfast.enqueue("long", {});
+    await holdfast.enqueue("short", {});
+    await untilRunning(world, id);
+    await world.clock.advance(LEASE_MS);
+    expect(heard(member, "heartbeat.late")).toEqual([]);
+    clock.pause();
+    await world.clock.advance(LEASE_MS);
+    clock.resume();
+    await world.clock.advance(1);
+    const [late, ...more] = heard(member, "heartbeat.late");
+    expect(late).toMatchObject({ jobs: ["long", "short"], leaseMs: LEASE_MS });
+    // Its heartbeat was due within the first third.
+    expect(late?.lateMs).toBeGreaterThanOrEqual((LEASE_MS * 2) / 3);
+    expect(late?.lateMs).toBeLessThanOrEqual(LEASE_MS);
+    expect(more).toEqual([]);
+    finish.open();
+    await world.ended(id);
+  });
+
   test("a holder that wakes up after a takeover is told, and what it says is not stored", async ({
     world,
   }) => {

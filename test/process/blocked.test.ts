@@ -55,6 +55,11 @@ onBothDatabases((test) => {
     const { observer, first, second, id } = await blocked(crew, "main", 5 * LEASE_MS);
     await second.says("begun");
     const before = await ended(observer, id);
+    expect(await first.says("heartbeat.late")).toMatchObject({
+      jobs: ["block"],
+      leaseMs: LEASE_MS,
+      lateMs: expect.any(Number),
+    });
     expect(before).toMatchObject({ status: "completed", result: "second", attempt: 2 });
     await until("the first one hears of it", () => {
       return first.heard("run.stale").length + first.heard("run.lost").length > 0;
