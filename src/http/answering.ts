@@ -8,10 +8,10 @@ import { describeFailure } from "../core/failure.js";
 import { redactError } from "../core/redact.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { Logger } from "../telemetry/log.js";
-import { requireScope } from "./access.js";
+import { type Granted, requireScope } from "./access.js";
 import type { Answer, Ask } from "./ask.js";
 import { readJson } from "./body.js";
-import { callbackTokenOf, isCallbackOf } from "./callback.js";
+import { callbackFenceOf, callbackTokenOf } from "./callback.js";
 import { HttpError, refusalAnswer, refusalOf } from "./problem.js";
 import type { Call, Implementation, Reply, Surroundings } from "./route.js";
 
@@ -30,14 +30,16 @@ export async function answerCall(
   { ask, params, address }: Asked,
 ): Promise<Answer> {
   const requestId = requestIdOf(ask);
+  let granted: Granted = { scopes: new Set(), by: "http" };
   try {
     around.access.refuseForeignChange(ask);
     const token = route.isCallback ? callbackTokenOf(ask) : null;
-    const granted =
-      route.scope === "open" || token !== null
-        ? { scopes: new Set<never>(), by: "http" }
-        : await around.access.grant(ask, route.scope, address);
+    if (route.scope !== "open" && token === null)
+      granted = await around.access.grant(ask, route.scope, address);
     for (const name in params) refuseNul(String(params[name]), name);
+    // Judged before the body is read: whoever has no good token sends megabytes in vain.
+    const callbackFence =
+      token === null ? null : await requireCallback(around, { token, params, address });
     const actor = { via: "http", who: granted.by, scope: route.scope, address, requestId } as const;
     const call = {
       ...around,
@@ -54,22 +56,26 @@ export async function answerCall(
       query: route.query ? checked(route.query, queryOf(ask), "query") : {},
       body: route.body ? checkedBody(route.body, await readJson(ask)) : {},
     } as Call;
-    if (token !== null) await requireCallback(call, token);
+    if (callbackFence !== null && (call.body as { fence?: number }).fence !== callbackFence)
+      throw around.access.badToken(address);
     const traceparent = ask.headers.get("traceparent");
     const reply = around.holdfast.continueTrace(traceparent, () => handle(call));
     return withSafety(contentOf(await reply), requestId);
   } catch (error) {
-    const refusal = refusalOf(error);
+    const refusal = refusalOf(error, { mayRead: granted.scopes.has("read") });
     if (refusal.status >= 500) tell(around.logger, { error, requestId, path: route.path });
     return withSafety(refusalAnswer(refusal, requestId), requestId);
   }
 }
 
-/** The fence is in the body, so such a call is judged when its body has been read and checked. */
-async function requireCallback(call: Call, token: string): Promise<void> {
-  const { fence } = call.body as { readonly fence?: number };
-  const grant = { token, runId: String(call.params.id), fence: fence ?? 0 };
-  if (!(await isCallbackOf(call.holdfast, grant))) throw call.access.badToken(call.address);
+/** The fence that the caller's token is good for. */
+async function requireCallback(
+  { holdfast, access }: Surroundings,
+  { token, params, address }: Omit<Asked, "ask"> & { readonly token: string },
+): Promise<number> {
+  const fence = await callbackFenceOf(holdfast, { token, runId: String(params.id) });
+  if (fence === null) throw access.badToken(address);
+  return fence;
 }
 
 function contentOf(reply: Reply | Answer): Answer {

@@ -4,6 +4,7 @@
 import type { Holdfast } from "../engine/holdfast.js";
 import { hosting } from "../engine/hosting.js";
 import type { Ask } from "./ask.js";
+import { fenceOfToken } from "./dispatch/callback-token.js";
 import { HttpError } from "./problem.js";
 
 const TOKEN = /^Bearer (hfcb1_\S+)$/;
@@ -14,16 +15,21 @@ export function callbackTokenOf(ask: Ask): string | null {
 }
 
 /**
- * Whether the token was made for this run and fence. That the fence is still the current one is for
- * the store to say: the right token of an earlier attempt is told that it came too late.
+ * The fence that the token was made for, with this run; null if it was made for another one or by nobody
+ * here. The store decides whether the fence is still the current one: the right token of an earlier
+ * attempt gets the answer that it came too late.
  */
-export async function isCallbackOf(
+export async function callbackFenceOf(
   holdfast: Holdfast,
-  call: { readonly token: string; readonly runId: string; readonly fence: number },
-): Promise<boolean> {
+  call: { readonly token: string; readonly runId: string },
+): Promise<number | null> {
   const runId = call.runId.toLowerCase();
+  const fence = fenceOfToken(call.token);
+  if (fence === null) return null;
   const run = await holdfast.runs.get(runId);
-  return run !== null && holdfast[hosting].isCallbackToken({ ...call, runId, job: run.job });
+  if (run === null) return null;
+  const grant = { token: call.token, runId, fence, job: run.job };
+  return holdfast[hosting].isCallbackToken(grant) ? fence : null;
 }
 
 /** One sentence, whatever does not fit: which runs exist is not told. */

@@ -68,14 +68,24 @@ const TITLES: Readonly<Record<number, string>> = {
   503: "Unavailable",
 };
 
-/** What the caller is told; the rest is for the log. */
-export function refusalOf(thrown: unknown): Refusal {
+/** Errors that name things which are there; a caller that may not read gets these words instead. */
+const WORDS_WITHOUT_NAMES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    JOB_UNKNOWN: "No job has that name.",
+    SCHEDULE_NOT_FOUND: "There is no schedule of that name.",
+  }),
+);
+
+/** What the caller is told; the rest is for the log. `mayRead`: the caller has the scope read. */
+export function refusalOf(thrown: unknown, { mayRead = true } = {}): Refusal {
   if (thrown instanceof HttpError) return thrown.refusal;
   const code = codeOf(thrown);
   const status = STATUS_BY_CODE.get(code) ?? 500;
   if (status === 500) return INTERNAL;
   const error = code.toLowerCase();
   if (status === 503) return { status, error, detail: "The database cannot be reached now." };
+  const unnamed = mayRead ? undefined : WORDS_WITHOUT_NAMES.get(code);
+  if (unnamed !== undefined) return { status, error, detail: unnamed };
   const { message, problems } = thrown as Error & { readonly problems?: readonly Problem[] };
   return { status, error, detail: message, ...(problems === undefined ? {} : { problems }) };
 }

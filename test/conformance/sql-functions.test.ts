@@ -766,6 +766,10 @@ function rightTests(): void {
         { deduplicated: false },
       ]);
       expect(await refusal(caller("select * from $schema.run"))).toMatchObject({ code: "42501" });
+      // Which jobs there are is for those who may read.
+      const unknown = await refusal(caller("select $schema.enqueue('nail')"));
+      expect(unknown).toMatchObject({ code: "HF001" });
+      expect(JSON.stringify(unknown)).not.toContain("mail");
       expect(await refusal(caller("select $schema.new_run_id()"))).toMatchObject({ code: "42501" });
       await caller("reset role");
     } finally {

@@ -110,9 +110,23 @@ describe.each(DATABASES)("the HTTP API on %s", (database) => {
     expect(other).toMatchObject({ status: 409, body: { error: "key_conflict" } });
     const unknown = await enqueue("stduy", { input: {} });
     expect(unknown).toMatchObject({ status: 404, body: { error: "job_unknown" } });
-    expect(unknown.body.detail).toContain("Did you mean study?");
+    const reader = await house.ask("POST", "/api/jobs/stduy/runs", { body: { input: {} } });
+    expect(reader.body.detail).toContain("Did you mean study?");
     const { body: run } = await house.ask("GET", `/api/runs/${first.body.id}`);
     expect(run).toMatchObject({ status: "pending", key: "k", tags: ["eu"], input: { a: 1 } });
+  });
+
+  test("a caller that may not read job names does not get them in an error", async () => {
+    await house.holdfast.enqueue("study", 0);
+    await house.holdfast.schedules.upsert("nightly", { job: "study", every: "1d" });
+    for (const [secret, where] of [
+      [SECRETS.enqueue, "/api/jobs/stduy/runs"],
+      [SECRETS.trigger, "/api/schedules/nightli/trigger"],
+    ] as const) {
+      const { status, text } = await house.ask("POST", where, { secret, body: {} });
+      expect(status).toBe(404);
+      expect(text).not.toMatch(/study|nightly/);
+    }
   });
 
   test("lists go on where the page before ended", async () => {

@@ -246,6 +246,34 @@ describe.each(DATABASES)("callbacks of a dispatched run on %s", (database) => {
     expect(ended.status).toBe(200);
   });
 
+  test("the body of a callback is read only once its token is good", async () => {
+    const { runId, fence, token } = await dispatched("30s");
+    let pulled = 0;
+    const body = () =>
+      new ReadableStream<Uint8Array>(
+        {
+          pull: (controller) => {
+            pulled += 1;
+            controller.enqueue(new TextEncoder().encode(JSON.stringify({ fence, result: 1 })));
+            controller.close();
+          },
+        },
+        { highWaterMark: 0 },
+      );
+    const complete = (secret: string) =>
+      house.ask("POST", `/api/runs/${runId}/complete`, {
+        secret,
+        raw: body(),
+        headers: { "content-type": "application/json" },
+      });
+    const changed = token.slice(0, -1) + (token.endsWith("0") ? "1" : "0");
+    for (const wrong of [`hfcb1_${"0".repeat(64)}`, changed, "hfcb1_made-up"])
+      expect((await complete(wrong)).status).toBe(403);
+    expect(pulled).toBe(0);
+    expect((await complete(token)).status).toBe(200);
+    expect(pulled).toBe(1);
+  });
+
   test("whoever guesses tokens is held up as one who guesses secrets", async () => {
     const order = await dispatched("30s");
     const guesses = [];

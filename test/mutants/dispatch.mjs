@@ -111,8 +111,8 @@ export const DISPATCH_MUTANTS = [
     name: "token-for-any-fence",
     promise: "S3: the token of an earlier attempt is refused",
     file: "src/http/dispatch/callback-token.ts",
-    find: "return hmac(hmac(secret, KEY_LABEL), ",
-    replace: "return hmac(hmac(secret, KEY_LABEL), runId ||",
+    find: "bytes.set(hmac(hmac(secret, KEY_LABEL), ",
+    replace: "bytes.set(hmac(hmac(secret, KEY_LABEL), runId ||",
     suites: ["unit: dispatch"],
   },
   {

@@ -2,7 +2,7 @@
 
 import { createHmac } from "node:crypto";
 import { expect, test } from "vitest";
-import { callbackToken, isCallbackToken } from "./callback-token.js";
+import { callbackToken, fenceOfToken, isCallbackToken } from "./callback-token.js";
 import { isEqualDigest } from "./hmac.js";
 
 const SECRET = "a-secret-of-enough-letters";
@@ -41,6 +41,17 @@ test.each([
 test("a fence that is no number is refused even where somebody made a token for it", () => {
   const grant = { runId: GRANT.runId, fence: "41" as unknown as number };
   expect(isRight({ token: callbackToken(grant, SECRET), grant })).toBe(false);
+});
+
+test("a token says which fence it is for, and a changed fence makes it wrong", () => {
+  const token = callbackToken(GRANT, SECRET);
+  expect(token).toMatch(/^hfcb1_[0-9a-f]{64}$/);
+  expect(fenceOfToken(token)).toBe(41);
+  const raised = token.replace(/^(hfcb1_[0-9a-f]{15})./, "$1a");
+  expect(fenceOfToken(raised)).toBe(42);
+  expect(isRight({ token: raised, grant: { ...GRANT, fence: 42 } })).toBe(false);
+  for (const none of ["", "hfcb1_", `hfcb1_${"0".repeat(64)}`, `hfcb1_${"f".repeat(64)}`])
+    expect(fenceOfToken(none)).toBeNull();
 });
 
 test("a token of another target is refused: its worker knows another secret", () => {

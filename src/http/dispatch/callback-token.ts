@@ -7,11 +7,21 @@ import { fromHex, hmac, isEqualDigest, toHex } from "./hmac.js";
 /** Keeps the tokens' key apart from the one that signs requests. */
 const KEY_LABEL = "holdfast callback token v1";
 const PREFIX = "hfcb1_";
+/** The fence, readable by everybody, comes first: so a token can be judged before a body is read. */
+const FENCE_BYTES = 8;
 
 export type TokenGrant = { readonly runId: string; readonly fence: number };
 
 export function callbackToken(grant: TokenGrant, secret: string): string {
-  return `${PREFIX}${toHex(digestOf(grant, secret))}`;
+  return `${PREFIX}${toHex(bytesOf(grant, secret))}`;
+}
+
+/** The fence that a token says it is for; null where it cannot be a token. */
+export function fenceOfToken(token: string): number | null {
+  const bytes = givenBytes(token);
+  if (bytes === null) return null;
+  const fence = Buffer.from(bytes).readBigUInt64BE();
+  return fence > 0n && fence <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(fence) : null;
 }
 
 /**
@@ -25,14 +35,22 @@ export function isCallbackToken(params: {
 }): boolean {
   const { token, grant, secrets } = params;
   const isFence = Number.isSafeInteger(grant.fence) && grant.fence > 0;
-  const given = token.startsWith(PREFIX) ? fromHex(token.slice(PREFIX.length)) : null;
+  const given = givenBytes(token);
   if (!isFence || given === null) return false;
   let isRight = false;
   for (const secret of secrets.filter((each) => each !== ""))
-    isRight = isEqualDigest(digestOf(grant, secret), given) || isRight;
+    isRight = isEqualDigest(bytesOf(grant, secret), given) || isRight;
   return isRight;
 }
 
-function digestOf({ runId, fence }: TokenGrant, secret: string): Uint8Array {
-  return hmac(hmac(secret, KEY_LABEL), `${runId}.${fence}`);
+/** The fence, then 192 bits of a digest over run and fence. */
+function bytesOf({ runId, fence }: TokenGrant, secret: string): Uint8Array {
+  const bytes = Buffer.alloc(32);
+  bytes.writeBigUInt64BE(BigInt(fence));
+  bytes.set(hmac(hmac(secret, KEY_LABEL), `${runId}.${fence}`).subarray(0, 24), FENCE_BYTES);
+  return bytes;
+}
+
+function givenBytes(token: string): Uint8Array | null {
+  return token.startsWith(PREFIX) ? fromHex(token.slice(PREFIX.length)) : null;
 }

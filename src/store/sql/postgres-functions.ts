@@ -24,6 +24,9 @@ const MESSAGE_LENGTH_MAX = 8 * 1_024;
 const CLEANUP_BATCH = 100;
 const CLEANUP_ROUNDS_MAX = 20;
 
+/** Inside of a function that runs with the owner's rights: the role that called it. */
+const CALLER = "coalesce(nullif(current_setting('role'), 'none'), session_user)::name";
+
 /** The caller's transaction may stay open for long: the flows of limits are not touched in it. */
 const storeLimited = (channel: string) =>
   expressed(STORE_RUNS_LATER, { runs: "v_runs", channel: `'${channel}'` });
@@ -67,7 +70,8 @@ begin
   if not found then
     raise exception 'No instance has announced a job named "%".', v_job
       using errcode = '${SQLSTATES.jobUnknown}', detail = 'JOB_UNKNOWN',
-        hint = coalesce('Known: ' || (select string_agg(n.name, ', ') from (select j.name from {job} j order by j.name limit 20) n),
+        hint = coalesce('Known: ' || (select string_agg(n.name, ', ') from (select j.name from {job} j
+            where has_table_privilege(${CALLER}, '{job}'::regclass, 'select') order by j.name limit 20) n),
           'Start an instance that declares it.');
   end if;
   if octet_length(v_input) > ${INPUT_BYTES_MAX} then
