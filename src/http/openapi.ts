@@ -1,61 +1,119 @@
-// The OpenAPI description, made from the routes that also validate: it cannot say anything else than
-// what the handler does.
+// Describes the HTTP API for machines, as OpenAPI 3.1. It reads the routes that also validate, so it
+// cannot say anything else than the handler does.
 
 import { z } from "zod";
-import { problemAnswer, type Route } from "./contract/words.js";
+import { problemAnswer, type RefusalStatus, type Route } from "./contract/words.js";
 import { ROUTES } from "./contract.js";
 
 type Json = Record<string, unknown>;
 
+type Refusal = { readonly name: string; readonly description: string };
+const REFUSALS: Readonly<Record<RefusalStatus, Refusal>> = {
+  400: { name: "BadRequest", description: "the request is wrong; `problems` names each field" },
+  401: { name: "NotAuthorized", description: "no secret, or a wrong one" },
+  403: { name: "Forbidden", description: "this caller may not do this" },
+  404: { name: "NotFound", description: "there is no such thing" },
+  408: { name: "RequestTimeout", description: "the body did not arrive in time" },
+  409: { name: "Conflict", description: "the state of the thing does not allow it" },
+  413: { name: "TooLarge", description: "the body or the input is too large" },
+  415: { name: "UnsupportedMediaType", description: "the body is not JSON, or compressed" },
+  429: {
+    name: "TooManyRequests",
+    description: "too many wrong secrets from this address; Retry-After says how long to wait",
+  },
+};
+const FAILURES: Readonly<Record<number, Refusal>> = {
+  500: { name: "Failed", description: "the server failed; its log has it under the request id" },
+  503: { name: "Unavailable", description: "the database cannot be reached, or the server stops" },
+};
+
 /** Of the routes that are served. */
 export function openapi(basePath: string, isServed: (route: Route) => boolean): Json {
+  const schemas = new Schemas();
   const paths: Record<string, Json> = {};
   for (const [operationId, route] of Object.entries(ROUTES) as [string, Route][]) {
     if (!isServed(route)) continue;
     paths[route.path] ??= {};
-    (paths[route.path] as Json)[route.method.toLowerCase()] = operation(operationId, route);
+    (paths[route.path] as Json)[route.method.toLowerCase()] = operation(operationId, {
+      route,
+      schemas,
+    });
   }
   return {
     openapi: "3.1.0",
-    info: { title: "Holdfast", version: "1", summary: "Scheduled work, and what became of it." },
+    info: {
+      title: "Holdfast",
+      version: "1",
+      summary: "Scheduled work, and what became of it.",
+      license: { name: "MIT", identifier: "MIT" },
+    },
     servers: [{ url: basePath || "/" }],
     paths,
     components: {
-      schemas: { Problem: schemaOf(problemAnswer, "output") },
+      responses: refusalAnswers(schemas),
+      schemas: schemas.named,
       securitySchemes: { bearer: { type: "http", scheme: "bearer" } },
     },
   };
 }
 
-function operation(operationId: string, route: Route): Json {
+function operation(
+  operationId: string,
+  { route, schemas }: { readonly route: Route; readonly schemas: Schemas },
+): Json {
   const responses: Json = {};
   for (const [status, answer] of Object.entries(route.answers)) {
     responses[status] = {
       description: "done",
-      content: { [route.media ?? "application/json"]: { schema: schemaOf(answer, "output") } },
+      content: { [route.media ?? "application/json"]: { schema: schemas.of(answer, "output") } },
     };
   }
-  responses.default = {
-    description: "refused, or failed",
-    content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } },
-  };
+  for (const status of refusalsOf(route)) responses[status] = refusalRef(REFUSALS[status]);
+  // No `default`: generators take it for one more answer of a call that went well.
+  for (const [status, failure] of Object.entries(FAILURES))
+    responses[status] ??= refusalRef(failure);
   return {
     operationId,
     summary: route.summary,
     ...(route.scope === "open" ? { security: [] } : { security: [{ bearer: [] }] }),
     "x-scope": route.scope,
     ...(route.isCallback ? { "x-callback-token": true } : {}),
-    parameters: [...pathParameters(route), ...queryParameters(route)],
+    parameters: [...pathParameters(route), ...queryParameters(route, schemas)],
     ...(route.body
       ? {
           requestBody: {
-            required: false,
-            content: { "application/json": { schema: schemaOf(route.body, "input") } },
+            required: isBodyRequired(route.body),
+            content: { "application/json": { schema: schemas.of(route.body, "input") } },
           },
         }
       : {}),
     responses,
   };
+}
+
+/** The statuses 4xx that a call of this route can get: its own, and those that its scope and its parts bring. */
+export function refusalsOf(route: Route): readonly RefusalStatus[] {
+  const { path, query, body, scope, refusals = [] } = route;
+  const all = new Set<RefusalStatus>(refusals);
+  if (query || body || path.includes("{")) all.add(400);
+  if (scope !== "open") for (const status of [401, 403, 429] as const) all.add(status);
+  if (body) for (const status of [408, 413, 415] as const) all.add(status);
+  return [...all].sort((a, b) => a - b);
+}
+
+function refusalRef({ name }: Refusal): Json {
+  return { $ref: `#/components/responses/${name}` };
+}
+
+function refusalAnswers(schemas: Schemas): Json {
+  const content = { "application/problem+json": { schema: schemas.of(problemAnswer, "output") } };
+  const all = [...Object.values(REFUSALS), ...Object.values(FAILURES)];
+  return Object.fromEntries(all.map(({ name, description }) => [name, { description, content }]));
+}
+
+/** The handler reads a missing body as an empty object, so a body is needed where that one is refused. */
+function isBodyRequired(body: z.ZodType): boolean {
+  return !body.safeParse({}).success;
 }
 
 function pathParameters({ path }: Route): Json[] {
@@ -67,9 +125,9 @@ function pathParameters({ path }: Route): Json[] {
   }));
 }
 
-function queryParameters({ query }: Route): Json[] {
+function queryParameters({ query }: Route, schemas: Schemas): Json[] {
   if (!query) return [];
-  const { properties = {}, required = [] } = schemaOf(query, "input") as {
+  const { properties = {}, required = [] } = schemas.of(query, "input") as {
     properties?: Json;
     required?: string[];
   };
@@ -81,7 +139,54 @@ function queryParameters({ query }: Route): Json[] {
   }));
 }
 
-function schemaOf(schema: z.ZodType, io: "input" | "output"): Json {
-  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any" }) as Json;
-  return rest;
+/** Turns schemas into JSON Schema, and keeps each that has a name once, under `components.schemas`. */
+class Schemas {
+  readonly named: Record<string, unknown> = {};
+
+  of(schema: z.ZodType, io: "input" | "output"): Json {
+    const made = z.toJSONSchema(schema, {
+      io,
+      unrepresentable: "any",
+      override: ({ jsonSchema }) => leaveOpen(jsonSchema, io),
+    });
+    const { $schema: _, $defs: definitions = {}, ...rest } = referring(made) as Json;
+    for (const [name, definition] of Object.entries(definitions as Json))
+      this.#keep(name, definition);
+    return rest;
+  }
+
+  #keep(name: string, definition: unknown): void {
+    const kept = this.named[name];
+    if (kept !== undefined && JSON.stringify(kept) !== JSON.stringify(definition))
+      throw new Error(
+        `two schemas are named ${name}; the OpenAPI description needs one name for each`,
+      );
+    this.named[name] = definition;
+  }
+}
+
+/**
+ * Removes what says no more than the default: members may be added. It says so for every answer, as
+ * later releases add members. Some generators drop the named members where it is written out.
+ */
+function leaveOpen(schema: z.core.JSONSchema.BaseSchema, io: "input" | "output"): void {
+  const { properties = {}, additionalProperties: others } = schema;
+  const isOpen = others !== null && typeof others === "object" && Object.keys(others).length === 0;
+  const isClosedAnswer = io === "output" && others === false;
+  if ((isOpen && Object.keys(properties).length > 0) || isClosedAnswer)
+    delete schema.additionalProperties;
+}
+
+/** The same schema, whose references lead to `components.schemas` instead of its own `$defs`. */
+function referring(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(referring);
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, each]) => [
+      key,
+      key === "$ref" && typeof each === "string"
+        ? each.replace(/^#\/\$defs\//, "#/components/schemas/")
+        : referring(each),
+    ]),
+  );
 }

@@ -5,7 +5,6 @@ import fs from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { expect } from "vitest";
-import type { z } from "zod";
 import { problemAnswer, type Route } from "../../src/http/contract/words.js";
 import { ROUTES } from "../../src/http/contract.js";
 import {
@@ -15,6 +14,7 @@ import {
   type HandlerOptions,
   handlerOf,
 } from "../../src/http/handler.js";
+import { refusalsOf } from "../../src/http/openapi.js";
 import { Holdfast, type HoldfastOptions } from "../../src/index.js";
 import { borrowSchema } from "../support/borrowed-schema.js";
 
@@ -131,18 +131,26 @@ export async function understood(
   const type = response.headers.get("content-type") ?? "";
   const body = type.includes("json") ? JSON.parse(text) : text;
   if (type.includes("problem+json")) expect(problemAnswer.safeParse(body).error).toBeUndefined();
-  const schema = answerSchema(method, where, response.status);
+  const route = routeOf(method, where);
+  if (
+    route &&
+    response.status >= 400 &&
+    response.status < 500 &&
+    !(response.status in route.answers)
+  )
+    expect(refusalsOf(route), `${method} ${route.path}`).toContain(response.status);
+  const schema = route?.answers[response.status];
   if (schema && !type.includes("problem+json"))
     expect(schema.safeParse(body).error).toBeUndefined();
   return { status: response.status, headers: response.headers, text, body };
 }
 
-function answerSchema(method: string, where: string, status: number): z.ZodType | undefined {
+function routeOf(method: string, where: string): Route | undefined {
   const [bare = ""] = where.split("?");
   const fits = ({ method: each, path: pattern }: Route) =>
     each === method && new RegExp(`^${pattern.replace(/\{\w+\}/g, "[^/]+")}$`).test(bare);
   const literalFirst = (Object.values(ROUTES) as Route[]).sort(
     (a, b) => a.path.split("{").length - b.path.split("{").length,
   );
-  return literalFirst.find(fits)?.answers[status];
+  return literalFirst.find(fits);
 }

@@ -81,6 +81,7 @@ export const ALERTS_ROUTES = {
     path: "/api/alerts/{id}",
     scope: "read",
     summary: "One alert, with what was delivered to whom.",
+    refusals: [404],
     answers: { 200: alertAnswer },
   }),
   muteAlert: route({
@@ -89,6 +90,7 @@ export const ALERTS_ROUTES = {
     scope: "admin",
     summary: "Delivers nothing about its kind and subject for so long.",
     body: z.strictObject({ for: duration }),
+    refusals: [404],
     answers: { 200: alertAnswer },
   }),
   acknowledgeAlert: route({
@@ -97,6 +99,7 @@ export const ALERTS_ROUTES = {
     scope: "admin",
     summary: "Notes who has seen it; it ends when its condition does.",
     body: z.strictObject({}),
+    refusals: [404],
     answers: { 200: alertAnswer },
   }),
   resolveAlert: route({
@@ -105,6 +108,7 @@ export const ALERTS_ROUTES = {
     scope: "admin",
     summary: "Ends it by hand; if its condition still holds, the next look opens another.",
     body: z.strictObject({}),
+    refusals: [404],
     answers: { 200: alertAnswer },
   }),
 } as const;

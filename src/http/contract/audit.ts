@@ -43,6 +43,7 @@ export const AUDIT_ROUTES = {
     scope: "admin",
     summary: "This instance claims and fires nothing new until it is woken; what it runs goes on.",
     body: z.strictObject({ note }),
+    refusals: [404],
     answers: { 200: ok },
   }),
   wakeInstance: route({
@@ -51,6 +52,7 @@ export const AUDIT_ROUTES = {
     scope: "admin",
     summary: "A quiet instance claims and fires again.",
     body: z.strictObject({}),
+    refusals: [404],
     answers: { 200: ok },
   }),
 } as const;

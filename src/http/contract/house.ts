@@ -19,6 +19,7 @@ export const HOUSE_ROUTES = {
     scope: "open",
     summary: "A cookie for the page, in exchange for a secret.",
     body: z.strictObject({ secret: z.string().max(1_000) }),
+    refusals: [401, 403, 429],
     answers: { 200: z.object({ ok: z.literal(true), scopes: z.array(z.enum(SCOPES)) }) },
   }),
   deleteSession: route({

@@ -25,6 +25,7 @@ export const PINGS_ROUTES = {
     scope,
     summary: "What a monitor watches is done.",
     body: anything.extend({ deliveryId }),
+    refusals: [404, 409],
     answers,
   }),
   pingStart: route({
@@ -33,6 +34,7 @@ export const PINGS_ROUTES = {
     scope,
     summary: "What a monitor watches began: its end is waited for from now on.",
     body: anything,
+    refusals: [404, 409],
     answers,
   }),
   pingFail: route({
@@ -41,6 +43,7 @@ export const PINGS_ROUTES = {
     scope,
     summary: "What a monitor watches failed.",
     body: z.strictObject({ reason: z.string().max(10_000).optional(), deliveryId }),
+    refusals: [404, 409],
     answers,
   }),
 } as const;

@@ -140,6 +140,7 @@ export const RUNS_ROUTES = {
     scope: "enqueue",
     summary: "Stores a run of a job.",
     body: z.strictObject({ input: anyJson.optional(), ...enqueueOptions }),
+    refusals: [404, 409],
     answers: {
       201: z.object({ id: uuid, deduplicated: z.literal(false) }),
       200: z.object({ id: uuid, deduplicated: z.literal(true) }),
@@ -169,6 +170,7 @@ export const RUNS_ROUTES = {
     path: "/api/runs/{id}",
     scope: "read",
     summary: "One run.",
+    refusals: [404],
     answers: { 200: runAnswer },
   }),
   listAttempts: route({
@@ -176,6 +178,7 @@ export const RUNS_ROUTES = {
     path: "/api/runs/{id}/attempts",
     scope: "read",
     summary: "Every attempt of a run, the first one first.",
+    refusals: [404],
     answers: { 200: z.object({ attempts: z.array(attemptAnswer) }) },
   }),
   listExchanges: route({
@@ -183,6 +186,7 @@ export const RUNS_ROUTES = {
     path: "/api/runs/{id}/exchanges",
     scope: "read",
     summary: "Every time a run was sent to a service elsewhere, and what came back.",
+    refusals: [404],
     answers: { 200: z.object({ exchanges: z.array(exchangeAnswer) }) },
   }),
   listItems: route({
@@ -196,6 +200,7 @@ export const RUNS_ROUTES = {
       limit,
       cursor: longCursor,
     }),
+    refusals: [404],
     answers: { 200: page("items", itemAnswer) },
   }),
   listLogs: route({
@@ -204,6 +209,7 @@ export const RUNS_ROUTES = {
     scope: "read",
     summary: "The log lines kept with a run, oldest first; `cursor` goes on to lines yet to come.",
     query: z.strictObject({ limit, cursor }),
+    refusals: [404],
     answers: {
       200: z.object({
         lines: z.array(lineAnswer),
@@ -223,6 +229,7 @@ export const RUNS_ROUTES = {
       limit,
       cursor,
     }),
+    refusals: [404],
     answers: { 200: page("runs", runAnswer) },
   }),
   listBatches: route({
@@ -230,6 +237,7 @@ export const RUNS_ROUTES = {
     path: "/api/runs/{id}/batches",
     scope: "read",
     summary: "The batches that a run made, in their order, with what became of their runs.",
+    refusals: [404],
     answers: { 200: page("batches", batchAnswer) },
   }),
   cancelRun: route({
@@ -238,6 +246,7 @@ export const RUNS_ROUTES = {
     scope: "admin",
     summary: "A pending run at once; a running one is told to stop.",
     body: z.strictObject({}),
+    refusals: [404, 409],
     answers: {
       200: z.object({
         ok: z.literal(true),
@@ -251,6 +260,7 @@ export const RUNS_ROUTES = {
     scope: "admin",
     summary: "One attempt more for a failed or cancelled run.",
     body: z.strictObject({}),
+    refusals: [404, 409],
     answers: { 200: ok },
   }),
   cancelRuns: route({
@@ -274,6 +284,7 @@ export const RUNS_ROUTES = {
     path: "/api/runs/{id}",
     scope: "admin",
     summary: "Removes a run that has ended, with its history.",
+    refusals: [404, 409],
     answers: { 200: ok },
   }),
 } as const;

@@ -185,6 +185,7 @@ export const SCHEDULES_ROUTES = {
     path: "/api/schedules/{name}",
     scope: "read",
     summary: "One schedule.",
+    refusals: [404],
     answers: { 200: scheduleAnswer },
   }),
   putSchedule: route({
@@ -201,6 +202,7 @@ export const SCHEDULES_ROUTES = {
         .meta({ description: "409 unless it is at this version; 0: unless there is none" }),
     }),
     body: scheduleOptions,
+    refusals: [404, 409],
     answers: { 200: z.object({ schedule: scheduleAnswer, warnings: z.array(z.string()) }) },
   }),
   deleteSchedule: route({
@@ -208,6 +210,7 @@ export const SCHEDULES_ROUTES = {
     path: "/api/schedules/{name}",
     scope: "admin",
     summary: "Deletes a schedule; its runs and its ledger stay.",
+    refusals: [404, 409],
     answers: { 200: ok },
   }),
   pauseSchedule: route({
@@ -216,6 +219,7 @@ export const SCHEDULES_ROUTES = {
     scope: "admin",
     summary: "Fires no more until it is resumed.",
     body: z.strictObject({ note }),
+    refusals: [404, 409],
     answers: { 200: scheduleAnswer },
   }),
   resumeSchedule: route({
@@ -224,6 +228,7 @@ export const SCHEDULES_ROUTES = {
     scope: "admin",
     summary: "Fires again, from now on.",
     body: z.strictObject({}),
+    refusals: [404, 409],
     answers: { 200: scheduleAnswer },
   }),
   backfill: route({
@@ -232,6 +237,7 @@ export const SCHEDULES_ROUTES = {
     scope: "admin",
     summary: "Runs for the ticks of a range, one after the other.",
     body: z.strictObject({ from: givenInstant, to: givenInstant, all: z.boolean().optional() }),
+    refusals: [404, 409],
     answers: { 200: backfillAnswer },
   }),
   listBackfills: route({
@@ -247,6 +253,7 @@ export const SCHEDULES_ROUTES = {
     scope: "read",
     summary: "The next ticks.",
     query: z.strictObject({ count: z.coerce.number().int().min(1).max(1_000).optional() }),
+    refusals: [404],
     answers: { 200: z.object(previewAnswer) },
   }),
   previewDefinition: route({
@@ -271,6 +278,7 @@ export const SCHEDULES_ROUTES = {
     scope: "read",
     summary: "Why there was a run at an instant, or why not.",
     query: z.strictObject({ at: givenInstant.optional() }),
+    refusals: [404],
     answers: { 200: explanationAnswer },
   }),
   versions: route({

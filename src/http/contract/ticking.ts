@@ -32,7 +32,10 @@ export const TICKING_ROUTES = {
     scope: "trigger",
     summary: "One bounded pass: fires what is due, then executes at most `limit` runs.",
     body: z.strictObject({ limit: z.number().optional(), budget: duration.optional() }),
-    answers: { 200: ticked },
+    answers: {
+      200: ticked,
+      503: z.object({ ok: z.literal(false), reason: z.literal("schedule_read_error") }),
+    },
   }),
   cleanup: route({
     method: "POST",
@@ -57,6 +60,7 @@ export const TICKING_ROUTES = {
       deliveryId: z.string().max(500).optional(),
       input: anyJson.optional(),
     }),
+    refusals: [404, 409],
     answers: { 200: triggered },
   }),
 } as const;

@@ -57,6 +57,7 @@ export const TIMELINE_ROUTES = {
       limit,
       cursor,
     }),
+    refusals: [404],
     answers: {
       200: z.object({
         now: instant,

@@ -7,6 +7,8 @@ export type Scope = (typeof SCOPES)[number];
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
+export type RefusalStatus = 400 | 401 | 403 | 404 | 408 | 409 | 413 | 415 | 429;
+
 export type Route = {
   readonly method: Method;
   /** Parameters in braces: `/api/runs/{id}`. */
@@ -20,6 +22,8 @@ export type Route = {
   readonly body?: z.ZodType;
   /** What it answers by status, in the good case. */
   readonly answers: Readonly<Record<number, z.ZodType>>;
+  /** The statuses 4xx that are this route's own; openapi.ts adds those that follow from its scope and body. */
+  readonly refusals?: readonly RefusalStatus[];
   /** What it answers is of. @default "application/json" */
   readonly media?: string;
 };
@@ -57,12 +61,14 @@ export const givenSince = z.string().max(64).optional().meta({
   description: 'an instant, or a duration such as "24h": so long ago',
 });
 export const note = z.string().max(2_000).optional();
-export const storedError = z.looseObject({
-  code: z.string(),
-  name: z.string(),
-  message: z.string(),
-  stack: z.string().optional(),
-});
+export const storedError = z
+  .looseObject({
+    code: z.string(),
+    name: z.string(),
+    message: z.string(),
+    stack: z.string().optional(),
+  })
+  .meta({ id: "StoredError" });
 export const ok = z.object({ ok: z.literal(true) });
 /** Longer than anything lasts or waits, and still a number that every database takes. */
 export const MS_MAX = 2 ** 31 - 1;

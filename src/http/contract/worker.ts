@@ -78,6 +78,7 @@ export const WORKER_ROUTES = {
     isCallback: true,
     summary: "Renews one run.",
     body: z.strictObject({ fence }),
+    refusals: [409],
     answers: { 200: z.object({ ok: z.literal(true), leaseMs: z.number(), cancel: z.boolean() }) },
   }),
   tellProgress: route({
@@ -92,6 +93,7 @@ export const WORKER_ROUTES = {
       done: z.number().min(0).optional(),
       total: z.number().min(0).optional(),
     }),
+    refusals: [409],
     answers: { 200: ok },
   }),
   releaseRun: route({
@@ -101,6 +103,7 @@ export const WORKER_ROUTES = {
     isCallback: true,
     summary: "Gives a run back: it is ready at once for others, and its attempt is not burnt.",
     body: z.strictObject({ fence }),
+    refusals: [409],
     answers: { 200: ok },
   }),
   storeItems: route({
@@ -123,6 +126,7 @@ export const WORKER_ROUTES = {
         )
         .max(1_000),
     }),
+    refusals: [409],
     answers: {
       200: z.object({
         ok: z.literal(true),
@@ -149,6 +153,7 @@ export const WORKER_ROUTES = {
         )
         .max(1_000),
     }),
+    refusals: [409],
     answers: { 200: ok },
   }),
   completeRun: route({
@@ -158,6 +163,7 @@ export const WORKER_ROUTES = {
     isCallback: true,
     summary:
       "Ends a run well; repeated with an equal result it answers the same, with another one 409.",
+    refusals: [409],
     body: z.strictObject({
       fence,
       completionId: z.string().max(200).optional(),
@@ -178,6 +184,7 @@ export const WORKER_ROUTES = {
       permanent: z.boolean().optional(),
       retryAfterMs: z.number().min(0).max(MS_MAX).optional(),
     }),
+    refusals: [409],
     answers: { 200: ok },
   }),
 } as const;
