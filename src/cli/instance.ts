@@ -29,6 +29,8 @@ export async function withInstance<T>(
   params: {
     readonly flags: CommonFlags;
     readonly purpose: Purpose;
+    /** What it does depends on the code: options of the instance, destinations, checks, jobs. @default by its purpose */
+    readonly needsCode?: boolean;
     readonly shell: Shell;
     /** For commands that say some things in their own words. */
     readonly logger?: (usual: Logger) => Logger;
@@ -36,7 +38,7 @@ export async function withInstance<T>(
   ask: (holdfast: Holdfast) => Promise<T>,
 ): Promise<T> {
   const { flags, purpose, shell } = params;
-  const file = findConfig(flags.config, process.cwd());
+  const file = configFor(params);
   const isLooking = purpose === "look" || (file === null && isWithoutPlace(purpose, flags));
   const usual = loggerFor(shell, { level: "warn", out: process.stderr });
   setSurroundings({
@@ -55,6 +57,21 @@ export async function withInstance<T>(
   } finally {
     await holdfast.stop();
   }
+}
+
+/**
+ * With --database the file of this folder is executed only where the command needs it or --config names it: a folder that
+ * somebody else wrote must not run code because somebody looks at a database from there.
+ */
+function configFor(params: {
+  readonly flags: CommonFlags;
+  readonly purpose: Purpose;
+  readonly needsCode?: boolean;
+}): string | null {
+  const { flags, purpose } = params;
+  const { needsCode = purpose === "add" || purpose === "migrate" } = params;
+  const isWanted = needsCode || flags.config !== undefined || flags.database === undefined;
+  return isWanted ? findConfig(flags.config, process.cwd()) : null;
 }
 
 /** Without a file: whether nobody said where a database may be made. */

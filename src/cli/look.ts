@@ -14,13 +14,17 @@ export type Seen = Page & { readonly document: unknown };
 export type Look = (holdfast: Holdfast) => Promise<Seen | null>;
 
 export async function showLook(
-  params: { readonly flags: CommonFlags & WatchFlags; readonly shell: Shell },
+  params: {
+    readonly flags: CommonFlags & WatchFlags;
+    readonly shell: Shell;
+    readonly needsCode?: boolean;
+  },
   look: Look,
 ): Promise<number> {
-  const { flags, shell } = params;
+  const { flags, shell, needsCode = false } = params;
   const { watch } = flags;
   refuseWatchedJson(shell.isJson, watch);
-  return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+  return withInstance({ flags, purpose: "look", needsCode, shell }, async (holdfast) => {
     const seen = await underGivenFlags(flags, () => look(holdfast));
     if (seen === null) {
       await shell.answer(null);

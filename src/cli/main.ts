@@ -3,6 +3,7 @@
 // standard output, a message on standard error, and an exit code. What a command does is in its file.
 
 import { Command, CommanderError } from "commander";
+import { shownJson } from "../core/json.js";
 import type { Call } from "./command.js";
 import { readDatabaseFlag } from "./database.js";
 import { describeExit } from "./failure.js";
@@ -66,7 +67,8 @@ async function run(): Promise<number> {
     const wrong = isParsing ? call.wrong.map(({ text }) => `${text}\n`).join("") : "";
     const message = wrong + failure.message;
     const { shell } = call;
-    shell.complain(shell.isJson ? JSON.stringify({ error: failure.error, message }) : message);
+    const document = shownJson(JSON.stringify({ error: failure.error, message }));
+    shell.complain(shell.isJson ? document : message);
     return exit;
   }
 }

@@ -2,6 +2,7 @@
 // Standard output belongs to the answer; complaints go to standard error.
 
 import picocolors from "picocolors";
+import { shownJson } from "../core/json.js";
 
 /** What a shell script may rely on. */
 export const EXIT = {
@@ -43,7 +44,7 @@ export class Shell {
 
   /** The one document for programs; nothing where a person reads. */
   async answer(document: unknown): Promise<void> {
-    if (this.isJson) await this.#write(`${JSON.stringify(document)}\n`);
+    if (this.isJson) await this.#write(`${shownJson(JSON.stringify(document))}\n`);
   }
 
   /** A warning or an error, which is never part of the answer. */

@@ -93,6 +93,15 @@ export function storableText(whole: string, maxLength: number): string {
   return maxLength < markLength ? mark.slice(0, Math.max(0, maxLength)) : cut + mark;
 }
 
+/** C1 controls steer terminals, and the marks of direction turn the order of what is shown; JSON leaves both as they are. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: escaping them is the point.
+const STEERING = /[\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
+
+/** JSON text as a terminal may show it: the same value, with controls and marks of direction escaped. */
+export function shownJson(json: string): string {
+  return json.replace(STEERING, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
 /** How many bytes the text has as UTF-8; a lone surrogate counts as U+FFFD, which replaces it. */
 export function utf8Length(text: string): number {
   let bytes = text.length;

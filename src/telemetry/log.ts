@@ -3,6 +3,7 @@
 
 import type { AlertKind, Severity } from "../core/alert.js";
 import type { StoredError } from "../core/failure.js";
+import { shownJson } from "../core/json.js";
 import { hideSecrets, hideSecretsIn } from "../core/known-secrets.js";
 import type { PingState } from "../core/monitor.js";
 import { redactError, redactMember, redactText } from "../core/redact.js";
@@ -295,7 +296,7 @@ const RANK = { debug: 10, info: 20, warn: 30, error: 40, critical: 50, silent: 1
 export type LogLevel = keyof typeof RANK;
 export const LOG_LEVELS = Object.keys(RANK) as readonly LogLevel[];
 
-/** The logger for those who bring none: one JSON line each, control characters escaped by JSON. */
+/** The logger for those who bring none: one JSON line each, control characters and marks of direction escaped. */
 export function lineLogger(
   level: LogLevel,
   write: (line: string) => void,
@@ -304,7 +305,7 @@ export function lineLogger(
   const at = (each: Level) => (fields: object, message: string) => {
     if (RANK[each] < RANK[level]) return;
     const line = { level: each, at: now().toISOString(), message, ...fields };
-    write(hideSecrets(JSON.stringify(line, redactMember)));
+    write(shownJson(hideSecrets(JSON.stringify(line, redactMember))));
   };
   return {
     debug: at("debug"),

@@ -287,3 +287,26 @@ test.for([
   expect(refused.stdout).toBe("");
   expect(existsSync(path.join(terminal.folder, "app.db"))).toBe(false);
 });
+
+test("with --database the configuration of this folder is executed only by commands that need it, or by --config", async () => {
+  terminal.write({ "holdfast.config.mjs": configText(ECHO_JOB, '{ database: "sqlite:app.db" }') });
+  expect(await terminal.holdfast(["migrate"])).toMatchObject({ code: 0 });
+  terminal.write({ "holdfast.config.mjs": 'throw new Error("the file was executed");\n' });
+  const database = ["--database", "sqlite:app.db"];
+  const id = "0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55";
+  for (const command of ["runs list", "schedules list", "health", "cleanup", "queues pause mail"]) {
+    const { stderr } = await terminal.holdfast([...command.split(" "), ...database]);
+    expect([command, stderr]).toEqual([command, ""]);
+  }
+  const { stderr } = await terminal.holdfast(["runs", "show", id, ...database]);
+  expect(stderr).toMatch(/There is no run/);
+  // What they do depends on the code: its retention, its own checks, its destinations, its jobs.
+  const needing = ["prune", "check", "alerts test", "enqueue echo {}", "schedules plan", "migrate"];
+  for (const command of [...needing, "runs list --config holdfast.config.mjs", "runs list"]) {
+    const flags = command === "runs list" ? [] : database;
+    expectRefusal(
+      await terminal.holdfast([...command.split(" "), ...flags]),
+      /the file was executed/,
+    );
+  }
+});

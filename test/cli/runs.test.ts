@@ -426,3 +426,17 @@ test("runs retry --children gives every failed child one attempt more", async ()
     stdout: "Run <id>: 1 failed child is pending again.\n",
   });
 });
+
+test("with --json nothing that steers a terminal or turns its text is printed as it is", async () => {
+  const input = { text: "a\u009b31m b\u202egnp.exe\u2066 c\u007f d\u2028 e\u200f" };
+  const stored = await json(["enqueue", "echo", JSON.stringify(input), "--wait"]);
+  const shown = await json(["runs", "show", stored.document.id]);
+  expect(shown.document.input).toEqual(input);
+  const refused = await terminal.holdfast(["runs", "show", "\u202ex\u009b", ...place, "--json"]);
+  expect(refused.code).toBe(2);
+  expect(JSON.parse(refused.stderr)).toMatchObject({ error: "usage" });
+  for (const { stdout, stderr } of [stored, shown, refused])
+    expect(stdout + stderr).not.toMatch(
+      /[\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/,
+    );
+});

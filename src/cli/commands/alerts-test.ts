@@ -18,7 +18,7 @@ export function alertsTestCommand(call: Call): Command {
   return act<Flags>(withConfigOption(command), call, async (flags) => {
     const { shell } = call;
     const { destination } = flags;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return withInstance({ flags, purpose: "look", needsCode: true, shell }, async (holdfast) => {
       const options = destination === undefined ? {} : { destination };
       const tested = await underFlagNames("alerts.test()", () => holdfast.alerts.test(options));
       await shell.say(alertTestPage(tested, shell.colours));

@@ -24,7 +24,7 @@ export function checkCommand(call: Call): Command {
     .option("--sql", "print the checks as one script for psql or sqlite3 instead");
   return act<Flags>(withConfigOption(command), call, async (flags) => {
     const { shell } = call;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return withInstance({ flags, purpose: "look", needsCode: true, shell }, async (holdfast) => {
       if (flags.sql) {
         const script = holdfast.checkScript();
         await shell.say(script);

@@ -23,7 +23,7 @@ export function locksHistoryCommand(call: Call): Command {
   return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags, name) => {
     const { shell } = call;
     const { limit, cursor } = flags;
-    return showLook({ flags, shell }, async (holdfast) => {
+    return showLook({ flags, shell, needsCode: true }, async (holdfast) => {
       const page = await holdfast.locks.history({
         ...(name === undefined ? {} : { name }),
         ...(limit === undefined ? {} : { limit }),

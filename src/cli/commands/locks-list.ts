@@ -25,7 +25,7 @@ export function locksListCommand(call: Call): Command {
       ...(limit === undefined ? {} : { limit }),
       ...(cursor === undefined ? {} : { cursor }),
     };
-    return showLook({ flags, shell }, async ({ locks }) => {
+    return showLook({ flags, shell, needsCode: true }, async ({ locks }) => {
       const page = await locks.list(options);
       return { text: lockListPage(page, shell.colours), document: page };
     });

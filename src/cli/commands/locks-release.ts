@@ -19,7 +19,7 @@ export function locksReleaseCommand(call: Call): Command {
     .option("--note <text>", "why, kept in its history");
   return act<Flags>(withConfigOption(command), call, async (flags, name = "") => {
     const { shell } = call;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return withInstance({ flags, purpose: "look", needsCode: true, shell }, async (holdfast) => {
       const answer = await holdfast.locks.release(name, flags.note);
       await shell.say(
         answer.released

@@ -18,7 +18,7 @@ export function locksStatsCommand(call: Call): Command {
     call,
     async (flags) => {
       const { shell } = call;
-      return showLook({ flags, shell }, async (holdfast) => {
+      return showLook({ flags, shell, needsCode: true }, async (holdfast) => {
         const stats = await holdfast.locks.stats();
         return { text: lockStatsPage(stats, shell.colours), document: stats };
       });

@@ -34,7 +34,7 @@ type Plan = { readonly database: string; readonly steps: readonly string[] };
 
 /** Looks without touching; a newer database than this version knows is an error, not a step. */
 async function planned(flags: CommonFlags, shell: Shell): Promise<Plan> {
-  return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+  return withInstance({ flags, purpose: "look", needsCode: true, shell }, async (holdfast) => {
     const { database } = holdfast.settings();
     if (isMissingFile(database)) return { database, steps: [CREATE_FILE, CREATE_TABLES] };
     try {

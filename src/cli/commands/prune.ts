@@ -15,7 +15,7 @@ export function pruneCommand(call: Call): Command {
   });
   return act<CommonFlags>(withConfigOption(command), call, async (flags) => {
     const { shell } = call;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return withInstance({ flags, purpose: "look", needsCode: true, shell }, async (holdfast) => {
       const bar = new ProgressBar({ shell });
       const pruned = await holdfast.prune({
         onProgress: ({ removed }) =>

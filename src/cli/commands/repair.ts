@@ -17,7 +17,7 @@ export function repairCommand(call: Call): Command {
   }).option("--apply", "do it");
   return act<Flags>(withConfigOption(command), call, async (flags) => {
     const { shell } = call;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return withInstance({ flags, purpose: "look", needsCode: true, shell }, async (holdfast) => {
       const report = await holdfast.repair({ apply: flags.apply ?? false });
       await shell.say(repairPage(report, shell.colours));
       await shell.answer(report);

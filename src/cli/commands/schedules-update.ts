@@ -52,7 +52,7 @@ export function schedulesUpdateCommand(call: Call): Command {
   return act<Flags>(withConfigOption(withByOption(command)), call, async (flags, name = "") => {
     const { shell } = call;
     refuseMistakes(flags);
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return withInstance({ flags, purpose: "look", needsCode: true, shell }, async (holdfast) => {
       const { before, upserted } = await changed(holdfast, name, flags);
       const isChanged = upserted.schedule.version !== before.version;
       await sayUpserted({ upserted, said: isChanged ? "changed" : "was that already", shell });
