@@ -6,7 +6,7 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import { textProp } from "../core/thrown.js";
+import { prop, textProp } from "../core/thrown.js";
 import type { Holdfast } from "../engine/holdfast.js";
 import { ImpossibleError } from "./failure.js";
 
@@ -32,6 +32,7 @@ export async function importConfig(file: string): Promise<Holdfast> {
   const shown = path.relative(process.cwd(), file) || file;
   if (/\.[cm]?ts$/.test(file)) await prepareTypeScript(file);
   const module = await import(pathToFileURL(file).href).catch((cause: unknown) => {
+    if (isOfTheCall(cause)) throw new ImpossibleError(reason(cause), "START_REFUSED", { cause });
     const why =
       textProp(cause, "name") === "SyntaxError" ? syntaxError(cause, file) : reason(cause);
     throw new ImpossibleError(`${shown} could not be loaded.\n${why}`, "START_REFUSED", { cause });
@@ -94,6 +95,15 @@ function kindOf(value: unknown): string {
   if (value === undefined) return "missing";
   if (value === null) return "null";
   return typeof value === "object" ? "an object of another kind" : `a ${typeof value}`;
+}
+
+/** Whether only flags and variables are wrong: the file, whose constructor read them, is not to blame. */
+function isOfTheCall(cause: unknown): boolean {
+  const problems = prop(cause, "problems");
+  if (!Array.isArray(problems) || problems.length === 0) return false;
+  return problems.every((problem) =>
+    /^(--|HOLDFAST_|flags$|<)/.test(textProp(problem, "field") ?? ""),
+  );
 }
 
 /** The library's own refusals speak for themselves; for other errors the place in the file helps. */

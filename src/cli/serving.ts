@@ -32,9 +32,11 @@ export function readPlace(
   if (!flags.http) return null;
   const problems: Problem[] = [];
   const host = flags.host ?? (env.HOLDFAST_HOST || HOST_DEFAULT);
-  if (!/^[\w.:-]{1,255}$/.test(host)) {
+  const hostField = flags.host === undefined ? "HOLDFAST_HOST" : "--host";
+  const isHost = /^[\w.:-]{1,255}$/.test(host);
+  if (!isHost) {
     problems.push({
-      field: flags.host === undefined ? "HOLDFAST_HOST" : "--host",
+      field: hostField,
       message: "must be a name or an address to listen on, for example 127.0.0.1",
     });
   }
@@ -45,19 +47,21 @@ export function readPlace(
       message: `must be a whole number from 0 (any free port) to 65535, for example ${PORT_DEFAULT}`,
     });
   }
-  problems.push(...secretProblems(host, env));
+  problems.push(...secretProblems({ host: isHost ? host : HOST_DEFAULT, hostField, env }));
   if (problems.length > 0) throw new ConfigurationError(problems);
   const port = flags.port ?? (asked === undefined ? PORT_DEFAULT : Number(asked));
   return { host, port, isAnyPort: flags.port === undefined && asked === undefined };
 }
 
 /** Secrets that are wrong, or missing where others can reach the address. */
-function secretProblems(
-  host: string,
-  env: Readonly<Record<string, string | undefined>>,
-): readonly Problem[] {
+function secretProblems(params: {
+  readonly host: string;
+  readonly hostField: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}): readonly Problem[] {
+  const { host, hostField, env } = params;
   try {
-    refuseOpenHost(host, !readSecrets({}, env).isEmpty);
+    refuseOpenHost(host, !readSecrets({}, env).isEmpty, hostField);
     return [];
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
@@ -65,9 +69,16 @@ function secretProblems(
   }
 }
 
+/** A port that is bound. Calls wait until `open`, so that nobody is answered by an instance that has not started. */
+export type Bound = {
+  readonly served: Served;
+  /** Answers calls from now on, and says where. */
+  open(): Promise<void>;
+};
+
 /**
- * What serves, ready to open its port. Whatever is wrong with secrets or address is refused here, before
- * an instance has done anything.
+ * Prepares the server; the function that it returns binds the port. Wrong secrets are refused here, a wrong address or a
+ * port in use by that function: both before an instance has done anything.
  */
 export function prepareServing(params: {
   readonly holdfast: Holdfast;
@@ -75,28 +86,35 @@ export function prepareServing(params: {
   /** Scopes without a secret are open on this machine. */
   readonly isDevelopment: boolean;
   readonly shell: Shell;
-}): () => Promise<Served> {
+}): () => Promise<Bound> {
   const { holdfast, place, isDevelopment, shell } = params;
   const answerer = createAnswerer(holdfast, { openOnLoopback: isDevelopment });
-  return () => beginServing(answerer, place, shell);
+  return async () => {
+    let letIn = () => {};
+    const opened = new Promise<void>((resolve) => {
+      letIn = resolve;
+    });
+    let current: Answerer = (ask, info) => opened.then(() => answerer(ask, info));
+    const served = await bind((ask, info) => current(ask, info), place, shell);
+    const open = async () => {
+      current = answerer;
+      letIn();
+      await shell.say(`Listening on ${served.url}`);
+    };
+    return { served, open };
+  };
 }
 
-/** Opens the port and says where. */
-async function beginServing(answerer: Answerer, place: Place, shell: Shell): Promise<Served> {
+async function bind(answerer: Answerer, place: Place, shell: Shell): Promise<Served> {
   const { host, port, isAnyPort } = place;
   try {
-    return await told(await serve({ answerer, host, port }), shell);
+    return await serve({ answerer, host, port });
   } catch (error) {
     if (!isTaken(error)) throw unusable(place, error);
     if (!isAnyPort) throw taken(place);
   }
   shell.complain(`Port ${port} is taken by another process; a free one is used instead.`);
-  return told(await serve({ answerer, host, port: 0 }), shell);
-}
-
-async function told(served: Served, shell: Shell): Promise<Served> {
-  await shell.say(`Listening on ${served.url}`);
-  return served;
+  return serve({ answerer, host, port: 0 });
 }
 
 function isTaken(error: unknown): boolean {

@@ -22,27 +22,32 @@ export async function workUntilSignal(params: {
   readonly shell: Shell;
 }): Promise<number> {
   const { holdfast, start, place, isDevelopment, graceMs, shell } = params;
-  const serve = place && prepareServing({ holdfast, place, isDevelopment, shell });
+  const bind = place && prepareServing({ holdfast, place, isDevelopment, shell });
   const signal = firstSignal();
   const rest = stayAwake();
-  const starting = holdfast.start(start);
-  // Once the instance is ready: what a caller asks for then is answered.
-  const serving = starting.then(() => serve?.() ?? null);
-  // The watching half may be gone by now, which is heard elsewhere.
-  const started = serving.then(() => void process.send?.(STARTED, () => undefined));
+  // Before the instance starts: a port that cannot be had refuses the start before any run is claimed.
+  const binding = bind ? bind() : Promise.resolve(null);
+  const started = binding.then(async (bound) => {
+    await holdfast.start(start);
+    await bound?.open();
+    // The watching half may be gone by now; its end is noticed by `dev` itself.
+    process.send?.(STARTED, () => undefined);
+  });
   try {
     await Promise.race([started, signal]);
     await signal;
   } catch (error) {
+    const bound = await binding.catch(() => null);
+    await bound?.served.close();
     await holdfast.stop();
     throw error;
   }
   const grace = formatDuration(graceMs);
   await shell.say(`Stopping: running runs get ${grace} to end. A second signal leaves at once.`);
-  const served = await serving.catch(() => null);
-  served?.drain();
+  const bound = await binding.catch(() => null);
+  bound?.served.drain();
   const { finished, handedBack, abandoned } = await holdfast.stop({ grace: graceMs });
-  await served?.close();
+  await bound?.served.close();
   rest();
   await shell.say(`${finished} finished, ${handedBack} handed back, ${abandoned} abandoned`);
   await shell.answer({ finished, handedBack, abandoned });

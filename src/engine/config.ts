@@ -193,7 +193,8 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
 
   const keepMs = read(
     () => retentionMs(options.retention, fromEnv("HOLDFAST_HISTORY_RETENTION_DAYS")),
-    0,
+    // Any that is right: what defaults to it must not be called wrong as well.
+    1,
   );
   const config: Config = {
     database: options.database ?? fromEnv("HOLDFAST_DATABASE_URL") ?? DEFAULT_DATABASE,

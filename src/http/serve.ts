@@ -71,11 +71,16 @@ export async function serve(params: {
 }
 
 /** Beyond this machine only with a lock on the door. */
-export function refuseOpenHost(host: string, hasSecrets: boolean): void {
+export function refuseOpenHost(
+  host: string,
+  hasSecrets: boolean,
+  /** What the host came from. */
+  field = "HOLDFAST_HOST",
+): void {
   if (hasSecrets || isLoopbackHost(host)) return;
   throw new ConfigurationError([
     {
-      field: "HOLDFAST_HOST",
+      field,
       message:
         `"${host}" can be reached from other machines, and no secret is set; set HOLDFAST_ADMIN_SECRET ` +
         "(and one for each other scope in use), or listen on 127.0.0.1",

@@ -1,6 +1,7 @@
 // What cannot be done: exit code 3, one message that says what to do, no secret in it and no stack.
 
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -107,7 +108,7 @@ test("every wrong variable is named at once", async () => {
     HOLDFAST_LOG_LEVEL: "loud",
   };
   const ended = await terminal.holdfast(["start"], { env });
-  expectRefusal(ended, /holdfast\.config\.mjs could not be loaded/);
+  expectRefusal(ended, /^HOLDFAST_/);
   for (const name of Object.keys(env).slice(1)) expect(ended.stderr).toContain(`${name}: `);
 });
 
@@ -277,7 +278,7 @@ test.for([
     "an address beyond this machine without a secret",
     {},
     ["--host", "0.0.0.0"],
-    /HOLDFAST_HOST: "0\.0\.0\.0"/,
+    /--host: "0\.0\.0\.0"/,
   ],
   ["a port that is none", { HOLDFAST_PORT: "80a" }, [], /HOLDFAST_PORT: must be a whole number/],
 ] as const)("%s refuses the start before anything was done", async ([, env, args, message]) => {
@@ -309,4 +310,38 @@ test("with --database the configuration of this folder is executed only by comma
       /the file was executed/,
     );
   }
+});
+
+test("a wrong port or host is named as what it is, and the configuration file is not blamed", async () => {
+  terminal.write({ "holdfast.config.mjs": configText(ECHO_JOB, '{ database: "sqlite:app.db" }') });
+  const start = (...flags: string[]) => terminal.holdfast(["start", ...flags]);
+  for (const [{ code, stdout, stderr }, message, exit] of [
+    [await start("--port", "99999"), /^--port: must be a whole number from 0 to 65535\./, 2],
+    [await start("--host", "a b"), /^--host: must be a name or an address[^\n]*\n$/, 3],
+    [await start("--host", "0.0.0.0"), /^--host: "0\.0\.0\.0" can be reached from other mach/, 3],
+    [
+      await terminal.holdfast(["start"], { env: { HOLDFAST_PORT: "99999" } }),
+      /^HOLDFAST_PORT: must be a whole number/,
+      3,
+    ],
+  ] as const) {
+    expect({ code, stdout }).toEqual({ code: exit, stdout: "" });
+    expect(stderr).toMatch(message);
+    expect(stderr).not.toContain("could not be loaded");
+  }
+});
+
+test("a port that another process has is refused before the instance starts", async () => {
+  terminal.write({ "holdfast.config.mjs": configText(ECHO_JOB, '{ database: "sqlite:app.db" }') });
+  const other = createServer();
+  await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+  const { port } = other.address() as AddressInfo;
+  const ended = await terminal.holdfast(["start", "--port", String(port)]);
+  other.close();
+  // Standard output, where the line "instance started" would be, is empty.
+  expectRefusal(
+    ended,
+    new RegExp(`^Port ${port} of 127\\.0\\.0\\.1 is taken by another process\\.`),
+  );
+  expect(existsSync(path.join(terminal.folder, "app.db"))).toBe(false);
 });
