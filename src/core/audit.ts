@@ -27,6 +27,7 @@ export const AUDIT_NOUNS = [
   "calendar",
   "instance",
   "alert",
+  "session",
   "everything",
 ] as const;
 export type AuditNoun = (typeof AUDIT_NOUNS)[number];

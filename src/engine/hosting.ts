@@ -2,7 +2,9 @@
 // part of what they see: on a registered one, since the server may come from another copy of this package.
 
 import { isCallbackToken, type TokenGrant } from "../http/dispatch/callback-token.js";
+import type { AccessStore } from "../store/access-store.js";
 import type { Glance } from "../store/operator-store.js";
+import type { Store } from "../store/store.js";
 import { LentLogger, type Logger } from "../telemetry/log.js";
 import type { Assembly } from "./assembly.js";
 import type { Basis } from "./basis.js";
@@ -14,6 +16,8 @@ export type Hosting = {
   readonly stopSignal: AbortSignal;
   /** The instance's lines go there, unless it was given a logger. */
   lendLogger(logger: Logger): void;
+  /** The database, for what a server keeps there on its own account. */
+  store(verb: string): Promise<Pick<Store, keyof AccessStore>>;
   /** A cheap look that differs from the one before if runs changed, or somebody changed something. */
   glance(): Promise<Glance>;
   /**
@@ -32,6 +36,7 @@ export function hostingOf(
     lendLogger: (logger) => {
       if (own instanceof LentLogger) own.lend(logger);
     },
+    store: (verb) => opening.for(verb),
     glance: async () => (await opening.for("glance")).glance(),
     isCallbackToken: ({ token, job, ...grant }) => {
       const target = jobs.targetOf(job);

@@ -57,7 +57,7 @@ export class Access {
     const { authorize } = this.#params;
     if (authorize) return checked(await ownGrant(authorize, ask), scope);
     if (ask.headers.has("authorization")) return this.#bySecret(ask, scope, address);
-    const session = this.#sessionScopes(ask);
+    const session = await this.#sessionScopes(ask);
     const open = this.#openScopes(ask, address);
     const scopes = new Set([...open, ...session]);
     if (scopes.has(scope)) return { scopes, by: session.size > 0 ? "page" : "http" };
@@ -69,19 +69,17 @@ export class Access {
 
   /** All that the caller may do without further ado; refuses nobody. */
   async standing(ask: Ask, address: string): Promise<Standing> {
-    const { authorize, secrets } = this.#params;
+    const { authorize, secrets, sessions } = this.#params;
     if (authorize) {
       const granted = await ownGrant(authorize, ask).catch(() => null);
       const scopes = granted?.scopes ?? new Set<Scope>();
       return { scopes: inOrder(scopes), by: granted?.by ?? null, login: "elsewhere" };
     }
     const [, presented] = BEARER.exec(ask.headers.get("authorization") ?? "") ?? [];
-    const own =
-      presented === undefined
-        ? this.#secretOfSession(ask)?.scopes
-        : secrets.find(presented)?.scopes;
-    const scopes = inOrder(new Set([...(own ?? []), ...this.#openScopes(ask, address)]));
-    const by = own ? (presented === undefined ? "page" : "http") : null;
+    const secret = presented === undefined ? await sessions.secretOf(ask) : secrets.find(presented);
+    const own = secret?.scopes ?? [];
+    const scopes = inOrder(new Set([...own, ...this.#openScopes(ask, address)]));
+    const by = secret ? (presented === undefined ? "page" : "http") : null;
     return { scopes, by, login: secrets.isEmpty ? "none" : "secret" };
   }
 
@@ -99,13 +97,9 @@ export class Access {
     return checked({ scopes: secret.scopes, by: "http" }, scope);
   }
 
-  #secretOfSession(ask: Ask): Secret | null {
-    return this.#params.sessions.secretOf(ask, this.#params.nowMs());
-  }
-
   /** A browser sends its cookie by itself, so a change must also come from our own page. */
-  #sessionScopes(ask: Ask): ReadonlySet<Scope> {
-    const secret = this.#secretOfSession(ask);
+  async #sessionScopes(ask: Ask): Promise<ReadonlySet<Scope>> {
+    const secret = await this.#params.sessions.secretOf(ask);
     if (secret === null) return new Set();
     if (isChange(ask) && !this.#params.origins.isFromOwnPage(ask)) throw originRefused();
     return secret.scopes;

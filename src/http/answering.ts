@@ -40,7 +40,8 @@ export async function answerCall(
     // Judged before the body is read: whoever has no good token sends megabytes in vain.
     const callbackFence =
       token === null ? null : await requireCallback(around, { token, params, address });
-    const actor = { via: "http", who: granted.by, scope: route.scope, address, requestId } as const;
+    const scope = route.scope === "open" ? null : route.scope;
+    const actor = { via: "http", who: granted.by, scope, address, requestId } as const;
     const call = {
       ...around,
       // Made where it is asked for: most calls change nothing.
@@ -50,6 +51,7 @@ export async function answerCall(
       ask,
       requestId,
       address,
+      actor,
       params,
       granted,
       needs: (scope) => requireScope(granted, scope),

@@ -118,7 +118,7 @@ export function createAnswerer(holdfast: Holdfast, options: HandlerOptions = {})
   const nowMs = () => systemClock.wallMs();
   const { publicUrl } = holdfast.settings();
   const isHttps = publicUrl?.startsWith("https:") ?? false;
-  const sessions = new Sessions({ secrets, basePath, isHttps });
+  const sessions = new Sessions({ holdfast, secrets, basePath, isHttps });
   const access = new Access({
     secrets,
     sessions,

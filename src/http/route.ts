@@ -1,6 +1,7 @@
 // What implements a route: a function from a checked call to a reply.
 
 import type { z } from "zod";
+import type { Actor } from "../core/audit.js";
 import type { Acting } from "../engine/acting.js";
 import type { Holdfast } from "../engine/holdfast.js";
 import type { Logger } from "../telemetry/log.js";
@@ -31,6 +32,8 @@ export type Call<R extends Route = Route> = Surroundings & {
   readonly ask: Ask;
   readonly requestId: string;
   readonly address: string;
+  /** The caller, for the audit trail. */
+  readonly actor: Actor;
   readonly granted: Granted;
   /** The verbs that change something, in the caller's name. */
   readonly acting: Acting;

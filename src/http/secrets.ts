@@ -3,7 +3,7 @@
 // secret is compared with every one of them, in constant time, whether or not an earlier one fits: neither its length nor a
 // right beginning shows.
 
-import { createHash, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { ConfigurationError, type Problem } from "../core/errors.js";
 import { rememberSecrets } from "../core/known-secrets.js";
 import { SCOPES, type Scope } from "./contract/words.js";
@@ -24,6 +24,8 @@ export const SECRET_VARIABLES: Readonly<Record<Scope, string>> = {
 /** One secret, however many scopes it is set for. */
 export type Secret = {
   readonly digest: Buffer;
+  /** Names it where it must not be given away. */
+  readonly fingerprint: string;
   /** The scopes that it opens; admin opens all of them. */
   readonly scopes: ReadonlySet<Scope>;
 };
@@ -38,10 +40,11 @@ export class Secrets {
       const hex = digest.toString("hex");
       scopesBySecret.set(hex, (scopesBySecret.get(hex) ?? new Set()).add(scope));
     }
-    this.all = [...scopesBySecret].map(([hex, scopes]) => ({
-      digest: Buffer.from(hex, "hex"),
-      scopes: scopes.has("admin") ? new Set(SCOPES) : scopes,
-    }));
+    this.all = [...scopesBySecret].map(([hex, scopes]) => {
+      const digest = Buffer.from(hex, "hex");
+      const fingerprint = createHmac("sha256", digest).update("holdfast session").digest("hex");
+      return { digest, fingerprint, scopes: scopes.has("admin") ? new Set(SCOPES) : scopes };
+    });
   }
 
   /** Whether a secret opens this scope. */

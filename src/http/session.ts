@@ -1,77 +1,87 @@
-// Signs and verifies the page's session for the access check: a cookie that belongs to one configured secret. The key comes from
-// that secret's digest, and the session grants the scopes that the secret has now. The cookie names no scope. Where no secret
-// is set there are no sessions. A session ends with its secret.
+// Keeps the page's sessions for the access check. A session belongs to the one secret that was presented, and grants the scopes
+// that this secret has now. The cookie holds a random token and says nothing else; the database holds the token's digest and
+// a fingerprint of the secret. So every instance knows every logout, also after a restart, and nobody can sign a cookie of
+// his own. Where no secret is set there are no sessions. A session ends with its secret.
 
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { createHash } from "node:crypto";
 import { systemIds } from "../adapters/chance.js";
+import { type Actor, auditEntry } from "../core/audit.js";
+import type { Holdfast } from "../engine/holdfast.js";
+import { hosting } from "../engine/hosting.js";
 import type { Ask } from "./ask.js";
 import type { Secret, Secrets } from "./secrets.js";
 
 const COOKIE = "holdfast_session";
 const LENGTH_MS = 12 * 3_600_000;
-/** How far the clocks of two instances may be apart. */
-const SKEW_MS = 10 * 60_000;
-const ENDED_MAX = 10_000;
-const VALUE = /^([0-9a-f-]{36})\.(\d{1,15})\.([\w-]{43})$/;
+/** Of one secret. Beyond it the oldest ends. */
+const SESSIONS_MAX = 1_000;
+const TOKEN = /^[0-9a-f]{64}$/;
 const ids = systemIds();
 
-export class Sessions {
-  readonly #keys: readonly { readonly secret: Secret; readonly key: Buffer }[];
-  readonly #basePath: string;
-  readonly #isHttps: boolean;
-  readonly #ended = new Set<string>();
+type SessionsParams = {
+  readonly holdfast: Holdfast;
+  readonly secrets: Secrets;
+  readonly basePath: string;
+  /** Callers come by https, also where the server itself sees none since a proxy before it ends TLS. */
+  readonly isHttps: boolean;
+};
 
-  constructor(params: {
-    readonly secrets: Secrets;
-    readonly basePath: string;
-    /** Callers come by https, also where the server itself sees none: a proxy before it ends TLS. */
-    readonly isHttps: boolean;
-  }) {
-    this.#keys = params.secrets.all.map((secret) => ({ secret, key: keyOf(secret) }));
-    this.#basePath = params.basePath;
-    this.#isHttps = params.isHttps;
+export class Sessions {
+  readonly #params: SessionsParams;
+
+  constructor(params: SessionsParams) {
+    this.#params = params;
   }
 
   /** The value of a Set-Cookie header. */
-  begin(ask: Ask, secret: Secret, nowMs: number): string {
-    const claims = `${ids.unique()}.${nowMs + LENGTH_MS}`;
-    const value = `${claims}.${sign(keyOf(secret), claims)}`;
-    return this.#cookie(ask, value, LENGTH_MS / 1_000);
+  async begin(ask: Ask, secret: Secret, actor: Actor): Promise<string> {
+    const token = `${ids.unique()}${ids.unique()}`.replaceAll("-", "");
+    const change = `scopes ${[...secret.scopes].join(", ")}`;
+    const store = await this.#store("beginSession");
+    await store.beginSession({
+      digest: digestOf(token),
+      secret: secret.fingerprint,
+      lengthMs: LENGTH_MS,
+      keep: SESSIONS_MAX,
+      audit: auditEntry(actor, { verb: "begin", noun: "session", name: null, change }),
+    });
+    return this.#cookie(ask, token, LENGTH_MS / 1_000);
   }
 
   /** The secret that the request's session belongs to; null if there is no session that counts. */
-  secretOf(ask: Ask, nowMs: number): Secret | null {
-    const [, id, until, signature] = VALUE.exec(this.#valueOf(ask) ?? "") ?? [];
-    if (!id || !until || !signature) return null;
-    const secret = this.#signerOf(`${id}.${until}`, signature);
-    const leftMs = Number(until) - nowMs;
-    const isCurrent = leftMs > 0 && leftMs <= LENGTH_MS + SKEW_MS && !this.#ended.has(id);
-    return isCurrent ? secret : null;
+  async secretOf(ask: Ask): Promise<Secret | null> {
+    const digest = this.#digestOf(ask);
+    if (digest === null) return null;
+    const store = await this.#store("sessionSecret");
+    const fingerprint = await store.sessionSecret(digest);
+    return this.#params.secrets.all.find((secret) => secret.fingerprint === fingerprint) ?? null;
   }
 
-  /** Ends the session that the request carries; answers with the header that removes the cookie. */
-  end(ask: Ask): string {
-    const [id] = (this.#valueOf(ask) ?? "").split(".");
-    if (id) this.#ended.add(id);
-    if (this.#ended.size > ENDED_MAX) {
-      const [oldest] = this.#ended;
-      if (oldest !== undefined) this.#ended.delete(oldest);
+  /** Ends the session that the request carries, if there is one; answers with the header that removes the cookie. */
+  async end(ask: Ask, actor: Actor): Promise<string> {
+    const digest = this.#digestOf(ask);
+    if (digest !== null) {
+      const audit = auditEntry(actor, { verb: "end", noun: "session", name: null });
+      const store = await this.#store("endSession");
+      await store.endSession({ digest, audit });
     }
     return this.#cookie(ask, "", 0);
   }
 
-  /** Every key is tried, so that the time does not show which one fits. */
-  #signerOf(claims: string, signature: string): Secret | null {
-    const given = Buffer.from(signature);
-    let signer: Secret | null = null;
-    for (const { secret, key } of this.#keys)
-      if (timingSafeEqual(Buffer.from(sign(key, claims)), given)) signer = secret;
-    return signer;
+  #store(verb: string) {
+    return this.#params.holdfast[hosting].store(verb);
+  }
+
+  /** Null: no session can be meant. */
+  #digestOf(ask: Ask): string | null {
+    if (this.#params.secrets.isEmpty) return null;
+    const token = this.#valueOf(ask);
+    return token !== null && TOKEN.test(token) ? digestOf(token) : null;
   }
 
   #cookie(ask: Ask, value: string, maxAgeS: number): string {
     const isSecure = this.#isSecure(ask);
-    const path = isSecure ? "/" : this.#basePath || "/";
+    const path = isSecure ? "/" : this.#params.basePath || "/";
     const pair = `${this.#nameOf(ask)}=${value}`;
     const parts = [pair, `Path=${path}`, `Max-Age=${maxAgeS}`, "HttpOnly", "SameSite=Strict"];
     return [...parts, ...(isSecure ? ["Secure"] : [])].join("; ");
@@ -91,18 +101,15 @@ export class Sessions {
    * The prefix demands the path "/". The place of the handler is in the name instead.
    */
   #nameOf(ask: Ask): string {
-    return this.#isSecure(ask) ? `__Host-${COOKIE}${this.#basePath.replaceAll("/", ".")}` : COOKIE;
+    const place = this.#params.basePath.replaceAll("/", ".");
+    return this.#isSecure(ask) ? `__Host-${COOKIE}${place}` : COOKIE;
   }
 
   #isSecure(ask: Ask): boolean {
-    return this.#isHttps || ask.url.startsWith("https:");
+    return this.#params.isHttps || ask.url.startsWith("https:");
   }
 }
 
-function keyOf({ digest }: Secret): Buffer {
-  return createHmac("sha256", digest).update("holdfast session").digest();
-}
-
-function sign(key: Buffer, claims: string): string {
-  return createHmac("sha256", key).update(claims).digest("base64url");
+function digestOf(token: string): string {
+  return createHash("sha256").update(token).digest("hex");
 }

@@ -46,6 +46,7 @@ export type MovedTable = (typeof MOVED_TABLES)[number];
 /** Tables that stay behind, and why. */
 export const LEFT_TABLES: Readonly<Record<string, string>> = {
   schema_version: "the new database has its own",
+  session: "people sign in again on the new database",
   alert_turn: "whoever looks first on the new database has the turn there",
   lock_waiter: "a waiter that is silent for three seconds is void, and asks again",
 };

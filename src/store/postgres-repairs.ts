@@ -58,6 +58,7 @@ export class PostgresRepairs implements RepairStore {
   }> {
     return this.#whileStill("recover", async (change) => {
       for (const statement of sql.RAISE_FENCES.postgres) await change(statement, { jump });
+      await change(sql.END_SESSIONS);
       return {
         leases: await change(sql.FREE_LEASES),
         locks: await change(sql.FREE_LOCKS.postgres),

@@ -3,6 +3,7 @@
 
 import type { Clock } from "../core/ports.js";
 import type { PostgresSource } from "./postgres.js";
+import type { PostgresAccess } from "./postgres-access.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import type { PostgresAudit } from "./postgres-audit.js";
 import { dropDays, dropDaysBy, makeDays } from "./postgres-days.js";
@@ -20,6 +21,7 @@ import { ONE_TOO_MANY, PRUNE_OLD_LOGS, VISIT } from "./sql/retention.js";
 export class PostgresRetention implements RetentionStore {
   readonly #asker: PostgresAsker;
   readonly #audit: PostgresAudit;
+  readonly #access: PostgresAccess;
   readonly #source: PostgresSource;
   readonly #clock: Clock;
   readonly #schema: string;
@@ -28,6 +30,7 @@ export class PostgresRetention implements RetentionStore {
   constructor(params: {
     readonly asker: PostgresAsker;
     readonly audit: PostgresAudit;
+    readonly access: PostgresAccess;
     readonly source: PostgresSource;
     readonly clock: Clock;
     readonly schema: string;
@@ -35,6 +38,7 @@ export class PostgresRetention implements RetentionStore {
   }) {
     this.#asker = params.asker;
     this.#audit = params.audit;
+    this.#access = params.access;
     this.#source = params.source;
     this.#clock = params.clock;
     this.#schema = params.schema;
@@ -70,10 +74,11 @@ export class PostgresRetention implements RetentionStore {
     });
     const [alerts] = await this.#asker.repeat("prune", PRUNE_ALERTS, { keepMs, limit });
     const audits = await this.#audit.prune({ keepMs, limit });
+    const sessions = await this.#access.prune();
     const pauses = await this.#asker.repeat("prune", PRUNE_PAUSES, { keepMs });
     const removed = [row, more, batches, idle, lines, alerts];
     const pruned = removed.map((each) => Number(each?.pruned ?? 0));
-    return pruned.reduce((sum, count) => sum + count, dropped + pauses.length + audits);
+    return pruned.reduce((sum, count) => sum + count, dropped + pauses.length + audits + sessions);
   }
 
   async pruneJob(params: PruneJobParams): Promise<PrunedJob> {

@@ -6,6 +6,7 @@
 import { MigrationError } from "../core/errors.js";
 import type { Clock } from "../core/ports.js";
 import { checkPool, LinkFailure, type PostgresSource, unavailable } from "./postgres.js";
+import { PostgresAccess } from "./postgres-access.js";
 import { PostgresAlerts } from "./postgres-alerts.js";
 import { PostgresAsker } from "./postgres-asker.js";
 import { PostgresAudit } from "./postgres-audit.js";
@@ -66,10 +67,11 @@ export class PostgresStore extends StoreOfParts {
     const transactions = new PostgresTransactions({ source, clock });
     const enqueue = new PostgresEnqueue({ asker, transactions, channel, wake });
     const audit = new PostgresAudit(asker, transactions);
+    const access = new PostgresAccess(asker, audit);
     const poll = new PostgresPoll(asker);
     const items = new PostgresItems({ asker, source, clock });
     const rare = { asker, source, clock, inTurn: newTurns() };
-    const retention = new PostgresRetention({ ...rare, schema, audit });
+    const retention = new PostgresRetention({ ...rare, schema, audit, access });
     super({
       enqueue,
       within: new PostgresWithin({ asker, enqueue }),
@@ -86,6 +88,7 @@ export class PostgresStore extends StoreOfParts {
       instances: new PostgresInstances({ asker, enqueue }),
       pause: new PostgresPause(asker, audit),
       audit,
+      access,
       operators: new PostgresOperators(asker),
       figures: new PostgresFigures(asker),
       alerts: new PostgresAlerts({ asker, transactions, audit }),

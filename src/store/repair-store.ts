@@ -41,7 +41,7 @@ export interface RepairStore {
   /** Mends the damage of these checks, all in one transaction; nobody claims or settles meanwhile. */
   mend(params: { readonly checks: readonly string[] }): Promise<readonly Mended[]>;
   remains(): Promise<Remains>;
-  /** Raises every fence by so much, and ends the leases and locks of holders that are gone. */
+  /** Raises every fence by so much, and ends the leases and locks of holders that are gone, and all sessions of the page. */
   recover(params: { readonly jump: number }): Promise<{
     readonly leases: number;
     readonly locks: number;

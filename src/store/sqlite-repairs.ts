@@ -36,6 +36,7 @@ export class SqliteRepairs implements RepairStore {
   }> {
     return this.#file.write("recover", () => {
       for (const statement of sql.RAISE_FENCES.sqlite) this.#run(statement, { jump });
+      this.#run(sql.END_SESSIONS);
       return { leases: this.#run(sql.FREE_LEASES), locks: this.#run(sql.FREE_LOCKS.sqlite) };
     });
   }

@@ -14,6 +14,7 @@ import {
   PRUNE_TICKS,
 } from "./sql/sqlite-schedule-changes.js";
 import type { SqliteFile } from "./sqlite.js";
+import type { SqliteAccess } from "./sqlite-access.js";
 import type { SqliteAlerts } from "./sqlite-alerts.js";
 import type { SqliteAsker } from "./sqlite-asker.js";
 import type { SqliteAudit } from "./sqlite-audit.js";
@@ -35,6 +36,7 @@ type Parts = {
   readonly alerts: SqliteAlerts;
   readonly pause: SqlitePause;
   readonly audit: SqliteAudit;
+  readonly access: SqliteAccess;
 };
 
 export class SqliteRetention implements RetentionStore {
@@ -45,7 +47,7 @@ export class SqliteRetention implements RetentionStore {
   }
 
   prune({ keepMs, keepTicksMs, keepLogsMs = keepMs, limit }: PruneParams): Promise<number> {
-    const { asker, flow, alerts, pause, audit } = this.#parts;
+    const { asker, flow, alerts, pause, audit, access } = this.#parts;
     const { file } = asker;
     return asker.write("prune", (now) => {
       const before = firstIdAt(now - keepMs);
@@ -64,6 +66,7 @@ export class SqliteRetention implements RetentionStore {
         alerts.prune({ keepMs, limit }, now),
         pause.prune(keepMs, now),
         audit.prune({ keepMs, limit }, now),
+        access.prune(now),
       ];
       return rest.reduce((sum, removed) => sum + removed, old.length);
     });

@@ -6,6 +6,7 @@
 import type { Chance, Clock } from "../core/ports.js";
 import type { Dialect } from "./sql/template.js";
 import { SqliteFile, type SqliteHandle, type SqliteSource } from "./sqlite.js";
+import { SqliteAccess } from "./sqlite-access.js";
 import { SqliteAlerts } from "./sqlite-alerts.js";
 import { SqliteAsker } from "./sqlite-asker.js";
 import { SqliteAudit } from "./sqlite-audit.js";
@@ -76,6 +77,7 @@ export class SqliteStore extends StoreOfParts {
     const leases = new SqliteLeases(file, flow);
     const enqueue = new SqliteEnqueue(asker, flow);
     const audit = new SqliteAudit(asker);
+    const access = new SqliteAccess(asker, audit);
     const pause = new SqlitePause(file, audit);
     const alerts = new SqliteAlerts(asker, audit);
     super({
@@ -94,12 +96,13 @@ export class SqliteStore extends StoreOfParts {
       instances: new SqliteInstances({ asker, enqueue, flow }),
       pause,
       audit,
+      access,
       operators: new SqliteOperators(asker),
       figures: new SqliteFigures(asker),
       alerts,
       checks: new SqliteChecks({ file, clock, dialect: SQLITE_DIALECT, now }),
       repairs: new SqliteRepairs(asker),
-      retention: new SqliteRetention({ asker, flow, alerts, pause, audit }),
+      retention: new SqliteRetention({ asker, flow, alerts, pause, audit, access }),
     });
     this.#migrate = params.migrate;
     this.#asker = asker;

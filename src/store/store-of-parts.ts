@@ -1,6 +1,7 @@
 // A store as both engines make it: of parts, each of which keeps the verbs of a noun. Here is who keeps what; how is
 // in the files of the parts (`postgres-runs.ts`, `sqlite-runs.ts` and so on).
 
+import type { AccessStore } from "./access-store.js";
 import type { AlertStore } from "./alert-store.js";
 import type { AuditStore } from "./audit-store.js";
 import type { CheckStore } from "./check-store.js";
@@ -48,6 +49,7 @@ export type StoreParts = {
   readonly instances: InstanceVerbs;
   readonly pause: PauseStore & Pick<Store, "pauseQueue" | "queues">;
   readonly audit: AuditStore;
+  readonly access: AccessStore;
   readonly operators: OperatorStore & TimelineStore;
   readonly figures: Omit<FiguresStore, "load">;
   readonly alerts: AlertStore;
@@ -170,6 +172,9 @@ export abstract class StoreOfParts implements Store {
   quietInstance: Store["quietInstance"] = (params) => this.#parts.pause.quietInstance(params);
   addAudit: Store["addAudit"] = (entry) => this.#parts.audit.addAudit(entry);
   audit: Store["audit"] = (filter) => this.#parts.audit.audit(filter);
+  beginSession: Store["beginSession"] = (params) => this.#parts.access.beginSession(params);
+  sessionSecret: Store["sessionSecret"] = (digest) => this.#parts.access.sessionSecret(digest);
+  endSession: Store["endSession"] = (params) => this.#parts.access.endSession(params);
   expireStale: Store["expireStale"] = (params) => this.#parts.operators.expireStale(params);
   glance: Store["glance"] = () => this.#parts.operators.glance();
   statistics: Store["statistics"] = (params) => this.#parts.operators.statistics(params);

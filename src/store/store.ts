@@ -4,6 +4,7 @@
 
 import type { Limits } from "../core/flow.js";
 import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from "../core/run.js";
+import type { AccessStore } from "./access-store.js";
 import type { AlertStore } from "./alert-store.js";
 import type { Audited, AuditStore } from "./audit-store.js";
 import type { BatchVerbs, NewBatchOf } from "./batch-store.js";
@@ -345,6 +346,7 @@ export interface Store
     AlertStore,
     PauseStore,
     AuditStore,
+    AccessStore,
     TimelineStore,
     FiguresStore,
     RemoteStore<Claim> {

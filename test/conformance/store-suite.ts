@@ -2,6 +2,7 @@
 // this passes on it. One file per noun; the promises' numbers (S1…) are those of the design.
 
 import { test as base, describe } from "vitest";
+import { accessSuite } from "./access-suite.js";
 import { alertSuite } from "./alert-suite.js";
 import { apartSuite } from "./apart-suite.js";
 import { auditSuite } from "./audit-suite.js";
@@ -96,6 +97,7 @@ const NOUNS = {
   queues: queueSuite,
   "the pause of everything": pauseSuite,
   "the audit trail": auditSuite,
+  "sessions of the page": accessSuite,
   "several stores at once": concurrencySuite,
   batches: batchSuite,
   "batches in several stores at once": batchRaceSuite,

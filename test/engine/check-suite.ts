@@ -243,6 +243,10 @@ const PLANTS: readonly Plant[] = [
     undo: () => "delete from {audit} where via = 'hand'",
   },
   {
+    check: "a session of the page belongs to a secret",
+    sql: () => "insert into {session} (digest, secret, until_at) values ('short', '', 0)",
+  },
+  {
     check: "a grant of a lock ended in a known way",
     sql: () =>
       `insert into {lock_history} (fence, name, holder, state, acquired_at, until, ended_at)

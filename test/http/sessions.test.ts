@@ -1,11 +1,12 @@
 // Attacks the page's session: forged, altered and stale cookies must open nothing.
 
 import { createHash, createHmac } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { SCOPES, type Scope } from "../../src/http/contract/words.js";
 import { type ConnectionInfo, createHandler, type HandlerOptions } from "../../src/http/handler.js";
 import { Holdfast } from "../../src/index.js";
-import { type House, newHouse, SECRETS } from "./house.js";
+import { createTestHoldfast } from "../../src/testing/index.js";
+import { DATABASES, type House, newHouse, SECRETS } from "./house.js";
 
 const HERE: ConnectionInfo = { remoteAddress: "127.0.0.1" };
 const HOUR_MS = 3_600_000;
@@ -126,18 +127,16 @@ describe("a session", () => {
     expect(await read({ ...SECRETS, read: "another-read-secret" })).toBe(401);
   });
 
-  test("ends when its time is over, and its end cannot be moved", async () => {
-    const call = at({ secrets: SECRETS });
+  test("ends after twelve hours by the database's clock", async () => {
+    const kit = await createTestHoldfast({});
+    const call = at({ secrets: SECRETS }, kit.holdfast);
     const cookie = await signIn(call, SECRETS.read);
-    const [name, value] = cookie.split("=") as [string, string];
-    const parts = value.split(".");
-    const until = parts.findIndex((part) => /^\d{13}$/.test(part));
-    expect(until).toBeGreaterThanOrEqual(0);
-    for (const moved of [Date.now() - 1, Date.now() + 1_000 * HOUR_MS, "x", ""]) {
-      const altered = `${name}=${parts.with(until, String(moved)).join(".")}`;
-      expect((await call("/api/runs", { headers: { cookie: altered } })).status).toBe(401);
-    }
-    expect((await call("/api/runs", { headers: { cookie } })).status).toBe(200);
+    const read = async () => (await call("/api/runs", { headers: { cookie } })).status;
+    await kit.advance(12 * HOUR_MS - 1_000);
+    expect(await read()).toBe(200);
+    await kit.advance(1_000);
+    expect(await read()).toBe(401);
+    await kit.close();
   });
 
   test("on a development server adds its scopes to those that are open there", async () => {
@@ -152,6 +151,57 @@ describe("a session", () => {
     expect((await call("/api/resume", { method: "POST", ...remote })).body.error).toBe(
       "scope_missing",
     );
+  });
+});
+
+describe.each(DATABASES)("a logout on %s", (database) => {
+  let place: House;
+  beforeEach(async () => {
+    place = await newHouse(database);
+  });
+  afterEach(() => place.end());
+
+  const statusOf = async (call: ReturnType<typeof at>, cookie: string) =>
+    (await call("/api/runs", { headers: { cookie } })).status;
+  const logout = (call: ReturnType<typeof at>, cookie: string) =>
+    call("/api/session", { method: "DELETE", headers: { cookie, ...own } });
+
+  test("is known to other instances and after a restart", async () => {
+    const secrets = SECRETS;
+    const call = at({ secrets }, place.holdfast);
+    const [ended, kept] = [await signIn(call, SECRETS.read), await signIn(call, SECRETS.read)];
+    const other = place.another();
+    const replica = at({ secrets }, other);
+    expect(await statusOf(replica, ended)).toBe(200);
+    expect((await logout(call, ended)).status).toBe(200);
+    for (const each of [call, replica, at({ secrets }, place.holdfast)]) {
+      expect(await statusOf(each, ended)).toBe(401);
+      expect(await statusOf(each, kept)).toBe(200);
+    }
+    await other.stop();
+  });
+
+  test("of a session that nobody began stores nothing and ends nothing", async () => {
+    const call = at({ secrets: SECRETS }, place.holdfast);
+    const cookie = await signIn(call, SECRETS.read);
+    await logout(call, cookie);
+    const huge = "x".repeat(15_000);
+    for (const value of [huge, `${huge}.1.x`, "", ".", "0".repeat(64), cookie.split("=")[1]])
+      expect((await logout(call, `holdfast_session=${value}`)).status).toBe(200);
+    expect((await call("/api/session", { method: "DELETE" })).status).toBe(200);
+    expect(await statusOf(call, cookie)).toBe(401);
+    const { entries } = await place.holdfast.audit.list({ noun: "session" });
+    expect(entries.map(({ verb, who, address, change }) => [verb, who, address, change])).toEqual([
+      ["end", "page", "unknown", null],
+      ["begin", "page", "unknown", "scopes read"],
+    ]);
+  });
+
+  test("is undone by no restored backup: a recovery ends every session", async () => {
+    const call = at({ secrets: SECRETS }, place.holdfast);
+    const cookie = await signIn(call, SECRETS.read);
+    await place.holdfast.recover({ apply: true });
+    expect(await statusOf(call, cookie)).toBe(401);
   });
 });
 

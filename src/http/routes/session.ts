@@ -6,14 +6,15 @@ import { type Implementation, on, reply } from "../route.js";
 
 export const sessionRoutes: readonly Implementation[] = [
   on(ROUTES.createSession, async (call) => {
-    const { access, sessions, ask, body, address, nowMs } = call;
+    const { access, sessions, ask, body, address, actor } = call;
     const secret = access.secretOf(body.secret, address);
-    const cookie = sessions.begin(ask, secret, nowMs());
+    const cookie = await sessions.begin(ask, secret, { ...actor, who: "page" });
     return reply({ ok: true, scopes: [...secret.scopes] }, 200, { "set-cookie": cookie });
   }),
-  on(ROUTES.deleteSession, async ({ sessions, ask }) =>
-    reply({ ok: true }, 200, { "set-cookie": sessions.end(ask) }),
-  ),
+  on(ROUTES.deleteSession, async ({ sessions, ask, actor }) => {
+    const cookie = await sessions.end(ask, { ...actor, who: "page" });
+    return reply({ ok: true }, 200, { "set-cookie": cookie });
+  }),
   on(ROUTES.me, async ({ access, ask, address, events }) =>
     reply({ ...(await access.standing(ask, address)), hasEvents: events !== null }),
   ),

@@ -373,6 +373,12 @@ select cast(a.id as text) as what, a.via, a.who, a.verb, a.noun from {audit} a
 where a.who = '' or a.verb = '' or a.noun = '' or a.via not in (${oneOf(VIAS)})`,
   },
   {
+    name: "a session of the page belongs to a secret",
+    promise: null,
+    sql: /* sql */ `
+select substr(s.digest, 1, 8) as what, s.until_at from {session} s where s.secret = '' or length(s.digest) <> 64`,
+  },
+  {
     name: "a grant of a lock ended in a known way",
     promise: null,
     sql: /* sql */ `

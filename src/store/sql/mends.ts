@@ -396,6 +396,10 @@ where x.items <> (select count(*) from {item} i where i.run = x.run and i.outcom
     advice:
       "Somebody wrote it past the library, and what is true is not known. The entry goes with the retention of history.",
   },
+  "a session of the page belongs to a secret": {
+    says: "it is removed; whoever it was signs in again",
+    sql: ["delete from {session} where secret = '' or length(digest) <> 64"],
+  },
   "a grant of a lock ended in a known way": {
     advice:
       "How it ended is not known, and it counts nowhere. The row goes with the retention of lock history.",

@@ -3,6 +3,7 @@
 // One lease row stands for one claim: all its runs share lane, policy, attempt and fence, so a claim
 // of a thousand runs costs one row, and so does its heartbeat. See docs/decisions/0001-table-layout.md.
 
+import { CREATE_ACCESS } from "./postgres-access.js";
 import { CREATE_ALERTS } from "./postgres-alerts-schema.js";
 import { CREATE_AUDIT } from "./postgres-audit.js";
 import { CREATE_FLOW_SCHEMA } from "./postgres-flow-schema.js";
@@ -390,7 +391,7 @@ left join {instance} i on i.no = coalesce(o.holder, h.holder)
 left join lateral (
   select x.ended_at, x.error from {attempt} x where x.run = r.id order by x.fence desc limit 1
 ) a on true;
-${CREATE_PAUSE}${CREATE_AUDIT}${CREATE_LOCKS}${CREATE_PROGRESS}${CREATE_LOG}${CREATE_FLOW_SCHEMA}${CREATE_ALERTS}`;
+${CREATE_PAUSE}${CREATE_AUDIT}${CREATE_ACCESS}${CREATE_LOCKS}${CREATE_PROGRESS}${CREATE_LOG}${CREATE_FLOW_SCHEMA}${CREATE_ALERTS}`;
 
 /** Tables that hold history, all keyed by run id and partitioned by the same days, in the order in
  * which a day of them is removed: runs first, as one without its outcome would be taken for a live one, by its

@@ -37,6 +37,9 @@ update {lock} set until = {now} where state = 0 and until > {now} and not ${IS_L
 update {lock} set until = {now} where until > {now} and not ${IS_LIVE_LOCKER("{lock}.holder")}`,
 } as const;
 
+/** Sessions that were ended since the backup would count again: people sign in anew. */
+export const END_SESSIONS = "delete from {session}";
+
 export const RAISE_FENCES = {
   postgres: [
     "select setval('{lease_fence_seq}', (select s.last_value from {lease_fence_seq} s) + :jump::bigint)",

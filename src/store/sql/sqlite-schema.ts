@@ -2,6 +2,7 @@
 // the engine's own forms: a lease keeps its run ids as a JSON array, `ready` is its own claim index,
 // and history is removed by bounded deletes instead of partitions.
 
+import { CREATE_ACCESS } from "./sqlite-access.js";
 import { CREATE_ALERTS } from "./sqlite-alerts-schema.js";
 import { CREATE_AUDIT } from "./sqlite-audit.js";
 import { CREATE_FLOW_SCHEMA } from "./sqlite-flow-schema.js";
@@ -352,4 +353,4 @@ left join {ready} y on y.id = r.id
 left join {waiting} w on w.id = r.id
 left join (select m.value as run, x.* from {lease} x, json_each(x.ids) m) h on h.run = r.id
 left join {instance} i on i.no = coalesce(o.holder, h.holder);
-${CREATE_PAUSE}${CREATE_AUDIT}${CREATE_LOCKS}${CREATE_PROGRESS}${CREATE_LOG}${CREATE_FLOW_SCHEMA}${CREATE_ALERTS}`;
+${CREATE_PAUSE}${CREATE_AUDIT}${CREATE_ACCESS}${CREATE_LOCKS}${CREATE_PROGRESS}${CREATE_LOG}${CREATE_FLOW_SCHEMA}${CREATE_ALERTS}`;
