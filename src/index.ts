@@ -54,6 +54,8 @@ export {
   ScheduleNotFoundError,
   ShutdownError,
   StoppedError,
+  StoreGoneError,
+  StoreReadOnlyError,
   StoreUnavailableError,
   StoreUnsupportedError,
   TimeoutError,

@@ -57,6 +57,8 @@ const EXIT_OF_CODE: ReadonlyMap<string, number> = new Map([
   ["CONFIGURATION_INVALID", EXIT.impossible],
   ["STORE_UNAVAILABLE", EXIT.impossible],
   ["STORE_UNSUPPORTED", EXIT.impossible],
+  ["STORE_READ_ONLY", EXIT.impossible],
+  ["STORE_GONE", EXIT.impossible],
   ["MIGRATION_REFUSED", EXIT.impossible],
   ["OUTCOME_UNKNOWN", EXIT.impossible],
   ["STOPPED", EXIT.impossible],
@@ -100,8 +102,6 @@ export function describeExit(thrown: unknown): Failure | null {
 function adviceOn(code: string, message: string): string | undefined {
   if (message.includes("a SQLite file that does not exist"))
     return "Check --database and HOLDFAST_DATABASE_URL. `holdfast dev`, `start` and `migrate` make the file.";
-  if (message.includes("readonly database"))
-    return "This user may not write the file or the folder that it is in; SQLite needs both, also for reading.";
   // Where the server itself has said what is missing, it runs.
   return message.includes("does not exist") ? undefined : ADVICE.get(code);
 }

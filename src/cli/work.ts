@@ -4,6 +4,7 @@
 import { formatDuration } from "../core/duration-text.js";
 import type { StartOptions } from "../engine/config.js";
 import type { Holdfast } from "../engine/holdfast.js";
+import { ImpossibleError } from "./failure.js";
 import { type Place, prepareServing } from "./serving.js";
 import { EXIT, type Shell } from "./shell.js";
 import { firstSignal, stayAwake } from "./signals.js";
@@ -23,7 +24,12 @@ export async function workUntilSignal(params: {
 }): Promise<number> {
   const { holdfast, start, place, isDevelopment, graceMs, shell } = params;
   const bind = place && prepareServing({ holdfast, place, isDevelopment, shell });
-  const signal = firstSignal();
+  const gone = new Promise<never>((_, reject) => {
+    holdfast.on("store.gone", ({ error }) => {
+      reject(new ImpossibleError(error.message, error.code));
+    });
+  });
+  const signal = Promise.race([firstSignal(), gone]);
   const rest = stayAwake();
   // Before the instance starts: a port that cannot be had refuses the start before any run is claimed.
   const binding = bind ? bind() : Promise.resolve(null);
@@ -40,6 +46,7 @@ export async function workUntilSignal(params: {
     const bound = await binding.catch(() => null);
     await bound?.served.close();
     await holdfast.stop();
+    rest();
     throw error;
   }
   const grace = formatDuration(graceMs);

@@ -342,6 +342,39 @@ export class StoreUnsupportedError extends HoldfastError {
   }
 }
 
+/** This process may not write the SQLite file or its folder. */
+export class StoreReadOnlyError extends HoldfastError {
+  readonly code = "STORE_READ_ONLY";
+  readonly file: string;
+  readonly tried: string;
+  constructor({ file, tried, cause }: { file: string; tried: string; cause?: unknown }) {
+    super(
+      `The SQLite file ${quoteShort(file)} or its folder may only be read by this process (tried to ${tried}). Nothing was ` +
+        "stored. Let its user write both: SQLite keeps a -wal and a -shm file beside the database, also for reading.",
+      causeOption(cause),
+    );
+    this.file = file;
+    this.tried = tried;
+  }
+}
+
+/** The SQLite file was deleted, moved or replaced while it was open. */
+export class StoreGoneError extends HoldfastError {
+  readonly code = "STORE_GONE";
+  readonly file: string;
+  /** Whether another file is at its path now. */
+  readonly isReplaced: boolean;
+  constructor({ file, isReplaced }: { file: string; isReplaced: boolean }) {
+    super(
+      `The SQLite file ${quoteShort(file)} was ${isReplaced ? "replaced by another file" : "deleted or moved"} while it was ` +
+        "open. Nothing more is stored in it. Stop every process that uses it, put the file in its place together with its -wal " +
+        "file, if it has one, and start again.",
+    );
+    this.file = file;
+    this.isReplaced = isReplaced;
+  }
+}
+
 /** The answer to a commit was lost and could not be read back: it may or may not have happened. */
 export class OutcomeUnknownError extends HoldfastError {
   readonly code = "OUTCOME_UNKNOWN";
@@ -613,6 +646,8 @@ for (const [name, { prototype }] of Object.entries({
   StoppedError,
   StoreUnavailableError,
   StoreUnsupportedError,
+  StoreReadOnlyError,
+  StoreGoneError,
   OutcomeUnknownError,
   BatchRefusedError,
   MigrationError,

@@ -39,6 +39,7 @@ export type CrewParts = {
   readonly keeping: Keeping;
   readonly tidyLocks: () => Promise<void>;
   readonly onStored: (stored: StoredRuns) => void;
+  readonly onGone: LoopParams["onGone"];
   readonly onSettled: (settlements: readonly Settlement[]) => void;
 };
 
@@ -110,6 +111,7 @@ export async function newCrew(parts: CrewParts, orders: CrewOrders): Promise<Cre
     meter: meters,
     lookEachMinute: declarations.isWatchful ? () => declarations.reportVanished(store) : null,
     tidyLocks: parts.tidyLocks,
+    onGone: parts.onGone,
     lookEachHour: () => declarations.recompute(store),
   });
   return { worker, loop, pulse };

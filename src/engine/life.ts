@@ -3,6 +3,7 @@
 // files. Essay: docs/internals/shutdown.md.
 
 import { requireMailer } from "../alerts/email.js";
+import type { StoreGoneError } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
 import { requirePublicUrl } from "../http/dispatch/targets.js";
 import type { Locking } from "../locks/locking.js";
@@ -152,6 +153,7 @@ export class Life {
       tidyLocks: () => locking.tidyIfDue(),
       onStored: (stored) => void this.stored(stored),
       onSettled: (settlements) => waiter.settled(settlements),
+      onGone: (error) => void this.#gone(error),
     };
   }
 
@@ -288,6 +290,16 @@ export class Life {
     waiter.close();
     await opening.close();
     return report;
+  }
+
+  /** What runs is told that it is no longer held, and every verb is refused with what happened. */
+  async #gone(error: StoreGoneError): Promise<void> {
+    if (this.#stopping) return;
+    const { basis, opening } = this.#params;
+    opening.stop(error);
+    basis.bus.emit("store.gone", { error: describeFailure(error) }, error);
+    (await this.#started())?.worker.abandon();
+    await this.stop(0);
   }
 
   /** Passes end by themselves within the grace, or hand back what they still run. */

@@ -2,6 +2,7 @@
 // heartbeats at a third of the shortest lease, the janitor once an hour. Polling is what correctness
 // rests on; a wake-up only makes it sooner, and late or early timers never matter.
 
+import { StoreGoneError } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
 import { elapsedMs, type Moment, renewEveryMs } from "../core/lease.js";
 import { delay, momentOf, type Ports, type Timer } from "../core/ports.js";
@@ -51,6 +52,8 @@ export type LoopParams = {
   readonly alert: (() => Promise<number>) | null;
   /** Ends locks whose lease ran out and removes old history, if a minute has passed. */
   readonly tidyLocks: () => Promise<void>;
+  /** The database is not what it was, and nothing more may be stored in it. */
+  readonly onGone: (error: StoreGoneError) => void;
 };
 
 export class Loop {
@@ -125,6 +128,7 @@ export class Loop {
       if (!this.#ticking) this.#lookedAt = this.#moment();
       nextMs = Math.min(wantedMs, this.#untilNextPoll(answer));
     } catch (error) {
+      if (error instanceof StoreGoneError) return this.#params.onGone(error);
       this.#pollFailures += 1;
       const { pollMs } = this.#params;
       const doubledMs = pollMs * 2 ** Math.min(this.#pollFailures - 1, 10);

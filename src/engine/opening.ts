@@ -1,7 +1,7 @@
 // The database of an instance, opened once, when the first verb needs it. A failed opening is tried again
 // by the next verb; after a stop every verb is refused.
 
-import { StoppedError } from "../core/errors.js";
+import { StoppedError, StoreGoneError } from "../core/errors.js";
 import type { Store } from "../store/store.js";
 
 export class Opening {
@@ -20,12 +20,17 @@ export class Opening {
   }
 
   requireRunning(verb: string): void {
-    if (this.#stopped.signal.aborted) throw new StoppedError(verb);
+    if (this.#stopped.signal.aborted) throw this.#refusal(verb);
+  }
+
+  #refusal(verb: string): Error {
+    const { reason } = this.#stopped.signal;
+    return reason instanceof StoreGoneError ? reason : new StoppedError(verb);
   }
 
   /** The store, open. */
   for(verb: string): Promise<Store> {
-    if (this.#stopped.signal.aborted) return Promise.reject(new StoppedError(verb));
+    if (this.#stopped.signal.aborted) return Promise.reject(this.#refusal(verb));
     this.#opening ??= this.#store.open().then(
       () => {
         this.#isOpen = true;
@@ -45,13 +50,13 @@ export class Opening {
     return this.#isOpen;
   }
 
-  /** From here on verbs are refused; those under way go on until it is closed. */
-  stop(): void {
-    this.#stopped.abort();
+  /** From here on verbs are refused, with this error if there is one; those under way go on until it is closed. */
+  stop(why?: StoreGoneError): void {
+    this.#stopped.abort(why);
   }
 
   async close(): Promise<void> {
     await this.#opening?.catch(() => undefined);
-    await this.#store.close();
+    await this.#store.close({ releasesFiles: true });
   }
 }

@@ -1,7 +1,7 @@
 // Asking again what may be asked again, while the database does not answer: an attempt that has done
 // its work should not be thrown away for a lost packet.
 
-import { OutcomeUnknownError, StoreUnavailableError } from "../core/errors.js";
+import { OutcomeUnknownError, StoreReadOnlyError, StoreUnavailableError } from "../core/errors.js";
 import { type Clock, delay } from "../core/ports.js";
 
 const TRIES_MAX = 8;
@@ -21,5 +21,9 @@ export async function patiently<T>(clock: Clock, ask: () => Promise<T>): Promise
 }
 
 export function isAbsent(error: unknown): boolean {
-  return error instanceof StoreUnavailableError || error instanceof OutcomeUnknownError;
+  return (
+    error instanceof StoreUnavailableError ||
+    error instanceof StoreReadOnlyError ||
+    error instanceof OutcomeUnknownError
+  );
 }

@@ -3,7 +3,6 @@
 // writes. What fails is tried again one by one, so that one schedule never stops the others.
 // The whole story: docs/internals/tick.md.
 
-import { OutcomeUnknownError, StoreUnavailableError } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
 import type { Ports } from "../core/ports.js";
 import { OUTCOME_OF } from "../core/tick.js";
@@ -22,6 +21,7 @@ import {
 } from "./advance.js";
 import { backfillStep } from "./backfill-step.js";
 import type { CompiledSchedules } from "./compiled.js";
+import { isAbsent } from "./patience.js";
 
 /** Nothing is written while it reads, so few large reads: 10,000 due at once fired in 0.6 s, by 2,000 in 0.8 s. */
 const READ_MAX = 10_000;
@@ -285,8 +285,4 @@ function isBackfillGoingOn({ backfill, runs }: ScheduleChange): boolean {
 
 function isoOrNull(at: number | null): string | null {
   return at === null ? null : new Date(at).toISOString();
-}
-
-function isAbsent(error: unknown): boolean {
-  return error instanceof StoreUnavailableError || error instanceof OutcomeUnknownError;
 }

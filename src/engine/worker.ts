@@ -431,6 +431,12 @@ export class Worker {
     };
   }
 
+  /** The database that granted its leases is gone: what it holds is lost, and nothing more is sent. */
+  abandon(): void {
+    for (const execution of [...this.#hands]) this.#lose(execution);
+    this.#close();
+  }
+
   #noteIdle(): void {
     if (this.#hands.startedCount > 0) return;
     const waiting = this.#idle;
@@ -451,7 +457,7 @@ export class Worker {
   async #untilSettled(): Promise<void> {
     const untilMs = this.#clock.monotonicMs() + SETTLE_PATIENCE_MS;
     // With the buffer: what was read back only now is handed back by the next turn of the pump.
-    while (this.#unsettledCount > 0) {
+    while (this.#unsettledCount > 0 && !this.#over.signal.aborted) {
       const isTimeUp = this.#clock.monotonicMs() >= untilMs;
       if (isTimeUp || this.#backoff.failures > SETTLE_FAILURES_MAX) return;
       this.#schedule();

@@ -82,6 +82,10 @@ export class Workers {
     for (const worker of this.#workers) worker.relieve();
   }
 
+  abandon(): void {
+    for (const worker of this.#workers) worker.abandon();
+  }
+
   async stop(options: { readonly graceMs: number }): Promise<StopReport> {
     const reports = await Promise.all(this.#workers.map((worker) => worker.stop(options)));
     const sum = (member: keyof StopReport) =>

@@ -47,6 +47,8 @@ const STATUS_BY_CODE: ReadonlyMap<string, number> = new Map(
     INSTANCE_NOT_FOUND: 404,
     SCHEDULE_NOT_FOUND: 404,
     STORE_UNAVAILABLE: 503,
+    STORE_READ_ONLY: 503,
+    STORE_GONE: 503,
     OUTCOME_UNKNOWN: 503,
     STOPPED: 503,
   }),

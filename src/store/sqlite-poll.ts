@@ -27,7 +27,11 @@ export class SqlitePoll implements Pick<store.Store, "poll" | "promote"> {
   }
 
   poll(params: store.PollParams): Promise<store.PollAnswer> {
-    return this.#asker.write("poll", (now) => pollOnce(this.#asker.file, params, now));
+    const { file } = this.#asker;
+    return this.#asker.write("poll", (now) => {
+      file.look();
+      return pollOnce(file, params, now);
+    });
   }
 
   promote({ limit }: { readonly limit: number }): Promise<number> {

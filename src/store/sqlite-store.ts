@@ -119,8 +119,8 @@ export class SqliteStore extends StoreOfParts {
     });
   }
 
-  async close(): Promise<void> {
-    await this.#asker.file.close();
+  async close(options?: { readonly releasesFiles: boolean }): Promise<void> {
+    await this.#asker.file.close(options);
   }
 
   /** For what shares this database with us: the test kit gives it to the application under test. */

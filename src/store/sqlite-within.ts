@@ -3,7 +3,7 @@
 // Another library on the same file would not share its locks with ours and corrupt it: it is refused.
 
 import { ConfigurationError } from "../core/errors.js";
-import { isOpenTransaction, type SqliteHandle } from "./sqlite.js";
+import { fileOf, isOpenTransaction, type SqliteHandle } from "./sqlite.js";
 import { SqliteAsker } from "./sqlite-asker.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";
 import { SqliteFlow } from "./sqlite-flow.js";
@@ -75,11 +75,6 @@ function handleOf(tx: unknown): SqliteHandle {
 function isHandle(value: unknown): value is SqliteHandle {
   const { prepare, exec } = (value ?? {}) as { prepare?: unknown; exec?: unknown };
   return typeof prepare === "function" && typeof exec === "function";
-}
-
-function fileOf(handle: SqliteHandle): string {
-  const row = handle.prepare("select file from pragma_database_list where name = 'main'").get({});
-  return (row as { file: string | null }).file ?? "";
 }
 
 function wrong(message: string): ConfigurationError {

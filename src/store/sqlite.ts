@@ -3,13 +3,17 @@
 // process: two of them do not share POSIX locks and corrupt the file, so a given handle is used as it is.
 
 import type { FSWatcher } from "node:fs";
+import { resolve as resolvePath } from "node:path";
+import { collectGarbage } from "../adapters/garbage.js";
 import {
   ConfigurationError,
+  StoreReadOnlyError,
   StoreUnavailableError,
   StoreUnsupportedError,
 } from "../core/errors.js";
 import { type Chance, type Clock, delay } from "../core/ports.js";
 import { type Dialect, overRows, type Statement, unnamed } from "./sql/template.js";
+import { SqlitePlace } from "./sqlite-place.js";
 
 export type Row = Record<string, unknown>;
 
@@ -50,6 +54,8 @@ const BACKPORTS = [
   [3, 44, 6],
 ] as const;
 const PATIENCE_MS = 30_000;
+/** A write looks whether the file is in its place if nobody has for this long. */
+const LOOK_EVERY_MS = 1_000;
 
 export class SqliteFile {
   readonly #params: SqliteParams;
@@ -58,6 +64,9 @@ export class SqliteFile {
   /** How long statements of the owner of a given handle wait for a lock; null for a handle of ours. */
   #ownersTimeoutMs: number | null = null;
   #watcher: FSWatcher | null = null;
+  /** Null before the opening, and for what is no file. */
+  #place: SqlitePlace | null = null;
+  #lookedMs = 0;
   /** Calls that wait for a turn of the event loop before they begin. */
   #waitingCount = 0;
 
@@ -79,6 +88,10 @@ export class SqliteFile {
         handle.exec(`pragma synchronous = ${synchronous}`);
         handle.exec("pragma journal_size_limit = 67108864");
       });
+      const file = "file" in source ? source.file : fileOf(handle);
+      const isFile = file !== "" && file !== ":memory:";
+      this.#place = isFile ? await SqlitePlace.of(resolvePath(file)) : null;
+      this.#lookedMs = this.#params.clock.monotonicMs();
       this.#handle = handle;
     } catch (error) {
       if ("file" in source) handle.close();
@@ -86,17 +99,30 @@ export class SqliteFile {
     }
   }
 
-  async close(): Promise<void> {
-    const { clock } = this.#params;
+  /** Throws `StoreGoneError` if the file was deleted, moved or replaced since it was opened. */
+  look(): void {
+    this.#lookedMs = this.#params.clock.monotonicMs();
+    this.#place?.look();
+  }
+
+  #lookAfterPause(): void {
+    if (this.#params.clock.monotonicMs() - this.#lookedMs >= LOOK_EVERY_MS) this.look();
+  }
+
+  async close({ releasesFiles = false } = {}): Promise<void> {
+    const { clock, source } = this.#params;
     while (this.#waitingCount > 0) await new Promise<void>((resolve) => clock.soon(resolve));
     this.#watcher?.close();
     this.#watcher = null;
     this.#prepared.clear();
     const handle = this.#handle;
     this.#handle = null;
-    if (!handle || !("file" in this.#params.source)) return;
-    moveIntoFile(handle);
+    if (!handle || !("file" in source)) return;
+    // The -wal file at that path may belong to the file that came in its place.
+    if (!this.#place?.gone?.isReplaced) moveIntoFile(handle);
     handle.close();
+    // Prepared statements of the library keep the files of a closed handle open until they are collected.
+    if (releasesFiles && source.file !== ":memory:") await collectGarbage();
   }
 
   /**
@@ -106,6 +132,7 @@ export class SqliteFile {
   write<T>(what: string, work: () => T, { isUrgent = false } = {}): Promise<T> {
     const transaction = () => {
       const handle = this.#open();
+      this.#lookAfterPause();
       if (isOpenTransaction(handle)) throw new OwnersTransaction();
       handle.exec("begin immediate");
       try {
@@ -159,6 +186,7 @@ export class SqliteFile {
     const { source, clock } = this.#params;
     if (!("file" in source) || source.file === ":memory:")
       return this.#whileBusy("read", this.#handle, () => readOnly(this, steps));
+    this.look();
     const other = new SqliteFile({ ...this.#params, mayCreate: false });
     await other.open();
     try {
@@ -253,6 +281,7 @@ export class SqliteFile {
   #open(): SqliteHandle {
     if (!this.#handle)
       throw new StoreUnavailableError({ tried: "use a SQLite file that is closed" });
+    if (this.#place?.gone) throw this.#place.gone;
     return this.#handle;
   }
 
@@ -280,15 +309,18 @@ export class SqliteFile {
 
   /** The wait is asynchronous and jittered: processes take turns, and the event loop stays free. */
   async #whileBusy<T>(what: string, handle: SqliteHandle | null, work: () => T): Promise<T> {
-    const { clock, chance } = this.#params;
+    const { clock, chance, source } = this.#params;
     const startedAt = clock.monotonicMs();
     for (;;) {
       try {
+        if (this.#place?.gone) throw this.#place.gone;
         return this.#withoutWaiting(handle, work);
       } catch (error) {
         // Nothing was changed: SQLite has undone the transaction, or never began it.
         if (sqliteCode(error) === RESULT_CODES.FULL)
           throw new StoreUnavailableError({ tried: `${what} (the disk is full)`, cause: error });
+        if (sqliteCode(error) === RESULT_CODES.READONLY)
+          throw new StoreReadOnlyError({ file: nameOf(source), tried: what, cause: error });
         if (!isBusy(error)) throw error;
         if (clock.monotonicMs() - startedAt > PATIENCE_MS) {
           const why =
@@ -416,6 +448,9 @@ async function prepareFile(file: string, mayCreate: boolean): Promise<void> {
     mkdirSync(dirname(file), { recursive: true });
     closeSync(openSync(file, "a", 0o600));
   } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code !== undefined && ["EACCES", "EPERM", "EROFS"].includes(code))
+      throw new StoreReadOnlyError({ file, tried: "make the file", cause });
     throw new StoreUnavailableError({
       tried: "make the SQLite file",
       url: `sqlite:${file}`,
@@ -452,6 +487,16 @@ function compare(found: readonly number[], needed: readonly number[]): number {
     if (difference !== 0) return difference;
   }
   return 0;
+}
+
+/** The path of the file that a handle has open; empty for a database in memory. */
+export function fileOf(handle: SqliteHandle): string {
+  const row = handle.prepare("select file from pragma_database_list where name = 'main'").get();
+  return (row as { file: string | null } | undefined)?.file ?? "";
+}
+
+function nameOf(source: SqliteSource): string {
+  return "file" in source ? source.file : fileOf(source.handle);
 }
 
 function describeOpening(error: unknown, source: SqliteSource): unknown {

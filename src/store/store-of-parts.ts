@@ -69,7 +69,7 @@ export abstract class StoreOfParts implements Store {
   }
 
   abstract open(): Promise<void>;
-  abstract close(): Promise<void>;
+  abstract close(options?: { readonly releasesFiles: boolean }): Promise<void>;
   abstract onWake(listener: WakeListener): () => void;
   abstract wake(): void;
 

@@ -357,7 +357,8 @@ export interface Store
 
   /** Connects, checks the engine and brings the schema up to date. Safe from many instances at once. */
   open(): Promise<void>;
-  close(): Promise<void>;
+  /** With `releasesFiles` no file is open afterwards, also where a library would keep it until it is collected. */
+  close(options?: { readonly releasesFiles: boolean }): Promise<void>;
 
   /** Writes this instance and its jobs down; answers with the number that names it as a holder. */
   announce(params: InstanceAnnouncement): Promise<number>;

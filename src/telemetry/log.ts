@@ -122,6 +122,7 @@ export type Events = {
   "schedule.vanished": { schedule: string; isPaused: boolean };
   "store.failed": { what: string; error: StoredError; retryInMs: number };
   "store.recovered": { what: string };
+  "store.gone": { error: StoredError };
   "lock.acquired": LockFields & { holder: string; waitedMs: number };
   "lock.refused": { lock: string; holder: string | null };
   "lock.released": LockFields & { heldMs: number };
@@ -208,6 +209,10 @@ export const LINES: { readonly [Name in EventName]: readonly [Level, string] } =
   "schedule.vanished": ["warn", "schedule is no longer declared in code"],
   "store.failed": ["error", "the database did not answer, trying again"],
   "store.recovered": ["info", "the database answers again"],
+  "store.gone": [
+    "critical",
+    "the SQLite file was deleted, moved or replaced; this instance has stopped",
+  ],
   "lock.acquired": ["info", "lock acquired"],
   "lock.refused": ["info", "lock is held by another, nothing was done"],
   "lock.released": ["info", "lock released"],

@@ -61,5 +61,13 @@ export const tickingRoutes: readonly Implementation[] = [
 
 /** Certainly nothing was done: the database was not reached, or its tables are not ours. */
 function isUnreadable(error: unknown): boolean {
-  return ["STORE_UNAVAILABLE", "STORE_UNSUPPORTED", "MIGRATION_REFUSED"].includes(codeOf(error));
+  return UNREADABLE.includes(codeOf(error));
 }
+
+const UNREADABLE = [
+  "STORE_UNAVAILABLE",
+  "STORE_READ_ONLY",
+  "STORE_GONE",
+  "STORE_UNSUPPORTED",
+  "MIGRATION_REFUSED",
+];
