@@ -32,6 +32,8 @@ export type Surroundings = {
   readonly newId: () => RunId;
   /** The runs that a newer one replaces have been told to stop. */
   readonly hasCancelled?: boolean;
+  /** False where the scheduler is off: gates open, and no tick is recorded or fired. @default true */
+  readonly fires?: boolean;
 };
 
 export type Advance = {
@@ -47,11 +49,12 @@ export type Advance = {
 export function advance(
   state: ScheduleState,
   { definition, when }: Compiled,
-  { now, lastPolledAt, wasHere = false, newId, hasCancelled = false }: Surroundings,
+  seenBy: Surroundings,
 ): Advance {
-  const isStuck = isStuckAt(state, now, wasHere ? lastPolledAt : null);
+  const { now, lastPolledAt, wasHere = false, newId, hasCancelled = false, fires = true } = seenBy;
+  const isStuck = fires && isStuckAt(state, now, wasHere ? lastPolledAt : null);
   const hold = state.holdUntil === null ? null : { until: state.holdUntil, run: state.holdRun };
-  const isDue = isActive(state) && (state.nextAt === null || state.nextAt <= now);
+  const isDue = fires && isActive(state) && (state.nextAt === null || state.nextAt <= now);
   const { cursorAt, live: liveBefore, pauses } = state;
   const seen = { now, definition, when, lastPolledAt, cursorAt, live: liveBefore, pauses };
   const evaluation = !isDue

@@ -122,6 +122,7 @@ export function assemble(basis: Basis, given: Pick<HoldfastOptions, "locks">): A
     meter: meters,
     tracing,
     logsOf: (job) => (jobs.aroundOf(job) ?? config.around).logs,
+    release: (opened) => life.release(opened),
     onSettled: (settlements) => {
       waiter.settled(settlements);
       onChanged();

@@ -38,6 +38,7 @@ export type CrewParts = {
   readonly declarations: Declarations;
   readonly keeping: Keeping;
   readonly tidyLocks: () => Promise<void>;
+  readonly release: LoopParams["release"];
   readonly onStored: (stored: StoredRuns) => void;
   readonly onGone: LoopParams["onGone"];
   readonly onSettled: (settlements: readonly Settlement[]) => void;
@@ -100,6 +101,7 @@ export async function newCrew(parts: CrewParts, orders: CrewOrders): Promise<Cre
     worker,
     holder,
     tick,
+    release: parts.release,
     alert,
     ports,
     pulse,

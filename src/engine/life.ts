@@ -20,7 +20,7 @@ import { passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
 import type { Reconciling } from "./reconciling.js";
 import { databaseLabel } from "./settings.js";
 import type { StoredRuns } from "./stored-runs.js";
-import { type TickerParams, tickOnce } from "./ticker.js";
+import { releaseOnce, type TickerParams, type TickReport, tickOnce } from "./ticker.js";
 import type { Upkeep } from "./upkeep.js";
 import type { Waiter } from "./waiter.js";
 import type { StopReport } from "./worker.js";
@@ -49,6 +49,7 @@ export class Life {
   /** What this instance executes. */
   #works: () => Appetite;
   #work: () => { readonly running: number; readonly max: number } = () => ({ running: 0, max: 0 });
+  readonly #refusals: TickerParams["refusals"] = new Map();
   /** Bounded passes that are going on, each with how to end it. */
   readonly #passes = new Map<Promise<unknown>, AbortController>();
 
@@ -151,13 +152,19 @@ export class Life {
       declarations,
       keeping: upkeep.keeping(store),
       tidyLocks: () => locking.tidyIfDue(),
+      release: () => this.release(store, holder),
       onStored: (stored) => void this.stored(stored),
       onSettled: (settlements) => waiter.settled(settlements),
       onGone: (error) => void this.#gone(error),
     };
   }
 
-  #ticker(store: Store, holder: number): TickerParams {
+  /** Opens the gates of runs whose turn has come, whether or not this instance fires ticks. */
+  release(store: Store, holder: number | null = null): Promise<TickReport> {
+    return releaseOnce(this.#ticker(store, holder));
+  }
+
+  #ticker(store: Store, holder: number | null): TickerParams {
     const { basis, compiled } = this.#params;
     const { ports, bus, meters, tracing } = basis;
     return {
@@ -165,7 +172,7 @@ export class Life {
       holder,
       ports,
       compiled,
-      refusals: new Map(),
+      refusals: this.#refusals,
       emit: bus.emit,
       listens: bus.listens,
       meter: meters,

@@ -45,6 +45,8 @@ export type LoopParams = {
   readonly meter: Meter;
   /** Fires what is due; null where the scheduler is off. */
   readonly tick: ((looked: Looked) => Promise<TickReport>) | null;
+  /** Opens the gates of runs whose turn has come; for an instance that fires nothing. */
+  readonly release: () => Promise<TickReport>;
   /** What schedules need beside their ticks, where the scheduler is on; null: nothing. */
   readonly lookEachMinute: (() => Promise<void>) | null;
   readonly lookEachHour: () => Promise<void>;
@@ -174,7 +176,8 @@ export class Loop {
     this.#hasGated = answer.hasGated;
     // Before the ticks: after an outage there are many of them, and a takeover must not wait for them.
     if (answer.hasExpired) await this.#takeOver();
-    const report = answer.hasDueSchedule ? await this.#tickWithinPoll(answer) : undefined;
+    const report =
+      answer.hasDueSchedule || answer.hasFreeGate ? await this.#tickWithinPoll(answer) : undefined;
     if (report) this.#ticked(report);
     if (answer.hasDue && (await promoteOnce(store)) > 0) worker.wake();
     if (answer.hasOverdueCancel) await enforceCancelsOnce(store, ports.chance.next());
@@ -244,7 +247,8 @@ export class Loop {
   }
 
   /** A pass that failed saw to nothing: until one succeeds, nobody has been there since before it. */
-  async #tick({ lastPolledAt }: PollAnswer): Promise<TickReport | undefined> {
+  async #tick({ lastPolledAt, hasDueSchedule }: PollAnswer): Promise<TickReport | undefined> {
+    if (!hasDueSchedule) return this.#params.release();
     const knownAt = this.#unseenSince === undefined ? lastPolledAt : this.#unseenSince;
     this.#unseenSince = knownAt;
     const report = await this.#params.tick?.({ lastPolledAt: knownAt, wasHere: this.#wasHere() });

@@ -94,9 +94,19 @@ export type PassParams = {
 export async function passOnce(params: PassParams): Promise<Ticked> {
   const startedMs = params.ports.clock.monotonicMs();
   const seen = await look(params);
-  const done = isQuiet(seen) ? NOTHING : await act(params, seen, startedMs);
-  // What was seen first still stands where nothing was done.
-  const { nextWakeAt } = isQuiet(seen) ? seen : await look(params);
+  let done = NOTHING;
+  let after = seen;
+  // A run that ended may have let the next one of its schedule through, which is executed in its turn.
+  for (let isOver = isQuiet(seen); !isOver; ) {
+    const left = { ...params, limit: params.limit - done.executed - done.dispatched };
+    const more = await act(left, after, startedMs);
+    done = joined(done, more);
+    after = await look(params);
+    const hasEnded = more.executed + more.dispatched > 0;
+    const hasRoom = done.executed + done.dispatched < params.limit && !isTimeUp(params, startedMs);
+    isOver = !(hasEnded && hasRoom && after.hasDueSchedule);
+  }
+  const nextWakeAt = isQuiet(after) || params.limit === 0 ? after.nextWakeAt : after.now;
   await alert(params, startedMs);
   if (isTidyDue(seen)) await tidy(params, startedMs);
   const { report, ...counts } = done;
@@ -112,6 +122,28 @@ export async function passOnce(params: PassParams): Promise<Ticked> {
 type Done = Pick<Ticked, "executed" | "dispatched" | "reclaimed"> & {
   readonly report: Pick<TickReport, "fired" | "skipped">;
 };
+
+function joined(done: Done, more: Done): Done {
+  return {
+    report: {
+      fired: [...done.report.fired, ...more.report.fired],
+      skipped: [...done.report.skipped, ...more.report.skipped],
+    },
+    executed: done.executed + more.executed,
+    dispatched: done.dispatched + more.dispatched,
+    reclaimed: done.reclaimed + more.reclaimed,
+  };
+}
+
+/** Whether too little of the budget is left to execute anything more. */
+function isTimeUp({ ports: { clock }, budgetMs }: PassParams, startedMs: number): boolean {
+  return clock.monotonicMs() - startedMs >= usableMs(budgetMs);
+}
+
+/** What is still running then is told to stop, and has the rest of the budget to do so. */
+function usableMs(budgetMs: number): number {
+  return Math.max(budgetMs * 0.8, budgetMs - ABORT_GRACE_MS);
+}
 
 const NOTHING: Done = {
   report: { fired: [], skipped: [] },
@@ -188,9 +220,8 @@ async function execute(
   { startedMs, hasSuspect }: { readonly startedMs: number; readonly hasSuspect: boolean },
 ): Promise<{ readonly executed: number; readonly dispatched: number }> {
   const { worker, loop, over } = await newWorker(limit);
-  const usableMs = Math.max(budgetMs * 0.8, budgetMs - ABORT_GRACE_MS);
   const timeUp = new Promise<void>((resolve) => {
-    const leftMs = Math.max(0, startedMs + usableMs - clock.monotonicMs());
+    const leftMs = Math.max(0, startedMs + usableMs(budgetMs) - clock.monotonicMs());
     const timer = clock.timer(leftMs, resolve);
     void over.then(() => timer.cancel());
   });

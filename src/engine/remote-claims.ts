@@ -33,6 +33,7 @@ export class RemoteClaims {
   readonly #emit: Emit;
   readonly #listens: (name: EventName) => boolean;
   readonly #meter: Meter;
+  readonly #release: (store: Store) => Promise<unknown>;
   readonly #holders = new Map<string, Promise<number>>();
   /** The jobs that each was announced with. */
   readonly #works = new Map<string, string>();
@@ -45,12 +46,15 @@ export class RemoteClaims {
     readonly emit: Emit;
     readonly listens: (name: EventName) => boolean;
     readonly meter: Meter;
+    /** Opens the gates of runs whose turn has come. */
+    readonly release: (store: Store) => Promise<unknown>;
   }) {
     this.#store = params.store;
     this.#ports = params.ports;
     this.#emit = params.emit;
     this.#listens = params.listens;
     this.#meter = params.meter;
+    this.#release = params.release;
   }
 
   async claim(params: RemoteClaimParams): Promise<readonly Claim[]> {
@@ -155,9 +159,10 @@ export class RemoteClaims {
   async #lookAfter(store: Store, holder: number, jobs: readonly string[]): Promise<Seen> {
     const poll = () => store.poll({ holder, jobs, queues: null, isScheduler: false });
     const seen = await poll();
-    if (!seen.hasDue && !seen.hasExpired) return seen;
+    if (!seen.hasDue && !seen.hasExpired && !seen.hasFreeGate) return seen;
     const chance = () => this.#ports.chance.next();
     if (seen.hasExpired) await reapOnce({ store, chance, emit: this.#emit });
+    if (seen.hasFreeGate) await this.#release(store);
     await promoteOnce(store);
     return poll();
   }

@@ -59,6 +59,8 @@ export class Remote {
     readonly tracing: Tracing | null;
     /** Which lines of a job are kept, and how many. */
     readonly logsOf: (job: string) => LogsPolicy;
+    /** Opens the gates of runs whose turn has come. */
+    readonly release: (store: Store) => Promise<unknown>;
     readonly onSettled: (settlements: readonly Settlement[]) => void;
   }) {
     this.#store = params.store;

@@ -64,8 +64,16 @@ type Decided = { readonly state: ScheduleState } & Partial<Advance> & {
     readonly broken?: string;
   };
 
-/** Who had looked at schedules before this pass. */
-export type Looked = Pick<Surroundings, "lastPolledAt" | "wasHere">;
+/** Who had looked at schedules before this pass, and whether it fires. */
+export type Looked = Pick<Surroundings, "lastPolledAt" | "wasHere" | "fires">;
+
+/**
+ * Opens the gates that are free, cancels what is replaced and goes on with backfills. Any instance does it, also one
+ * whose scheduler is off: the runs were made before, and no tick is recorded or fired.
+ */
+export function releaseOnce(params: TickerParams): Promise<TickReport> {
+  return tickOnce(params, { lastPolledAt: null, fires: false });
+}
 
 /** Records and fires what is due. */
 export async function tickOnce(params: TickerParams, looked: Looked): Promise<TickReport> {
@@ -76,7 +84,8 @@ export async function tickOnce(params: TickerParams, looked: Looked): Promise<Ti
   let hasReadied = false;
   let nextInMs = Number.POSITIVE_INFINITY;
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    const due = await params.store.dueSchedules({ limit: READ_MAX });
+    const only = looked.fires === false ? ({ only: "gates" } as const) : {};
+    const due = await params.store.dueSchedules({ limit: READ_MAX, ...only });
     const applied = await decideAndWrite(params, due, looked);
     for (const each of applied) {
       tell(params, each, due.now);
@@ -158,7 +167,7 @@ function decide(
   seen: Looked & { readonly now: number },
 ): Decided | null {
   try {
-    if (!state.isJobKnown && state.nextAt !== null)
+    if (seen.fires !== false && !state.isJobKnown && state.nextAt !== null)
       throw new Error(`no instance has announced the job "${state.job}"`);
     const made = advance(state, compiled.of(state), {
       ...seen,
@@ -167,8 +176,8 @@ function decide(
     });
     return { state, ...made };
   } catch (error) {
-    if (state.brokenAt !== null) {
-      // It fires no more, but the runs that it has made go on.
+    if (state.brokenAt !== null || seen.fires === false) {
+      // It fires no more, or not here, but the runs that it has made go on.
       const change = openGate(state);
       return change && { state, change };
     }

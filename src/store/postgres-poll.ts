@@ -28,6 +28,7 @@ export class PostgresPoll implements Pick<store.Store, "poll" | "promote"> {
       hasDue: row.hasDue === true,
       hasExpired: row.hasExpired === true,
       hasDueSchedule: row.hasDueSchedule === true,
+      hasFreeGate: row.hasFreeGate === true,
       hasGated: row.hasGated === true,
       lastPolledAt: row.lastPolledAt === null ? null : Number(row.lastPolledAt),
       hasOverdueCancel: row.hasOverdueCancel === true,

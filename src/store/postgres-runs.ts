@@ -8,7 +8,6 @@ import type { Row } from "./postgres.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import type { PostgresAudit } from "./postgres-audit.js";
 import { toAttemptRecord, toRunRecord, toWaiting } from "./record.js";
-import { WAITING_FOR } from "./sql/postgres-flow.js";
 import * as reads from "./sql/postgres-reads.js";
 import { REMOVE } from "./sql/postgres-retention.js";
 import * as sql from "./sql/postgres-runs.js";
@@ -104,7 +103,7 @@ export class PostgresRuns implements RunVerbs {
   }
 
   async waitingFor(id: RunId): ReturnType<store.Store["waitingFor"]> {
-    const [row] = await this.#asker.repeat("waitingFor", WAITING_FOR, { id });
+    const [row] = await this.#asker.repeat("waitingFor", reads.WAITING_FOR, { id });
     return row ? toWaiting(row) : null;
   }
 

@@ -55,9 +55,10 @@ export class PostgresSchedules implements store.ScheduleStore {
     this.#audit = params.audit;
   }
 
-  async dueSchedules({ limit }: { readonly limit: number }) {
+  async dueSchedules({ limit, only }: { readonly limit: number; readonly only?: "gates" }) {
     const { work } = this.#asker;
-    const rows = await this.#asker.attempt("dueSchedules", work, sql.DUE_SCHEDULES, { limit });
+    const statement = only === "gates" ? sql.GATED_SCHEDULES : sql.DUE_SCHEDULES;
+    const rows = await this.#asker.attempt("dueSchedules", work, statement, { limit });
     const { now, schedules } = statesOf(rows);
     return { now, schedules, hasMore: schedules.length === limit };
   }

@@ -26,8 +26,14 @@ export function toHalt({ paused, quiet }: Row): Halt | null {
 /** Whoever may claim and fire nothing is told that there is nothing to claim or to fire. */
 export function heeding(answer: PollAnswer): PollAnswer {
   if (answer.halt === null) return answer;
-  const nothing = { hasReady: false, hasSuspect: false, hasLimited: false, hasDueSchedule: false };
-  return { ...answer, ...nothing };
+  return {
+    ...answer,
+    hasReady: false,
+    hasSuspect: false,
+    hasLimited: false,
+    hasDueSchedule: false,
+    hasFreeGate: false,
+  };
 }
 
 function textOrNull(value: unknown): string | null {

@@ -153,7 +153,8 @@ export function toAnnouncement(row: Row, policy: readonly number[]): JobAnnounce
 export function toWaiting(row: Row): Waiting {
   const now = Number(row.now);
   const wakeAt = numberOrNull(row.wake_at);
-  if (row.gate === "schedule") return { reason: "schedule" };
+  // A gate that is free keeps nothing: the next poll of any instance opens it.
+  if (row.gate === "schedule" && row.is_kept) return { reason: "schedule" };
   if (row.gate === null && wakeAt !== null && wakeAt > now)
     return { reason: "time", until: wakeAt };
   const halt = toHalt({ paused: row.paused });

@@ -269,9 +269,9 @@ export type SeenDefinition = {
 export interface ScheduleStore {
   /**
    * Schedules whose next tick is due, or that need a look since a run of theirs ended; the most
-   * overdue first. `hasMore`: the limit was reached.
+   * overdue first. `hasMore`: the limit was reached. `only: "gates"` leaves out those that nothing but a tick is due for.
    */
-  dueSchedules(params: { readonly limit: number }): Promise<{
+  dueSchedules(params: { readonly limit: number; readonly only?: "gates" }): Promise<{
     readonly now: number;
     readonly schedules: readonly ScheduleState[];
     readonly hasMore: boolean;

@@ -75,6 +75,7 @@ function pollOnce(
     hasDue: polled.hasDue === 1,
     hasExpired: polled.hasExpired === 1,
     hasDueSchedule: polled.hasDueSchedule === 1,
+    hasFreeGate: polled.hasFreeGate === 1,
     hasGated: polled.hasGated === 1,
     lastPolledAt,
     hasOverdueCancel: polled.hasOverdueCancel === 1,

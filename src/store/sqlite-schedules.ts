@@ -43,9 +43,12 @@ export class SqliteSchedules implements schedules.ScheduleStore {
     this.#audit = params.audit;
   }
 
-  async dueSchedules({ limit }: { readonly limit: number }) {
+  async dueSchedules({ limit, only }: { readonly limit: number; readonly only?: "gates" }) {
     return this.#asker.read((now) => {
-      const rows = this.#file.all(sql.DUE_SCHEDULES, { limit, now });
+      const rows =
+        only === "gates"
+          ? this.#file.all(sql.GATED_SCHEDULES, { limit })
+          : this.#file.all(sql.DUE_SCHEDULES, { limit, now });
       return { now, schedules: rows.map(stateOf), hasMore: rows.length >= limit };
     });
   }

@@ -236,6 +236,11 @@ export type PollAnswer = {
   readonly hasExpired: boolean;
   /** A tick is due, or a schedule waits for a look. Always false where the scheduler is off. */
   readonly hasDueSchedule: boolean;
+  /**
+   * A gate is free, a run is to be replaced or a backfill goes on: anyone may see to it, as no tick is fired by that.
+   * Always false where the scheduler is on, for which it is part of `hasDueSchedule`.
+   */
+  readonly hasFreeGate: boolean;
   /** Runs are gated: whoever ends a run of a schedule should look again. */
   readonly hasGated: boolean;
   /**

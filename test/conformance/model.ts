@@ -228,6 +228,7 @@ export class Model {
       hasDue: wakes.some((at) => at <= now),
       hasExpired: this.#in("running").some(({ lease }) => lease && lease.until <= now),
       hasDueSchedule: false,
+      hasFreeGate: false,
       hasGated: false,
       lastPolledAt: null,
       hasOverdueCancel: this.#in("running").some(

@@ -11,6 +11,7 @@ const NOTHING = {
   hasDue: false,
   hasExpired: false,
   hasDueSchedule: false,
+  hasFreeGate: false,
   hasGated: false,
   lastPolledAt: null,
   hasOverdueCancel: false,

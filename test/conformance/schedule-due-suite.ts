@@ -230,6 +230,27 @@ export function scheduleDueSuite(test: SceneTest): void {
     expect(await hasGated()).toBe(false);
   });
 
+  test("hasFreeGate: once the run before it has ended, and everyone is told who fires nothing", async ({
+    scene,
+  }) => {
+    const hasFreeGate = async () => (await scene.poll({ isScheduler: false })).hasFreeGate;
+    const gates = async () => {
+      const { schedules } = await scene.store.dueSchedules({ limit: 10, only: "gates" });
+      return schedules.map(({ name }) => name);
+    };
+    await scene.schedules.make("due", { nextAt: scene.now });
+    const [, second] = await gated(scene, "nightly");
+    expect([await hasFreeGate(), await gates()]).toEqual([false, []]);
+    expect(await scene.store.waitingFor(second)).toEqual({ reason: "schedule" });
+    await scene.settle(completed(await scene.claimOne()));
+    expect([await hasFreeGate(), await gates()]).toEqual([true, ["nightly"]]);
+    expect((await scene.poll({ isScheduler: true })).hasFreeGate).toBe(false);
+    expect(await scene.store.waitingFor(second)).toMatchObject({ reason: "worker" });
+    await scene.schedules.change("nightly", { progress: { isGated: false }, opens: second });
+    expect([await hasFreeGate(), await gates()]).toEqual([false, []]);
+    expect(await scene.store.waitingFor(second)).toMatchObject({ reason: "worker" });
+  });
+
   test("lastPolledAt is when a scheduler had polled before this poll", async ({ scene }) => {
     const other = await scene.announce("second");
     const start = scene.now;

@@ -36,6 +36,7 @@ import { scheduleFaultSuite } from "./schedule-fault-suite.js";
 import { scheduleAbsenceSuite, scheduleMissedSuite } from "./schedule-missed-suite.js";
 import { scheduleOverlapSuite } from "./schedule-overlap-suite.js";
 import { scheduleRangeSuite } from "./schedule-range-suite.js";
+import { scheduleRolesSuite } from "./schedule-roles-suite.js";
 import { scheduleTickSuite } from "./schedule-tick-suite.js";
 import { scheduleTriggerSuite } from "./schedule-trigger-suite.js";
 import { stopSuite } from "./stop-suite.js";
@@ -112,6 +113,7 @@ export function describeSchedules(name: string, makePlace: MakePlace): void {
     describe("control", () => controlSuite(test));
     describe("the pause of everything", () => pauseSuite(test));
     describe("a backfill", () => scheduleBackfillSuite(test));
+    describe("a split of roles", () => scheduleRolesSuite(test));
     describe("a declaration", () => scheduleDeclaredSuite(test));
     describe("a corner", () => scheduleEdgeSuite(test));
   });

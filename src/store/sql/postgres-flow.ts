@@ -302,39 +302,6 @@ lines as (delete from {flow_line} where flow = any(array(select id from idle))),
 flows as (delete from {flow} where id = any(array(select id from idle)) returning 1)
 select count(*)::int as pruned from flows`;
 
-/** What keeps a pending run; nothing where it is not pending. */
-export const WAITING_FOR = /* sql */ `
-with now as materialized (select {now} as at),
-pending as materialized (
-  select r.id, r.lane, null::bigint as wake_at, null::text as gate, null::int as flow, false as suspect, 0 as priority
-  from {ready} r where r.id = :id::uuid
-  union all
-  select w.id, w.lane, w.wake_at, w.gate, w.flow, w.suspect, w.priority from {waiting} w where w.id = :id::uuid
-)
-select now.at as now, p.wake_at, p.gate, f.key, l.queue, q.paused_at, q.pause_note,
-  (select json_build_array(z.at, z.note) from {pause} z where z.until_at is null) as paused,
-  j.concurrency_limit, j.concurrency_key, j.rate_limit, j.rate_key, j.rate_per_ms,
-  (select count(*) from {flow_run} h where h.held = case when j.concurrency_key is null then root.id else f.id end) as held,
-  t.runs as used, t.first_at,
-  case when p.gate = 'flow' then (
-    select count(*) from (
-      select from {waiting} w where w.flow = p.flow and w.gate = 'flow'
-        and (w.wake_at - w.priority * 60000::bigint, w.id) < (p.wake_at - p.priority * 60000::bigint, p.id)
-      limit 1001) x) end as ahead,
-  (select count(*) from {instance} i
-    where i.retired_at is null and i.seen_at > now.at - greatest(5 * i.poll_ms, 60000)
-      and l.job in (select json_array_elements_text(i.jobs))) as instances
-from pending p
-join {lane} l on l.id = p.lane
-cross join now
-left join {queue} q on q.name = l.queue
-left join {job} j on j.name = l.job
-left join {flow} f on f.id = p.flow
-left join {flow} root on root.job = l.job and root.key = '',
-lateral (
-  select coalesce(sum(y.runs), 0) as runs, min(y.at) as first_at from {flow_turn} y
-  where y.flow = case when j.rate_key is null then root.id else f.id end and y.at > now.at - j.rate_per_ms) t`;
-
 export const QUEUES = /* sql */ `
 with counts as (
   select lane, count(*) as ready, 0 as waiting, 0 as running from {ready} group by lane

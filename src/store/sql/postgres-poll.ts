@@ -9,7 +9,7 @@ import {
   HAS_NEWCOMERS,
   NEW_FLOWS,
 } from "./postgres-flow.js";
-import { HAS_DUE_SCHEDULE, HAS_GATED } from "./postgres-schedules.js";
+import { HAS_DUE_SCHEDULE, HAS_FREE_GATE, HAS_GATED } from "./postgres-schedules.js";
 
 export const POLL = /* sql */ `
 with now as materialized (select {now} as at),
@@ -34,6 +34,7 @@ select now.at as now,
   exists (select from {waiting} w where w.gate is null and w.wake_at <= now.at) as "hasDue",
   exists (select from {lease} k where k.until <= now.at) as "hasExpired",
   schedules.are_due as "hasDueSchedule",
+  not :isScheduler::boolean and ${HAS_FREE_GATE} as "hasFreeGate",
   ${HAS_GATED} as "hasGated",
   case when schedules.are_due or :wantsLastPoll::boolean
     then (select max(i.polled_at) from {instance} i) end as "lastPolledAt",

@@ -7,9 +7,9 @@ import { FLOW_KEY, NEW_FLOWS } from "./postgres-flow.js";
 import { NOT_PAUSED, PAUSES } from "./postgres-pause.js";
 
 // Asked one by one: as joins the planner turns these into reading whole days of history.
-const IS_LIVE = /* sql */ `(select 1 from {outcome} o where o.id = l.id) is null
+export const IS_LIVE = /* sql */ `(select 1 from {outcome} o where o.id = l.id) is null
   and (select 1 from {run} r where r.id = l.id) is not null`;
-const IS_GATED = /* sql */ `coalesce((select w.gate = 'schedule' from {waiting} w where w.id = l.id), false)`;
+export const IS_GATED = /* sql */ `coalesce((select w.gate = 'schedule' from {waiting} w where w.id = l.id), false)`;
 
 /** The first live run is gated, or none is left: then there is something to decide. */
 const NEEDS_LOOK = /* sql */ `(s.is_replacing or s.backfill is not null or coalesce((
@@ -28,6 +28,8 @@ export const HAS_DUE_SCHEDULE = /* sql */ `(
   coalesce((select min(s.next_at) from {schedule} s where s.next_at is not null) <= now.at, false)
   or exists (select from {schedule} s where ${LOOKS} and ${NEEDS_LOOK})
   or exists (select from {schedule} s where ${LOST}))`;
+/** For the poll of an instance that fires nothing. */
+export const HAS_FREE_GATE = /* sql */ `exists (select from {schedule} s where ${LOOKS} and ${NEEDS_LOOK})`;
 export const HAS_GATED = /* sql */ `exists (select from {schedule} s where ${LOOKS})`;
 
 const COLUMNS = /* sql */ `
@@ -64,6 +66,14 @@ chosen as materialized (
     union all
     (select s.id, 2000000000::bigint + s.id from {schedule} s where ${LOST} limit :limit)
   ) x group by id order by 2 limit :limit
+)
+${STATE}`;
+
+/** Only those that need a look, whether or not a tick of them is due. */
+export const GATED_SCHEDULES = /* sql */ `
+with now as materialized (select {now} as at),
+chosen as materialized (
+  select s.id, row_number() over () as place from {schedule} s where ${LOOKS} and ${NEEDS_LOOK} limit :limit
 )
 ${STATE}`;
 

@@ -141,6 +141,13 @@ select :now as now, p.wake_at, p.gate, f.key, l.queue, q.paused_at, q.pause_note
   (select count(*) from (
     select 1 from {waiting} w where w.flow = p.flow and w.gate = 'flow' and p.gate = 'flow'
       and (w.wake_at - w.priority * 60000, w.id) < (p.wake_at - p.priority * 60000, p.id) limit 1001)) as ahead,
+  p.gate = 'schedule' and exists (
+    select 1 from {run} own join {schedule} s on s.id = own.schedule
+    cross join json_each(s.live) m cross join {run} r on r.id = m.value
+    where own.id = p.id and r.id <> p.id and not exists (select 1 from {outcome} o where o.id = r.id)
+      and (m.key < coalesce((select y.key from json_each(s.live) y where y.value = p.id), 2147483647)
+        or (not exists (select 1 from {waiting} w where w.id = r.id and w.gate = 'schedule')
+          and json_extract(s.definition, '$.overlap') <> 'allow'))) as is_kept,
   (select count(*) from {instance} i
     where i.retired_at is null and i.seen_at > :now - max(5 * i.poll_ms, 60000)
       and l.job in (select value from json_each(i.jobs))) as instances

@@ -31,6 +31,10 @@ export const POLLED_SCHEDULES = /* sql */ `
     when exists (select 1 from {schedule} s indexed by {schedule_look} where ${NEEDS_LOOK}) then 1
     else exists (select 1 from {schedule} s indexed by {schedule_lost} where ${IS_LOST})
   end,
+  'hasFreeGate', case
+    when :isScheduler then 0
+    else exists (select 1 from {schedule} s indexed by {schedule_look} where ${NEEDS_LOOK})
+  end,
   'hasGated', case
     when exists (select 1 from {waiting} w indexed by {waiting_gate} where w.gate = 'schedule') then 1
     else exists (
@@ -76,6 +80,10 @@ with due as materialized (
 ${STATE}
 from (select * from due union all select * from looking union all select * from lost) c
 cross join {schedule} s on s.id = c.id order by c.part, c.at, c.id`;
+
+/** Only those that need a look, whether or not a tick of them is due. */
+export const GATED_SCHEDULES = /* sql */ `
+${STATE} from {schedule} s indexed by {schedule_look} where ${NEEDS_LOOK} order by s.id limit (:limit + 0)`;
 
 export const SCHEDULE_STATES = /* sql */ `
 ${STATE} from {schedule} s where s.name in (select value from json_each(:names)) order by s.name`;
