@@ -167,6 +167,7 @@ export class Declarations {
 
   async reportVanished(store: Store): Promise<void> {
     const { app, mayPause, emit } = this.#params;
+    await this.#reviveDropped(store);
     const vanished = await this.#vanished(store);
     const paused = mayPause ? await pauseVanished(this.#context(store), vanished) : [];
     for (const { name } of vanished) {
@@ -174,6 +175,20 @@ export class Declarations {
       if (this.#reported.has(name) && !isPaused) continue;
       this.#reported.add(name);
       emit("schedule.vanished", { schedule: name, isPaused: isPaused && app !== null });
+    }
+  }
+
+  /** After a rollback: what a newer release had dropped goes on once nobody of that release is left. */
+  async #reviveDropped(store: Store): Promise<void> {
+    const { schedules } = await store.scheduleStates({ names: this.names });
+    for (const { name } of schedules.filter(isVanished)) {
+      const declared = this.#declared.get(name);
+      if (!declared) continue;
+      const calendars = await calendarsOf(store, declared.options);
+      const params = { ...this.#context(store), calendars, isForced: false };
+      const verdict = await reconcile(await this.#declarationOf(declared), params);
+      // That it is refused was said at the start.
+      if (verdict !== "older") tellVerdict(this.#params.emit, name, verdict);
     }
   }
 

@@ -21,6 +21,9 @@ import {
   type Wanted,
 } from "./schedule-edit.js";
 
+/** Live instances come first; no fleet is larger. */
+const INSTANCES_MAX = 1_000;
+
 export type Declaration = {
   readonly name: string;
   readonly job: string;
@@ -69,6 +72,10 @@ export async function reconcile(
     const { state } = read;
     const wanted = wantedOf(declaration, { ...params, now: state ? null : read.now });
     const verdict = await judge(read, wanted, params);
+    // A newer release has dropped it: an older process that is there for a moment does not bring it back.
+    const isDropped = state !== null && state.deletedAt === null && isVanished(state);
+    if (isDropped && !isForced && verdict !== "foreign" && (await isBehind(params)))
+      return { answer: "older" };
     if (verdict === "foreign") return { answer: verdict };
     if (verdict === "older" && !isForced) return { answer: verdict };
     if (!state || state.deletedAt !== null || !isVanished(state)) {
@@ -111,6 +118,19 @@ function releaseRaised(state: ScheduleState, release: string | null): { change?:
   const { id, revision } = state;
   const progress = progressOf(state);
   return { change: { id, revision, ticks: [], runs: [], progress, release: newest } };
+}
+
+/** Whether an instance of the same app and a newer release is live. Releases that do not compare are equal. */
+async function isBehind({
+  store,
+  app,
+  release,
+}: Pick<DeclaredParams, "store" | "app" | "release">): Promise<boolean> {
+  if (app === null || release === null) return false;
+  const instances = await store.instances({ limit: INSTANCES_MAX });
+  return instances.some(
+    (each) => each.isLive && each.app === app && (compareReleases(each.release, release) ?? 0) > 0,
+  );
 }
 
 export function isVanished({ pausedAt, pausedBy }: ScheduleState): boolean {
@@ -163,7 +183,8 @@ export function wantedOf(
 }
 
 const WHY_REFUSED: { readonly [V in Verdict]?: string } = {
-  older: "a newer definition is in force; `holdfast schedules apply` makes this one effective",
+  older:
+    "a newer definition or release is in force; `holdfast schedules apply` makes this one effective",
   foreign: "a schedule of this name was made by another app or by a call",
 };
 

@@ -4,7 +4,17 @@
 import { expect } from "vitest";
 import type { ScheduleOptions } from "../../src/core/schedule.js";
 import type { HoldfastOptions } from "../../src/engine/config.js";
-import { at, HOUR, ledger, MINUTE, NOON, SECOND, stateOf, student } from "./schedule-words.js";
+import {
+  at,
+  HOUR,
+  ledger,
+  MINUTE,
+  NOON,
+  runRecords,
+  SECOND,
+  stateOf,
+  student,
+} from "./schedule-words.js";
 import { heard, type World, type WorldTest } from "./world.js";
 
 const SHOP = { app: "shop", poll: "10s" } as const;
@@ -232,6 +242,54 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
       status: "active",
       cron: "0 3 * * *",
     });
+  });
+
+  test("an older release that comes back for a moment does not revive a schedule that the newer one dropped", async ({
+    world,
+  }) => {
+    const released = (release: string, schedules: Parameters<typeof process>[1]) =>
+      process(world, schedules, { app: "bank", poll: "10s", release });
+    const old = released("1.4.0", { s: { cron: "* * * * *" } });
+    await old.holdfast.start();
+    const young = released("1.5.0", {});
+    await young.holdfast.start();
+    await world.clock.until(old.holdfast.stop());
+    await world.clock.advance(2 * MINUTE);
+    const status = async () => (await young.holdfast.schedules.get("s"))?.status;
+    expect(await status()).toBe("paused");
+    const fired = (await runRecords(world, "s")).length;
+    const back = released("1.4.0", { s: { cron: "* * * * *" } });
+    await back.holdfast.start();
+    expect(heard(back, "schedule.refused")).toMatchObject([{ schedule: "s" }]);
+    await world.clock.advance(3 * MINUTE);
+    expect(await status()).toBe("paused");
+    expect(await runRecords(world, "s")).toHaveLength(fired);
+    // A rollback: nobody of the newer release is left, so the older one is in force.
+    await world.clock.until(young.holdfast.stop());
+    await world.clock.advance(3 * MINUTE);
+    expect(await back.holdfast.schedules.get("s")).toMatchObject({ status: "active" });
+    expect((await runRecords(world, "s")).length).toBeGreaterThan(fired);
+  });
+
+  test("where releases do not compare, a schedule that was revived for a moment is paused within two minutes of it", async ({
+    world,
+  }) => {
+    const young = process(world, {});
+    const old = process(world, { s: HOURLY });
+    await old.holdfast.start();
+    await young.holdfast.start();
+    await world.clock.until(old.holdfast.stop());
+    await world.clock.advance(2 * MINUTE);
+    const status = async () => (await young.holdfast.schedules.get("s"))?.status;
+    expect(await status()).toBe("paused");
+    const back = process(world, { s: HOURLY });
+    await back.holdfast.start();
+    expect(await status()).toBe("active");
+    // As if it were killed: it is no longer seen, and never said goodbye.
+    back.clock.pause();
+    await world.clock.advance(2 * MINUTE + 20 * SECOND);
+    expect(await status()).toBe("paused");
+    back.clock.resume();
   });
 
   test("without a name of the app what vanished is reported alone", async ({ world }) => {
