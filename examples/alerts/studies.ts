@@ -16,7 +16,7 @@ export function openStudies(params: {
     logger: quiet,
     alerts: {
       stale: "10m",
-      failureRate: { above: 0.2, over: "24h" },
+      failureRate: { above: 0.2, over: "24h", atLeast: 2 },
       running: { above: 5 },
       slow: { perItem: "3m", total: "30m" },
       to: [tell],

@@ -36,7 +36,7 @@ test("the values of a night of market studies are read as they are written", () 
   });
   expect(config?.rules).toMatchObject({
     stale: 600_000,
-    failureRate: { above: 0.2, overMs: 86_400_000, atLeast: 1 },
+    failureRate: { above: 0.2, overMs: 86_400_000, atLeast: 5 },
     running: { above: 5 },
     slow: { perItemMs: 180_000, totalMs: 1_800_000 },
     consecutiveFailures: { after: 5, pauseAfter: 5 },

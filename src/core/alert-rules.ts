@@ -10,7 +10,10 @@ import { refuseUnknownMembers } from "./suggest.js";
 export type ScheduleAlertOptions = {
   /** A running run whose holder was silent for so long. @default "10m" */
   readonly stale?: Duration | false;
-  /** More than this part of the runs that ended within that time failed. @default { above: 0.2, over: "24h" } */
+  /**
+   * More than this part of the runs that ended within that time failed, of at least five. A schedule with a rule of its
+   * own, or with `false`, takes its runs out of the rate of its job. @default { above: 0.2, over: "24h", atLeast: 5 }
+   */
   readonly failureRate?: FailureRateOptions | false;
   /** More than so many runs at the same time. @default off */
   readonly running?: { readonly above: number } | false;
@@ -31,7 +34,7 @@ export type FailureRateOptions = {
   readonly above?: number;
   /** @default "24h" */
   readonly over?: Duration;
-  /** Fewer ended runs than this say nothing. @default 1 */
+  /** Fewer ended runs than this say nothing. @default 5 */
   readonly atLeast?: number;
 };
 
@@ -80,7 +83,7 @@ export type AlertRules = ScheduleAlertRules & {
 
 export const DEFAULT_RULES: AlertRules = {
   stale: 10 * 60_000,
-  failureRate: { above: 0.2, overMs: 24 * 3_600_000, atLeast: 1 },
+  failureRate: { above: 0.2, overMs: 24 * 3_600_000, atLeast: 5 },
   running: null,
   slow: null,
   silent: 5 * 60_000,
@@ -230,7 +233,7 @@ function readFailureRate(value: unknown, field: string, problems: Problem[]) {
   const known = ["above", "over", "atLeast"];
   const members = object(value, { field, problems, known, example });
   if (!members) return null;
-  const { above = 0.2, over = "24h", atLeast = 1 } = members;
+  const { above = 0.2, over = "24h", atLeast = 5 } = members;
   const overMs = readDuration(over, { min: 3_600_000, max: 7 * DAY_MS });
   if (typeof overMs === "string")
     problems.push({ field: `${field}.over`, message: `${overMs} For example "24h".` });

@@ -54,6 +54,18 @@ export type SightRate = {
   readonly failed: number;
 };
 
+/** Runs of a schedule that does not count for its job: those that ended within one hour, or have not. */
+export type SightApart = {
+  readonly schedule: string;
+  readonly job: string;
+  /** Null: they have not ended. */
+  readonly hourAt: number | null;
+  readonly ticks: number;
+  readonly oldestAt: number;
+  readonly completed: number;
+  readonly failed: number;
+};
+
 /** One of the newest fired ticks of a schedule with how its run stands; the newest first. */
 export type SightEnd = {
   readonly schedule: string;

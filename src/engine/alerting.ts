@@ -11,6 +11,7 @@ import { type Post, sendNotice } from "../alerts/send.js";
 import { type AlertKind, type Finding, subjectText } from "../core/alert.js";
 import { findAlerts, sightParams } from "../core/alert-find.js";
 import { planAlerts } from "../core/alert-plan.js";
+import { apartOf, hoursRead, withoutApart } from "../core/alert-rates.js";
 import type { AlertRules } from "../core/alert-rules.js";
 import type { Sight, SightRate } from "../core/alert-sight.js";
 import { paused, pauseNote } from "../core/alert-words.js";
@@ -36,7 +37,8 @@ const DELIVERY_RETRY: RetryPolicy = {
   maxMs: 30 * 60_000,
   jitter: 0.2,
 };
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 /** Who pauses a schedule after so many failures. */
 export const ALERTS_BY = "alerts";
 
@@ -96,7 +98,7 @@ export class Alerting {
     const seen = await store.sightOfSchedules();
     const [rest, jobRates] = await Promise.all([
       store.sightOfRest(sightParams(rules, seen.schedules)),
-      this.#jobRates(store),
+      this.#jobRates(store, seen),
     ]);
     const sight: Sight = { ...seen, ...rest, jobRates };
     const found = await this.#pausing(findAlerts(sight, rules), rest.pausedTicks);
@@ -117,11 +119,30 @@ export class Alerting {
     return plan.opens.length + plan.holds.length;
   }
 
-  async #jobRates(store: Store): Promise<readonly SightRate[]> {
+  /** A job is judged by fewer hours where runs that do not count for it are too many to read. */
+  async #jobRates(
+    store: Store,
+    { schedules, now }: Pick<Sight, "schedules" | "now">,
+  ): Promise<readonly SightRate[]> {
     const { failureRate } = this.#params.rules;
     if (!failureRate) return [];
-    const since = { agoMs: failureRate.overMs };
-    return ratesOf(await store.statistics({ since, bucketMs: DAY_MS, job: null }));
+    const { overMs } = failureRate;
+    const sinceAt = now - overMs - ((now - overMs) % HOUR_MS);
+    const read = async (at: number, job: string | null) =>
+      ratesOf(await store.statistics({ since: { at }, bucketMs: DAY_MS, job }));
+    const rates = await read(sinceAt, null);
+    const apart = apartOf(schedules, rates);
+    if (apart.schedules.length === 0) return rates;
+    const rows = await store.sightOfApart({ ...apart, overMs });
+    const hours = hoursRead(rows, { limit: apart.limit, sinceAt });
+    const judged = rates.map(async (rate) => {
+      const hourAt = hours.get(rate.name);
+      if (hourAt === undefined) return [rate];
+      if (hourAt === null) return [withoutApart(rate, rows, sinceAt)];
+      if (hourAt > now) return [];
+      return (await read(hourAt, rate.name)).map((each) => withoutApart(each, rows, hourAt));
+    });
+    return (await Promise.all(judged)).flat();
   }
 
   /** Once for each streak: a schedule that was resumed is paused again only by another failure. */

@@ -14,6 +14,7 @@ import {
 import type { ScheduleAlertRules } from "../core/alert-rules.js";
 import type {
   Culprit,
+  SightApart,
   SightEnd,
   SightJob,
   SightRate,
@@ -141,6 +142,18 @@ export function toSightJob(row: Row): SightJob {
 export function toSightRate(row: Row): SightRate {
   return {
     name: String(row.name),
+    completed: Number(row.completed),
+    failed: Number(row.failed),
+  };
+}
+
+export function toSightApart(row: Row): SightApart {
+  return {
+    schedule: String(row.name),
+    job: String(row.job),
+    hourAt: numberOrNull(row.hour_at),
+    ticks: Number(row.ticks),
+    oldestAt: Number(row.oldest_at),
     completed: Number(row.completed),
     failed: Number(row.failed),
   };

@@ -11,7 +11,7 @@ import type {
   OpenAlert,
   Severity,
 } from "../core/alert.js";
-import type { Sight, SightParams, SightSchedule } from "../core/alert-sight.js";
+import type { Sight, SightApart, SightParams, SightSchedule } from "../core/alert-sight.js";
 import type { Audited } from "./audit-store.js";
 
 export type AlertDelivery = {
@@ -102,6 +102,12 @@ export interface AlertStore {
 
   sightOfSchedules(): Promise<SightOfSchedules>;
   sightOfRest(params: SightParams): Promise<SightOfRest>;
+  /** How the newest scheduled runs of each of these ended, up to `limit` of each, with a day more than asked for. */
+  sightOfApart(params: {
+    readonly schedules: readonly string[];
+    readonly overMs: number;
+    readonly limit: number;
+  }): Promise<readonly SightApart[]>;
 
   openAlerts(): Promise<readonly OpenAlert[]>;
   /**

@@ -11,6 +11,7 @@ import {
   toCulprit,
   toOpenAlert,
   toRunning,
+  toSightApart,
   toSightEnd,
   toSightJob,
   toSightRate,
@@ -97,6 +98,10 @@ export class PostgresAlerts implements AlertStore {
       ends: ended.map(toSightEnd),
       pausedTicks: Object.fromEntries(paused.flatMap(pausedTickOf)),
     };
+  }
+
+  async sightOfApart(params: Parameters<AlertStore["sightOfApart"]>[0]) {
+    return (await this.#ask(sql.APART, params)).map(toSightApart);
   }
 
   async openAlerts(): Promise<readonly OpenAlert[]> {

@@ -10,6 +10,7 @@ import {
   toAlertRecord,
   toOpenAlert,
   toRunning,
+  toSightApart,
   toSightEnd,
   toSightJob,
   toSightRate,
@@ -106,6 +107,13 @@ export class SqliteAlerts implements AlertStore {
     const row = this.#file.get(sql.CHECKPOINT);
     const pages = Number(row?.log ?? 0) - Number(row?.checkpointed ?? 0);
     return pages > PAGES_MAX ? [{ what: "reader", pages }] : [];
+  }
+
+  async sightOfApart({ schedules, overMs, limit }: Parameters<AlertStore["sightOfApart"]>[0]) {
+    const names = JSON.stringify(schedules);
+    return this.#asker.read((now) =>
+      this.#file.all(sql.APART, { names, overMs, limit, now }).map(toSightApart),
+    );
   }
 
   async openAlerts(): Promise<readonly OpenAlert[]> {

@@ -186,6 +186,7 @@ export abstract class StoreOfParts implements Store {
   takeAlertTurn: Store["takeAlertTurn"] = (params) => this.#parts.alerts.takeAlertTurn(params);
   sightOfSchedules: Store["sightOfSchedules"] = () => this.#parts.alerts.sightOfSchedules();
   sightOfRest: Store["sightOfRest"] = (params) => this.#parts.alerts.sightOfRest(params);
+  sightOfApart: Store["sightOfApart"] = (params) => this.#parts.alerts.sightOfApart(params);
   openAlerts: Store["openAlerts"] = () => this.#parts.alerts.openAlerts();
   writeAlerts: Store["writeAlerts"] = (params) => this.#parts.alerts.writeAlerts(params);
   claimDeliveries: Store["claimDeliveries"] = (params) =>

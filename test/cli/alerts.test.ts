@@ -34,7 +34,7 @@ afterAll(async () => {
 function alerts(path: string): string {
   const { port } = server.address() as AddressInfo;
   const to = [{ slack: `http://127.0.0.1:${port}${path}`, allowPrivateNetwork: true }];
-  return `{ database: "sqlite:app.db", alerts: ${JSON.stringify({ to })} }`;
+  return `{ database: "sqlite:app.db", alerts: ${JSON.stringify({ failureRate: { atLeast: 1 }, to })} }`;
 }
 
 async function json(...args: string[]) {

@@ -6,7 +6,7 @@ import { EXERCISES, type Exercise } from "./every-command-table.js";
 import { type Ended, openTerminal, type Terminal } from "./terminal.js";
 
 const CONFIG = `import { Holdfast, PermanentError } from "holdfast";
-const holdfast = new Holdfast({ database: "sqlite:app.db", poll: "1h", alerts: { to: [() => undefined] } });
+const holdfast = new Holdfast({ database: "sqlite:app.db", poll: "1h", alerts: { failureRate: { atLeast: 1 }, to: [() => undefined] } });
 const echo = holdfast.job("echo", { run: (input) => input });
 holdfast.job("refuse", { run() { throw new PermanentError("never"); } });
 holdfast.job("fan", { async run(input, ctx) {

@@ -131,7 +131,7 @@ export function alertSuite(test: WorldTest): void {
       },
     });
     await one.holdfast.start();
-    const page = await watcher(world);
+    const page = await watcher(world, { alerts: { failureRate: { atLeast: 1 } } });
     await one.holdfast.schedules.upsert("s", { job: "study", at: at(HOUR * 900).toISOString() });
     await one.holdfast.schedules.trigger("s");
     await world.clock.advance(2 * MINUTE);
@@ -147,6 +147,57 @@ export function alertSuite(test: WorldTest): void {
     await one.study.enqueue({});
     await world.clock.advance(2 * MINUTE);
     expect(page.lines()).toEqual(["opened failureRate study", "resolved failureRate study"]);
+  });
+
+  test("failureRate: fewer than five runs say nothing, unless a rule asks for fewer", async ({
+    world,
+  }) => {
+    const one = student(world, { options: QUIET, run: fails });
+    await one.holdfast.start();
+    const page = await watcher(world);
+    await one.study.enqueueMany([1, 2, 3, 4]);
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual([]);
+    await one.study.enqueue({});
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual(["opened failureRate study"]);
+    expect(page.told[0]?.message).toBe("5 of 5 runs failed within 1 d: 100 %, above 20 %.");
+  });
+
+  test("failureRate: a schedule with alerts: false takes its runs out of the rate of its job", async ({
+    world,
+  }) => {
+    const one = student(world, { options: QUIET, run: (_, input) => input === "bad" && fails() });
+    await one.holdfast.start();
+    const rules = { job: "study", cron: "* * * * *" };
+    await one.holdfast.schedules.upsert("bad", { ...rules, input: "bad", alerts: false });
+    await one.holdfast.schedules.upsert("good", { ...rules, input: "good" });
+    const page = await watcher(world);
+    await world.clock.advance(20 * MINUTE);
+    expect(page.lines()).toEqual([]);
+    await one.holdfast.schedules.upsert("bad", { ...rules, input: "bad" });
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual(["opened failureRate study"]);
+    await one.holdfast.schedules.upsert("bad", { ...rules, input: "bad", alerts: false });
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual(["opened failureRate study", "resolved failureRate study"]);
+  });
+
+  test("failureRate: of schedules that do not count for their job, no more than the newest ticks are read", async ({
+    world,
+  }) => {
+    const one = student(world, { options: QUIET, run: (_, input) => input === "bad" && fails() });
+    await one.holdfast.start();
+    await one.holdfast.schedules.upsert("bad", {
+      ...{ job: "study", cron: "* * * * *", input: "bad", alerts: false },
+    });
+    await world.clock.advance(20 * MINUTE);
+    const seen = await (await world.store()).sightOfApart({
+      ...{ schedules: ["bad"], overMs: HOUR, limit: 10 },
+    });
+    expect(seen.reduce((sum, { ticks }) => sum + ticks, 0)).toBe(10);
+    expect(Math.min(...seen.map(({ oldestAt }) => oldestAt))).toBe(NOON + 10 * MINUTE);
+    expect(seen.reduce((sum, { failed }) => sum + failed, 0)).toBe(10);
   });
 
   test("running: more than five at once, only where it is set", async ({ world }) => {
@@ -334,10 +385,14 @@ export function alertSuite(test: WorldTest): void {
   test("a schedule's own failure rate is of its own runs", async ({ world }) => {
     const one = student(world, { options: QUIET, run: (_, input) => input === "bad" && fails() });
     await one.holdfast.start();
-    const rules = { job: "study", cron: "* * * * *", alerts: { failureRate: { above: 0.5 } } };
+    const rules = {
+      job: "study",
+      cron: "* * * * *",
+      alerts: { failureRate: { above: 0.5, atLeast: 3 } },
+    };
     await one.holdfast.schedules.upsert("good", { ...rules, input: "good" });
     await one.holdfast.schedules.upsert("bad", { ...rules, input: "bad" });
-    const page = await watcher(world, { alerts: { failureRate: { above: 0.9 } } });
+    const page = await watcher(world, { alerts: { failureRate: { above: 0.4, atLeast: 1 } } });
     await world.clock.advance(5 * MINUTE);
     expect(page.lines()).toEqual(["opened failureRate bad"]);
   });

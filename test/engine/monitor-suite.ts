@@ -28,7 +28,7 @@ async function monitored(world: World, options: object = {}) {
   const told: string[] = [];
   const to = ({ event, kind, subject }: AlertNotice) =>
     void told.push(`${event} ${kind} ${subject.name}`);
-  const member = world.member({ alerts: { to: [to] } });
+  const member = world.member({ alerts: { failureRate: { atLeast: 1 }, to: [to] } });
   const { holdfast } = member;
   await holdfast.schedules.upsert("backup", { ...HOURLY, ...options });
   return {

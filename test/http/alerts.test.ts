@@ -75,6 +75,7 @@ describe.each(DATABASES)("alerts over HTTP on %s", (database) => {
     house = await newHouse(database, {
       options: {
         alerts: {
+          failureRate: { atLeast: 1 },
           to: [
             { webhook: `${post.url}/hook`, secret: ["newest-secret-of-all", SECRET], ...shared },
             { slack: `${post.url}/services/secret`, ...shared },

@@ -111,6 +111,21 @@ cross join lateral (
 join {outcome} o on o.id = t.run
 group by s.name`;
 
+/** A day more than asked for: a run may end long after its tick. By hours, as the sums of a job are. */
+export const APART = /* sql */ `
+with now as materialized (select {now} as at)
+select s.name, s.job, o.finished_at - o.finished_at % 3600000 as hour_at, count(*) as ticks, min(t.at) as oldest_at,
+  count(*) filter (where o.status = 1) as completed, count(*) filter (where o.status = 2) as failed
+from now, {schedule} s
+cross join lateral (
+  select x.at, x.run from {tick} x
+  where x.schedule = s.id and x.at > now.at - :overMs::bigint - 86400000 and x.run is not null
+  order by x.at desc limit :limit::int
+) t
+left join lateral (select x.status, x.finished_at from {outcome} x where x.id = t.run offset 0) o on true
+where s.name = any(:schedules::text[])
+group by 1, 2, 3`;
+
 /** A schedule whose newest run was completed has no streak of failures. */
 export const ENDS = /* sql */ `
 with late as materialized (

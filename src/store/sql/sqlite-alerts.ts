@@ -95,6 +95,17 @@ where s.name = :schedule and t.at >= coalesce((
   select x.at from {tick} x where x.schedule = s.id and x.run is not null order by x.at desc limit 1 offset 499), 0)
 group by s.name`;
 
+/** A day more than asked for: a run may end long after its tick. By hours, as the sums of a job are. */
+export const APART = /* sql */ `
+select s.name, s.job, o.finished_at - o.finished_at % 3600000 as hour_at, count(*) as ticks, min(t.at) as oldest_at,
+  count(*) filter (where o.status = 1) as completed, count(*) filter (where o.status = 2) as failed
+from {schedule} s
+join {tick} t on t.schedule = s.id and t.at > :now - :overMs - 86400000 and t.run is not null
+left join {outcome} o on o.id = t.run
+where s.name in (select value from json_each(:names)) and t.at >= coalesce((
+  select x.at from {tick} x where x.schedule = s.id and x.run is not null order by x.at desc limit 1 offset (:limit - 1)), 0)
+group by 1, 2, 3`;
+
 /** A schedule whose newest run was completed has no streak of failures. */
 export const FAILING = /* sql */ `
 select s.id, s.name from {schedule} s
