@@ -16,7 +16,7 @@ const WORDS: readonly (readonly [string, string, string])[] = [
   ["worker", "Worker", "HOLDFAST_WORKER_ENABLED"],
   ["poll", "Poll", "HOLDFAST_POLL_INTERVAL"],
   ["retention", "Finished runs are kept", "HOLDFAST_HISTORY_RETENTION_DAYS"],
-  ["ledgerRetention", "The ledger is kept", "option ledgerRetention"],
+  ["ledgerRetention", "Every tick is kept", "option ledgerRetention"],
   ["locking", "Locking", "HOLDFAST_LOCKING_ENABLED"],
   ["lockLease", "Lease of locks", "HOLDFAST_LOCK_LEASE"],
   ["migrate", "Migration", "option migrate"],

@@ -169,7 +169,7 @@ export function explainForgotten(facts: TickFacts): Words {
     text: `What became of ${uncapital(tickName(facts))} is no longer known: the ledger has no row for it.`,
     evidence: [
       ...computedLines(facts),
-      `Ledger: rows are kept for \`ledgerRetention\` (7 days unless set otherwise); this tick was ${formatDuration(facts.now - facts.at)} ago.`,
+      `Ledger: ticks that fired are kept for \`ledgerRetention\` (7 days unless set otherwise), the newest 200 of a schedule and those that did not fire for as long as runs; this tick was ${formatDuration(facts.now - facts.at)} ago.`,
       ...backfillLines(facts, time),
     ],
   };

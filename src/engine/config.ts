@@ -51,7 +51,7 @@ export type HoldfastOptions = AroundOptions & {
   readonly logRetention?: Duration;
   /** How long the history of locks is kept. @default as `retention` */
   readonly lockRetention?: Duration;
-  /** How long the ledger of ticks is kept. @default "7d" */
+  /** How long every tick is kept. The newest 200 of each schedule, and those that did not fire, are kept for as long as runs. @default "7d" */
   readonly ledgerRetention?: Duration;
   /** Whether tables are made and brought up to date, only checked, or neither. @default "auto" */
   readonly migrate?: "auto" | "check" | "off";

@@ -319,7 +319,7 @@ class Inquiry {
     const { nextAt, cursorAt } = this.#state;
     // What is not in the ledger: still to be recorded, or recorded so long ago that it is not kept.
     for (const era of this.#eras.toReversed()) {
-      const fromAt = Math.max(era.fromAt, row ? cursorAt : 0);
+      const fromAt = Math.max(era.fromAt, known === null ? 0 : Math.min(cursorAt, known));
       if (era.isAbsent || !era.compiled || fromAt >= at - 1) continue;
       const isDrawn = era.compiled.definition.when.kind === "range";
       const drawn = isDrawn && era.isCurrent && nextAt !== null && nextAt < at ? nextAt : null;

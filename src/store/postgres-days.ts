@@ -34,38 +34,77 @@ type DaysParams = {
   readonly query: Query;
 };
 
-/**
- * Drops the days of one table that are older than `keepMs`, whatever is kept of the others: the ledger,
- * or log lines. Answers how many.
- */
-export async function dropDaysBy(
-  params: DaysParams,
-  table: "tick" | "log",
-  keepMs: number,
-): Promise<number> {
+/** A partition that goes, with the statements that do it. */
+type Leaving = { readonly day: sql.Day; readonly statements: readonly string[] };
+
+/** Drops the days of log lines that are older than `keepMs`, whatever is kept of the rest. Answers how many. */
+export async function dropDaysOfLogs(params: DaysParams, keepMs: number): Promise<number> {
   const since = params.now - keepMs;
+  const old = daysBefore(await knownDays(params), "log_day_", since);
+  return leave(
+    params,
+    old.map((number) => {
+      const day = dayOf("log", number);
+      return { day, statements: sql.dropDayBy(day, "at", since) };
+    }),
+  );
+}
+
+/**
+ * Days of the ledger that are older than `keepTicksMs` are made smaller: see sql.thinDay. What is left of them is
+ * dropped when it is older than `keepMs`. Answers how many days changed.
+ */
+export async function thinLedger(
+  params: DaysParams,
+  { keepMs, keepTicksMs }: { readonly keepMs: number; readonly keepTicksMs: number },
+): Promise<number> {
+  const known = await knownDays(params);
+  const lastMs = Math.max(keepMs, keepTicksMs);
+  const since = params.now - lastMs;
+  const thinned = daysBefore(known, "tick_day_", params.now - keepTicksMs);
+  const whole = daysBefore(known, "tick_day_", since);
+  const drop = (day: sql.Day) => ({ day, statements: sql.dropDayBy(day, "last_at", since) });
+  return leave(params, [
+    ...daysBefore(known, "tick_kept_", since).map((number) => drop(keptDayOf(number))),
+    ...whole.map((number) => drop(dayOf("tick", number))),
+    ...thinned
+      .filter((number) => !whole.includes(number))
+      .map((number) => {
+        const day = dayOf("tick", number);
+        return { day, statements: sql.thinDay(day, keptDayOf(number), keepTicksMs) };
+      }),
+  ]);
+}
+
+/** Those of which everything is older, the oldest first. */
+function daysBefore(known: ReadonlySet<string>, prefix: string, since: number): number[] {
   const today = Math.floor(since / DAY_MS);
-  const prefix = `${table}_day_`;
-  const known = [...(await knownDays(params))].filter((name) => name.startsWith(prefix));
-  const old = known.map((name) => Number(name.slice(prefix.length))).filter((n) => n < today);
-  if (old.length === 0) return 0;
+  const numbers = [...known].flatMap((name) =>
+    name.startsWith(prefix) ? [Number(name.slice(prefix.length))] : [],
+  );
+  return numbers.filter((number) => number < today).sort((a, b) => a - b);
+}
+
+async function leave(params: DaysParams, leaving: readonly Leaving[]): Promise<number> {
+  if (leaving.length === 0) return 0;
   return withLink(params, async (link) => {
-    let dropped = 0;
-    for (const number of old.sort((a, b) => a - b)) {
-      const day = dayOf(table, number);
-      const statements = sql.dropDayBy(day, table === "tick" ? "last_at" : "at", since);
+    let left = 0;
+    for (const { day, statements } of leaving) {
       const answer = await change({ ...params, link, day, isToBeKnown: false }, statements);
-      if (answer === "locked") return dropped;
-      if (answer === "done") dropped += 1;
+      if (answer === "locked") return left;
+      if (answer === "done") left += 1;
     }
-    return dropped;
+    return left;
   });
 }
 
 /** Makes today and the days after it, where they are missing. */
 export async function makeDays(params: DaysParams): Promise<void> {
   const known = await knownDays(params);
-  const missing = daysAhead(params.now).filter(({ name }) => !known.has(name));
+  // After a step of the clock a day may be there of which only a part was kept.
+  const isThere = ({ table, name }: sql.Day) =>
+    known.has(name) || (table === "tick" && known.has(name.replace("_day_", "_kept_")));
+  const missing = daysAhead(params.now).filter((day) => !isThere(day));
   if (missing.length === 0) return;
   await withLink(params, async (link) => {
     for (const day of missing) {
@@ -186,6 +225,11 @@ function daysAhead(now: number): sql.Day[] {
 export function dayOf(table: sql.Day["table"], number: number): sql.Day {
   const edge = table === "tick" ? (day: number) => String(day * DAY_MS) : firstIdOf;
   return { table, name: `${table}_day_${number}`, from: edge(number), to: edge(number + 1) };
+}
+
+/** What is kept of a day of the ledger. */
+function keptDayOf(number: number): sql.Day {
+  return { ...dayOf("tick", number), name: `tick_kept_${number}` };
 }
 
 /** The smallest UUIDv7 of a day. */

@@ -6,7 +6,7 @@ import type { PostgresSource } from "./postgres.js";
 import type { PostgresAccess } from "./postgres-access.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import type { PostgresAudit } from "./postgres-audit.js";
-import { dropDays, dropDaysBy, makeDays } from "./postgres-days.js";
+import { dropDays, dropDaysOfLogs, makeDays, thinLedger } from "./postgres-days.js";
 import type { InTurn } from "./postgres-turns.js";
 import { firstIdAt, judgeVisited } from "./pruning.js";
 import type { PrunedJob, PruneJobParams, PruneParams, RetentionStore } from "./retention-store.js";
@@ -59,8 +59,8 @@ export class PostgresRetention implements RetentionStore {
         await makeDays(days);
         return (
           (await dropDays(days, keepMs)) +
-          (await dropDaysBy(days, "tick", keepTicksMs)) +
-          (keepLogsMs < keepMs ? await dropDaysBy(days, "log", keepLogsMs) : 0)
+          (await thinLedger(days, { keepMs, keepTicksMs })) +
+          (keepLogsMs < keepMs ? await dropDaysOfLogs(days, keepLogsMs) : 0)
         );
       }),
     );

@@ -12,6 +12,8 @@ import {
   PRUNE_BACKFILLS,
   PRUNE_RUNS_OF_SCHEDULES,
   PRUNE_TICKS,
+  THIN_TICKS,
+  VISIT_TICKS,
 } from "./sql/sqlite-schedule-changes.js";
 import type { SqliteFile } from "./sqlite.js";
 import type { SqliteAccess } from "./sqlite-access.js";
@@ -29,6 +31,10 @@ const REMOVE_RUNS = [
   ...sql.PRUNE,
 ];
 
+const DAY_MS = 86_400_000;
+/** Rows of the ledger that one prune looks at without finding any that goes. */
+const VISITED_MAX = 10_000;
+
 /** What has rows of its own that grow old. */
 type Parts = {
   readonly asker: SqliteAsker;
@@ -41,6 +47,8 @@ type Parts = {
 
 export class SqliteRetention implements RetentionStore {
   readonly #parts: Parts;
+  /** How far the ledger was gone through. */
+  #thinned = { afterAt: -1, afterSchedule: 0 };
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -58,7 +66,8 @@ export class SqliteRetention implements RetentionStore {
         file.run(sql.PRUNE_KEYS, { limit, now }),
         file.run(sql.PRUNE_INSTANCES, { keepMs, now }),
         file.run(sql.PRUNE_ROLLUPS, { keepMs, now }),
-        file.run(PRUNE_TICKS, { keepTicksMs, limit, now }),
+        file.run(PRUNE_TICKS, { keepMs: Math.max(keepMs, keepTicksMs), limit, now }),
+        keepTicksMs < keepMs ? this.#thinLedger({ keepTicksMs, limit, now }) : 0,
         file.run(PRUNE_BACKFILLS, { keepMs, now }),
         file.run(PRUNE_BATCHES, { keepMs, limit, now }),
         flow.prune(limit, now),
@@ -70,6 +79,30 @@ export class SqliteRetention implements RetentionStore {
       ];
       return rest.reduce((sum, removed) => sum + removed, old.length);
     });
+  }
+
+  /**
+   * Inside of a write transaction: of days that are past `keepTicksMs`, what is not kept for as long as runs. Each row is
+   * looked at once in the life of this process, until something goes or enough was looked at.
+   */
+  #thinLedger(params: {
+    readonly keepTicksMs: number;
+    readonly limit: number;
+    readonly now: number;
+  }) {
+    const { keepTicksMs, limit, now } = params;
+    const { file } = this.#parts.asker;
+    const untilAt = now - keepTicksMs - ((now - keepTicksMs) % DAY_MS);
+    for (let visited = 0; visited < VISITED_MAX; visited += limit) {
+      const rows = file.all(VISIT_TICKS, { ...this.#thinned, untilAt, limit });
+      const last = rows.at(-1);
+      if (!last) return 0;
+      this.#thinned = { afterAt: Number(last.at), afterSchedule: Number(last.schedule) };
+      const pairs = JSON.stringify(rows.map(({ schedule, at }) => [schedule, at]));
+      const removed = file.run(THIN_TICKS, { rows: pairs, keepTicksMs });
+      if (removed > 0) return removed;
+    }
+    return 0;
   }
 
   pruneJob({ job, keepMs, keepCount, after, limit }: PruneJobParams): Promise<PrunedJob> {

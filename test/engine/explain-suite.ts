@@ -479,8 +479,28 @@ export function explainSuite(test: WorldTest): void {
       What became of the tick of "nightly" at 2026-01-15 12:10 UTC is no longer known: the ledger has no row for it.
       - Tick: 2026-01-15T12:10:00.000Z.
       - Definition: every 10 minutes: 1 interval after its beginning at 2026-01-15 12:00 UTC; version 1, created 2026-01-15 12:00 UTC by deploy.
-      - Ledger: rows are kept for \`ledgerRetention\` (7 days unless set otherwise); this tick was 10 d ago."
+      - Ledger: ticks that fired are kept for \`ledgerRetention\` (7 days unless set otherwise), the newest 200 of a schedule and those that did not fire for as long as runs; this tick was 10 d ago."
     `);
+  });
+
+  test("a tick that did not fire is explained for as long as runs are kept, and the ticks beside it are named", async ({
+    world,
+  }) => {
+    const { holdfast } = await nightly(world, { every: "10m" });
+    await holdfast.schedules.pause("nightly", "the quota is used up");
+    await world.clock.advance(15 * MINUTE);
+    await holdfast.schedules.resume("nightly");
+    await world.clock.advance(210 * 10 * MINUTE);
+    await world.clock.until(holdfast.stop());
+    await world.clock.advance(20 * 24 * HOUR);
+    await world.member().holdfast.prune();
+    const looker = world.member().holdfast;
+    expect(await explained(looker, "2026-01-15T12:10:00Z")).toMatch(
+      /^skipped paused\n.*the quota is used up/s,
+    );
+    expect(await explained(looker, "2026-01-15T12:30:00Z")).toMatch(/^unknown\n/);
+    const between = await looker.schedules.explain("nightly", at("2026-01-15T12:35:00Z"));
+    expect(between.before).toEqual(at("2026-01-15T12:30:00Z"));
   });
 
   test("an instant between two ticks", async ({ world }) => {

@@ -173,7 +173,7 @@ select ${TICK} as what, t.outcome, t.reason from {tick} t join {schedule} s on s
 where not (${KNOWN_REASON}) or t.count < 1 or t.last_at < t.at`,
   },
   {
-    // Old rows of the ledger go in the order of their ticks: where an older one of that day is there,
+    // Rows that fired go in the order of their ticks, day by day: where an older one of that day is there,
     // this one must be; and what is younger than any retention must be there anyway.
     name: "a scheduled run has its tick",
     promise: "S6",
@@ -184,7 +184,7 @@ where r.mode = ${SCHEDULED}
   and not exists (
     select 1 from {run} x where x.schedule = r.schedule and x.nominal_at = r.nominal_at and x.mode = r.mode and x.id <> r.id)
   and (r.nominal_at > {now} - ${LEDGER_MIN_MS} or exists (
-    select 1 from {tick} t where t.schedule = r.schedule
+    select 1 from {tick} t where t.schedule = r.schedule and t.outcome = 0
       and t.at < r.nominal_at and t.at >= r.nominal_at - r.nominal_at % ${DAY_MS}))`,
   },
   {

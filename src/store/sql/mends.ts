@@ -232,7 +232,7 @@ select r.schedule, r.nominal_at, r.nominal_at, 1, 0, 1, {now}, s.version, r.id
 from {run} r join {schedule} s on s.id = r.schedule
 where r.mode = 1 and not exists (select 1 from {tick} t where t.schedule = r.schedule and t.at = r.nominal_at)
   and (r.nominal_at > {now} - 3600000 or exists (
-    select 1 from {tick} t where t.schedule = r.schedule
+    select 1 from {tick} t where t.schedule = r.schedule and t.outcome = 0
       and t.at < r.nominal_at and t.at >= r.nominal_at - r.nominal_at % 86400000))`,
     ],
   },

@@ -1,6 +1,8 @@
 // The statements about the days of history on PostgreSQL: partitions of the tables that grow for ever.
 // They name tables that did not exist when the store opened, so they are made for each day.
 
+import { TICKS_KEPT } from "./retention.js";
+
 export const PARTITIONS = /* sql */ `
 select c.relname as name from pg_catalog.pg_class c
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
@@ -83,6 +85,37 @@ export const dropDayBy = (day: Day, column: "last_at" | "at", since: number) => 
   `alter table {${day.table}} detach partition {${day.name}}`,
   `insert into {${day.table}} select d.* from {${day.name}} d where d.${column} >= ${since}`,
   `drop table {${day.name}}`,
+];
+
+/**
+ * A day of the ledger gives way to a smaller one, which has the newest rows of each schedule and those that did not
+ * fire: of one minute the first, and any that is a minute long, so that a schedule of every second keeps two rows a
+ * minute at most. Rows of a schedule are counted up to when the day is old, whoever looks when. Both parts are read
+ * by an index, for each schedule as many rows as are kept: nothing here grows with the length of the history.
+ * Nobody writes to the old day meanwhile, who would lose it; a tick that old is rare, and waits.
+ */
+export const thinDay = (day: Day, kept: Day, keepTicksMs: number) => [
+  `lock table {${day.name}} in share mode`,
+  `create table {${kept.name}} (like {tick} including all)`,
+  `insert into {${kept.name}}
+   select d.* from {schedule} s
+   cross join lateral (
+     select coalesce((
+       select x.at from {tick} x where x.schedule = s.id and x.at < ${Number(day.to) + keepTicksMs}
+       order by x.at desc offset ${TICKS_KEPT - 1} limit 1), ${day.from}) as at) newest
+   cross join lateral (
+     select y.* from {${day.name}} y where y.schedule = s.id and y.at >= newest.at offset 0) d
+   where newest.at < ${day.to}`,
+  `insert into {${kept.name}}
+   select distinct on (d.schedule, d.at / 60000) d.* from {${day.name}} d where d.outcome <> 0
+   order by d.schedule, d.at / 60000, d.at
+   on conflict do nothing`,
+  `insert into {${kept.name}}
+   select d.* from {${day.name}} d where d.outcome <> 0 and d.last_at >= d.at + 60000
+   on conflict do nothing`,
+  `alter table {tick} detach partition {${day.name}}`,
+  `drop table {${day.name}}`,
+  `alter table {tick} attach partition {${kept.name}} for values from ('${kept.from}') to ('${kept.to}')`,
 ];
 
 /** Which runs of a day stay: those that live, and those that ended only lately. All else goes by its run. */

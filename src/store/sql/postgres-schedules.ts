@@ -433,7 +433,7 @@ export const PRUNE_SCHEDULES = /* sql */ `
 with now as materialized (select {now} as at),
 ticks as (
   delete from {tick_rest} where ctid = any(array(
-    select t.ctid from {tick_rest} t, now where t.last_at < now.at - :keepTicksMs::bigint limit :limit)) returning 1
+    select t.ctid from {tick_rest} t, now where t.last_at < now.at - greatest(:keepTicksMs::bigint, :keepMs::bigint) limit :limit)) returning 1
 ),
 old as materialized (
   select b.id from {backfill} b, now where b.ended_at < now.at - :keepMs::bigint limit :limit

@@ -294,6 +294,7 @@ create table {tick} (
 ) partition by range (at);
 create table {tick_rest} partition of {tick} default;
 create index on {tick_rest} (last_at);
+create index tick_unfired on {tick} (schedule, at) where outcome <> 0;
 
 create table {schedule_version} (
   schedule int not null,

@@ -3,6 +3,9 @@
 
 import { RETENTION_COUNT_MAX } from "../../core/retention.js";
 
+/** So many of the newest ticks of each schedule are kept for as long as runs. */
+export const TICKS_KEPT = 200;
+
 const LANES = "(select l.id from {lane} l where l.job = :job)";
 
 /** The newest run of the job that is one too many, among the newest of all. */

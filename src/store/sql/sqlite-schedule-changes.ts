@@ -1,6 +1,8 @@
 // What is written of schedules on SQLite. Runs and ledger rows take what they need from the schedule
 // as it stands, so these statements come before the ones that change it.
 
+import { TICKS_KEPT } from "./retention.js";
+
 const COUNTERS = "attempt, losses, refunds, laters, extra";
 
 /** Of [id, revision] pairs, the ids of those that are still so. */
@@ -160,5 +162,24 @@ delete from {backfill_run} where (schedule, at) in (
 export const PRUNE_TICKS = /* sql */ `
 delete from {tick} where (schedule, at) in (
   select schedule, at from {tick} indexed by {tick_at}
-  where at < :now - :keepTicksMs and last_at < :now - :keepTicksMs order by at limit (:limit + 0))`;
+  where at < :now - :keepMs and last_at < :now - :keepMs order by at limit (:limit + 0))`;
+
+/** Of whole days, in the order of the index, from where the last look came to. */
+export const VISIT_TICKS = /* sql */ `
+select schedule, at from {tick} indexed by {tick_at}
+where (at, schedule) > (:afterAt, :afterSchedule) and at < :untilAt order by at, schedule limit (:limit + 0)`;
+
+/**
+ * Of those, the ones that go: see thinDay of postgres-days.ts for what stays. Asked in the order of what it costs: only
+ * of rows that fired, or are not the first of their minute, are the newer ones counted.
+ */
+export const THIN_TICKS = /* sql */ `
+delete from {tick} where (schedule, at) in (
+  select t.schedule, t.at from json_each(:rows) e
+  cross join {tick} t on t.schedule = e.value ->> 0 and t.at = e.value ->> 1
+  where not (t.outcome <> 0 and (t.last_at >= t.at + 60000 or not exists (
+      select 1 from {tick} x where x.schedule = t.schedule and x.at >= t.at - t.at % 60000 and x.at < t.at and x.outcome <> 0)))
+    and ${TICKS_KEPT} <= (select count(*) from (
+      select 1 from {tick} y where y.schedule = t.schedule and y.at > t.at
+        and y.at < t.at - t.at % 86400000 + 86400000 + :keepTicksMs limit ${TICKS_KEPT})))`;
 export const PRUNE_BACKFILLS = /* sql */ `delete from {backfill} where ended_at < :now - :keepMs`;
