@@ -1,5 +1,5 @@
 // What an instance stands on before it has spoken to a database: its configuration and its name, the world
-// that it lives in, what it tells through and what it sends through. Does no I/O.
+// that it lives in, what it tells through and what it sends through. Of the file system it reads the nearest package.json.
 
 import { hostname } from "node:os";
 import { systemChance, systemIds } from "../adapters/chance.js";
@@ -18,6 +18,7 @@ import { Tracing } from "../telemetry/tracing.js";
 import type { Config, HoldfastOptions } from "./config.js";
 import { configuredSecrets } from "./configured-secrets.js";
 import type { Sends } from "./dispatching.js";
+import { packageName } from "./package-name.js";
 import { readConfigWithin, type Surroundings, surroundings } from "./surroundings.js";
 
 /** What tests and the simulator put in place of the real world. */
@@ -53,7 +54,7 @@ export type Basis = {
 
 export function basisOf(options: HoldfastOptions, internals: Internals): Basis {
   const around = surroundings();
-  const config = readConfigWithin(around, options, process.env);
+  const config = withApp(readConfigWithin(around, options, process.env), { around, internals });
   rememberSecrets(configuredSecrets(config));
   const ports = internals.ports ?? { clock: systemClock, chance: systemChance, ids: systemIds() };
   const network = internals.network ?? systemNetwork;
@@ -82,6 +83,16 @@ export function basisOf(options: HoldfastOptions, internals: Internals): Basis {
     tracing: api === undefined ? null : new Tracing(api),
     sends: internals.sends ?? newDispatcher({ config, ports, network, bus }),
   };
+}
+
+/** Instances in a database of a test's own take no name from where the test happens to run. */
+function withApp(
+  config: Config,
+  { around, internals }: { readonly around: Surroundings; readonly internals: Internals },
+): Config {
+  if (config.app !== null || internals.store) return config;
+  const [program, cwd] = [process.argv[1], process.cwd()];
+  return { ...config, app: packageName({ folder: around.folder, program, cwd }) };
 }
 
 function newStore(params: {

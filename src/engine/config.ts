@@ -39,7 +39,11 @@ export type HoldfastOptions = AroundOptions & {
   readonly database?: Database;
   /** The PostgreSQL schema of the tables. @default "holdfast" */
   readonly schema?: string;
-  /** Names the application; needed where several share a database. @default HOLDFAST_APP */
+  /**
+   * Names the application: it owns the schedules that its code declares. Programs that declare different schedules need
+   * different names, those that declare the same ones need the same. @default HOLDFAST_APP, else the name in the nearest
+   * package.json: above the program that Node runs, or the working directory
+   */
   readonly app?: string;
   /** The release of the application. @default HOLDFAST_RELEASE */
   readonly release?: string;

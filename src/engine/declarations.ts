@@ -25,6 +25,7 @@ import {
   pauseVanished,
   reconcile,
   tellVerdict,
+  vanishedWords,
   wantedOf,
 } from "./declared.js";
 import type { Desk } from "./desk.js";
@@ -174,7 +175,12 @@ export class Declarations {
       const isPaused = paused.includes(name);
       if (this.#reported.has(name) && !isPaused) continue;
       this.#reported.add(name);
-      emit("schedule.vanished", { schedule: name, isPaused: isPaused && app !== null });
+      const done = { isPaused: isPaused && app !== null, app };
+      emit("schedule.vanished", {
+        schedule: name,
+        ...done,
+        what: vanishedWords(name, done.isPaused),
+      });
     }
   }
 

@@ -144,9 +144,11 @@ export async function judge(
   { store, app, release }: Pick<DeclaredParams, "store" | "app" | "release">,
 ): Promise<Verdict> {
   if (!state) return "created";
-  const isOurs = state.source === "code" && state.app === app;
+  // One that was declared without the name of an app belongs to the first app that declares it.
+  const isOurs = state.source === "code" && (state.app === app || state.app === null);
   if (!isOurs) return state.deletedAt === null ? "foreign" : "created";
   if (state.deletedAt !== null) return "created";
+  if (state.app !== app) return "edited";
   if (state.codeHash === wanted.codeHash) return "unchanged";
   const seen = await store.seenDefinitions({ schedule: state.id });
   const isNewer = isNewerDefinition({
@@ -185,7 +187,8 @@ export function wantedOf(
 const WHY_REFUSED: { readonly [V in Verdict]?: string } = {
   older:
     "a newer definition or release is in force; `holdfast schedules apply` makes this one effective",
-  foreign: "a schedule of this name was made by another app or by a call",
+  foreign:
+    "a schedule of this name was made by another app or by a call; processes that declare the same schedules need the same `app`",
 };
 
 export function tellVerdict(emit: Emit, schedule: string, verdict: Verdict): void {
@@ -225,6 +228,17 @@ export async function pauseVanished(
     paused.push(name);
   }
   return paused;
+}
+
+/** What was done about a schedule that vanished, and how to undo it. */
+export function vanishedWords(schedule: string, isPaused: boolean): string {
+  const name = /^[\w.-]+$/.test(schedule) ? schedule : JSON.stringify(schedule);
+  if (!isPaused)
+    return `it goes on firing; to end that: holdfast schedules pause ${name}, or delete ${name}`;
+  return (
+    "it was paused and fires no more; it goes on by itself when the code declares it again. " +
+    `To keep it without code: holdfast schedules delete ${name}, then holdfast schedules create ${name}`
+  );
 }
 
 function isGone(state: ScheduleState | null): boolean {

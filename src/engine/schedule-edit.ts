@@ -98,7 +98,8 @@ export function upsertDecision(
     state.job === wanted.job &&
     state.input === wanted.input &&
     state.definition === JSON.stringify(wanted.definition);
-  const isSameOrigin = wanted.codeHash === null || wanted.codeHash === state.codeHash;
+  const isSameOrigin =
+    wanted.codeHash === null || (wanted.codeHash === state.codeHash && wanted.app === state.app);
   if (isSame && isSameOrigin && !wanted.isForced) return { answer: "unchanged" };
   const books = closeBooks(state, { ...asker, now, lastPolledAt: null });
   if (!books.isClosed) return { first: books.change };

@@ -119,7 +119,13 @@ export type Events = {
   "schedule.broken": { schedule: string; error: string };
   "schedule.declared": { schedule: string; change: string };
   "schedule.refused": { schedule: string; why: string };
-  "schedule.vanished": { schedule: string; isPaused: boolean };
+  "schedule.vanished": {
+    schedule: string;
+    isPaused: boolean;
+    app: string | null;
+    /** What was done, and how to undo it. */
+    what: string;
+  };
   "store.failed": { what: string; error: StoredError; retryInMs: number };
   "store.recovered": { what: string };
   "store.gone": { error: StoredError };

@@ -221,7 +221,14 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
       status: "paused",
       pausedBy: "holdfast",
     });
-    expect(heard(young, "schedule.vanished")).toMatchObject([{ schedule: "s", isPaused: true }]);
+    expect(heard(young, "schedule.vanished")).toMatchObject([
+      {
+        ...{ schedule: "s", isPaused: true, app: "shop" },
+        what: expect.stringMatching(
+          /^it was paused and fires no more; it goes on by itself when .* declares it again\. .*: holdfast schedules delete s,/,
+        ),
+      },
+    ]);
     expect((await young.holdfast.schedules.get("t"))?.status).toBe("active");
     await process(world, { s: HOURLY, t: HOURLY }).holdfast.start();
     expect(await young.holdfast.schedules.get("s")).toMatchObject({ status: "active", version: 1 });
@@ -301,9 +308,27 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
     await young.holdfast.start();
     await world.clock.advance(5 * MINUTE);
     expect((await young.holdfast.schedules.get("s"))?.status).toBe("active");
-    expect(heard(young, "schedule.vanished")).toEqual([
-      { event: "schedule.vanished", schedule: "s", isPaused: false },
+    expect(heard(young, "schedule.vanished")).toMatchObject([
+      {
+        schedule: "s",
+        isPaused: false,
+        app: null,
+        what: expect.stringMatching(/^it goes on firing/),
+      },
     ]);
+  });
+
+  test("what was declared without the name of an app belongs to the first app that declares it", async ({
+    world,
+  }) => {
+    const nameless = process(world, { s: HOURLY, t: HOURLY }, { poll: "10s" });
+    await nameless.holdfast.start();
+    await world.clock.until(nameless.holdfast.stop());
+    const shop = process(world, { s: HOURLY });
+    await shop.holdfast.start();
+    expect(heard(shop, "schedule.refused")).toEqual([]);
+    expect((await shop.holdfast.schedules.get("s"))?.app).toBe("shop");
+    expect(await shop.holdfast.schedules.get("t")).toMatchObject({ app: null, status: "active" });
   });
 
   test("a schedule declared after the start is there at once", async ({ world }) => {
