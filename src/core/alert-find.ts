@@ -11,6 +11,9 @@ export const STUCK_AFTER_MS = 5 * 60_000;
 /** An instance with the scheduler on looks at schedules far more often than this. */
 const LOOKED_WITHIN_MS = 60_000;
 
+/** Failures in a row are counted up to here, also where a rule asks for fewer. */
+const COUNTED_MIN = 20;
+
 type Kind = keyof ScheduleAlertRules;
 
 /** What to read for these rules, those of schedules included. */
@@ -24,9 +27,7 @@ export function sightParams(
     return given.length === 0 ? null : Math.min(...given);
   };
   const slows = [rules.slow, ...own.map(({ its }) => its.slow)];
-  const depths = [rules, ...own.map(({ its }) => its)].flatMap(({ consecutiveFailures: each }) =>
-    each ? [Math.max(each.after, each.pauseAfter ?? 0)] : [],
-  );
+  const depth = streakDepth(rules, schedules);
   return {
     silentMs: least(rules.stale, ...own.map(({ its }) => its.stale)),
     ranMs: least(...slows.flatMap((slow) => [slow?.perItemMs, slow?.totalMs])),
@@ -39,16 +40,28 @@ export function sightParams(
       its.failureRate ? [{ schedule: name, overMs: its.failureRate.overMs }] : [],
     ),
     ends:
-      depths.length === 0
+      depth === null
         ? null
         : {
-            // Runs that have not ended are passed over, and some may be cancelled.
-            depth: Math.max(...depths) + 5,
+            depth,
             of: rules.consecutiveFailures
               ? null
               : own.flatMap(({ name, its }) => (its.consecutiveFailures ? [name] : [])),
           },
   };
+}
+
+/** How many of the newest ticks are read to count failures in a row; null: no rule asks. */
+function streakDepth(
+  rules: AlertRules,
+  schedules: readonly Pick<SightSchedule, "rules">[],
+): number | null {
+  const depths = [rules, ...schedules.map(({ rules: its }) => its ?? {})].flatMap(
+    ({ consecutiveFailures: each }: Partial<ScheduleAlertRules>) =>
+      each ? [Math.max(each.after, each.pauseAfter ?? 0)] : [],
+  );
+  // Runs that have not ended are passed over, and some may be cancelled.
+  return depths.length === 0 ? null : Math.max(COUNTED_MIN, ...depths) + 5;
 }
 
 export function findAlerts(sight: Sight, rules: AlertRules): readonly Finding[] {
@@ -213,7 +226,8 @@ function ticks({ sight, ruleOf }: Seen): readonly Finding[] {
   });
 }
 
-function streaks({ sight, ruleOf }: Seen): readonly Finding[] {
+function streaks({ sight, rules, ruleOf }: Seen): readonly Finding[] {
+  const depth = streakDepth(rules, sight.schedules) ?? 0;
   const bySchedule = bySubject(sight.ends, ({ schedule: name }) => ({ type: "schedule", name }));
   return bySchedule.flatMap(([subject, ends]): Finding[] => {
     const { name } = subject;
@@ -225,14 +239,17 @@ function streaks({ sight, ruleOf }: Seen): readonly Finding[] {
     const [newest] = failures;
     if (!newest || failures.length < rule.after) return [];
     const { at: tickAt, run, error } = newest;
+    // Older ticks were not read: they may have failed, too.
+    const isAtLeast = good === -1 && ends.length >= depth;
     const shouldPause = rule.pauseAfter !== null && failures.length >= rule.pauseAfter;
     return [
       {
         kind: "consecutiveFailures",
         subject,
-        message: words.streak(failures.length, newest),
+        message: words.streak({ count: failures.length, isAtLeast }, newest),
         evidence: {
           failures: failures.length,
+          isAtLeast,
           tickAt,
           run,
           error: words.errorOf(error),
@@ -262,6 +279,7 @@ function house({ sight, rules }: Seen): readonly Finding[] {
         evidence: { skewMs },
       }),
     ),
+    ...steppedBack(sight, rules),
     ...(culprits.length === 0
       ? []
       : [
@@ -272,6 +290,20 @@ function house({ sight, rules }: Seen): readonly Finding[] {
             evidence: { culprits: culprits.slice(0, words.SHOWN_MAX), count: culprits.length },
           } satisfies Finding,
         ]),
+  ];
+}
+
+/** Until the clock has caught up with what was recorded by it, no schedule fires. */
+function steppedBack({ now, recordedUntil }: Sight, { clockSkew }: AlertRules): Finding[] {
+  const steppedMs = recordedUntil === null ? 0 : recordedUntil - now;
+  if (clockSkew === null || recordedUntil === null || steppedMs <= clockSkew) return [];
+  return [
+    {
+      kind: "clockSkew",
+      subject: { type: "database", name: "clock" },
+      message: words.steppedBack(steppedMs, recordedUntil),
+      evidence: { steppedMs, recordedUntil },
+    },
   ];
 }
 

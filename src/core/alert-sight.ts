@@ -101,6 +101,8 @@ export type Sight = {
   readonly now: number;
   /** When an instance with the scheduler on has last looked at schedules. */
   readonly schedulerPolledAt: number | null;
+  /** Up to when ticks are recorded: later than now only if the database's clock went back. */
+  readonly recordedUntil: number | null;
   readonly schedules: readonly SightSchedule[];
   readonly runs: readonly SightRun[];
   readonly running: {

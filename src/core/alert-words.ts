@@ -69,8 +69,11 @@ export function tick({ reason, firstAt, lastAt, count, recordedAt }: SightTick):
     : `No check-in came for ${count} ticks from ${iso(firstAt)} to ${iso(lastAt)}.`;
 }
 
-export function streak(count: number, { run, at, error }: SightEnd): string {
-  return `${many(count, "run")} failed in a row, the last one for the tick of ${iso(at)} (run ${run}): ${cut(errorOf(error) ?? "no error was kept")}.`;
+export function streak(
+  { count, isAtLeast }: { readonly count: number; readonly isAtLeast: boolean },
+  { run, at, error }: SightEnd,
+): string {
+  return `${isAtLeast ? "At least " : ""}${many(count, "run")} failed in a row, the last one for the tick of ${iso(at)} (run ${run}): ${cut(errorOf(error) ?? "no error was kept")}.`;
 }
 
 export function paused(message: string): string {
@@ -96,6 +99,10 @@ export function noWorker(params: {
 export function clockSkew(skewMs: number, boundMs: number): string {
   const direction = skewMs > 0 ? "ahead of" : "behind";
   return `Its clock is ${formatDuration(Math.abs(skewMs))} ${direction} the database's; more than ${formatDuration(boundMs)} is too much.`;
+}
+
+export function steppedBack(steppedMs: number, recordedUntil: number): string {
+  return `The database's clock went back by ${formatDuration(steppedMs)} or more: ticks up to ${iso(recordedUntil)} are recorded, and no schedule fires before.`;
 }
 
 export function slowClaims(culprits: readonly Culprit[]): string {

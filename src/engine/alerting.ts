@@ -22,6 +22,7 @@ import type { AlertRecord, ClaimedDelivery } from "../store/alert-store.js";
 import type { StatisticsRecord } from "../store/operator-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
+import { skewOf } from "./clock-watch.js";
 
 const ALERTS_EVERY_MS = 60_000;
 /** A little less: the instance that had the last turn comes back after a minute by its own clock. */
@@ -85,10 +86,7 @@ export class Alerting {
     const { clock } = this.#params.ports;
     const sent = momentOf(clock);
     const turn = await store.takeAlertTurn({ holder, skewMs: this.#skewMs, everyMs: TURN_MS });
-    const tookMs = clock.monotonicMs() - sent.monotonicMs;
-    const offMs = sent.wallMs + tookMs / 2 - turn.now;
-    const sureMs = Math.max(0, Math.abs(offMs) - tookMs / 2);
-    this.#skewMs = Math.round(Math.sign(offMs) * sureMs);
+    this.#skewMs = skewOf({ sentAt: sent, gotAt: momentOf(clock), now: turn.now });
     return turn;
   }
 

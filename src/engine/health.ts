@@ -4,9 +4,11 @@
 import { type Duration, durationMs } from "../core/duration.js";
 import { formatDuration } from "../core/duration-text.js";
 import { ConfigurationError, type Problem } from "../core/errors.js";
+import { type Clock, momentOf } from "../core/ports.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { Store } from "../store/store.js";
 import type { CheckReport } from "./check.js";
+import { CLOCK_TOLERANCE_MS, skewOf } from "./clock-watch.js";
 import { readStats, statsOf } from "./overview.js";
 
 export type HealthOptions = {
@@ -25,7 +27,7 @@ export type HealthOptions = {
 };
 
 export type HealthFigure = {
-  readonly name: "success rate" | "heartbeats" | "stale runs" | "scheduler" | "check";
+  readonly name: "success rate" | "heartbeats" | "stale runs" | "scheduler" | "clocks" | "check";
   readonly ok: boolean;
   /** What was found, in words. */
   readonly found: string;
@@ -75,10 +77,12 @@ export function readHealth(options: HealthOptions): HealthConfig {
 export async function healthOf(
   store: Store,
   wanted: HealthConfig,
-  check: () => Promise<CheckReport>,
+  { check, clock }: { readonly check: () => Promise<CheckReport>; readonly clock: Clock },
 ): Promise<HealthReport> {
   const { overall } = await statsOf(store, readStats({ since: wanted.overMs }));
+  const sentAt = momentOf(clock);
   const vitals = await store.vitals(STALE);
+  const skewMs = skewOf({ sentAt, gotAt: momentOf(clock), now: vitals.now });
   const figures: HealthFigure[] = [
     successFigure(overall.successRate, wanted),
     {
@@ -94,6 +98,7 @@ export async function healthOf(
       wanted: `at most ${wanted.stale}`,
     },
     schedulerFigure(vitals, wanted),
+    clockFigure(vitals, skewMs),
   ];
   if (wanted.isChecked) figures.push(checkFigure(await check()));
   return { ok: figures.every(({ ok }) => ok), figures };
@@ -123,6 +128,37 @@ function schedulerFigure(
           ? "nobody has polled"
           : `polled ${formatDuration(agoMs)} ago`,
     wanted: `polled within ${formatDuration(polledMs)}`,
+  };
+}
+
+/** By its own clock the database decides what is due: one that went back holds all ticks until it has caught up. */
+function clockFigure(
+  { now, recordedUntil, skew }: Awaited<ReturnType<Store["vitals"]>>,
+  ownMs: number,
+): HealthFigure {
+  const off = (who: string, skewMs: number) =>
+    Math.abs(skewMs) > CLOCK_TOLERANCE_MS
+      ? [
+          `${who} is ${formatDuration(Math.abs(skewMs))} ${skewMs > 0 ? "ahead of" : "behind"} the database`,
+        ]
+      : [];
+  const steppedMs = recordedUntil === null ? 0 : recordedUntil - now;
+  const stepped =
+    recordedUntil !== null && steppedMs > CLOCK_TOLERANCE_MS
+      ? [
+          `the database's clock went back by ${formatDuration(steppedMs)} or more, no schedule fires before ${new Date(recordedUntil).toISOString()}`,
+        ]
+      : [];
+  const troubles = [
+    ...stepped,
+    ...off("this process", ownMs),
+    ...(skew === null ? [] : off(`instance ${skew.instance}`, skew.skewMs)),
+  ];
+  return {
+    name: "clocks",
+    ok: troubles.length === 0,
+    found: troubles.length === 0 ? "agree" : troubles.join("; "),
+    wanted: `within ${formatDuration(CLOCK_TOLERANCE_MS)} of the database's, which never goes back`,
   };
 }
 

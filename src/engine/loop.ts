@@ -11,6 +11,7 @@ import type { Appetite, PollAnswer, Settlement, Store } from "../store/store.js"
 import type { Emit } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import { POLLED_WITHIN_MS } from "./advance.js";
+import { ClockWatch } from "./clock-watch.js";
 import { beatOnce, enforceCancelsOnce, promoteOnce, reapOnce } from "./passes.js";
 import type { Pulse } from "./pulse.js";
 import type { Looked, TickReport } from "./ticker.js";
@@ -63,6 +64,7 @@ export class Loop {
   readonly #timers = new Map<string, Timer>();
   #isStopped = false;
   #pollFailures = 0;
+  readonly #clocks: ClockWatch;
   #isPolling = false;
   #hasGated = false;
   #isHalted = false;
@@ -80,6 +82,7 @@ export class Loop {
 
   constructor(params: LoopParams) {
     this.#params = params;
+    this.#clocks = new ClockWatch({ emit: params.emit, instance: params.instanceId });
   }
 
   start(): void {
@@ -145,7 +148,9 @@ export class Loop {
 
   /** The database took its time somewhere between sending and answer: in the middle, for want of better. */
   #measure(sentAt: Moment, { now }: PollAnswer): void {
-    const { wallMs, monotonicMs } = this.#moment();
+    const gotAt = this.#moment();
+    const { wallMs, monotonicMs } = gotAt;
+    this.#clocks.observe({ sentAt, gotAt, now });
     const tookMs = monotonicMs - sentAt.monotonicMs;
     this.#params.meter.polled({ tookMs, skewMs: (sentAt.wallMs + wallMs) / 2 - now });
   }

@@ -57,7 +57,9 @@ export class Upkeep {
 
   async health(options: HealthOptions): Promise<HealthReport> {
     const wanted = readHealth(options);
-    return healthOf(await this.#params.opening.for("health"), wanted, () => this.check({}));
+    const { clock } = this.#params.basis.ports;
+    const store = await this.#params.opening.for("health");
+    return healthOf(store, wanted, { check: () => this.check({}), clock });
   }
 
   async repair(options: RepairOptions): Promise<RepairReport> {

@@ -204,6 +204,6 @@ function textOrNull(value: unknown): string | null {
   return value === null || value === undefined ? null : String(value);
 }
 
-function numberOrNull(value: unknown): number | null {
+export function numberOrNull(value: unknown): number | null {
   return value === null || value === undefined ? null : Number(value);
 }

@@ -80,7 +80,10 @@ export type AlertMark =
   | { readonly mark: "resolve"; readonly by: string | null };
 
 /** What a look finds: schedules first, since their own rules say what else to read. */
-export type SightOfSchedules = Pick<Sight, "now" | "schedulerPolledAt" | "ticks"> & {
+export type SightOfSchedules = Pick<
+  Sight,
+  "now" | "schedulerPolledAt" | "recordedUntil" | "ticks"
+> & {
   readonly schedules: readonly SightSchedule[];
 };
 

@@ -47,5 +47,8 @@ export function toVitals(row: Row): Vitals {
     stale: Number(row.stale),
     polledAt: row.polled_at === null ? null : Number(row.polled_at),
     schedules: Number(row.schedules),
+    recordedUntil: row.recorded_until === null ? null : Number(row.recorded_until),
+    skew:
+      row.skewed === null ? null : { instance: String(row.skewed), skewMs: Number(row.skew_ms) },
   };
 }

@@ -6,6 +6,7 @@ import type { SightParams } from "../core/alert-sight.js";
 import {
   heldRow,
   newAlertRow,
+  numberOrNull,
   pausedTickOf,
   toAlertRecord,
   toCulprit,
@@ -67,6 +68,7 @@ export class PostgresAlerts implements AlertStore {
     return {
       now: Number(looked[0]?.now),
       schedulerPolledAt: polledAt === null ? null : Number(polledAt),
+      recordedUntil: numberOrNull(looked[0]?.recorded_until),
       schedules: schedules.map(toSightSchedule),
       ticks: ticks.map(toSightTick),
     };

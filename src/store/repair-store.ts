@@ -35,6 +35,10 @@ export type Vitals = {
   readonly polledAt: number | null;
   /** Schedules that have a next tick. */
   readonly schedules: number;
+  /** Up to when ticks are recorded; later than now only if the database's clock went back. */
+  readonly recordedUntil: number | null;
+  /** The live instance whose clock is furthest off, as it found itself. */
+  readonly skew: { readonly instance: string; readonly skewMs: number } | null;
 };
 
 export interface RepairStore {

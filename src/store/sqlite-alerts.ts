@@ -6,6 +6,7 @@ import type { Culprit, SightParams } from "../core/alert-sight.js";
 import {
   heldRow,
   newAlertRow,
+  numberOrNull,
   pausedTickOf,
   toAlertRecord,
   toOpenAlert,
@@ -57,10 +58,12 @@ export class SqliteAlerts implements AlertStore {
 
   async sightOfSchedules(): Promise<SightOfSchedules> {
     return this.#asker.read((now) => {
-      const polledAt = this.#file.get(sql.LOOKED)?.polled_at ?? null;
+      const looked = this.#file.get(sql.LOOKED);
+      const polledAt = looked?.polled_at ?? null;
       return {
         now,
         schedulerPolledAt: polledAt === null ? null : Number(polledAt),
+        recordedUntil: numberOrNull(looked?.recorded_until),
         schedules: this.#file.all(sql.SCHEDULES, { now }).map(toSightSchedule),
         ticks: this.#file.all(sql.TROUBLED_TICKS).map(toSightTick),
       };

@@ -62,6 +62,8 @@ export type Events = {
   "instance.stopped": { instance: string; finished: number; handedBack: number; abandoned: number };
   "instance.halted": { instance: string; why: "all" | "quiet"; note: string | null };
   "instance.resumed": { instance: string };
+  "clock.skewed": { instance: string; skewMs: number };
+  "clock.stepped": { steppedMs: number; now: number };
   "everything.paused": { by: string | null; note: string | null };
   "everything.resumed": { by: string | null; pausedMs: number };
   "run.started": RunFields;
@@ -172,6 +174,14 @@ export const LINES: { readonly [Name in EventName]: readonly [Level, string] } =
   "instance.stopped": ["info", "instance stopped"],
   "instance.halted": ["warn", "instance claims and fires nothing until it is told to go on"],
   "instance.resumed": ["info", "instance claims and fires again"],
+  "clock.skewed": [
+    "warn",
+    "the clock of this process is off the database's, which decides what is due",
+  ],
+  "clock.stepped": [
+    "warn",
+    "the database's clock went back: no schedule fires before it has caught up",
+  ],
   "everything.paused": ["info", "everything is paused: nothing fires and nothing is claimed"],
   "everything.resumed": ["info", "everything is resumed"],
   "run.started": ["info", "run started"],

@@ -293,7 +293,7 @@ status       active
 job          report
 when         at 02:30 every day, Europe/Paris
 input        {"a":1}
-made by      a call
+made by      a call of holdfast
 version      1 (1 version kept), changed <time>
 
 Rules

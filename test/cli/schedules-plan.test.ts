@@ -84,12 +84,15 @@ test("what vanished from the code is paused once", async () => {
   expect(applied.stdout).toBe("nightly  no longer declared: paused\n1 schedule changed.\n");
   expect((await json("schedules", "show", "nightly")).document.status).toBe("paused");
   expect(await terminal.holdfast(["schedules", "plan"])).toMatchObject({
-    code: 0,
-    stdout: "nightly  no longer declared: left as it is\nNothing would change.\n",
+    code: 1,
+    stdout: "nightly  no longer declared: would be paused\n1 schedule would change.\n",
   });
+  const { stdout } = await terminal.holdfast(["schedules", "show", "nightly"]);
+  expect(stdout).toMatch(/code of corner/);
 });
 
-test("what vanished from code without a name is only reported", async () => {
+test("what vanished from code without a name is paused, as the package names the app", async () => {
+  terminal.write({ "package.json": '{ "name": "corner" }' });
   declare(NIGHTLY, '{ database: "sqlite:app.db" }');
   await terminal.holdfast(["schedules", "apply"]);
   declare("", '{ database: "sqlite:app.db" }');

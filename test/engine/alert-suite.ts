@@ -293,6 +293,7 @@ export function alertSuite(test: WorldTest): void {
     await world.clock.advance(2 * MINUTE);
     expect(page.lines()).toEqual(["opened consecutiveFailures s"]);
     expect(page.told[0]?.message).toContain("the market is closed");
+    expect(page.told[0]?.message).toMatch(/^[34] runs failed in a row/);
     await world.clock.advance(3 * MINUTE);
     const paused = await one.holdfast.schedules.get("s");
     expect(paused).toMatchObject({ status: "paused", pausedBy: "alerts" });
@@ -313,6 +314,23 @@ export function alertSuite(test: WorldTest): void {
     expect(page.lines().at(-1)).toBe("resolved consecutiveFailures s");
   });
 
+  test("consecutiveFailures: where more have failed than were read, the message says at least how many", async ({
+    world,
+  }) => {
+    const one = student(world, { options: QUIET, run: fails });
+    await one.holdfast.start();
+    await one.holdfast.schedules.upsert("s", { job: "study", cron: "* * * * *" });
+    const alerts = { failureRate: false, consecutiveFailures: 1 } as const;
+    await world.clock.advance(11 * MINUTE + SECOND);
+    const few = await watcher(world, { alerts });
+    await world.clock.advance(2 * MINUTE);
+    expect(few.told[0]?.message).toMatch(/^1[123] runs failed in a row, the last one/);
+    await world.clock.advance(30 * MINUTE);
+    const [alert] = (await few.holdfast.alerts.list()).alerts;
+    expect(alert?.message).toMatch(/^At least 25 runs failed in a row, the last one/);
+    expect(alert?.evidence).toMatchObject({ failures: 25, isAtLeast: true });
+  });
+
   test("clockSkew: an instance whose clock is wrong is named, until it is right or gone", async ({
     world,
   }) => {
@@ -327,6 +345,57 @@ export function alertSuite(test: WorldTest): void {
     await world.clock.until(wrong.holdfast.stop());
     await world.clock.advance(2 * MINUTE);
     expect(page.lines()).toEqual([`resolved clockSkew ${instanceId}`]);
+  });
+
+  test("clockSkew: a database whose clock went back is named with the size of the step, in health, an alert and a log line", async ({
+    world,
+  }) => {
+    world.databaseAheadMs = HOUR;
+    const one = student(world, { options: QUIET });
+    await one.holdfast.start();
+    await one.holdfast.schedules.upsert("s", { job: "study", cron: "* * * * *" });
+    await one.holdfast.schedules.upsert("m", { monitor: true, cron: "0 0 1 1 *" });
+    const page = await watcher(world, { skewMs: HOUR });
+    const clocks = async () =>
+      (await page.holdfast.health()).figures.find(({ name }) => name === "clocks");
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual([]);
+    expect(await clocks()).toMatchObject({ ok: true, found: "agree" });
+    world.databaseAheadMs = 0;
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toContain("opened clockSkew clock");
+    const told = page.told.find(({ subject }) => subject.name === "clock");
+    expect(told?.message).toMatch(
+      /^The database's clock went back by 5\d min.* or more: ticks up to 2026-01-15T13:0[12]:00\.000Z are recorded, and no schedule fires before\.$/,
+    );
+    expect(await clocks()).toMatchObject({
+      ok: false,
+      found: expect.stringMatching(
+        /^the database's clock went back by 5\d min.*; this process is 1 h ahead of the database; instance/,
+      ),
+    });
+    const [stepped, ...more] = heard(one, "clock.stepped");
+    expect(more).toEqual([]);
+    expect(stepped?.steppedMs).toBeGreaterThan(HOUR - 11 * SECOND);
+    expect(stepped?.steppedMs).toBeLessThanOrEqual(HOUR);
+    await world.clock.advance(HOUR);
+    expect(page.lines()).toContain("resolved clockSkew clock");
+  });
+
+  test("a process whose clock is off the database's says so in its log, once for each size", async ({
+    world,
+  }) => {
+    const wrong = await watcher(world, { alerts: { clockSkew: false }, skewMs: -HOUR });
+    const right = await watcher(world, { skewMs: 2 * SECOND });
+    await world.clock.advance(5 * MINUTE);
+    const { instanceId: instance } = wrong.holdfast;
+    expect(heard(wrong, "clock.skewed")).toMatchObject([{ instance, skewMs: -HOUR }]);
+    expect(heard(right, "clock.skewed")).toEqual([]);
+    world.databaseAheadMs = MINUTE;
+    await world.clock.advance(MINUTE);
+    expect(heard(wrong, "clock.skewed").map(({ skewMs }) => skewMs)).toEqual([
+      ...[-HOUR, -HOUR - MINUTE],
+    ]);
   });
 
   test("the list of instances tells how far the clock of each is off, to users and over HTTP", async ({

@@ -27,8 +27,10 @@ where s.deleted_at is null and (s.next_at <= now.at - 1000 or s.broken_at is not
   or (s.next_at is null and not s.is_ended and s.paused_at is null))
 order by s.definition like '%"alerts":{%' desc, s.next_at nulls first, s.id limit 5000`;
 
+/** A monitor's tick may be recorded before its time, by an early check-in. */
 export const LOOKED = /* sql */ `
-select {now} as now, (select max(i.polled_at) from {instance} i) as polled_at`;
+select {now} as now, (select max(i.polled_at) from {instance} i) as polled_at,
+  (select max(s.cursor_at) from {schedule} s where s.deleted_at is null and s.definition not like '%"monitor"%') as recorded_until`;
 
 /** Newest in the ledger of their schedule, without a check-in that came late after all. */
 export const TROUBLED_TICKS = /* sql */ `

@@ -54,6 +54,9 @@ export const RAISE_FENCES = {
   ],
 } as const;
 
+// A monitor's tick may be recorded before its time, by an early check-in.
+const IS_SKEWED =
+  "i.retired_at is null and i.seen_at > {now} - 60000 and i.skew_ms is not null and i.skew_ms <> 0";
 export const VITALS = /* sql */ `
 select {now} as now,
   (select count(*) from {live_run} p where p.place = 'lease') as running,
@@ -61,4 +64,7 @@ select {now} as now,
   (select count(*) from {live_run} p join {lease} k on k.fence = p.fence
     where k.renewed_at <= {now} - :silentMs or k.claimed_at <= {now} - :ranMs) as stale,
   (select max(i.polled_at) from {instance} i where i.retired_at is null) as polled_at,
-  (select count(*) from {schedule} s where s.next_at is not null) as schedules`;
+  (select count(*) from {schedule} s where s.next_at is not null) as schedules,
+  (select max(s.cursor_at) from {schedule} s where s.deleted_at is null and s.definition not like '%"monitor"%') as recorded_until,
+  (select i.id from {instance} i where ${IS_SKEWED} order by abs(i.skew_ms) desc, i.no limit 1) as skewed,
+  (select i.skew_ms from {instance} i where ${IS_SKEWED} order by abs(i.skew_ms) desc, i.no limit 1) as skew_ms`;

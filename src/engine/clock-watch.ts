@@ -1,0 +1,52 @@
+// Watches the clocks for the loop: by the answer to each poll, how far the clock of this process is off the database's,
+// and whether the database's went back. Says each once, with its size.
+
+import type { Moment } from "../core/lease.js";
+import type { Emit } from "../telemetry/log.js";
+
+/** A clock that is off by more, or went back by more, is named. */
+export const CLOCK_TOLERANCE_MS = 5_000;
+
+export type Observed = {
+  readonly sentAt: Moment;
+  readonly gotAt: Moment;
+  /** By the database's clock, at some instant between the two. */
+  readonly now: number;
+};
+
+/** How far the clock of this process is surely ahead of the database's (negative: behind); the way explains the rest. */
+export function skewOf({ sentAt, gotAt, now }: Observed): number {
+  const tookMs = gotAt.monotonicMs - sentAt.monotonicMs;
+  const offMs = sentAt.wallMs + tookMs / 2 - now;
+  return Math.round(Math.sign(offMs) * Math.max(0, Math.abs(offMs) - tookMs / 2));
+}
+
+export class ClockWatch {
+  readonly #emit: Emit;
+  readonly #instance: string;
+  #last: Observed | null = null;
+  #saidSkewMs = 0;
+
+  constructor({ emit, instance }: { readonly emit: Emit; readonly instance: string }) {
+    this.#emit = emit;
+    this.#instance = instance;
+  }
+
+  observe(observed: Observed): void {
+    const before = this.#last;
+    this.#last = observed;
+    const steppedMs = before ? steppedBackMs(before, observed) : 0;
+    if (steppedMs > CLOCK_TOLERANCE_MS)
+      this.#emit("clock.stepped", { steppedMs: Math.round(steppedMs), now: observed.now });
+    const skewMs = skewOf(observed);
+    if (Math.abs(skewMs - this.#saidSkewMs) <= CLOCK_TOLERANCE_MS) return;
+    this.#saidSkewMs = Math.abs(skewMs) > CLOCK_TOLERANCE_MS ? skewMs : 0;
+    if (this.#saidSkewMs !== 0) this.#emit("clock.skewed", { instance: this.#instance, skewMs });
+  }
+}
+
+/** The database's clock shows less than it must, however the two answers lay between sending and arrival. */
+function steppedBackMs(before: Observed, after: Observed): number {
+  const leastMs = after.sentAt.monotonicMs - before.gotAt.monotonicMs;
+  return before.now + leastMs - after.now;
+}
