@@ -39,6 +39,10 @@ export function sightParams(
     ratesOf: own.flatMap(({ name, its }) =>
       its.failureRate ? [{ schedule: name, overMs: its.failureRate.overMs }] : [],
     ),
+    skips: skipDepth(
+      rules,
+      own.map(({ its }) => its),
+    ),
     ends:
       depth === null
         ? null
@@ -64,6 +68,11 @@ function streakDepth(
   return depths.length === 0 ? null : Math.max(COUNTED_MIN, ...depths) + 5;
 }
 
+function skipDepth(rules: AlertRules, own: readonly Partial<ScheduleAlertRules>[]): number | null {
+  const depths = [rules, ...own].flatMap(({ skipped }) => (skipped ? [skipped] : []));
+  return depths.length === 0 ? null : Math.max(COUNTED_MIN, ...depths);
+}
+
 export function findAlerts(sight: Sight, rules: AlertRules): readonly Finding[] {
   const own = new Map(sight.schedules.map(({ name, rules: its }) => [name, its ?? {}]));
   const ruleOf = <K extends Kind>(kind: K, schedule: string | null): ScheduleAlertRules[K] => {
@@ -81,6 +90,7 @@ export function findAlerts(sight: Sight, rules: AlertRules): readonly Finding[] 
     ...schedules(seen),
     ...ticks(seen),
     ...streaks(seen),
+    ...skipped(seen),
     ...house(seen),
   ];
 }
@@ -255,6 +265,28 @@ function streaks({ sight, rules, ruleOf }: Seen): readonly Finding[] {
           error: words.errorOf(error),
           shouldPause,
         },
+      },
+    ];
+  });
+}
+
+function skipped({ sight, ruleOf }: Seen): readonly Finding[] {
+  const bySchedule = bySubject(sight.skips, ({ schedule: name }) => ({ type: "schedule", name }));
+  return bySchedule.flatMap(([subject, rows]): Finding[] => {
+    const after = ruleOf("skipped", subject.name);
+    const other = rows.findIndex(({ isSkip }) => !isSkip);
+    const inARow = other === -1 ? rows : rows.slice(0, other);
+    const ticks = inARow.reduce((sum, { count }) => sum + count, 0);
+    const [newest] = inARow;
+    if (after === null || !newest || ticks < after) return [];
+    const { lastAt, isWaiting } = newest;
+    const isAtLeast = other === -1;
+    return [
+      {
+        kind: "skipped",
+        subject,
+        message: words.skipped({ ticks, isAtLeast, lastAt, isWaiting }),
+        evidence: { ticks, isAtLeast, lastAt, isWaiting },
       },
     ];
   });

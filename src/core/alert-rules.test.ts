@@ -20,7 +20,7 @@ test("the usual alerts are on, and running, slow, streaks and slow claims are no
   expect(readAlerts(undefined)?.rules).toEqual(DEFAULT_RULES);
   const on = Object.entries(DEFAULT_RULES).filter(([, rule]) => rule !== null);
   expect(on.map(([kind]) => kind)).toEqual([
-    ...["stale", "failureRate", "silent", "stuck", "broken", "noWorker", "clockSkew"],
+    ...["stale", "failureRate", "silent", "stuck", "broken", "skipped", "noWorker", "clockSkew"],
   ]);
   expect(readAlerts(false)).toBeNull();
 });

@@ -27,6 +27,8 @@ export type ScheduleAlertOptions = {
   readonly broken?: boolean;
   /** So many runs of a schedule failed in a row. @default off */
   readonly consecutiveFailures?: number | ConsecutiveFailuresOptions | false;
+  /** So many ticks in a row were skipped, as a run of an earlier tick is live or waits for a worker. @default 3 */
+  readonly skipped?: number | false;
 };
 
 export type FailureRateOptions = {
@@ -73,6 +75,7 @@ export type ScheduleAlertRules = {
     readonly after: number;
     readonly pauseAfter: number | null;
   } | null;
+  readonly skipped: number | null;
 };
 
 export type AlertRules = ScheduleAlertRules & {
@@ -90,6 +93,7 @@ export const DEFAULT_RULES: AlertRules = {
   stuck: true,
   broken: true,
   consecutiveFailures: null,
+  skipped: 3,
   noWorker: 5 * 60_000,
   clockSkew: 5_000,
   slowClaims: null,
@@ -108,6 +112,7 @@ const SCHEDULE_KINDS = [
   "stuck",
   "broken",
   "consecutiveFailures",
+  "skipped",
 ] as const satisfies readonly (keyof ScheduleAlertRules)[];
 
 export const RULE_MEMBERS: readonly string[] = Object.keys(DEFAULT_RULES);
@@ -131,6 +136,8 @@ const READERS: { readonly [K in keyof AlertRules]: Read } = {
   failureRate: readFailureRate,
   slow: readSlow,
   consecutiveFailures: readConsecutive,
+  skipped: (value, field, problems) =>
+    number(value, field, { min: 1, max: STREAK_MAX, isWhole: true, example: "3", problems }),
 };
 
 /** The rules for everything; members that are left out take their defaults. */

@@ -76,6 +76,17 @@ export type SightEnd = {
   readonly error: string | null;
 };
 
+/** One of the newest ledger rows of a schedule that has a live run, where the newest is a skip; the newest first. */
+export type SightSkip = {
+  readonly schedule: string;
+  readonly lastAt: number;
+  readonly count: number;
+  /** Whether a live run was in the way. */
+  readonly isSkip: boolean;
+  /** The run in the way has not begun: it waits for a worker. */
+  readonly isWaiting: boolean;
+};
+
 /** What keeps dead rows from being removed, or the dead rows themselves. */
 export type Culprit =
   | {
@@ -114,6 +125,7 @@ export type Sight = {
   readonly jobRates: readonly SightRate[];
   readonly scheduleRates: readonly SightRate[];
   readonly ends: readonly SightEnd[];
+  readonly skips: readonly SightSkip[];
   readonly skews: readonly { readonly instance: string; readonly skewMs: number }[];
   readonly culprits: readonly Culprit[];
 };
@@ -129,6 +141,8 @@ export type SightParams = {
   readonly skewMs: number | null;
   readonly transactionMs: number | null;
   readonly ratesOf: readonly { readonly schedule: string; readonly overMs: number }[];
+  /** How many of the newest ledger rows to read of schedules that skip. */
+  readonly skips: number | null;
   /** How many of the newest ticks to read, of these schedules or of all. */
   readonly ends: { readonly depth: number; readonly of: readonly string[] | null } | null;
 };

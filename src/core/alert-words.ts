@@ -76,6 +76,19 @@ export function streak(
   return `${isAtLeast ? "At least " : ""}${many(count, "run")} failed in a row, the last one for the tick of ${iso(at)} (run ${run}): ${cut(errorOf(error) ?? "no error was kept")}.`;
 }
 
+export function skipped(params: {
+  readonly ticks: number;
+  readonly isAtLeast: boolean;
+  readonly lastAt: number;
+  readonly isWaiting: boolean;
+}): string {
+  const { ticks, isAtLeast, lastAt, isWaiting } = params;
+  const why = isWaiting
+    ? "the run of an earlier tick still waits for a worker"
+    : "the run of an earlier tick is still live";
+  return `${isAtLeast ? "At least " : ""}${many(ticks, "tick")} in a row ${ticks === 1 ? "was" : "were"} skipped, the last one that of ${iso(lastAt)}: ${why}.`;
+}
+
 export function paused(message: string): string {
   return `${message} The schedule was paused.`;
 }

@@ -11,6 +11,7 @@ export const ALERT_KINDS = [
   "broken",
   "noWorker",
   "consecutiveFailures",
+  "skipped",
   "clockSkew",
   "slowClaims",
 ] as const;
@@ -30,6 +31,7 @@ export const SEVERITY_OF: { readonly [K in AlertKind]: Severity } = {
   broken: "critical",
   noWorker: "critical",
   consecutiveFailures: "critical",
+  skipped: "warning",
   clockSkew: "warning",
   slowClaims: "warning",
 };

@@ -28,7 +28,7 @@ type MissedRun = (typeof MISSED_RUNS)[number];
 export type MissedOptions = {
   /** Fire the newest of them, all of them in sequence, or none. @default "latest" */
   readonly run?: MissedRun;
-  /** Older ones are not made up for. @default unlimited */
+  /** Older ones are not made up for: { run: "latest", within: "1h" } for what is of no use later. @default unlimited */
   readonly within?: Duration;
   /** For "all": at most so many, the newest ones. @default 100 */
   readonly limit?: number;
@@ -42,9 +42,15 @@ export type ScheduleOptions = WhenOptions & {
   readonly monitor?: boolean;
   /** Given to every run, byte for byte. @default null */
   readonly input?: unknown;
-  /** What a tick does while a run of this schedule is live. @default "skip" */
+  /**
+   * What a tick does while a run of an earlier tick is live: running, waiting for a retry, or still waiting for a worker.
+   * @default "skip"
+   */
   readonly overlap?: Overlap;
-  /** @default "latest" */
+  /**
+   * What to do about ticks that nobody fired in time. "latest" makes up for the newest one whenever an instance is back:
+   * the mail of 09:00 goes out at 23:00, unless `within` bounds it. @default "latest"
+   */
   readonly missed?: MissedRun | MissedOptions;
   /** How long ticks are held back after a run failed: "30m", or drawn from "20m..40m". */
   readonly afterFailure?: Duration;

@@ -29,7 +29,7 @@ import {
   wantedOf,
 } from "./declared.js";
 import type { Desk } from "./desk.js";
-import { type Asker, anchorAfter } from "./schedule-edit.js";
+import { type Asker, anchorAfter, lateWarning } from "./schedule-edit.js";
 import { calendarsOf, requireOptions } from "./schedule-options.js";
 import { previewOf } from "./schedule-preview.js";
 
@@ -86,7 +86,9 @@ export class Declarations {
   ): Promise<readonly PlannedChange[]> {
     const changes: PlannedChange[] = [];
     const chosen = [...this.#declared.values()].filter(({ name }) => (only ?? name) === name);
-    const { schedules } = await store.scheduleStates({ names: chosen.map(({ name }) => name) });
+    const { schedules, now } = await store.scheduleStates({
+      names: chosen.map(({ name }) => name),
+    });
     const states = new Map(schedules.map((state) => [state.name, state]));
     await this.#checkAll(store, chosen, states);
     for (const declared of chosen) {
@@ -100,6 +102,12 @@ export class Declarations {
       if (declared.options.calendars !== undefined && verdict !== "foreign")
         await catchUpWithCalendars({ ...this.#context(store), name: declared.name });
       tellVerdict(this.#params.emit, declared.name, verdict);
+      if (verdict === "created" || verdict === "edited") {
+        const { definition } = wantedOf(declaration, { ...params, now: null });
+        const warning = lateWarning(definition, now);
+        if (warning !== null)
+          this.#params.emit("schedule.warned", { schedule: declared.name, warning });
+      }
       const { name: schedule } = declared;
       changes.push({ schedule, change: verdict, ticksBefore: [], ticksAfter: [] });
     }

@@ -10,10 +10,12 @@ import {
 } from "../core/audit.js";
 import { cronSchedule } from "../core/cron.js";
 import { describeTouch, dstTouches } from "../core/cron-dst.js";
+import { formatDuration } from "../core/duration-text.js";
 import { ConfigurationError, ScheduleChangedError, ScheduleNotFoundError } from "../core/errors.js";
 import { describeFailure } from "../core/failure.js";
 import { lookAt } from "../core/monitor.js";
 import type { ScheduleDefinition } from "../core/schedule.js";
+import { makeWhen } from "../core/when.js";
 import type {
   EditKind,
   ScheduleEdit,
@@ -329,8 +331,41 @@ function sameRhythm(stored: string, { when: wanted }: ScheduleDefinition): boole
 
 const WARNED_AHEAD_MS = 400 * 86_400_000;
 
-/** What whoever makes a schedule should know: changes of the clocks that touch it. */
-export function warningsFor({ when }: ScheduleDefinition, now: number): string[] {
+const HOUR_MS = 3_600_000;
+const WEEK_MS = 7 * 24 * HOUR_MS;
+/** So many ticks ahead show how far apart they are. */
+const GAPS_SEEN = 8;
+
+/** What whoever makes a schedule should know: how late it may run, and changes of the clocks that touch it. */
+export function warningsFor(definition: ScheduleDefinition, now: number): string[] {
+  const late = lateWarning(definition, now);
+  return [...(late === null ? [] : [late]), ...dstWarnings(definition, now)];
+}
+
+/**
+ * After an outage the newest missed tick is fired at any hour, unless `within` bounds that. Null: nobody needs to know,
+ * as ticks are less than an hour apart, so that a late one is never later, or a week, so that late is better than never.
+ */
+export function lateWarning(definition: ScheduleDefinition, now: number): string | null {
+  const { when, missed, monitor } = definition;
+  if (monitor || missed.run !== "latest" || missed.withinMs !== null || when.kind === "range")
+    return null;
+  const ticks = makeWhen(when, now);
+  const gaps: number[] = [];
+  for (let at = ticks.next(now), seen = 0; at !== null && seen < GAPS_SEEN; seen += 1) {
+    const next = ticks.next(at);
+    if (next !== null) gaps.push(next - at);
+    at = next;
+  }
+  const [largest, smallest] = [Math.max(0, ...gaps), Math.min(WEEK_MS, ...gaps)];
+  if (largest < HOUR_MS || smallest >= WEEK_MS) return null;
+  return (
+    `A tick that nobody fired in time is made up for whenever an instance is back, up to ${formatDuration(largest)} late ` +
+    '(missed: "latest"). If that is too late to be of use, bound it: missed: { run: "latest", within: "1h" }, or missed: "skip".'
+  );
+}
+
+function dstWarnings({ when }: ScheduleDefinition, now: number): string[] {
   if (when.kind !== "cron" || when.cron === null) return [];
   const { cron, timezone, dst } = when;
   const schedule = cronSchedule({ cron, timezone, ...(dst ? { dst } : {}) });

@@ -20,6 +20,7 @@ import type {
   SightRate,
   SightRun,
   SightSchedule,
+  SightSkip,
   SightTick,
 } from "../core/alert-sight.js";
 import { REASONS } from "../core/tick.js";
@@ -166,6 +167,16 @@ export function toSightEnd(row: Row): SightEnd {
     run: String(row.run),
     status: row.status === null ? null : (statusOf(Number(row.status)) as SightEnd["status"]),
     error: textOrNull(row.error),
+  };
+}
+
+export function toSightSkip(row: Row): SightSkip {
+  return {
+    schedule: String(row.name),
+    lastAt: Number(row.last_at),
+    count: Number(row.count),
+    isSkip: Boolean(row.is_skip),
+    isWaiting: Boolean(row.is_waiting),
   };
 }
 

@@ -18,6 +18,7 @@ import {
   toSightRate,
   toSightRun,
   toSightSchedule,
+  toSightSkip,
   toSightTick,
   toSkew,
 } from "./alert-record.js";
@@ -79,7 +80,7 @@ export class PostgresAlerts implements AlertStore {
     const { silentMs, ranMs, isRunningCounted, runningOf, unattendedMs, ratesOf, ends } = params;
     const when = (isAsked: boolean, text: string, values: object = params) =>
       isAsked ? this.#ask(text, values) : Promise.resolve([]);
-    const [runs, running, jobs, skews, culprits, rates, ended] = await Promise.all([
+    const [runs, running, jobs, skews, culprits, rates, ended, skips] = await Promise.all([
       when(silentMs !== null || ranMs !== null, sql.HELD_RUNS),
       when(isRunningCounted || runningOf.length > 0, sql.RUNNING, { schedules: runningOf }),
       when(unattendedMs !== null, sql.UNATTENDED),
@@ -87,6 +88,7 @@ export class PostgresAlerts implements AlertStore {
       when(params.transactionMs !== null, sql.CULPRITS),
       when(ratesOf.length > 0, sql.RATES, { ratesOf: JSON.stringify(ratesOf) }),
       when(ends !== null, sql.ENDS, { depth: ends?.depth ?? 0, schedules: ends?.of ?? null }),
+      when(params.skips !== null, sql.SKIPS),
     ]);
     const failing = [...new Set(ended.map(({ name }) => String(name)))];
     const paused = await when(failing.length > 0, sql.PAUSED_TICKS, { schedules: failing });
@@ -98,6 +100,7 @@ export class PostgresAlerts implements AlertStore {
       culprits: culprits.map(toCulprit),
       scheduleRates: rates.map(toSightRate),
       ends: ended.map(toSightEnd),
+      skips: skips.map(toSightSkip),
       pausedTicks: Object.fromEntries(paused.flatMap(pausedTickOf)),
     };
   }

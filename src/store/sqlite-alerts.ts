@@ -17,6 +17,7 @@ import {
   toSightRate,
   toSightRun,
   toSightSchedule,
+  toSightSkip,
   toSightTick,
   toSkew,
 } from "./alert-record.js";
@@ -81,6 +82,7 @@ export class SqliteAlerts implements AlertStore {
       const of = ends?.of ? JSON.stringify(ends.of) : null;
       const failing = when(ends !== null, sql.FAILING, { schedules: of });
       const depth = ends?.depth ?? 0;
+      const { skips } = params;
       return {
         runs: when(silentMs !== null || ranMs !== null, sql.HELD_RUNS, { silentMs, ranMs }).map(
           toSightRun,
@@ -94,6 +96,9 @@ export class SqliteAlerts implements AlertStore {
         scheduleRates: ratesOf.flatMap((each) => when(true, sql.RATES, each).map(toSightRate)),
         ends: failing.flatMap(({ id, name }) =>
           this.#file.all(sql.ENDS, { id, name, depth }).map(toSightEnd),
+        ),
+        skips: when(skips !== null, sql.SKIPPING).flatMap(({ id, name, is_waiting: isWaiting }) =>
+          this.#file.all(sql.SKIPS, { id, name, isWaiting, skips }).map(toSightSkip),
         ),
         pausedTicks: Object.fromEntries(
           failing.flatMap(({ name }) =>

@@ -120,6 +120,7 @@ export type Events = {
   "schedule.stuck": { schedule: string; nextAt: string | null; cursorAt: string | null };
   "schedule.broken": { schedule: string; error: string };
   "schedule.declared": { schedule: string; change: string };
+  "schedule.warned": { schedule: string; warning: string };
   "schedule.refused": { schedule: string; why: string };
   "schedule.vanished": {
     schedule: string;
@@ -221,6 +222,7 @@ export const LINES: { readonly [Name in EventName]: readonly [Level, string] } =
     "schedule cannot be evaluated and fires no more until it is mended",
   ],
   "schedule.declared": ["info", "schedule brought up to its declaration in code"],
+  "schedule.warned": ["warn", "schedule may do what was not meant"],
   "schedule.refused": ["warn", "declaration in code left aside"],
   "schedule.vanished": ["warn", "schedule is no longer declared in code"],
   "store.failed": ["error", "the database did not answer, trying again"],

@@ -177,6 +177,7 @@ export function alertSuite(test: SceneTest): void {
       unattendedMs: 5 * MINUTE_MS,
       skewMs: 1,
       transactionMs: MINUTE_MS,
+      skips: 3,
       ratesOf: [{ schedule: "s", overMs: MINUTE_MS }],
       ends: { depth: 3, of: null },
     });
@@ -195,6 +196,7 @@ export function alertSuite(test: SceneTest): void {
       unattendedMs: null,
       skewMs: null,
       transactionMs: null,
+      skips: null,
       ratesOf: [],
       ends: null,
     };

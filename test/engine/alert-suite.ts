@@ -331,6 +331,35 @@ export function alertSuite(test: WorldTest): void {
     expect(alert?.evidence).toMatchObject({ failures: 25, isAtLeast: true });
   });
 
+  test("skipped: three ticks in a row that met a live run, also one that only waits for a worker", async ({
+    world,
+  }) => {
+    const one = student(world, { options: QUIET });
+    await one.holdfast.start({ worker: false });
+    const rules = { job: "study", cron: "* * * * *" };
+    await one.holdfast.schedules.upsert("s", rules);
+    await one.holdfast.schedules.upsert("own", { ...rules, alerts: { skipped: 6 } });
+    await one.holdfast.schedules.upsert("off", { ...rules, alerts: false });
+    const page = await watcher(world, { alerts: { noWorker: false } });
+    await world.clock.advance(3 * MINUTE + 30 * SECOND);
+    expect(page.lines()).toEqual([]);
+    await world.clock.advance(2 * MINUTE);
+    expect(page.lines()).toEqual(["opened skipped s"]);
+    expect(page.told[0]).toMatchObject({
+      severity: "warning",
+      message: expect.stringMatching(
+        /^[34] ticks in a row were skipped, the last one that of 2026-01-15T12:0[45]:00\.000Z: the run of an earlier tick still waits for a worker\.$/,
+      ),
+    });
+    await world.clock.advance(4 * MINUTE);
+    expect(page.lines()).toEqual(["opened skipped s", "opened skipped own"]);
+    await student(world, { options: QUIET }).holdfast.start({ scheduler: false });
+    await world.clock.advance(3 * MINUTE);
+    expect(page.lines().slice(2).toSorted()).toEqual([
+      ...["resolved skipped own", "resolved skipped s"],
+    ]);
+  });
+
   test("clockSkew: an instance whose clock is wrong is named, until it is right or gone", async ({
     world,
   }) => {

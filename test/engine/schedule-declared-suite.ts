@@ -331,6 +331,36 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
     expect(await shop.holdfast.schedules.get("t")).toMatchObject({ app: null, status: "active" });
   });
 
+  test("missed: latest without within is warned of once for each creation or change, not at every start", async ({
+    world,
+  }) => {
+    const warned = (member: Parameters<typeof heard>[0]) =>
+      heard(member, "schedule.warned").map(({ schedule }) => schedule);
+    const declared = {
+      daily: DAILY,
+      bounded: { ...DAILY, missed: { within: "2h" } },
+      skips: { ...DAILY, missed: "skip" },
+      often: { cron: "*/10 * * * *" },
+      weekly: { cron: "0 9 * * 1" },
+    } as const;
+    const first = process(world, declared);
+    await first.holdfast.start();
+    expect(warned(first)).toEqual(["daily"]);
+    expect(heard(first, "schedule.warned")[0]?.warning).toMatch(
+      /up to 1 d late \(missed: "latest"\)\. .* missed: \{ run: "latest", within: "1h" \}/,
+    );
+    await world.clock.until(first.holdfast.stop());
+    const second = process(world, { ...declared, bounded: { cron: "0 5 * * *" } });
+    await second.holdfast.start();
+    expect(warned(second)).toEqual(["bounded"]);
+    const called = { job: "study", cron: "0 9 * * 1-5" };
+    const { warnings } = await second.holdfast.schedules.upsert("called", called);
+    expect(warnings).toEqual([expect.stringMatching(/up to 3 d late/)]);
+    expect(warned(second)).toEqual(["bounded", "called"]);
+    expect((await second.holdfast.schedules.upsert("called", called)).warnings).toHaveLength(1);
+    expect(warned(second)).toEqual(["bounded", "called"]);
+  });
+
   test("a schedule declared after the start is there at once", async ({ world }) => {
     const { holdfast, study, ran } = student(world);
     await holdfast.start();

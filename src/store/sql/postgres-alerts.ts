@@ -144,6 +144,22 @@ cross join lateral (
 left join {outcome} o on o.id = t.run
 order by s.name, t.at desc`;
 
+/** Reasons 4 and 5: a live run was in the way. Of schedules whose newest tick was skipped, the newest rows. */
+export const SKIPS = /* sql */ `
+with skipping as materialized (
+  select s.id, s.name, s.live from {schedule} s
+  cross join lateral (select x.reason from {tick} x where x.schedule = s.id order by x.at desc limit 1) t
+  where s.deleted_at is null and s.paused_at is null and cardinality(s.live) > 0 and t.reason in (4, 5)
+  order by s.id limit 1000
+)
+select s.name, t.last_at, t.count, t.reason in (4, 5) as is_skip,
+  exists (select from {ready} y where y.id = any(s.live)) as is_waiting
+from skipping s
+cross join lateral (
+  select x.at, x.last_at, x.count, x.reason from {tick} x where x.schedule = s.id order by x.at desc limit :skips::int
+) t
+order by s.name, t.at desc`;
+
 export const PAUSED_TICKS = /* sql */ `
 select distinct on (a.subject) a.subject, a.evidence from {alert} a
 where a.kind = 'consecutiveFailures' and a.subject_type = 'schedule' and a.subject = any(:schedules::text[])

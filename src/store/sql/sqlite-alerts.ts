@@ -124,6 +124,19 @@ select :name as name, t.at, t.run, o.status, o.error from (
 left join {outcome} o on o.id = t.run
 order by t.at desc`;
 
+/** Reasons 4 and 5: a live run was in the way. */
+export const SKIPPING = /* sql */ `
+select s.id, s.name, exists (
+  select 1 from json_each(s.live) l cross join {ready} y on y.id = l.value) as is_waiting
+from {schedule} s
+where s.deleted_at is null and s.paused_at is null and s.live <> '[]' and (
+  select t.reason in (4, 5) from {tick} t where t.schedule = s.id order by t.at desc limit 1)
+order by s.name limit 1000`;
+
+export const SKIPS = /* sql */ `
+select :name as name, t.last_at, t.count, t.reason in (4, 5) as is_skip, :isWaiting as is_waiting
+from {tick} t where t.schedule = :id order by t.at desc limit (:skips + 0)`;
+
 export const PAUSED_TICK = /* sql */ `
 select a.subject, a.evidence from {alert} a
 where a.kind = 'consecutiveFailures' and a.subject_type = 'schedule' and a.subject = :schedule
