@@ -1,6 +1,5 @@
 // Finds the name of the application that an instance runs in: the name in the nearest package.json.
 
-import { readFileSync } from "node:fs";
 import path from "node:path";
 import { NAME_LENGTH_MAX } from "../core/names.js";
 
@@ -32,12 +31,15 @@ function nameAbove(folder: string): string | null {
   return name;
 }
 
-/** A file that cannot be read, or names nothing, says nothing. */
+/**
+ * A file that cannot be read, or names nothing, says nothing; nor does a runtime without files. The module is not imported:
+ * who bundles the library for such a runtime could not load it.
+ */
 function nameIn(folder: string): string | null {
   try {
-    const { name } = JSON.parse(readFileSync(path.join(folder, "package.json"), "utf8")) as {
-      name?: unknown;
-    };
+    const { readFileSync } = process.getBuiltinModule("node:fs");
+    const text = readFileSync(path.join(folder, "package.json"), "utf8");
+    const { name } = JSON.parse(text) as { name?: unknown };
     const isName = typeof name === "string" && name !== "" && name.length <= NAME_LENGTH_MAX;
     return isName ? name : null;
   } catch {

@@ -32,7 +32,6 @@ import {
   type Asker,
   deleteDecision,
   existing,
-  lateWarning,
   pauseDecision,
   requireVersion,
   resumeDecision,
@@ -142,12 +141,9 @@ export class Schedules {
       const wanted = { name: checked, job, definition, input, isForced: false };
       const decision = upsertDecision(read, fromCall(wanted, read.state, this.#params.app), asker);
       requireVersion(read, { name: checked, ifVersion, decision });
-      const isChanged = "answer" in decision && decision.answer !== "unchanged";
-      const answer = { definition, now: read.now, isChanged };
+      const answer = { definition, now: read.now };
       return "first" in decision ? decision : { ...decision, answer };
     });
-    const late = made.isChanged ? lateWarning(made.definition, made.now) : null;
-    if (late !== null) this.#params.emit("schedule.warned", { schedule: checked, warning: late });
     if (options.calendars !== undefined) await this.#catchUp(store, checked);
     this.#params.onChanged();
     const schedule = await this.#found(checked);

@@ -356,9 +356,8 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
     const called = { job: "study", cron: "0 9 * * 1-5" };
     const { warnings } = await second.holdfast.schedules.upsert("called", called);
     expect(warnings).toEqual([expect.stringMatching(/up to 3 d late/)]);
-    expect(warned(second)).toEqual(["bounded", "called"]);
-    expect((await second.holdfast.schedules.upsert("called", called)).warnings).toHaveLength(1);
-    expect(warned(second)).toEqual(["bounded", "called"]);
+    // Whoever calls has it in the answer.
+    expect(warned(second)).toEqual(["bounded"]);
   });
 
   test("a schedule declared after the start is there at once", async ({ world }) => {
