@@ -21,15 +21,15 @@ import {
 export type HeartbeatOptions = {
   readonly url: string;
   /** Sent as `Authorization: Bearer …`. */
-  readonly token?: string;
-  readonly allowPrivateNetwork?: boolean;
+  readonly token?: string | undefined;
+  readonly allowPrivateNetwork?: boolean | undefined;
 };
 
 export type AlertOptions = AlertRuleOptions & {
   /** Where alerts go, beside the log. @default nowhere */
-  readonly to?: readonly AlertDestination[];
+  readonly to?: readonly AlertDestination[] | undefined;
   /** POSTed to every minute while the database answers: who misses it there knows of a total outage. */
-  readonly heartbeatUrl?: string | HeartbeatOptions;
+  readonly heartbeatUrl?: string | HeartbeatOptions | undefined;
 };
 
 export type Heartbeat = {

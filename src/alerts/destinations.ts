@@ -20,13 +20,13 @@ export type WebhookDestination = Shared & {
   /** Signs as a dispatch is signed; several, the newest first, while one rotates. */
   readonly secret: string | readonly string[];
   /** Whether the URL may lead to loopback or private addresses. @default false */
-  readonly allowPrivateNetwork?: boolean;
+  readonly allowPrivateNetwork?: boolean | undefined;
 };
 
 export type SlackDestination = Shared & {
   /** The address of an incoming webhook. It is a secret. */
   readonly slack: string;
-  readonly allowPrivateNetwork?: boolean;
+  readonly allowPrivateNetwork?: boolean | undefined;
 };
 
 export type EmailDestination = Shared & {

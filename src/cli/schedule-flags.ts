@@ -216,7 +216,7 @@ function optionsFrom(
   const kept = <T>(name: Unsettable, value: T | null) =>
     value === null || unset.includes(name) ? undefined : value;
   const calendars = kept("calendar", schedule.calendars);
-  return {
+  const options = {
     ...given({
       cron: cron ?? undefined,
       every: every ?? undefined,
@@ -240,6 +240,8 @@ function optionsFrom(
       within: kept("missed-within", missed.within),
     }),
   };
+  // A stored schedule has exactly one of `cron`, `every` and `at`.
+  return options as unknown as UpsertOptions & { readonly missed: object };
 }
 
 type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> };

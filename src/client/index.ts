@@ -15,9 +15,9 @@ export type ClientOptions = {
   /** Where the handler is mounted, for example "https://jobs.example.com" or "http://127.0.0.1:4780". */
   readonly url: string;
   /** The secret of the scope that is needed. */
-  readonly secret?: string;
+  readonly secret?: string | undefined;
   /** @default the global one */
-  readonly fetch?: typeof globalThis.fetch;
+  readonly fetch?: typeof globalThis.fetch | undefined;
 };
 
 export type RemoteRun = AnswerOf<"getRun">;
@@ -26,7 +26,7 @@ export type EnqueueOptions = Omit<BodyOf<"enqueue">, "input">;
 export type TriggerOptions = BodyOf<"trigger">;
 /** It began, it is done, or it failed; done if nothing is said. */
 export type PingOptions =
-  | ({ readonly state?: "ok" } & BodyOf<"ping">)
+  | ({ readonly state?: "ok" | undefined } & BodyOf<"ping">)
   | { readonly state: "start" }
   | ({ readonly state: "fail" } & BodyOf<"pingFail">);
 

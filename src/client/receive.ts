@@ -20,9 +20,9 @@ export type ReceiverOptions = {
   /** What executes the runs of each job. */
   readonly jobs: Readonly<Record<string, Handler>>;
   /** How often it renews at least. @default a third of the run's lease */
-  readonly heartbeatMs?: number;
+  readonly heartbeatMs?: number | undefined;
   /** Hears of calls back that failed; the run goes on. */
-  readonly onError?: (error: unknown) => void;
+  readonly onError?: ((error: unknown) => void) | undefined;
 };
 
 export type Receiver = {

@@ -16,17 +16,17 @@ export type WorkOptions = {
   /** What executes the runs of each job. */
   readonly jobs: Readonly<Record<string, Handler>>;
   /** Runs at the same time, 1 … 100. @default 1 */
-  readonly concurrency?: number;
+  readonly concurrency?: number | undefined;
   /** Names this worker among all; shown as the holder of its runs. @default a random one */
-  readonly instance?: string;
+  readonly instance?: string | undefined;
   /** Ends the loop: no new claims, then it drains. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** How long running handlers may go on after that, before their signal aborts. @default 20 s */
-  readonly graceMs?: number;
+  readonly graceMs?: number | undefined;
   /** How long a claim waits at the server for a run; a stop waits for it. @default 5 s */
-  readonly waitMs?: number;
+  readonly waitMs?: number | undefined;
   /** Hears of calls that failed; the loop goes on by itself. */
-  readonly onError?: (error: unknown) => void;
+  readonly onError?: ((error: unknown) => void) | undefined;
 };
 
 const ids = systemIds();

@@ -9,53 +9,56 @@ import { refuseUnknownMembers } from "./suggest.js";
 /** Alerts that a schedule may have rules of its own for. */
 export type ScheduleAlertOptions = {
   /** A running run whose holder was silent for so long. @default "10m" */
-  readonly stale?: Duration | false;
+  readonly stale?: Duration | false | undefined;
   /**
    * More than this part of the runs that ended within that time failed, of at least five. A schedule with a rule of its
    * own, or with `false`, takes its runs out of the rate of its job. @default { above: 0.2, over: "24h", atLeast: 5 }
    */
-  readonly failureRate?: FailureRateOptions | false;
+  readonly failureRate?: FailureRateOptions | false | undefined;
   /** More than so many runs at the same time. @default off */
-  readonly running?: { readonly above: number } | false;
+  readonly running?: { readonly above: number } | false | undefined;
   /** A running run that takes longer, as a whole or for each of its items. @default off */
-  readonly slow?: SlowOptions | false;
+  readonly slow?: SlowOptions | false | undefined;
   /** A tick that nobody recorded so long after its time: the dead-man's switch. @default "5m" */
-  readonly silent?: Duration | false;
+  readonly silent?: Duration | false | undefined;
   /** A schedule that stood still although instances looked at schedules. @default true */
-  readonly stuck?: boolean;
+  readonly stuck?: boolean | undefined;
   /** A schedule that cannot be evaluated. @default true */
-  readonly broken?: boolean;
+  readonly broken?: boolean | undefined;
   /** So many runs of a schedule failed in a row. @default off */
-  readonly consecutiveFailures?: number | ConsecutiveFailuresOptions | false;
+  readonly consecutiveFailures?: number | ConsecutiveFailuresOptions | false | undefined;
   /** So many ticks in a row were skipped, as a run of an earlier tick is live or waits for a worker. @default 3 */
-  readonly skipped?: number | false;
+  readonly skipped?: number | false | undefined;
 };
 
 export type FailureRateOptions = {
   /** A part from 0 to 1. @default 0.2 */
-  readonly above?: number;
+  readonly above?: number | undefined;
   /** @default "24h" */
-  readonly over?: Duration;
+  readonly over?: Duration | undefined;
   /** Fewer ended runs than this say nothing. @default 5 */
-  readonly atLeast?: number;
+  readonly atLeast?: number | undefined;
 };
 
-export type SlowOptions = { readonly perItem?: Duration; readonly total?: Duration };
+export type SlowOptions = {
+  readonly perItem?: Duration | undefined;
+  readonly total?: Duration | undefined;
+};
 
 export type ConsecutiveFailuresOptions = {
   /** @default pauseAfter, else 3 */
-  readonly after?: number;
+  readonly after?: number | undefined;
   /** The schedule is paused after so many, with a note. @default never */
-  readonly pauseAfter?: number;
+  readonly pauseAfter?: number | undefined;
 };
 
 export type AlertRuleOptions = ScheduleAlertOptions & {
   /** A job with runs that wait while no instance that executes it was seen for so long. @default "5m" */
-  readonly noWorker?: Duration | false;
+  readonly noWorker?: Duration | false | undefined;
   /** An instance whose clock differs from the database's by more. @default "5s" */
-  readonly clockSkew?: Duration | false;
+  readonly clockSkew?: Duration | false | undefined;
   /** A transaction that is open for longer, or tables that vacuum cannot clean. @default off */
-  readonly slowClaims?: Duration | false;
+  readonly slowClaims?: Duration | false | undefined;
 };
 
 /** Checked; null: off. As it is stored with a schedule, where what is left out is as everywhere. */

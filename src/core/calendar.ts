@@ -21,26 +21,28 @@ import { requireZone, type Zone } from "./zone.js";
 
 export type CalendarOptions = {
   /** The weekdays that count, such as `["mon", "tue", "wed", "thu", "fri"]`; the others are excluded. */
-  readonly days?: readonly string[];
+  readonly days?: readonly string[] | undefined;
   /** Excluded dates: `"2026-12-25"`, `"2026-12-24..2026-12-26"`, or `"12-25"` for every year. */
-  readonly dates?: readonly string[];
+  readonly dates?: readonly string[] | undefined;
   /**
    * Blackout windows; `to` no longer belongs to them. Daily ones (`"22:00"` to `"06:00"`) may pass
    * midnight and may name the `days` on which they begin; single ones have two ISO instants, or two
    * local times such as `"2026-12-20T18:00"`.
    */
-  readonly windows?: readonly {
-    readonly from: string;
-    readonly to: string;
-    readonly days?: readonly string[];
-  }[];
+  readonly windows?:
+    | readonly {
+        readonly from: string;
+        readonly to: string;
+        readonly days?: readonly string[] | undefined;
+      }[]
+    | undefined;
   /** The text of an .ics file: its events are excluded. */
-  readonly ics?: string;
+  readonly ics?: string | undefined;
   /**
    * IANA name.
    * @default the zone of the schedule
    */
-  readonly timezone?: string;
+  readonly timezone?: string | undefined;
 };
 
 /** A checked calendar as stored: JSON, and equal calendars are equal JSON. */

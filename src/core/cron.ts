@@ -19,12 +19,18 @@ export type DstOptions = {
    * A time that the clocks jump over: run once when they have jumped, or not at all.
    * @default "after"
    */
-  readonly gap?: (typeof GAPS)[number];
+  readonly gap?: (typeof GAPS)[number] | undefined;
   /**
    * A time that comes twice: run at the first pass, at the second, or at both.
    * @default "first"
    */
-  readonly overlap?: (typeof OVERLAPS)[number];
+  readonly overlap?: (typeof OVERLAPS)[number] | undefined;
+};
+
+/** Checked and complete. */
+export type DstPolicy = {
+  readonly gap: (typeof GAPS)[number];
+  readonly overlap: (typeof OVERLAPS)[number];
 };
 
 export type CronOptions = {
@@ -35,13 +41,13 @@ export type CronOptions = {
    * @default "UTC"
    */
   readonly timezone?: string;
-  readonly dst?: DstOptions;
+  readonly dst?: DstOptions | undefined;
 };
 
 export type CronSchedule = {
   readonly expression: CronExpression;
   readonly zone: Zone;
-  readonly dst: Required<DstOptions>;
+  readonly dst: DstPolicy;
 };
 
 /** The schedule, or a `ConfigurationError` with everything that is wrong with it. */
@@ -55,7 +61,7 @@ export function cronSchedule(options: CronOptions, field = ""): CronSchedule {
   throw new ConfigurationError(problems);
 }
 
-function requireDst(value: unknown, field: string): Required<DstOptions> {
+function requireDst(value: unknown, field: string): DstPolicy {
   if (value === undefined) return { gap: "after", overlap: "first" };
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     const kind = value === null ? "null" : typeof value;

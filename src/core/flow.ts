@@ -11,7 +11,7 @@ export type ConcurrencyOptions = {
   /** So many runs are held at once, over all instances. */
   readonly limit: number;
   /** A path into the input, such as "account.id": the limit is for each value there. @default none: for the job */
-  readonly key?: string;
+  readonly key?: string | undefined;
 };
 
 export type RateOptions = {
@@ -19,7 +19,7 @@ export type RateOptions = {
   readonly limit: number;
   readonly per: Duration;
   /** A path into the input, such as "account.id": the limit is for each value there. @default none: for the job */
-  readonly key?: string;
+  readonly key?: string | undefined;
 };
 
 /** What an instance announces of a job's limits; null where there is none. */
@@ -58,7 +58,10 @@ export function keyPathOf({ concurrency, rate }: Limits): string | null {
 }
 
 export function resolveLimits(
-  options: { readonly concurrency?: ConcurrencyOptions; readonly rate?: RateOptions },
+  options: {
+    readonly concurrency?: ConcurrencyOptions | undefined;
+    readonly rate?: RateOptions | undefined;
+  },
   field: Field,
 ): Limits {
   const problems: Problem[] = [];

@@ -23,36 +23,36 @@ export type JobOptions = {
   /** Any Standard Schema (zod, valibot, arktype …): checks and types the input. */
   readonly input?: StandardSchema | undefined;
   /** The queue its runs go to unless told otherwise. @default "default" */
-  readonly queue?: string;
+  readonly queue?: string | undefined;
   /** −100 … 100, larger is more urgent; one step outweighs a minute of waiting. @default 0 */
-  readonly priority?: number;
+  readonly priority?: number | undefined;
   /**
    * How long a worker may stay silent before its run is given to another worker.
    * A shorter lease recovers sooner from a crash; a longer one tolerates longer pauses.
    * @default "30s"
    */
-  readonly lease?: Duration;
+  readonly lease?: Duration | undefined;
   /** How long one attempt may take, from its claim. @default "2h" */
-  readonly timeout?: Duration;
+  readonly timeout?: Duration | undefined;
   /** @default { attempts: 5, delay: "10s", factor: 2, max: "10m", jitter: 0.5 } */
-  readonly retry?: RetryOptions;
+  readonly retry?: RetryOptions | undefined;
   /** What becomes of a run whose worker fell silent: tried again, or failed. @default "retry" */
-  readonly onLost?: OnLost;
+  readonly onLost?: OnLost | undefined;
   /** The target, one of `new Holdfast({ workers })`, that its runs are sent to; in place of `run`. */
-  readonly worker?: string;
+  readonly worker?: string | undefined;
   /** How many of its runs are held at once, over all instances; for each key where one is given. */
-  readonly concurrency?: ConcurrencyOptions;
+  readonly concurrency?: ConcurrencyOptions | undefined;
   /** How many of its runs begin within a stretch of time, over all instances. */
-  readonly rate?: RateOptions;
+  readonly rate?: RateOptions | undefined;
   /**
    * How long its ended runs are kept, or how many of them: "7d", { count: 1000 }, or both. Shorter than the
    * retention of the instance. @default that of the instance
    */
-  readonly retention?: Duration | RetentionOptions;
+  readonly retention?: Duration | RetentionOptions | undefined;
   /** The version of the input's shape; stored with every run. @default 1 */
-  readonly version?: number;
+  readonly version?: number | undefined;
   /** Brings an input of an earlier version up to date: stored runs outlive code. */
-  readonly upcast?: (input: unknown, version: number) => unknown;
+  readonly upcast?: ((input: unknown, version: number) => unknown) | undefined;
 };
 
 /** A job as the engine knows it: options resolved, defaults filled in. */

@@ -8,12 +8,15 @@ import { refuseUnknownMembers } from "./suggest.js";
 
 export type LogsOptions = {
   /** Which lines of `ctx.log` are kept with the run. @default "all" */
-  readonly keep?: "all" | "warn" | "none";
+  readonly keep?: "all" | "warn" | "none" | undefined;
   /** How many lines of an attempt are kept; the rest is counted. @default 1000 */
-  readonly max?: number;
+  readonly max?: number | undefined;
 };
 
-export type LogsPolicy = Required<LogsOptions>;
+export type LogsPolicy = {
+  readonly keep: "all" | "warn" | "none";
+  readonly max: number;
+};
 
 export const LOGS_DEFAULT: LogsPolicy = { keep: "all", max: 1_000 };
 /** Of one attempt, whatever the number of its lines. */

@@ -6,11 +6,11 @@ import { refuseUnknownMembers } from "./suggest.js";
 
 export type ProgressOptions = {
   /** What the handler is doing now, in a word or two. A new one begins with no counts. */
-  readonly stage?: string;
+  readonly stage?: string | undefined;
   /** How much of it is done. */
-  readonly done?: number;
+  readonly done?: number | undefined;
   /** How much there is to do. */
-  readonly total?: number;
+  readonly total?: number | undefined;
 };
 
 export type Progress = {

@@ -27,11 +27,11 @@ type MissedRun = (typeof MISSED_RUNS)[number];
 /** What to do about ticks that nobody fired in time. */
 export type MissedOptions = {
   /** Fire the newest of them, all of them in sequence, or none. @default "latest" */
-  readonly run?: MissedRun;
+  readonly run?: MissedRun | undefined;
   /** Older ones are not made up for: { run: "latest", within: "1h" } for what is of no use later. @default unlimited */
-  readonly within?: Duration;
+  readonly within?: Duration | undefined;
   /** For "all": at most so many, the newest ones. @default 100 */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
 };
 
 export type ScheduleOptions = WhenOptions & {
@@ -39,32 +39,32 @@ export type ScheduleOptions = WhenOptions & {
    * Nothing runs here: something elsewhere does, and checks in when it is done. A tick without a check-in
    * until its grace is over is missed. @default false
    */
-  readonly monitor?: boolean;
+  readonly monitor?: boolean | undefined;
   /** Given to every run, byte for byte. @default null */
-  readonly input?: unknown;
+  readonly input?: unknown | undefined;
   /**
    * What a tick does while a run of an earlier tick is live: running, waiting for a retry, or still waiting for a worker.
    * @default "skip"
    */
-  readonly overlap?: Overlap;
+  readonly overlap?: Overlap | undefined;
   /**
    * What to do about ticks that nobody fired in time. "latest" makes up for the newest one whenever an instance is back:
    * the mail of 09:00 goes out at 23:00, unless `within` bounds it. @default "latest"
    */
-  readonly missed?: MissedRun | MissedOptions;
+  readonly missed?: MissedRun | MissedOptions | undefined;
   /** How long ticks are held back after a run failed: "30m", or drawn from "20m..40m". */
-  readonly afterFailure?: Duration;
+  readonly afterFailure?: Duration | undefined;
   /**
    * A tick that is fired within this time counts as on time. Of a monitor: how long a check-in is waited
    * for. @default "30s", of a monitor "5m"
    */
-  readonly grace?: Duration;
+  readonly grace?: Duration | undefined;
   /** Instead of the job's own. */
-  readonly priority?: number;
-  readonly queue?: string;
-  readonly tags?: readonly string[];
+  readonly priority?: number | undefined;
+  readonly queue?: string | undefined;
+  readonly tags?: readonly string[] | undefined;
   /** Rules of its own, in place of those for everything; false: no alerts about it. */
-  readonly alerts?: ScheduleAlertOptions | false;
+  readonly alerts?: ScheduleAlertOptions | false | undefined;
 };
 
 /** Checked and complete, as it is stored. Equal definitions are equal JSON. */

@@ -2,13 +2,13 @@
 // JSON), and complete: with it and its creation time any instance finds the same ticks.
 
 import type { CalendarRules } from "./calendar.js";
-import type { DstOptions } from "./cron.js";
+import type { DstPolicy } from "./cron.js";
 
 export type WhenDefinition = {
   readonly kind: "cron" | "grid" | "range" | "at";
   readonly cron: string | null;
   readonly timezone: string;
-  readonly dst: Required<DstOptions> | null;
+  readonly dst: DstPolicy | null;
   /** The interval of a grid; the lower bound of a range. */
   readonly everyMs: number | null;
   /** The upper bound of a range. */

@@ -19,35 +19,50 @@ import { requireZone, UTC } from "./zone.js";
 
 export type { WhenDefinition } from "./when-definition.js";
 
-/** What users write. Exactly one of `cron`, `every` and `at`. */
-export type WhenOptions = {
-  /** Five fields, or six with seconds first; `@daily` and the like. */
-  readonly cron?: string;
+/** Exactly one of `cron`, `every` and `at`. */
+type WhenPattern =
+  | {
+      /** Five fields, or six with seconds first; `@daily` and the like. */
+      readonly cron: string;
+      readonly every?: undefined;
+      readonly at?: undefined;
+    }
+  | {
+      /**
+       * A duration such as `"10m"`: a grid that begins at `from`, or one interval after creation. Or a
+       * range such as `"10m..15m"`: so long after the end of the last run.
+       */
+      readonly every: string | number;
+      readonly cron?: undefined;
+      readonly at?: undefined;
+    }
+  | {
+      /** One time. */
+      readonly at: Date | string;
+      readonly cron?: undefined;
+      readonly every?: undefined;
+    };
+
+/** What users write to say when a schedule ticks. */
+export type WhenOptions = WhenPattern & {
   /**
    * IANA name; never the zone of the host.
    * @default "UTC"
    */
-  readonly timezone?: string;
+  readonly timezone?: string | undefined;
   /** What a fixed-time cron schedule does where the clocks change. */
-  readonly dst?: DstOptions;
-  /**
-   * A duration such as `"10m"`: a grid that begins at `from`, or one interval after creation. Or a
-   * range such as `"10m..15m"`: so long after the end of the last run.
-   */
-  readonly every?: string | number;
-  /** One time. */
-  readonly at?: Date | string;
+  readonly dst?: DstOptions | undefined;
   /** No tick before; inclusive. */
-  readonly from?: Date | string;
+  readonly from?: Date | string | undefined;
   /** No tick after; inclusive. */
-  readonly until?: Date | string;
+  readonly until?: Date | string | undefined;
   /**
    * Excluded dates in the schedule's zone: `"2026-12-25"`, `"2026-12-24..2026-12-26"`, or `"12-25"`
    * for every year.
    */
-  readonly exclude?: readonly string[];
+  readonly exclude?: readonly string[] | undefined;
   /** Names of calendars; a tick that any of them excludes is no tick. */
-  readonly calendars?: readonly string[];
+  readonly calendars?: readonly string[] | undefined;
 };
 
 export const WHEN_MEMBERS: readonly string[] = [

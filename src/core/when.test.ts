@@ -320,7 +320,11 @@ test("a survey counts what going through the ticks counts", () => {
       const untilMs = afterMs + lengthMs;
       // The end keeps a schedule whose ticks are all excluded from being searched for a century.
       const until = new Date(untilMs + DAY);
-      const schedule = when({ ...pattern, timezone, calendars, until }, CALENDARS, "2009-12-31");
+      const schedule = when(
+        { ...pattern, timezone, calendars, until } as WhenOptions,
+        CALENDARS,
+        "2009-12-31",
+      );
       const expected: number[] = [];
       for (let tick = schedule.next(afterMs); tick !== null && tick <= untilMs; ) {
         expected.push(tick);
@@ -345,8 +349,12 @@ test("a tick is one of the pattern that no rule is against, and no such one is p
       const timezone = zone[0];
       const afterMs = at(zone[season as 1 | 2]) - beforeMs;
       const until = new Date(afterMs + 60 * DAY);
-      const bare = when({ ...pattern, timezone, until }, {}, "2009-12-31");
-      const schedule = when({ ...pattern, timezone, calendars, until }, CALENDARS, "2009-12-31");
+      const bare = when({ ...pattern, timezone, until } as WhenOptions, {}, "2009-12-31");
+      const schedule = when(
+        { ...pattern, timezone, calendars, until } as WhenOptions,
+        CALENDARS,
+        "2009-12-31",
+      );
       const tick = schedule.next(afterMs);
       // The pattern's ticks, looked at one by one, lead to the same.
       let naive = bare.next(afterMs);

@@ -20,10 +20,10 @@ export type ActorOptions = {
   /** A name: `ada@example.org`, "deploy bot". */
   readonly who: string;
   /** @default "code" */
-  readonly via?: Actor["via"];
-  readonly scope?: string | null;
-  readonly address?: string | null;
-  readonly requestId?: string | null;
+  readonly via?: Actor["via"] | undefined;
+  readonly scope?: string | null | undefined;
+  readonly address?: string | null | undefined;
+  readonly requestId?: string | null | undefined;
 };
 
 export type Acting = {

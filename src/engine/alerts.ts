@@ -20,14 +20,14 @@ import { type By, readBy } from "./schedule-options.js";
 
 export type AlertListOptions = {
   /** @default "open" */
-  readonly state?: "open" | "resolved" | "all";
-  readonly kind?: AlertKind;
+  readonly state?: "open" | "resolved" | "all" | undefined;
+  readonly kind?: AlertKind | undefined;
   /** The name of a job, a schedule or an instance. */
-  readonly subject?: string;
+  readonly subject?: string | undefined;
   /** @default 50, at most 1,000 */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** `nextCursor` of the page before. */
-  readonly cursor?: string;
+  readonly cursor?: string | undefined;
 };
 
 export type AlertPage = {

@@ -10,19 +10,17 @@ export type Middleware = (run: RunContext, next: () => Promise<unknown>) => unkn
 
 export type AroundOptions = {
   /** Which log lines are kept with the run. @default { keep: "all", max: 1000 } */
-  readonly logs?: LogsOptions;
+  readonly logs?: LogsOptions | undefined;
   /** Called before the handler. An error in a hook is logged and changes nothing. */
-  readonly onStart?: (run: RunContext) => unknown;
+  readonly onStart?: ((run: RunContext) => unknown) | undefined;
   /** Called when the handler has succeeded, before that is stored. */
-  readonly onSuccess?: (run: RunContext, result: unknown) => unknown;
+  readonly onSuccess?: ((run: RunContext, result: unknown) => unknown) | undefined;
   /** Called when the attempt has failed or its time was over, before that is stored. */
-  readonly onFailure?: (
-    run: RunContext,
-    error: unknown,
-    facts: { readonly willRetry: boolean },
-  ) => unknown;
+  readonly onFailure?:
+    | ((run: RunContext, error: unknown, facts: { readonly willRetry: boolean }) => unknown)
+    | undefined;
   /** Around the handler, the first one outermost; its error is the attempt's error. */
-  readonly middleware?: Middleware | readonly Middleware[];
+  readonly middleware?: Middleware | readonly Middleware[] | undefined;
 };
 
 export const AROUND_OPTIONS = ["logs", "onStart", "onSuccess", "onFailure", "middleware"] as const;

@@ -13,15 +13,15 @@ export type AuditRecord = AuditEntry & { readonly id: string; readonly at: Date 
 
 export type AuditListOptions = {
   /** An instant, or a duration such as "24h": so long ago. */
-  readonly since?: SinceOption;
-  readonly noun?: AuditNoun;
+  readonly since?: SinceOption | undefined;
+  readonly noun?: AuditNoun | undefined;
   /** Of the schedule, run, queue, lock, calendar or instance. */
-  readonly name?: string;
-  readonly who?: string;
+  readonly name?: string | undefined;
+  readonly who?: string | undefined;
   /** @default 50, at most 1,000 */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** `nextCursor` of the page before. */
-  readonly cursor?: string;
+  readonly cursor?: string | undefined;
 };
 
 export type AuditPage = {

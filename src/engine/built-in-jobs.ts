@@ -25,16 +25,16 @@ export type ShellCommandOptions = {
   /** The program and its arguments, for example ["pg_dump", "-Fc", "app"]. */
   readonly command: readonly string[];
   /** Where it runs. @default the folder of this process */
-  readonly folder?: string;
+  readonly folder?: string | undefined;
   /**
    * Added to what every program gets: PATH, HOME, USER, LOGNAME, SHELL, PWD, TERM, TZ, LANG, LANGUAGE, LC_… and the folder for
    * temporary files. Nothing else of this process's environment is passed on.
    */
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string>> | undefined;
   /** Names of variables of this process that it gets as well, for example ["PGHOST", "PGPASSFILE"]. */
-  readonly inheritEnv?: readonly string[];
+  readonly inheritEnv?: readonly string[] | undefined;
   /** How long it may take; then it is ended with all that it started. @default the job's */
-  readonly timeout?: Duration;
+  readonly timeout?: Duration | undefined;
 };
 
 export type HttpOptions = CommonOptions & {
@@ -46,13 +46,13 @@ export type HttpOriginOptions = {
   /** Scheme, host and port, for example "https://api.example.com". */
   readonly url: string;
   /** Sent with every request, for example an authorization. No input can set or see them. */
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /** What an input may ask for. @default ["GET", "POST", "PUT", "PATCH", "DELETE"] */
-  readonly methods?: readonly string[];
+  readonly methods?: readonly string[] | undefined;
   /** How long one request may take, until its answer is complete. @default "60s" */
-  readonly timeout?: Duration;
+  readonly timeout?: Duration | undefined;
   /** Whether it may lead to loopback, private or link-local addresses. @default false */
-  readonly allowPrivateNetwork?: boolean;
+  readonly allowPrivateNetwork?: boolean | undefined;
 };
 
 export type ShellCommand = {

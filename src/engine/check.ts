@@ -8,7 +8,7 @@ import type { CheckFinding, OwnCheck } from "../store/check-store.js";
 
 export type CheckOptions = {
   /** What has no answer by then is unfinished. @default "1m" */
-  readonly timeout?: Duration;
+  readonly timeout?: Duration | undefined;
 };
 
 export type CheckResult = {

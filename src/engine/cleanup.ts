@@ -14,17 +14,17 @@ import { reapOnce } from "./passes.js";
 
 export type CleanupOptions = {
   /** An attempt that has run for so long is over its time. @default "2h" */
-  readonly timeout?: Duration;
+  readonly timeout?: Duration | undefined;
   /**
    * A holder that was silent for so long is taken for dead. Holders renew every third of their lease:
    * a shorter time than that takes runs from the living. @default "10m"
    */
-  readonly heartbeatTimeout?: Duration;
+  readonly heartbeatTimeout?: Duration | undefined;
   /**
    * A holder within its run's own lease and timeout keeps the run, however short the two times above
    * are. The HTTP API sets it for callers without the scope admin. @default false
    */
-  readonly respectLeases?: boolean;
+  readonly respectLeases?: boolean | undefined;
 };
 
 export type CleanedUp = {

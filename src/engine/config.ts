@@ -36,79 +36,79 @@ export type HoldfastOptions = AroundOptions & {
    * Where runs live: `"sqlite:app.db"`, `"postgres://…"`, a pg `Pool`, or a SQLite handle.
    * @default HOLDFAST_DATABASE_URL, else "sqlite:.holdfast/holdfast.db"
    */
-  readonly database?: Database;
+  readonly database?: Database | undefined;
   /** The PostgreSQL schema of the tables. @default "holdfast" */
-  readonly schema?: string;
+  readonly schema?: string | undefined;
   /**
    * Names the application: it owns the schedules that its code declares. Programs that declare different schedules need
    * different names, those that declare the same ones need the same. @default HOLDFAST_APP, else the name in the nearest
    * package.json: above the program that Node runs, or the working directory
    */
-  readonly app?: string;
+  readonly app?: string | undefined;
   /** The release of the application. @default HOLDFAST_RELEASE */
-  readonly release?: string;
+  readonly release?: string | undefined;
   /** How often an instance looks for work that nothing told it of. @default "1s" */
-  readonly poll?: Duration;
+  readonly poll?: Duration | undefined;
   /** How long finished runs are kept. @default "30d" */
-  readonly retention?: Duration;
+  readonly retention?: Duration | undefined;
   /** How long log lines are kept with their runs, if for less. @default as `retention` */
-  readonly logRetention?: Duration;
+  readonly logRetention?: Duration | undefined;
   /** How long the history of locks is kept. @default as `retention` */
-  readonly lockRetention?: Duration;
+  readonly lockRetention?: Duration | undefined;
   /** How long every tick is kept. The newest 200 of each schedule, and those that did not fire, are kept for as long as runs. @default "7d" */
-  readonly ledgerRetention?: Duration;
+  readonly ledgerRetention?: Duration | undefined;
   /** Whether tables are made and brought up to date, only checked, or neither. @default "auto" */
-  readonly migrate?: "auto" | "check" | "off";
+  readonly migrate?: "auto" | "check" | "off" | undefined;
   /** SQLite only: NORMAL is faster and may lose the last commits when the machine loses power. @default "FULL" */
-  readonly synchronous?: "FULL" | "NORMAL";
+  readonly synchronous?: "FULL" | "NORMAL" | undefined;
   /** What keeps the locks of `holdfast.lock`. @default lease rows in the database */
-  readonly locks?: LockProvider;
+  readonly locks?: LockProvider | undefined;
   /** The lease of locks that name none. @default HOLDFAST_LOCK_LEASE, else "6m" */
-  readonly lockLease?: Duration;
+  readonly lockLease?: Duration | undefined;
   /** False: `holdfast.lock` keeps nobody out. Not safe with several instances. @default HOLDFAST_LOCKING_ENABLED, else true */
-  readonly locking?: boolean;
+  readonly locking?: boolean | undefined;
   /** Services that runs of jobs with `worker` are sent to, by name. */
-  readonly workers?: Readonly<Record<string, WorkerTargetOptions>>;
+  readonly workers?: Readonly<Record<string, WorkerTargetOptions>> | undefined;
   /** The address under which those services reach this application. @default HOLDFAST_PUBLIC_URL */
-  readonly publicUrl?: string;
+  readonly publicUrl?: string | undefined;
   /**
    * Checks of your own, asked by `check()` beside the built-in ones: a sentence that should be true, and a
    * `select` that answers a row for everything that makes it false.
    */
-  readonly checks?: Readonly<Record<string, string>>;
+  readonly checks?: Readonly<Record<string, string>> | undefined;
   /** Which alerts are wanted and where they go; false: none. @default the usual ones, to the log */
-  readonly alerts?: AlertOptions | false;
+  readonly alerts?: AlertOptions | false | undefined;
   /** Switches the job `shell` on, for these programs alone. @default off */
-  readonly shell?: ShellOptions;
+  readonly shell?: ShellOptions | undefined;
   /** Switches the job `http` on, for these origins alone. @default off */
-  readonly http?: HttpOptions;
+  readonly http?: HttpOptions | undefined;
   /** Any pino-like logger. @default JSON lines on stderr, from HOLDFAST_LOG_LEVEL (warn) up */
-  readonly logger?: Logger;
+  readonly logger?: Logger | undefined;
   /** Spans for OpenTelemetry: `{ opentelemetry: await import("@opentelemetry/api") }`. */
-  readonly telemetry?: TelemetryOptions;
+  readonly telemetry?: TelemetryOptions | undefined;
   /** Hears of every error of the library itself that would otherwise only be logged. */
-  readonly onError?: OnError;
+  readonly onError?: OnError | undefined;
 };
 
 export type StartOptions = {
   /** False: this instance executes nothing. */
-  readonly worker?: boolean | WorkerOptions;
+  readonly worker?: boolean | WorkerOptions | undefined;
   /** False: this instance fires no schedules. */
-  readonly scheduler?: boolean;
+  readonly scheduler?: boolean | undefined;
 };
 
 export type WorkerOptions = {
   /** How many runs at the same time. @default 10 */
-  readonly concurrency?: number;
+  readonly concurrency?: number | undefined;
   /** Only these queues. @default all */
-  readonly queues?: readonly string[];
+  readonly queues?: readonly string[] | undefined;
   /** Only these jobs. @default all that have a handler */
-  readonly jobs?: readonly string[];
+  readonly jobs?: readonly string[] | undefined;
   /**
    * Who sends the heartbeats: the main thread, or a thread of its own with its own connection, so that
    * a handler that blocks the event loop keeps its lease, for up to ten leases. @default "main"
    */
-  readonly heartbeat?: Heartbeat;
+  readonly heartbeat?: Heartbeat | undefined;
 };
 
 export const HEARTBEATS = ["main", "thread"] as const;

@@ -44,9 +44,9 @@ export type BatchOptions = {
    * Tells several batches of one run apart.
    * @default "batch"
    */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** Gets one run when the last child has ended, with the counts as its input. */
-  readonly then?: Job<BatchCounts, unknown> | string;
+  readonly then?: Job<BatchCounts, unknown> | string | undefined;
 };
 
 const NAME_DEFAULT = "batch";

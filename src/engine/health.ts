@@ -13,17 +13,17 @@ import { readStats, statsOf } from "./overview.js";
 
 export type HealthOptions = {
   /** So many of the completed and failed runs must have completed, from 0 to 1. @default 0.8 */
-  readonly successRate?: number;
+  readonly successRate?: number | undefined;
   /** Of runs that ended within this time. @default "24h" */
-  readonly over?: Duration;
+  readonly over?: Duration | undefined;
   /** So many running runs may have a holder whose lease is over. @default 0 */
-  readonly silent?: number;
+  readonly silent?: number | undefined;
   /** So many may be stale, as `cleanup` means it. @default 0 */
-  readonly stale?: number;
+  readonly stale?: number | undefined;
   /** A scheduler must have polled this lately, where any schedule is active. @default "1m" */
-  readonly polled?: Duration;
+  readonly polled?: Duration | undefined;
   /** Whether the tables are checked, too. @default false */
-  readonly check?: boolean;
+  readonly check?: boolean | undefined;
 };
 
 export type HealthFigure = {

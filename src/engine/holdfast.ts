@@ -39,7 +39,7 @@ import {
   newRun,
   send,
 } from "./job.js";
-import type { PlainJobOptions, SchemaJobOptions } from "./job-options.js";
+import type { InputOption, PlainJobOptions, SchemaJobOptions } from "./job-options.js";
 import { type AnnouncedJob, toAnnouncedJob } from "./job-view.js";
 import { type MetricsOptions, readMetrics } from "./metrics.js";
 import {
@@ -130,7 +130,7 @@ export class Holdfast {
   ): Job<Input, Result>;
   job(
     name: string,
-    options: JobOptions & AroundOptions & { readonly run?: Handler },
+    options: JobOptions & AroundOptions & { readonly run?: Handler | undefined },
   ): Job<never, never> {
     const { config } = this.#basis;
     const { jobs, life, sender } = this.#parts;
@@ -150,9 +150,10 @@ export class Holdfast {
   /** Declares a schedule; a start with the scheduler on brings the database up to it. */
   schedule<Input>(
     name: string,
-    job: Job<Input, unknown> | string,
-    options: ScheduleOptions & { readonly input?: Input },
+    job: Job<Input, unknown>,
+    options: ScheduleOptions & InputOption<Input>,
   ): void;
+  schedule(name: string, job: string, options: ScheduleOptions): void;
   /** Declares a monitor: what runs elsewhere, and checks in here. */
   schedule(name: string, options: ScheduleOptions & { readonly monitor: true }): void;
   schedule(

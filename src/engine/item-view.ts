@@ -28,13 +28,13 @@ export type RunItem = {
 
 export type ItemListOptions = {
   /** Only those that turned out so. */
-  readonly outcome?: string;
+  readonly outcome?: string | undefined;
   /** By key, or those that took longest first. @default by key */
-  readonly sort?: "slowest";
+  readonly sort?: "slowest" | undefined;
   /** @default 50, at most 1,000 */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** `nextCursor` of the page before. */
-  readonly cursor?: string;
+  readonly cursor?: string | undefined;
 };
 
 export type ItemPage = { readonly items: readonly RunItem[]; readonly nextCursor: string | null };

@@ -1,7 +1,7 @@
 // What `holdfast.job(…)` is given: the options of a job, what surrounds it, and its handler.
 
 import type { JobOptions } from "../core/job.js";
-import type { InferOutput, StandardSchema } from "../core/schema.js";
+import type { InferInput, InferOutput, StandardSchema } from "../core/schema.js";
 import type { AroundOptions } from "./around.js";
 import type { RunContext } from "./context.js";
 
@@ -9,13 +9,51 @@ type AroundJobOptions = Omit<JobOptions, "input"> & AroundOptions;
 
 /** Options of a job whose input is checked by a schema. */
 export type SchemaJobOptions<Schema extends StandardSchema, Result> = AroundJobOptions & {
-  readonly input: Schema;
+  readonly input: Schema & WithoutDate<InferInput<Schema>>;
   /** Left out: the job is enqueued here and executed elsewhere. */
-  readonly run?: (input: InferOutput<Schema>, ctx: RunContext) => Result | Promise<Result>;
+  readonly run?:
+    | ((input: InferOutput<Schema>, ctx: RunContext) => Result | Promise<Result>)
+    | undefined;
 };
 
 /** Options of a job whose input is taken as it is. */
 export type PlainJobOptions<Input, Result> = AroundJobOptions & {
   readonly input?: undefined;
-  readonly run?: (input: Input, ctx: RunContext) => Result | Promise<Result>;
+  readonly run?:
+    | (((input: Input, ctx: RunContext) => Result | Promise<Result>) & WithoutDate<Input>)
+    | undefined;
 };
+
+/** How far into an input's type the compiler looks for a Date. */
+type DepthMax = 6;
+
+/** True, or true and false, where a value of this type can have a Date in it. */
+type HoldsDate<T, Depth extends 0[] = []> = unknown extends T
+  ? false
+  : Depth["length"] extends DepthMax
+    ? false
+    : T extends Date
+      ? true
+      : T extends string | number | boolean | bigint | symbol | null | undefined
+        ? false
+        : T extends readonly (infer Item)[]
+          ? HoldsDate<Item, [...Depth, 0]>
+          : { [Key in keyof T]-?: HoldsDate<T[Key], [...Depth, 0]> }[keyof T];
+
+/**
+ * Refuses an input with a Date in it. Inputs are stored as JSON, which turns a Date into text, so the
+ * handler would get a string where its type says Date.
+ */
+export type WithoutDate<Input> =
+  true extends HoldsDate<Input>
+    ? "An input is stored as JSON, so a Date comes back as text: take a string, and make the Date in the handler or by a transform of the schema."
+    : unknown;
+
+/** The member `input` of a schedule: needed, unless the job takes null, which is the default. */
+export type InputOption<Input> = unknown extends Input
+  ? { readonly input?: Input | undefined }
+  : null extends Input
+    ? { readonly input?: Input | undefined }
+    : undefined extends Input
+      ? { readonly input?: Input | undefined }
+      : { readonly input: Input };

@@ -26,31 +26,31 @@ import type { EnqueueAnswer, NewKey, NewRun, WithinParams } from "../store/store
 
 export type EnqueueOptions = {
   /** The same key and input is the same run for every caller; with another input it is refused. */
-  readonly key?: string;
+  readonly key?: string | undefined;
   /** How long the key stands for its run: so long, or until the run has ended. @default until the run is pruned */
-  readonly keyFor?: Duration | "live";
+  readonly keyFor?: Duration | "live" | undefined;
   /**
    * What a key that is taken does to its run while that has not begun: nothing, give it this input and
    * time, or this time alone. Once it has begun, a new run takes over the key. @default "return"
    */
-  readonly onDuplicate?: OnDuplicate;
+  readonly onDuplicate?: OnDuplicate | undefined;
   /**
    * With `delay` and `onDuplicate: "postpone"` or `"replace"`: calls move the run no further than this after it was
    * enqueued, so that a steady stream of calls cannot put it off for ever. @default no bound
    */
-  readonly maxWait?: Duration;
+  readonly maxWait?: Duration | undefined;
   /** Not before this instant. */
-  readonly at?: Date | string;
+  readonly at?: Date | string | undefined;
   /** Not before this much time has passed. */
-  readonly delay?: Duration;
-  readonly priority?: number;
-  readonly queue?: string;
-  readonly tags?: readonly string[];
+  readonly delay?: Duration | undefined;
+  readonly priority?: number | undefined;
+  readonly queue?: string | undefined;
+  readonly tags?: readonly string[] | undefined;
   /**
    * Your open transaction: the run is stored in it, and is there once you commit. On PostgreSQL of
    * pg, Drizzle, Kysely, Knex, Prisma or postgres.js; on SQLite the handle itself.
    */
-  readonly tx?: object;
+  readonly tx?: object | undefined;
 };
 
 export type OnDuplicate = (typeof ON_DUPLICATE)[number];

@@ -21,7 +21,7 @@ import { METRIC_NAMES } from "../telemetry/metric-names.js";
 
 export type MetricsOptions = {
   /** @default "prometheus": the text format 0.0.4 */
-  readonly format?: MetricsFormat;
+  readonly format?: MetricsFormat | undefined;
 };
 
 /** What was read of the database is shown again to whoever asks so soon after. */

@@ -37,9 +37,9 @@ export type Instance = {
 
 export type InstanceListOptions = {
   /** @default 50, at most 1,000 */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** `nextCursor` of the page before. */
-  readonly cursor?: string;
+  readonly cursor?: string | undefined;
 };
 
 export type InstancePage = {
@@ -52,11 +52,11 @@ export type SinceOption = Date | string | number;
 
 export type StatsOptions = {
   /** Whole hours from there on. @default "24h" */
-  readonly since?: SinceOption;
+  readonly since?: SinceOption | undefined;
   /** How long a stretch is, in UTC. @default hours */
-  readonly by?: "hour" | "day";
+  readonly by?: "hour" | "day" | undefined;
   /** Runs of this job alone. */
-  readonly job?: string;
+  readonly job?: string | undefined;
 };
 
 /** How runs ended. */
@@ -81,7 +81,7 @@ export type Stats = {
 
 export type ErrorsOptions = {
   /** @default "24h" */
-  readonly since?: SinceOption;
+  readonly since?: SinceOption | undefined;
 };
 
 /** Failed runs of one job with the same error, whatever numbers, ids and times are in it. */

@@ -19,9 +19,9 @@ import type { Workers } from "./workers.js";
 
 export type TickOptions = {
   /** How many runs it executes at most; 0 only fires. @default 5 */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** By when it has answered; what still runs then is handed back. @default "50s" */
-  readonly budget?: Duration;
+  readonly budget?: Duration | undefined;
 };
 
 export type Ticked = {

@@ -18,8 +18,8 @@ export type Pause = {
 
 export type PauseOptions = {
   /** Why, for whoever looks at it. */
-  readonly note?: string;
-  readonly by?: string;
+  readonly note?: string | undefined;
+  readonly by?: string | undefined;
 };
 
 function readPause(options: PauseOptions): {

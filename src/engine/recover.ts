@@ -12,7 +12,7 @@ import type { CompiledSchedules } from "./compiled.js";
 
 export type RecoverOptions = {
   /** Do it; else it is only told. @default false */
-  readonly apply?: boolean;
+  readonly apply?: boolean | undefined;
 };
 
 export type RecoverReport = Remains & {

@@ -9,7 +9,7 @@ import { type CheckReport, type CheckResult, reportOf } from "./check.js";
 
 export type RepairOptions = {
   /** Do it; else it is only told. @default false */
-  readonly apply?: boolean;
+  readonly apply?: boolean | undefined;
 };
 
 export type RepairStep = {

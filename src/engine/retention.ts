@@ -13,7 +13,7 @@ export type Pruned = {
 
 export type PruneOptions = {
   /** Hears after each pass how much was removed so far. */
-  readonly onProgress?: (pruned: Pruned) => void;
+  readonly onProgress?: ((pruned: Pruned) => void) | undefined;
 };
 
 const BATCH = 1_000;

@@ -17,13 +17,13 @@ export type Batch = Omit<BatchRecord, "after"> & {
 };
 
 export type ChildListOptions = {
-  readonly status?: RunStatus;
+  readonly status?: RunStatus | undefined;
   /** Only those of the batch of this name. */
-  readonly batch?: string;
+  readonly batch?: string | undefined;
   /** @default 50, at most 1,000 */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** `nextCursor` of the page before. */
-  readonly cursor?: string;
+  readonly cursor?: string | undefined;
 };
 
 /** So many are revived in one transaction. */

@@ -9,22 +9,22 @@ import type { RunFilter } from "../store/store.js";
 import { instantMs } from "./schedule-options.js";
 
 export type RunListOptions = {
-  readonly status?: RunStatus;
-  readonly job?: string;
+  readonly status?: RunStatus | undefined;
+  readonly job?: string | undefined;
   /** The name of the schedule that made them. */
-  readonly schedule?: string;
-  readonly mode?: Mode;
-  readonly tag?: string;
+  readonly schedule?: string | undefined;
+  readonly mode?: Mode | undefined;
+  readonly tag?: string | undefined;
   /** Part of the input, or a whole key or id. */
-  readonly text?: string;
+  readonly text?: string | undefined;
   /** Stored from then on, by the time in their ids. */
-  readonly from?: Date | string;
+  readonly from?: Date | string | undefined;
   /** Stored until then. */
-  readonly to?: Date | string;
+  readonly to?: Date | string | undefined;
   /** @default 50, at most 1,000 */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** `nextCursor` of the page before. */
-  readonly cursor?: string;
+  readonly cursor?: string | undefined;
 };
 
 const MEMBERS = [

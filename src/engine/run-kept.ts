@@ -34,9 +34,9 @@ export type RunLogPage = {
 
 export type RunLogOptions = {
   /** `cursor` of the page before. */
-  readonly after?: string | null;
+  readonly after?: string | null | undefined;
   /** @default 1000, at most 10,000 */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
 };
 
 const LIMIT_DEFAULT = 1_000;

@@ -9,22 +9,22 @@ import { instantMs, requireOptions } from "./schedule-options.js";
 import type { ScheduleStatus } from "./schedule-view.js";
 
 export type ScheduleListOptions = {
-  readonly job?: string;
-  readonly app?: string;
-  readonly status?: ScheduleStatus;
+  readonly job?: string | undefined;
+  readonly app?: string | undefined;
+  readonly status?: ScheduleStatus | undefined;
   /** @default 50, at most 1,000 */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** `nextCursor` of the page before. */
-  readonly cursor?: string;
+  readonly cursor?: string | undefined;
 };
 
 export type TickListOptions = {
-  readonly from?: Date | string;
-  readonly to?: Date | string;
-  readonly outcome?: Outcome;
-  readonly limit?: number;
+  readonly from?: Date | string | undefined;
+  readonly to?: Date | string | undefined;
+  readonly outcome?: Outcome | undefined;
+  readonly limit?: number | undefined;
   /** `nextCursor` of the page before. */
-  readonly cursor?: string;
+  readonly cursor?: string | undefined;
 };
 
 const STATUSES: readonly ScheduleStatus[] = ["active", "paused", "ended", "broken"];

@@ -9,18 +9,20 @@ import { requireKey, requireName } from "../core/names.js";
 import { readSchedule, type ScheduleDefinition, type ScheduleOptions } from "../core/schedule.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { Store } from "../store/store.js";
-import { inputHash } from "./job.js";
+import { inputHash, type Job } from "./job.js";
+import type { InputOption } from "./job-options.js";
 import type { Schedule } from "./schedule-view.js";
 
 /** Who did it: kept with versions, pauses and backfills. */
-export type By = { readonly by?: string };
+export type By = { readonly by?: string | undefined };
 
-export type UpsertOptions = ScheduleOptions &
+export type UpsertOptions<Input = unknown> = ScheduleOptions &
   (
     | {
         /** A job, or its name; a monitor has none. */
-        readonly job: string | { readonly name: string };
+        readonly job: string;
       }
+    | ({ readonly job: Job<Input, unknown> } & InputOption<Input>)
     | { readonly monitor: true }
   );
 
@@ -30,27 +32,27 @@ export type UpsertAsked = By & {
    * changed, and the call is refused with SCHEDULE_CHANGED.
    * @default whatever is there
    */
-  readonly ifVersion?: number;
+  readonly ifVersion?: number | undefined;
 };
 
 export type Upserted = { readonly schedule: Schedule; readonly warnings: readonly string[] };
 
 export type TriggerOptions = By & {
   /** Why: a test is a run like any other, but it says so. @default "manual" */
-  readonly mode?: "manual" | "test";
+  readonly mode?: "manual" | "test" | undefined;
   /** Instead of the schedule's own. */
-  readonly input?: unknown;
+  readonly input?: unknown | undefined;
   /** Only if a tick is due and no run is live; then the run is of mode "scheduled". */
-  readonly ifDue?: boolean;
+  readonly ifDue?: boolean | undefined;
   /** The same delivery twice is the same run. */
-  readonly deliveryId?: string;
+  readonly deliveryId?: string | undefined;
 };
 
 export type BackfillOptions = By & {
   readonly from: Date | string;
   readonly to: Date | string;
   /** Also ticks that have a completed run. @default false */
-  readonly all?: boolean;
+  readonly all?: boolean | undefined;
 };
 
 export async function calendarsOf(

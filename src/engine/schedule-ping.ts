@@ -19,11 +19,11 @@ import { requireOptions } from "./schedule-options.js";
 
 export type PingOptions = {
   /** It began, it is done, or it failed. @default "ok" */
-  readonly state?: PingState;
+  readonly state?: PingState | undefined;
   /** Why it failed, in a sentence or two; for "fail" alone. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
   /** The same delivery twice is the same check-in. Not for "start", which is the same twice anyway. */
-  readonly deliveryId?: string;
+  readonly deliveryId?: string | undefined;
 };
 
 export type Pinged = {

@@ -121,7 +121,11 @@ export class Schedules {
   }
 
   /** Makes a schedule, or changes it; an equal one changes nothing. */
-  async upsert(name: string, options: UpsertOptions, asked?: UpsertAsked): Promise<Upserted> {
+  async upsert<Input>(
+    name: string,
+    options: UpsertOptions<Input>,
+    asked?: UpsertAsked,
+  ): Promise<Upserted> {
     const checked = requireName(name, "schedules.upsert(name)");
     const field = "schedules.upsert()";
     requireOptions(options, field);

@@ -19,14 +19,14 @@ export type TimelineOptions = {
   readonly from: Date | string;
   readonly to: Date | string;
   /** Equal ticks within so long are told together. @default a 240th of the whole */
-  readonly cell?: string | number;
+  readonly cell?: string | number | undefined;
   /** This one alone. */
-  readonly schedule?: string;
+  readonly schedule?: string | undefined;
   /** Schedules of this job alone. */
-  readonly job?: string;
+  readonly job?: string | undefined;
   /** How many schedules. @default 50, at most 1,000 */
-  readonly limit?: number;
-  readonly cursor?: string;
+  readonly limit?: number | undefined;
+  readonly cursor?: string | undefined;
 };
 
 /** Ticks of one outcome and one state of their runs that lie close together. */

@@ -17,7 +17,7 @@ export type TransactionHandle = PostgresTx & SqliteHandle;
 
 export type CommitOptions = {
   /** The database object that opens the transaction, on PostgreSQL; `tx` is then what it gives. */
-  readonly on?: unknown;
+  readonly on?: unknown | undefined;
 };
 
 export type ItemOptions<Value = unknown> = {
@@ -26,9 +26,9 @@ export type ItemOptions<Value = unknown> = {
    * Either way it is stored, and a later attempt tries the item again.
    * @default "throw"
    */
-  readonly onError?: "throw" | "record";
+  readonly onError?: "throw" | "record" | undefined;
   /** Names how a done item turned out, for counting. @default () => "ok" */
-  readonly outcome?: (value: Value) => string;
+  readonly outcome?: ((value: Value) => string) | undefined;
   /** True: `fn(tx)` runs in a transaction, which also stores the item. On SQLite `fn` is synchronous. */
-  readonly tx?: boolean;
+  readonly tx?: boolean | undefined;
 };

@@ -16,11 +16,11 @@ import { NO_URL, NodeAsk, noAddress, urlOf } from "./node.js";
 export type FastifyPluginOptions = HandlerOptions & {
   readonly holdfast: Holdfast;
   /** As `holdfast.start` takes it. @default HOLDFAST_SCHEDULER_ENABLED, HOLDFAST_WORKER_ENABLED */
-  readonly start?: StartOptions;
+  readonly start?: StartOptions | undefined;
   /** Where the routes are; Fastify's own `prefix` of the registration counts too. */
-  readonly prefix?: string;
+  readonly prefix?: string | undefined;
   /** How long running runs may go on when the server closes. @default "25s" */
-  readonly grace?: string | number;
+  readonly grace?: string | number | undefined;
 };
 
 /** What of Fastify is used: any version whose server has these will do. */

@@ -42,27 +42,27 @@ import { Sessions } from "./session.js";
 
 export type HandlerOptions = {
   /** Where it is mounted, for example "/holdfast". @default "" */
-  readonly basePath?: string;
+  readonly basePath?: string | undefined;
   /** Single sign-on: which scopes a request has. Given, no secret counts any more. */
-  readonly authorize?: Authorize;
+  readonly authorize?: Authorize | undefined;
   /** Secrets by scope; several separated by commas. @default HOLDFAST_TRIGGER_SECRET and so on */
-  readonly secrets?: SecretOptions;
+  readonly secrets?: SecretOptions | undefined;
   /**
    * Scopes without a secret are open to callers on this machine. For development. The handler judges the peer by the
    * `remoteAddress` that its server passes. @default false
    */
-  readonly openOnLoopback?: boolean;
+  readonly openOnLoopback?: boolean | undefined;
   /**
    * Origins, besides the own one and that of `publicUrl`, whose pages may cause changes that carry no Authorization header,
    * for example under `authorize` with a cookie. @default []
    */
-  readonly trustedOrigins?: readonly string[];
+  readonly trustedOrigins?: readonly string[] | undefined;
   /** The status of a trigger that found the database unreadable. @default 200 */
-  readonly storeErrorStatus?: number;
+  readonly storeErrorStatus?: number | undefined;
   /** Whether hints of changes are streamed; false where an answer cannot stay open. @default true */
-  readonly events?: boolean;
+  readonly events?: boolean | undefined;
   /** Where failures inside are told. @default the instance's own */
-  readonly logger?: Logger;
+  readonly logger?: Logger | undefined;
 };
 
 /** What a server may tell about a connection. */

@@ -8,7 +8,7 @@ import { ConfigurationError, type Problem } from "../core/errors.js";
 import { rememberSecrets } from "../core/known-secrets.js";
 import { SCOPES, type Scope } from "./contract/words.js";
 
-export type SecretOptions = Partial<Readonly<Record<Scope, string>>>;
+export type SecretOptions = Partial<Readonly<Record<Scope, string | undefined>>>;
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const SECRETS_MAX = 10;

@@ -9,11 +9,11 @@ import { refuseUnknownMembers } from "../core/suggest.js";
 
 export type LockOptions = {
   /** How long the lock outlives a holder that died; renewed while the function runs. @default HOLDFAST_LOCK_LEASE, else "6m" */
-  readonly lease?: Duration;
+  readonly lease?: Duration | undefined;
   /** How long to wait for it. @default not at all */
-  readonly wait?: Duration;
+  readonly wait?: Duration | undefined;
   /** Of calls that wait: larger is served first, from -100 to 100. @default 0 */
-  readonly priority?: number;
+  readonly priority?: number | undefined;
 };
 
 export type LockSettings = {

@@ -36,14 +36,14 @@ export type LockGrantView = {
 
 export type LockListOptions = {
   /** @default 50, at most 1,000 */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** `nextCursor` of the page before. */
-  readonly cursor?: string;
+  readonly cursor?: string | undefined;
 };
 
 export type LockHistoryOptions = LockListOptions & {
   /** Grants of this lock alone. */
-  readonly name?: string;
+  readonly name?: string | undefined;
 };
 
 export type LockReleased =

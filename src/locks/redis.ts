@@ -16,7 +16,7 @@ export type RedisClient = {
 
 export type RedisLockOptions = {
   /** Begins the name of every key. Braces keep them on one node of a cluster. @default "{holdfast}" */
-  readonly prefix?: string;
+  readonly prefix?: string | undefined;
 };
 
 type Reply = readonly (string | number)[];

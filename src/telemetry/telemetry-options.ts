@@ -6,7 +6,7 @@ import type { OpenTelemetry } from "./tracing.js";
 
 export type TelemetryOptions = {
   /** The module `@opentelemetry/api`: spans are made with whatever it is set up with. */
-  readonly opentelemetry?: OpenTelemetry;
+  readonly opentelemetry?: OpenTelemetry | undefined;
 };
 
 export function telemetryProblems(options: unknown): readonly Problem[] {

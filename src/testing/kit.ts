@@ -25,24 +25,24 @@ import { HeldTooLongError, VirtualClock } from "./virtual-clock.js";
 
 export type TestOptions<App = undefined> = {
   /** Where time begins. @default "2026-01-15T12:00:00Z" */
-  readonly now?: Date | string;
+  readonly now?: Date | string | undefined;
   /** Declares jobs and schedules, as the application does; called again after a restart. */
-  readonly setup?: (holdfast: Holdfast, kit: TestKit<unknown>) => App | Promise<App>;
+  readonly setup?: ((holdfast: Holdfast, kit: TestKit<unknown>) => App | Promise<App>) | undefined;
   /** Options of `new Holdfast(…)`. Runs and ticks are kept unless told otherwise. */
-  readonly options?: TestHoldfastOptions;
+  readonly options?: TestHoldfastOptions | undefined;
   /** Jitter and ids follow from it: the same seed is the same test. @default 7 */
-  readonly seed?: number;
+  readonly seed?: number | undefined;
   /** How much real time a handler may take before the test gives up. @default "3s" */
-  readonly patience?: Duration;
+  readonly patience?: Duration | undefined;
   /** Told of every new time before anything happens at it: for the clock of a test framework. */
-  readonly onTime?: (now: Date) => void;
+  readonly onTime?: ((now: Date) => void) | undefined;
 };
 
 export type RestartOptions = {
   /** How long nobody is there. @default 0 */
-  readonly downFor?: Duration;
+  readonly downFor?: Duration | undefined;
   /** True: as a killed process; what it was doing is neither ended nor handed back. @default false */
-  readonly isKilled?: boolean;
+  readonly isKilled?: boolean | undefined;
 };
 
 export type RunFilter = Omit<RunListOptions, "limit" | "cursor">;

@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 import { ScheduleNotFoundError } from "../../src/core/errors.js";
-import type { UpsertOptions } from "../../src/engine/schedule-options.js";
+import type { ScheduleOptions } from "../../src/index.js";
 import type { ScheduleChange, ScheduleEdit } from "../../src/store/schedule-store.js";
 import { type Member, obedient, type World, type WorldTest } from "./world.js";
 
@@ -798,7 +798,7 @@ const STEADY = { attempts: 3, delay: "1s", factor: 2, jitter: 0 };
 /** An instance with the schedule "nightly" of the job "backup". */
 async function nightly(
   world: World,
-  options: Omit<UpsertOptions, "job">,
+  options: ScheduleOptions,
   handling: Handling = {},
 ): Promise<Member> {
   const member = await joined(world, handling);
@@ -818,7 +818,7 @@ async function joined(world: World, handling: Handling = {}): Promise<Member> {
   return member;
 }
 
-async function upserted(holdfast: Member["holdfast"], options: Omit<UpsertOptions, "job">) {
+async function upserted(holdfast: Member["holdfast"], options: ScheduleOptions) {
   await holdfast.schedules.upsert("nightly", { ...options, job: "backup" }, { by: "deploy" });
 }
 

@@ -53,7 +53,7 @@ export type VerifyParams = {
   /** One secret, or several while one rotates. */
   readonly secrets: string | readonly string[];
   /** @default now */
-  readonly nowMs?: number;
+  readonly nowMs?: number | undefined;
 };
 
 export type Verified =

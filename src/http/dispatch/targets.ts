@@ -14,11 +14,11 @@ export type WorkerTargetOptions = {
   /** Signs requests and makes callback tokens; several, the newest first, while one rotates. */
   readonly secret: string | readonly string[];
   /** How many requests of this instance are open at the same time. @default 10 */
-  readonly concurrency?: number;
+  readonly concurrency?: number | undefined;
   /** How long one request may take, until its answer is complete. @default "60s" */
-  readonly timeout?: Duration;
+  readonly timeout?: Duration | undefined;
   /** Whether the URL may lead to loopback, private or link-local addresses. @default false */
-  readonly allowPrivateNetwork?: boolean;
+  readonly allowPrivateNetwork?: boolean | undefined;
 };
 
 export type Target = {
