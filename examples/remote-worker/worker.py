@@ -15,7 +15,7 @@ def post(path, body):  # Every call of a worker may be repeated: an answer may b
             time.sleep(pause)
 
 def execute(run):
-    grant, path, done = {"fence": run["fence"]}, f"/api/runs/{run['id']}", threading.Event()
+    grant, path, done = {"instance": INSTANCE, "fence": run["fence"]}, f"/api/runs/{run['id']}", threading.Event()
     def beat():
         while not done.wait(run["leaseMs"] / 3000): post(path + "/heartbeat", grant)
     threading.Thread(target=beat, daemon=True).start()

@@ -61,6 +61,8 @@ const LINES_MAX = 500;
 export class Held {
   readonly run: ClaimedRun;
   readonly #wire: Wire;
+  /** What every call about the run says: the name that it was claimed under, and its fence. */
+  readonly #grant: { readonly instance?: string; readonly fence: number };
   readonly #stopping = new AbortController();
   readonly #timer: Timer;
   readonly #lines: { readonly at: string; readonly level: LogLevel; readonly message: string }[] =
@@ -71,8 +73,16 @@ export class Held {
   #leaseMs: number;
   #isLost = false;
 
-  constructor(params: { readonly run: ClaimedRun; readonly wire: Wire; readonly askedMs: number }) {
+  constructor(params: {
+    readonly run: ClaimedRun;
+    /** Left out: a callback token opens the calls. */
+    readonly instance?: string;
+    readonly wire: Wire;
+    readonly askedMs: number;
+  }) {
     this.run = params.run;
+    const { instance, run } = params;
+    this.#grant = { ...(instance === undefined ? {} : { instance }), fence: run.fence };
     this.#wire = params.wire;
     this.#renewedMs = params.askedMs;
     this.#leaseMs = params.run.leaseMs;
@@ -128,7 +138,7 @@ export class Held {
   /** Gives the run back to others, its attempt not burnt. */
   async release(): Promise<void> {
     this.#timer.cancel();
-    const asked = { ...this.#ask(PLACES.release, { fence: this.run.fence }), tries: END_TRIES };
+    const asked = { ...this.#ask(PLACES.release, this.#grant), tries: END_TRIES };
     await this.#sending;
     await this.#held(this.#wire.call<"releaseRun">(asked));
   }
@@ -148,11 +158,11 @@ export class Held {
       ...{ runId, job, fence, attempt, idempotencyKey, nominalAt, tags, traceparent },
       signal: this.#stopping.signal,
       progress: async (told) => {
-        const body = { fence, ...told };
+        const body = { ...this.#grant, ...told };
         await this.#held(this.#wire.call<"tellProgress">(this.#ask(PLACES.progress, body)));
       },
       item: async (key, value, options = {}) => {
-        const body = { fence, items: [{ key, value, ...options }] };
+        const body = { ...this.#grant, items: [{ key, value, ...options }] };
         const asked = this.#wire.call<"storeItems">(this.#ask(PLACES.items, body));
         return (await this.#held(asked)).items[0]?.status ?? "stored";
       },
@@ -161,8 +171,10 @@ export class Held {
   }
 
   async #complete(result: unknown): Promise<void> {
-    const { fence } = this.run;
-    const body: BodyOf<"completeRun"> = { fence, ...(result === undefined ? {} : { result }) };
+    const body: BodyOf<"completeRun"> = {
+      ...this.#grant,
+      ...(result === undefined ? {} : { result }),
+    };
     const asked = { ...this.#ask(PLACES.complete, body), tries: END_TRIES };
     try {
       await this.#held(this.#wire.call<"completeRun">(asked));
@@ -178,7 +190,7 @@ export class Held {
     const { code, message, stack } = describeFailure(thrown);
     const { class: kind, retryAfterMs } = classifyFailure(thrown);
     const body: BodyOf<"failRun"> = {
-      fence: this.run.fence,
+      ...this.#grant,
       error: { code: code.slice(0, 64), message, ...(stack === undefined ? {} : { stack }) },
       permanent: kind === "permanent",
       ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
@@ -200,7 +212,7 @@ export class Held {
   async #sendLines(): Promise<void> {
     while (this.#lines.length > 0) {
       const lines = this.#lines.splice(0, LINES_MAX);
-      const body = { fence: this.run.fence, from: this.#lineCount + 1, lines };
+      const body = { ...this.#grant, from: this.#lineCount + 1, lines };
       this.#lineCount += lines.length;
       try {
         await this.#held(this.#wire.call<"appendLogs">(this.#ask(PLACES.logs, body)));

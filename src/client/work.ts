@@ -110,7 +110,12 @@ class WorkLoop {
     // Waiting at the server is no part of a lease: only the last moment of it may be.
     const heldSinceMs = Math.max(askedMs, systemClock.monotonicMs() - 1_000);
     for (const run of runs) {
-      const held = new Held({ run, wire: this.#wire, askedMs: heldSinceMs });
+      const held = new Held({
+        run,
+        instance: this.#instance,
+        wire: this.#wire,
+        askedMs: heldSinceMs,
+      });
       if (this.#isStopping) this.#keep(held, held.release());
       else this.#begin(held);
     }

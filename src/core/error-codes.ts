@@ -20,6 +20,11 @@ export const ERROR_CODES = [
   { code: "DELIVERY_CONFLICT", description: "The delivery made a run with another input." },
   { code: "BACKFILL_RUNNING", description: "The schedule is being backfilled already." },
   { code: "RUNS_ELSEWHERE", description: "What a monitor watches runs elsewhere, not here." },
+  { code: "INSTANCE_TAKEN", description: "Another live instance has the name of this worker." },
+  {
+    code: "JOB_NOT_REMOTE",
+    description: "The job has a handler or target: not for remote workers.",
+  },
   { code: "NOT_A_MONITOR", description: "The schedule runs a job here; it is not checked in for." },
   { code: "CALENDAR_IN_USE", description: "Schedules use the calendar; it was not removed." },
   { code: "WAIT_TIMEOUT", description: "The run had not ended when the caller stopped waiting." },

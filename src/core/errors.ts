@@ -285,6 +285,27 @@ export class RunsElsewhereError extends HoldfastError {
   }
 }
 
+/** A live instance of another owner has the name that a remote worker gave. */
+export class InstanceTakenError extends HoldfastError {
+  readonly code = "INSTANCE_TAKEN";
+  constructor(readonly instance: string) {
+    super(
+      `The name ${quoteShort(instance)} belongs to another live instance; nothing was done. Give the worker a name of its own.`,
+    );
+  }
+}
+
+/** A remote worker cannot claim a job that instances execute themselves or send to a target. */
+export class JobNotRemoteError extends HoldfastError {
+  readonly code = "JOB_NOT_REMOTE";
+  constructor(readonly job: string) {
+    super(
+      `Job ${quoteShort(job)} has a handler or a target of its own: remote workers cannot claim its runs. ` +
+        "Declare it without run and worker to leave it to them.",
+    );
+  }
+}
+
 /** A check-in for a schedule whose runs are made here. */
 export class NotAMonitorError extends HoldfastError {
   readonly code = "NOT_A_MONITOR";
@@ -640,6 +661,8 @@ for (const [name, { prototype }] of Object.entries({
   DeliveryConflictError,
   BackfillRunningError,
   RunsElsewhereError,
+  InstanceTakenError,
+  JobNotRemoteError,
   NotAMonitorError,
   CalendarInUseError,
   WaitTimeoutError,

@@ -9,6 +9,7 @@ import type { Acting } from "./acting.js";
 import { actingAs } from "./acting-as.js";
 import { ALERTS_BY, Alerting } from "./alerting.js";
 import type { Basis } from "./basis.js";
+import { BUILT_IN_JOBS } from "./built-in-jobs.js";
 import { CompiledSchedules } from "./compiled.js";
 import type { HoldfastOptions } from "./config.js";
 import { Declarations } from "./declarations.js";
@@ -121,6 +122,7 @@ export function assemble(basis: Basis, given: Pick<HoldfastOptions, "locks">): A
     listens,
     meter: meters,
     tracing,
+    isLocal: (job) => BUILT_IN_JOBS.includes(job) || jobs.runnable.has(job),
     logsOf: (job) => (jobs.aroundOf(job) ?? config.around).logs,
     release: (opened) => life.release(opened),
     onSettled: (settlements) => {

@@ -83,6 +83,8 @@ export type BuiltInJobs = {
   } | null;
 };
 
+/** Never for remote workers, also where they are off. */
+export const BUILT_IN_JOBS: readonly string[] = ["shell", "http"];
 export const NO_BUILT_IN_JOBS: BuiltInJobs = { shell: null, http: null };
 
 const COMMON = [

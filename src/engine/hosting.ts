@@ -20,6 +20,8 @@ export type Hosting = {
   store(verb: string): Promise<Pick<Store, keyof AccessStore>>;
   /** A cheap look that differs from the one before if runs changed, or somebody changed something. */
   glance(): Promise<Glance>;
+  /** The queue that runs of a job go to unless told otherwise. */
+  queueOf(job: string): Promise<string>;
   /**
    * Whether this token was given to the worker of that job's target with this run, under this fence. That
    * the fence is still the current one is for the store to say.
@@ -38,6 +40,7 @@ export function hostingOf(
     },
     store: (verb) => opening.for(verb),
     glance: async () => (await opening.for("glance")).glance(),
+    queueOf: async (job) => (await jobs.definitionOf(job)).queue,
     isCallbackToken: ({ token, job, ...grant }) => {
       const target = jobs.targetOf(job);
       const secrets = target === null ? [] : config.dispatch.targets.get(target)?.secrets;

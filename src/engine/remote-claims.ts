@@ -2,6 +2,7 @@
 // again under the same name. Whoever claims is announced as an instance, and looks after what is due.
 
 import { createHash } from "node:crypto";
+import { InstanceTakenError } from "../core/errors.js";
 import { delay, type Ports } from "../core/ports.js";
 import { countOf } from "../store/record.js";
 import type { Claim, ClaimedRun, ExchangeParams, Store } from "../store/store.js";
@@ -12,11 +13,26 @@ import { promoteOnce, reapOnce } from "./passes.js";
 
 /** How often a claim that waits looks again when nothing wakes it. */
 const LOOK_EVERY_MS = 1_000;
-/** Instances whose numbers are remembered. */
+/** Instances whose numbers are remembered, for so long after they were used. A name is its owner's for longer. */
 const HOLDERS_MAX = 10_000;
+const HOLDER_MS = 30_000;
 const POLL_MS = 60_000;
 
 type Seen = Awaited<ReturnType<Store["poll"]>>;
+
+/** Who calls over the network, and what it is limited to. */
+export type RemoteCaller = {
+  /** Whose credential it is: names of workers and the runs that they claim belong to it. */
+  readonly by: string;
+  /** The name that the worker claimed under; left out: any worker with this credential. */
+  readonly instance?: string;
+  /** What the credential is limited to. Left out: all. */
+  readonly jobs?: readonly string[];
+  readonly queues?: readonly string[];
+};
+
+/** Callers of the library itself, which may do everything. */
+const CODE: RemoteCaller = { by: "code" };
 
 export type RemoteClaimParams = {
   readonly instance: string;
@@ -34,9 +50,7 @@ export class RemoteClaims {
   readonly #listens: (name: EventName) => boolean;
   readonly #meter: Meter;
   readonly #release: (store: Store) => Promise<unknown>;
-  readonly #holders = new Map<string, Promise<number>>();
-  /** The jobs that each was announced with. */
-  readonly #works = new Map<string, string>();
+  readonly #holders = new Map<string, { no: Promise<number>; works: string; usedMs: number }>();
   /** Claims under way, by who asked and how they named them. */
   readonly #claiming = new Map<string, Promise<readonly Claim[]>>();
 
@@ -57,11 +71,11 @@ export class RemoteClaims {
     this.#release = params.release;
   }
 
-  async claim(params: RemoteClaimParams): Promise<readonly Claim[]> {
+  async claim(params: RemoteClaimParams, caller = CODE): Promise<readonly Claim[]> {
     const { instance, claimId } = params;
     const token = claimId === undefined ? this.#ports.ids.unique() : tokenOf(instance, claimId);
-    const under = `${instance} ${token}`;
-    const claiming = this.#claiming.get(under) ?? this.#claim({ ...params, token });
+    const under = JSON.stringify([caller.by, instance, token]);
+    const claiming = this.#claiming.get(under) ?? this.#claim({ ...params, token, caller });
     this.#claiming.set(under, claiming);
     try {
       return await claiming;
@@ -70,45 +84,64 @@ export class RemoteClaims {
     }
   }
 
-  /** The number of an instance elsewhere; it is announced when it is first heard of. */
-  holder(store: Store, instance: string, jobs?: readonly string[]): Promise<number> {
-    const works = jobs === undefined ? undefined : [...jobs].sort().join("\n");
-    const known = this.#holders.get(instance);
-    if (known && (works === undefined || works === this.#works.get(instance))) return known;
-    if (works !== undefined) this.#works.set(instance, works);
-    const announced = store.announce({
-      instanceId: instance,
-      app: null,
-      release: null,
-      jobs: [],
-      schedules: [],
-      isScheduler: false,
-      works: { jobs: jobs ?? [], queues: null },
-      pollMs: POLL_MS,
-    });
-    announced.catch(() => this.#holders.delete(instance));
-    if (this.#holders.size >= HOLDERS_MAX) this.#forget();
-    this.#holders.set(instance, announced);
-    return announced;
+  /**
+   * The number of a remote worker's instance, which is announced when it first calls. Throws an
+   * `InstanceTakenError` where a live instance of another owner has the name.
+   */
+  holder(
+    store: Store,
+    instance: string,
+    {
+      caller = CODE,
+      jobs,
+    }: { readonly caller?: RemoteCaller; readonly jobs?: readonly string[] } = {},
+  ): Promise<number> {
+    const under = JSON.stringify([caller.by, instance]);
+    const nowMs = this.#ports.clock.monotonicMs();
+    const works = JSON.stringify([[...(jobs ?? [])].sort(), caller.queues ?? null]);
+    const known = this.#holders.get(under);
+    if (
+      known &&
+      nowMs - known.usedMs < HOLDER_MS &&
+      (jobs === undefined || works === known.works)
+    ) {
+      known.usedMs = nowMs;
+      return known.no;
+    }
+    const no = this.#announce(store, instance, caller, jobs ?? []);
+    no.catch(() => this.#holders.delete(under));
+    if (this.#holders.size >= HOLDERS_MAX) this.#holders.clear();
+    this.#holders.set(under, { no, works, usedMs: nowMs });
+    return no;
   }
 
-  #forget(): void {
-    this.#holders.clear();
-    this.#works.clear();
+  async #announce(
+    store: Store,
+    instance: string,
+    { by, queues }: RemoteCaller,
+    jobs: readonly string[],
+  ): Promise<number> {
+    const works = { jobs, queues: queues ?? null };
+    const no = await store.announceRemote({ instanceId: instance, by, works, pollMs: POLL_MS });
+    if (no === null) throw new InstanceTakenError(instance);
+    return no;
   }
 
-  async #claim(params: RemoteClaimParams & { readonly token: string }): Promise<readonly Claim[]> {
+  async #claim(
+    params: RemoteClaimParams & { readonly token: string; readonly caller: RemoteCaller },
+  ): Promise<readonly Claim[]> {
     const store = await this.#store();
-    const { instance, token, claimId, jobs, limit, waitMs = 0, signal } = params;
+    const { instance, token, claimId, jobs, limit, waitMs = 0, signal, caller } = params;
     const { clock } = this.#ports;
-    const holder = await this.holder(store, instance, jobs);
+    const queues = caller.queues ?? null;
+    const holder = await this.holder(store, instance, { caller, jobs });
     const earlier = claimId === undefined ? [] : await store.claimsByToken({ holder, token });
     if (earlier.length > 0) return this.#begun(store, earlier);
     const untilMs = clock.monotonicMs() + waitMs;
     for (;;) {
-      const seen = await this.#lookAfter(store, holder, jobs);
+      const seen = await this.#lookAfter(store, { holder, jobs, queues });
       const isNamed = claimId !== undefined;
-      const claims = await this.#take(store, seen, { holder, token, isNamed, jobs, limit });
+      const claims = await this.#take(store, seen, { holder, token, isNamed, jobs, queues, limit });
       const leftMs = untilMs - clock.monotonicMs();
       if (claims.length > 0 || seen.hasReady) this.#meter.claimed(countOf(claims));
       if (claims.length > 0) return this.#begun(store, claims);
@@ -121,7 +154,7 @@ export class RemoteClaims {
   async #take(
     store: Store,
     seen: Seen,
-    order: Pick<ExchangeParams, "holder" | "token" | "isNamed" | "jobs" | "limit">,
+    order: Pick<ExchangeParams, "holder" | "token" | "isNamed" | "jobs" | "queues" | "limit">,
   ): Promise<readonly Claim[]> {
     const { chance } = this.#ports;
     const kinds = seen.halt ? [] : seen.hasSuspect ? [true, false] : [false];
@@ -129,7 +162,6 @@ export class RemoteClaims {
     for (const wantsSuspect of kinds) {
       const { claims } = await store.exchange({
         ...order,
-        queues: null,
         settlements: [],
         wantsSuspect,
         apart: order.jobs,
@@ -156,8 +188,11 @@ export class RemoteClaims {
   }
 
   /** Where nothing else runs, whoever claims also sees to what is due and to silent holders. */
-  async #lookAfter(store: Store, holder: number, jobs: readonly string[]): Promise<Seen> {
-    const poll = () => store.poll({ holder, jobs, queues: null, isScheduler: false });
+  async #lookAfter(
+    store: Store,
+    own: Pick<ExchangeParams, "holder" | "jobs" | "queues">,
+  ): Promise<Seen> {
+    const poll = () => store.poll({ ...own, isScheduler: false });
     const seen = await poll();
     if (!seen.hasDue && !seen.hasExpired && !seen.hasFreeGate) return seen;
     const chance = () => this.#ports.chance.next();

@@ -3,7 +3,7 @@
 // changes nothing. Answers may be lost on the way: every verb can be asked again.
 
 import { classifyFailure } from "../core/classify.js";
-import { LeaseLostError, ResultConflictError } from "../core/errors.js";
+import { JobNotRemoteError, LeaseLostError, ResultConflictError } from "../core/errors.js";
 import type { StoredError } from "../core/failure.js";
 import { isUuid } from "../core/id.js";
 import { encodeResult, isSameResult } from "../core/json.js";
@@ -18,7 +18,7 @@ import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import type { Tracing } from "../telemetry/tracing.js";
 import { settlementOf, tellEnding, transitionOf } from "./ending.js";
-import { type RemoteClaimParams, RemoteClaims } from "./remote-claims.js";
+import { type RemoteCaller, type RemoteClaimParams, RemoteClaims } from "./remote-claims.js";
 import { callRemoteHooks, type RemoteHooksParams } from "./remote-hooks.js";
 import { RemoteLogs } from "./remote-logs.js";
 import {
@@ -31,6 +31,7 @@ import {
   toStoredError,
 } from "./remote-run.js";
 
+export type { RemoteCaller } from "./remote-claims.js";
 export type { RemoteRun } from "./remote-run.js";
 
 /** A lease that somebody has locked at this moment is asked for again. */
@@ -47,6 +48,7 @@ export class Remote {
   readonly #onSettled: (settlements: readonly Settlement[]) => void;
   readonly #claims: RemoteClaims;
   readonly #logs: RemoteLogs;
+  readonly #isLocal: (job: string) => boolean;
 
   constructor(params: {
     readonly store: () => Promise<Store>;
@@ -61,6 +63,8 @@ export class Remote {
     readonly logsOf: (job: string) => LogsPolicy;
     /** Opens the gates of runs whose turn has come. */
     readonly release: (store: Store) => Promise<unknown>;
+    /** Whether this process has a handler or a target for a job, or it is one of the built-in jobs. */
+    readonly isLocal: (job: string) => boolean;
     readonly onSettled: (settlements: readonly Settlement[]) => void;
   }) {
     this.#store = params.store;
@@ -71,6 +75,7 @@ export class Remote {
     this.#hooks = params.hooks;
     this.#tracing = params.tracing;
     this.#onSettled = params.onSettled;
+    this.#isLocal = params.isLocal;
     this.#logs = new RemoteLogs(params);
     this.#claims = new RemoteClaims(params);
   }
@@ -78,13 +83,27 @@ export class Remote {
   /**
    * At most `limit` runs of these jobs, each under a lease of its own. The same `claimId` answers with
    * the same runs, as long as they are held: for a claim whose answer was lost. Waits up to `waitMs`.
+   * A `caller` over the network claims no job that an instance executes or sends to a target itself.
    */
-  async claim(params: RemoteClaimParams): Promise<readonly RemoteRun[]> {
-    return (await this.#claims.claim(params)).flatMap(toRemoteRuns);
+  async claim(params: RemoteClaimParams, caller?: RemoteCaller): Promise<readonly RemoteRun[]> {
+    if (caller) await this.#requireRemote(params.jobs);
+    return (await this.#claims.claim(params, caller)).flatMap(toRemoteRuns);
+  }
+
+  /**
+   * Throws a `LeaseLostError` where another one than this caller holds the run under this fence. A fence has
+   * one holder ever, so the answer stays right. A run that is not held any more is for the verbs to judge.
+   */
+  async requireClaimer({ id, fence }: Grant, caller: RemoteCaller): Promise<void> {
+    const held = isUuid(id) ? await (await this.#store()).heldRun({ id, fence }) : null;
+    if (held && !isClaimer(held, caller)) throw new LeaseLostError(id, fence);
   }
 
   /** Renews what this instance holds; what is in neither list could not be told at this moment. */
-  async heartbeat(params: { readonly instance: string; readonly runs: readonly Grant[] }): Promise<{
+  async heartbeat(
+    params: { readonly instance: string; readonly runs: readonly Grant[] },
+    caller?: RemoteCaller,
+  ): Promise<{
     readonly held: readonly {
       readonly id: RunId;
       readonly leaseMs: number;
@@ -93,7 +112,7 @@ export class Remote {
     readonly lost: readonly RunId[];
   }> {
     const store = await this.#store();
-    const holder = await this.#claims.holder(store, params.instance);
+    const holder = await this.#claims.holder(store, params.instance, caller && { caller });
     const seen = await store.poll({ holder, jobs: [], queues: null, isScheduler: false });
     const cancelled = new Set(seen.cancelRequested);
     const fences = [...new Set(params.runs.map(({ fence }) => fence))];
@@ -190,6 +209,12 @@ export class Remote {
     return this.#end(grant, { kind: "handed_back" }, { result: null, error: null });
   }
 
+  async #requireRemote(jobs: readonly string[]): Promise<void> {
+    const here = jobs.find((job) => this.#isLocal(job));
+    const [local] = here === undefined ? await (await this.#store()).localJobs(jobs) : [here];
+    if (local !== undefined) throw new JobNotRemoteError(local);
+  }
+
   // ── holding ────────────────────────────────────────────────────────────────────────────────────
 
   async #held(grant: Grant): Promise<{ readonly store: Store; readonly held: HeldRun<Claim> }> {
@@ -281,4 +306,13 @@ export class Remote {
     const stored = await store.run(id);
     if (stored && !isSameResult(result, stored.result)) throw new ResultConflictError(id, fence);
   }
+}
+
+/** Whether the run was claimed with this caller's credential, by the worker that it names, within its limits. */
+function isClaimer({ claim, instance, remoteBy }: HeldRun<Claim>, caller: RemoteCaller): boolean {
+  const { by, jobs, queues } = caller;
+  if (remoteBy !== by || (caller.instance ?? instance) !== instance) return false;
+  return (
+    (jobs ?? [claim.job]).includes(claim.job) && (queues ?? [claim.queue]).includes(claim.queue)
+  );
 }

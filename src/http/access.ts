@@ -8,18 +8,20 @@ import { tokenRefused } from "./callback.js";
 import { SCOPES, type Scope } from "./contract/words.js";
 import { isChange, isHere, type Origins } from "./origin.js";
 import { HttpError } from "./problem.js";
+import { isLimited, type Reach, reachOf } from "./reach.js";
 import { SECRET_VARIABLES, type Secret, type Secrets } from "./secrets.js";
 import type { Sessions } from "./session.js";
 
 /** What the user's own check of a request answers: scopes, and who it is; nothing refuses. */
 export type Authorized =
   | readonly Scope[]
-  | { readonly scopes: readonly Scope[]; readonly by?: string }
+  | (Reach & { readonly scopes: readonly Scope[]; readonly by?: string })
   | null
   | undefined;
 export type Authorize = (request: Request) => Authorized | Promise<Authorized>;
 
-export type Granted = { readonly scopes: ReadonlySet<Scope>; readonly by: string };
+/** What a caller may do, in whose name, and, where it is limited, with which jobs and queues. */
+export type Granted = Reach & { readonly scopes: ReadonlySet<Scope>; readonly by: string };
 
 /** What a caller may do, and how it could come to do more. */
 export type Standing = {
@@ -86,7 +88,7 @@ export class Access {
   /** The configured secret that the page presents to begin a session. */
   secretOf(presented: string, address: string): Secret {
     const secret = this.#params.secrets.find(presented);
-    if (secret === null) throw this.#badTry(address);
+    if (secret === null || isLimited(secret)) throw this.#badTry(address);
     return secret;
   }
 
@@ -94,13 +96,14 @@ export class Access {
     const [, presented] = BEARER.exec(ask.headers.get("authorization") ?? "") ?? [];
     const secret = presented === undefined ? null : this.#params.secrets.find(presented);
     if (secret === null) throw this.#badTry(address);
-    return checked({ scopes: secret.scopes, by: "http" }, scope);
+    return checked({ scopes: secret.scopes, by: "http", ...reachOf(secret) }, scope);
   }
 
   /** A browser sends its cookie by itself, so a change must also come from our own page. */
   async #sessionScopes(ask: Ask): Promise<ReadonlySet<Scope>> {
     const secret = await this.#params.sessions.secretOf(ask);
-    if (secret === null) return new Set();
+    // A secret with limits has no sessions: the page is not for it.
+    if (secret === null || isLimited(secret)) return new Set();
     if (isChange(ask) && !this.#params.origins.isFromOwnPage(ask)) throw originRefused();
     return secret.scopes;
   }
@@ -135,7 +138,12 @@ async function ownGrant(authorize: Authorize, ask: Ask): Promise<Granted> {
     answer && "scopes" in answer ? answer : { scopes: answer ?? [], by: undefined };
   if (scopes.length === 0) throw unauthorized();
   // Who may do everything may do each thing.
-  return { scopes: new Set(scopes.includes("admin") ? SCOPES : scopes), by: by ?? "http" };
+  const all = new Set(scopes.includes("admin") ? SCOPES : scopes);
+  return {
+    scopes: all,
+    by: by ?? "http",
+    ...(answer && "scopes" in answer ? reachOf(answer) : {}),
+  };
 }
 
 function checked(granted: Granted, scope: Scope): Granted {

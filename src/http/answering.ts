@@ -13,6 +13,7 @@ import type { Answer, Ask } from "./ask.js";
 import { readJson } from "./body.js";
 import { callbackFenceOf, callbackTokenOf } from "./callback.js";
 import { HttpError, refusalAnswer, refusalOf } from "./problem.js";
+import { requireLimitable } from "./reach.js";
 import type { Call, Implementation, Reply, Surroundings } from "./route.js";
 
 const ids = systemIds();
@@ -36,6 +37,7 @@ export async function answerCall(
     const token = route.isCallback ? callbackTokenOf(ask) : null;
     if (route.scope !== "open" && token === null)
       granted = await around.access.grant(ask, route.scope, address);
+    requireLimitable(granted, route);
     for (const name in params) refuseNul(String(params[name]), name);
     // Judged before the body is read: whoever has no good token sends megabytes in vain.
     const callbackFence =

@@ -6,12 +6,22 @@
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { ConfigurationError, type Problem } from "../core/errors.js";
 import { rememberSecrets } from "../core/known-secrets.js";
+import { refuseUnknownMembers } from "../core/suggest.js";
 import { SCOPES, type Scope } from "./contract/words.js";
+import { isLimited, type Reach, reachOf } from "./reach.js";
 
-export type SecretOptions = Partial<Readonly<Record<Scope, string | undefined>>>;
+/** One secret, or several separated by commas, or a list of secrets, some of them with limits. */
+export type SecretOptions = Partial<
+  Readonly<Record<Scope, SecretOption | readonly SecretOption[] | undefined>>
+>;
+export type SecretOption = string | LimitedSecret;
+
+/** A secret for these jobs, or these queues, alone; of the scopes trigger, enqueue and worker. */
+export type LimitedSecret = Reach & { readonly secret: string };
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const SECRETS_MAX = 10;
+const LIMITABLE: readonly Scope[] = ["trigger", "enqueue", "worker"];
 
 export const SECRET_VARIABLES: Readonly<Record<Scope, string>> = {
   trigger: "HOLDFAST_TRIGGER_SECRET",
@@ -22,7 +32,7 @@ export const SECRET_VARIABLES: Readonly<Record<Scope, string>> = {
 };
 
 /** One secret, however many scopes it is set for. */
-export type Secret = {
+export type Secret = Reach & {
   readonly digest: Buffer;
   /** Names it where it must not be given away. */
   readonly fingerprint: string;
@@ -30,20 +40,25 @@ export type Secret = {
   readonly scopes: ReadonlySet<Scope>;
 };
 
+type ScopedDigest = Reach & { readonly scope: Scope; readonly digest: Buffer };
+
 export class Secrets {
   /** Each secret once. */
   readonly all: readonly Secret[];
 
-  constructor(digests: readonly { readonly scope: Scope; readonly digest: Buffer }[]) {
-    const scopesBySecret = new Map<string, Set<Scope>>();
-    for (const { scope, digest } of digests) {
+  constructor(digests: readonly ScopedDigest[]) {
+    const bySecret = new Map<string, { readonly scopes: Set<Scope>; readonly reach: Reach }>();
+    for (const { scope, digest, ...reach } of digests) {
       const hex = digest.toString("hex");
-      scopesBySecret.set(hex, (scopesBySecret.get(hex) ?? new Set()).add(scope));
+      const known = bySecret.get(hex) ?? { scopes: new Set(), reach };
+      known.scopes.add(scope);
+      bySecret.set(hex, known);
     }
-    this.all = [...scopesBySecret].map(([hex, scopes]) => {
+    this.all = [...bySecret].map(([hex, { scopes, reach }]) => {
       const digest = Buffer.from(hex, "hex");
       const fingerprint = createHmac("sha256", digest).update("holdfast session").digest("hex");
-      return { digest, fingerprint, scopes: scopes.has("admin") ? new Set(SCOPES) : scopes };
+      const all = scopes.has("admin") ? new Set(SCOPES) : scopes;
+      return { digest, fingerprint, scopes: all, ...reach };
     });
   }
 
@@ -68,16 +83,18 @@ export class Secrets {
 /** All wrong ones are named at once. A secret that is set but empty is a mistake, never "no secret". */
 export function readSecrets(options: SecretOptions, env: Environment): Secrets {
   const problems: Problem[] = [];
-  const digests: { scope: Scope; digest: Buffer }[] = [];
+  const digests: ScopedDigest[] = [];
   for (const scope of SCOPES) {
     const variable = SECRET_VARIABLES[scope];
     const given = options[scope];
     const [field, text] =
       given === undefined ? [variable, env[variable]] : [`secrets.${scope}`, given];
     if (text === undefined) continue;
-    const values = String(text)
-      .split(",")
-      .map((value) => value.trim());
+    const listed = [text].flat() as readonly SecretOption[];
+    const limited = listed.filter((each) => typeof each === "object");
+    problems.push(...limited.flatMap((each) => limitProblems(each, scope, field)));
+    const plain = listed.filter((each) => typeof each !== "object").flatMap(valuesOf);
+    const values = [...plain, ...limited.map(({ secret }) => String(secret).trim())];
     if (values.some(isNone) || values.length > SECRETS_MAX) {
       problems.push({
         field,
@@ -86,12 +103,47 @@ export function readSecrets(options: SecretOptions, env: Environment): Secrets {
           `or several separated by commas (at most ${SECRETS_MAX}); leave it out to keep the scope closed`,
       });
     } else {
-      for (const value of values) digests.push({ scope, digest: digestOf(value) });
+      for (const value of plain) digests.push({ scope, digest: digestOf(value) });
+      for (const { secret, ...reach } of limited)
+        digests.push({ scope, digest: digestOf(String(secret).trim()), ...reachOf(reach) });
       rememberSecrets(values);
     }
   }
+  problems.push(...contradictions(digests));
   if (problems.length > 0) throw new ConfigurationError(problems);
   return new Secrets(digests);
+}
+
+function valuesOf(text: unknown): readonly string[] {
+  return String(text)
+    .split(",")
+    .map((value) => value.trim());
+}
+
+function limitProblems(option: LimitedSecret, scope: Scope, field: string): readonly Problem[] {
+  const problems: Problem[] = refuseUnknownMembers(option, ["secret", "jobs", "queues"], field);
+  const isNames = (list: unknown) =>
+    list === undefined ||
+    (Array.isArray(list) && list.length > 0 && list.every((each) => typeof each === "string"));
+  for (const member of ["jobs", "queues"] as const)
+    if (!isNames(option[member]))
+      problems.push({ field: `${field}.${member}`, message: 'must be names such as ["study"]' });
+  if (isLimited(option) && !LIMITABLE.includes(scope))
+    problems.push({ field, message: `can be limited for the scopes ${LIMITABLE.join(", ")} only` });
+  return problems;
+}
+
+/** A secret that is given with limits and without, or with two kinds of limits, would have neither. */
+function contradictions(digests: readonly ScopedDigest[]): readonly Problem[] {
+  const seen = new Map<string, string>();
+  const isNew = ({ digest, jobs, queues }: ScopedDigest) => {
+    const reach = JSON.stringify([jobs, queues]);
+    const known = seen.get(digest.toString("hex")) ?? reach;
+    seen.set(digest.toString("hex"), known);
+    return known === reach;
+  };
+  if (digests.every(isNew)) return [];
+  return [{ field: "secrets", message: "one secret has several limits; give each its own secret" }];
 }
 
 /** Empty, or what a program writes where it has nothing: everybody would guess it. */

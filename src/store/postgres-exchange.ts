@@ -197,6 +197,8 @@ export class PostgresExchange
     if (!row || !claim) return null;
     return {
       holder: Number(row.holder),
+      instance: String(row.instance),
+      remoteBy: typeof row.remote_by === "string" ? row.remote_by : null,
       claim: { ...claim, runs: claim.runs.filter(({ id }) => id === grant.id) },
       heldMs: Number(row.held_ms),
       isCancelRequested: row.is_cancel_requested === true,

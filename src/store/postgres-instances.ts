@@ -3,7 +3,7 @@
 import { isLimited, NO_LIMITS } from "../core/flow.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import type { PostgresEnqueue } from "./postgres-enqueue.js";
-import { instanceColumns, limitColumns, toAnnouncement } from "./record.js";
+import { instanceColumns, limitColumns, remoteColumns, toAnnouncement } from "./record.js";
 import * as flows from "./sql/postgres-flow.js";
 import * as sql from "./sql/postgres-instances.js";
 import type * as store from "./store.js";
@@ -53,6 +53,17 @@ export class PostgresInstances implements InstanceVerbs {
     const columns = instanceColumns(params);
     const [row] = await this.#asker.repeat("announce", sql.ANNOUNCE_INSTANCE, columns);
     return Number(row?.no);
+  }
+
+  async announceRemote(params: store.RemoteAnnouncement): Promise<number | null> {
+    const columns = remoteColumns(params);
+    const [row] = await this.#asker.repeat("announceRemote", sql.ANNOUNCE_REMOTE, columns);
+    return row === undefined ? null : Number(row.no);
+  }
+
+  async localJobs(names: readonly string[]): Promise<readonly string[]> {
+    const rows = await this.#asker.repeat("localJobs", sql.LOCAL_JOBS, { names });
+    return rows.map(({ job }) => String(job));
   }
 
   async announcedJobs(): Promise<readonly store.JobAnnouncement[]> {

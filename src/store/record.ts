@@ -21,6 +21,7 @@ import type {
   Claim,
   InstanceAnnouncement,
   JobAnnouncement,
+  RemoteAnnouncement,
   RunRecord,
   Settlement,
 } from "./store.js";
@@ -133,6 +134,12 @@ export function instanceColumns({ jobs, schedules, works, ...plain }: InstanceAn
     works: JSON.stringify(works?.jobs ?? []),
     queues: works?.queues ? JSON.stringify(works.queues) : null,
   };
+}
+
+/** The row of a remote worker. */
+export function remoteColumns({ works, ...plain }: RemoteAnnouncement) {
+  const queues = works.queues && JSON.stringify(works.queues);
+  return { ...plain, works: JSON.stringify(works.jobs), queues };
 }
 
 /** A job as it was announced. `policy` is a list, however the engine tells it. */

@@ -7,6 +7,10 @@ import type { RunId } from "../core/run.js";
 export type HeldRun<Claim> = {
   /** The number of the instance that holds it. */
   readonly holder: number;
+  /** The name of that instance. */
+  readonly instance: string;
+  /** Whose credential that instance came with; null: it is an instance of the library. */
+  readonly remoteBy: string | null;
   /** Its lease, with this run alone. */
   readonly claim: Claim;
   /** How long ago it was claimed. */

@@ -1,6 +1,12 @@
 // Who takes part on SQLite, and which jobs they announce.
 
-import { instanceColumns, limitColumns, policyDigest, toAnnouncement } from "./record.js";
+import {
+  instanceColumns,
+  limitColumns,
+  policyDigest,
+  remoteColumns,
+  toAnnouncement,
+} from "./record.js";
 import * as sql from "./sql/sqlite.js";
 import type { SqliteFile } from "./sqlite.js";
 import type { SqliteAsker } from "./sqlite-asker.js";
@@ -32,6 +38,19 @@ export class SqliteInstances implements InstanceVerbs {
       const row = this.#file.get(sql.ANNOUNCE_INSTANCE, { ...instanceColumns(params), now });
       return Number(row?.no);
     });
+  }
+
+  announceRemote(params: store.RemoteAnnouncement): Promise<number | null> {
+    return this.#asker.write("announceRemote", (now) => {
+      const row = this.#file.get(sql.ANNOUNCE_REMOTE, { ...remoteColumns(params), now });
+      return row === undefined ? null : Number(row.no);
+    });
+  }
+
+  async localJobs(names: readonly string[]): Promise<readonly string[]> {
+    const asked = { names: JSON.stringify(names) };
+    const rows = await this.#asker.read((now) => this.#file.all(sql.LOCAL_JOBS, { ...asked, now }));
+    return rows.map(({ job }) => String(job));
   }
 
   announceJobs(jobs: readonly store.JobAnnouncement[]): Promise<void> {

@@ -187,8 +187,11 @@ export class SqliteLeases {
     if (!row) return null;
     const claim = toClaim(JSON.parse(String(row.claim)) as Parameters<typeof toClaim>[0]);
     const cancels = JSON.parse(String(row.cancels ?? "{}")) as Record<RunId, number>;
+    const owner = this.#file.get(sql.INSTANCE_OF, { holder: Number(row.holder) });
     return {
       holder: Number(row.holder),
+      instance: String(owner?.id),
+      remoteBy: typeof owner?.remote_by === "string" ? owner.remote_by : null,
       claim: { ...claim, runs: claim.runs.filter((run) => run.id === id) },
       heldMs: Number(row.heldMs),
       isCancelRequested: cancels[id] !== undefined,

@@ -24,7 +24,10 @@ export type RunVerbs = Pick<
   Store,
   "cancel" | "retry" | "remove" | "run" | "runs" | "attempts" | "terminal" | "waitingFor"
 >;
-export type InstanceVerbs = Pick<Store, "announceJobs" | "announce" | "announcedJobs" | "retire">;
+export type InstanceVerbs = Pick<
+  Store,
+  "announceJobs" | "announce" | "announceRemote" | "localJobs" | "announcedJobs" | "retire"
+>;
 
 export type StoreParts = {
   readonly enqueue: Pick<Store, "enqueue">;
@@ -161,6 +164,9 @@ export abstract class StoreOfParts implements Store {
 
   announceJobs: Store["announceJobs"] = (jobs) => this.#parts.instances.announceJobs(jobs);
   announce: Store["announce"] = (params) => this.#parts.instances.announce(params);
+  announceRemote: Store["announceRemote"] = (params) =>
+    this.#parts.instances.announceRemote(params);
+  localJobs: Store["localJobs"] = (names) => this.#parts.instances.localJobs(names);
   announcedJobs: Store["announcedJobs"] = () => this.#parts.instances.announcedJobs();
   retire: Store["retire"] = (params) => this.#parts.instances.retire(params);
   instances: Store["instances"] = (params) => this.#parts.operators.instances(params);

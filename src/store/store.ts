@@ -161,6 +161,15 @@ export type InstanceAnnouncement = {
   readonly pollMs: number;
 };
 
+/** A remote worker that takes part as an instance. */
+export type RemoteAnnouncement = {
+  readonly instanceId: string;
+  /** Whose credential it came with: the name is that owner's while it lives. */
+  readonly by: string;
+  readonly works: Appetite;
+  readonly pollMs: number;
+};
+
 /** What this instance may claim: its jobs, in these queues (all where null). */
 export type Appetite = {
   readonly jobs: readonly string[];
@@ -367,6 +376,10 @@ export interface Store
 
   /** Writes this instance and its jobs down; answers with the number that names it as a holder. */
   announce(params: InstanceAnnouncement): Promise<number>;
+  /** The number of a remote worker's instance; null where a live instance of another owner has the name. */
+  announceRemote(params: RemoteAnnouncement): Promise<number | null>;
+  /** Those of these jobs that live instances of the library execute or send to a target. */
+  localJobs(names: readonly string[]): Promise<readonly string[]>;
   /** Writes jobs down without an instance: for schedules that are made where nothing was started. */
   announceJobs(jobs: readonly JobAnnouncement[]): Promise<void>;
   /** Jobs as the newest instance announced them. */

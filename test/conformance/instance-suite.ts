@@ -15,6 +15,32 @@ const STUDY: JobAnnouncement = {
 const QUIET = { schedules: [], isScheduler: false, pollMs: 1_000 };
 
 export function instanceSuite(test: SceneTest): void {
+  test("a remote worker's name is its owner's while it lives, and never that of a live instance", async ({
+    scene,
+  }) => {
+    const local = await scene.announce("local", scene.store, {
+      works: { jobs: ["here"], queues: null },
+    });
+    const remote = (instanceId: string, by: string) =>
+      scene.store.announceRemote({
+        instanceId,
+        by,
+        works: { jobs: ["far"], queues: ["eu"] },
+        pollMs: 1_000,
+      });
+    expect(await remote("local", "ada")).toBeNull();
+    const no = await remote("w1", "ada");
+    expect(no).toEqual(expect.any(Number));
+    expect(await remote("w1", "ada")).toBe(no);
+    expect(await remote("w1", "bob")).toBeNull();
+    expect(await scene.store.localJobs(["here", "far", "none"])).toEqual(["here"]);
+    scene.advance(61_000);
+    expect(await remote("w1", "bob")).toBe(no);
+    expect(await scene.store.localJobs(["here"])).toEqual([]);
+    await scene.store.retire({ holder: local });
+    expect(await remote("local", "ada")).toBe(local);
+  });
+
   test("each instance gets a number of its own, and the same instance the same one", async ({
     scene,
   }) => {

@@ -238,12 +238,15 @@ describe.each(DATABASES)("callbacks of a dispatched run on %s", (database) => {
     }
     expect(await house.holdfast.runs.get(runId)).toMatchObject({ status: "running" });
     expect(JSON.stringify(house.lines)).not.toContain("hfcb1_");
-    // The secret of workers opens the same calls.
-    const ended = await house.ask("POST", `/api/runs/${runId}/complete`, {
-      secret: SECRETS.worker,
-      body: { fence },
-    });
-    expect(ended.status).toBe(200);
+    // The secret of workers opens only what a worker has claimed with it.
+    for (const verb of ["heartbeat", "progress", "release", "complete"]) {
+      const { status, body } = await house.ask("POST", `/api/runs/${runId}/${verb}`, {
+        secret: SECRETS.worker,
+        body: { fence },
+      });
+      expect([verb, status, body.error]).toEqual([verb, 409, "lease_lost"]);
+    }
+    expect(await house.holdfast.runs.get(runId)).toMatchObject({ status: "running", fence });
   });
 
   test("the body of a callback is read only once its token is good", async () => {

@@ -138,6 +138,7 @@ export const RUNS_ROUTES = {
     method: "POST",
     path: "/api/jobs/{name}/runs",
     scope: "enqueue",
+    isLimitable: true,
     summary: "Stores a run of a job.",
     body: z.strictObject({ input: anyJson.optional(), ...enqueueOptions }),
     refusals: [404, 409],

@@ -53,6 +53,7 @@ export const TICKING_ROUTES = {
     method: "POST",
     path: "/api/schedules/{name}/trigger",
     scope: "trigger",
+    isLimitable: true,
     summary: "A run by hand or by an outside cron; with an input it needs the scope enqueue.",
     body: z.strictObject({
       mode: z.enum(["manual", "test"]).optional(),

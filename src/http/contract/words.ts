@@ -18,6 +18,8 @@ export type Route = {
   readonly summary: string;
   /** A callback token for the run and fence in question opens it too. */
   readonly isCallback?: true;
+  /** A credential that is limited to jobs or queues opens it, for these alone; every other route is closed to it. */
+  readonly isLimitable?: true;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType;
   /** What it answers by status, in the good case. */

@@ -17,6 +17,9 @@ const LINES_MAX = 1_000_000_000;
 
 const fence = z.number().int().min(1).max(Number.MAX_SAFE_INTEGER);
 
+/** The name that the run was claimed under; left out, the credential alone is compared. */
+const claimer = givenName.optional();
+
 const remoteError = z.strictObject({
   code: storable(z.string().min(1).max(64)).optional(),
   message: z.string().max(100_000),
@@ -45,7 +48,9 @@ export const WORKER_ROUTES = {
     method: "POST",
     path: "/api/worker/claim",
     scope: "worker",
+    isLimitable: true,
     summary: "Claims runs for a worker elsewhere; waits up to `waitMs` for the first.",
+    refusals: [409],
     body: z.strictObject({
       instance: givenName,
       claimId: z.string().min(1).max(200).optional(),
@@ -59,7 +64,9 @@ export const WORKER_ROUTES = {
     method: "POST",
     path: "/api/worker/heartbeat",
     scope: "worker",
+    isLimitable: true,
     summary: "Renews what a worker elsewhere holds, in one call.",
+    refusals: [409],
     body: z.strictObject({
       instance: givenName,
       runs: z.array(z.strictObject({ id: uuid, fence })).max(1_000),
@@ -75,9 +82,10 @@ export const WORKER_ROUTES = {
     method: "POST",
     path: "/api/runs/{id}/heartbeat",
     scope: "worker",
+    isLimitable: true,
     isCallback: true,
     summary: "Renews one run.",
-    body: z.strictObject({ fence }),
+    body: z.strictObject({ instance: claimer, fence }),
     refusals: [409],
     answers: { 200: z.object({ ok: z.literal(true), leaseMs: z.number(), cancel: z.boolean() }) },
   }),
@@ -85,9 +93,11 @@ export const WORKER_ROUTES = {
     method: "POST",
     path: "/api/runs/{id}/progress",
     scope: "worker",
+    isLimitable: true,
     isCallback: true,
     summary: "How far a run is; counts as a heartbeat.",
     body: z.strictObject({
+      instance: claimer,
       fence,
       stage: givenName.optional(),
       done: z.number().min(0).optional(),
@@ -100,9 +110,10 @@ export const WORKER_ROUTES = {
     method: "POST",
     path: "/api/runs/{id}/release",
     scope: "worker",
+    isLimitable: true,
     isCallback: true,
     summary: "Gives a run back: it is ready at once for others, and its attempt is not burnt.",
-    body: z.strictObject({ fence }),
+    body: z.strictObject({ instance: claimer, fence }),
     refusals: [409],
     answers: { 200: ok },
   }),
@@ -110,9 +121,11 @@ export const WORKER_ROUTES = {
     method: "POST",
     path: "/api/runs/{id}/items",
     scope: "worker",
+    isLimitable: true,
     isCallback: true,
     summary: "Stores items of a run; an equal one again is a no-op.",
     body: z.strictObject({
+      instance: claimer,
       fence,
       items: z
         .array(
@@ -138,9 +151,11 @@ export const WORKER_ROUTES = {
     method: "POST",
     path: "/api/runs/{id}/logs",
     scope: "worker",
+    isLimitable: true,
     isCallback: true,
     summary: "Log lines that are kept with the run.",
     body: z.strictObject({
+      instance: claimer,
       fence,
       from: z.number().int().min(1).max(LINES_MAX).optional(),
       lines: z
@@ -160,11 +175,13 @@ export const WORKER_ROUTES = {
     method: "POST",
     path: "/api/runs/{id}/complete",
     scope: "worker",
+    isLimitable: true,
     isCallback: true,
     summary:
       "Ends a run well; repeated with an equal result it answers the same, with another one 409.",
     refusals: [409],
     body: z.strictObject({
+      instance: claimer,
       fence,
       completionId: z.string().max(200).optional(),
       result: anyJson.optional(),
@@ -175,9 +192,11 @@ export const WORKER_ROUTES = {
     method: "POST",
     path: "/api/runs/{id}/fail",
     scope: "worker",
+    isLimitable: true,
     isCallback: true,
     summary: "Ends an attempt badly; the run is retried by its own policy.",
     body: z.strictObject({
+      instance: claimer,
       fence,
       completionId: z.string().max(200).optional(),
       error: remoteError,

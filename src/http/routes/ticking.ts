@@ -1,9 +1,11 @@
 // What an outside cron calls: one bounded pass, one schedule by its name, or taking back what is stale. A database that cannot
 // be read runs nothing, and says so in a way that a cron does not take for a failure.
 
+import { hosting } from "../../engine/hosting.js";
 import { ROUTES } from "../contract.js";
 import { codeOf } from "../problem.js";
-import { given, type Implementation, on, reply } from "../route.js";
+import { isLimited, requireJob, requireQueue } from "../reach.js";
+import { type Call, given, type Implementation, on, reply } from "../route.js";
 
 const READ_ERROR = "schedule_read_error";
 
@@ -30,7 +32,9 @@ export const tickingRoutes: readonly Implementation[] = [
     return reply({ ok: true, ...report });
   }),
 
-  on(ROUTES.trigger, async ({ acting, params, body, needs, granted, storeErrorStatus }) => {
+  on(ROUTES.trigger, async ({ holdfast, acting, params, body, needs, granted, ...rest }) => {
+    const { storeErrorStatus } = rest;
+    await requireReachOfSchedule({ holdfast, granted }, String(params.name));
     // A caller with the scope trigger alone may start what is there, not say what it works on.
     if (body.input !== undefined) needs("enqueue");
     try {
@@ -52,12 +56,28 @@ export const tickingRoutes: readonly Implementation[] = [
     }
   }),
 
-  on(ROUTES.enqueue, async ({ holdfast, params, body }) => {
+  on(ROUTES.enqueue, async ({ holdfast, params, body, granted }) => {
     const { input = null, ...options } = body;
-    const answer = await holdfast.enqueue(String(params.name), input, given(options));
+    const job = String(params.name);
+    await requireReach({ holdfast, granted }, job, options.queue);
+    const answer = await holdfast.enqueue(job, input, given(options));
     return reply(answer, answer.deduplicated ? 200 : 201);
   }),
 ];
+
+type Limited = Pick<Call, "holdfast" | "granted">;
+
+async function requireReach({ holdfast, granted }: Limited, job: string, queue?: string) {
+  requireJob(granted, job);
+  if (granted.queues) requireQueue(granted, queue ?? (await holdfast[hosting].queueOf(job)));
+}
+
+/** A schedule that is not there is for the trigger to refuse. */
+async function requireReachOfSchedule(limited: Limited, name: string): Promise<void> {
+  if (!isLimited(limited.granted)) return;
+  const schedule = await limited.holdfast.schedules.get(name);
+  if (schedule) await requireReach(limited, schedule.job);
+}
 
 /** Certainly nothing was done: the database was not reached, or its tables are not ours. */
 function isUnreadable(error: unknown): boolean {

@@ -4,52 +4,73 @@
 import { ConfigurationError } from "../../core/errors.js";
 import { readInstant } from "../../core/instant.js";
 import { ROUTES } from "../contract.js";
-import { given, type Implementation, on, reply } from "../route.js";
+import { callerOf, requireJob } from "../reach.js";
+import { type Call, given, type Implementation, on, reply } from "../route.js";
 
 export const workerRoutes: readonly Implementation[] = [
-  on(ROUTES.claimRuns, async ({ holdfast, body, ask }) =>
-    reply({ runs: await holdfast.remote.claim({ ...given(body), signal: ask.signal }) }),
+  on(ROUTES.claimRuns, async ({ holdfast, body, ask, granted }) => {
+    for (const job of body.jobs) requireJob(granted, job);
+    const caller = callerOf(granted, body.instance);
+    const runs = await holdfast.remote.claim({ ...given(body), signal: ask.signal }, caller);
+    return reply({ runs });
+  }),
+  on(ROUTES.beatRuns, async ({ holdfast, body: { instance, runs }, granted }) => {
+    const grants = runs.map((run) => grantOf(run, run));
+    const caller = callerOf(granted, instance);
+    return reply(await holdfast.remote.heartbeat({ instance, runs: grants }, caller));
+  }),
+  on(ROUTES.beatRun, async (call) =>
+    reply({ ok: true, ...(await call.holdfast.remote.beat(await claimedGrant(call))) }),
   ),
-  on(ROUTES.beatRuns, async ({ holdfast, body: { instance, runs } }) =>
-    reply(
-      await holdfast.remote.heartbeat({ instance, runs: runs.map((run) => grantOf(run, run)) }),
-    ),
-  ),
-  on(ROUTES.beatRun, async ({ holdfast, params, body }) =>
-    reply({ ok: true, ...(await holdfast.remote.beat(grantOf(params, body))) }),
-  ),
-  on(ROUTES.tellProgress, async ({ holdfast, params, body }) => {
-    const { fence: _, ...told } = body;
-    await holdfast.remote.progress(grantOf(params, body), given(told));
+  on(ROUTES.tellProgress, async (call) => {
+    const { holdfast, body } = call;
+    const { fence: _, instance: __, ...told } = body;
+    await holdfast.remote.progress(await claimedGrant(call), given(told));
     return reply({ ok: true });
   }),
-  on(ROUTES.storeItems, async ({ holdfast, params, body }) => {
-    const items = await holdfast.remote.items(grantOf(params, body), body.items.map(given));
+  on(ROUTES.storeItems, async (call) => {
+    const { holdfast, body } = call;
+    const items = await holdfast.remote.items(await claimedGrant(call), body.items.map(given));
     return reply({ ok: true, items });
   }),
-  on(ROUTES.appendLogs, async ({ holdfast, params, body }) => {
+  on(ROUTES.appendLogs, async (call) => {
+    const { holdfast, body } = call;
     const lines = body.lines.map(({ at, level, message }, index) => ({
       level,
       message,
       ...(at === undefined ? {} : { at: instant(at, `lines.${index}.at`) }),
     }));
-    await holdfast.remote.logs(grantOf(params, body), lines, body.from);
+    await holdfast.remote.logs(await claimedGrant(call), lines, body.from);
     return reply({ ok: true });
   }),
-  on(ROUTES.completeRun, async ({ holdfast, params, body }) => {
-    await holdfast.remote.complete(grantOf(params, body), body.result);
+  on(ROUTES.completeRun, async (call) => {
+    const { holdfast, body } = call;
+    await holdfast.remote.complete(await claimedGrant(call), body.result);
     return reply({ ok: true });
   }),
-  on(ROUTES.releaseRun, async ({ holdfast, params, body }) => {
-    await holdfast.remote.release(grantOf(params, body));
+  on(ROUTES.releaseRun, async (call) => {
+    await call.holdfast.remote.release(await claimedGrant(call));
     return reply({ ok: true });
   }),
-  on(ROUTES.failRun, async ({ holdfast, params, body }) => {
-    const { fence: _, completionId: __, error, ...rest } = body;
-    await holdfast.remote.fail(grantOf(params, body), { error: given(error), ...given(rest) });
+  on(ROUTES.failRun, async (call) => {
+    const { holdfast, body } = call;
+    const { fence: _, completionId: __, instance: ___, error, ...rest } = body;
+    await holdfast.remote.fail(await claimedGrant(call), { error: given(error), ...given(rest) });
     return reply({ ok: true });
   }),
 ];
+
+type OfRun = Pick<Call, "holdfast" | "granted" | "params"> & {
+  readonly body: { readonly fence: number; readonly instance?: string | undefined };
+};
+
+/** The grant of the run in question. A worker has claimed it itself; a callback token is for it alone. */
+async function claimedGrant({ holdfast, granted, params, body }: OfRun) {
+  const grant = grantOf(params, body);
+  if (granted.scopes.has("worker"))
+    await holdfast.remote.requireClaimer(grant, callerOf(granted, body.instance));
+  return grant;
+}
 
 function grantOf(params: { readonly id?: string }, { fence }: { readonly fence: number }) {
   return { id: String(params.id).toLowerCase(), fence };

@@ -389,5 +389,7 @@ export const HELD = /* sql */ `
 with now as materialized (select {now} as at),
 granted as materialized (select * from {lease} where fence = :fence::bigint and ids @> array[:id::uuid])
 select ${CLAIMS}, g.holder, (now.at - g.claimed_at)::float8 as held_ms,
-  coalesce(g.cancels ? :id::text, false) as is_cancel_requested
+  coalesce(g.cancels ? :id::text, false) as is_cancel_requested,
+  (select i.id from {instance} i where i.no = g.holder) as instance,
+  (select i.remote_by from {instance} i where i.no = g.holder) as remote_by
 from granted g cross join now, ${FOUND}`;

@@ -6,7 +6,7 @@ import { MODES } from "../../core/run.js";
 import { OUTCOME_OF, OUTCOMES, REASONS } from "../../core/tick.js";
 import { CLAIM_LIMITED_RUN, CLAIM_RUN } from "./postgres-exchange.js";
 import { DEFINED, SQLSTATES } from "./postgres-function-parts.js";
-import { ANNOUNCE_INSTANCE } from "./postgres-instances.js";
+import { ANNOUNCE_REMOTE } from "./postgres-instances.js";
 import { RECLAIM_RUNS } from "./postgres-leases.js";
 import { NOT_PAUSED } from "./postgres-pause.js";
 import { PROMOTE_RUNS } from "./postgres-poll.js";
@@ -377,17 +377,17 @@ begin
   if not found then
     return;
   end if;
-  ${expressed(ANNOUNCE_INSTANCE, {
+  ${expressed(ANNOUNCE_REMOTE, {
     instanceId: "v_holder",
-    app: "null::text",
-    release: "null::text",
-    jobs: "'[]'",
-    schedules: "'[]'",
+    by: "'sql'",
     works: "'[]'",
     queues: "null",
-    isScheduler: "false",
     pollMs: "0",
   })} into v_no;
+  if v_no is null then
+    raise exception 'holder: a live instance is named "%"; give another name', v_holder
+      using errcode = '${SQLSTATES.wrongParameter}', detail = 'INSTANCE_TAKEN';
+  end if;
   if v_stands then
     ${expressed(CLAIM_LIMITED_RUN, {
       ...CLAIMED,

@@ -8,8 +8,25 @@ select :instanceId, :app, :release, :jobs::json, :schedules::json, :isScheduler:
 from (select {now} as at) n
 on conflict (id) do update set jobs = excluded.jobs, schedules = excluded.schedules,
   is_scheduler = excluded.is_scheduler, works = excluded.works, queues = excluded.queues, seen_at = excluded.seen_at,
-  retired_at = null
+  retired_at = null, remote_by = null
 returning no`;
+
+/** No row where a live instance of another owner has the name. */
+export const ANNOUNCE_REMOTE = /* sql */ `
+insert into {instance} as i (id, jobs, schedules, is_scheduler, works, queues, poll_ms, started_at, seen_at, remote_by)
+select :instanceId, '[]', '[]', false, :works::json, :queues::json, :pollMs::bigint, n.at, n.at, :by::text
+from (select {now} as at) n
+on conflict (id) do update set app = null, release = null, jobs = excluded.jobs, schedules = excluded.schedules,
+  is_scheduler = false, works = excluded.works, queues = excluded.queues, poll_ms = excluded.poll_ms,
+  seen_at = excluded.seen_at, retired_at = null, remote_by = excluded.remote_by
+where i.remote_by = excluded.remote_by or i.retired_at is not null
+  or i.seen_at <= excluded.seen_at - greatest(60000, 3 * i.poll_ms)
+returning no`;
+
+export const LOCAL_JOBS = /* sql */ `
+select distinct w.job from {instance} i cross join (select {now} as at) n cross join json_array_elements_text(i.works) w (job)
+where i.remote_by is null and i.retired_at is null and i.seen_at > n.at - greatest(60000, 3 * i.poll_ms)
+  and w.job = any(:names::text[])`;
 
 export const RETIRE_INSTANCE = /* sql */ `
 update {instance} set retired_at = {now}, seen_at = {now} where no = :holder`;

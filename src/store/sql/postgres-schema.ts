@@ -43,7 +43,9 @@ create table {instance} (
   retired_at bigint,
   quiet_at bigint,
   quiet_by text,
-  quiet_note text
+  quiet_note text,
+  -- Whose credential a remote worker came with; null: an instance of the library.
+  remote_by text
 );
 
 create table {job} (

@@ -194,8 +194,23 @@ export const ANNOUNCE_INSTANCE = /* sql */ `
 insert into {instance} (id, app, release, jobs, schedules, is_scheduler, works, queues, poll_ms, started_at, seen_at)
 values (:instanceId, :app, :release, :jobs, :schedules, :isScheduler, :works, :queues, :pollMs, :now, :now)
 on conflict (id) do update set jobs = excluded.jobs, schedules = excluded.schedules,
-  is_scheduler = excluded.is_scheduler, works = excluded.works, queues = excluded.queues, poll_ms = excluded.poll_ms, seen_at = excluded.seen_at, retired_at = null
+  is_scheduler = excluded.is_scheduler, works = excluded.works, queues = excluded.queues, poll_ms = excluded.poll_ms, seen_at = excluded.seen_at, retired_at = null,
+  remote_by = null
 returning no`;
+/** No row where a live instance of another owner has the name. */
+export const ANNOUNCE_REMOTE = /* sql */ `
+insert into {instance} as i (id, jobs, schedules, is_scheduler, works, queues, poll_ms, started_at, seen_at, remote_by)
+values (:instanceId, '[]', '[]', 0, :works, :queues, :pollMs, :now, :now, :by)
+on conflict (id) do update set app = null, release = null, jobs = excluded.jobs, schedules = excluded.schedules,
+  is_scheduler = 0, works = excluded.works, queues = excluded.queues, poll_ms = excluded.poll_ms,
+  seen_at = excluded.seen_at, retired_at = null, remote_by = excluded.remote_by
+where i.remote_by = excluded.remote_by or i.retired_at is not null or i.seen_at <= :now - max(60000, 3 * i.poll_ms)
+returning no`;
+export const LOCAL_JOBS = /* sql */ `
+select distinct w.value as job from {instance} i, json_each(i.works) w
+where i.remote_by is null and i.retired_at is null and i.seen_at > :now - max(60000, 3 * i.poll_ms)
+  and w.value in (select value from json_each(:names))`;
+export const INSTANCE_OF = /* sql */ `select id, remote_by from {instance} where no = :holder`;
 export const RETIRE_INSTANCE = /* sql */ `update {instance} set retired_at = :now, seen_at = :now where no = :holder`;
 export const ANNOUNCE_JOB = /* sql */ `
 insert into {job} (name, queue, priority, version, policy, concurrency_limit, concurrency_key, rate_limit, rate_per_ms,

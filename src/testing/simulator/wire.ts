@@ -41,6 +41,7 @@ const REPEATABLE = new Set([
   "createSchedule",
   "cancel",
   "announce",
+  "announceRemote",
   "announceJobs",
   "poll",
   "promote",

@@ -1,0 +1,58 @@
+// Checks for access which jobs and queues a credential reaches. One that is limited opens claims, calls about claimed runs,
+// enqueues and triggers, each for its own jobs and queues; every other route is closed to it.
+
+import type { RemoteCaller } from "../engine/remote.js";
+import type { Route } from "./contract/words.js";
+import { HttpError } from "./problem.js";
+
+/** What a credential is limited to; a list that is left out limits nothing. */
+export type Reach = {
+  readonly jobs?: readonly string[];
+  readonly queues?: readonly string[];
+};
+
+export function isLimited({ jobs, queues }: Reach): boolean {
+  return jobs !== undefined || queues !== undefined;
+}
+
+/** The limits alone, without whatever else the holder of them has. */
+export function reachOf({ jobs, queues }: Reach): Reach {
+  return { ...(jobs === undefined ? {} : { jobs }), ...(queues === undefined ? {} : { queues }) };
+}
+
+/** A route that knows nothing of limits would show or do more than the credential is for. */
+export function requireLimitable(reach: Reach, route: Route): void {
+  if (route.scope === "open" || route.isLimitable || !isLimited(reach)) return;
+  throw new HttpError({
+    status: 403,
+    error: "secret_limited",
+    detail:
+      "This secret is limited to jobs or queues: it claims, enqueues and triggers these, and opens nothing else.",
+  });
+}
+
+export function requireJob({ jobs }: Reach, job: string): void {
+  if (jobs === undefined || jobs.includes(job)) return;
+  throw new HttpError({
+    status: 403,
+    error: "job_refused",
+    detail: "This secret is not for that job.",
+  });
+}
+
+export function requireQueue({ queues }: Reach, queue: string): void {
+  if (queues === undefined || queues.includes(queue)) return;
+  throw new HttpError({
+    status: 403,
+    error: "queue_refused",
+    detail: "This secret is not for the queue of that run.",
+  });
+}
+
+/** A worker as the engine knows it: by its credential, its name and its limits. */
+export function callerOf(
+  granted: Reach & { readonly by: string },
+  instance: string | undefined,
+): RemoteCaller {
+  return { by: granted.by, ...reachOf(granted), ...(instance === undefined ? {} : { instance }) };
+}
