@@ -8,6 +8,7 @@ import type { Logger } from "../telemetry/log.js";
 import type { Meters } from "../telemetry/meters.js";
 import type { Tracing } from "../telemetry/tracing.js";
 import { Allowance } from "./allowance.js";
+import type { BeginWindow } from "./begin-window.js";
 import type { Config, StartConfig } from "./config.js";
 import type { Declarations } from "./declarations.js";
 import type { Sends } from "./dispatching.js";
@@ -38,6 +39,7 @@ export type CrewParts = {
   readonly declarations: Declarations;
   readonly keeping: Keeping;
   readonly tidyLocks: () => Promise<void>;
+  readonly begins: BeginWindow;
   readonly release: LoopParams["release"];
   readonly onStored: (stored: StoredRuns) => void;
   readonly onGone: LoopParams["onGone"];
@@ -64,6 +66,7 @@ export async function newCrew(parts: CrewParts, orders: CrewOrders): Promise<Cre
     logger: parts.logger,
     meter: meters,
     tracing,
+    begins: parts.begins,
     fanOut: new FanOut({
       store,
       tracing,

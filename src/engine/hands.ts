@@ -25,6 +25,8 @@ export class Hands {
   readonly #marks: HandsParams["marks"];
   readonly #running = new Map<RunId, Execution>();
   readonly #buffer = new Fifo<Execution>();
+  /** Claimed, and not to begin before the window of their rate lets them. */
+  #aside: Execution[] = [];
   /** When a run of a job last left its slot, by job. */
   readonly #leftMs = new Map<string, number>();
 
@@ -45,11 +47,11 @@ export class Hands {
   }
 
   get bufferedCount(): number {
-    return this.#buffer.length;
+    return this.#buffer.length + this.#aside.length;
   }
 
   get count(): number {
-    return this.startedCount + this.#buffer.length;
+    return this.startedCount + this.bufferedCount;
   }
 
   /** Another one may start; beside a suspect none may. */
@@ -60,6 +62,7 @@ export class Hands {
   *[Symbol.iterator](): Generator<Execution> {
     yield* this.#running.values();
     yield* this.#buffer;
+    yield* this.#aside;
     yield* this.#marks.queued();
   }
 
@@ -90,7 +93,20 @@ export class Hands {
 
   /** Takes those out of the buffer and answers with them, in order. */
   unbuffer(fits: (execution: Execution) => boolean): Execution[] {
-    return this.#buffer.remove(fits);
+    const aside = this.#aside.filter(fits);
+    if (aside.length > 0) this.#aside = this.#aside.filter((execution) => !fits(execution));
+    return [...this.#buffer.remove(fits), ...aside];
+  }
+
+  /** It waits beside the buffer, so that others behind it may start. */
+  putAside(execution: Execution): void {
+    this.#aside.push(execution);
+  }
+
+  /** Those that were put aside are in the buffer again. */
+  recall(): void {
+    for (const execution of this.#aside) this.#buffer.push(execution);
+    this.#aside = [];
   }
 
   run(execution: Execution): void {

@@ -10,6 +10,7 @@ import type { Locking } from "../locks/locking.js";
 import type { Appetite, Store } from "../store/store.js";
 import type { Alerting } from "./alerting.js";
 import type { Basis } from "./basis.js";
+import { BeginWindow } from "./begin-window.js";
 import type { CompiledSchedules } from "./compiled.js";
 import { readStart, type StartConfig, type StartOptions } from "./config.js";
 import { boundedCrew, type Crew, type CrewParts, newCrew } from "./crew.js";
@@ -49,6 +50,7 @@ export class Life {
   /** What this instance executes. */
   #works: () => Appetite;
   #work: () => { readonly running: number; readonly max: number } = () => ({ running: 0, max: 0 });
+  readonly #begins = new BeginWindow();
   readonly #refusals: TickerParams["refusals"] = new Map();
   /** Bounded passes that are going on, each with how to end it. */
   readonly #passes = new Map<Promise<unknown>, AbortController>();
@@ -152,6 +154,7 @@ export class Life {
       declarations,
       keeping: upkeep.keeping(store),
       tidyLocks: () => locking.tidyIfDue(),
+      begins: this.#begins,
       release: () => this.release(store, holder),
       onStored: (stored) => void this.stored(stored),
       onSettled: (settlements) => waiter.settled(settlements),

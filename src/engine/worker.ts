@@ -9,7 +9,7 @@
 // Essays: docs/internals/lease-and-fence.md, docs/internals/shutdown.md.
 
 import { CancelledError, LeaseLostError, ShutdownError } from "../core/errors.js";
-import { type Clock, delay, momentOf, type Ports } from "../core/ports.js";
+import { type Clock, delay, momentOf, type Ports, type Timer } from "../core/ports.js";
 import { ABORT_GRACE_MS, type RunId } from "../core/run.js";
 import { countOf } from "../store/record.js";
 import type { Claim, Settlement, Store } from "../store/store.js";
@@ -18,6 +18,7 @@ import type { Meter } from "../telemetry/meters.js";
 import type { Tracing } from "../telemetry/tracing.js";
 import type { Allowance } from "./allowance.js";
 import { Backoff } from "./backoff.js";
+import type { BeginWindow } from "./begin-window.js";
 import { Deadlines } from "./deadlines.js";
 import { Demand } from "./demand.js";
 import { factsOf } from "./ending.js";
@@ -55,6 +56,8 @@ export type WorkerParams = {
   readonly meter: Meter;
   readonly tracing: Tracing | null;
   readonly fanOut: FanOut;
+  /** Counts begins under rates, over all workers of the instance. */
+  readonly begins: BeginWindow;
   /** Called when a run that this instance held has reached the database. */
   readonly onSettled: (settlements: readonly Settlement[]) => void;
   /** Called when there is something to renew that was not there before. */
@@ -93,6 +96,8 @@ export class Worker {
   /** Aborts when this worker is no more: nothing is sent and nothing waits after it. */
   readonly #over = new AbortController();
   #isPumpScheduled = false;
+  /** When those that were put aside are looked at again. */
+  #recall: { readonly atMs: number; readonly timer: Timer } | null = null;
   #idle: (() => void)[] = [];
 
   constructor(params: WorkerParams) {
@@ -254,8 +259,36 @@ export class Worker {
       this.#hands.takeFirstBuffered();
       if (isDangerous(next)) this.#quarantine.enter(next);
       if (isLossFinal(next)) this.#marks.add(next);
-      else this.#start(next);
+      else this.#startWithinRate(next);
     }
+  }
+
+  /** A claim that waited here is not covered by its turn any more: it waits a little, or goes back to its line. */
+  #startWithinRate(execution: Execution): void {
+    const isRated = execution.job.limits.rate !== null;
+    const admission = isRated
+      ? this.#params.begins.admit(execution, this.#clock.monotonicMs())
+      : "begins";
+    if (admission === "begins") this.#start(execution);
+    else if (admission === "late") this.#handBack(execution);
+    else {
+      this.#quarantine.leave(execution);
+      this.#hands.putAside(execution);
+      this.#recallWithin(admission.waitMs);
+    }
+  }
+
+  /** One timer for all that were put aside: those that have to wait on are put aside again. */
+  #recallWithin(waitMs: number): void {
+    const atMs = this.#clock.monotonicMs() + waitMs;
+    if (this.#recall && this.#recall.atMs <= atMs) return;
+    this.#recall?.timer.cancel();
+    const timer = this.#clock.timer(waitMs, () => {
+      this.#recall = null;
+      this.#hands.recall();
+      this.#schedule();
+    });
+    this.#recall = { atMs, timer };
   }
 
   #isTrusted({ claim }: Execution): boolean {
@@ -286,7 +319,7 @@ export class Worker {
     if (this.#over.signal.aborted) return;
     if (!isHeld || !this.#leases.has(execution.claim.fence)) this.#lose(execution);
     else if (!this.#demand.isOpen) this.#handBack(execution);
-    else if (this.#isTrusted(execution)) this.#start(execution);
+    else if (this.#isTrusted(execution)) this.#startWithinRate(execution);
     else {
       this.#quarantine.leave(execution);
       this.#hands.buffer(execution, this.#clock.monotonicMs());
@@ -468,6 +501,7 @@ export class Worker {
   /** What abandoned handlers still say is heard by nobody. */
   #close(): void {
     this.#over.abort();
+    this.#recall?.timer.cancel();
     this.#hands.drop();
     this.#leases.clear();
     this.#deadlines.close();

@@ -1,6 +1,7 @@
 // Limits, queues and keys as users see them, on instances that work together.
 
 import { expect } from "vitest";
+import type { Verb } from "../support/faulty-store.js";
 import type { Member, World, WorldTest } from "./world.js";
 
 type Input = { readonly account: string };
@@ -9,7 +10,11 @@ type Input = { readonly account: string };
 async function crew(
   world: World,
   options: object,
-  { count = 2, tookMs = 100 } = {},
+  {
+    count = 2,
+    tookMs = 100,
+    free = [],
+  }: { readonly count?: number; readonly tookMs?: number; readonly free?: readonly Verb[] } = {},
 ): Promise<{
   members: Member[];
   most: Map<string, number>;
@@ -18,7 +23,7 @@ async function crew(
   const most = new Map<string, number>();
   const now = new Map<string, number>();
   const begun: { account: string; at: number }[] = [];
-  const members = Array.from({ length: count }, () => world.member());
+  const members = Array.from({ length: count }, () => world.member({}, { free }));
   for (const member of members) {
     member.holdfast.job<Input>("study", {
       ...options,
@@ -139,6 +144,30 @@ export function flowSuite(test: WorldTest): void {
     expect((await holdfast.queues.list()).map(({ name }) => name)).not.toContain("male");
     await world.clock.advance(500);
     expect((await holdfast.runs.get(id))?.status).toBe("completed");
+  });
+
+  test("a rate holds for begins, also where claims were read late because the loop was blocked", async ({
+    world,
+  }) => {
+    const options = { rate: { limit: 10, per: "1s" } };
+    const { members, begun } = await crew(world, options, {
+      count: 1,
+      tookMs: 1,
+      free: ["exchange"],
+    });
+    const [{ holdfast, faults }] = members as [Member];
+    for (const blockedMs of [300, 450, 900, 1_000, 1_700]) {
+      await world.clock.advance(5_000);
+      faults.keepBack("exchange");
+      for (let at = 0; at < 40; at += 1) await holdfast.enqueue("study", { account: "a" });
+      await world.clock.advance(blockedMs);
+      faults.deliver("exchange");
+      await world.clock.advance(10_000);
+    }
+    expect(begun).toHaveLength(200);
+    const within = (from: number) =>
+      begun.filter(({ at }) => at >= from && at < from + 1_000).length;
+    expect(Math.max(...begun.map(({ at }) => within(at)))).toBeLessThanOrEqual(10);
   });
 
   test("debounce: calls that postpone make one run, after the last of them", async ({ world }) => {
