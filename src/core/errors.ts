@@ -338,7 +338,15 @@ export class StoreUnavailableError extends HoldfastError {
   readonly code = "STORE_UNAVAILABLE";
   readonly tried: string;
   readonly url: string | undefined;
-  constructor({ tried, url, cause }: { tried: string; url?: string | undefined; cause?: unknown }) {
+  /** Whether waiting may help. It does not where the database refuses: a wrong password, a name that it does not know. */
+  readonly isTemporary: boolean;
+  constructor(params: {
+    tried: string;
+    url?: string | undefined;
+    cause?: unknown;
+    isTemporary?: boolean;
+  }) {
+    const { tried, url, cause, isTemporary = true } = params;
     const shownUrl = url === undefined ? undefined : redactUrl(url);
     const where = shownUrl === undefined ? "" : ` at ${shownUrl}`;
     const why = causeText(cause, url);
@@ -348,6 +356,7 @@ export class StoreUnavailableError extends HoldfastError {
     );
     this.tried = tried;
     this.url = shownUrl;
+    this.isTemporary = isTemporary;
   }
 }
 

@@ -49,6 +49,8 @@ export type HoldfastOptions = AroundOptions & {
   readonly release?: string | undefined;
   /** How often an instance looks for work that nothing told it of. @default "1s" */
   readonly poll?: Duration | undefined;
+  /** How long `start()` waits for a database that is not there yet. @default HOLDFAST_START_TIMEOUT, else "30s" */
+  readonly startTimeout?: Duration | undefined;
   /** How long finished runs are kept. @default "30d" */
   readonly retention?: Duration | undefined;
   /** How long log lines are kept with their runs, if for less. @default as `retention` */
@@ -120,6 +122,7 @@ export type Config = {
   readonly app: string | null;
   readonly release: string | null;
   readonly pollMs: number;
+  readonly startTimeoutMs: number;
   readonly keepMs: number;
   readonly keepTicksMs: number;
   readonly keepLogsMs: number;
@@ -147,6 +150,7 @@ export const CONSTRUCTOR_OPTIONS = [
   "app",
   "release",
   "poll",
+  "startTimeout",
   "retention",
   "logRetention",
   "lockRetention",
@@ -206,6 +210,13 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
     app: read(() => name(options.app ?? fromEnv("HOLDFAST_APP"), "app"), null),
     release: read(() => name(options.release ?? fromEnv("HOLDFAST_RELEASE"), "release"), null),
     pollMs: read(() => durationMs(poll, String(pollField), { min: 10, max: 3_600_000 }), 1_000),
+    startTimeoutMs: read(
+      () =>
+        options.startTimeout === undefined
+          ? durationMs(fromEnv("HOLDFAST_START_TIMEOUT") ?? "30s", "HOLDFAST_START_TIMEOUT")
+          : durationMs(options.startTimeout, "startTimeout"),
+      0,
+    ),
     keepMs,
     keepLogsMs: read(
       () => durationMs(options.logRetention ?? keepMs, "logRetention", { min: 1 }),

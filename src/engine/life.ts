@@ -89,7 +89,7 @@ export class Life {
     const { basis, opening, alerting, locking } = this.#params;
     const jobs = this.#params.jobs.chosen(settings.jobs);
     await this.#requireMailer();
-    const store = await opening.for("start");
+    const store = await this.#whenThere();
     const { isScheduler, concurrency, queues } = settings;
     this.#isScheduler = isScheduler;
     locking.tellState();
@@ -117,6 +117,20 @@ export class Life {
     crew.worker.start();
     crew.loop.start();
     return { ...crew, holder };
+  }
+
+  /** Containers start in any order: the database may come later than its application. */
+  #whenThere(): Promise<Store> {
+    const { basis, opening } = this.#params;
+    const { startTimeoutMs: timeoutMs } = basis.config;
+    return opening.waitFor("start", {
+      clock: basis.ports.clock,
+      timeoutMs,
+      onWaiting: (error, waitedMs) => {
+        const facts = { error: describeFailure(error), waitedMs, timeoutMs };
+        basis.bus.emit("store.awaited", facts, error);
+      },
+    });
   }
 
   #announce(store: Store): Promise<number> {

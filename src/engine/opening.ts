@@ -1,8 +1,14 @@
 // The database of an instance, opened once, when the first verb needs it. A failed opening is tried again
 // by the next verb; after a stop every verb is refused.
 
-import { StoppedError, StoreGoneError } from "../core/errors.js";
+import { StoppedError, StoreGoneError, StoreUnavailableError } from "../core/errors.js";
+import { type Clock, delay } from "../core/ports.js";
 import type { Store } from "../store/store.js";
+
+const RETRY_FIRST_MS = 100;
+const RETRY_MAX_MS = 1_000;
+/** While a start waits, it says so at once and then this often. */
+const SAY_EVERY_MS = 5_000;
 
 export class Opening {
   readonly #store: Store;
@@ -42,6 +48,35 @@ export class Opening {
       },
     );
     return this.#opening;
+  }
+
+  /** The store, open. A database that is not there yet is tried again until `timeoutMs` have passed. */
+  async waitFor(
+    verb: string,
+    params: {
+      readonly clock: Clock;
+      readonly timeoutMs: number;
+      readonly onWaiting: (error: unknown, waitedMs: number) => void;
+    },
+  ): Promise<Store> {
+    const { clock, timeoutMs, onWaiting } = params;
+    const startedMs = clock.monotonicMs();
+    let saidMs = Number.NEGATIVE_INFINITY;
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.for(verb);
+      } catch (error) {
+        const waitedMs = clock.monotonicMs() - startedMs;
+        const isWorthIt = error instanceof StoreUnavailableError && error.isTemporary;
+        if (!isWorthIt || waitedMs >= timeoutMs) throw error;
+        if (waitedMs - saidMs >= SAY_EVERY_MS) {
+          saidMs = waitedMs;
+          onWaiting(error, Math.round(waitedMs));
+        }
+        const retryInMs = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** Math.min(tries - 1, 10));
+        await delay(clock, Math.min(retryInMs, timeoutMs - waitedMs), this.stopSignal);
+      }
+    }
   }
 
   /** Throws after a stop; answers whether the store can be used without waiting. */

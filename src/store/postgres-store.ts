@@ -5,7 +5,7 @@
 
 import { MigrationError } from "../core/errors.js";
 import type { Clock } from "../core/ports.js";
-import { checkPool, LinkFailure, type PostgresSource, unavailable } from "./postgres.js";
+import { checkPool, type PostgresSource, unavailable } from "./postgres.js";
 import { PostgresAccess } from "./postgres-access.js";
 import { PostgresAlerts } from "./postgres-alerts.js";
 import { PostgresAsker } from "./postgres-asker.js";
@@ -124,7 +124,7 @@ export class PostgresStore extends StoreOfParts {
       if (migrate === "auto") await this.#retention.makeDays();
     } catch (error) {
       if (error instanceof MigrationError) throw error;
-      throw unavailable(source, error instanceof LinkFailure ? error.cause : error);
+      throw unavailable(source, error);
     }
   }
 

@@ -48,9 +48,13 @@ const WORTH_REPEATING =
 const ENDS_SESSION = /^(57P|08)/;
 
 export function isWorthRepeating(failure: unknown): boolean {
-  return (
-    failure instanceof LinkFailure && (!failure.isCertain || WORTH_REPEATING.test(failure.code))
-  );
+  if (!(failure instanceof LinkFailure)) return false;
+  return !failure.isCertain || WORTH_REPEATING.test(failure.code) || isWithoutSocket(failure);
+}
+
+/** The server makes its Unix socket when it starts. */
+function isWithoutSocket({ code, cause }: LinkFailure): boolean {
+  return code === "ENOENT" && (cause as NodeJS.ErrnoException | null)?.syscall === "connect";
 }
 
 // Our statements reach every large table through an index. A plan that was made while a table was
@@ -421,7 +425,10 @@ export function checkPool(source: PostgresSource): void {
 }
 
 /** What an unreachable server is reported as: what was tried, and what to do. */
-export function unavailable(source: PostgresSource, cause: unknown): StoreUnavailableError {
+export function unavailable(source: PostgresSource, error: unknown): StoreUnavailableError {
   const url = typeof source === "string" ? source : undefined;
-  return new StoreUnavailableError({ tried: "connect to PostgreSQL", url, cause });
+  const cause = error instanceof LinkFailure ? error.cause : error;
+  const isTemporary =
+    isWorthRepeating(error) || (error instanceof StoreUnavailableError && error.isTemporary);
+  return new StoreUnavailableError({ tried: "connect to PostgreSQL", url, cause, isTemporary });
 }

@@ -442,6 +442,7 @@ async function prepareFile(file: string, mayCreate: boolean): Promise<void> {
     throw new StoreUnavailableError({
       tried: "open a SQLite file that does not exist",
       url: `sqlite:${file}`,
+      isTemporary: false,
     });
   }
   try {
@@ -455,6 +456,7 @@ async function prepareFile(file: string, mayCreate: boolean): Promise<void> {
       tried: "make the SQLite file",
       url: `sqlite:${file}`,
       cause,
+      isTemporary: false,
     });
   }
 }
@@ -515,6 +517,7 @@ function describeOpening(error: unknown, source: SqliteSource): unknown {
       tried: "open the SQLite file",
       url: `sqlite:${file}`,
       cause: error,
+      isTemporary: false,
     });
   }
   return error;

@@ -131,6 +131,7 @@ export type Events = {
   };
   "store.failed": { what: string; error: StoredError; retryInMs: number };
   "store.recovered": { what: string };
+  "store.awaited": { error: StoredError; waitedMs: number; timeoutMs: number };
   "store.gone": { error: StoredError };
   "lock.acquired": LockFields & { holder: string; waitedMs: number };
   "lock.refused": { lock: string; holder: string | null };
@@ -227,6 +228,7 @@ export const LINES: { readonly [Name in EventName]: readonly [Level, string] } =
   "schedule.vanished": ["warn", "schedule is no longer declared in code"],
   "store.failed": ["error", "the database did not answer, trying again"],
   "store.recovered": ["info", "the database answers again"],
+  "store.awaited": ["warn", "the database is not there yet, the start waits for it"],
   "store.gone": [
     "critical",
     "the SQLite file was deleted, moved or replaced; this instance has stopped",

@@ -73,7 +73,10 @@ test("a server that cannot be reached is named without its password", async () =
 
 test("an instance whose server cannot be reached does not start", async () => {
   terminal.write({ "holdfast.config.mjs": configText(ECHO_JOB, "{}") });
-  const env = { HOLDFAST_DATABASE_URL: "postgres://app:hunter2@127.0.0.1:1/app" };
+  const env = {
+    HOLDFAST_DATABASE_URL: "postgres://app:hunter2@127.0.0.1:1/app",
+    HOLDFAST_START_TIMEOUT: "0s",
+  };
   expectRefusal(await terminal.holdfast(["start"], { env }), /could not be reached/);
 });
 
