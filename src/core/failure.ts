@@ -10,6 +10,8 @@ export type StoredError = {
   name: string;
   message: string;
   stack?: string;
+  /** Only its beginning is here: a list shows no more. The run by itself has all of it. */
+  truncated?: true;
 };
 
 export const MESSAGE_LENGTH_MAX = 8 * 1024;
@@ -119,4 +121,29 @@ function stackOf(thrown: unknown): string | undefined {
   if (frames <= CAUSE_LENGTH_MAX) return storableText(stack, STACK_LENGTH_MAX);
   const head = storableText(stack.slice(0, frames), CAUSE_LENGTH_MAX);
   return storableText(head + stack.slice(frames, frames + STACK_LENGTH_MAX), STACK_LENGTH_MAX);
+}
+
+const MEMBER = /"(code|name|message|stack)":"((?:[^"\\]|\\.)*)/g;
+
+/** A stored error, or what can be read of the beginning of one. */
+export function readStoredError(json: string): StoredError {
+  try {
+    const read: unknown = JSON.parse(json);
+    if (isObject(read)) return read as StoredError;
+  } catch {}
+  const found: Record<string, string> = {};
+  for (const [, name = "", text = ""] of json.matchAll(MEMBER)) found[name] ??= unescaped(text);
+  const { code = "UNKNOWN", name = "Error", message = "", stack } = found;
+  const shown = { code, name, message: `${message}${stack === undefined ? "…" : ""}` };
+  return { ...shown, ...(stack === undefined ? {} : { stack: `${stack}…` }), truncated: true };
+}
+
+/** The end may be half of an escape. */
+function unescaped(text: string): string {
+  for (const cut of [0, 1, 2, 3, 4, 5, 6]) {
+    try {
+      return JSON.parse(`"${text.slice(0, text.length - cut)}"`) as string;
+    } catch {}
+  }
+  return "";
 }

@@ -16,6 +16,9 @@ export const INPUT_BYTES_MAX = 256 * 1024;
 export const RESULT_BYTES_MAX = 1024 * 1024;
 export const JSON_DEPTH_MAX = 100;
 
+/** What code stores is less deep; a marker or an envelope may be around it. */
+const STORED_DEPTH_MAX = JSON_DEPTH_MAX + 10;
+
 // A result beyond its limit is still counted up to here, so that the marker can say how large it
 // was; past this its `bytes` is a lower bound, as counting on would block the event loop.
 const RESULT_BYTES_COUNTED_MAX = 16 * RESULT_BYTES_MAX;
@@ -100,6 +103,47 @@ const STEERING = /[\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u206
 /** JSON text as a terminal may show it: the same value, with controls and marks of direction escaped. */
 export function shownJson(json: string): string {
   return json.replace(STEERING, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const BRACE = 0x7b;
+const BRACE_END = 0x7d;
+const BRACKET = 0x5b;
+const BRACKET_END = 0x5d;
+
+/** Whether JSON text is nested deeper than this: looked at as text, since reading and writing such a value recurses. */
+export function isDeeperThan(text: string, depthMax: number): boolean {
+  let depth = 0;
+  let isInText = false;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (isInText) {
+      if (unit === BACKSLASH) i++;
+      else if (unit === QUOTE) isInText = false;
+    } else if (unit === QUOTE) isInText = true;
+    else if (unit === BRACE || unit === BRACKET) {
+      depth += 1;
+      if (depth > depthMax) return true;
+    } else if (unit === BRACE_END || unit === BRACKET_END) depth -= 1;
+  }
+  return false;
+}
+
+/**
+ * A stored value as its reader gets it. One that is no JSON, or deeper than anything stored by code, becomes a marker with its
+ * beginning: it must not fail the list that it is in.
+ */
+export function readStored(text: string): unknown {
+  // What is shorter has no room for so many brackets.
+  const isDeep = text.length > 2 * STORED_DEPTH_MAX && isDeeperThan(text, STORED_DEPTH_MAX);
+  if (!isDeep) {
+    try {
+      return JSON.parse(text) as unknown;
+    } catch {}
+  }
+  const preview = `${wellFormed(text.slice(0, PREVIEW_LENGTH))}${text.length > PREVIEW_LENGTH ? "…" : ""}`;
+  return { $unreadable: true, bytes: utf8Length(text), preview };
 }
 
 /** How many bytes the text has as UTF-8; a lone surrogate counts as U+FFFD, which replaces it. */

@@ -27,7 +27,14 @@ export type HealthOptions = {
 };
 
 export type HealthFigure = {
-  readonly name: "success rate" | "heartbeats" | "stale runs" | "scheduler" | "clocks" | "check";
+  readonly name:
+    | "success rate"
+    | "heartbeats"
+    | "stale runs"
+    | "scheduler"
+    | "clocks"
+    | "schema owner"
+    | "check";
   readonly ok: boolean;
   /** What was found, in words. */
   readonly found: string;
@@ -100,6 +107,14 @@ export async function healthOf(
     schedulerFigure(vitals, wanted),
     clockFigure(vitals, skewMs),
   ];
+  const strangers = await store.strangers();
+  if (strangers.length > 0)
+    figures.push({
+      name: "schema owner",
+      ok: false,
+      found: `${strangers.join(", ")} owns the schema or a part of it`,
+      wanted: "the role of the instances, or the owner of the database",
+    });
   if (wanted.isChecked) figures.push(checkFigure(await check()));
   return { ok: figures.every(({ ok }) => ok), figures };
 }

@@ -112,6 +112,7 @@ export class Life {
       concurrency,
       connections: store.connectionsMax,
     });
+    await this.#warnOfStrangers(store);
     const max = jobs.names().length === 0 ? 0 : concurrency;
     this.#work = () => ({ running: crew.worker.runningCount, max });
     crew.worker.start();
@@ -131,6 +132,13 @@ export class Life {
         basis.bus.emit("store.awaited", facts, error);
       },
     });
+  }
+
+  /** Whether this can be asked at all is no condition for a start. */
+  async #warnOfStrangers(store: Store): Promise<void> {
+    const { basis } = this.#params;
+    const owners = await store.strangers().catch(() => []);
+    if (owners.length > 0) basis.bus.emit("schema.foreign", { instance: basis.instanceId, owners });
   }
 
   #announce(store: Store): Promise<number> {

@@ -1,6 +1,7 @@
 // Runs as users see them, of what the store knows.
 
-import type { StoredError } from "../core/failure.js";
+import { readStoredError, type StoredError } from "../core/failure.js";
+import { readStored } from "../core/json.js";
 import { pageOf } from "../core/paging.js";
 import type { Mode, RunId, RunStatus } from "../core/run.js";
 import { parseTraceparent } from "../core/trace.js";
@@ -62,6 +63,10 @@ export type RunAttempt = {
   readonly error: StoredError | null;
 };
 
+/**
+ * A page of runs. Inputs, results and errors of more than 2 KiB are cut: `{ $truncated: true, bytes, preview }` stands for a value,
+ * and an error says `truncated: true`. A page whose runs weigh more than 1 MiB ends early, with a cursor.
+ */
 export type RunPage = { readonly runs: readonly Run[]; readonly nextCursor: string | null };
 
 export async function runPage(
@@ -70,7 +75,9 @@ export async function runPage(
   limit: number,
 ): Promise<RunPage> {
   const { page, last } = pageOf(records, limit);
-  return { runs: await withProgress(store, page), nextCursor: last?.id ?? null };
+  const end = page.at(-1);
+  const next = last ?? (end?.isFollowed ? end : null);
+  return { runs: await withProgress(store, page), nextCursor: next?.id ?? null };
 }
 
 async function withProgress(store: Store, records: readonly RunRecord[]): Promise<Run[]> {
@@ -81,11 +88,11 @@ async function withProgress(store: Store, records: readonly RunRecord[]): Promis
 
 export function toRun(record: RunRecord, progress: RunProgress | null): Run {
   const { startedAt, finishedAt } = record;
-  const { attemptsMax: _, trace, ...shown } = record;
+  const { attemptsMax: _, isFollowed: __, trace, ...shown } = record;
   return {
     ...shown,
-    input: JSON.parse(record.input),
-    result: record.result === null ? null : JSON.parse(record.result),
+    input: readStored(record.input),
+    result: record.result === null ? null : readStored(record.result),
     error: record.status === "completed" ? null : toError(record.error),
     nominalAt: toDate(record.nominalAt),
     createdAt: new Date(record.createdAt),
@@ -117,5 +124,5 @@ function toDate(ms: number | null): Date | null {
 }
 
 function toError(json: string | null): StoredError | null {
-  return json === null ? null : (JSON.parse(json) as StoredError);
+  return json === null ? null : readStoredError(json);
 }

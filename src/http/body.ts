@@ -2,7 +2,7 @@
 // body is looked at before it is known to be small enough.
 
 import { systemClock } from "../adapters/clock.js";
-import { JSON_DEPTH_MAX } from "../core/json.js";
+import { isDeeperThan, JSON_DEPTH_MAX } from "../core/json.js";
 import type { Ask } from "./ask.js";
 import { HttpError } from "./problem.js";
 
@@ -14,7 +14,8 @@ export async function readJson(ask: Ask): Promise<unknown> {
   const text = await readText(ask);
   if (text === "") return {};
   refuseMediaType(ask);
-  if (isTooDeep(text))
+  // The envelope around an input is one level of its own.
+  if (isDeeperThan(text, JSON_DEPTH_MAX + 1))
     throw bad("body_too_deep", `The body is nested deeper than ${JSON_DEPTH_MAX} levels.`);
   try {
     return JSON.parse(text);
@@ -82,32 +83,6 @@ function joined(pieces: readonly Uint8Array[], bytes: number): Uint8Array {
   }
   return whole;
 }
-
-/** Counted on the text, as a parser that nests is what a deep body is meant to hurt. */
-function isTooDeep(text: string): boolean {
-  let depth = 0;
-  let isInText = false;
-  for (let i = 0; i < text.length; i++) {
-    const unit = text.charCodeAt(i);
-    if (isInText) {
-      if (unit === BACKSLASH) i++;
-      else if (unit === QUOTE) isInText = false;
-    } else if (unit === QUOTE) isInText = true;
-    else if (unit === BRACE || unit === BRACKET) {
-      depth += 1;
-      // The envelope around an input is one level of its own.
-      if (depth > JSON_DEPTH_MAX + 1) return true;
-    } else if (unit === BRACE_END || unit === BRACKET_END) depth -= 1;
-  }
-  return false;
-}
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const BRACE = 0x7b;
-const BRACE_END = 0x7d;
-const BRACKET = 0x5b;
-const BRACKET_END = 0x5d;
 
 function bad(error: string, detail: string): HttpError {
   return new HttpError({ status: 400, error, detail });

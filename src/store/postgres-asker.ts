@@ -10,7 +10,10 @@ import {
   type PostgresSource,
   type Row,
 } from "./postgres.js";
-import { type Dialect, numbered, type Statement } from "./sql/template.js";
+import { inlined } from "./postgres-pinned.js";
+import { IN_OWN_PATH } from "./sql/postgres-within.js";
+import { type Dialect, fillIn, numbered, type Statement } from "./sql/template.js";
+import type { TxQuery } from "./transaction.js";
 
 export const DATABASE_CLOCK = "(extract(epoch from clock_timestamp()) * 1000)::bigint";
 /** How long a verb that may be repeated is repeated before its caller hears of it. */
@@ -65,6 +68,17 @@ export class PostgresAsker {
     const statement = this.#statement(template);
     const values = this.#values(statement, params);
     return (await query(statement.text, values, statement.name)) as Row[];
+  }
+
+  /**
+   * The same inside of a user's transaction, in which names may mean what others made of them: a function of ours has
+   * its own search path, and the user's stays as it is.
+   */
+  async withinForeign(query: TxQuery, template: string, params: Row): Promise<Row[]> {
+    const statement = this.#statement(template);
+    const text = inlined(statement.text, this.#values(statement, params));
+    const rows = await query(fillIn(IN_OWN_PATH, this.dialect), [text]);
+    return rows.map(({ answer }) => JSON.parse(String(answer)) as Row);
   }
 
   #statement(template: string): Statement & { readonly name: string } {

@@ -10,7 +10,7 @@ import type { PostgresAudit } from "./postgres-audit.js";
 import type { PostgresEnqueue } from "./postgres-enqueue.js";
 import type { Ask } from "./postgres-enqueue-rules.js";
 import type { PostgresTransactions } from "./postgres-transactions.js";
-import { statusOrder, toBatchRecord, toRunRecord } from "./record.js";
+import { statusOrder, toBatchRecord, toRunRecords } from "./record.js";
 import * as sql from "./sql/postgres-batches.js";
 import { RETRY_CHILDREN } from "./sql/postgres-runs.js";
 import type * as store from "./store.js";
@@ -104,7 +104,7 @@ export class PostgresBatches implements store.BatchStore {
       status: status === undefined ? null : statusOrder(status),
       limit,
     });
-    return rows.map(toRunRecord);
+    return toRunRecords(rows);
   }
 
   async retryChildren(params: batches.RetryChildren): Promise<readonly RunId[]> {

@@ -13,6 +13,7 @@ import {
 } from "./checking.js";
 import { LinkFailure, type PlainLink, type PostgresSource, plainLink } from "./postgres.js";
 import { DATABASE_CLOCK, type PostgresAsker } from "./postgres-asker.js";
+import { PIN_TRANSACTION } from "./postgres-pinned.js";
 import type { InTurn } from "./postgres-turns.js";
 
 const BEGIN = "begin isolation level repeatable read read only";
@@ -70,19 +71,19 @@ export class PostgresChecks implements CheckStore {
         continue;
       }
       await link.query({
-        text: `savepoint asked; set local jit = off; set local statement_timeout = ${leftMs}`,
+        text: `savepoint asked; ${question.isOwn ? "" : `${PIN_TRANSACTION}; `}set local jit = off; set local statement_timeout = ${leftMs}`,
       });
       try {
         const rows = await this.#ask(link, question, leftMs);
         findings.push(answered(question, rows, this.#clock.monotonicMs() - beganMs));
-        await link.query({ text: "release savepoint asked" });
       } catch (error) {
         if (!(error instanceof LinkFailure) || !error.isCertain) throw error;
         findings.push(
           error.code === CANCELLED ? unfinished(question) : unaskable(question, error.cause),
         );
-        await link.query({ text: "rollback to savepoint asked" });
       }
+      // What was set for this question goes with it.
+      await link.query({ text: "rollback to savepoint asked; release savepoint asked" });
     }
     return findings;
   }

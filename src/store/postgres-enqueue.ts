@@ -86,7 +86,7 @@ export class PostgresEnqueue {
     if (first === undefined) return [];
     if (mayBeUndone) await query(within.BEGIN_PART, []);
     const storing: Storing = {
-      ask: this.#noticing((template, params) => this.#asker.within(query, template, params)),
+      ask: this.#noticing((template, params) => this.#asker.withinForeign(query, template, params)),
       channel: this.#channel,
       undo: async () => {
         if (mayBeUndone) await query(within.UNDO_PART, []);

@@ -4,7 +4,7 @@ import { OutcomeUnknownError } from "../core/errors.js";
 import { type Clock, delay } from "../core/ports.js";
 import { inRounds, judgeRepeat, toDoneItems, toItemRecord, wholeMs } from "./item-record.js";
 import type * as items from "./item-store.js";
-import { LinkFailure, type PostgresSource, type Query, type Row } from "./postgres.js";
+import { LinkFailure, type PostgresSource, type Row } from "./postgres.js";
 import { plainColumn, textColumn } from "./postgres-array.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import { settlementColumns } from "./postgres-settlements.js";
@@ -94,7 +94,7 @@ export class PostgresItems implements items.ItemStore<Settlement> {
     const { holder, chance, work } = params;
     return this.#transact<"committed" | "stale">("commit", params, async ({ tx, query }) => {
       const settlement = await work(tx);
-      const [row] = await this.#asker.within(unnamed(query), finishText(settlement), {
+      const [row] = await this.#asker.withinForeign(query, finishText(settlement), {
         ...settlementColumns([settlement]),
         chance,
         // A row of its own: a commit and an exchange of one instance do not wait for one another.
@@ -108,7 +108,7 @@ export class PostgresItems implements items.ItemStore<Settlement> {
   async commitItem(params: items.CommitItemParams): Promise<items.ItemAnswer> {
     return this.#transact<items.ItemAnswer>("commitItem", params, async ({ tx, query }) => {
       const item = await params.work(tx);
-      const ask: Ask = (template, values) => this.#asker.within(unnamed(query), template, values);
+      const ask: Ask = (template, values) => this.#asker.withinForeign(query, template, values);
       const [answer] = await store(ask, [item], sql.STORE_ITEM_LAST);
       if (answer !== "stored") throw new RolledBack(answer);
       return "stored";
@@ -149,11 +149,6 @@ export class PostgresItems implements items.ItemStore<Settlement> {
       return this.#asker.described(what, () => Promise.reject(certain));
     }
   }
-}
-
-/** Statements of ours are not kept by connections that are not ours. */
-function unnamed(query: OpenTransaction["query"]): Query {
-  return async (text, values = []) => [...(await query(text, values))];
 }
 
 /**

@@ -5,8 +5,10 @@ import type { Clock } from "../core/ports.js";
 import { statementsFor, toRemains, toVitals } from "./mending.js";
 import { type PlainLink, type PostgresSource, plainLink } from "./postgres.js";
 import type { PostgresAsker } from "./postgres-asker.js";
+import { PIN_TRANSACTION } from "./postgres-pinned.js";
 import type { InTurn } from "./postgres-turns.js";
 import type { Mended, Remains, RepairStore, Vitals } from "./repair-store.js";
+import { STRANGERS } from "./sql/checks.js";
 import * as sql from "./sql/recovery.js";
 import { fillIn } from "./sql/template.js";
 
@@ -71,6 +73,11 @@ export class PostgresRepairs implements RepairStore {
     return toVitals(row);
   }
 
+  async strangers(): Promise<readonly string[]> {
+    const rows = await this.#asker.repeat("strangers", STRANGERS, {});
+    return rows.map(({ what }) => String(what));
+  }
+
   async #whileStill<T>(what: string, work: (change: Change) => Promise<T>): Promise<T> {
     return this.#inTurn(() => this.#asker.described(what, () => this.#still(work)));
   }
@@ -78,7 +85,7 @@ export class PostgresRepairs implements RepairStore {
   async #still<T>(work: (change: Change) => Promise<T>): Promise<T> {
     const link = await plainLink(this.#source, this.#clock);
     try {
-      await link.query({ text: "begin; set local lock_timeout = '20s'" });
+      await link.query({ text: `begin; ${PIN_TRANSACTION}; set local lock_timeout = '20s'` });
       await link.query({ text: fillIn(STILL, this.#asker.dialect) });
       const value = await work((template, params = {}) => this.#change(link, template, params));
       await link.query({ text: "commit" });

@@ -7,7 +7,7 @@ import { MODES, type RunId } from "../core/run.js";
 import type { Row } from "./postgres.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import type { PostgresAudit } from "./postgres-audit.js";
-import { toAttemptRecord, toRunRecord, toWaiting } from "./record.js";
+import { toAttemptRecord, toRunRecord, toRunRecords, toWaiting } from "./record.js";
 import * as reads from "./sql/postgres-reads.js";
 import { REMOVE } from "./sql/postgres-retention.js";
 import * as sql from "./sql/postgres-runs.js";
@@ -89,7 +89,7 @@ export class PostgresRuns implements RunVerbs {
       text: filter.text ?? null,
       limit: filter.limit,
     });
-    return rows.map(toRunRecord);
+    return toRunRecords(rows);
   }
 
   async attempts(id: RunId): Promise<readonly store.AttemptRecord[]> {

@@ -47,7 +47,7 @@ export class PostgresWithin {
     let found: readonly Record<string, unknown>[] = [];
     let cause: unknown;
     try {
-      found = await this.#asker.within(query, sql.IDENTITY, {});
+      found = await this.#asker.withinForeign(query, sql.IDENTITY, {});
     } catch (error) {
       cause = error;
     }

@@ -7,6 +7,7 @@ import type { Client, ClientConfig, PoolClient } from "pg";
 import { ConfigurationError, StoreUnavailableError } from "../core/errors.js";
 import { type Clock, delay } from "../core/ports.js";
 import { redactUrl } from "../core/redact.js";
+import { PIN_SESSION, PIN_TRANSACTION, pinnedStatement } from "./postgres-pinned.js";
 
 /** A connection string, or the pool of the surrounding application. */
 export type PostgresSource = string | PostgresPool;
@@ -62,8 +63,7 @@ function isWithoutSocket({ code, cause }: LinkFailure): boolean {
 // ANALYZE: claims of a thousand took 3 s each. Planning anew costs more than a small claim does, and
 // compiling a plan more than running it. Where an index has the order that is asked for, it is used:
 // a kept plan does not know how short a page is and would sort all of history for it.
-const SETTINGS =
-  "set enable_seqscan = off; set enable_sort = off; set plan_cache_mode = force_generic_plan; set jit = off";
+const SETTINGS = `${PIN_SESSION}; set enable_seqscan = off; set enable_sort = off; set plan_cache_mode = force_generic_plan; set jit = off`;
 
 type Connection = {
   readonly client: Client | PoolClient;
@@ -124,7 +124,7 @@ export class PostgresLink {
     this.#inFlight += 1;
     try {
       const connection = await this.#connected();
-      return await ask(connection, params).catch((error: unknown) => {
+      return await ask(connection, pinned(connection, params)).catch((error: unknown) => {
         const failure = failureOf(error);
         if (!failure.isCertain) this.#drop(connection);
         throw failure;
@@ -185,14 +185,22 @@ export class PostgresLink {
   }
 }
 
+type Asked = {
+  readonly name?: string;
+  readonly text: string;
+  readonly values?: readonly unknown[];
+  readonly timeoutMs?: number;
+};
+
+/** A statement of ours by itself: behind a pooler it brings along what a session of our own has already. */
+function pinned({ isOwnSession }: Connection, { text, values, ...asked }: Asked): Asked {
+  if (isOwnSession) return { text, ...(values === undefined ? {} : { values }), ...asked };
+  return { ...asked, text: pinnedStatement(text, values) };
+}
+
 async function ask(
   { client, inTurn, isOwnSession }: Connection,
-  params: {
-    readonly name?: string;
-    readonly text: string;
-    readonly values?: readonly unknown[];
-    readonly timeoutMs?: number;
-  },
+  params: Asked,
 ): Promise<{ rows: Row[]; rowCount: number }> {
   const config = {
     ...(params.name === undefined || !isOwnSession ? {} : { name: params.name }),
@@ -201,7 +209,9 @@ async function ask(
     query_timeout: params.timeoutMs ?? STATEMENT_TIMEOUT_MS,
   };
   const answer = await inTurn(() => client.query(config as never) as Promise<unknown>);
-  const { rows, rowCount } = answer as unknown as { rows: Row[]; rowCount: number | null };
+  // Of several statements in one message the last one is the caller's.
+  const last: unknown = Array.isArray(answer) ? answer.at(-1) : answer;
+  const { rows, rowCount } = last as { rows: Row[]; rowCount: number | null };
   return { rows, rowCount: rowCount ?? 0 };
 }
 
@@ -299,7 +309,7 @@ async function newClient(url: string): Promise<Client> {
  * told; behind one, the next statement may run in another session.
  */
 async function hasOwnSession(client: Client | PoolClient): Promise<boolean> {
-  const { rows } = await first(client, "select pg_backend_pid() as pid");
+  const { rows } = await first(client, "select pg_catalog.pg_backend_pid() as pid");
   return rows[0]?.pid === (client as { processID?: unknown }).processID;
 }
 
@@ -347,7 +357,7 @@ export async function transactionLink(
     async transaction(work) {
       isCommitting = false;
       try {
-        await query("begin");
+        await query(connection.isOwnSession ? "begin" : `begin; ${PIN_TRANSACTION}`);
         const value = await work(query);
         isCommitting = true;
         await query("commit");

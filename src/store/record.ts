@@ -345,6 +345,16 @@ export function toEnding(row: Row) {
   };
 }
 
+/** A page of a list: its last record says where the page ended before the list did. */
+export function toRunRecords(rows: readonly Row[]): readonly RunRecord[] {
+  const isShort = rows.length > 0 && Number(rows[0]?.found_count) > rows.length;
+  return rows.map((row, at) =>
+    isShort && at === rows.length - 1
+      ? { ...toRunRecord(row), isFollowed: true }
+      : toRunRecord(row),
+  );
+}
+
 export function toRunRecord(row: Row): RunRecord {
   return {
     id: String(row.id),
@@ -371,10 +381,30 @@ export function toRunRecord(row: Row): RunRecord {
     holder: textOrNull(row.holder),
     leaseUntil: numberOrNull(row.lease_until),
     key: textOrNull(row.key),
-    ...splitTags(row.tags === null ? [] : (JSON.parse(String(row.tags)) as string[])),
+    ...splitTags(listOf(row.tags)),
     cancelRequestedAt: numberOrNull(row.cancel_requested_at),
-    items: JSON.parse(textOrNull(row.items) ?? "{}") as Record<string, number>,
+    items: countsOf(row.items),
   };
+}
+
+/** One row that somebody damaged must not hide its neighbours: what cannot be read is shown as nothing. */
+function listOf(json: unknown): readonly string[] {
+  const found = parsedOr(json, []);
+  return Array.isArray(found) ? found.map(String) : [];
+}
+
+function countsOf(json: unknown): Record<string, number> {
+  const found = parsedOr(json, {});
+  return typeof found === "object" && found !== null ? (found as Record<string, number>) : {};
+}
+
+function parsedOr(json: unknown, otherwise: unknown): unknown {
+  if (json === null || json === undefined) return otherwise;
+  try {
+    return JSON.parse(String(json)) as unknown;
+  } catch {
+    return otherwise;
+  }
 }
 
 /** Codes below ten are attempts that did not end their run; the outcome's status follows at ten. */

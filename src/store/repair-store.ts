@@ -51,4 +51,6 @@ export interface RepairStore {
     readonly locks: number;
   }>;
   vitals(params: StaleParams): Promise<Vitals>;
+  /** Roles that own the schema or a part of it and are not this one; none on SQLite. */
+  strangers(): Promise<readonly string[]>;
 }

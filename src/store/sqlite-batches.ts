@@ -3,7 +3,7 @@
 import type { RunId } from "../core/run.js";
 import { countBatch, foreignRuns } from "./batch-count.js";
 import type * as batches from "./batch-store.js";
-import { statusOrder, toBatchRecord, toRunRecord } from "./record.js";
+import { statusOrder, toBatchRecord, toRunRecords } from "./record.js";
 import * as sql from "./sql/sqlite-batches.js";
 import type { Row, SqliteFile } from "./sqlite.js";
 import type { SqliteAsker } from "./sqlite-asker.js";
@@ -96,7 +96,7 @@ export class SqliteBatches implements store.BatchStore {
     const { parent, batch = null, before = null, limit } = filter;
     const status = filter.status === undefined ? null : statusOrder(filter.status);
     const asked = { parent, batch, before, status, limit };
-    return (await this.#file.read(() => this.#file.all(sql.CHILDREN, asked))).map(toRunRecord);
+    return toRunRecords(await this.#file.read(() => this.#file.all(sql.CHILDREN, asked)));
   }
 
   retryChildren({ audit, ...params }: batches.RetryChildren): Promise<readonly RunId[]> {

@@ -45,6 +45,10 @@ export class SqliteRepairs implements RepairStore {
     return this.#file.read(() => toVitals(this.#all(sql.VITALS, params)[0] ?? {}));
   }
 
+  async strangers(): Promise<readonly string[]> {
+    return [];
+  }
+
   #run(template: string, params: Row = {}): number {
     return this.#file.run(onOurClock(template), { ...params, now: this.#asker.now() });
   }

@@ -1,7 +1,7 @@
 // Single runs on SQLite: what is known of them, and what operators do to them.
 
 import { MODES, type RunId } from "../core/run.js";
-import { statusCode, toAttemptRecord, toRunRecord, toWaiting } from "./record.js";
+import { statusCode, toAttemptRecord, toRunRecord, toRunRecords, toWaiting } from "./record.js";
 import * as sql from "./sql/sqlite.js";
 import { WAITING_FOR } from "./sql/sqlite-flow.js";
 import type { SqliteFile } from "./sqlite.js";
@@ -104,7 +104,7 @@ export class SqliteRuns implements RunVerbs {
     const mode = filter.mode === undefined ? null : MODES.indexOf(filter.mode);
     const statement = sql.LIST_RUNS[filter.status ?? "any"];
     const rows = await this.#file.read(() => this.#file.all(statement, { ...filter, mode }));
-    return rows.map(toRunRecord);
+    return toRunRecords(rows);
   }
 
   async attempts(id: RunId): Promise<readonly store.AttemptRecord[]> {

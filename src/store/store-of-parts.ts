@@ -209,6 +209,7 @@ export abstract class StoreOfParts implements Store {
   remains: Store["remains"] = () => this.#parts.repairs.remains();
   recover: Store["recover"] = (params) => this.#parts.repairs.recover(params);
   vitals: Store["vitals"] = (params) => this.#parts.repairs.vitals(params);
+  strangers: Store["strangers"] = () => this.#parts.repairs.strangers();
   prune: Store["prune"] = (params) => this.#parts.retention.prune(params);
   pruneJob: Store["pruneJob"] = (params) => this.#parts.retention.pruneJob(params);
 }

@@ -307,6 +307,8 @@ export type RunRecord = {
   readonly cancelRequestedAt: number | null;
   /** How many items it has, by outcome. */
   readonly items: Readonly<Record<string, number>>;
+  /** Of the last one of a list that is shorter than was asked for, as it has all the bytes that a page may have: more follow. */
+  readonly isFollowed?: boolean;
 };
 
 export type AttemptRecord = {

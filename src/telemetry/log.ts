@@ -59,6 +59,7 @@ export type Events = {
     concurrency: number;
     connections: number;
   };
+  "schema.foreign": { instance: string; owners: readonly string[] };
   "instance.stopped": { instance: string; finished: number; handedBack: number; abandoned: number };
   "instance.halted": { instance: string; why: "all" | "quiet"; note: string | null };
   "instance.resumed": { instance: string };
@@ -173,6 +174,10 @@ type Level = "debug" | "info" | "warn" | "error" | "critical";
 /** Every event there is, with the level and the words of its log line. */
 export const LINES: { readonly [Name in EventName]: readonly [Level, string] } = {
   "instance.started": ["info", "instance started"],
+  "schema.foreign": [
+    "error",
+    "THE SCHEMA BELONGS TO ANOTHER ROLE, which can read what is stored and run code as this one; `holdfast check` names it",
+  ],
   "instance.stopped": ["info", "instance stopped"],
   "instance.halted": ["warn", "instance claims and fires nothing until it is told to go on"],
   "instance.resumed": ["info", "instance claims and fires again"],

@@ -168,6 +168,71 @@ function enqueueTests(): void {
     expect(Number(run?.dueAt) - Number(run?.createdAt)).toBe(90_000);
   });
 
+  test("the limits of an enqueue in SQL are those of an enqueue in code", async ({
+    scene: { holdfast, sql },
+  }) => {
+    const study = holdfast.job("study", { run: (_: unknown) => undefined });
+    await holdfast.start();
+    const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
+    const inSql = (input: string, options = "") =>
+      refusal(sql(`select * from $schema.enqueue('study', $1::jsonb${options})`, [input]));
+    const inCode = (input: string, options = {}) =>
+      study.enqueue(JSON.parse(input), options).then(
+        () => undefined,
+        (error: { code: string }) => error.code,
+      );
+    const inputs = [nested(100), nested(101), nested(5_000), `{"a": ${nested(100)}}`];
+    const texts = `["${"[".repeat(500)}", "\\"${"{".repeat(500)}\\\\"]`;
+    for (const input of [...inputs, texts])
+      expect({ input, detail: (await inSql(input)).detail }).toEqual({
+        input,
+        detail: await inCode(input),
+      });
+    for (const tag of ["traceparent=x", "a\u2028b", "a\u0085b", "😀".repeat(101), "😀".repeat(100)])
+      expect({ tag, detail: (await inSql("1", `, tags => array['${tag}']`)).detail }).toEqual({
+        tag,
+        detail: await inCode("1", { tags: [tag] }),
+      });
+    for (const at of ["1969-12-31T00:00:00Z", "9999-12-31T00:00:00Z"])
+      expect({ at, detail: (await inSql("1", `, at => '${at}'`)).detail }).toEqual({
+        at,
+        detail: await inCode("1", { at }),
+      });
+    const wrong = { code: "HF000", detail: "CONFIGURATION_INVALID" };
+    expect(await inSql("1", ", at => 'infinity'")).toMatchObject(wrong);
+    expect(await inSql("1", ", at => '20000-01-01'")).toMatchObject(wrong);
+    expect(await inSql("1", ", delay => interval '200000 years'")).toMatchObject(wrong);
+    expect((await holdfast.runs.list({ limit: 100 })).runs.length).toBeGreaterThan(0);
+  });
+
+  test("an input with an escaped NUL does not keep the runs of a limited job from their lines", async ({
+    scene: { holdfast, sql },
+  }) => {
+    const limited = holdfast.job("limited", {
+      concurrency: { limit: 1, key: "account" },
+      run: (_: { account: string }) => undefined,
+    });
+    await holdfast.start();
+    await limited.enqueue({ account: "first" });
+    const ids: string[] = [];
+    for (const account of ["a\u0000b", "c"]) {
+      const [row] = await sql(
+        "select * from $schema.enqueue('limited', '{}', delay => interval '1 hour')",
+      );
+      ids.push(row?.id as string);
+      await sql("update $schema.run set input = $1 where id = $2", [
+        JSON.stringify({ account }),
+        row?.id,
+      ]);
+    }
+    await sql("update $schema.waiting set wake_at = 0");
+    await holdfast.tick();
+    for (const id of ids)
+      expect(await holdfast.runs.wait(id, { timeout: "20s" })).toMatchObject({
+        status: "completed",
+      });
+  });
+
   test("an unknown job and wrong values are refused by name", async ({
     scene: { holdfast, sql },
   }) => {
@@ -808,7 +873,7 @@ function rightTests(): void {
     }
   });
 
-  test("what runs with the owner's rights has a fixed search path; nothing is for the public", async ({
+  test("what runs with the owner's rights has a fixed search path; nothing of it is for the public", async ({
     scene: { holdfast, schema, sql },
   }) => {
     await holdfast.runs.list();
@@ -818,7 +883,16 @@ function rightTests(): void {
        from pg_proc p where p.pronamespace = $1::regnamespace`,
       [`"${schema}"`],
     );
-    expect(functions.filter((each) => each.is_public)).toEqual([]);
+    // What a caller could send by itself just as well runs with the caller's rights alone.
+    const forAll = functions.filter((each) => each.is_public);
+    expect(forAll).toEqual([
+      {
+        name: "in_own_path",
+        path: "search_path=pg_catalog, pg_temp",
+        is_definer: false,
+        is_public: true,
+      },
+    ]);
     const definers = functions.filter((each) => each.is_definer);
     expect(definers.length).toBeGreaterThan(3);
     for (const { name, path } of definers)

@@ -436,8 +436,10 @@ export function checkSuite(engine: "sqlite" | "postgres", make: () => Promise<En
     const broken = async () => (await check()).checks.filter(({ ok }) => !ok);
 
     test("every check has its plant", () => {
+      // Whom the schema belongs to is no matter of rows: search-path.test.ts gives it away.
+      const ofRows = CHECKS.filter(({ name }) => name !== "the schema belongs to no other role");
       expect([...new Set(PLANTS.map((plant) => plant.check))].sort()).toEqual(
-        CHECKS.map(({ name }) => name).sort(),
+        ofRows.map(({ name }) => name).sort(),
       );
     });
 

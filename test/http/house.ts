@@ -54,6 +54,8 @@ export class House {
   readonly handler: Handler;
   /** What was told about failures inside. */
   readonly lines: object[] = [];
+  /** Where its rows are, for tests that damage them. */
+  readonly place: { readonly database: string; readonly schema: string };
   readonly #options: HoldfastOptions;
   readonly #clear: () => Promise<void>;
   readonly #base: string;
@@ -66,6 +68,10 @@ export class House {
     const hear = (fields: object) => void this.lines.push(fields);
     const logger = { debug: hear, info: hear, warn: hear, error: hear };
     this.#options = { logger, ...params.options };
+    this.place = {
+      database: String(params.options.database),
+      schema: params.options.schema ?? "holdfast",
+    };
     this.holdfast = this.another();
     this.answerer = createAnswerer(this.holdfast, { secrets: SECRETS, ...params.handler });
     this.handler = handlerOf(this.answerer);

@@ -386,7 +386,35 @@ select cast(h.fence as text) as what, h.name, h.state from {lock_history} h wher
   },
 ];
 
+/**
+ * Roles that own the schema or something in it and are neither this role, nor one that it belongs to, nor the owner of the
+ * database, nor a superuser: each of them can read what is stored here, and can make our statements execute its own.
+ */
+export const STRANGERS = /* sql */ `
+select r.rolname::text as what, count(*)::int as owned, min(o.owned) as first_of_them
+from (select x.relnamespace as schema from pg_class x where x.oid = to_regclass('{schema_version}')) home
+cross join lateral (
+  select n.nspowner as owner, 'schema ' || n.nspname as owned from pg_namespace n where n.oid = home.schema
+  union all select c.relowner, 'table ' || c.relname from pg_class c where c.relnamespace = home.schema
+  union all select p.proowner, 'function ' || p.proname from pg_proc p where p.pronamespace = home.schema
+) o
+join pg_roles r on r.oid = o.owner
+join pg_roles me on me.rolname = current_user
+where r.oid <> me.oid and not r.rolsuper
+  and r.oid <> (select d.datdba from pg_database d where d.datname = current_database())
+  and not (not me.rolsuper and pg_has_role(me.oid, r.oid, 'member'))
+group by r.rolname`;
+
+const OWNERS: readonly Check[] = [
+  {
+    name: "the schema belongs to no other role",
+    promise: null,
+    sql: { postgres: STRANGERS, sqlite: "select 1 as what where false" },
+  },
+];
+
 export const CHECKS: readonly Check[] = [
+  ...OWNERS,
   ...RUNS,
   ...SCHEDULES,
   ...LIMITS,

@@ -2,6 +2,7 @@
 // one transaction under the fence of the run that makes them; who ends or revives a child counts in
 // that same statement.
 
+import { postgresPage } from "./list-page.js";
 import { FLOW_UNKNOWN, IS_LIMITED_LANE } from "./postgres-flow.js";
 
 /** The number of the mode `enqueued`. */
@@ -130,9 +131,7 @@ page as materialized (
       then -1 else 0 end)
   order by c.id desc limit :limit
 )
-select * from (
-  select * from {run_state} where id = any(array(select id from page)) offset 0
-) found order by id desc`;
+${postgresPage("select * from {run_state} where id = any(array(select id from page)) offset 0")}`;
 
 /** Failed children, for a revival of many. */
 export const FAILED_CHILDREN = /* sql */ `

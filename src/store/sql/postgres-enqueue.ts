@@ -112,7 +112,7 @@ update {key} k set run = i.id, input_hash = i."inputHash",
   is_live = case when i."isNew" then i."isLive" else k.is_live end
 from json_to_recordset(:keys::json) as i (
   id uuid, job text, key text, "inputHash" text, "lastsMs" bigint, "isLive" boolean, "isNew" boolean)
-where k.job = i.job and k.key = i.key`;
+where k.job = i.job and k.key = i.key returning k.run`;
 
 /** Runs that have not begun leave their places; those of a limit give back what they hold. */
 export const PULL_PENDING = /* sql */ `

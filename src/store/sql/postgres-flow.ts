@@ -28,12 +28,19 @@ export const IS_LIMITED_LANE = (lane: string) => /* sql */ `exists (
   select from {lane} l join {job} j on j.name = l.job
   where l.id = ${lane} and (j.concurrency_limit is not null or j.rate_limit is not null))`;
 
+/**
+ * A member of an input as JSON text. An escaped NUL, which an input in code may have, is another character while the server
+ * reads the JSON: it refuses the whole text otherwise, and with it every run beside this one.
+ */
+const readable = (input: string, path: string) =>
+  `replace((replace(${input}, '\\u0000', '\\ufffd')::json #> ${path})::text, '\\ufffd', '\\u0000')`;
+
 /** The key of a run under the limits of its job (`j`) by its input, as flowKeyOf in core/flow.ts. */
 export const FLOW_KEY = (input: string) => /* sql */ `
 case
   when j.concurrency_limit is null and j.rate_limit is null then null
   when coalesce(j.concurrency_key, j.rate_key) is null then ''
-  else coalesce(left((${input}::json #> string_to_array(coalesce(j.concurrency_key, j.rate_key), '.'))::text, 200), 'null')
+  else coalesce(left(${readable(input, "string_to_array(coalesce(j.concurrency_key, j.rate_key), '.')")}, 200), 'null')
 end`;
 
 /**

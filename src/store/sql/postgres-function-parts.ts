@@ -29,13 +29,25 @@ $holdfast$;
 create function {checked_text}(field text, value text, length_max int) returns text language plpgsql immutable
 set search_path = pg_catalog, pg_temp as $holdfast$
 begin
-  if value is null or (length(value) between 1 and length_max
-      and value !~ '[[:cntrl:]]' and value !~ '^\\s' and value !~ '\\s$') then
+  -- Characters are counted as JavaScript counts them: one beyond the basic plane is two.
+  if value is null or (length(regexp_replace(value, '[\\U00010000-\\U0010FFFF]', 'xx', 'g')) between 1 and length_max
+      and value !~ '[\\u0001-\\u001f\\u007f-\\u009f\\u2028\\u2029]' and value !~ '^\\s' and value !~ '\\s$') then
     return value;
   end if;
   raise exception '%: must be a text of 1 to % characters, without control characters and spaces at its ends',
     field, length_max using errcode = '${SQLSTATES.wrongParameter}', detail = 'CONFIGURATION_INVALID';
 end
+$holdfast$;
+
+-- How deep JSON is nested, counted on its text: without what is inside of strings only brackets are left.
+create function {json_depth}(value text) returns int language sql immutable
+set search_path = pg_catalog, pg_temp as $holdfast$
+  select coalesce(max(d.depth), 0)::int from (
+    select sum(case when b.bracket in ('[', '{') then 1 else -1 end) over (order by b.place) as depth
+    from unnest(string_to_array(
+      regexp_replace(regexp_replace(value, '"([^"\\\\]|\\\\.)*"', '', 'g'), '[^][{}]', '', 'g'), null
+    )) with ordinality b (bracket, place)
+  ) d
 $holdfast$;
 
 -- The same JSON with the members of every object sorted, as JavaScript sorts: by units of UTF-16, in

@@ -2,9 +2,10 @@
 // statements with expressions in the place of its parameters, so that a run is stored, settled and
 // retried the same way whoever asks. Made with the schema; nobody may call them until it is granted.
 
-import { INPUT_BYTES_MAX, RESULT_BYTES_MAX } from "../../core/json.js";
+import { INPUT_BYTES_MAX, JSON_DEPTH_MAX, RESULT_BYTES_MAX } from "../../core/json.js";
 import { KEY_LENGTH_MAX, NAME_LENGTH_MAX, PRIORITY_MAX, TAG_COUNT_MAX } from "../../core/names.js";
 import { MODES } from "../../core/run.js";
+import { TRACE_TAG } from "../../core/trace.js";
 import {
   ENQUEUE,
   ENQUEUE_KEYED,
@@ -17,6 +18,7 @@ import { ACQUIRE_DUE } from "./postgres-function-due.js";
 import { DEFINED, PARTS, SQLSTATES } from "./postgres-function-parts.js";
 import { RECLAIM } from "./postgres-leases.js";
 import { EXPIRE_STALE } from "./postgres-operators.js";
+import { CREATE_IN_OWN_PATH } from "./postgres-within.js";
 import { expressed } from "./template.js";
 
 const PREVIEW_LENGTH = 1_024;
@@ -53,8 +55,8 @@ declare
   v_hash text;
   v_tags text[];
   v_priority smallint;
-  v_due_at bigint := (extract(epoch from enqueue.at) * 1000)::bigint;
-  v_delay_ms bigint := coalesce((extract(epoch from enqueue.delay) * 1000)::bigint, 0);
+  v_due_at bigint;
+  v_delay_ms bigint;
   v_lane int;
   v_limited boolean;
   v_runs text;
@@ -78,10 +80,24 @@ begin
     raise exception 'input: has % bytes of JSON; the limit is ${INPUT_BYTES_MAX}', octet_length(v_input)
       using errcode = '${SQLSTATES.wrongParameter}', detail = 'INPUT_TOO_LARGE';
   end if;
+  if octet_length(v_input) > 2 * ${JSON_DEPTH_MAX} and {json_depth}(v_input) > ${JSON_DEPTH_MAX} then
+    raise exception 'input: is nested deeper than ${JSON_DEPTH_MAX} levels'
+      using errcode = '${SQLSTATES.wrongParameter}', detail = 'INPUT_NOT_JSON';
+  end if;
+  if enqueue.at not between '1970-01-01 00:00:00+00' and '9999-12-31 23:59:59.999+00' then
+    raise exception 'at: must be between the years 1970 and 9999'
+      using errcode = '${SQLSTATES.wrongParameter}', detail = 'CONFIGURATION_INVALID';
+  end if;
+  if enqueue.delay > interval '36525 days' then
+    raise exception 'delay: must be at most 36525 days, such as interval ''5 minutes'''
+      using errcode = '${SQLSTATES.wrongParameter}', detail = 'CONFIGURATION_INVALID';
+  end if;
   if enqueue.at is not null and enqueue.delay is not null then
     raise exception 'at and delay: exclude each other; give one of them'
       using errcode = '${SQLSTATES.wrongParameter}', detail = 'CONFIGURATION_INVALID';
   end if;
+  v_due_at := (extract(epoch from enqueue.at) * 1000)::bigint;
+  v_delay_ms := coalesce((extract(epoch from enqueue.delay) * 1000)::bigint, 0);
   if v_delay_ms < 0 then
     raise exception 'delay: must not be negative, such as interval ''5 minutes'''
       using errcode = '${SQLSTATES.wrongParameter}', detail = 'CONFIGURATION_INVALID';
@@ -92,6 +108,10 @@ begin
   end if;
   if cardinality(enqueue.tags) > ${TAG_COUNT_MAX} or array_position(enqueue.tags, null) is not null then
     raise exception 'tags: must be at most ${TAG_COUNT_MAX} texts'
+      using errcode = '${SQLSTATES.wrongParameter}', detail = 'CONFIGURATION_INVALID';
+  end if;
+  if exists (select from unnest(enqueue.tags) t (tag) where starts_with(t.tag, '${TRACE_TAG}')) then
+    raise exception 'tags: must not begin with "${TRACE_TAG}", which is reserved for traces'
       using errcode = '${SQLSTATES.wrongParameter}', detail = 'CONFIGURATION_INVALID';
   end if;
   v_tags := nullif(array(
@@ -244,7 +264,7 @@ returns text language plpgsql volatile ${DEFINED} as $holdfast$
 declare
   v_result text := coalesce(complete.result, 'null')::text;
 begin
-  if octet_length(v_result) > ${RESULT_BYTES_MAX} then
+  if octet_length(v_result) > ${RESULT_BYTES_MAX} or {json_depth}(v_result) > ${JSON_DEPTH_MAX} then
     v_result := json_build_object('$truncated', true, 'bytes', octet_length(v_result),
       'preview', left(v_result, ${PREVIEW_LENGTH}) || '…');
   end if;
@@ -324,6 +344,7 @@ $holdfast$;
 const NAMES = [
   "new_run_id()",
   "checked_text(text, text, int)",
+  "json_depth(text)",
   "canonical_json(jsonb)",
   "input_hash(jsonb)",
   "enqueue(text, jsonb, text, timestamptz, interval, int, text, text[])",
@@ -344,6 +365,7 @@ export function createFunctions(channel: string): string {
   });
   return [
     PARTS,
+    CREATE_IN_OWN_PATH,
     enqueueFunction(channel),
     SETTLING_FUNCTIONS,
     ACQUIRE_DUE,

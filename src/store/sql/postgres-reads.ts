@@ -1,5 +1,6 @@
 // The statements that look at runs on PostgreSQL and change nothing.
 
+import { postgresPage } from "./list-page.js";
 import { IS_GATED, IS_LIVE } from "./postgres-schedules.js";
 
 export const ATTEMPTS = /* sql */ `
@@ -36,9 +37,7 @@ with page as materialized (
       or r.key = :text::text or s.id::text = :text::text)
   order by s.id desc limit :limit
 )
-select * from (
-  select * from {run_state} where id = any(array(select id from page)) offset 0
-) found order by id desc`;
+${postgresPage("select * from {run_state} where id = any(array(select id from page)) offset 0")}`;
 
 export const GET_RUN = /* sql */ `select * from {run_state} where id = :id::uuid`;
 

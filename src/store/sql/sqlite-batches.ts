@@ -1,5 +1,7 @@
 // The statements about batches on SQLite, inside of a write transaction: nobody else counts meanwhile.
 
+import { sqlitePage } from "./list-page.js";
+
 /** The number of the mode `enqueued`. */
 const ENQUEUED = 0;
 
@@ -60,7 +62,7 @@ with page as materialized (
         -1, 0)))
   order by r.id desc limit (:limit + 0)
 )
-select * from {run_state} where id in (select id from page) order by id desc`;
+${sqlitePage("select * from {run_state} where id in (select id from page)")}`;
 
 export const FAILED_CHILDREN = /* sql */ `
 ${CHILDREN_OF} and r.id > coalesce(:after, '') and (select o.status from {outcome} o where o.id = r.id) = 2

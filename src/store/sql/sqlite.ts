@@ -4,6 +4,7 @@
 // every execution, twenty times as dear as running it: hence `:limit + 0`. `:now` is read from the
 // database's clock when the transaction begins.
 
+import { sqlitePage } from "./list-page.js";
 import { LANES_OF_JOBS, MAY_CLAIM } from "./sqlite-lanes.js";
 
 export const NOW = /* sql */ `select {now} as now`;
@@ -273,7 +274,7 @@ with page as materialized (
     and (:text is null or instr(lower(r.input), lower(:text)) > 0 or r.key = :text or r.id = :text)
   order by s.id desc limit (:limit + 0)
 )
-select * from {run_state} where id in (select id from page) order by id desc`;
+${sqlitePage("select * from {run_state} where id in (select id from page)")}`;
 
 export const LIST_RUNS = {
   any: listRuns(RUN_SOURCES.any),

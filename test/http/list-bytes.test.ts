@@ -1,0 +1,123 @@
+// Lists of runs with large values, and with values that nobody can read: what a page weighs, how it goes on, and that one
+// run never hides its neighbours.
+
+import { DatabaseSync } from "@photostructure/sqlite";
+import pg from "pg";
+import { describe, expect, test } from "vitest";
+import { DATABASES, type House, newHouse, POSTGRES_URL } from "./house.js";
+
+const PAGE_BYTES_MAX = 3 * 1_048_576;
+
+async function walked(house: House, limit: number): Promise<{ ids: string[]; pages: number }> {
+  const ids: string[] = [];
+  let cursor: string | null = null;
+  let pages = 0;
+  do {
+    const { body, text } = await house.ask(
+      "GET",
+      `/api/runs?limit=${limit}${cursor === null ? "" : `&cursor=${cursor}`}`,
+    );
+    expect(text.length).toBeLessThan(PAGE_BYTES_MAX);
+    for (const { id } of body.runs) ids.push(id);
+    cursor = body.nextCursor;
+    pages += 1;
+  } while (cursor !== null && pages < 100);
+  return { ids, pages };
+}
+
+describe.each(DATABASES)("lists of runs on %s", (database) => {
+  test("a list shows the beginning of large inputs, results and errors, and says so", async () => {
+    const house = await newHouse(database);
+    const large = { text: "é".repeat(100_000) };
+    house.holdfast.job("good", { run: (input) => input });
+    const message = `too bad, ${'x\\n"'.repeat(1_500)}`;
+    house.holdfast.job("bad", {
+      retry: { attempts: 1 },
+      run: () => {
+        throw new Error(message);
+      },
+    });
+    const good = await house.holdfast.enqueue("good", large);
+    const bad = await house.holdfast.enqueue("bad", null);
+    await house.holdfast.tick();
+    const { body, text } = await house.ask("GET", "/api/runs");
+    expect(text.length).toBeLessThan(20_000);
+    const [failed, completed] = body.runs;
+    const bytes = Buffer.byteLength(JSON.stringify(large));
+    for (const value of [completed.input, completed.result]) {
+      expect(value).toMatchObject({ $truncated: true, bytes });
+      expect(value.preview.startsWith('{"text":"éé')).toBe(true);
+    }
+    expect(failed).toMatchObject({ id: bad.id, error: { code: "ERROR", truncated: true } });
+    expect(failed.error.message.startsWith('too bad, x\\n"x')).toBe(true);
+    const whole = await house.ask("GET", `/api/runs/${good.id}`);
+    expect(whole.body).toMatchObject({ input: large, result: large });
+    const whole2 = await house.ask("GET", `/api/runs/${bad.id}`);
+    expect(whole2.body.error.message).toBe(message);
+    expect(whole2.body.error.truncated).toBeUndefined();
+    const { runs } = await house.holdfast.runs.list();
+    expect(runs[1]?.input).toMatchObject({ $truncated: true, bytes });
+    await house.end();
+  });
+
+  test("a page ends when it has its bytes, and the next ones have every other run once", async () => {
+    const house = await newHouse(database);
+    house.holdfast.job("study", { run: () => undefined });
+    const inputs = Array.from({ length: 900 }, (_, n) => ({ n, text: "x".repeat(1_900) }));
+    const stored: string[] = [];
+    for (const from of [0, 300, 600]) {
+      const study = house.holdfast.job(`study-${from}`, { run: (_: object) => undefined });
+      for (const { id } of await study.enqueueMany(inputs.slice(from, from + 300))) stored.push(id);
+    }
+    const { ids, pages } = await walked(house, 1_000);
+    expect(pages).toBeGreaterThan(1);
+    expect(ids).toEqual(stored.sort().reverse());
+    const first = await house.holdfast.runs.list({ limit: 1_000 });
+    expect(first.runs.length).toBeLessThan(900);
+    expect(first.nextCursor).toBe(first.runs.at(-1)?.id);
+    await house.end();
+  });
+
+  test("a run whose input nobody can read is a marked row, and its neighbours are as they are", async () => {
+    const house = await newHouse(database);
+    house.holdfast.job("study", { run: () => undefined });
+    const { id: before } = await house.holdfast.enqueue("study", { n: 1 });
+    const { id: deep } = await house.holdfast.enqueue("study", { n: 2 });
+    const { id: broken } = await house.holdfast.enqueue("study", { n: 3 });
+    const { id: after } = await house.holdfast.enqueue("study", { n: 4 });
+    const nested = `${"[".repeat(900)}${"]".repeat(900)}`;
+    const deeper = `${"[".repeat(9_000)}${"]".repeat(9_000)}`;
+    for (const input of [nested, deeper]) {
+      await damage(house, deep, input);
+      await damage(house, broken, '{"n": ');
+      const { status, body } = await house.ask("GET", "/api/runs");
+      expect(status).toBe(200);
+      const shown = new Map<string, { input: object }>(
+        body.runs.map((run: { id: string }) => [run.id, run]),
+      );
+      expect(shown.get(before)?.input).toEqual({ n: 1 });
+      expect(shown.get(after)?.input).toEqual({ n: 4 });
+      expect(shown.get(broken)?.input).toMatchObject({ $unreadable: true, preview: '{"n": ' });
+      const mark = input === nested ? "$unreadable" : "$truncated";
+      expect(shown.get(deep)?.input).toMatchObject({ [mark]: true, bytes: input.length });
+      const single = await house.ask("GET", `/api/runs/${deep}`);
+      expect(single.body.input).toMatchObject({ $unreadable: true, bytes: input.length });
+    }
+    await house.end();
+  });
+});
+
+/** As nothing of ours would store it. */
+async function damage(house: House, id: string, input: string): Promise<void> {
+  const { database, schema } = house.place;
+  if (database.startsWith("postgres")) {
+    const client = new pg.Client(POSTGRES_URL);
+    await client.connect();
+    await client.query(`update "${schema}".run set input = $1 where id = $2`, [input, id]);
+    await client.end();
+    return;
+  }
+  const file = new DatabaseSync(database.replace("sqlite:", ""));
+  file.prepare("update holdfast_run set input = ? where id = ?").run(input, id);
+  file.close();
+}
