@@ -48,6 +48,7 @@ export {
   PermanentError,
   ResultConflictError,
   RetryLater,
+  RunAmbiguousError,
   RunCommittedError,
   RunNotFoundError,
   RunsElsewhereError,

@@ -110,7 +110,7 @@ export function EnqueueDialog(props: {
                 onChange={(event) => setDelay(event.target.value)}
               />
             </Field>
-            <Field label="Priority" hint="−100 to 100">
+            <Field label="Priority" hint="−100 to 100, one step is worth a minute of waiting">
               <input
                 className="field"
                 value={priority}

@@ -40,6 +40,7 @@ const EXIT_OF_CODE: ReadonlyMap<string, number> = new Map([
   ["INPUT_NOT_JSON", EXIT.usage],
   ["KEY_CONFLICT", EXIT.no],
   ["RUN_NOT_FOUND", EXIT.no],
+  ["RUN_AMBIGUOUS", EXIT.no],
   ["WAIT_TIMEOUT", EXIT.no],
   ["ALERT_NOT_FOUND", EXIT.no],
   ["INSTANCE_NOT_FOUND", EXIT.no],

@@ -3,7 +3,7 @@
 import { InvalidArgumentError } from "commander";
 import { readDuration } from "../core/duration-text.js";
 import { ConfigurationError } from "../core/errors.js";
-import { isUuid } from "../core/id.js";
+import { FRAGMENT_LENGTH_MIN, idFragment, isUuid } from "../core/id.js";
 import { readInstant } from "../core/instant.js";
 import type { RunId } from "../core/run.js";
 import { listShort, suggest } from "../core/suggest.js";
@@ -54,12 +54,24 @@ export function oneOf<T extends string>(allowed: readonly T[]) {
   };
 }
 
+/** An id, or a beginning or an end of one: the instance finds the run that it belongs to. */
 export function readRunId(text: string): RunId {
-  if (isUuid(text)) return text.toLowerCase();
+  if (isUuid(text) || idFragment(text) !== null) return text.toLowerCase();
   throw new InvalidArgumentError(
-    "It must be a run id, for example 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55; `holdfast runs list` shows them.",
+    `It must be a run id, for example ${ID_EXAMPLE}, or at least ${FRAGMENT_LENGTH_MIN} characters of its beginning or end; ` +
+      "`holdfast runs list` shows them.",
   );
 }
+
+/** The id by which a list goes on. */
+export function readCursor(text: string): RunId {
+  if (isUuid(text)) return text.toLowerCase();
+  throw new InvalidArgumentError(
+    `It must be the cursor that the list before it printed, for example ${ID_EXAMPLE}.`,
+  );
+}
+
+const ID_EXAMPLE = "0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55";
 
 export function readAlertId(text: string): string {
   if (isUuid(text)) return text.toLowerCase();

@@ -70,6 +70,7 @@ const OWN_PERMANENT_CODES: ReadonlySet<string> = new Set([
   "JOB_DUPLICATE",
   "KEY_CONFLICT",
   "RUN_NOT_FOUND",
+  "RUN_AMBIGUOUS",
   "STORE_UNSUPPORTED",
   "TX_MUST_BE_SYNC",
   "TX_ENDED",

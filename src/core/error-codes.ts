@@ -11,6 +11,7 @@ export const ERROR_CODES = [
   { code: "JOB_DUPLICATE", description: "A job of that name is already registered." },
   { code: "KEY_CONFLICT", description: "The key belongs to a run with another input." },
   { code: "RUN_NOT_FOUND", description: "There is no run of that id." },
+  { code: "RUN_AMBIGUOUS", description: "Several runs have an id that begins or ends like this." },
   { code: "ALERT_NOT_FOUND", description: "There is no alert of that id." },
   { code: "INSTANCE_NOT_FOUND", description: "There is no instance of that id." },
   { code: "SCHEDULE_NOT_FOUND", description: "There is no schedule of that name." },

@@ -148,6 +148,22 @@ export class RunNotFoundError extends HoldfastError {
   }
 }
 
+/** Several runs have an id that begins or ends like this. */
+export class RunAmbiguousError extends HoldfastError {
+  readonly code = "RUN_AMBIGUOUS";
+  constructor(
+    readonly fragment: string,
+    /** At most ten of them. */
+    readonly candidates: readonly string[],
+    readonly hasMore: boolean,
+  ) {
+    const more = hasMore ? ", and more" : "";
+    super(
+      `${quoteShort(fragment)} is the beginning or the end of several run ids: ${candidates.join(", ")}${more}. Give more of the id.`,
+    );
+  }
+}
+
 /** The run had not ended when the caller's patience did; the run itself goes on. */
 export class WaitTimeoutError extends HoldfastError {
   readonly code = "WAIT_TIMEOUT";
@@ -660,6 +676,7 @@ for (const [name, { prototype }] of Object.entries({
   UnknownJobError,
   DuplicateJobError,
   KeyConflictError,
+  RunAmbiguousError,
   RunNotFoundError,
   AlertNotFoundError,
   InstanceNotFoundError,

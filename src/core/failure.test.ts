@@ -194,3 +194,20 @@ describe("describeFailure", () => {
     );
   });
 });
+
+test("a stack ends at the last frame of the user's code; one without such a frame stays whole", () => {
+  const own = "file:///app/node_modules/holdfast/dist/";
+  const frames = [
+    "    at guard (file:///app/node_modules/holdfast/dist/shared/a.js:1:1)",
+    "    at send (/app/jobs/mail.js:3:9)",
+    "    at async run (file:///app/jobs/index.js:9:5)",
+    "    at #handle (file:///app/node_modules/holdfast/dist/shared/a.js:2:2)",
+    "    at process.processTicksAndRejections (node:internal/process/task_queues:105:5)",
+    "    at async perform (/app/node_modules/holdfast/dist/shared/b.js:7:7)",
+  ];
+  const stackOf = (lines: readonly string[]) =>
+    describeFailure({ message: "x", stack: ["Error: x", ...lines].join("\n") }, own).stack;
+  expect(stackOf(frames)).toBe(["Error: x", ...frames.slice(0, 3)].join("\n"));
+  expect(stackOf(frames.slice(3))).toBe(["Error: x", ...frames.slice(3)].join("\n"));
+  expect(describeFailure({ message: "x", stack: "no frames" }, own).stack).toBe("no frames");
+});

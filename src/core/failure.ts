@@ -16,18 +16,23 @@ export type StoredError = {
 
 export const MESSAGE_LENGTH_MAX = 8 * 1024;
 export const STACK_LENGTH_MAX = 16 * 1024;
+/** Where the library's code is: frames in it say nothing about the handler that failed. */
+export const OWN_FOLDER = new URL("..", import.meta.url).href;
 const NAME_LENGTH_MAX = 100;
 const CAUSE_COUNT_MAX = 5;
 const CAUSE_LENGTH_MAX = 1_024;
 const MEMBER_COUNT_MAX = 5;
 const CODE = /^[A-Za-z0-9][A-Za-z0-9_.-]{1,63}$/;
 
-/** Code, name, message and stack of a thrown value, cut to what is worth keeping. */
-export function describeFailure(thrown: unknown): StoredError {
+/**
+ * Code, name, message and stack of a thrown value, cut to what is worth keeping. `ownFolder`, a file URL, is where the library's code is:
+ * the stack then ends at the last frame of other code.
+ */
+export function describeFailure(thrown: unknown, ownFolder?: string): StoredError {
   const name = nameOf(thrown);
   const message = storableText(fullMessageOf(thrown, name), MESSAGE_LENGTH_MAX);
   const described: StoredError = { code: codeOf(thrown, name), name, message };
-  const stack = stackOf(thrown);
+  const stack = stackOf(thrown, ownFolder);
   if (stack !== undefined) described.stack = stack;
   return described;
 }
@@ -35,6 +40,20 @@ export function describeFailure(thrown: unknown): StoredError {
 /** What is stored of a failure that nobody threw: somebody else's words, cut to what is worth keeping. */
 export function storedError(said: StoredError): StoredError {
   return { ...said, message: storableText(said.message, MESSAGE_LENGTH_MAX) };
+}
+
+/** Without the frames at the end that called the user's code: the library's and Node's own. */
+function withoutCallers(stack: string, ownFolder: string): string {
+  const ownPath = ownFolder.replace(/^file:\/\//, "");
+  let end = stack.length;
+  for (;;) {
+    const start = stack.lastIndexOf("\n", end - 1);
+    const line = stack.slice(start + 1, end);
+    // Not a frame, or the first line: nothing is left of the user's code.
+    if (start < 0 || !line.startsWith("    at ")) return stack;
+    if (!line.includes(ownPath) && !line.includes("node:internal/")) return stack.slice(0, end);
+    end = start;
+  }
 }
 
 function nameOf(thrown: unknown): string {
@@ -113,9 +132,10 @@ function memberMessages(thrown: object): string {
   return `[${count} errors: ${shown.join("; ")}${more}]`;
 }
 
-function stackOf(thrown: unknown): string | undefined {
-  const stack = textProp(thrown, "stack");
-  if (stack === undefined || stack === "") return undefined;
+function stackOf(thrown: unknown, ownFolder: string | undefined): string | undefined {
+  const whole = textProp(thrown, "stack");
+  if (whole === undefined || whole === "") return undefined;
+  const stack = ownFolder === undefined ? whole : withoutCallers(whole, ownFolder);
   // The stack begins with the message; a long one is cut by itself so that the frames survive.
   const frames = stack.indexOf("\n    at ");
   if (frames <= CAUSE_LENGTH_MAX) return storableText(stack, STACK_LENGTH_MAX);

@@ -67,6 +67,23 @@ export function isUuid(text: unknown): text is string {
   return typeof text === "string" && text.length === 36 && UUID.test(text);
 }
 
+export const FRAGMENT_LENGTH_MIN = 6;
+const FRAGMENT = /^[0-9a-f]{6,31}$/;
+
+/** The digits of a beginning or an end of an id, with or without hyphens; null: the text can be neither. */
+export function idFragment(text: unknown): string | null {
+  if (typeof text !== "string" || text.length > 36) return null;
+  const digits = text.replaceAll("-", "").toLowerCase();
+  return FRAGMENT.test(digits) ? digits : null;
+}
+
+/** The first and the last id that begin with these digits. */
+export function idsFrom(digits: string): { readonly first: string; readonly last: string } {
+  const whole = (fill: string) =>
+    digits.padEnd(32, fill).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+  return { first: whole("0"), last: whole("f") };
+}
+
 /** The millisecond in which a UUIDv7 was made; undefined for any other text. */
 export function uuidTimeMs(id: string): number | undefined {
   if (!isUuid(id) || id[14] !== "7") return undefined;

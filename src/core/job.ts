@@ -24,7 +24,7 @@ export type JobOptions = {
   readonly input?: StandardSchema | undefined;
   /** The queue its runs go to unless told otherwise. @default "default" */
   readonly queue?: string | undefined;
-  /** −100 … 100, larger is more urgent; one step outweighs a minute of waiting. @default 0 */
+  /** −100 … 100, larger is more urgent; one step is worth one minute of waiting. @default 0 */
   readonly priority?: number | undefined;
   /**
    * How long a worker may stay silent before its run is given to another worker.

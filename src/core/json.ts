@@ -97,7 +97,6 @@ export function storableText(whole: string, maxLength: number): string {
 }
 
 /** C1 controls steer terminals, and the marks of direction turn the order of what is shown; JSON leaves both as they are. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: escaping them is the point.
 const STEERING = /[\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 
 /** JSON text as a terminal may show it: the same value, with controls and marks of direction escaped. */

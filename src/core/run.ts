@@ -36,7 +36,7 @@ export type Policy = {
   readonly onLost: OnLost;
 };
 
-/** One minute of waiting outweighs one step of priority, so nothing starves for ever. */
+/** One step of priority is worth one minute of waiting, so nothing starves for ever. */
 export const PRIORITY_STEP_MS = 60_000;
 /** A living instance may hand a run back this often without burning an attempt. */
 export const REFUNDS_MAX = 100;

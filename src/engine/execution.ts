@@ -9,7 +9,7 @@ import {
   ShutdownError,
   TimeoutError,
 } from "../core/errors.js";
-import { describeFailure, type StoredError } from "../core/failure.js";
+import { describeFailure, OWN_FOLDER, type StoredError } from "../core/failure.js";
 import type { JobDefinition } from "../core/job.js";
 import { encodeResult } from "../core/json.js";
 import type { LogsPolicy } from "../core/kept-logs.js";
@@ -176,7 +176,7 @@ export class Execution {
   }
 
   #failed(thrown: unknown, wallMs: () => number): Report {
-    const error = describeFailure(thrown);
+    const error = describeFailure(thrown, OWN_FOLDER);
     if (this.isCancelRequested) return { ending: { kind: "cancelled" }, result: null, error };
     if (this.#stopReason instanceof ShutdownError)
       return { ending: { kind: "handed_back" }, result: null, error };

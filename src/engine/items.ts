@@ -9,7 +9,7 @@ import {
   RetryLater,
   RunCommittedError,
 } from "../core/errors.js";
-import { describeFailure } from "../core/failure.js";
+import { describeFailure, OWN_FOLDER } from "../core/failure.js";
 import { FAILED_OUTCOME, OK_OUTCOME, requireOutcome } from "../core/item.js";
 import { encodeItem } from "../core/json.js";
 import { requireKey } from "../core/names.js";
@@ -170,7 +170,7 @@ export class Items {
   async #failed(asked: Asked, error: unknown, startedMs: number): Promise<Ended> {
     const { attempted, key } = asked;
     if (attempted.stopReason || isLater(error)) throw error;
-    const described = describeFailure(error);
+    const described = describeFailure(error, OWN_FOLDER);
     const item: ItemWrite = {
       id: attempted.run.id,
       fence: attempted.claim.fence,

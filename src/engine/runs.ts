@@ -2,8 +2,8 @@
 
 import { type Actor, type AuditEntry, auditEntry } from "../core/audit.js";
 import { type Duration, durationMs } from "../core/duration.js";
-import { RunNotFoundError } from "../core/errors.js";
-import { isUuid } from "../core/id.js";
+import { RunAmbiguousError, RunNotFoundError } from "../core/errors.js";
+import { idFragment, isUuid } from "../core/id.js";
 import type { Ports } from "../core/ports.js";
 import type { RunId } from "../core/run.js";
 import type { CancelAnswer, RetryAnswer, Store } from "../store/store.js";
@@ -40,6 +40,9 @@ import { toWaitingFor } from "./waiting-for.js";
 
 /** Not an id of any run: options are checked also where there is none. */
 const NO_RUN = "00000000-0000-0000-0000-000000000000";
+
+/** How many runs an ambiguous fragment names. */
+const CANDIDATES_MAX = 10;
 
 export class Runs {
   readonly #store: () => Promise<Store>;
@@ -81,7 +84,7 @@ export class Runs {
   }
 
   async #find(id: RunId): Promise<Run | null> {
-    const known = asStored(id);
+    const known = await this.#idOf(id);
     if (known === null) return null;
     const store = await this.#store();
     const [record, [told]] = await Promise.all([store.run(known), store.progressOf([known])]);
@@ -98,8 +101,9 @@ export class Runs {
 
   /** The runs that this one made, newest first; what comes after a batch is named by its batch. */
   async children(id: RunId, options: ChildListOptions = {}): Promise<RunPage> {
-    const filter = readChildFilter(id.toLowerCase(), options);
-    if (asStored(id) === null) return { runs: [], nextCursor: null };
+    const known = await this.#idOf(id);
+    const filter = readChildFilter(known ?? NO_RUN, options);
+    if (known === null) return { runs: [], nextCursor: null };
     const { limit } = filter;
     const store = await this.#store();
     return runPage(store, await store.children({ ...filter, limit: limit + 1 }), limit);
@@ -107,7 +111,7 @@ export class Runs {
 
   /** The batches that this run made, in their order. */
   async batches(id: RunId): Promise<readonly Batch[]> {
-    const known = asStored(id);
+    const known = await this.#idOf(id);
     if (known === null) return [];
     return (await (await this.#store()).batches(known)).map(toBatch);
   }
@@ -117,7 +121,7 @@ export class Runs {
     id: RunId,
     options: { readonly batch?: string } = {},
   ): Promise<{ readonly retried: number }> {
-    const known = asStored(id);
+    const known = await this.#idOf(id);
     if (known === null) return { retried: 0 };
     const store = await this.#store();
     const { batch } = options;
@@ -133,14 +137,14 @@ export class Runs {
 
   /** Every attempt so far, the first one first. */
   async attempts(id: RunId): Promise<readonly RunAttempt[]> {
-    const known = asStored(id);
+    const known = await this.#idOf(id);
     if (known === null) return [];
     return (await (await this.#store()).attempts(known)).map(toAttempt);
   }
 
   /** Every time that it was sent to a service elsewhere, with what came back; the first one first. */
   async exchanges(id: RunId): Promise<readonly RunExchange[]> {
-    const known = asStored(id);
+    const known = await this.#idOf(id);
     if (known === null) return [];
     const store = await this.#store();
     const replies = await store.replies(known);
@@ -149,13 +153,13 @@ export class Runs {
 
   /** Its items, by key or the slowest first. */
   async items(id: RunId, options: ItemListOptions = {}): Promise<ItemPage> {
-    return itemPage(await this.#store(), asStored(id) ?? NO_RUN, options);
+    return itemPage(await this.#store(), (await this.#idOf(id)) ?? NO_RUN, options);
   }
 
   /** The log lines that were kept with it, the oldest first, over all attempts. */
   async logs(id: RunId, options: RunLogOptions = {}): Promise<RunLogPage> {
     const { after, limit } = readLogOptions(options);
-    const known = asStored(id);
+    const known = await this.#idOf(id);
     if (known === null) return toLogPage([], null);
     const records = await (await this.#store()).logs({ id: known, after, limit });
     return toLogPage(records, options.after ?? null);
@@ -163,7 +167,7 @@ export class Runs {
 
   /** A pending run at once; a running one is told to stop and is cancelled when it does. */
   async cancel(id: RunId): Promise<CancelAnswer> {
-    const known = asStored(id);
+    const known = await this.#idOf(id);
     if (known === null) return "not_found";
     const store = await this.#store();
     const chance = this.#ports.chance.next();
@@ -174,7 +178,7 @@ export class Runs {
 
   /** One attempt more for a failed or cancelled run. */
   async retry(id: RunId): Promise<RetryAnswer> {
-    const known = asStored(id);
+    const known = await this.#idOf(id);
     if (known === null) return "not_found";
     const store = await this.#store();
     const run = await store.run(known);
@@ -193,7 +197,7 @@ export class Runs {
 
   /** Removes a run that has ended, with its history. */
   async delete(id: RunId): Promise<"removed" | "not_terminal" | "not_found"> {
-    const known = asStored(id);
+    const known = await this.#idOf(id);
     if (known === null) return "not_found";
     return (await this.#store()).remove({ id: known, audit: this.#audit("delete", known) });
   }
@@ -209,13 +213,27 @@ export class Runs {
     if (!found) throw new RunNotFoundError(id);
     if (found.finishedAt) return { ...found, waitingFor: null };
     await this.#waiter.terminal({ id: found.id, timeoutMs, signal: options.signal });
-    const ended = await this.get(id);
+    const ended = await this.get(found.id);
     if (!ended) throw new RunNotFoundError(id);
     return ended;
   }
-}
 
-/** The id as it is stored; null: it can be the id of no run. */
-function asStored(id: RunId): RunId | null {
-  return isUuid(id) ? id.toLowerCase() : null;
+  /**
+   * The id as it is stored: given whole, or by six characters or more of its beginning or its end. Null: it can be the id of no
+   * run, or there is none. Throws where several begin or end like this.
+   */
+  async #idOf(id: RunId): Promise<RunId | null> {
+    if (isUuid(id)) return id.toLowerCase();
+    const digits = idFragment(id);
+    if (digits === null) return null;
+    const store = await this.#store();
+    const found = await store.runsLike({ digits, limit: CANDIDATES_MAX + 1 });
+    if (found.length > 1)
+      throw new RunAmbiguousError(
+        id,
+        found.slice(0, CANDIDATES_MAX),
+        found.length > CANDIDATES_MAX,
+      );
+    return found[0] ?? null;
+  }
 }

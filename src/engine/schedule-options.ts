@@ -42,7 +42,10 @@ export type TriggerOptions = By & {
   readonly mode?: "manual" | "test" | undefined;
   /** Instead of the schedule's own. */
   readonly input?: unknown | undefined;
-  /** Only if a tick is due and no run is live; then the run is of mode "scheduled". */
+  /**
+   * Only if a tick is due and no run is live; then the run is of mode "scheduled". It is stored only: a worker or `tick()`
+   * executes it.
+   */
   readonly ifDue?: boolean | undefined;
   /** The same delivery twice is the same run. */
   readonly deliveryId?: string | undefined;

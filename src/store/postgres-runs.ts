@@ -2,6 +2,7 @@
 
 import type { AuditEntry } from "../core/audit.js";
 import { OutcomeUnknownError } from "../core/errors.js";
+import { idsFrom } from "../core/id.js";
 import { type Clock, delay } from "../core/ports.js";
 import { MODES, type RunId } from "../core/run.js";
 import type { Row } from "./postgres.js";
@@ -71,6 +72,15 @@ export class PostgresRuns implements RunVerbs {
     const row = await this.#change("remove", REMOVE, { id }, audit, "removed");
     if (row.removed) return "removed";
     return row.known ? "not_terminal" : "not_found";
+  }
+
+  async runsLike({
+    digits,
+    limit,
+  }: Parameters<store.Store["runsLike"]>[0]): Promise<readonly RunId[]> {
+    const params = { ...idsFrom(digits), digits, limit };
+    const rows = await this.#asker.repeat("runsLike", reads.RUNS_LIKE, params);
+    return rows.map((row) => String(row.id));
   }
 
   async run(id: RunId): Promise<store.RunRecord | null> {

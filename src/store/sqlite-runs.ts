@@ -1,5 +1,6 @@
 // Single runs on SQLite: what is known of them, and what operators do to them.
 
+import { idsFrom } from "../core/id.js";
 import { MODES, type RunId } from "../core/run.js";
 import { statusCode, toAttemptRecord, toRunRecord, toRunRecords, toWaiting } from "./record.js";
 import * as sql from "./sql/sqlite.js";
@@ -93,6 +94,15 @@ export class SqliteRuns implements RunVerbs {
     };
     const isDone = (answer: Removal) => answer === "removed";
     return this.#audit.change({ what: "remove", audit, work, isDone });
+  }
+
+  async runsLike({
+    digits,
+    limit,
+  }: Parameters<store.Store["runsLike"]>[0]): Promise<readonly RunId[]> {
+    const params = { ...idsFrom(digits), digits, limit };
+    const rows = await this.#file.read(() => this.#file.all(sql.RUNS_LIKE, params));
+    return rows.map((row) => String(row.id));
   }
 
   async run(id: RunId): Promise<store.RunRecord | null> {

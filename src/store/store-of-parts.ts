@@ -22,7 +22,15 @@ export type ExchangeVerbs = Pick<Store, "exchange" | "claimsByToken" | "heldRun"
 export type LeaseVerbs = Pick<Store, "renew" | "markStarted" | "reclaim" | "enforceCancels">;
 export type RunVerbs = Pick<
   Store,
-  "cancel" | "retry" | "remove" | "run" | "runs" | "attempts" | "terminal" | "waitingFor"
+  | "cancel"
+  | "retry"
+  | "remove"
+  | "run"
+  | "runs"
+  | "runsLike"
+  | "attempts"
+  | "terminal"
+  | "waitingFor"
 >;
 export type InstanceVerbs = Pick<
   Store,
@@ -96,6 +104,7 @@ export abstract class StoreOfParts implements Store {
   remove: Store["remove"] = (params) => this.#parts.runs.remove(params);
   run: Store["run"] = (id) => this.#parts.runs.run(id);
   runs: Store["runs"] = (filter) => this.#parts.runs.runs(filter);
+  runsLike: Store["runsLike"] = (params) => this.#parts.runs.runsLike(params);
   attempts: Store["attempts"] = (id) => this.#parts.runs.attempts(id);
   terminal: Store["terminal"] = (ids) => this.#parts.runs.terminal(ids);
   waitingFor: Store["waitingFor"] = (id) => this.#parts.runs.waitingFor(id);

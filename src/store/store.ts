@@ -446,6 +446,11 @@ export interface Store
 
   run(id: RunId): Promise<RunRecord | null>;
   runs(filter: RunFilter): Promise<readonly RunRecord[]>;
+  /**
+   * Ids that begin with these digits, and ids among the newest 20,000 runs that end with them. The beginning is a range of
+   * the primary key; no index has the end, so the look at it is bounded.
+   */
+  runsLike(params: { readonly digits: string; readonly limit: number }): Promise<readonly RunId[]>;
   attempts(id: RunId): Promise<readonly AttemptRecord[]>;
   /** Of these, the ones that are terminal. */
   terminal(ids: readonly RunId[]): Promise<readonly RunId[]>;

@@ -115,3 +115,21 @@ test("the library's own logger hides members named as secrets, at any depth", ()
     headers: { authorization: "***" },
   });
 });
+
+test("a failed run is an error, and critical only where every one of several attempts has failed", () => {
+  const levels: string[] = [];
+  const at = (level: string) => () => void levels.push(level);
+  const emit = logEvents({
+    debug: at("debug"),
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
+    critical: at("critical"),
+  });
+  emit("run.failed", { ...FAILED, attempt: 1, isPermanent: true });
+  emit("run.failed", { ...FAILED, attempt: 3, isPermanent: true });
+  emit("run.failed", { ...FAILED, attempt: 1, isPermanent: false });
+  emit("run.failed", { ...FAILED, attempt: 3, isPermanent: false });
+  emit("tick.lost", { schedule: "nightly" });
+  expect(levels).toEqual(["error", "error", "error", "critical", "debug"]);
+});

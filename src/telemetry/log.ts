@@ -195,7 +195,7 @@ export const LINES: { readonly [Name in EventName]: readonly [Level, string] } =
   "run.completed": ["info", "run completed"],
   "run.retrying": ["warn", "attempt failed, the run will be tried again"],
   "run.postponed": ["info", "run postponed by its handler"],
-  "run.failed": ["critical", "run failed"],
+  "run.failed": ["error", "run failed"],
   "run.partial": ["warn", "run completed, but some of its items failed"],
   "item.failed": ["error", "an item failed"],
   "run.cancelled": ["info", "run cancelled"],
@@ -217,7 +217,7 @@ export const LINES: { readonly [Name in EventName]: readonly [Level, string] } =
   "tick.fired": ["info", "tick fired"],
   "tick.skipped": ["info", "tick skipped"],
   "tick.missed": ["warn", "tick missed"],
-  "tick.lost": ["info", "another instance saw to the schedule first, nothing was done"],
+  "tick.lost": ["debug", "another instance saw to the schedule first, nothing was done"],
   "trigger.skipped": ["info", "trigger skipped, nothing was run"],
   "trigger.unread": ["error", "the schedule could not be read, nothing was run"],
   "monitor.pinged": ["info", "monitor checked in"],
@@ -268,7 +268,8 @@ export const EVENT_NAMES = Object.keys(LINES) as readonly EventName[];
 
 export function logEvents(logger: Logger): Emit {
   return (name, facts) => {
-    const [level, message] = LINES[name];
+    const [usual, message] = LINES[name];
+    const level = isExhausted(name, facts) ? "critical" : usual;
     try {
       if (!isEnabled(logger, level)) return;
       writeLine(logger, level, { event: name, ...redacted(facts) }, message);
@@ -278,11 +279,21 @@ export function logEvents(logger: Logger): Emit {
   };
 }
 
+/** Every one of several attempts has failed: nothing more happens by itself, and somebody has to act. */
+function isExhausted(name: EventName, facts: Events[EventName]): boolean {
+  if (name !== "run.failed") return false;
+  const { attempt, isPermanent } = facts as Events["run.failed"];
+  return attempt > 1 && !isPermanent;
+}
+
 /** Whether a line of this event would be written. */
 export function logs(logger: Logger): (name: EventName) => boolean {
   return (name) => {
     try {
-      return isEnabled(logger, LINES[name][0]);
+      return (
+        isEnabled(logger, LINES[name][0]) ||
+        (name === "run.failed" && isEnabled(logger, "critical"))
+      );
     } catch {
       return true;
     }

@@ -440,3 +440,17 @@ test("with --json nothing that steers a terminal or turns its text is printed as
       /[\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/,
     );
 });
+
+test("a run is shown, cancelled and read by six characters of its id, and fewer are refused", async () => {
+  const id = await enqueued("elsewhere");
+  expect((await json(["runs", "show", id.slice(-8)])).document.id).toBe(id);
+  expect((await json(["runs", "logs", id.slice(-6)])).code).toBe(0);
+  expect((await json(["runs", "cancel", id.slice(-8)])).code).toBe(0);
+  expect((await json(["runs", "show", id.slice(-6)])).document.status).toBe("cancelled");
+  const short = await terminal.holdfast(["runs", "show", id.slice(-5), ...place]);
+  expect(short).toMatchObject({ code: 2, stderr: expect.stringMatching(/at least 6 characters/) });
+  const several = await terminal.holdfast(["runs", "show", id.slice(0, 6), ...place]);
+  expect(several).toMatchObject({ code: 1, stdout: "" });
+  expect(several.stderr).toMatch(/several run ids: .*Give more of the id/);
+  expect(several.stderr).toContain(id);
+});

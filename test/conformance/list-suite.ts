@@ -24,6 +24,29 @@ export function listSuite(test: SceneTest): void {
     expect(idsOf(await scene.store.runs({ limit: 100 }))).toEqual(newestFirst(all));
   });
 
+  test("runs are found by the beginning or the end of their id, newest first and as many as are wanted", async ({
+    scene,
+  }) => {
+    const ids = [
+      "0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55",
+      "0199c1f2-5a3e-7c41-9d0b-aaaaaaaaaaaa",
+      "0199c1f3-0000-7000-8000-2f6c1c8e7a55",
+    ];
+    await scene.enqueue(...ids.map((id) => scene.run({ id })));
+    const [first, second, third] = ids;
+    const like = (digits: string, limit = 10) => scene.store.runsLike({ digits, limit });
+    expect(await like("0199c1")).toEqual([third, second, first]);
+    expect(await like("0199c1", 2)).toEqual([third, second]);
+    expect(await like("0199c1f25a3e7c419d0baa")).toEqual([second]);
+    expect(await like("8e7a55")).toEqual([third, first]);
+    expect(await like("0b2f6c1c8e7a55")).toEqual([first]);
+    expect(await like("c41")).toEqual([]);
+    const listed = async (text: string) => idsOf(await scene.store.runs({ text, limit: 10 }));
+    expect(await listed("1c8e7a55")).toEqual([third, first]);
+    expect(await listed("0B-2F6C1C8E7A55")).toEqual([first]);
+    expect(await listed("0199c1f2-")).toEqual([second, first]);
+  });
+
   test("a list is read page by page without gaps or repeats, for every status", async ({
     scene,
   }) => {

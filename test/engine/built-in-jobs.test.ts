@@ -330,3 +330,16 @@ test("no input leads a request to another place", async () => {
     error: { message: "input.method must be one of GET, which this origin allows." },
   });
 });
+
+test("the stored stack of a handler that throws ends at the handler", async () => {
+  const holdfast = instance({});
+  async function ownHandler(): Promise<void> {
+    await Promise.resolve();
+    throw new Error("no route");
+  }
+  holdfast.job("breaks", { retry: { attempts: 1 }, run: ownHandler });
+  const run = await ended(holdfast, "breaks", null);
+  const frames = (run.error as { stack: string }).stack.split("\n").slice(1);
+  expect(frames.at(-1)).toContain("ownHandler");
+  expect(frames.join()).not.toMatch(/execution|performer|node:internal/);
+});

@@ -9,7 +9,7 @@ import { Door, type World, type WorldTest } from "./world.js";
 class Lines {
   readonly #lines: string[] = [];
   readonly logger = lineLogger(
-    "info",
+    "debug",
     (line) => this.#lines.push(readable(line)),
     () => new Date(0),
   );

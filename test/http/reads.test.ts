@@ -53,6 +53,31 @@ describe.each(DATABASES)("reads over HTTP on %s", (database) => {
     expect(yetToCome).toEqual({ lines: [], nextCursor: null, cursor: last.cursor });
   });
 
+  test("a run is reached by the characters that the page shows, and candidates are named where several have them", async () => {
+    house.holdfast.job("study", { run: (_, ctx) => ctx.log.info("looking") });
+    const { id } = await house.holdfast.enqueue("study", null);
+    await house.holdfast.tick();
+    for (const fragment of [
+      id.slice(-8),
+      id.slice(-8).toUpperCase(),
+      id.slice(-14),
+      id.slice(0, 30),
+    ]) {
+      expect((await read(`/api/runs/${fragment}`)).body.id).toBe(id);
+      expect((await read(`/api/runs/${fragment}/logs`)).body.lines).toHaveLength(1);
+      expect((await read(`/api/runs?text=${fragment}`)).body.runs).toMatchObject([{ id }]);
+      expect(await house.holdfast.runs.get(fragment)).toMatchObject({ id });
+    }
+    expect((await read(`/api/runs/${id.slice(-5)}`)).status).toBe(404);
+    expect((await read("/api/runs/00000000")).status).toBe(404);
+    for (let count = 0; count < 12; count += 1) await house.holdfast.enqueue("study", null);
+    const { status, body } = await read(`/api/runs/${id.slice(0, 6)}`);
+    expect([status, body.error]).toEqual([409, "run_ambiguous"]);
+    expect(body.detail).toMatch(/several run ids: (\S+, ){10}and more\. Give more of the id\./);
+    const cancelled = await house.ask("POST", `/api/runs/${id.slice(-8)}/cancel`);
+    expect(cancelled.body).toEqual({ ok: true, status: "already_terminal" });
+  });
+
   test("the runs and batches that a run made are read from it", async () => {
     house.holdfast.job("child", { run: () => undefined });
     house.holdfast.job("parent", {

@@ -10,7 +10,7 @@ import type { CommonFlags } from "../instance.js";
 import { filterOf, noSuchRun, showLook } from "../look.js";
 import { runListPage } from "../page.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
-import { oneOf, readRunId, wholeNumber } from "../usage.js";
+import { oneOf, readCursor, readRunId, wholeNumber } from "../usage.js";
 
 type Flags = CommonFlags & ChildListOptions & WatchFlags & { readonly failed?: boolean };
 
@@ -30,7 +30,7 @@ export function runsChildrenCommand(call: Call): Command {
     .option("--status <status>", RUN_STATUSES.join(", "), oneOf(RUN_STATUSES))
     .option("--batch <name>", "only those of this batch")
     .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
-    .option("--cursor <id>", "go on where an earlier list ended", readRunId);
+    .option("--cursor <id>", "go on where an earlier list ended", readCursor);
   return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags, id = "") => {
     const { shell } = call;
     const filter = {

@@ -8,7 +8,7 @@ import type { CommonFlags } from "../instance.js";
 import { filterOf, showLook } from "../look.js";
 import { runListPage } from "../page.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
-import { oneOf, readRunId, wholeNumber } from "../usage.js";
+import { oneOf, readCursor, wholeNumber } from "../usage.js";
 
 type Flags = CommonFlags & RunListOptions & WatchFlags;
 
@@ -31,7 +31,7 @@ export function runsListCommand(call: Call): Command {
     .option("--tag <tag>", "runs with this tag")
     .option("--text <text>", "part of the input, or a whole key or id")
     .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
-    .option("--cursor <id>", "go on where an earlier list ended", readRunId);
+    .option("--cursor <id>", "go on where an earlier list ended", readCursor);
   return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
     const { shell } = call;
     const filter: RunListOptions = filterOf(flags, FILTERS);

@@ -171,7 +171,7 @@ export const RUNS_ROUTES = {
     path: "/api/runs/{id}",
     scope: "read",
     summary: "One run.",
-    refusals: [404],
+    refusals: [404, 409],
     answers: { 200: runAnswer },
   }),
   listAttempts: route({
@@ -179,7 +179,7 @@ export const RUNS_ROUTES = {
     path: "/api/runs/{id}/attempts",
     scope: "read",
     summary: "Every attempt of a run, the first one first.",
-    refusals: [404],
+    refusals: [404, 409],
     answers: { 200: z.object({ attempts: z.array(attemptAnswer) }) },
   }),
   listExchanges: route({
@@ -187,7 +187,7 @@ export const RUNS_ROUTES = {
     path: "/api/runs/{id}/exchanges",
     scope: "read",
     summary: "Every time a run was sent to a service elsewhere, and what came back.",
-    refusals: [404],
+    refusals: [404, 409],
     answers: { 200: z.object({ exchanges: z.array(exchangeAnswer) }) },
   }),
   listItems: route({
@@ -201,7 +201,7 @@ export const RUNS_ROUTES = {
       limit,
       cursor: longCursor,
     }),
-    refusals: [404],
+    refusals: [404, 409],
     answers: { 200: page("items", itemAnswer) },
   }),
   listLogs: route({
@@ -210,7 +210,7 @@ export const RUNS_ROUTES = {
     scope: "read",
     summary: "The log lines kept with a run, oldest first; `cursor` goes on to lines yet to come.",
     query: z.strictObject({ limit, cursor }),
-    refusals: [404],
+    refusals: [404, 409],
     answers: {
       200: z.object({
         lines: z.array(lineAnswer),
@@ -230,7 +230,7 @@ export const RUNS_ROUTES = {
       limit,
       cursor,
     }),
-    refusals: [404],
+    refusals: [404, 409],
     answers: { 200: page("runs", runAnswer) },
   }),
   listBatches: route({
@@ -238,7 +238,7 @@ export const RUNS_ROUTES = {
     path: "/api/runs/{id}/batches",
     scope: "read",
     summary: "The batches that a run made, in their order, with what became of their runs.",
-    refusals: [404],
+    refusals: [404, 409],
     answers: { 200: page("batches", batchAnswer) },
   }),
   cancelRun: route({

@@ -54,7 +54,8 @@ export const TICKING_ROUTES = {
     path: "/api/schedules/{name}/trigger",
     scope: "trigger",
     isLimitable: true,
-    summary: "A run by hand or by an outside cron; with an input it needs the scope enqueue.",
+    summary:
+      "Stores a run by hand or by an outside cron; a worker or a tick executes it. With an input it needs the scope enqueue.",
     body: z.strictObject({
       mode: z.enum(["manual", "test"]).optional(),
       ifDue: z.boolean().optional(),

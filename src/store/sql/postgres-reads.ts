@@ -34,12 +34,24 @@ with page as materialized (
     and (:mode::smallint is null or r.mode = :mode::smallint)
     and (:tag::text is null or :tag::text = any(r.tags))
     and (:text::text is null or position(lower(:text::text) in lower(r.input)) > 0
-      or r.key = :text::text or s.id::text = :text::text)
+      or r.key = :text::text or s.id::text = :text::text
+      or (length(:text::text) >= 6 and lower(:text::text) in (right(s.id::text, length(:text::text)), left(s.id::text, length(:text::text)))))
   order by s.id desc limit :limit
 )
 ${postgresPage("select * from {run_state} where id = any(array(select id from page)) offset 0")}`;
 
 export const GET_RUN = /* sql */ `select * from {run_state} where id = :id::uuid`;
+
+/** How many of the newest runs are looked through for the end of an id. */
+const FRAGMENT_SEEN_MAX = 20_000;
+
+/** The beginning is a range of the primary key. The end has no index: the newest ids alone are read, from the primary key. */
+export const RUNS_LIKE = /* sql */ `
+(select id from {run} where id >= :first::uuid and id <= :last::uuid order by id desc limit :limit)
+union
+(select n.id from (select x.id from {run} x order by x.id desc limit ${FRAGMENT_SEEN_MAX}) n
+  where right(replace(n.id::text, '-', ''), length(:digits::text)) = :digits::text limit :limit)
+order by id desc limit :limit`;
 
 export const LIST_RUNS = {
   any: listRuns(RUN_SOURCES.any),

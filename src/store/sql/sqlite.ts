@@ -254,6 +254,20 @@ order by 1, 2`;
 export const TERMINAL = /* sql */ `select id from {outcome} where id in (select value from json_each(:ids))`;
 export const GET_RUN = /* sql */ `select * from {run_state} where id = :id`;
 
+/** How many of the newest runs are looked through for the end of an id. */
+const FRAGMENT_SEEN_MAX = 20_000;
+
+/** The beginning is a range of the primary key. The end has no index: the newest ids alone are read, from the primary key. */
+export const RUNS_LIKE = /* sql */ `
+select id from (
+  select * from (select id from {run} where id >= :first and id <= :last order by id desc limit (:limit + 0))
+  union
+  select * from (
+    select n.id from (select x.id from {run} x order by x.id desc limit ${FRAGMENT_SEEN_MAX}) n
+    where substr(replace(n.id, '-', ''), -length(:digits)) = :digits limit (:limit + 0)
+  )
+) order by id desc limit (:limit + 0)`;
+
 const RUN_SOURCES = {
   any: "select x.id, x.lane from {run} x",
   pending: "select x.id, x.lane from {ready} x union all select x.id, x.lane from {waiting} x",
@@ -271,7 +285,8 @@ with page as materialized (
     and (:schedule is null or r.schedule = (select x.id from {schedule} x where x.name = :schedule))
     and (:mode is null or r.mode = :mode)
     and (:tag is null or exists (select 1 from json_each(r.tags) t where t.value = :tag))
-    and (:text is null or instr(lower(r.input), lower(:text)) > 0 or r.key = :text or r.id = :text)
+    and (:text is null or instr(lower(r.input), lower(:text)) > 0 or r.key = :text or r.id = :text
+      or (length(:text) >= 6 and lower(:text) in (substr(r.id, -length(:text)), substr(r.id, 1, length(:text)))))
   order by s.id desc limit (:limit + 0)
 )
 ${sqlitePage("select * from {run_state} where id in (select id from page)")}`;
