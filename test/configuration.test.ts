@@ -86,6 +86,12 @@ const SETTINGS: Readonly<Record<string, Setting>> = {
     env: ["https://env.example.com", "https://env.example.com"],
     option: [{ publicUrl: "https://code.example.com" }, "https://code.example.com"],
   },
+  HOLDFAST_START_TIMEOUT: {
+    of: (given) => config(given).startTimeoutMs,
+    fallback: 30_000,
+    env: ["2m", 120_000],
+    option: [{ startTimeout: "5s" }, 5_000],
+  },
   HOLDFAST_POLL_INTERVAL: {
     of: (given) => config(given).pollMs,
     fallback: 1_000,
