@@ -7,6 +7,7 @@ import { expect, test } from "vitest";
 import { readPlace } from "../src/cli/serving.js";
 import {
   CONSTRUCTOR_OPTIONS,
+  DEFAULT_DATABASE,
   type Environment,
   type HoldfastOptions,
   readConfig,
@@ -180,4 +181,15 @@ test("the reference has every option of the constructor, and no other", () => {
     [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name),
   );
   expect(shown.sort()).toEqual([...CONSTRUCTOR_OPTIONS].sort());
+});
+
+test("in production an instance without a named database is refused instead of making a file", () => {
+  const production = { NODE_ENV: "production" };
+  expect(() => readConfig({}, production)).toThrow(
+    /database: is not named.*NODE_ENV is production.*HOLDFAST_DATABASE_URL/,
+  );
+  const named = { ...production, HOLDFAST_DATABASE_URL: "sqlite:app.db" };
+  expect(readConfig({}, named).database).toBe("sqlite:app.db");
+  expect(readConfig({ database: "sqlite:app.db" }, production).database).toBe("sqlite:app.db");
+  expect(readConfig({}, { NODE_ENV: "development" }).database).toBe(DEFAULT_DATABASE);
 });

@@ -34,7 +34,7 @@ import { readOwnChecks } from "./check.js";
 export type HoldfastOptions = AroundOptions & {
   /**
    * Where runs live: `"sqlite:app.db"`, `"postgres://…"`, a pg `Pool`, or a SQLite handle.
-   * @default HOLDFAST_DATABASE_URL, else "sqlite:.holdfast/holdfast.db"
+   * @default HOLDFAST_DATABASE_URL, else "sqlite:.holdfast/holdfast.db", which NODE_ENV=production refuses
    */
   readonly database?: Database | undefined;
   /** The PostgreSQL schema of the tables. @default "holdfast" */
@@ -205,7 +205,10 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
     1,
   );
   const config: Config = {
-    database: options.database ?? fromEnv("HOLDFAST_DATABASE_URL") ?? DEFAULT_DATABASE,
+    database: read(
+      () => options.database ?? fromEnv("HOLDFAST_DATABASE_URL") ?? unnamedDatabase(env),
+      DEFAULT_DATABASE,
+    ),
     schema: options.schema ?? "holdfast",
     app: read(() => name(options.app ?? fromEnv("HOLDFAST_APP"), "app"), null),
     release: read(() => name(options.release ?? fromEnv("HOLDFAST_RELEASE"), "release"), null),
@@ -333,6 +336,16 @@ export function readStart(options: StartOptions, config: Config): StartConfig {
   return worker === false
     ? { isScheduler, concurrency, heartbeat, queues: null, jobs: [] }
     : { isScheduler, concurrency, heartbeat, ...chosen };
+}
+
+/** In production a file that nobody named is lost with its container, and every instance would have its own. */
+function unnamedDatabase(env: Environment): string {
+  if (env.NODE_ENV !== "production") return DEFAULT_DATABASE;
+  throw problem(
+    "database",
+    `is not named, and NODE_ENV is production; set HOLDFAST_DATABASE_URL or new Holdfast({ database }), for example ` +
+      `"postgres://user@host/name", or "${DEFAULT_DATABASE}" if that file is meant`,
+  );
 }
 
 function retentionMs(option: Duration | undefined, days: string | undefined): number {
