@@ -96,3 +96,19 @@ test("systemd accepts the units, and the check runs daily", async () => {
   const said = await tool("systemd-analyze", ["verify", "--man=no", ...units]);
   expect(said).not.toMatch(/deploy\/systemd/);
 });
+
+test("every action of the workflows is pinned by the hash of a commit", () => {
+  const folder = path.resolve(import.meta.dirname, "../.github/workflows");
+  const uses = readdirSync(folder).flatMap((name) => [
+    ...readFileSync(path.join(folder, name), "utf8").matchAll(/^\s*- uses: (.*)$/gm),
+  ]);
+  expect(uses.length).toBeGreaterThan(3);
+  for (const [, action] of uses) expect(action).toMatch(/^[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d/);
+});
+
+test("a release comes with a bill of materials", () => {
+  const workflow = path.resolve(import.meta.dirname, "../.github/workflows/release.yml");
+  const text = readFileSync(workflow, "utf8");
+  expect(text).toContain("npm sbom --sbom-format cyclonedx --package-lock-only > sbom.cdx.json");
+  expect(text).toMatch(/gh release create .* sbom\.cdx\.json/);
+});

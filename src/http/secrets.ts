@@ -91,9 +91,11 @@ export function readSecrets(options: SecretOptions, env: Environment): Secrets {
       given === undefined ? [variable, env[variable]] : [`secrets.${scope}`, given];
     if (text === undefined) continue;
     const listed = [text].flat() as readonly SecretOption[];
-    const limited = listed.filter((each) => typeof each === "object");
+    const limited = listed.filter((each) => typeof each === "object" && each !== null);
     problems.push(...limited.flatMap((each) => limitProblems(each, scope, field)));
-    const plain = listed.filter((each) => typeof each !== "object").flatMap(valuesOf);
+    const plain = listed
+      .filter((each) => typeof each !== "object" || each === null)
+      .flatMap(valuesOf);
     const values = [...plain, ...limited.map(({ secret }) => String(secret).trim())];
     if (values.some(isNone) || values.length > SECRETS_MAX) {
       problems.push({
