@@ -71,7 +71,7 @@ export async function thinLedger(
       .filter((number) => !whole.includes(number))
       .map((number) => {
         const day = dayOf("tick", number);
-        return { day, statements: sql.thinDay(day, keptDayOf(number), keepTicksMs) };
+        return { day, statements: sql.thinDay(day, keepTicksMs) };
       }),
   ]);
 }

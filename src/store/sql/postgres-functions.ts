@@ -6,6 +6,7 @@ import { INPUT_BYTES_MAX, JSON_DEPTH_MAX, RESULT_BYTES_MAX } from "../../core/js
 import { KEY_LENGTH_MAX, NAME_LENGTH_MAX, PRIORITY_MAX, TAG_COUNT_MAX } from "../../core/names.js";
 import { MODES } from "../../core/run.js";
 import { TRACE_TAG } from "../../core/trace.js";
+import { DAY_COLUMN, DAY_FUNCTIONS } from "./postgres-days.js";
 import {
   ENQUEUE,
   ENQUEUE_KEYED,
@@ -355,6 +356,11 @@ const NAMES = [
   "evaluate_every(jsonb, bigint, bigint, bigint, bigint, uuid, jsonb, bigint)",
   "acquire_due(text, text, double precision)",
   "cleanup_stale_runs(double precision, double precision)",
+  "day_column(text)",
+  "day_bound(text, int)",
+  "make_day(text, int)",
+  "drop_day(text, int, bigint, text, boolean)",
+  "thin_day(int, bigint)",
 ];
 
 /** `channel`: what waiting workers listen to. */
@@ -366,6 +372,8 @@ export function createFunctions(channel: string): string {
   return [
     PARTS,
     CREATE_IN_OWN_PATH,
+    DAY_COLUMN,
+    DAY_FUNCTIONS,
     enqueueFunction(channel),
     SETTLING_FUNCTIONS,
     ACQUIRE_DUE,
