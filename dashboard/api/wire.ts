@@ -37,6 +37,7 @@ export type Explanation = AnswerOf<"explain">;
 export type Timeline = AnswerOf<"timeline">;
 export type TimelineRow = Timeline["schedules"][number];
 export type TimelineTicks = TimelineRow["ticks"][number];
+export type Tick = AnswerOf<"listTicks">["ticks"][number];
 export type Instance = AnswerOf<"listInstances">["instances"][number];
 export type Queue = AnswerOf<"listQueues">["queues"][number];
 export type Lock = AnswerOf<"listLocks">["locks"][number];

@@ -11,6 +11,7 @@ import { RefusalNote } from "../shared/refusal.js";
 import { Sentence } from "../shared/sentence.js";
 import { Badge, type Tone } from "../shared/status.js";
 import { Time } from "../shared/time.js";
+import { styleFor } from "../shared/zone.js";
 
 const TONES: Readonly<Record<Explanation["outcome"], Tone>> = {
   fired: "ok",
@@ -90,6 +91,7 @@ function Answer(props: {
   if (query.error) return <RefusalNote error={query.error} />;
   if (answer === undefined) return <Waiting rows={4} />;
   const words = [answer.text, ...answer.evidence].join("\n");
+  const nearStyle = styleFor([answer.before, answer.after]);
   return (
     <div data-explanation>
       <div className="flex items-start justify-between gap-3">
@@ -114,12 +116,12 @@ function Answer(props: {
         )}
         {answer.before === null ? null : (
           <button type="button" className="link" onClick={() => ask(answer.before ?? at)}>
-            ← tick before, <Time at={answer.before} zone={schedule.timezone} />
+            ← tick before, <Time at={answer.before} zone={schedule.timezone} style={nearStyle} />
           </button>
         )}
         {answer.after === null ? null : (
           <button type="button" className="link" onClick={() => ask(answer.after ?? at)}>
-            tick after, <Time at={answer.after} zone={schedule.timezone} /> →
+            tick after, <Time at={answer.after} zone={schedule.timezone} style={nearStyle} /> →
           </button>
         )}
       </div>

@@ -2,15 +2,14 @@
 
 import { Link } from "wouter";
 import { call } from "../api/call.js";
-import type { Schedule } from "../api/wire.js";
+import type { Schedule, Tick } from "../api/wire.js";
 import { durationText, numberText, shortId } from "../shared/format.js";
 import { NextPage, usePages } from "../shared/pages.js";
 import { Empty, Panel, Waiting } from "../shared/panel.js";
-import { Badge, REASON_WORDS } from "../shared/status.js";
+import { Badge, REASON_WORDS, RunBadge } from "../shared/status.js";
 import { useStillList } from "../shared/still.js";
 import { Time } from "../shared/time.js";
-
-const TONES = { fired: "ok", skipped: "skipped", missed: "missed" } as const;
+import { styleFor } from "../shared/zone.js";
 
 export function Ledger({
   schedule,
@@ -31,6 +30,7 @@ export function Ledger({
     scope: schedule.name,
     isPlaceholder: pages.isPlaceholderData,
   });
+  const style = styleFor(shown.flatMap(({ at, lastAt }) => [at, lastAt]));
   return (
     <Panel title="Ledger" note="one outcome for every tick" isFlush>
       {pages.data === undefined ? (
@@ -46,31 +46,24 @@ export function Ledger({
               key={tick.at}
               className="flex flex-wrap items-center gap-x-3 gap-y-0.5 border-t border-line px-4 py-1.5"
             >
-              <Badge
-                tone={
-                  tick.outcome === "fired" && tick.reason !== "on_time"
-                    ? "late"
-                    : TONES[tick.outcome]
-                }
-              >
-                {tick.outcome}
-              </Badge>
+              <TickBadge tick={tick} />
               <button
                 type="button"
                 className="hover:text-accent hover:underline"
                 title="Why?"
                 onClick={() => ask(tick.at)}
               >
-                <Time at={tick.at} zone={schedule.timezone} />
+                <Time at={tick.at} zone={schedule.timezone} style={style} />
                 {tick.count > 1 ? (
                   <>
                     {" – "}
-                    <Time at={tick.lastAt} zone={schedule.timezone} />
+                    <Time at={tick.lastAt} zone={schedule.timezone} style={style} />
                   </>
                 ) : null}
               </button>
               <span className="min-w-0 text-xs text-muted max-sm:flex-auto sm:flex-1 sm:truncate">
                 {tick.count > 1 ? `${numberText(tick.count)} ticks: ` : ""}
+                {tick.reason === "on_time" ? "fired " : ""}
                 {REASON_WORDS[tick.reason] ?? tick.reason}
                 {tick.lateMs !== null && tick.lateMs >= 1_000
                   ? `, ${durationText(tick.lateMs)} late`
@@ -88,4 +81,12 @@ export function Ledger({
       <NextPage of={pages} />
     </Panel>
   );
+}
+
+/** How the run of a tick stands; without one, what became of the tick. */
+function TickBadge({ tick }: { readonly tick: Tick }) {
+  if (tick.outcome !== "fired") return <Badge tone={tick.outcome}>{tick.outcome}</Badge>;
+  if (tick.runStatus !== null) return <RunBadge status={tick.runStatus} />;
+  // Its run is kept no longer, so nobody can say how that ended.
+  return <Badge tone="quiet">fired</Badge>;
 }

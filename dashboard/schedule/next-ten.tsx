@@ -1,4 +1,5 @@
-// The next ten ticks in the schedule's own zone, with what a change of the clocks does to them.
+// Shows the next ten ticks in the zone that the reader chose, then in the schedule's own, with what a change of the
+// clocks does to them.
 
 import { useQuery } from "@tanstack/react-query";
 import { call } from "../api/call.js";
@@ -6,7 +7,7 @@ import type { Schedule } from "../api/wire.js";
 import { Panel, Waiting } from "../shared/panel.js";
 import { useStillPicture } from "../shared/still.js";
 import { Ago, titleOf } from "../shared/time.js";
-import { timeText } from "../shared/zone.js";
+import { timeText, useZone } from "../shared/zone.js";
 
 export function NextTen({
   schedule,
@@ -24,10 +25,11 @@ export function NextTen({
         signal,
       }),
   });
+  const zone = useZone();
   const { shown, still } = useStillPicture(query.data);
   const { ticks = [], notes = [] } = shown ?? {};
   return (
-    <Panel title="Next ten" note={schedule.timezone}>
+    <Panel title="Next ten" note={zone}>
       {shown === undefined ? (
         <Waiting rows={5} />
       ) : ticks.length === 0 ? (
@@ -47,7 +49,14 @@ export function NextTen({
                 title={titleOf(at, schedule.timezone)}
                 className="flex w-full justify-between gap-2 rounded px-1.5 py-0.5 text-left hover:bg-sunken"
               >
-                <span>{timeText(at, schedule.timezone, "full")}</span>
+                <span>
+                  {timeText(at, zone, "full")}
+                  {schedule.timezone === zone ? null : (
+                    <span className="block text-xs text-muted">
+                      {timeText(at, schedule.timezone, "full")} {schedule.timezone}
+                    </span>
+                  )}
+                </span>
                 <span className="w-20 text-xs text-muted">
                   <Ago at={at} zone={schedule.timezone} />
                 </span>

@@ -2,13 +2,13 @@
 
 import { useNow } from "../live/live.js";
 import { relativeText } from "./format.js";
-import { LOCAL_ZONE, timeText, useZone } from "./zone.js";
+import { LOCAL_ZONE, type TimeStyle, timeText, useZone } from "./zone.js";
 
 type TimeProps = {
   readonly at: string | null;
   /** The zone of the schedule that it belongs to. */
   readonly zone?: string;
-  readonly style?: "full" | "time" | "short" | "day";
+  readonly style?: TimeStyle;
   readonly none?: string;
 };
 

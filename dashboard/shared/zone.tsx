@@ -37,7 +37,16 @@ export const LOCAL_ZONE = LOCAL;
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-function formatOf(zone: string, style: "full" | "time" | "short" | "day"): Intl.DateTimeFormat {
+/** How much of an instant is shown. `seconds` is `short` with seconds. */
+export type TimeStyle = "full" | "time" | "short" | "seconds" | "day";
+
+/** The short style that tells these instants apart: with seconds where one is not on a whole minute. */
+export function styleFor(instants: readonly (string | null)[]): "short" | "seconds" {
+  const isFine = instants.some((at) => at !== null && Date.parse(at) % 60_000 !== 0);
+  return isFine ? "seconds" : "short";
+}
+
+function formatOf(zone: string, style: TimeStyle): Intl.DateTimeFormat {
   const key = `${zone} ${style}`;
   const known = formats.get(key);
   if (known) return known;
@@ -47,6 +56,7 @@ function formatOf(zone: string, style: "full" | "time" | "short" | "day"): Intl.
     full: { ...day, weekday: "short", year: "numeric", ...clock, second: "2-digit" },
     time: { ...clock, second: "2-digit" },
     short: { ...day, ...clock },
+    seconds: { ...day, ...clock, second: "2-digit" },
     day: { ...day, weekday: "short" },
   };
   const made = new Intl.DateTimeFormat("en-GB", { ...options[style], timeZone: safeZone(zone) });
@@ -67,7 +77,7 @@ function safeZone(zone: string): string {
 export function timeText(
   at: number | string | Date,
   zone: string,
-  style: "full" | "time" | "short" | "day" = "short",
+  style: TimeStyle = "short",
 ): string {
   const date = new Date(at);
   return Number.isNaN(date.getTime()) ? "no time at all" : formatOf(zone, style).format(date);

@@ -30,11 +30,11 @@ export function tickTable(ticks: readonly Tick[], { colours, isOfOne }: TablePar
   const columns = ["tick", "outcome", "reason", "late", "run", "note"];
   const table = newTable(isOfOne ? columns : ["schedule", ...columns], colours);
   for (const tick of ticks) {
-    const { at, outcome, reason, lateMs, runId } = tick;
+    const { at, reason, lateMs, runId } = tick;
     table.push([
       ...(isOfOne ? [] : [plain(tick.schedule)]),
       shortTime(at),
-      colours[COLOUR_OF_OUTCOME[outcome]](outcome),
+      outcomeText(tick, colours),
       reason,
       lateMs === null ? "" : formatDuration(lateMs),
       runId ?? "",
@@ -42,6 +42,13 @@ export function tickTable(ticks: readonly Tick[], { colours, isOfOne }: TablePar
     ]);
   }
   return table.toString().replace(/(?<! ) +$/gm, "");
+}
+
+/** A tick whose run failed or was cancelled did not end well, although it was fired. */
+function outcomeText({ outcome, runStatus }: Tick, colours: Colours): string {
+  if (runStatus === "failed") return colours.red(`${outcome}, failed`);
+  if (runStatus === "cancelled") return colours.yellow(`${outcome}, cancelled`);
+  return colours[COLOUR_OF_OUTCOME[outcome]](outcome);
 }
 
 /** A stretch says how long it is; a pause says who paused. */

@@ -292,6 +292,7 @@ export type WorkerConfig = {
   readonly queues: readonly string[] | null;
   readonly jobs: readonly string[] | null;
   readonly heartbeat: Heartbeat;
+  readonly isWorker: boolean;
 };
 
 export function readStart(options: StartOptions, config: Config): StartConfig {
@@ -334,8 +335,8 @@ export function readStart(options: StartOptions, config: Config): StartConfig {
   if (problems.length > 0) throw new ConfigurationError(problems);
   // A worker that is off has nothing that it could run.
   return worker === false
-    ? { isScheduler, concurrency, heartbeat, queues: null, jobs: [] }
-    : { isScheduler, concurrency, heartbeat, ...chosen };
+    ? { isScheduler, isWorker: false, concurrency, heartbeat, queues: null, jobs: [] }
+    : { isScheduler, isWorker: true, concurrency, heartbeat, ...chosen };
 }
 
 /** In production a file that nobody named is lost with its container, and every instance would have its own. */

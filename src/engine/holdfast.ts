@@ -333,7 +333,7 @@ export class Holdfast {
 
   /** How this instance is set up, for people to read; no secret is in it. */
   settings(): Settings {
-    return settingsOf(this.#basis);
+    return settingsOf(this.#basis, this.#parts.life);
   }
 
   #opened(verb: string): Promise<Store> {

@@ -47,6 +47,7 @@ export class Life {
   #announcing: Promise<number> | null = null;
   #stopping: Promise<StopReport> | null = null;
   #isScheduler = false;
+  #isWorker = false;
   /** What this instance executes. */
   #works: () => Appetite;
   #work: () => { readonly running: number; readonly max: number } = () => ({ running: 0, max: 0 });
@@ -63,6 +64,11 @@ export class Life {
   /** Whether it fires what is due. */
   get isScheduler(): boolean {
     return this.#isScheduler;
+  }
+
+  /** Whether it executes runs by itself: it was started, with its worker on. */
+  get isWorker(): boolean {
+    return this.#isWorker;
   }
 
   /** How many runs are executed now, and how many may be at the same time. */
@@ -92,6 +98,7 @@ export class Life {
     const store = await this.#whenThere();
     const { isScheduler, concurrency, queues } = settings;
     this.#isScheduler = isScheduler;
+    this.#isWorker = settings.isWorker;
     locking.tellState();
     this.#works = () => ({ jobs: jobs.names(), queues });
     const holder = await this.#announce(store);

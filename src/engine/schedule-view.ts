@@ -91,6 +91,8 @@ export type Tick = {
   /** How late a tick was fired. */
   readonly lateMs: number | null;
   readonly runId: RunId | null;
+  /** How its run stands; null: it has none, or none that is kept. */
+  readonly runStatus: RunStatus | null;
   readonly recordedAt: Date;
   readonly recordedBy: string | null;
   readonly version: number;
@@ -190,6 +192,7 @@ export function toTick(record: TickRecord): Tick {
     reason: record.reason,
     lateMs: outcome === "fired" ? Math.max(0, record.recordedAt - record.firstAt) : null,
     runId: record.run,
+    runStatus: record.runStatus,
     recordedAt: new Date(record.recordedAt),
     recordedBy: record.recordedBy,
     version: record.version,

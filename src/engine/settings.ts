@@ -15,6 +15,7 @@ export type Settings = {
   readonly retention: string;
   readonly ledgerRetention: string;
   readonly migrate: Config["migrate"];
+  /** Whether this instance fires schedules and executes runs by itself now, as it was started. */
   readonly scheduler: boolean;
   readonly worker: boolean;
   readonly locking: boolean;
@@ -25,7 +26,10 @@ export type Settings = {
   readonly node: string;
 };
 
-export function settingsOf(basis: Pick<Basis, "config" | "store" | "instanceId">): Settings {
+export function settingsOf(
+  basis: Pick<Basis, "config" | "store" | "instanceId">,
+  life: { readonly isScheduler: boolean; readonly isWorker: boolean },
+): Settings {
   const { config } = basis;
   return {
     instance: basis.instanceId,
@@ -37,8 +41,8 @@ export function settingsOf(basis: Pick<Basis, "config" | "store" | "instanceId">
     retention: writeDuration(config.keepMs),
     ledgerRetention: writeDuration(config.keepTicksMs),
     migrate: config.migrate,
-    scheduler: config.isSchedulerEnabled,
-    worker: config.isWorkerEnabled,
+    scheduler: life.isScheduler,
+    worker: life.isWorker,
     locking: config.isLockingEnabled,
     lockLease: writeDuration(config.lockLeaseMs),
     publicUrl: config.dispatch.publicUrl,

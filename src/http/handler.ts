@@ -16,7 +16,7 @@ import { ROUTES } from "./contract.js";
 import { EventFeed } from "./events.js";
 import { openapi } from "./openapi.js";
 import { Origins, originProblems } from "./origin.js";
-import { assetAnswer, isPagePath, pageAnswer } from "./page.js";
+import { assetAnswer, isLostVisitor, isPagePath, pageAnswer } from "./page.js";
 import { HttpError } from "./problem.js";
 import type { Surroundings } from "./route.js";
 import { Router } from "./router.js";
@@ -158,8 +158,10 @@ function routed(around: Surroundings): Answerer {
     const method = ask.method === "HEAD" ? "GET" : ask.method;
     const found = router.find(method, rest);
     if (found === null) {
-      const isPage = method === "GET" && isPagePath(rest);
-      return isPage ? secured(ask, await pageAnswer(basePath)) : refused(ask, notFound());
+      if (method === "GET" && isPagePath(rest)) return secured(ask, await pageAnswer(basePath));
+      if (method === "GET" && isLostVisitor(rest, ask))
+        return secured(ask, await pageAnswer(basePath, 404));
+      return refused(ask, notFound());
     }
     if ("methods" in found) return refused(ask, notAllowed(found.methods));
     return found.value({ ask, params: found.params, address: info?.remoteAddress ?? "unknown" });

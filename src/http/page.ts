@@ -31,7 +31,17 @@ export function isPagePath(path: string): boolean {
   return folder === undefined || (folder === "" && rest.length === 0) || FOLDERS.includes(folder);
 }
 
-export async function pageAnswer(basePath: string): Promise<Answer> {
+const NOT_OF_THE_PAGE: readonly string[] = ["api", "assets"];
+
+/** Whether a wrong address is one that a person typed or followed: their browser accepts a page, programs do not. */
+export function isLostVisitor(path: string, ask: Ask): boolean {
+  const [before, folder = ""] = path.split("/");
+  const takesPage = /\btext\/html\b/.test(ask.headers.get("accept") ?? "");
+  return before === "" && takesPage && !NOT_OF_THE_PAGE.includes(folder);
+}
+
+/** The page; with the status 404 it says by itself that there is nothing at its address. */
+export async function pageAnswer(basePath: string, status: 200 | 404 = 200): Promise<Answer> {
   const { INDEX } = await import("./assets.js");
   const headers = {
     "content-type": "text/html; charset=utf-8",
@@ -39,7 +49,7 @@ export async function pageAnswer(basePath: string): Promise<Answer> {
     "cache-control": "no-cache",
   };
   const content = INDEX === null ? unbuilt(basePath) : mounted(INDEX, basePath);
-  return { status: 200, headers, content };
+  return { status, headers, content };
 }
 
 /** Null: there is no such file. */

@@ -138,6 +138,7 @@ export function toTickRecord(row: Row): TickRecord {
     count: Number(row.count),
     reason: REASONS[Number(row.reason)] as Reason,
     run: textOrNull(row.run),
+    runStatus: row.run_status === null ? null : statusOf(Number(row.run_status)),
     evidence: jsonOf<Evidence>(row.evidence),
     recordedAt: Number(row.recorded_at),
     recordedBy: textOrNull(row.recorded_by),

@@ -214,6 +214,8 @@ export type ScheduleRecord = Omit<ScheduleState, "live" | "backfill" | "pauses">
 
 export type TickRecord = TickEntry & {
   readonly schedule: string;
+  /** How its run stands; null: it has none, or none that is kept. */
+  readonly runStatus: RunStatus | null;
   readonly recordedAt: number;
   readonly recordedBy: string | null;
   readonly version: number;

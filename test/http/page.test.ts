@@ -5,6 +5,7 @@ import { gunzipSync } from "node:zlib";
 import { afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { createHandler as createBuiltHandler } from "../../dist/http/index.js";
+import { PermanentError } from "../../src/index.js";
 import { DATABASES, type House, newHouse, SECRETS } from "./house.js";
 
 const LOCAL = { host: "127.0.0.1:4780" };
@@ -47,6 +48,36 @@ describe("the files of the page", () => {
       expect((await get("/assets/__proto__")).status).toBe(404);
     },
   );
+
+  test("a wrong address is a page with the status 404 for a browser, and JSON for everything else", async () => {
+    house = await newHouse("sqlite");
+    const basePath = "/ops";
+    const handler = createBuiltHandler(house.holdfast as never, { basePath, secrets: SECRETS });
+    const get = (where: string, accept: string | null, method = "GET") =>
+      handler(
+        new Request(`http://127.0.0.1:4780${basePath}${where}`, {
+          method,
+          headers: accept === null ? {} : { accept },
+        }),
+      );
+    const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    const page = await get("/no/such/page", browser);
+    expect(page.status).toBe(404);
+    expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
+    expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
+    expect(await page.text()).toContain(`name="holdfast-base" content="${basePath}"`);
+    for (const [where, accept, method] of [
+      ["/no/such/page", null, "GET"],
+      ["/no/such/page", "*/*", "GET"],
+      ["/no/such/page", browser, "POST"],
+      ["/api/none", browser, "GET"],
+      ["/assets/none.js", browser, "GET"],
+    ] as const) {
+      const answer = await get(where, accept, method);
+      expect(answer.status, where).toBe(404);
+      expect(answer.headers.get("content-type"), where).toBe("application/problem+json");
+    }
+  });
 
   test("the first load is at most 130 kB of compressed script", async () => {
     house = await newHouse("sqlite");
@@ -213,5 +244,42 @@ describe.each(DATABASES)("what the page asks for on %s", (database) => {
     const { body, text } = await house.ask("GET", "/api/settings", { secret: SECRETS.read });
     expect(body).toMatchObject({ instance: house.holdfast.instanceId, app: "shop", poll: "2s" });
     expect(text).not.toMatch(/:[^/@:]+@/);
+  });
+
+  test("settings say what is in effect: whether the instance was started with its scheduler and its worker", async () => {
+    house = await newHouse(database);
+    const settings = async () => (await house.ask("GET", "/api/settings")).body;
+    expect(await settings()).toMatchObject({ scheduler: false, worker: false });
+    await house.holdfast.start({ scheduler: false, worker: false });
+    expect(await settings()).toMatchObject({ scheduler: false, worker: false });
+    const other = await newHouse(database);
+    await other.holdfast.start({ worker: { concurrency: 2 } });
+    const { body } = await other.ask("GET", "/api/settings");
+    expect(body).toMatchObject({ scheduler: true, worker: true });
+    await other.end();
+  });
+
+  test("the ledger says how the run of each tick stands", async () => {
+    house = await newHouse(database);
+    const { holdfast } = house;
+    const ledger = async () => (await house.ask("GET", "/api/ticks")).body.ticks;
+    const seen: unknown[] = [];
+    holdfast.job("study", { run: async () => void seen.push(await ledger()) });
+    holdfast.job("broken", {
+      run() {
+        throw new PermanentError("no such market");
+      },
+    });
+    // The first tick of a drawn interval is the moment of its making.
+    await holdfast.schedules.upsert("good", { job: "study", every: "1h..2h" });
+    await holdfast.tick({ limit: 0 });
+    expect(await ledger()).toMatchObject([{ outcome: "fired", runStatus: "pending" }]);
+    await holdfast.tick({ limit: 1 });
+    expect(seen).toMatchObject([[{ outcome: "fired", runStatus: "running" }]]);
+    expect(await ledger()).toMatchObject([{ outcome: "fired", runStatus: "completed" }]);
+    await holdfast.schedules.upsert("bad", { job: "broken", every: "1h..2h" });
+    await holdfast.tick({ limit: 1 });
+    const { body } = await house.ask("GET", "/api/ticks?schedule=bad");
+    expect(body.ticks).toMatchObject([{ outcome: "fired", runStatus: "failed" }]);
   });
 });

@@ -80,6 +80,10 @@ const tickAnswer = z
     reason: z.string(),
     lateMs: z.number().nullable(),
     runId: uuid.nullable(),
+    runStatus: z
+      .enum(["pending", "running", "completed", "failed", "cancelled"])
+      .nullable()
+      .meta({ description: "how its run stands; null: it has none, or none that is kept" }),
     recordedAt: instant,
     recordedBy: z.string().nullable(),
     version: z.number(),

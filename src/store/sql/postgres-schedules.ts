@@ -340,8 +340,13 @@ where s.deleted_at is null
     when s.is_ended then 'ended' else 'active' end)
 order by s.name limit :limit`;
 
+/** Few ticks have a run that has not ended, so that looking for those among the leases costs little. */
 const TICK_COLUMNS = /* sql */ `
-t.at, t.last_at, t.count, t.reason, t.recorded_at, t.version, t.run, t.evidence, s.name as schedule, i.id as recorded_by`;
+t.at, t.last_at, t.count, t.reason, t.recorded_at, t.version, t.run, t.evidence, s.name as schedule, i.id as recorded_by,
+coalesce((select o.status from {outcome} o where o.id = t.run),
+  case when t.run is null then null
+    when exists (select from {lease} k where t.run = any(k.ids)) then 0
+    when exists (select from {run} r where r.id = t.run) then -1 end) as run_status`;
 
 export const LIST_TICKS = /* sql */ `
 select ${TICK_COLUMNS}

@@ -121,9 +121,14 @@ where s.deleted_at is null
     when s.is_ended then 'ended' else 'active' end)
 order by s.name limit (:limit + 0)`;
 
+/** Few ticks have a run that has not ended, so that looking for those among the leases costs little. */
 const TICK = /* sql */ `
 select s.name as schedule, t.at, t.last_at, t.count, t.reason, t.recorded_at, i.id as recorded_by, t.version, t.run,
-  t.evidence`;
+  t.evidence,
+  coalesce((select o.status from {outcome} o where o.id = t.run),
+    case when t.run is null then null
+      when exists (select 1 from {lease} k, json_each(k.ids) m where m.value = t.run) then 0
+      when exists (select 1 from {run} r where r.id = t.run) then -1 end) as run_status`;
 const TICK_WANTED = /* sql */ `
   and (:fromAt is null or t.last_at >= :fromAt)
   and (:outcome is null or t.outcome = :outcome)

@@ -1,0 +1,74 @@
+// The page of one schedule: its ledger shows how each run ended and tells ticks of one minute apart, and its next
+// ticks obey the choice between local time and UTC. A wrong address is a page too.
+
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { hasChromium } from "./chromium.js";
+import { createTestHoldfast, openBrowser, PermanentError, type Stage, stageOf } from "./stage.js";
+
+const ZONE = "Asia/Kathmandu";
+
+describe.skipIf(!hasChromium())("a schedule of seconds whose runs fail", () => {
+  let browser: Browser;
+  let stage: Stage;
+  let page: Page;
+  beforeAll(async () => {
+    browser = await openBrowser();
+    const kit = await createTestHoldfast({ now: "2030-01-31T09:00:00Z", patience: "30s" });
+    let runs = 0;
+    const study = kit.holdfast.job("study", {
+      retry: { attempts: 1 },
+      run() {
+        runs += 1;
+        if (runs === 2) throw new PermanentError("no such market");
+      },
+    });
+    kit.holdfast.schedule("quick", study, { every: "20s", timezone: ZONE });
+    await kit.start();
+    await kit.advance("70s");
+    await kit.untilIdle();
+    stage = stageOf(browser, kit as never);
+    await stage.serve();
+    page = await stage.visit("/schedules/quick");
+  });
+  afterEach(() => stage.expectNoTrouble());
+  afterAll(async () => {
+    await stage.end();
+    await browser.close();
+  });
+
+  const region = (name: string) => page.getByRole("region", { name, exact: true });
+
+  test("the ledger shows how the run of each tick ended", async () => {
+    const rows = region("Ledger").getByRole("listitem");
+    await rows.nth(2).waitFor();
+    expect(await rows.count()).toBe(3);
+    const [third, second, first] = await rows.allInnerTexts();
+    expect(first).toMatch(/completed[\s\S]*fired on time/);
+    expect(second).toMatch(/failed[\s\S]*fired on time/);
+    expect(third).toMatch(/completed[\s\S]*fired on time/);
+  });
+
+  test("the ticks of one minute are told apart by their seconds", async () => {
+    const times = await region("Ledger").locator("time").allInnerTexts();
+    expect(times).toHaveLength(3);
+    expect(new Set(times).size).toBe(3);
+    for (const time of times) expect(time).toMatch(/\d\d:\d\d:\d\d$/);
+  });
+
+  test("the next ten obey the choice of the zone, and show the schedule's own second", async () => {
+    const first = region("Next ten").getByRole("listitem").first();
+    await page.getByText("UTC", { exact: true }).first().click();
+    await region("Next ten").getByText("UTC", { exact: true }).waitFor();
+    const [shown = "", own = ""] = (await first.innerText()).split("\n");
+    expect(shown).toContain("31 Jan 2030, 09:01:20");
+    expect(own).toBe(`Thu, 31 Jan 2030, 14:46:20 ${ZONE}`);
+  });
+
+  test("a wrong address is a page that says so and leads on", async () => {
+    await page.goto(`${stage.url}/no/such/page`);
+    await page.getByRole("heading", { name: "Nothing here" }).waitFor();
+    await page.getByRole("link", { name: "Schedules", exact: true }).first().click();
+    await page.getByRole("heading", { name: "Schedules", level: 1 }).waitFor();
+  });
+});
