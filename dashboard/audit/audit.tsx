@@ -22,6 +22,7 @@ const NOUNS = Object.keys({
   instance: 0,
   alert: 0,
   everything: 0,
+  session: 0,
 } satisfies Record<AuditEntry["noun"], 0>);
 
 export function Audit() {

@@ -29,7 +29,10 @@ export function NextTen({
   const { shown, still } = useStillPicture(query.data);
   const { ticks = [], notes = [] } = shown ?? {};
   return (
-    <Panel title="Next ten" note={zone}>
+    <Panel
+      title="Next ten"
+      note={schedule.timezone === zone ? zone : `${zone}, then ${schedule.timezone}`}
+    >
       {shown === undefined ? (
         <Waiting rows={5} />
       ) : ticks.length === 0 ? (
@@ -53,7 +56,7 @@ export function NextTen({
                   {timeText(at, zone, "full")}
                   {schedule.timezone === zone ? null : (
                     <span className="block text-xs text-muted">
-                      {timeText(at, schedule.timezone, "full")} {schedule.timezone}
+                      {timeText(at, schedule.timezone, "full")}
                     </span>
                   )}
                 </span>

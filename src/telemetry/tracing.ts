@@ -2,6 +2,7 @@
 // it is imported here, and where it is not given nothing of this runs. The context goes with the run as
 // text: whoever executes it, in whatever process and at whatever attempt, goes on with the same trace.
 
+import { describeFailure } from "../core/failure.js";
 import { formatTraceparent, parseTraceparent } from "../core/trace.js";
 
 type Context = unknown;
@@ -16,7 +17,7 @@ type ApiSpan = {
   spanContext(): { readonly traceId: string; readonly spanId: string; readonly traceFlags: number };
   setAttribute(name: string, value: string | number | boolean): unknown;
   setStatus(status: { code: number; message?: string }): unknown;
-  recordException(error: { name: string; message: string; code?: string }): unknown;
+  recordException(error: { name: string; message: string; stack?: string }): unknown;
   end(endTime?: number): void;
 };
 
@@ -45,7 +46,12 @@ export type OpenTelemetry = {
 const KIND = { internal: 0, server: 1, client: 2, producer: 3, consumer: 4 } as const;
 const ERROR = 2;
 
-type Described = { readonly name: string; readonly message: string; readonly code?: string };
+type Described = {
+  readonly name: string;
+  readonly message: string;
+  readonly code?: string;
+  readonly stack?: string;
+};
 type NewRun = { readonly id: string; readonly job: string; readonly trace?: string | undefined };
 
 /** One span that was begun. */
@@ -82,8 +88,10 @@ export class TraceSpan {
     this.#isEnded = true;
     if (outcome !== null) this.#span.setAttribute("holdfast.outcome", outcome);
     if (error !== null) {
-      const { name, message, code } = error;
-      this.#span.recordException({ name, message, ...(code === undefined ? {} : { code }) });
+      const { name, message, code, stack } = error;
+      // The code is an attribute of its own: the API would take it for the type of the exception.
+      if (code !== undefined) this.#span.setAttribute("holdfast.error.code", code);
+      this.#span.recordException({ name, message, ...(stack === undefined ? {} : { stack }) });
       this.#span.setStatus({ code: ERROR, message });
     }
     this.#span.end();
@@ -116,7 +124,7 @@ export class Tracing {
       span.end();
       return answer;
     } catch (error) {
-      span.end(null, described(error));
+      span.end(null, describeFailure(error));
       throw error;
     }
   }
@@ -259,7 +267,7 @@ export class Tracing {
       span.end();
       return answer;
     } catch (error) {
-      span.end(null, described(error));
+      span.end(null, describeFailure(error));
       throw error;
     }
   }
@@ -268,9 +276,4 @@ export class Tracing {
 function traced<Run extends NewRun>(runs: readonly Run[], span: TraceSpan): readonly Run[] {
   const trace = span.traceparent;
   return runs.map((run) => ({ ...run, trace }));
-}
-
-function described(error: unknown): Described {
-  const { name = "Error", message = String(error) } = error instanceof Error ? error : {};
-  return { name, message };
 }

@@ -59,10 +59,10 @@ describe.skipIf(!hasChromium())("a schedule of seconds whose runs fail", () => {
   test("the next ten obey the choice of the zone, and show the schedule's own second", async () => {
     const first = region("Next ten").getByRole("listitem").first();
     await page.getByText("UTC", { exact: true }).first().click();
-    await region("Next ten").getByText("UTC", { exact: true }).waitFor();
+    await region("Next ten").getByText(`UTC, then ${ZONE}`).waitFor();
     const [shown = "", own = ""] = (await first.innerText()).split("\n");
     expect(shown).toContain("31 Jan 2030, 09:01:20");
-    expect(own).toBe(`Thu, 31 Jan 2030, 14:46:20 ${ZONE}`);
+    expect(own).toBe("Thu, 31 Jan 2030, 14:46:20");
   });
 
   test("a wrong address is a page that says so and leads on", async () => {

@@ -43,6 +43,7 @@ export function scheduleWriteSuite(test: SceneTest): void {
         evidence: null,
         recordedAt: scene.now,
         recordedBy: "first",
+        runStatus: "pending",
         version: 1,
       },
     ]);
@@ -189,6 +190,7 @@ export function scheduleWriteSuite(test: SceneTest): void {
           schedule: "nightly",
           recordedAt: scene.now,
           recordedBy: "first",
+          runStatus: null,
           version: 1,
         }))
         .reverse(),

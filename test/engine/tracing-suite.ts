@@ -195,6 +195,34 @@ export function tracingSuite(test: WorldTest): void {
       expect(traceOf(one(spans, "fail study"))).toBe(traceId);
     }));
 
+  test("a failed run's span has the class of its error, its stack, and its code as an attribute", ({
+    world,
+  }) =>
+    withSpans(async (spans) => {
+      const { holdfast } = world.member({ telemetry: { opentelemetry: spans.api } });
+      class MarketClosed extends Error {
+        readonly code = "MARKET_CLOSED";
+      }
+      const study = holdfast.job("study", {
+        retry: { attempts: 1 },
+        run() {
+          throw new MarketClosed("closed on Sundays");
+        },
+      });
+      await holdfast.start();
+      const { id } = await study.enqueue(null);
+      await world.ended(id);
+      const { attributes, events } = one(spans, "run study");
+      expect(attributes["holdfast.error.code"]).toBe("MARKET_CLOSED");
+      expect(events).toHaveLength(1);
+      expect(events[0]?.attributes).toMatchObject({
+        "exception.type": "MarketClosed",
+        "exception.message": "closed on Sundays",
+        "exception.stacktrace": (await holdfast.runs.get(id))?.error?.stack,
+      });
+      expect(events[0]?.attributes?.["exception.stacktrace"]).toContain("tracing-suite");
+    }));
+
   test("an enqueue that is refused ends its span with the error", ({ world }) =>
     withSpans(async (spans) => {
       const { holdfast, faults } = world.member({ telemetry: { opentelemetry: spans.api } });
