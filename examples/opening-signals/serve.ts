@@ -13,7 +13,7 @@ import { openingSignals } from "./signals.js";
 import { startSource } from "./source.js";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-const secret = process.env.REFRESH_SECRET || "cron-secret";
+const secret = process.env.REFRESH_SECRET || "the-cron-s-own-secret";
 const port = Number(process.env.PORT || 4790);
 
 const source = await startSource();

@@ -28,6 +28,7 @@ export const AUDIT_NOUNS = [
   "instance",
   "alert",
   "session",
+  "access",
   "everything",
 ] as const;
 export type AuditNoun = (typeof AUDIT_NOUNS)[number];

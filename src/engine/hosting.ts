@@ -5,7 +5,7 @@ import { isCallbackToken, type TokenGrant } from "../http/dispatch/callback-toke
 import type { AccessStore } from "../store/access-store.js";
 import type { Glance } from "../store/operator-store.js";
 import type { Store } from "../store/store.js";
-import { LentLogger, type Logger } from "../telemetry/log.js";
+import { type Emit, LentLogger, type Logger } from "../telemetry/log.js";
 import type { Assembly } from "./assembly.js";
 import type { Basis } from "./basis.js";
 
@@ -17,7 +17,9 @@ export type Hosting = {
   /** The instance's lines go there, unless it was given a logger. */
   lendLogger(logger: Logger): void;
   /** The database, for what a server keeps there on its own account. */
-  store(verb: string): Promise<Pick<Store, keyof AccessStore>>;
+  store(verb: string): Promise<Pick<Store, keyof AccessStore | "addAudit">>;
+  /** Reports what happened to the log, the metrics and listeners. */
+  readonly emit: Emit;
   /** A cheap look that differs from the one before if runs changed, or somebody changed something. */
   glance(): Promise<Glance>;
   /** The queue that runs of a job go to unless told otherwise. */
@@ -30,7 +32,7 @@ export type Hosting = {
 };
 
 export function hostingOf(
-  { config, logger: own }: Basis,
+  { config, bus, logger: own }: Basis,
   { opening, jobs }: Pick<Assembly, "opening" | "jobs">,
 ): Hosting {
   return {
@@ -38,6 +40,7 @@ export function hostingOf(
     lendLogger: (logger) => {
       if (own instanceof LentLogger) own.lend(logger);
     },
+    emit: bus.emit,
     store: (verb) => opening.for(verb),
     glance: async () => (await opening.for("glance")).glance(),
     queueOf: async (job) => (await jobs.definitionOf(job)).queue,

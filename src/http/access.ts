@@ -2,8 +2,9 @@
 // `authorize`, or, in development and for a peer on this machine only, by nothing at all. Every other scope is closed, and
 // the refusal says so.
 
+import type { AccessReport, Refused } from "./access-report.js";
 import type { Ask } from "./ask.js";
-import { BadTries } from "./bad-tries.js";
+import { BadTries, peerOf } from "./bad-tries.js";
 import { tokenRefused } from "./callback.js";
 import { SCOPES, type Scope } from "./contract/words.js";
 import { isChange, isHere, type Origins } from "./origin.js";
@@ -16,6 +17,7 @@ import type { Sessions } from "./session.js";
 export type Authorized =
   | readonly Scope[]
   | (Reach & { readonly scopes: readonly Scope[]; readonly by?: string })
+  | (Reach & { readonly scope: Scope | readonly Scope[]; readonly actor?: string })
   | null
   | undefined;
 export type Authorize = (request: Request) => Authorized | Promise<Authorized>;
@@ -37,8 +39,12 @@ export type AccessParams = {
   readonly authorize: Authorize | null;
   /** Scopes without a secret are open to callers on this machine. */
   readonly isOpenHere: boolean;
+  readonly report: AccessReport;
   readonly nowMs: () => number;
 };
+
+/** Where a request comes from. */
+export type Caller = { readonly ask: Ask; readonly address: string; readonly requestId: string };
 
 const BEARER = /^Bearer ([\x21-\x2b\x2d-\x7e]+)$/;
 export class Access {
@@ -55,10 +61,11 @@ export class Access {
   }
 
   /** Everything that the caller may do, provided that it may do this; throws the refusal. */
-  async grant(ask: Ask, scope: Scope, address: string): Promise<Granted> {
+  async grant(caller: Caller, scope: Scope): Promise<Granted> {
+    const { ask, address } = caller;
     const { authorize } = this.#params;
     if (authorize) return checked(await ownGrant(authorize, ask), scope);
-    if (ask.headers.has("authorization")) return this.#bySecret(ask, scope, address);
+    if (ask.headers.has("authorization")) return this.#bySecret(caller, scope);
     const session = await this.#sessionScopes(ask);
     const open = this.#openScopes(ask, address);
     const scopes = new Set([...open, ...session]);
@@ -69,8 +76,9 @@ export class Access {
     throw isOpenHere ? notHere() : closed(scope);
   }
 
-  /** All that the caller may do without further ado; refuses nobody. */
-  async standing(ask: Ask, address: string): Promise<Standing> {
+  /** All that the caller may do without further ado; refuses nobody but a peer that guesses. */
+  async standing(caller: Caller): Promise<Standing> {
+    const { ask, address } = caller;
     const { authorize, secrets, sessions } = this.#params;
     if (authorize) {
       const granted = await ownGrant(authorize, ask).catch(() => null);
@@ -78,7 +86,8 @@ export class Access {
       return { scopes: inOrder(scopes), by: granted?.by ?? null, login: "elsewhere" };
     }
     const [, presented] = BEARER.exec(ask.headers.get("authorization") ?? "") ?? [];
-    const secret = presented === undefined ? await sessions.secretOf(ask) : secrets.find(presented);
+    const secret =
+      presented === undefined ? await sessions.secretOf(ask) : await this.#judge(caller, presented);
     const own = secret?.scopes ?? [];
     const scopes = inOrder(new Set([...own, ...this.#openScopes(ask, address)]));
     const by = secret ? (presented === undefined ? "page" : "http") : null;
@@ -86,17 +95,27 @@ export class Access {
   }
 
   /** The configured secret that the page presents to begin a session. */
-  secretOf(presented: string, address: string): Secret {
-    const secret = this.#params.secrets.find(presented);
-    if (secret === null || isLimited(secret)) throw this.#badTry(address);
+  async secretOf(caller: Caller, presented: string): Promise<Secret> {
+    const secret = await this.#judge(caller, presented);
+    if (secret === null || isLimited(secret)) throw unauthorized();
     return secret;
   }
 
-  #bySecret(ask: Ask, scope: Scope, address: string): Granted {
-    const [, presented] = BEARER.exec(ask.headers.get("authorization") ?? "") ?? [];
-    const secret = presented === undefined ? null : this.#params.secrets.find(presented);
-    if (secret === null) throw this.#badTry(address);
+  async #bySecret(caller: Caller, scope: Scope): Promise<Granted> {
+    const [, presented] = BEARER.exec(caller.ask.headers.get("authorization") ?? "") ?? [];
+    const secret = await this.#judge(caller, presented ?? "");
+    if (secret === null) throw unauthorized();
     return checked({ scopes: secret.scopes, by: "http", ...reachOf(secret) }, scope);
+  }
+
+  /** The configured secret that equals the presented one; null: it is wrong. A peer that guesses has to wait first. */
+  async #judge(caller: Caller, presented: string): Promise<Secret | null> {
+    const peer = peerOf(caller.ask, caller.address);
+    const waitS = peer === null ? 0 : this.#badTries.waitS(peer, this.#params.nowMs());
+    if (waitS > 0) throw tooManyTries(waitS);
+    const secret = this.#params.secrets.find(presented);
+    if (secret === null) await this.#noteWrong(caller, "secret");
+    return secret;
   }
 
   /** A browser sends its cookie by itself, so a change must also come from our own page. */
@@ -115,35 +134,48 @@ export class Access {
     return SCOPES.filter((scope) => !secrets.opens(scope));
   }
 
-  /** A callback token that does not fit counts as a wrong secret does. */
-  badToken(address: string): HttpError {
-    return this.#badTry(address, tokenRefused);
+  /** A callback token that does not fit counts as a wrong secret does. A right one is never held up. */
+  async refuseToken(caller: Caller): Promise<never> {
+    await this.#noteWrong(caller, "callback token");
+    throw tokenRefused();
   }
 
-  #badTry(address: string, refused: () => HttpError = unauthorized): HttpError {
-    const waitS = this.#badTries.note(address, this.#params.nowMs());
-    if (waitS === 0) return refused();
-    return new HttpError({
-      status: 429,
-      error: "too_many_tries",
-      detail: "Too many wrong secrets came from there; wait before the next one.",
-      headers: { "retry-after": String(waitS) },
-    });
+  /** Throws where the peer has to wait from now on. */
+  async #noteWrong(caller: Caller, what: Refused): Promise<void> {
+    const { ask, address, requestId } = caller;
+    const peer = peerOf(ask, address) ?? "unknown";
+    const waitS = this.#badTries.note(peer, this.#params.nowMs());
+    const actor = { via: "http", who: "http", scope: null, address, requestId } as const;
+    await this.#params.report.refused(actor, what, waitS);
+    if (waitS > 0) throw tooManyTries(waitS);
   }
 }
 
+function tooManyTries(waitS: number): HttpError {
+  return new HttpError({
+    status: 429,
+    error: "too_many_tries",
+    detail: "Too many wrong secrets came from there; wait before the next one.",
+    headers: { "retry-after": String(waitS) },
+  });
+}
+
 async function ownGrant(authorize: Authorize, ask: Ask): Promise<Granted> {
-  const answer = await authorize(ask.request);
-  const { scopes, by } =
-    answer && "scopes" in answer ? answer : { scopes: answer ?? [], by: undefined };
+  const { scopes, by, ...reach } = authorizedOf(await authorize(ask.request));
   if (scopes.length === 0) throw unauthorized();
   // Who may do everything may do each thing.
   const all = new Set(scopes.includes("admin") ? SCOPES : scopes);
-  return {
-    scopes: all,
-    by: by ?? "http",
-    ...(answer && "scopes" in answer ? reachOf(answer) : {}),
-  };
+  return { scopes: all, by: by ?? "http", ...reach };
+}
+
+type OwnAnswer = Reach & { readonly scopes: readonly Scope[]; readonly by?: string | undefined };
+
+function authorizedOf(answer: Authorized): OwnAnswer {
+  if (!answer) return { scopes: [] };
+  if ("scopes" in answer) return { scopes: answer.scopes, by: answer.by, ...reachOf(answer) };
+  if (!("scope" in answer)) return { scopes: answer };
+  const { scope, actor } = answer;
+  return { scopes: typeof scope === "string" ? [scope] : scope, by: actor, ...reachOf(answer) };
 }
 
 function checked(granted: Granted, scope: Scope): Granted {

@@ -8,7 +8,7 @@ import { describeFailure } from "../core/failure.js";
 import { redactError } from "../core/redact.js";
 import { refuseUnknownMembers } from "../core/suggest.js";
 import type { Logger } from "../telemetry/log.js";
-import { type Granted, requireScope } from "./access.js";
+import { type Caller, type Granted, requireScope } from "./access.js";
 import type { Answer, Ask } from "./ask.js";
 import { readJson } from "./body.js";
 import { callbackFenceOf, callbackTokenOf } from "./callback.js";
@@ -31,17 +31,18 @@ export async function answerCall(
   { ask, params, address }: Asked,
 ): Promise<Answer> {
   const requestId = requestIdOf(ask);
+  const caller = { ask, address, requestId };
   let granted: Granted = { scopes: new Set(), by: "http" };
   try {
     around.access.refuseForeignChange(ask);
     const token = route.isCallback ? callbackTokenOf(ask) : null;
     if (route.scope !== "open" && token === null)
-      granted = await around.access.grant(ask, route.scope, address);
+      granted = await around.access.grant(caller, route.scope);
     requireLimitable(granted, route);
     for (const name in params) refuseNul(String(params[name]), name);
     // Judged before the body is read: whoever has no good token sends megabytes in vain.
     const callbackFence =
-      token === null ? null : await requireCallback(around, { token, params, address });
+      token === null ? null : await requireCallback(around, { token, params, caller });
     const scope = route.scope === "open" ? null : route.scope;
     const actor = { via: "http", who: granted.by, scope, address, requestId } as const;
     const call = {
@@ -61,7 +62,7 @@ export async function answerCall(
       body: route.body ? checkedBody(route.body, await readJson(ask)) : {},
     } as Call;
     if (callbackFence !== null && (call.body as { fence?: number }).fence !== callbackFence)
-      throw around.access.badToken(address);
+      await around.access.refuseToken(caller);
     const traceparent = ask.headers.get("traceparent");
     const reply = around.holdfast.continueTrace(traceparent, () => handle(call));
     return withSafety(contentOf(await reply), requestId);
@@ -75,11 +76,11 @@ export async function answerCall(
 /** The fence that the caller's token is good for. */
 async function requireCallback(
   { holdfast, access }: Surroundings,
-  { token, params, address }: Omit<Asked, "ask"> & { readonly token: string },
+  call: { readonly token: string; readonly params: Asked["params"]; readonly caller: Caller },
 ): Promise<number> {
+  const { token, params, caller } = call;
   const fence = await callbackFenceOf(holdfast, { token, runId: String(params.id) });
-  if (fence === null) throw access.badToken(address);
-  return fence;
+  return fence ?? (await access.refuseToken(caller));
 }
 
 function contentOf(reply: Reply | Answer): Answer {

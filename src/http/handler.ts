@@ -9,6 +9,7 @@ import { refuseUnknownMembers } from "../core/suggest.js";
 import type { Holdfast } from "../engine/holdfast.js";
 import type { Logger } from "../telemetry/log.js";
 import { Access, type Authorize } from "./access.js";
+import { AccessReport } from "./access-report.js";
 import { answerCall, refused, secured } from "./answering.js";
 import { type Answer, type Ask, askOf, responseOf } from "./ask.js";
 import type { Route } from "./contract/words.js";
@@ -119,6 +120,7 @@ export function createAnswerer(holdfast: Holdfast, options: HandlerOptions = {})
   const { publicUrl } = holdfast.settings();
   const isHttps = publicUrl?.startsWith("https:") ?? false;
   const sessions = new Sessions({ holdfast, secrets, basePath, isHttps });
+  const report = new AccessReport(holdfast, nowMs);
   const access = new Access({
     secrets,
     sessions,
@@ -126,10 +128,12 @@ export function createAnswerer(holdfast: Holdfast, options: HandlerOptions = {})
     authorize: options.authorize ?? null,
     isOpenHere: options.openOnLoopback ?? false,
     nowMs,
+    report,
   });
   const around: Surroundings = {
     holdfast,
     access,
+    report,
     sessions,
     events: options.events === false ? null : new EventFeed({ holdfast, clock: systemClock, ids }),
     nowMs,

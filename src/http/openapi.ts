@@ -93,10 +93,12 @@ function operation(
 
 /** The statuses 4xx that a call of this route can get: its own, and those that its scope and its parts bring. */
 export function refusalsOf(route: Route): readonly RefusalStatus[] {
-  const { path, query, body, scope, refusals = [] } = route;
+  const { method, path, query, body, scope, refusals = [] } = route;
   const all = new Set<RefusalStatus>(refusals);
   if (query || body || path.includes("{")) all.add(400);
   if (scope !== "open") for (const status of [401, 403, 429] as const) all.add(status);
+  // A change that a page of another origin causes.
+  if (method !== "GET") all.add(403);
   if (body) for (const status of [408, 413, 415] as const) all.add(status);
   return [...all].sort((a, b) => a - b);
 }

@@ -6,6 +6,7 @@ import type { Acting } from "../engine/acting.js";
 import type { Holdfast } from "../engine/holdfast.js";
 import type { Logger } from "../telemetry/log.js";
 import type { Access, Granted } from "./access.js";
+import type { AccessReport } from "./access-report.js";
 import type { Answer, Ask } from "./ask.js";
 import type { Route, Scope } from "./contract/words.js";
 import type { EventFeed } from "./events.js";
@@ -15,6 +16,7 @@ import type { Sessions } from "./session.js";
 export type Surroundings = {
   readonly holdfast: Holdfast;
   readonly access: Access;
+  readonly report: AccessReport;
   readonly sessions: Sessions;
   /** Null: no event stream is served. */
   readonly events: EventFeed | null;

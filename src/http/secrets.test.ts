@@ -18,11 +18,18 @@ beforeEach(() => {
 });
 
 const RIGHT = "the-secret-of-the-reader";
-const secrets = readSecrets({ read: RIGHT, trigger: "one, another", admin: "of-all" }, {});
+const secrets = readSecrets(
+  {
+    read: RIGHT,
+    trigger: "one-of-the-callers, another-of-the-callers",
+    admin: "the-secret-of-all",
+  },
+  {},
+);
 
 test.each([
   ["right", RIGHT, ["read"]],
-  ["of every scope", "of-all", ["trigger", "enqueue", "worker", "read", "admin"]],
+  ["of every scope", "the-secret-of-all", ["trigger", "enqueue", "worker", "read", "admin"]],
   ["right but for its last letter", `${RIGHT.slice(0, -1)}x`, []],
   ["right and a letter more", `${RIGHT}x`, []],
   ["wrong from the first letter on", "x", []],

@@ -22,6 +22,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const SECRETS_MAX = 10;
 const LIMITABLE: readonly Scope[] = ["trigger", "enqueue", "worker"];
+const LENGTH_MIN = 16;
 
 export const SECRET_VARIABLES: Readonly<Record<Scope, string>> = {
   trigger: "HOLDFAST_TRIGGER_SECRET",
@@ -103,6 +104,13 @@ export function readSecrets(options: SecretOptions, env: Environment): Secrets {
         message:
           'is set but empty, has an empty part, or is the word "undefined" or "null"; right would be one secret, ' +
           `or several separated by commas (at most ${SECRETS_MAX}); leave it out to keep the scope closed`,
+      });
+    } else if (values.some((value) => value.length < LENGTH_MIN)) {
+      problems.push({
+        field,
+        message:
+          `must have at least ${LENGTH_MIN} characters, or it could be guessed; ` +
+          "make one with `openssl rand -hex 32`",
       });
     } else {
       for (const value of plain) digests.push({ scope, digest: digestOf(value) });

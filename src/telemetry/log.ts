@@ -134,6 +134,19 @@ export type Events = {
   "store.recovered": { what: string };
   "store.awaited": { error: StoredError; waitedMs: number; timeoutMs: number };
   "store.gone": { error: StoredError };
+  "access.signed_in": {
+    who: string;
+    scopes: readonly string[];
+    address: string | null;
+    requestId: string | null;
+  };
+  "access.refused": {
+    what: string;
+    address: string | null;
+    requestId: string | null;
+    /** So long no secret of that peer is judged. */
+    waitS: number;
+  };
   "lock.acquired": LockFields & { holder: string; waitedMs: number };
   "lock.refused": { lock: string; holder: string | null };
   "lock.released": LockFields & { heldMs: number };
@@ -238,6 +251,8 @@ export const LINES: { readonly [Name in EventName]: readonly [Level, string] } =
     "critical",
     "the SQLite file was deleted, moved or replaced; this instance has stopped",
   ],
+  "access.signed_in": ["info", "somebody signed in to the page"],
+  "access.refused": ["warn", "a wrong secret or callback token was refused"],
   "lock.acquired": ["info", "lock acquired"],
   "lock.refused": ["info", "lock is held by another, nothing was done"],
   "lock.released": ["info", "lock released"],

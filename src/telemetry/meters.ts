@@ -54,6 +54,8 @@ const COUNTED: ReadonlySet<EventName> = new Set<EventName>([
   "lock.released",
   "lock.lost",
   "store.failed",
+  "access.signed_in",
+  "access.refused",
 ]);
 
 export class Meters implements Meter {
@@ -71,6 +73,7 @@ export class Meters implements Meter {
     holdfast_locks_total: new Counter(["result"]),
     holdfast_locks_lost_total: new Counter(),
     holdfast_store_failures_total: new Counter(["what*"]),
+    holdfast_access_total: new Counter(["result"]),
   };
   readonly #histograms = {
     holdfast_run_duration_seconds: new Histogram(RUN_BOUNDS, ["job*"]),
@@ -93,6 +96,8 @@ export class Meters implements Meter {
     }
     for (const result of ["acquired", "taken_over", "refused"])
       this.#counters.holdfast_locks_total.add([result], 0);
+    for (const result of ["signed_in", "refused"])
+      this.#counters.holdfast_access_total.add([result], 0);
     this.#counters.holdfast_claimed_runs_total.add([], 0);
     this.#counters.holdfast_stale_results_total.add([], 0);
     this.#counters.holdfast_locks_lost_total.add([], 0);
@@ -154,6 +159,10 @@ export class Meters implements Meter {
     switch (told.name) {
       case "run.lost":
         counters.holdfast_lease_losses_total.add([told.facts.job]);
+        break;
+      case "access.signed_in":
+      case "access.refused":
+        counters.holdfast_access_total.add([told.name.slice("access.".length)]);
         break;
       case "run.stale":
         counters.holdfast_stale_results_total.add([]);

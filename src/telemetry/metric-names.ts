@@ -126,6 +126,12 @@ export const METRICS = {
     labels: ["what"],
     help: "Times that the database did not answer what this process asked.",
   },
+  holdfast_access_total: {
+    type: "counter",
+    of: "process",
+    labels: ["result"],
+    help: "Over HTTP: sign-ins to the page (signed_in), and wrong secrets and callback tokens (refused).",
+  },
   holdfast_worker_runs: {
     type: "gauge",
     of: "process",

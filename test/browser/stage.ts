@@ -15,7 +15,7 @@ import { chromiumPath } from "./chromium.js";
 
 export { createTestHoldfast, Holdfast, PermanentError };
 
-export const SECRETS = { read: "the-read-secret", admin: "the-admin-secret" } as const;
+export const SECRETS = { read: "the-reading-secret", admin: "the-admin-secret" } as const;
 const POSTGRES_URL = process.env.HOLDFAST_TEST_POSTGRES_URL;
 /** The page sees the same API on both; a brief run looks at it on one. */
 const hasPostgres = POSTGRES_URL !== undefined && !process.env.HOLDFAST_TEST_BRIEF;

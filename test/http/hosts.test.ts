@@ -210,19 +210,19 @@ describe.skipIf(POSTGRES_URL === undefined)("Deno", () => {
     const base = `http://127.0.0.1:${await edge(schema)}`;
     const calls = await Promise.all(
       Array.from({ length: 10 }, () =>
-        ask(base, "/api/tick", { body: {}, secret: "edge-trigger" }),
+        ask(base, "/api/tick", { body: {}, secret: "edge-trigger-secret" }),
       ),
     );
     expect(calls.map(({ status }) => status)).toEqual(calls.map(() => 200));
     expect(calls.flatMap(({ body }) => body.fired)).toHaveLength(1);
     expect(calls.reduce((sum, { body }) => sum + body.executed, 0)).toBe(1);
-    const { body } = await ask(base, "/api/runs", { secret: "edge-read" });
+    const { body } = await ask(base, "/api/runs", { secret: "edge-reading-secret" });
     expect(body.runs).toMatchObject([
       { status: "completed", mode: "scheduled", result: { refreshed: { source: "feed" } } },
     ]);
     const due = await ask(base, "/api/schedules/signals/trigger", {
       body: { ifDue: true },
-      secret: "edge-trigger",
+      secret: "edge-trigger-secret",
     });
     expect(due.body).toMatchObject({ ok: true, skipped: true, reason: "not_due" });
   });

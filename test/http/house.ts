@@ -23,7 +23,7 @@ export const SECRETS = {
   trigger: "the-trigger-secret",
   enqueue: "the-enqueue-secret",
   worker: "the-worker-secret",
-  read: "the-read-secret",
+  read: "the-reading-secret",
   admin: "the-admin-secret",
 } as const;
 

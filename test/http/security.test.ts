@@ -48,18 +48,6 @@ describe("a wrong secret", () => {
     const answer = await house.ask("POST", `/api/tick?secret=${right}`, { secret: null });
     expect(answer.status).toBe(401);
   });
-
-  test("after a burst of wrong ones the next are 429 with a wait, and the right one is served", async () => {
-    const statuses = new Map<number, number>();
-    for (let n = 0; n < 1_000; n += 1) {
-      const { status, headers } = await house.ask("POST", "/api/tick", { secret: `guess-${n}` });
-      statuses.set(status, (statuses.get(status) ?? 0) + 1);
-      if (status === 429) expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
-    }
-    expect([...statuses.keys()].sort()).toEqual([401, 429]);
-    expect(statuses.get(401)).toBeLessThan(100);
-    expect((await house.ask("POST", "/api/tick", { secret: right, body: {} })).status).toBe(200);
-  });
 });
 
 describe("scopes", () => {
@@ -87,15 +75,17 @@ describe("scopes", () => {
   );
 
   test("two secrets of a scope are both good while one is replaced", async () => {
-    const handler = createHandler(house.holdfast, { secrets: { read: "old-one, new-one" } });
-    for (const secret of ["old-one", "new-one"]) {
+    const handler = createHandler(house.holdfast, {
+      secrets: { read: "the-older-reading-one, the-newer-reading-one" },
+    });
+    for (const secret of ["the-older-reading-one", "the-newer-reading-one"]) {
       const headers = { authorization: `Bearer ${secret}` };
       expect((await handler(new Request("http://h/api/runs", { headers }))).status).toBe(200);
     }
   });
 
   test("a scope without a secret is closed, and says which variable opens it", async () => {
-    const handler = createHandler(house.holdfast, { secrets: { trigger: "t" } });
+    const handler = createHandler(house.holdfast, { secrets: { trigger: SECRETS.trigger } });
     const response = await handler(new Request("http://h/api/runs"));
     expect(response.status).toBe(403);
     expect(await response.json()).toMatchObject({
@@ -351,9 +341,12 @@ describe("the page's session", () => {
       (await handler(new Request("http://h/api/runs", { headers: { cookie: value } }))).status;
     expect(await read(cookie.replace(/=./, (first) => (first === "=0" ? "=1" : "=0")))).toBe(401);
     expect(await read(`${cookie}x`)).toBe(401);
-    expect(await read(cookie, createHandler(house.holdfast, { secrets: { read: "other" } }))).toBe(
-      401,
-    );
+    expect(
+      await read(
+        cookie,
+        createHandler(house.holdfast, { secrets: { read: "another-reading-secret" } }),
+      ),
+    ).toBe(401);
     expect(await read(cookie)).toBe(200);
     await house.ask("DELETE", "/api/session", { secret: null, headers: { cookie } });
     expect(await read(cookie)).toBe(401);

@@ -15,7 +15,7 @@ import { EXAMPLES, type Place, POSTGRES_URL, placed } from "./places.js";
 
 type Answer = { readonly ok: boolean; readonly status?: string; readonly reason?: string };
 
-const SECRET = "cron-secret";
+const SECRET = "the-cron-s-own-secret";
 const MINUTE = 60_000;
 const quiet = () => undefined;
 const SILENT = { debug: quiet, info: quiet, warn: quiet, error: quiet };

@@ -33,7 +33,9 @@ export const HOUSE_ROUTES = {
     method: "GET",
     path: "/api/me",
     scope: "open",
-    summary: "What the caller may do here; asks for nothing and refuses nobody.",
+    summary:
+      "What the caller may do here; asks for nothing and refuses nobody but a peer that guesses secrets.",
+    refusals: [429],
     answers: {
       200: z.object({
         scopes: z.array(z.enum(SCOPES)),

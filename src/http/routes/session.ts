@@ -6,17 +6,19 @@ import { type Implementation, on, reply } from "../route.js";
 
 export const sessionRoutes: readonly Implementation[] = [
   on(ROUTES.createSession, async (call) => {
-    const { access, sessions, ask, body, address, actor } = call;
-    const secret = access.secretOf(body.secret, address);
-    const cookie = await sessions.begin(ask, secret, { ...actor, who: "page" });
+    const { access, sessions, report, ask, body } = call;
+    const secret = await access.secretOf(call, body.secret);
+    const actor = { ...call.actor, who: "page" };
+    const cookie = await sessions.begin(ask, secret, actor);
+    report.signedIn(actor, secret.scopes);
     return reply({ ok: true, scopes: [...secret.scopes] }, 200, { "set-cookie": cookie });
   }),
   on(ROUTES.deleteSession, async ({ sessions, ask, actor }) => {
     const cookie = await sessions.end(ask, { ...actor, who: "page" });
     return reply({ ok: true }, 200, { "set-cookie": cookie });
   }),
-  on(ROUTES.me, async ({ access, ask, address, events }) =>
-    reply({ ...(await access.standing(ask, address)), hasEvents: events !== null }),
+  on(ROUTES.me, async (call) =>
+    reply({ ...(await call.access.standing(call)), hasEvents: call.events !== null }),
   ),
   on(ROUTES.settings, async ({ holdfast }) => reply(holdfast.settings())),
   on(ROUTES.healthz, async () => reply({ ok: true })),

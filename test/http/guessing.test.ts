@@ -1,0 +1,145 @@
+// Guessing a secret over HTTP is slow, and leaves its traces: in the log, in the metrics and in the audit trail.
+
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { createHandler } from "../../src/http/handler.js";
+import { ConfigurationError } from "../../src/index.js";
+import { type AskOptions, DATABASES, type House, newHouse, SECRETS } from "./house.js";
+
+const GUESSER = "203.0.113.9";
+const OTHER = "198.51.100.7";
+
+describe.each(DATABASES)("on %s", (database) => {
+  let house: House;
+  beforeEach(async () => {
+    // Waits are counted by this clock, which the test moves.
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
+    house = await newHouse(database);
+  });
+  afterEach(async () => {
+    vi.useRealTimers();
+    await house.end();
+  });
+
+  const runs = (options: AskOptions) => house.ask("GET", "/api/runs", options);
+  const guess = async (count: number, options: AskOptions = {}) => {
+    const statuses: number[] = [];
+    for (let n = 0; n < count; n += 1)
+      statuses.push((await runs({ secret: `wrong-${n}`, address: GUESSER, ...options })).status);
+    return statuses;
+  };
+
+  test("after ten wrong secrets no secret of that peer is judged for a while, and each further one doubles the wait", async () => {
+    expect(await guess(12)).toEqual([...Array(10).fill(401), 429, 429]);
+    for (const wait of [1, 2, 4, 8, 16, 32, 60, 60]) {
+      const held = await runs({ secret: SECRETS.read, address: GUESSER });
+      expect([held.status, held.body.error]).toEqual([429, "too_many_tries"]);
+      expect(held.headers.get("retry-after")).toBe(String(wait));
+      vi.setSystemTime(Date.now() + wait * 1_000);
+      expect(await guess(1)).toEqual([429]);
+    }
+    vi.setSystemTime(Date.now() + 60_000);
+    expect((await runs({ secret: SECRETS.read, address: GUESSER })).status).toBe(200);
+  });
+
+  test("other peers, sessions and callers without a secret are not held up", async () => {
+    const signIn = (address: string) =>
+      house.ask("POST", "/api/session", { secret: null, address, body: { secret: SECRETS.read } });
+    const cookie = String((await signIn(GUESSER)).headers.get("set-cookie")).split(";")[0] ?? "";
+    await guess(11);
+    expect((await runs({ secret: SECRETS.read, address: OTHER })).status).toBe(200);
+    expect((await signIn(OTHER)).status).toBe(200);
+    expect((await runs({ secret: null, address: GUESSER, headers: { cookie } })).status).toBe(200);
+    expect((await runs({ secret: null, address: GUESSER })).status).toBe(401);
+    expect((await house.ask("GET", "/healthz", { secret: null, address: GUESSER })).status).toBe(
+      200,
+    );
+  });
+
+  test("behind a proxy one guesser holds up itself and not the others", async () => {
+    const by = (client: string) => ({
+      address: "10.0.0.3",
+      headers: { "x-forwarded-for": client },
+    });
+    await guess(11, by(GUESSER));
+    expect((await runs({ secret: SECRETS.read, ...by(`${OTHER}, ${GUESSER}`) })).status).toBe(429);
+    expect((await runs({ secret: SECRETS.read, ...by(OTHER) })).status).toBe(200);
+  });
+
+  test("every way to present a secret counts: the header, the page's sign-in, and the question who one is", async () => {
+    const wrong = { secret: "wrong", address: GUESSER };
+    const ways: (() => Promise<{ readonly status: number }>)[] = [
+      () => runs(wrong),
+      () => house.ask("GET", "/api/me", wrong),
+      () =>
+        house.ask("POST", "/api/session", {
+          secret: null,
+          address: GUESSER,
+          body: { secret: "wrong" },
+        }),
+    ];
+    for (let n = 0; n < 12; n += 1) await ways[n % ways.length]?.();
+    for (const way of ways) expect((await way()).status).toBe(429);
+  });
+
+  test("sign-ins and refusals are logged, counted and audited, without the secret", async () => {
+    const headers = { "x-request-id": "r-1" };
+    const body = { secret: SECRETS.read };
+    await house.ask("POST", "/api/session", { secret: null, address: OTHER, body, headers });
+    await guess(11, { headers });
+    await guess(100, { headers });
+    const lines = house.lines as { readonly event?: string }[];
+    const logged = lines.filter(({ event = "" }) => event.startsWith("access."));
+    expect(logged).toMatchObject([
+      {
+        event: "access.signed_in",
+        address: OTHER,
+        who: "page",
+        scopes: ["read"],
+        requestId: "r-1",
+      },
+      ...Array.from({ length: 10 }, () => ({
+        event: "access.refused",
+        address: GUESSER,
+        what: "secret",
+        waitS: 0,
+      })),
+      { event: "access.refused", address: GUESSER, waitS: 1, requestId: "r-1" },
+    ]);
+    const { text } = await house.ask("GET", "/metrics");
+    expect(text).toContain('holdfast_access_total{result="signed_in"} 1');
+    expect(text).toContain('holdfast_access_total{result="refused"} 11');
+    const { entries } = await house.holdfast.audit.list({ limit: 100 });
+    expect(entries.map(({ verb, noun }) => `${verb} ${noun}`)).toEqual([
+      ...Array(11).fill("refuse access"),
+      "begin session",
+    ]);
+    expect(entries[0]).toMatchObject({
+      via: "http",
+      address: GUESSER,
+      requestId: "r-1",
+      change: "wrong secret; the next one is judged after 1 s",
+    });
+    const told = JSON.stringify([house.lines, entries]);
+    for (const secret of [SECRETS.read, "wrong-1"]) expect(told).not.toContain(secret);
+  });
+
+  test("a flood from many peers writes a bounded number of entries a minute", async () => {
+    for (let n = 0; n < 100; n += 1) await runs({ secret: "wrong", address: `198.18.0.${n}` });
+    const { entries } = await house.holdfast.audit.list({ limit: 1_000, noun: "access" });
+    expect(entries).toHaveLength(60);
+  });
+});
+
+test.for(["1234", "fifteen-letters", "a-secret-of-letters, short"])(
+  "a secret that could be guessed (%j) refuses to start and says how to make one",
+  async (secret) => {
+    const house = await newHouse("sqlite");
+    const start = () => createHandler(house.holdfast, { secrets: { admin: secret } });
+    expect(start).toThrow(ConfigurationError);
+    expect(start).toThrow(/secrets\.admin: .*at least 16 characters.*openssl rand -hex 32/);
+    expect(() =>
+      createHandler(house.holdfast, { secrets: { admin: "sixteen-letters-" } }),
+    ).not.toThrow();
+    await house.end();
+  },
+);
