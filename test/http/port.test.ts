@@ -166,7 +166,7 @@ describe("a body", () => {
     await heard(socket);
     expect((await fetch(`${served.url}/healthz`)).status).toBe(200);
     expect((await house.holdfast.runs.list()).runs).toEqual([]);
-    expect(house.lines.filter((line) => "requestId" in line)).toEqual([]);
+    expect(house.lines.filter((line) => "path" in line)).toEqual([]);
   });
 
   test("of a refused call does not spoil the next one on its connection", async () => {
