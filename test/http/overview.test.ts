@@ -20,10 +20,11 @@ describe.each(DATABASES)("the whole over HTTP on %s", (database) => {
   const read = (where: string) => house.ask("GET", where, { secret: SECRETS.read });
 
   test("instances are listed with what they are and what they hold", async () => {
-    await house.holdfast.enqueue("study", null);
+    house.holdfast.job("far", {});
+    await house.holdfast.enqueue("far", null);
     await house.holdfast.tick({ limit: 0 });
     await house.ask("POST", "/api/worker/claim", {
-      body: { instance: "elsewhere", jobs: ["study"], limit: 1 },
+      body: { instance: "elsewhere", jobs: ["far"], limit: 1 },
     });
     const { body } = await read("/api/instances?limit=1");
     expect(body.instances).toHaveLength(1);
@@ -35,7 +36,7 @@ describe.each(DATABASES)("the whole over HTTP on %s", (database) => {
         id: house.holdfast.instanceId,
         app: "shop",
         release: "1.2.3",
-        jobs: ["study"],
+        jobs: ["study", "far"],
         isLive: true,
         held: 0,
       }),

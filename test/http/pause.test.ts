@@ -9,6 +9,7 @@ describe.each(DATABASES)("the pause of everything over HTTP on %s", (database) =
   beforeEach(async () => {
     house = await newHouse(database);
     house.holdfast.job("study", { run: () => "done" });
+    house.holdfast.job("far", {});
   });
   afterEach(() => house.end());
 
@@ -22,7 +23,8 @@ describe.each(DATABASES)("the pause of everything over HTTP on %s", (database) =
     expect(paused).toMatchObject({ status: 200, body: { paused: { note: "moving house" } } });
     expect((await ask("GET", "/api/pause")).body).toEqual(paused.body);
     expect((await ask("POST", "/api/tick", {})).body).toMatchObject({ fired: [], executed: 0 });
-    const claim = { instance: "elsewhere", jobs: ["study"], limit: 1 };
+    await house.holdfast.enqueue("far", null);
+    const claim = { instance: "elsewhere", jobs: ["far"], limit: 1 };
     expect((await ask("POST", "/api/worker/claim", claim)).body).toEqual({ runs: [] });
     const { waitingFor } = (await ask("GET", `/api/runs/${id}`)).body;
     expect(waitingFor).toMatchObject({ reason: "paused", note: "moving house" });
