@@ -1,19 +1,47 @@
-// Which part of the source may know which other: core ← store ← engine ← {http, cli}, without cycles.
-// What sends runs to other services (http/dispatch) knows only core, and the engine uses it.
-// Imports of types count as well: a layer that names another layer's types depends on it.
+// Which room of the source may import which other: shared ← rules ← store ← modules ← holdfast.ts ← http ← cli,
+// without cycles. Imports of types count as well: a room that names another room's types depends on it.
 
 // Seen as a path where installed, as a bare name where not.
 const DRIVERS = "(^|node_modules/)(@types/)?(pg|pg-[a-z-]+|@photostructure/sqlite)(/|$)";
 
-/** Files of `layer` may import their own layer and the `allowed` ones, nothing else of the source. */
-function only(layer, allowed) {
+/** Pure code: no I/O, no clock, no randomness. Everything may import it. */
+const PURE =
+  "^src/(shared/(?!adapters/)|[a-z]+/rules/|schedules/(cron|calendars|explain)/)|^src/core/";
+
+/**
+ * Files of `room` import their own room, pure code and the `allowed` rooms, nothing else of the source.
+ * @param {string} room
+ * @param {string[]} allowed
+ */
+function only(room, allowed) {
   return {
-    name: `${layer}-knows-only-${allowed.join("-") || "itself"}`,
+    name: `${room.replaceAll("/", "-")}-imports-its-allowed-rooms`,
     severity: "error",
-    from: { path: `^src/${layer}/`, pathNot: "\\.test\\.ts$" },
-    to: { path: "^src/", pathNot: `^src/(${[layer, ...allowed].join("|")})/` },
+    from: { path: `^src/${room}/`, pathNot: `\\.test\\.ts$|${PURE}` },
+    to: {
+      path: "^src/",
+      pathNot: `${PURE}|^src/(core|engine|adapters|${[room, ...allowed].join("|")})(/|\\.ts$)`,
+    },
   };
 }
+
+const MODULES = [
+  "shared",
+  "store",
+  "telemetry",
+  "runs",
+  "worker",
+  "schedules",
+  "locks",
+  "alerts",
+  "remote",
+];
+
+/** A job is declared with its handler and hooks; both are typed where they are called. */
+const HANDLER_TYPES = ["worker/handler/context", "worker/hooks"];
+
+/** Settings and maintenance report how the instance is configured. */
+const INSTANCE_FACTS = ["instance/config", "instance/context"];
 
 module.exports = {
   forbidden: [
@@ -31,21 +59,26 @@ module.exports = {
       to: { couldNotResolve: true },
     },
     {
-      name: "core-is-pure",
-      comment: "No built-in module and no package: the same arguments always give the same answer.",
+      name: "pure-code-imports-pure-code",
+      comment: "No built-in module and no package: the same arguments always give the same result.",
       severity: "error",
-      from: { path: "^src/core/", pathNot: "\\.test\\.ts$" },
-      to: { pathNot: "^src/core/" },
+      from: { path: PURE, pathNot: "\\.test\\.ts$" },
+      to: { pathNot: PURE },
     },
-    only("adapters", ["core"]),
-    only("store", ["core", "adapters"]),
-    only("telemetry", ["core"]),
-    only("locks", ["core", "store", "adapters", "telemetry"]),
-    only("http/dispatch", ["core", "adapters"]),
-    only("alerts", ["core", "store", "adapters", "http/dispatch"]),
-    only("engine", ["core", "store", "adapters", "locks", "telemetry", "alerts", "http/dispatch"]),
-    only("http", ["core", "store", "engine", "adapters", "locks", "telemetry", "alerts"]),
-    only("client", ["core", "adapters", "http"]),
+    only("shared/adapters", ["shared"]),
+    only("store", ["shared"]),
+    only("telemetry", []),
+    only("runs", ["shared", "store", "telemetry", ...HANDLER_TYPES]),
+    only("worker", ["shared", "store", "telemetry", "runs"]),
+    only("locks", ["shared", "store", "telemetry"]),
+    only("schedules", ["shared", "store", "telemetry", "runs"]),
+    only("remote/dispatch", ["shared"]),
+    only("alerts", ["shared", "store", "telemetry", "remote/dispatch"]),
+    only("remote", ["shared", "store", "telemetry", "runs", "worker"]),
+    only("operations", [...MODULES, ...INSTANCE_FACTS]),
+    only("instance", [...MODULES, "operations"]),
+    only("http", [...MODULES, "operations", "instance", "holdfast"]),
+    only("client", ["shared", "http", "remote/dispatch"]),
     {
       name: "client-knows-types-of-the-wire-alone",
       comment:
@@ -53,9 +86,9 @@ module.exports = {
       severity: "error",
       from: { path: "^src/client/", pathNot: "\\.test\\.ts$" },
       to: {
-        path: "^src/http/",
-        // Beside them how a dispatch is signed: a receiver verifies it.
-        pathNot: "^src/http/(contract(\\.ts$|/)|dispatch/(signature|hmac)\\.ts$)",
+        path: "^src/(http|remote)/",
+        // A receiver verifies the signature of a dispatch.
+        pathNot: "^src/(http/wire/|remote/dispatch/(signature|hmac)\\.ts$)",
       },
     },
     {
@@ -65,7 +98,7 @@ module.exports = {
       from: { path: "^src/" },
       to: { path: "^dashboard/" },
     },
-    only("testing", ["core", "store", "engine", "adapters", "telemetry", "http", "locks"]),
+    only("testing", [...MODULES, "operations", "instance", "holdfast", "http"]),
     {
       name: "testing-stays-outside",
       comment: "What runs in production does not carry the test kit along.",
