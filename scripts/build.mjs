@@ -27,7 +27,7 @@ const ENTRIES = [
   "engine/pulse-thread",
   // Imported late: a process that began before the package was replaced still finds them.
   "http/assets",
-  "adapters/child-process",
+  "shared/adapters/child-process",
   // Of the index, for who bundles a service that verifies, receives or locks, and nothing else.
   "client/receive",
   "locks/advisory",

@@ -49,7 +49,7 @@ try {
     "dist/cli/main.js",
     "dist/client/index.js",
     "dist/client/index.d.ts",
-    "dist/adapters/child-process.js",
+    "dist/shared/adapters/child-process.js",
     "dist/engine/pulse-thread.js",
     "dist/http/assets.js",
     "dist/testing/index.js",

@@ -19,55 +19,6 @@ export type {
   SlowOptions,
 } from "./core/alert-rules.js";
 export type { CalendarOptions } from "./core/calendar.js";
-export type { Duration } from "./core/duration.js";
-export {
-  AlertNotFoundError,
-  BackfillRunningError,
-  BatchRefusedError,
-  CalendarInUseError,
-  CancelledError,
-  ConfigurationError,
-  DeliveryConflictError,
-  DuplicateJobError,
-  DuplicateScheduleError,
-  HoldfastError,
-  InputInvalidError,
-  InputNotJsonError,
-  InputTooLargeError,
-  InstanceNotFoundError,
-  InstanceTakenError,
-  ItemConflictError,
-  ItemNotJsonError,
-  ItemTooLargeError,
-  JobNotRemoteError,
-  KeyConflictError,
-  LeaseLostError,
-  MigrationError,
-  NotAMonitorError,
-  OutcomeUnknownError,
-  PermanentError,
-  ResultConflictError,
-  RetryLater,
-  RunAmbiguousError,
-  RunCommittedError,
-  RunNotFoundError,
-  RunsElsewhereError,
-  ScheduleBusyError,
-  ScheduleChangedError,
-  ScheduleNotFoundError,
-  ShutdownError,
-  StoppedError,
-  StoreGoneError,
-  StoreReadOnlyError,
-  StoreUnavailableError,
-  StoreUnsupportedError,
-  TimeoutError,
-  TxEndedError,
-  TxMustBeSyncError,
-  UnknownJobError,
-  WaitTimeoutError,
-} from "./core/errors.js";
-export type { StoredError } from "./core/failure.js";
 export type { ConcurrencyOptions, RateOptions } from "./core/flow.js";
 export type { LogsOptions } from "./core/kept-logs.js";
 export type {
@@ -88,7 +39,6 @@ export type { ProgressOptions } from "./core/progress.js";
 export type { RetryOptions } from "./core/retry.js";
 export type { Mode, OnLost, RunId, RunStatus } from "./core/run.js";
 export type { MissedOptions, ScheduleOptions } from "./core/schedule.js";
-export type { StandardSchema } from "./core/schema.js";
 export type { Evidence, Outcome, Reason } from "./core/tick.js";
 export type { Acting, ActorOptions } from "./engine/acting.js";
 export type { AlertListOptions, AlertPage, Alerts, AlertTested } from "./engine/alerts.js";
@@ -188,6 +138,56 @@ export type {
 } from "./locks/locks.js";
 export type { LockCapabilities, LockProvider } from "./locks/provider.js";
 export { type RedisClient, type RedisLockOptions, redisLocks } from "./locks/redis.js";
+export type { Duration } from "./shared/duration.js";
+export {
+  AlertNotFoundError,
+  BackfillRunningError,
+  BatchRefusedError,
+  CalendarInUseError,
+  CancelledError,
+  ConfigurationError,
+  DeliveryConflictError,
+  DuplicateJobError,
+  DuplicateScheduleError,
+  HoldfastError,
+  InputInvalidError,
+  InputNotJsonError,
+  InputTooLargeError,
+  InstanceNotFoundError,
+  InstanceTakenError,
+  ItemConflictError,
+  ItemNotJsonError,
+  ItemTooLargeError,
+  JobNotRemoteError,
+  KeyConflictError,
+  LeaseLostError,
+  MigrationError,
+  NotAMonitorError,
+  OutcomeUnknownError,
+  PermanentError,
+  ResultConflictError,
+  RetryLater,
+  RunAmbiguousError,
+  RunCommittedError,
+  RunNotFoundError,
+  RunsElsewhereError,
+  ScheduleBusyError,
+  ScheduleChangedError,
+  ScheduleNotFoundError,
+  ShutdownError,
+  StoppedError,
+  StoreGoneError,
+  StoreReadOnlyError,
+  StoreUnavailableError,
+  StoreUnsupportedError,
+  TimeoutError,
+  TxEndedError,
+  TxMustBeSyncError,
+  UnknownJobError,
+  WaitTimeoutError,
+} from "./shared/errors.js";
+export type { StoredError } from "./shared/failure.js";
+export type { StandardSchema } from "./shared/schema.js";
 export type { BatchAnswer, BatchError } from "./store/batch-store.js";
 export type { Database } from "./store/open.js";
 export type { PostgresTx } from "./store/postgres-transactor.js";

@@ -3,9 +3,9 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { ERROR_CODES } from "../src/core/error-codes.js";
 import type { Route } from "../src/http/contract/words.js";
 import { ROUTES } from "../src/http/contract.js";
+import { ERROR_CODES } from "../src/shared/error-codes.js";
 import { LINES } from "../src/telemetry/log.js";
 import { METRICS } from "../src/telemetry/metric-names.js";
 

@@ -5,7 +5,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { parseSync } from "@swc/core";
 import { describe, expect, test } from "vitest";
-import { redactText } from "../src/core/redact.js";
+import { redactText } from "../src/shared/redact.js";
 import { type Pattern, readPattern } from "./support/pattern-steps.js";
 
 type Literal = { readonly file: string; readonly source: string; readonly flags: string };

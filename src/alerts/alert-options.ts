@@ -9,8 +9,8 @@ import {
   RULE_MEMBERS,
   readAlertRules,
 } from "../core/alert-rules.js";
-import { ConfigurationError, type Problem } from "../core/errors.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import {
   type AlertDestination,
   type Destination,

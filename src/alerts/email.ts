@@ -1,8 +1,8 @@
 // E-mail by SMTP, through nodemailer, which is loaded only where an e-mail destination is configured.
 // Its errors may repeat what was sent to the server: only their codes leave this file.
 
-import { ConfigurationError } from "../core/errors.js";
-import { numberProp, textProp } from "../core/thrown.js";
+import { ConfigurationError } from "../shared/errors.js";
+import { numberProp, textProp } from "../shared/thrown.js";
 import { type AlertNotice, headline } from "./alert-view.js";
 import type { Destination } from "./destinations.js";
 

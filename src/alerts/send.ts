@@ -1,11 +1,11 @@
 // Sends one notice to one destination, once, within its time. Answers null, or why it did not arrive, in
 // words that hold neither an address nor a secret.
 
-import { describeFailure } from "../core/failure.js";
-import { storableText } from "../core/json.js";
-import type { Clock, Network } from "../core/ports.js";
 import { type GuardedAnswer, guardedFetch } from "../http/dispatch/guard.js";
 import { signDispatch } from "../http/dispatch/signature.js";
+import { describeFailure } from "../shared/failure.js";
+import { storableText } from "../shared/json.js";
+import type { Clock, Network } from "../shared/ports.js";
 import type { AlertNotice } from "./alert-view.js";
 import type { Destination } from "./destinations.js";
 import { sendMail } from "./email.js";

@@ -2,7 +2,7 @@
 
 import { hostname, userInfo } from "node:os";
 import type { Command } from "commander";
-import { requireName } from "../core/names.js";
+import { requireName } from "../shared/names.js";
 import { refusing } from "./usage.js";
 
 export type AskerFlags = { readonly by?: string };

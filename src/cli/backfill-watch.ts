@@ -1,10 +1,10 @@
 // Watches a backfill until it is done: a bar on a terminal, a line a step elsewhere, nothing but the
 // last document for programs. Leaving it does not end the backfill.
 
-import { systemClock } from "../adapters/clock.js";
-import { delay } from "../core/ports.js";
 import type { Holdfast } from "../engine/holdfast.js";
 import type { Backfill } from "../engine/schedule-view.js";
+import { systemClock } from "../shared/adapters/clock.js";
+import { delay } from "../shared/ports.js";
 import { describeExit } from "./failure.js";
 import { type Progress, ProgressBar } from "./progress-bar.js";
 import { backfillText } from "./schedule-page.js";

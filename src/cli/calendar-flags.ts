@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
 import type { CalendarOptions } from "../core/calendar.js";
 import { WEEKDAYS } from "../core/calendar-weekdays.js";
-import { textProp } from "../core/thrown.js";
+import { textProp } from "../shared/thrown.js";
 import { UsageError } from "./usage.js";
 
 type Window = NonNullable<CalendarOptions["windows"]>[number];

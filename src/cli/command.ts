@@ -2,7 +2,7 @@
 // an exit code. Wrong calls are refused while parsing, before anything is opened.
 
 import { Command } from "commander";
-import { suggest } from "../core/suggest.js";
+import { suggest } from "../shared/suggest.js";
 import type { CommonFlags } from "./instance.js";
 import type { Shell } from "./shell.js";
 import { UsageError } from "./usage.js";

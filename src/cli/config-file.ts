@@ -6,8 +6,8 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import { prop, textProp } from "../core/thrown.js";
 import type { Holdfast } from "../engine/holdfast.js";
+import { prop, textProp } from "../shared/thrown.js";
 import { ImpossibleError } from "./failure.js";
 
 /** The first one that exists is taken. */

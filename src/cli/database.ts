@@ -2,10 +2,10 @@
 // by whether they lead beyond this machine.
 
 import { hostname } from "node:os";
-import { systemChance } from "../adapters/chance.js";
-import { systemClock } from "../adapters/clock.js";
-import { ConfigurationError } from "../core/errors.js";
 import { absoluteDatabase } from "../engine/surroundings.js";
+import { systemClock } from "../shared/adapters/clock.js";
+import { systemChance } from "../shared/adapters/random.js";
+import { ConfigurationError } from "../shared/errors.js";
 import { storeFor } from "../store/open.js";
 import { UsageError } from "./usage.js";
 

@@ -1,11 +1,11 @@
 // The program of `holdfast exec`: started, listened to, passed signals on, and judged by how it ended. It knows
 // nothing of runs; whoever keeps one hears the lines and says when to stop.
 
-import { type ProgramEnd, runProgram, type Stream } from "../adapters/child-process.js";
-import { formatDuration } from "../core/duration-text.js";
-import { PermanentError } from "../core/errors.js";
-import { LastLines, OutputLines } from "../core/output-lines.js";
-import { textProp } from "../core/thrown.js";
+import { type ProgramEnd, runProgram, type Stream } from "../shared/adapters/child-process.js";
+import { formatDuration } from "../shared/duration-text.js";
+import { PermanentError } from "../shared/errors.js";
+import { LastLines, OutputLines } from "../shared/output-lines.js";
+import { textProp } from "../shared/thrown.js";
 
 export type ProgramParams = {
   readonly command: readonly string[];

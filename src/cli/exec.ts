@@ -3,16 +3,16 @@
 // takes a seat of that name, which is a lock and a queue of its own; with --lock there is one seat only.
 
 import { hostname } from "node:os";
-import { systemClock } from "../adapters/clock.js";
-import { formatDuration } from "../core/duration-text.js";
-import { PermanentError } from "../core/errors.js";
-import { delay } from "../core/ports.js";
 import type { RunId } from "../core/run.js";
-import { textProp } from "../core/thrown.js";
 import type { RunContext } from "../engine/context.js";
 import type { Holdfast } from "../engine/holdfast.js";
 import { waitingText } from "../engine/waiting-for.js";
 import type { HeldLock } from "../locks/locking.js";
+import { systemClock } from "../shared/adapters/clock.js";
+import { formatDuration } from "../shared/duration-text.js";
+import { PermanentError } from "../shared/errors.js";
+import { delay } from "../shared/ports.js";
+import { textProp } from "../shared/thrown.js";
 import { type ExecEnd, GRACE_MS, type ProgramParams, performProgram } from "./exec-program.js";
 import { DeclinedError, describeExit } from "./failure.js";
 import { pauseText } from "./pause-page.js";

@@ -1,7 +1,7 @@
 // What a command that could not be done advises.
 
 import { expect, test } from "vitest";
-import { StoreReadOnlyError } from "../core/errors.js";
+import { StoreReadOnlyError } from "../shared/errors.js";
 import { describeExit } from "./failure.js";
 
 test("a file that this user may not write is not taken for a server that is down", () => {

@@ -4,7 +4,7 @@
 // the library.
 
 import { CommanderError } from "commander";
-import { textProp } from "../core/thrown.js";
+import { textProp } from "../shared/thrown.js";
 import { EXIT } from "./shell.js";
 import { UsageError } from "./usage.js";
 

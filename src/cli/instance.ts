@@ -2,10 +2,10 @@
 // database that flag, environment or default name. Flag wins over code, code over environment.
 
 import path from "node:path";
-import { systemClock } from "../adapters/clock.js";
-import type { Problem } from "../core/errors.js";
 import { Holdfast } from "../engine/holdfast.js";
 import { setSurroundings } from "../engine/surroundings.js";
+import { systemClock } from "../shared/adapters/clock.js";
+import type { Problem } from "../shared/errors.js";
 import { LOG_LEVELS, type Logger, type LogLevel, lineLogger } from "../telemetry/log.js";
 import { askedBy } from "./asker.js";
 import { CONFIG_NAMES, findConfig, importConfig } from "./config-file.js";

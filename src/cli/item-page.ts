@@ -1,8 +1,8 @@
 // Items of a run as a table for people.
 
-import { formatDuration } from "../core/duration-text.js";
 import { FAILED_OUTCOME } from "../core/item.js";
 import type { ItemPage, RunItem } from "../engine/item-view.js";
+import { formatDuration } from "../shared/duration-text.js";
 import { newTable, valueText } from "./page.js";
 import { type Colours, cut, plain } from "./shell.js";
 import { shortTime } from "./times.js";

@@ -1,8 +1,8 @@
 // Named locks as tables for people.
 
-import { formatDuration } from "../core/duration-text.js";
 import type { LockState, LockStats } from "../core/lock.js";
 import type { Lock, LockGrantView } from "../locks/locks.js";
+import { formatDuration } from "../shared/duration-text.js";
 import { factLines, newTable } from "./page.js";
 import { type Colours, cut, plain } from "./shell.js";
 import { shortTime } from "./times.js";

@@ -3,7 +3,7 @@
 // standard output, a message on standard error, and an exit code. What a command does is in its file.
 
 import { Command, CommanderError } from "commander";
-import { shownJson } from "../core/json.js";
+import { shownJson } from "../shared/json.js";
 import type { Call } from "./command.js";
 import { readDatabaseFlag } from "./database.js";
 import { describeExit } from "./failure.js";

@@ -1,13 +1,13 @@
 // Names of schedules and calendars as they are typed: an unknown one is answered with the one that
 // was probably meant.
 
-import { ScheduleNotFoundError } from "../core/errors.js";
-import { requireName } from "../core/names.js";
-import { quoteShort, suggest } from "../core/suggest.js";
-import { textProp } from "../core/thrown.js";
 import type { Calendar } from "../engine/calendars.js";
 import type { Holdfast } from "../engine/holdfast.js";
 import type { Schedule } from "../engine/schedule-view.js";
+import { ScheduleNotFoundError } from "../shared/errors.js";
+import { requireName } from "../shared/names.js";
+import { quoteShort, suggest } from "../shared/suggest.js";
+import { textProp } from "../shared/thrown.js";
 import { DeclinedError } from "./failure.js";
 import { refusing } from "./usage.js";
 

@@ -2,7 +2,7 @@
 // The words come from telemetry/log.ts; this file only sets them. What a handler logs passes here too,
 // so nothing in a line may steer the terminal.
 
-import { formatDuration } from "../core/duration-text.js";
+import { formatDuration } from "../shared/duration-text.js";
 import type { Logger, LogLevel } from "../telemetry/log.js";
 import { type Colours, cut, plain } from "./shell.js";
 

@@ -2,8 +2,8 @@
 // The bar is drawn on standard error, so that an answer may go to a file meanwhile. What is counted is
 // worded by the command; this file adds the share and the time that is left.
 
-import { systemClock } from "../adapters/clock.js";
-import { formatDuration } from "../core/duration-text.js";
+import { systemClock } from "../shared/adapters/clock.js";
+import { formatDuration } from "../shared/duration-text.js";
 import { cut, plain, type Shell } from "./shell.js";
 
 export type Progress = {

@@ -1,8 +1,8 @@
 // Refusals of the library in the words of the command line: the members of its options under the
 // names of the flags that gave them. A wrong value is a wrong call, whoever found it.
 
-import type { Problem } from "../core/errors.js";
-import { prop, textProp } from "../core/thrown.js";
+import type { Problem } from "../shared/errors.js";
+import { prop, textProp } from "../shared/thrown.js";
 import { UsageError } from "./usage.js";
 
 const FLAG_OF_MEMBER: ReadonlyMap<string, string> = new Map([

@@ -1,8 +1,8 @@
 // `--watch`: shows an answer again and again until Ctrl-C, or until there is nothing left to wait for.
 
 import type { Command } from "commander";
-import { systemClock } from "../adapters/clock.js";
-import { delay } from "../core/ports.js";
+import { systemClock } from "../shared/adapters/clock.js";
+import { delay } from "../shared/ports.js";
 import { describeExit } from "./failure.js";
 import { canDraw, Screen } from "./screen.js";
 import { EXIT, type Shell } from "./shell.js";

@@ -4,11 +4,11 @@
 import { type Command, InvalidArgumentError } from "commander";
 import type { ScheduleAlertOptions } from "../core/alert-rules.js";
 import type { DstOptions } from "../core/cron.js";
-import { requireName, requirePriority, requireTags } from "../core/names.js";
 import { OVERLAPS, type Overlap } from "../core/overlap.js";
 import { MISSED_LIMIT_MAX, MISSED_RUNS } from "../core/schedule.js";
 import type { UpsertOptions } from "../engine/schedule-options.js";
 import type { Schedule } from "../engine/schedule-view.js";
+import { requireName, requirePriority, requireTags } from "../shared/names.js";
 import { type DstFlags, dstOptions, withDstOptions } from "./dst-flags.js";
 import { readInput } from "./input.js";
 import {

@@ -1,9 +1,9 @@
 // What is said once a schedule was made or changed: when it ticks, and what to know about it.
 
-import { systemClock } from "../adapters/clock.js";
-import { quoteShort } from "../core/suggest.js";
 import type { Upserted } from "../engine/schedule-options.js";
 import type { Schedule } from "../engine/schedule-view.js";
+import { systemClock } from "../shared/adapters/clock.js";
+import { quoteShort } from "../shared/suggest.js";
 import { plain, type Shell } from "./shell.js";
 import { fromNow, shortTime } from "./times.js";
 

@@ -1,10 +1,10 @@
 // Serving the HTTP API beside an instance: where it listens, and what a taken port means.
 
-import { ConfigurationError, type Problem } from "../core/errors.js";
 import type { Holdfast } from "../engine/holdfast.js";
 import { type Answerer, createAnswerer } from "../http/handler.js";
 import { readSecrets } from "../http/secrets.js";
 import { refuseOpenHost, type Served, serve } from "../http/serve.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { ImpossibleError } from "./failure.js";
 import type { Shell } from "./shell.js";
 

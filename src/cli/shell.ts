@@ -2,7 +2,7 @@
 // Standard output belongs to the answer; complaints go to standard error.
 
 import picocolors from "picocolors";
-import { shownJson } from "../core/json.js";
+import { shownJson } from "../shared/json.js";
 
 /** What a shell script may rely on. */
 export const EXIT = {

@@ -2,7 +2,7 @@
 // a repeat within a second is the same one (npm and the terminal both deliver Ctrl-C); a later second
 // one ends the process at once.
 
-import { systemClock } from "../adapters/clock.js";
+import { systemClock } from "../shared/adapters/clock.js";
 
 const SAME_MS = 1_000;
 const NUMBERS = { SIGINT: 2, SIGTERM: 15 } as const;

@@ -3,8 +3,8 @@
 
 import { type FSWatcher, readdirSync, watch } from "node:fs";
 import path from "node:path";
-import { systemClock } from "../adapters/clock.js";
-import type { Timer } from "../core/ports.js";
+import { systemClock } from "../shared/adapters/clock.js";
+import type { Timer } from "../shared/ports.js";
 
 /** An editor writes a file in several steps; this much silence ends them. */
 const QUIET_MS = 200;

@@ -1,7 +1,7 @@
 // Statistics and errors as pages of text for people.
 
-import { formatDuration } from "../core/duration-text.js";
 import type { ErrorReport, Stats, Totals } from "../engine/overview.js";
+import { formatDuration } from "../shared/duration-text.js";
 import { newTable } from "./page.js";
 import { type Colours, cut, plain } from "./shell.js";
 import { shortTime } from "./times.js";

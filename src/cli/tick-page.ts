@@ -1,8 +1,8 @@
 // The ledger as a table for people: what became of each tick, and why.
 
-import { formatDuration } from "../core/duration-text.js";
 import type { Outcome } from "../core/tick.js";
 import type { Tick } from "../engine/schedule-view.js";
+import { formatDuration } from "../shared/duration-text.js";
 import { newTable } from "./page.js";
 import { type Colours, cut, plain } from "./shell.js";
 import { shortTime } from "./times.js";

@@ -1,7 +1,7 @@
 // Times as people read them: in UTC to the second, on the clock of a zone, or from now.
 
-import { formatDuration } from "../core/duration-text.js";
 import type { Zone } from "../core/zone.js";
+import { formatDuration } from "../shared/duration-text.js";
 
 const WEEKDAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 

@@ -1,6 +1,6 @@
 // What `top` shows, as one page that fits the rows there are: everybody gets a fair part of them.
 
-import { formatDuration } from "../core/duration-text.js";
+import { formatDuration } from "../shared/duration-text.js";
 import { newTable } from "./page.js";
 import { pauseText } from "./pause-page.js";
 import { progressText } from "./progress-page.js";

@@ -1,8 +1,8 @@
 // The life of `top` on a terminal: it takes the whole screen, draws at a rhythm and when the terminal
 // changes its size, and gives the screen back as it was, whatever ends it.
 
-import { systemClock } from "../adapters/clock.js";
-import { delay } from "../core/ports.js";
+import { systemClock } from "../shared/adapters/clock.js";
+import { delay } from "../shared/ports.js";
 import { describeExit } from "./failure.js";
 import { Screen, type ScreenTerminal } from "./screen.js";
 import { plain } from "./shell.js";

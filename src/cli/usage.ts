@@ -1,12 +1,12 @@
 // Reads what was typed: each reader answers with a checked value or refuses it by the option's name.
 
 import { InvalidArgumentError } from "commander";
-import { readDuration } from "../core/duration-text.js";
-import { ConfigurationError } from "../core/errors.js";
-import { FRAGMENT_LENGTH_MIN, idFragment, isUuid } from "../core/id.js";
-import { readInstant } from "../core/instant.js";
 import type { RunId } from "../core/run.js";
-import { listShort, suggest } from "../core/suggest.js";
+import { readDuration } from "../shared/duration-text.js";
+import { ConfigurationError } from "../shared/errors.js";
+import { FRAGMENT_LENGTH_MIN, idFragment, isUuid } from "../shared/id.js";
+import { readInstant } from "../shared/instant.js";
+import { listShort, suggest } from "../shared/suggest.js";
 
 /** The command was called wrongly: exit code 2. */
 export class UsageError extends Error {

@@ -2,9 +2,9 @@
 // known only to the constructor that the configuration file calls, so what was found before travels there
 // and comes back with the rest; nothing of the file runs beyond it.
 
-import { ConfigurationError, type Problem } from "../core/errors.js";
-import { prop, textProp } from "../core/thrown.js";
 import type { Holdfast } from "../engine/holdfast.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
+import { prop, textProp } from "../shared/thrown.js";
 import type { Call } from "./command.js";
 import { UsageError } from "./usage.js";
 

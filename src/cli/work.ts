@@ -1,9 +1,9 @@
 // What `start` and `dev` have in common: an instance works until a signal comes, then stops in good
 // order and says what became of its runs.
 
-import { formatDuration } from "../core/duration-text.js";
 import type { StartOptions } from "../engine/config.js";
 import type { Holdfast } from "../engine/holdfast.js";
+import { formatDuration } from "../shared/duration-text.js";
 import { ImpossibleError } from "./failure.js";
 import { type Place, prepareServing } from "./serving.js";
 import { EXIT, type Shell } from "./shell.js";

@@ -2,7 +2,7 @@
 // one call shows every mistake.
 
 import { type Command, InvalidArgumentError } from "commander";
-import type { Problem } from "../core/errors.js";
+import type { Problem } from "../shared/errors.js";
 import { UsageError } from "./usage.js";
 
 export type WrongFlag = { readonly text: string; readonly problem: Problem };

@@ -1,12 +1,12 @@
 // `holdfast/client`: the HTTP API with types, and the loop of a worker elsewhere. It speaks HTTP alone:
 // no driver and no engine come with it. Instants are ISO 8601 texts, as on the wire.
 
-import { systemIds } from "../adapters/chance.js";
-import { ConfigurationError, type Problem } from "../core/errors.js";
+import { systemIds } from "../shared/adapters/random.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { type AnswerOf, type BodyOf, type QueryOf, Wire } from "./wire.js";
 import { type WorkOptions, work } from "./work.js";
 
-export { PermanentError } from "../core/errors.js";
+export { PermanentError } from "../shared/errors.js";
 export { NoAnswerError, RequestRefusedError, WorkerStoppedError } from "./errors.js";
 export type { Handler, LogLevel, WorkContext } from "./held.js";
 export type { WorkOptions } from "./work.js";

@@ -3,13 +3,13 @@
 // Request and Response; it never opens a port of its own. `holdfast` exports it, and not `holdfast/client`,
 // which needs nothing of Node's: a signature is verified by node:crypto.
 
-import { systemClock } from "../adapters/clock.js";
-import { CancelledError, ConfigurationError, type Problem } from "../core/errors.js";
-import { INPUT_BYTES_MAX } from "../core/json.js";
-import { delay } from "../core/ports.js";
 import { ABORT_GRACE_MS } from "../core/run.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
 import { TOLERANCE_MS, verifyDispatch } from "../http/dispatch/signature.js";
+import { systemClock } from "../shared/adapters/clock.js";
+import { CancelledError, ConfigurationError, type Problem } from "../shared/errors.js";
+import { INPUT_BYTES_MAX } from "../shared/json.js";
+import { delay } from "../shared/ports.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import { WorkerStoppedError } from "./errors.js";
 import { type ClaimedRun, type Handler, Held } from "./held.js";
 import { Wire } from "./wire.js";

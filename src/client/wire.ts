@@ -2,11 +2,11 @@
 // call does no more than the first. Types of the contract alone are imported, none of its code.
 
 import type { z } from "zod";
-import { systemChance } from "../adapters/chance.js";
-import { systemClock } from "../adapters/clock.js";
-import { delay } from "../core/ports.js";
 import { retryDelayMs } from "../core/retry.js";
 import type { ROUTES } from "../http/contract.js";
+import { systemClock } from "../shared/adapters/clock.js";
+import { systemChance } from "../shared/adapters/random.js";
+import { delay } from "../shared/ports.js";
 import { NoAnswerError, RequestRefusedError } from "./errors.js";
 
 type Routes = typeof ROUTES;

@@ -2,12 +2,12 @@
 // drains when it is told to stop. A claim keeps its name until it was answered, so that what a lost
 // answer carried is found again.
 
-import { systemChance, systemIds } from "../adapters/chance.js";
-import { systemClock } from "../adapters/clock.js";
-import { CancelledError, ConfigurationError } from "../core/errors.js";
-import { delay } from "../core/ports.js";
 import { retryDelayMs } from "../core/retry.js";
 import { ABORT_GRACE_MS } from "../core/run.js";
+import { systemClock } from "../shared/adapters/clock.js";
+import { systemChance, systemIds } from "../shared/adapters/random.js";
+import { CancelledError, ConfigurationError } from "../shared/errors.js";
+import { delay } from "../shared/ports.js";
 import { RequestRefusedError, WorkerStoppedError } from "./errors.js";
 import { type Handler, Held } from "./held.js";
 import type { Wire } from "./wire.js";

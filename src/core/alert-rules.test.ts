@@ -2,8 +2,8 @@
 
 import { expect, test } from "vitest";
 import { readAlerts } from "../alerts/alert-options.js";
+import { ConfigurationError } from "../shared/errors.js";
 import { DEFAULT_RULES, readScheduleAlerts, writeScheduleAlerts } from "./alert-rules.js";
-import { ConfigurationError } from "./errors.js";
 
 function problemsOf(read: () => unknown): string[] {
   try {

@@ -2,9 +2,9 @@
 // ("2026-12-24..2026-12-26"), or the same every year ("12-25", "12-24..01-01"). Read strictly into
 // one canonical text each, and evaluated as spans of the clock on the wall.
 
-import { kindOf, readList, refuse } from "./calendar-problems.js";
+import { kindOf, readList, refuse } from "../shared/nested-problems.js";
+import { quoteShort } from "../shared/suggest.js";
 import { type Reach, type Span, SpanList, type SpanSource } from "./calendar-spans.js";
-import { quoteShort } from "./suggest.js";
 
 export const DATES_MAX = 1_000;
 export const DAY_MS = 86_400_000;

@@ -1,9 +1,9 @@
 // Weekdays as calendars name them, Monday first; the days that do not count are excluded.
 
+import { kindOf, readList, refuse } from "../shared/nested-problems.js";
+import { quoteShort, suggest } from "../shared/suggest.js";
 import { DAY_MS } from "./calendar-dates.js";
-import { kindOf, readList, refuse } from "./calendar-problems.js";
 import type { Reach, Span, SpanSource } from "./calendar-spans.js";
-import { quoteShort, suggest } from "./suggest.js";
 
 export const WEEKDAYS: readonly string[] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 

@@ -2,13 +2,13 @@
 // midnight), and single ones between two instants or two local times. Read strictly into one
 // canonical form; the end of a window no longer belongs to it.
 
+import { ConfigurationError } from "../shared/errors.js";
+import { readInstant } from "../shared/instant.js";
+import { kindOf, readList, refuse } from "../shared/nested-problems.js";
+import { quoteShort, refuseUnknownMembers } from "../shared/suggest.js";
 import { DAY_MS } from "./calendar-dates.js";
-import { kindOf, readList, refuse } from "./calendar-problems.js";
 import type { Reach, Span, SpanSource } from "./calendar-spans.js";
 import { readWeekdays, WEEKDAYS, weekdaysText } from "./calendar-weekdays.js";
-import { ConfigurationError } from "./errors.js";
-import { readInstant } from "./instant.js";
-import { quoteShort, refuseUnknownMembers } from "./suggest.js";
 import type { Zone } from "./zone.js";
 
 /** A window as stored. Texts are canonical: "22:00", "2026-12-20T18:00:00.000Z", "2026-12-20T18:00". */

@@ -1,8 +1,8 @@
 // Calendars as users write them: canonical rules, words, and what is refused.
 
 import { expect, test } from "vitest";
+import { ConfigurationError } from "../shared/errors.js";
 import { type CalendarOptions, describeCalendar, readCalendar } from "./calendar.js";
-import { ConfigurationError } from "./errors.js";
 
 const read = (options: unknown) => readCalendar(options as CalendarOptions, "calendar");
 

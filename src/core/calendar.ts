@@ -2,8 +2,11 @@
 // calendar excludes is no tick of the schedules that name it. Read strictly into rules that can be
 // stored and copied into a schedule; evaluated as spans of excluded time. Pure.
 
+import { ConfigurationError, type Problem } from "../shared/errors.js";
+import { kindOf, refuse } from "../shared/nested-problems.js";
+import { gather } from "../shared/problems.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import { dateSources, readDates } from "./calendar-dates.js";
-import { kindOf, refuse } from "./calendar-problems.js";
 import { onClockOf, SpanList, type SpanSource } from "./calendar-spans.js";
 import { otherDays, readWeekdays, weekdaysText } from "./calendar-weekdays.js";
 import {
@@ -13,10 +16,7 @@ import {
   windowSpan,
   windowText,
 } from "./calendar-windows.js";
-import { ConfigurationError, type Problem } from "./errors.js";
 import { eventSources, type IcsEvent, readIcs } from "./ics.js";
-import { gather } from "./problems.js";
-import { refuseUnknownMembers } from "./suggest.js";
 import { requireZone, type Zone } from "./zone.js";
 
 export type CalendarOptions = {

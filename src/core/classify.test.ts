@@ -2,7 +2,6 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { classifyFailure } from "./classify.js";
 import {
   BatchRefusedError,
   ConfigurationError,
@@ -14,7 +13,8 @@ import {
   RetryLater,
   StoreUnavailableError,
   TimeoutError,
-} from "./errors.js";
+} from "../shared/errors.js";
+import { classifyFailure } from "./classify.js";
 
 function error(members: object, message = "failed", name?: string): Error {
   const made = Object.assign(new Error(message), members);

@@ -2,10 +2,10 @@
 // field. Strict on purpose: what a peer would read as "every minute" by mistake is an error here.
 // Linear in the length of the text, which is limited.
 
+import { ConfigurationError } from "../shared/errors.js";
+import { quoteShort, suggest } from "../shared/suggest.js";
 import { CronDays } from "./cron-days.js";
 import { type BitSet, type Field, type FieldName, hasValue, readField } from "./cron-field.js";
-import { ConfigurationError } from "./errors.js";
-import { quoteShort, suggest } from "./suggest.js";
 
 export type CronFields = {
   readonly second: Field;

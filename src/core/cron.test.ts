@@ -3,9 +3,9 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { ConfigurationError } from "../shared/errors.js";
 import { type CronOptions, cronSchedule, type DstOptions } from "./cron.js";
 import { nextTick } from "./cron-next.js";
-import { ConfigurationError } from "./errors.js";
 import { Zone } from "./zone.js";
 
 const DAY = 86_400_000;

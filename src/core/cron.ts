@@ -1,10 +1,10 @@
 // A cron schedule: an expression, a time zone, and what to do where the clocks change.
 // Pure. Its ticks are a function of these three and of the tick before, never of the present time.
 
+import { ConfigurationError, type Problem } from "../shared/errors.js";
+import { gather } from "../shared/problems.js";
+import { listShort, quoteShort, refuseUnknownMembers, suggest } from "../shared/suggest.js";
 import { type CronExpression, parseCron } from "./cron-parse.js";
-import { ConfigurationError, type Problem } from "./errors.js";
-import { gather } from "./problems.js";
-import { listShort, quoteShort, refuseUnknownMembers, suggest } from "./suggest.js";
 import { requireZone, type Zone } from "./zone.js";
 
 const GAPS = ["after", "skip"] as const;

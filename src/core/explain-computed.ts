@@ -1,9 +1,9 @@
 // How a tick was computed, in words: its local time, the definition in force, the anchor of a grid, the
 // run whose end drew an interval, and the change of the clocks that touches it.
 
+import { formatDuration } from "../shared/duration-text.js";
 import { type CronSchedule, cronSchedule } from "./cron.js";
 import { type DstTouch, describeTouch, dstTouches } from "./cron-dst.js";
-import { formatDuration } from "./duration-text.js";
 import {
   type DrawnFacts,
   type RuleFacts,

@@ -1,6 +1,6 @@
 // Each reason of the ledger in words: what happened, and which rule was applied.
 
-import { formatDuration } from "./duration-text.js";
+import { formatDuration } from "../shared/duration-text.js";
 import { byWords, type LedgerFacts, noteWords, type RecordedFacts } from "./explain-facts.js";
 import { shortText, type WriteTime } from "./explain-run.js";
 import type { ScheduleDefinition } from "./schedule.js";

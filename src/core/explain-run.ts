@@ -1,7 +1,7 @@
 // A run in plain words, for whoever asks why a tick has or has not become one: how it stands, who
 // held it until when, and how each of its attempts ended. Facts in, sentences out; decides nothing.
 
-import { formatDuration } from "./duration-text.js";
+import { formatDuration } from "../shared/duration-text.js";
 import type { AttemptEnd, Mode, RunId, RunStatus, TerminalStatus } from "./run.js";
 
 export type AttemptFacts = {

@@ -2,8 +2,8 @@
 // before (engine/explain.ts); here they become one sentence and the lines that it rests on. Pure, and
 // it decides nothing: what became of a tick was decided when it was judged.
 
+import { formatDuration } from "../shared/duration-text.js";
 import { describeTouch } from "./cron-dst.js";
-import { formatDuration } from "./duration-text.js";
 import { computedLines, instantLines, ruleLine, touchNear } from "./explain-computed.js";
 import {
   byWords,

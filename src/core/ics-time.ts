@@ -1,9 +1,9 @@
 // Dates, times and durations as .ics files write them: "20261225", "20261225T180000Z", "P1DT2H".
 // Pure and total: what is wrong comes back as a complaint that follows the name of a property.
 
-import { ConfigurationError } from "./errors.js";
+import { ConfigurationError } from "../shared/errors.js";
+import { quoteShort } from "../shared/suggest.js";
 import type { IcsProperty } from "./ics-lines.js";
-import { quoteShort } from "./suggest.js";
 import { requireZone, type Zone } from "./zone.js";
 
 export type IcsTime = {

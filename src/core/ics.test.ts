@@ -1,8 +1,8 @@
 // Events of .ics files as excluded times, and what of such files is refused.
 
 import { expect, test } from "vitest";
+import { ConfigurationError } from "../shared/errors.js";
 import { firstOfAll, onClockOf } from "./calendar-spans.js";
-import { ConfigurationError } from "./errors.js";
 import { eventSources, readIcs } from "./ics.js";
 import { requireZone } from "./zone.js";
 

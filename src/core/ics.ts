@@ -3,9 +3,9 @@
 // understand: an event that is half understood would exclude the wrong times without anybody knowing.
 // Pure; the text, the events and the counted occurrences are limited.
 
-import { kindOf, PROBLEMS_OF_LIST_MAX, refuse } from "./calendar-problems.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
+import { kindOf, PROBLEMS_OF_LIST_MAX, refuse } from "../shared/nested-problems.js";
 import { type Reach, type Span, SpanList, type SpanSource } from "./calendar-spans.js";
-import { ConfigurationError, type Problem } from "./errors.js";
 import { type IcsComponent, type IcsProperty, readComponents, unescapeText } from "./ics-lines.js";
 import { type IcsRepeat, nextOccurrence, readRepeat } from "./ics-repeat.js";
 import {

@@ -1,8 +1,12 @@
 // What a job is: its options, checked whole, and what of it travels with every run.
 // Pure: the handler is carried, never called here.
 
-import { type Duration, durationMs } from "./duration.js";
-import { ConfigurationError, type Problem } from "./errors.js";
+import { type Duration, durationMs } from "../shared/duration.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
+import { requireName, requirePriority } from "../shared/names.js";
+import { gather } from "../shared/problems.js";
+import { isStandardSchema, jsonSchemaOf, type StandardSchema } from "../shared/schema.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import {
   type ConcurrencyOptions,
   type Limits,
@@ -11,13 +15,9 @@ import {
   resolveLimits,
 } from "./flow.js";
 import { LEASE_DEFAULT_MS, LEASE_MIN_MS, TIMEOUT_DEFAULT_MS } from "./lease.js";
-import { requireName, requirePriority } from "./names.js";
-import { gather } from "./problems.js";
 import { type Retention, type RetentionOptions, readRetention } from "./retention.js";
 import { type RetryOptions, resolveRetry } from "./retry.js";
 import { ON_LOST, type OnLost, type Policy } from "./run.js";
-import { isStandardSchema, jsonSchemaOf, type StandardSchema } from "./schema.js";
-import { refuseUnknownMembers } from "./suggest.js";
 
 export type JobOptions = {
   /** Any Standard Schema (zod, valibot, arktype …): checks and types the input. */

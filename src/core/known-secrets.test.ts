@@ -1,11 +1,11 @@
 // Secrets that the process knows by value, and callback tokens, leave through no text that is stored or logged.
 
 import { expect, test } from "vitest";
-import { describeFailure, storedError } from "./failure.js";
-import { encodeInput, encodeResult, storableText } from "./json.js";
+import { describeFailure, storedError } from "../shared/failure.js";
+import { encodeInput, encodeResult, storableText } from "../shared/json.js";
+import { redactBody, redactText } from "../shared/redact.js";
 import { keptFields, keptMessage } from "./kept-logs.js";
 import { hideSecrets, hideSecretsIn, rememberSecrets } from "./known-secrets.js";
-import { redactBody, redactText } from "./redact.js";
 
 const SECRET = 'a "quoted" secret/of 24+';
 const TOKEN = `hfcb1_${"0a".repeat(32)}`;

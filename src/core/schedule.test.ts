@@ -1,7 +1,7 @@
 // Options of a schedule become a definition, whole, or are refused by the names of their fields.
 
 import { describe, expect, test } from "vitest";
-import { ConfigurationError } from "./errors.js";
+import { ConfigurationError } from "../shared/errors.js";
 import { MISSED_LIMIT_MAX, readSchedule, type ScheduleOptions } from "./schedule.js";
 
 const NOW = Date.UTC(2026, 0, 15, 12);

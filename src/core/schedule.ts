@@ -1,17 +1,17 @@
 // A schedule's definition: when, and what to do about missed ticks, overlaps and failures. What users
 // write is checked here whole and becomes plain data that any instance can evaluate. Pure.
 
+import { type Duration, durationMs } from "../shared/duration.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
+import { requireName, requirePriority, requireTags } from "../shared/names.js";
+import { gather } from "../shared/problems.js";
+import { listShort, quoteShort, refuseUnknownMembers, suggest } from "../shared/suggest.js";
 import {
   readScheduleAlerts,
   type ScheduleAlertOptions,
   type ScheduleAlertRules,
 } from "./alert-rules.js";
-import { type Duration, durationMs } from "./duration.js";
-import { ConfigurationError, type Problem } from "./errors.js";
-import { requireName, requirePriority, requireTags } from "./names.js";
 import { OVERLAPS, type Overlap } from "./overlap.js";
-import { gather } from "./problems.js";
-import { listShort, quoteShort, refuseUnknownMembers, suggest } from "./suggest.js";
 import {
   type ReadWhenParams,
   readRange,

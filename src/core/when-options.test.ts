@@ -1,8 +1,8 @@
 // Schedules as users write them: what is stored, and what is refused with which words.
 
 import { expect, test } from "vitest";
+import { ConfigurationError } from "../shared/errors.js";
 import { readCalendar } from "./calendar.js";
-import { ConfigurationError } from "./errors.js";
 import { readRange, readWhen, type WhenDefinition, type WhenOptions } from "./when-options.js";
 
 const NOW = Date.parse("2026-06-01T00:00:00Z");

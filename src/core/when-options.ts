@@ -2,16 +2,16 @@
 // wrong is named at once, by its field and with a right example. Pure: the present time, which only
 // decides whether `at` has passed, is a parameter.
 
+import { type DurationLimits, formatDuration, readDuration } from "../shared/duration-text.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
+import { readInstant } from "../shared/instant.js";
+import { requireName } from "../shared/names.js";
+import { readList, refuse } from "../shared/nested-problems.js";
+import { gather } from "../shared/problems.js";
+import { listShort, quoteShort, suggest } from "../shared/suggest.js";
 import type { CalendarRules } from "./calendar.js";
 import { readDates } from "./calendar-dates.js";
-import { readList, refuse } from "./calendar-problems.js";
 import { cronSchedule, type DstOptions } from "./cron.js";
-import { type DurationLimits, formatDuration, readDuration } from "./duration-text.js";
-import { ConfigurationError, type Problem } from "./errors.js";
-import { readInstant } from "./instant.js";
-import { requireName } from "./names.js";
-import { gather } from "./problems.js";
-import { listShort, quoteShort, suggest } from "./suggest.js";
 import { makeWhen } from "./when.js";
 import type { WhenDefinition } from "./when-definition.js";
 import { instantText } from "./when-text.js";

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ConfigurationError } from "./errors.js";
+import { ConfigurationError } from "../shared/errors.js";
 import { isNewerTzdata, requireZone, UTC, Zone } from "./zone.js";
 
 const HOUR = 3_600_000;

@@ -2,8 +2,8 @@
 // `Intl` once per zone, a few years at a time as they are asked for; looking something up in them
 // formats nothing. The host's own zone is never used. Nothing but this file knows `Intl`.
 
-import { ConfigurationError } from "./errors.js";
-import { quoteShort, suggest } from "./suggest.js";
+import { ConfigurationError } from "../shared/errors.js";
+import { quoteShort, suggest } from "../shared/suggest.js";
 
 /** A stretch of time with one offset. `next` is null where the table ends, not where the zone does. */
 export type Stretch = {

@@ -2,9 +2,9 @@
 
 import type { Destination } from "../alerts/destinations.js";
 import type { Actor, AuditEntry } from "../core/audit.js";
-import type { Network, Ports } from "../core/ports.js";
 import { Locks } from "../locks/locks.js";
 import type { LockProvider } from "../locks/provider.js";
+import type { Network, Ports } from "../shared/ports.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Acting } from "./acting.js";

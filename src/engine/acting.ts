@@ -2,9 +2,9 @@
 // others on (the HTTP handler, a bot, a back office) says once who asks; the audit trail keeps it.
 
 import { type Actor, VIAS } from "../core/audit.js";
-import { ConfigurationError, type Problem } from "../core/errors.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
 import type { Locks } from "../locks/locks.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Alerts } from "./alerts.js";
 import type { Calendars } from "./calendars.js";
 import type { CleanedUp, CleanupOptions } from "./cleanup.js";

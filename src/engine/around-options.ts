@@ -1,8 +1,8 @@
 // Options around a run, of an instance and of a job: checked whole, the job's put after the instance's.
 
-import { ConfigurationError, type Problem } from "../core/errors.js";
 import { LOGS_DEFAULT, readLogs } from "../core/kept-logs.js";
-import { gather } from "../core/problems.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
+import { gather } from "../shared/problems.js";
 import type { Around, AroundOptions, Middleware } from "./around.js";
 
 const HOOK_EXAMPLES = {

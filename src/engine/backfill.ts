@@ -1,8 +1,8 @@
 // Beginning and ending a backfill, as decisions; its steps are in backfill-step.ts.
 
-import { BackfillRunningError } from "../core/errors.js";
 import { stretchOf } from "../core/tick.js";
 import type { When } from "../core/when.js";
+import { BackfillRunningError } from "../shared/errors.js";
 import type { BackfillChange, ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import { progressOf } from "./advance.js";
 import { compile } from "./compiled.js";

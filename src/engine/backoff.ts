@@ -1,8 +1,8 @@
 // How long a worker leaves a database alone that fails: twice as long after every failure in a row, and
 // never longer than a few seconds. Tells of the first failure, of each that follows, and of the end.
 
-import { describeFailure } from "../core/failure.js";
-import { type Clock, delay } from "../core/ports.js";
+import { describeFailure } from "../shared/failure.js";
+import { type Clock, delay } from "../shared/ports.js";
 import type { Emit } from "../telemetry/log.js";
 
 const FIRST_MS = 100;

@@ -2,13 +2,13 @@
 // that it lives in, what it tells through and what it sends through. Of the file system it reads the nearest package.json.
 
 import { hostname } from "node:os";
-import { systemChance, systemIds } from "../adapters/chance.js";
-import { systemClock } from "../adapters/clock.js";
-import { systemNetwork } from "../adapters/network.js";
 import { type Actor, codeActor } from "../core/audit.js";
 import { rememberSecrets } from "../core/known-secrets.js";
-import type { Clock, Network, Ports } from "../core/ports.js";
 import { Dispatcher } from "../http/dispatch/dispatcher.js";
+import { systemClock } from "../shared/adapters/clock.js";
+import { systemNetwork } from "../shared/adapters/network.js";
+import { systemChance, systemIds } from "../shared/adapters/random.js";
+import type { Clock, Network, Ports } from "../shared/ports.js";
 import { storeFor } from "../store/open.js";
 import type { Store } from "../store/store.js";
 import { Bus } from "../telemetry/bus.js";

@@ -4,7 +4,7 @@
 // does not keep it for ever. Nor does anybody beyond the time limit of a run, which the database enforces.
 
 import { renewEveryMs, renewTimeoutMs } from "../core/lease.js";
-import type { Clock, Timer } from "../core/ports.js";
+import type { Clock, Timer } from "../shared/ports.js";
 import type { RenewAnswer, RenewParams, Store } from "../store/store.js";
 
 /** For so many lengths of its lease a silent main thread keeps a run. */

@@ -2,13 +2,13 @@
 // configuration lists the programs and the origins; an input only chooses among those by name, so that
 // nobody who may enqueue or schedule can make this process run or reach anything else.
 
-import { type Duration, durationMs } from "../core/duration.js";
-import { ConfigurationError, type Problem } from "../core/errors.js";
 import type { JobOptions } from "../core/job.js";
-import { requireName } from "../core/names.js";
-import { gather } from "../core/problems.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
 import { refusalOf } from "../http/dispatch/guard.js";
+import { type Duration, durationMs } from "../shared/duration.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
+import { requireName } from "../shared/names.js";
+import { gather } from "../shared/problems.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 
 /** What both take of a job's options. */
 type CommonOptions = Pick<

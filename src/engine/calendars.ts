@@ -9,10 +9,10 @@ import {
   describeCalendar,
   readCalendar,
 } from "../core/calendar.js";
-import { CalendarInUseError, ConfigurationError } from "../core/errors.js";
-import { requireName } from "../core/names.js";
 import type { ScheduleDefinition } from "../core/schedule.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+import { CalendarInUseError, ConfigurationError } from "../shared/errors.js";
+import { requireName } from "../shared/names.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { CalendarRecord, ScheduleRecord } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import { type By, readBy, requireOptions } from "./schedule-options.js";

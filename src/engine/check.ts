@@ -1,9 +1,9 @@
 // `holdfast.check()`: asks the database which promises its tables break, together with the checks that the
 // application brought along.
 
-import { type Duration, durationMs } from "../core/duration.js";
-import { ConfigurationError, type Problem } from "../core/errors.js";
-import { quoteShort, refuseUnknownMembers } from "../core/suggest.js";
+import { type Duration, durationMs } from "../shared/duration.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
+import { quoteShort, refuseUnknownMembers } from "../shared/suggest.js";
 import type { CheckFinding, OwnCheck } from "../store/check-store.js";
 
 export type CheckOptions = {

@@ -1,8 +1,8 @@
 // Inputs that choose among what a configuration lists: checked when they are given, and again when the
 // run begins, since a run outlives the configuration that it was made under.
 
-import type { StandardSchema, StandardSchemaIssue } from "../core/schema.js";
-import { listShort, quoteShort, suggest } from "../core/suggest.js";
+import type { StandardSchema, StandardSchemaIssue } from "../shared/schema.js";
+import { listShort, quoteShort, suggest } from "../shared/suggest.js";
 
 /** A check of one member: what is wrong with it, or null. */
 type Check = (value: unknown) => string | null;

@@ -3,10 +3,10 @@
 // Each run goes where its own policy sends it.
 
 import { type Actor, auditEntry } from "../core/audit.js";
-import { type Duration, durationMs } from "../core/duration.js";
-import { ConfigurationError, type Problem } from "../core/errors.js";
-import type { Ports } from "../core/ports.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+import { type Duration, durationMs } from "../shared/duration.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
+import type { Ports } from "../shared/ports.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { StaleParams } from "../store/operator-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";

@@ -6,10 +6,10 @@ import {
   LeaseLostError,
   OutcomeUnknownError,
   RunCommittedError,
-} from "../core/errors.js";
-import { encodeResult } from "../core/json.js";
-import type { Ports } from "../core/ports.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+} from "../shared/errors.js";
+import { encodeResult } from "../shared/json.js";
+import type { Ports } from "../shared/ports.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Settlement, Store } from "../store/store.js";
 import { transactorOf } from "../store/transactor-of.js";
 import type { Emit } from "../telemetry/log.js";

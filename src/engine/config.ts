@@ -2,19 +2,19 @@
 // every wrong value is named at once.
 
 import { type AlertConfig, type AlertOptions, readAlerts } from "../alerts/alert-options.js";
-import { type Duration, durationMs } from "../core/duration.js";
-import { ConfigurationError, type Problem } from "../core/errors.js";
 import { LEASE_MIN_MS } from "../core/lease.js";
 import { LOCK_LEASE_DEFAULT } from "../core/lock.js";
-import { requireName } from "../core/names.js";
-import { gather } from "../core/problems.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
 import {
   type DispatchConfig,
   readDispatch,
   type WorkerTargetOptions,
 } from "../http/dispatch/targets.js";
 import type { LockProvider } from "../locks/provider.js";
+import { type Duration, durationMs } from "../shared/duration.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
+import { requireName } from "../shared/names.js";
+import { gather } from "../shared/problems.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { OwnCheck } from "../store/check-store.js";
 import { type Database, placeProblems } from "../store/open.js";
 import type { OnError } from "../telemetry/bus.js";

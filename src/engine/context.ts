@@ -1,9 +1,9 @@
 // What a handler holds in its hands while it runs. Everything is made when it is first asked for:
 // most runs never look at their signal.
 
-import { ConfigurationError } from "../core/errors.js";
 import type { ProgressOptions } from "../core/progress.js";
 import type { Mode, RunId } from "../core/run.js";
+import { ConfigurationError } from "../shared/errors.js";
 import type { BatchAnswer } from "../store/batch-store.js";
 import type { Grant } from "../store/store.js";
 import type { Logger } from "../telemetry/log.js";

@@ -1,7 +1,7 @@
 // The crew of an instance: who executes runs here and at each target, the loop that polls for them, and
 // the pulse that keeps their leases. A bounded pass has one of its own, which nothing outlives.
 
-import type { Ports } from "../core/ports.js";
+import type { Ports } from "../shared/ports.js";
 import type { Settlement, Store } from "../store/store.js";
 import type { Bus } from "../telemetry/bus.js";
 import type { Logger } from "../telemetry/log.js";

@@ -2,13 +2,13 @@
 // somebody asks for a plan or applies it.
 
 import type { Actor } from "../core/audit.js";
-import { ConfigurationError, DuplicateScheduleError, type Problem } from "../core/errors.js";
 import { lookAt } from "../core/monitor.js";
-import { requireName } from "../core/names.js";
-import type { Ports } from "../core/ports.js";
 import { readSchedule, SCHEDULE_MEMBERS, type ScheduleOptions } from "../core/schedule.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
 import { isNewerTzdata } from "../core/zone.js";
+import { ConfigurationError, DuplicateScheduleError, type Problem } from "../shared/errors.js";
+import { requireName } from "../shared/names.js";
+import type { Ports } from "../shared/ports.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";

@@ -4,9 +4,9 @@
 
 import { createHash } from "node:crypto";
 import type { CalendarRules } from "../core/calendar.js";
-import { canonicalJson } from "../core/json.js";
 import { compareReleases, isNewerDefinition } from "../core/release.js";
 import { readSchedule, type ScheduleOptions } from "../core/schedule.js";
+import { canonicalJson } from "../shared/json.js";
 import type { ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";

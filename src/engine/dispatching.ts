@@ -3,10 +3,10 @@
 // only what certainly was not received goes back at once. What was sent and what came back is kept with
 // the run before anything becomes of it.
 
-import { CancelledError, ShutdownError, TimeoutError } from "../core/errors.js";
-import { describeFailure, type StoredError, storedError } from "../core/failure.js";
-import { type Clock, delay } from "../core/ports.js";
 import type { DispatchAnswer, Dispatcher } from "../http/dispatch/dispatcher.js";
+import { CancelledError, ShutdownError, TimeoutError } from "../shared/errors.js";
+import { describeFailure, type StoredError, storedError } from "../shared/failure.js";
+import { type Clock, delay } from "../shared/ports.js";
 import type { ReplyLine } from "../store/log-store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Tracing } from "../telemetry/tracing.js";

@@ -1,10 +1,10 @@
 // Enqueues of one process: those made at once travel together, and other processes are told of new work,
 // not too often.
 
-import type { Clock } from "../core/ports.js";
+import { Together } from "../shared/batcher.js";
+import type { Clock } from "../shared/ports.js";
 import type { EnqueueAnswer, NewRun, Store } from "../store/store.js";
 import { type StoredRuns, storedRuns } from "./stored-runs.js";
-import { Together } from "./together.js";
 
 /** Other processes are told of new work at most this often. */
 const WAKE_EVERY_MS = 10;

@@ -3,9 +3,9 @@
 // which is harmless if they did, and its claim is read back by its token.
 // Essay: docs/internals/ambiguous-commits.md.
 
-import { describeFailure } from "../core/failure.js";
 import type { Moment } from "../core/lease.js";
-import { momentOf, type Ports } from "../core/ports.js";
+import { describeFailure } from "../shared/failure.js";
+import { momentOf, type Ports } from "../shared/ports.js";
 import { countOf } from "../store/record.js";
 import type { Claim, ExchangeAnswer, Settlement, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";

@@ -2,19 +2,19 @@
 // refusal to stop end in a plain answer; nothing in here talks to the database.
 
 import { classifyFailure } from "../core/classify.js";
+import type { JobDefinition } from "../core/job.js";
+import type { LogsPolicy } from "../core/kept-logs.js";
+import type { Ending } from "../core/run.js";
 import {
   CancelledError,
   type LeaseLostError,
   RetryLater,
   ShutdownError,
   TimeoutError,
-} from "../core/errors.js";
-import { describeFailure, OWN_FOLDER, type StoredError } from "../core/failure.js";
-import type { JobDefinition } from "../core/job.js";
-import { encodeResult } from "../core/json.js";
-import type { LogsPolicy } from "../core/kept-logs.js";
-import type { Ending } from "../core/run.js";
-import { validateInput } from "../core/schema.js";
+} from "../shared/errors.js";
+import { describeFailure, OWN_FOLDER, type StoredError } from "../shared/failure.js";
+import { encodeResult } from "../shared/json.js";
+import { validateInput } from "../shared/schema.js";
 import type { Claim, ClaimedRun } from "../store/store.js";
 import type { TraceSpan } from "../telemetry/tracing.js";
 import { type Around, throughMiddleware } from "./around.js";

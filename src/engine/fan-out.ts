@@ -1,13 +1,13 @@
 // Runs that a run makes: `ctx.enqueue` and `ctx.enqueueBatch`. Checks and builds them; that they are
 // stored only under the fence of the run that asks is for the store to see to.
 
-import { ConfigurationError, LeaseLostError } from "../core/errors.js";
-import { describeFailure } from "../core/failure.js";
 import type { JobDefinition } from "../core/job.js";
-import { requireName } from "../core/names.js";
-import type { Clock } from "../core/ports.js";
 import type { RunId } from "../core/run.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+import { ConfigurationError, LeaseLostError } from "../shared/errors.js";
+import { describeFailure } from "../shared/failure.js";
+import { requireName } from "../shared/names.js";
+import type { Clock } from "../shared/ports.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { BatchAnswer, BatchError } from "../store/batch-store.js";
 import type { Grant, NewRun, Store } from "../store/store.js";
 import type { Tracing } from "../telemetry/tracing.js";

@@ -1,10 +1,10 @@
 // What handlers ask of the worker that runs them: items, commits, progress, log lines, a heartbeat now.
 // One object for all runs; what an attempt told through it is stored before the attempt is settled.
 
-import { LeaseLostError } from "../core/errors.js";
-import { describeFailure } from "../core/failure.js";
 import { renewTimeoutMs } from "../core/lease.js";
-import { delay, momentOf, type Ports } from "../core/ports.js";
+import { LeaseLostError } from "../shared/errors.js";
+import { describeFailure } from "../shared/failure.js";
+import { delay, momentOf, type Ports } from "../shared/ports.js";
 import type { Store } from "../store/store.js";
 import type { Emit, Logger } from "../telemetry/log.js";
 import type { Attempted } from "./attempted.js";

@@ -1,8 +1,8 @@
 // The runs in a worker's hands, and where each of them is: claimed and waiting for a slot, with its start
 // being stored, or running in its slot. It knows where they are; what becomes of them is for others to say.
 
-import type { Clock } from "../core/ports.js";
 import type { RunId } from "../core/run.js";
+import type { Clock } from "../shared/ports.js";
 import type { Execution } from "./execution.js";
 import { Fifo } from "./fifo.js";
 import type { Quarantine } from "./quarantine.js";

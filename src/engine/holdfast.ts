@@ -2,15 +2,15 @@
 // it; how the parts hang together is in assembly.ts, when they start and stop in life.ts. The constructor does
 // no I/O: the first verb that needs the database opens it, once.
 
-import { type Duration, durationMs } from "../core/duration.js";
-import { DuplicateJobError } from "../core/errors.js";
 import { defineJob, type JobOptions } from "../core/job.js";
 import type { ScheduleOptions } from "../core/schedule.js";
-import type { StandardSchema } from "../core/schema.js";
 import { refuseUnknownTarget } from "../http/dispatch/targets.js";
 import type { LockOptions } from "../locks/lock-options.js";
 import type { HeldLock, LockResult } from "../locks/locking.js";
 import type { Locks } from "../locks/locks.js";
+import { type Duration, durationMs } from "../shared/duration.js";
+import { DuplicateJobError } from "../shared/errors.js";
+import type { StandardSchema } from "../shared/schema.js";
 import type { Store } from "../store/store.js";
 import type { Listener } from "../telemetry/bus.js";
 import type { EventName, Logger } from "../telemetry/log.js";

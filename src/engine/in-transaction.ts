@@ -3,7 +3,7 @@
 // file and the event loop for as long as it takes; whoever does so for long is named.
 
 import { renewEveryMs } from "../core/lease.js";
-import type { Clock } from "../core/ports.js";
+import type { Clock } from "../shared/ports.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Attempted } from "./attempted.js";
 

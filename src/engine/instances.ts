@@ -2,7 +2,7 @@
 // nothing until it is woken, while the others go on. It hears of it by its own poll.
 
 import { type Actor, auditEntry } from "../core/audit.js";
-import { InstanceNotFoundError } from "../core/errors.js";
+import { InstanceNotFoundError } from "../shared/errors.js";
 import type { Store } from "../store/store.js";
 import {
   type InstanceListOptions,

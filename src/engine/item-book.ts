@@ -1,8 +1,8 @@
 // What one attempt knows of its run's items: those that earlier attempts have done are read once, a
 // bounded amount of them; the others are asked for when they come up, those that come together at once.
 
-import type { Clock } from "../core/ports.js";
 import type { RunId } from "../core/run.js";
+import type { Clock } from "../shared/ports.js";
 import type { Store } from "../store/store.js";
 import { patiently } from "./patience.js";
 

@@ -1,10 +1,10 @@
 // Items of a run as people see them: `runs.items`, and the counts on the run itself.
 
-import { ConfigurationError } from "../core/errors.js";
-import type { StoredError } from "../core/failure.js";
 import { FAILED_OUTCOME } from "../core/item.js";
-import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../core/paging.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+import { ConfigurationError } from "../shared/errors.js";
+import type { StoredError } from "../shared/failure.js";
+import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../shared/paging.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { ItemFilter, ItemRecord } from "../store/item-store.js";
 import type { RunRecord, Store } from "../store/store.js";
 

@@ -1,6 +1,7 @@
 // `ctx.item`: one unit of a run, done once over all attempts. What is done is stored under the fence
 // before the handler hears of it; what failed is stored too, and tried again by a later attempt.
 
+import { FAILED_OUTCOME, OK_OUTCOME, requireOutcome } from "../core/item.js";
 import {
   ConfigurationError,
   ItemConflictError,
@@ -8,13 +9,12 @@ import {
   OutcomeUnknownError,
   RetryLater,
   RunCommittedError,
-} from "../core/errors.js";
-import { describeFailure, OWN_FOLDER } from "../core/failure.js";
-import { FAILED_OUTCOME, OK_OUTCOME, requireOutcome } from "../core/item.js";
-import { encodeItem } from "../core/json.js";
-import { requireKey } from "../core/names.js";
-import type { Clock } from "../core/ports.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+} from "../shared/errors.js";
+import { describeFailure, OWN_FOLDER } from "../shared/failure.js";
+import { encodeItem } from "../shared/json.js";
+import { requireKey } from "../shared/names.js";
+import type { Clock } from "../shared/ports.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { ItemAnswer, ItemWrite } from "../store/item-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";

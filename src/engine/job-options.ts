@@ -1,7 +1,7 @@
 // What `holdfast.job(…)` is given: the options of a job, what surrounds it, and its handler.
 
 import type { JobOptions } from "../core/job.js";
-import type { InferInput, InferOutput, StandardSchema } from "../core/schema.js";
+import type { InferInput, InferOutput, StandardSchema } from "../shared/schema.js";
 import type { AroundOptions } from "./around.js";
 import type { RunContext } from "./context.js";
 

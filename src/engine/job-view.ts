@@ -1,7 +1,7 @@
 // Jobs as people see them: `holdfast.jobs()`, what was announced, with durations as one would write them.
 
-import { writeDuration } from "../core/duration.js";
 import type { OnLost } from "../core/run.js";
+import { writeDuration } from "../shared/duration.js";
 import type { JobAnnouncement } from "../store/store.js";
 
 export type AnnouncedJob = {

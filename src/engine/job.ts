@@ -1,27 +1,27 @@
 // `holdfast.job(…)`: what users hold of a job, and how an enqueue becomes a stored run.
 
 import { createHash } from "node:crypto";
-import { type Duration, durationMs } from "../core/duration.js";
+import { flowKeyOf, isLimited } from "../core/flow.js";
+import type { JobDefinition } from "../core/job.js";
+import type { RunId } from "../core/run.js";
+import { type Duration, durationMs } from "../shared/duration.js";
 import {
   BatchRefusedError,
   ConfigurationError,
   KeyConflictError,
   type Problem,
-} from "../core/errors.js";
-import { flowKeyOf, isLimited } from "../core/flow.js";
-import { readInstant } from "../core/instant.js";
-import type { JobDefinition } from "../core/job.js";
-import { canonicalJson, encodeInput } from "../core/json.js";
-import { requireKey, requireName, requirePriority, requireTags } from "../core/names.js";
-import { gather } from "../core/problems.js";
-import type { RunId } from "../core/run.js";
+} from "../shared/errors.js";
+import { readInstant } from "../shared/instant.js";
+import { canonicalJson, encodeInput } from "../shared/json.js";
+import { requireKey, requireName, requirePriority, requireTags } from "../shared/names.js";
+import { gather } from "../shared/problems.js";
 import {
   type InferInput,
   requireValid,
   type StandardSchema,
   validateInput,
-} from "../core/schema.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+} from "../shared/schema.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { EnqueueAnswer, NewKey, NewRun, WithinParams } from "../store/store.js";
 
 export type EnqueueOptions = {

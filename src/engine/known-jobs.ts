@@ -1,11 +1,11 @@
 // The jobs that this process knows: those its code declared, with who carries each one out, and, asked of
 // the database when needed, those that others announced.
 
-import { UnknownJobError } from "../core/errors.js";
 import { NO_LIMITS } from "../core/flow.js";
 import type { JobDefinition } from "../core/job.js";
-import { encodeInput } from "../core/json.js";
-import { validateInput } from "../core/schema.js";
+import { UnknownJobError } from "../shared/errors.js";
+import { encodeInput } from "../shared/json.js";
+import { validateInput } from "../shared/schema.js";
 import type { Store } from "../store/store.js";
 import type { Around } from "./around.js";
 import type { RunnableJob } from "./execution.js";

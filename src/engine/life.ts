@@ -3,10 +3,10 @@
 // files. Essay: docs/internals/shutdown.md.
 
 import { requireMailer } from "../alerts/email.js";
-import type { StoreGoneError } from "../core/errors.js";
-import { describeFailure } from "../core/failure.js";
 import { requirePublicUrl } from "../http/dispatch/targets.js";
 import type { Locking } from "../locks/locking.js";
+import type { StoreGoneError } from "../shared/errors.js";
+import { describeFailure } from "../shared/failure.js";
 import type { Appetite, Store } from "../store/store.js";
 import type { Alerting } from "./alerting.js";
 import type { Basis } from "./basis.js";

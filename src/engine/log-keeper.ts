@@ -4,7 +4,7 @@
 // stored by the end of their attempt are let go.
 
 import { droppedLine, isKept, keptFields, keptMessage, LOG_CHARS_MAX } from "../core/kept-logs.js";
-import type { Clock, Timer } from "../core/ports.js";
+import type { Clock, Timer } from "../shared/ports.js";
 import type { LogLine } from "../store/log-store.js";
 import type { Store } from "../store/store.js";
 import type { Attempted } from "./attempted.js";

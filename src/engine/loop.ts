@@ -2,10 +2,10 @@
 // heartbeats at a third of the shortest lease, the janitor once an hour. Polling is what correctness
 // rests on; a wake-up only makes it sooner, and late or early timers never matter.
 
-import { StoreGoneError } from "../core/errors.js";
-import { describeFailure } from "../core/failure.js";
 import { elapsedMs, type Moment, renewEveryMs } from "../core/lease.js";
-import { delay, momentOf, type Ports, type Timer } from "../core/ports.js";
+import { StoreGoneError } from "../shared/errors.js";
+import { describeFailure } from "../shared/failure.js";
+import { delay, momentOf, type Ports, type Timer } from "../shared/ports.js";
 import type { Halt } from "../store/pause-store.js";
 import type { Appetite, PollAnswer, Settlement, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";

@@ -2,9 +2,9 @@
 // database is asked at most once in five seconds, however many scrape, by a fixed number of statements;
 // if it does not answer in time, the rest is told without it.
 
-import { ConfigurationError } from "../core/errors.js";
-import { type Clock, delay } from "../core/ports.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+import { ConfigurationError } from "../shared/errors.js";
+import { type Clock, delay } from "../shared/ports.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { FigureRecord } from "../store/figures-store.js";
 import type { StatisticsRecord } from "../store/operator-store.js";
 import type { Store } from "../store/store.js";

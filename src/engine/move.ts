@@ -1,9 +1,9 @@
 // Moving house: all that a SQLite file holds, into an empty PostgreSQL database. Both are looked at
 // first; the file is only read.
 
-import { systemChance } from "../adapters/chance.js";
-import { systemClock } from "../adapters/clock.js";
-import { ConfigurationError, type Problem } from "../core/errors.js";
+import { systemClock } from "../shared/adapters/clock.js";
+import { systemChance } from "../shared/adapters/random.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { type MoveAnswer, type MoveProgress, moveToPostgres } from "../store/move.js";
 import { storeFor } from "../store/open.js";
 

@@ -1,8 +1,8 @@
 // The database of an instance, opened once, when the first verb needs it. A failed opening is tried again
 // by the next verb; after a stop every verb is refused.
 
-import { StoppedError, StoreGoneError, StoreUnavailableError } from "../core/errors.js";
-import { type Clock, delay } from "../core/ports.js";
+import { StoppedError, StoreGoneError, StoreUnavailableError } from "../shared/errors.js";
+import { type Clock, delay } from "../shared/ports.js";
 import type { Store } from "../store/store.js";
 
 const RETRY_FIRST_MS = 100;

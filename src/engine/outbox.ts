@@ -3,8 +3,8 @@
 // refuses travels alone from then on, without a claim, so that one that it never takes holds back neither
 // the others nor new work.
 
-import { SettlementRefusedError } from "../core/errors.js";
-import { describeFailure } from "../core/failure.js";
+import { SettlementRefusedError } from "../shared/errors.js";
+import { describeFailure } from "../shared/failure.js";
 import type { Settlement } from "../store/store.js";
 
 /** As many as a claim brings: what two of them brought is settled by two exchanges at once. */

@@ -1,15 +1,15 @@
 // Looking at the whole: which instances there are, how runs ended, what failed and why.
 
 import { createHash } from "node:crypto";
-import { readDuration } from "../core/duration-text.js";
-import { ConfigurationError, type Problem } from "../core/errors.js";
-import type { StoredError } from "../core/failure.js";
-import { errorPattern } from "../core/fingerprint.js";
-import { readInstant } from "../core/instant.js";
-import { requireName } from "../core/names.js";
-import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../core/paging.js";
 import type { RunId } from "../core/run.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+import { readDuration } from "../shared/duration-text.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
+import type { StoredError } from "../shared/failure.js";
+import { errorPattern } from "../shared/fingerprint.js";
+import { readInstant } from "../shared/instant.js";
+import { requireName } from "../shared/names.js";
+import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../shared/paging.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { FailureRecord, Since, StatisticsRecord } from "../store/operator-store.js";
 import type { Store } from "../store/store.js";
 

@@ -1,7 +1,7 @@
 // Finds the name of the application that an instance runs in: the name in the nearest package.json.
 
 import path from "node:path";
-import { NAME_LENGTH_MAX } from "../core/names.js";
+import { NAME_LENGTH_MAX } from "../shared/names.js";
 
 const found = new Map<string, string | null>();
 

@@ -3,13 +3,13 @@
 // removed. For places where nothing stays alive between two calls, such as a function that an outside
 // cron calls.
 
-import { type Duration, durationMs } from "../core/duration.js";
-import { ConfigurationError } from "../core/errors.js";
-import { describeFailure } from "../core/failure.js";
-import { delay, type Ports } from "../core/ports.js";
-import { gather } from "../core/problems.js";
 import { ABORT_GRACE_MS } from "../core/run.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+import { type Duration, durationMs } from "../shared/duration.js";
+import { ConfigurationError } from "../shared/errors.js";
+import { describeFailure } from "../shared/failure.js";
+import { delay, type Ports } from "../shared/ports.js";
+import { gather } from "../shared/problems.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { PollAnswer, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Loop } from "./loop.js";

@@ -2,11 +2,11 @@
 // retention.ts.
 // When to repeat them is loop.ts's business.
 
-import { StoreUnavailableError } from "../core/errors.js";
-import type { StoredError } from "../core/failure.js";
 import { LEASE_DEFAULT_MS, renewTimeoutMs } from "../core/lease.js";
-import { type Clock, momentOf } from "../core/ports.js";
 import { CANCEL_GRACE_MS } from "../core/run.js";
+import { StoreUnavailableError } from "../shared/errors.js";
+import type { StoredError } from "../shared/failure.js";
+import { type Clock, momentOf } from "../shared/ports.js";
 import { LOST_ERROR, TIMEOUT_ERROR } from "../store/record.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";

@@ -2,9 +2,9 @@
 // the database nothing fires and nothing is claimed, in any process; what runs goes on.
 
 import { type Actor, auditEntry } from "../core/audit.js";
-import { ConfigurationError } from "../core/errors.js";
 import type { Pause as PauseRecord } from "../core/pause.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+import { ConfigurationError } from "../shared/errors.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import { readBy, readNote, requireOptions } from "./schedule-options.js";

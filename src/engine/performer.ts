@@ -2,8 +2,8 @@
 // and job, and with what it told stored before anybody hears of its end. Holds nothing; short runs without
 // hooks or tracing pay for none of it.
 
-import { describeFailure } from "../core/failure.js";
-import type { Clock } from "../core/ports.js";
+import { describeFailure } from "../shared/failure.js";
+import type { Clock } from "../shared/ports.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Tracing } from "../telemetry/tracing.js";
 import { callHooks, type Hook, isBare } from "./around.js";

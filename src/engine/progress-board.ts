@@ -2,8 +2,6 @@
 // most one write a second for a run unless its stage changes. A database that is away delays what was
 // told and fails nobody; only a lost lease does.
 
-import { LeaseLostError } from "../core/errors.js";
-import { type Clock, momentOf, type Timer } from "../core/ports.js";
 import {
   NO_PROGRESS,
   nextProgress,
@@ -11,6 +9,8 @@ import {
   type ProgressOptions,
   STAGES_MAX,
 } from "../core/progress.js";
+import { LeaseLostError } from "../shared/errors.js";
+import { type Clock, momentOf, type Timer } from "../shared/ports.js";
 import type { ProgressWrite } from "../store/progress-store.js";
 import type { Store } from "../store/store.js";
 import type { Attempted } from "./attempted.js";

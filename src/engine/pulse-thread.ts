@@ -2,8 +2,8 @@
 // the main thread is silent. Started by thread-pulse.ts, and by nobody else.
 
 import { parentPort, workerData } from "node:worker_threads";
-import { systemChance } from "../adapters/chance.js";
-import { systemClock } from "../adapters/clock.js";
+import { systemClock } from "../shared/adapters/clock.js";
+import { systemChance } from "../shared/adapters/random.js";
 import { storeFor } from "../store/open.js";
 import { Beater } from "./beater.js";
 import type { FromThread, ThreadData, ToThread } from "./thread-pulse.js";

@@ -3,7 +3,7 @@
 // turn as it took. So a run that kills its process never takes the same innocent twice, and neither
 // suspects nor the rest stop the others.
 
-import type { Clock, Timer } from "../core/ports.js";
+import type { Clock, Timer } from "../shared/ports.js";
 import type { Execution } from "./execution.js";
 
 const QUARANTINE_MS = 5_000;

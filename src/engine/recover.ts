@@ -2,9 +2,9 @@
 // fences that it would hand out again are raised beyond any that was, leases and locks of those who are
 // gone end, and what would fire and run next is told before it does.
 
-import { ConfigurationError } from "../core/errors.js";
-import type { Ports } from "../core/ports.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+import { ConfigurationError } from "../shared/errors.js";
+import type { Ports } from "../shared/ports.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Remains } from "../store/repair-store.js";
 import type { Store } from "../store/store.js";
 import { advance } from "./advance.js";

@@ -2,8 +2,8 @@
 // again under the same name. Whoever claims is announced as an instance, and looks after what is due.
 
 import { createHash } from "node:crypto";
-import { InstanceTakenError } from "../core/errors.js";
-import { delay, type Ports } from "../core/ports.js";
+import { InstanceTakenError } from "../shared/errors.js";
+import { delay, type Ports } from "../shared/ports.js";
 import { countOf } from "../store/record.js";
 import type { Claim, ClaimedRun, ExchangeParams, Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";

@@ -1,10 +1,10 @@
 // Hooks of a job whose run ended elsewhere: by a worker over the network, or by the callback of a dispatched
 // one. They are called in the process that took the end, once it is stored; nobody holds the run any more.
 
-import { LeaseLostError } from "../core/errors.js";
-import type { StoredError } from "../core/failure.js";
-import { describeFailure } from "../core/failure.js";
 import type { Ending, Transition } from "../core/run.js";
+import { LeaseLostError } from "../shared/errors.js";
+import type { StoredError } from "../shared/failure.js";
+import { describeFailure } from "../shared/failure.js";
 import type { Claim, ClaimedRun } from "../store/store.js";
 import type { Emit, Logger } from "../telemetry/log.js";
 import { type Around, callHooks, type Hook } from "./around.js";

@@ -2,7 +2,7 @@
 // many lines and characters of an attempt. Lines beyond them are counted, and a last line says how many.
 
 import { droppedLine, keptMessage, type LogsPolicy, linesWithin } from "../core/kept-logs.js";
-import type { Ports } from "../core/ports.js";
+import type { Ports } from "../shared/ports.js";
 import type { HeldRun } from "../store/remote-store.js";
 import type { Claim, Grant, Store } from "../store/store.js";
 import type { RemoteLine } from "./remote-run.js";

@@ -1,10 +1,10 @@
 // What goes to workers elsewhere and comes from them: a run as they get it, and what they say about it in the
 // words of the store.
 
-import type { StoredError } from "../core/failure.js";
-import { encodeItem } from "../core/json.js";
 import { keptMessage } from "../core/kept-logs.js";
 import type { RunId } from "../core/run.js";
+import type { StoredError } from "../shared/failure.js";
+import { encodeItem } from "../shared/json.js";
 import type { KeptLevel } from "../store/log-store.js";
 import type { Claim } from "../store/store.js";
 

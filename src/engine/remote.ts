@@ -3,14 +3,14 @@
 // changes nothing. Answers may be lost on the way: every verb can be asked again.
 
 import { classifyFailure } from "../core/classify.js";
-import { JobNotRemoteError, LeaseLostError, ResultConflictError } from "../core/errors.js";
-import type { StoredError } from "../core/failure.js";
-import { isUuid } from "../core/id.js";
-import { encodeResult, isSameResult } from "../core/json.js";
 import type { LogsPolicy } from "../core/kept-logs.js";
-import { delay, type Ports } from "../core/ports.js";
 import { STAGES_MAX } from "../core/progress.js";
 import type { Ending, RunId } from "../core/run.js";
+import { JobNotRemoteError, LeaseLostError, ResultConflictError } from "../shared/errors.js";
+import type { StoredError } from "../shared/failure.js";
+import { isUuid } from "../shared/id.js";
+import { encodeResult, isSameResult } from "../shared/json.js";
+import { delay, type Ports } from "../shared/ports.js";
 import { isTakenAway } from "../store/record.js";
 import type { HeldRun } from "../store/remote-store.js";
 import type { Claim, Grant, Settlement, Store } from "../store/store.js";

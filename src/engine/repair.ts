@@ -1,8 +1,8 @@
 // `holdfast.repair()`: mends what `check()` found, by rules that act on the damage alone, so that twice is
 // once. It tells first what it would do; what no rule can mend comes with advice.
 
-import { ConfigurationError } from "../core/errors.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+import { ConfigurationError } from "../shared/errors.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import { mendOf } from "../store/mending.js";
 import type { Store } from "../store/store.js";
 import { type CheckReport, type CheckResult, reportOf } from "./check.js";

@@ -1,12 +1,12 @@
 // Looking at the runs that a run made, and trying the failed ones among them again, together.
 
 import type { AuditEntry } from "../core/audit.js";
-import { ConfigurationError } from "../core/errors.js";
-import { isUuid } from "../core/id.js";
-import { requireName } from "../core/names.js";
-import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT } from "../core/paging.js";
 import { RUN_STATUSES, type RunId, type RunStatus } from "../core/run.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+import { ConfigurationError } from "../shared/errors.js";
+import { isUuid } from "../shared/id.js";
+import { requireName } from "../shared/names.js";
+import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT } from "../shared/paging.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { BatchRecord, ChildFilter } from "../store/batch-store.js";
 import type { Store } from "../store/store.js";
 

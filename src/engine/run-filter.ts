@@ -1,10 +1,10 @@
 // What `runs.list` may be asked for, and the same in the words of the store.
 
-import { ConfigurationError } from "../core/errors.js";
-import { firstIdAt, isUuid } from "../core/id.js";
-import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT } from "../core/paging.js";
 import { MODES, type Mode, RUN_STATUSES, type RunId, type RunStatus } from "../core/run.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+import { ConfigurationError } from "../shared/errors.js";
+import { firstIdAt, isUuid } from "../shared/id.js";
+import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT } from "../shared/paging.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { RunFilter } from "../store/store.js";
 import { instantMs } from "./schedule-options.js";
 

@@ -1,8 +1,8 @@
 // What is kept with a run, as users see it: how far it is, and its log lines.
 
-import { ConfigurationError } from "../core/errors.js";
-import { limitProblems } from "../core/paging.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+import { ConfigurationError } from "../shared/errors.js";
+import { limitProblems } from "../shared/paging.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { KeptLevel, LogRecord } from "../store/log-store.js";
 import type { ProgressRecord } from "../store/progress-store.js";
 

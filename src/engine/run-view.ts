@@ -1,10 +1,10 @@
 // Runs as users see them, of what the store knows.
 
-import { readStoredError, type StoredError } from "../core/failure.js";
-import { readStored } from "../core/json.js";
-import { pageOf } from "../core/paging.js";
 import type { Mode, RunId, RunStatus } from "../core/run.js";
-import { parseTraceparent } from "../core/trace.js";
+import { readStoredError, type StoredError } from "../shared/failure.js";
+import { readStored } from "../shared/json.js";
+import { pageOf } from "../shared/paging.js";
+import { parseTraceparent } from "../shared/trace-context.js";
 import type { AttemptRecord, RunRecord, Store } from "../store/store.js";
 import { countsOf, type ItemCounts } from "./item-view.js";
 import { type RunProgress, toProgress } from "./run-kept.js";

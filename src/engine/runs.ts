@@ -1,11 +1,11 @@
 // `holdfast.runs`: looking at runs, and an operator's few verbs on them.
 
 import { type Actor, type AuditEntry, auditEntry } from "../core/audit.js";
-import { type Duration, durationMs } from "../core/duration.js";
-import { RunAmbiguousError, RunNotFoundError } from "../core/errors.js";
-import { idFragment, isUuid } from "../core/id.js";
-import type { Ports } from "../core/ports.js";
 import type { RunId } from "../core/run.js";
+import { type Duration, durationMs } from "../shared/duration.js";
+import { RunAmbiguousError, RunNotFoundError } from "../shared/errors.js";
+import { idFragment, isUuid } from "../shared/id.js";
+import type { Ports } from "../shared/ports.js";
 import type { CancelAnswer, RetryAnswer, Store } from "../store/store.js";
 import type { Desk } from "./desk.js";
 import { type ItemListOptions, type ItemPage, itemPage } from "./item-view.js";

@@ -10,12 +10,16 @@ import {
 } from "../core/audit.js";
 import { cronSchedule } from "../core/cron.js";
 import { describeTouch, dstTouches } from "../core/cron-dst.js";
-import { formatDuration } from "../core/duration-text.js";
-import { ConfigurationError, ScheduleChangedError, ScheduleNotFoundError } from "../core/errors.js";
-import { describeFailure } from "../core/failure.js";
 import { lookAt } from "../core/monitor.js";
 import type { ScheduleDefinition } from "../core/schedule.js";
 import { makeWhen } from "../core/when.js";
+import { formatDuration } from "../shared/duration-text.js";
+import {
+  ConfigurationError,
+  ScheduleChangedError,
+  ScheduleNotFoundError,
+} from "../shared/errors.js";
+import { describeFailure } from "../shared/failure.js";
 import type {
   EditKind,
   ScheduleEdit,

@@ -1,9 +1,9 @@
 // What `schedules.list` and `schedules.ticks` may be asked for, and the same in the words of the store.
 
-import { ConfigurationError } from "../core/errors.js";
-import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT } from "../core/paging.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
 import { OUTCOMES, type Outcome } from "../core/tick.js";
+import { ConfigurationError } from "../shared/errors.js";
+import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT } from "../shared/paging.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { ScheduleFilter, TickFilter } from "../store/schedule-store.js";
 import { instantMs, requireOptions } from "./schedule-options.js";
 import type { ScheduleStatus } from "./schedule-view.js";

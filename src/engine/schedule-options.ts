@@ -1,13 +1,13 @@
 // What callers of `holdfast.schedules` give it, and how that is checked.
 
 import type { CalendarRules } from "../core/calendar.js";
-import { ConfigurationError, type Problem } from "../core/errors.js";
-import { readInstant } from "../core/instant.js";
-import { storableText } from "../core/json.js";
 import { monitorJob } from "../core/monitor.js";
-import { requireKey, requireName } from "../core/names.js";
 import { readSchedule, type ScheduleDefinition, type ScheduleOptions } from "../core/schedule.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
+import { readInstant } from "../shared/instant.js";
+import { storableText } from "../shared/json.js";
+import { requireKey, requireName } from "../shared/names.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Store } from "../store/store.js";
 import { inputHash, type Job } from "./job.js";
 import type { InputOption } from "./job-options.js";

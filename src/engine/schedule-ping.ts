@@ -2,13 +2,13 @@
 // a run that has ended, and the fired tick of it; so everything that looks at runs and ticks, alerts first
 // of all, knows of it without knowing of monitors. Why: docs/decisions/0008-a-check-in-is-a-run-that-has-ended.md
 
-import { ConfigurationError, NotAMonitorError, RunsElsewhereError } from "../core/errors.js";
-import { type StoredError, storedError } from "../core/failure.js";
 import { beganFor, judgedAt, PING_STATES, type PingState, tickFor } from "../core/monitor.js";
-import { requireKey } from "../core/names.js";
 import type { RunId } from "../core/run.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
 import { oneTick } from "../core/tick.js";
+import { ConfigurationError, NotAMonitorError, RunsElsewhereError } from "../shared/errors.js";
+import { type StoredError, storedError } from "../shared/failure.js";
+import { requireKey } from "../shared/names.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { CheckIn, ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import type { RunRecord, Store } from "../store/store.js";
 import { advance, progressOf } from "./advance.js";

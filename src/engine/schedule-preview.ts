@@ -2,10 +2,10 @@
 
 import { cronSchedule } from "../core/cron.js";
 import { describeTouch, dstTouches } from "../core/cron-dst.js";
-import { ConfigurationError } from "../core/errors.js";
 import type { ScheduleDefinition } from "../core/schedule.js";
 import { makeWhen } from "../core/when.js";
 import { describeWhen } from "../core/when-words.js";
+import { ConfigurationError } from "../shared/errors.js";
 import type { Compiled } from "./compiled.js";
 import { warningsFor } from "./schedule-edit.js";
 

@@ -1,9 +1,9 @@
 // A trigger: a run by hand or by an outside cron, beside the cadence; or, with `ifDue`, the one
 // atomic "due and not locked" that a serverless caller needs.
 
-import { DeliveryConflictError } from "../core/errors.js";
 import { admitTrigger, type Overlap } from "../core/overlap.js";
 import type { RunId } from "../core/run.js";
+import { DeliveryConflictError } from "../shared/errors.js";
 import type { ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import { advance, askedRun, isActive, liveOf, progressOf } from "./advance.js";

@@ -2,12 +2,12 @@
 // and a sentence for when it runs.
 
 import { type ScheduleAlertOptions, writeScheduleAlerts } from "../core/alert-rules.js";
-import { writeDuration } from "../core/duration.js";
 import type { Overlap } from "../core/overlap.js";
 import type { RunId, RunStatus } from "../core/run.js";
 import type { ScheduleDefinition } from "../core/schedule.js";
 import { type Evidence, OUTCOME_OF, type Outcome, type Reason } from "../core/tick.js";
 import { describeWhen } from "../core/when-words.js";
+import { writeDuration } from "../shared/duration.js";
 import type {
   BackfillRecord,
   EditKind,

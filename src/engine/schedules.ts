@@ -4,21 +4,21 @@
 import type { Actor } from "../core/audit.js";
 import type { CalendarRules } from "../core/calendar.js";
 import {
-  ConfigurationError,
-  ScheduleNotFoundError,
-  StoreUnavailableError,
-  UnknownJobError,
-} from "../core/errors.js";
-import { describeFailure } from "../core/failure.js";
-import { requireName } from "../core/names.js";
-import { pageOf } from "../core/paging.js";
-import type { Ports } from "../core/ports.js";
-import {
   SCHEDULE_MEMBERS,
   type ScheduleDefinition,
   type ScheduleOptions,
 } from "../core/schedule.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+import {
+  ConfigurationError,
+  ScheduleNotFoundError,
+  StoreUnavailableError,
+  UnknownJobError,
+} from "../shared/errors.js";
+import { describeFailure } from "../shared/failure.js";
+import { requireName } from "../shared/names.js";
+import { pageOf } from "../shared/paging.js";
+import type { Ports } from "../shared/ports.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";

@@ -1,8 +1,8 @@
 // How a run that was asked for reaches the database: alone or with others of the same moment, in a
 // statement of its own, or inside the caller's transaction; under the trace that is going on, if any.
 
-import { ConfigurationError } from "../core/errors.js";
-import type { Ids } from "../core/ports.js";
+import { ConfigurationError } from "../shared/errors.js";
+import type { Ids } from "../shared/ports.js";
 import type { Store } from "../store/store.js";
 import type { Tracing } from "../telemetry/tracing.js";
 import type { Enqueuer } from "./enqueuer.js";

@@ -1,7 +1,7 @@
 // How an instance is set up, for people to read: durations as one would write them, and no secret.
 
-import { writeDuration } from "../core/duration.js";
-import { redactUrl } from "../core/redact.js";
+import { writeDuration } from "../shared/duration.js";
+import { redactUrl } from "../shared/redact.js";
 import type { Basis } from "./basis.js";
 import type { Config } from "./config.js";
 

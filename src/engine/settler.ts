@@ -1,7 +1,7 @@
 // How attempts leave a worker: settled, completed by their own commit, or let go to a service elsewhere.
 // Each is counted and told of once; a settlement waits in the outbox for the next exchange.
 
-import type { Ports } from "../core/ports.js";
+import type { Ports } from "../shared/ports.js";
 import type { Settlement } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";

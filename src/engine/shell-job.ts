@@ -2,10 +2,10 @@
 // an exit code other than 0 is a failure. What starts programs is loaded when the first one starts: a
 // process that never does, or cannot, is not asked to have it.
 
-import { PermanentError } from "../core/errors.js";
 import type { JobOptions } from "../core/job.js";
-import { LastLines, OutputLines } from "../core/output-lines.js";
-import { textProp } from "../core/thrown.js";
+import { PermanentError } from "../shared/errors.js";
+import { LastLines, OutputLines } from "../shared/output-lines.js";
+import { textProp } from "../shared/thrown.js";
 import type { BuiltInJobs, ShellCommand } from "./built-in-jobs.js";
 import { chosenInput, nameOf } from "./choosing.js";
 import type { RunContext } from "./context.js";
@@ -38,7 +38,7 @@ export function shellJob({ commands, job }: NonNullable<BuiltInJobs["shell"]>): 
 }
 
 async function perform(command: ShellCommand, ctx: RunContext): Promise<Result> {
-  const { runProgram } = await import("../adapters/child-process.js");
+  const { runProgram } = await import("../shared/adapters/child-process.js");
   const last = new LastLines(LINES_IN_ANSWER);
   const lines = { stdout: new OutputLines(), stderr: new OutputLines() };
   const keep = (stream: keyof typeof lines, text: readonly string[]) => {

@@ -4,7 +4,7 @@
 
 import path from "node:path";
 import type { Actor } from "../core/audit.js";
-import { ConfigurationError, type Problem } from "../core/errors.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
 import type { Logger } from "../telemetry/log.js";
 import { type Config, type Environment, type HoldfastOptions, readConfig } from "./config.js";
 

@@ -4,9 +4,9 @@
 
 import { once } from "node:events";
 import { Worker as Thread } from "node:worker_threads";
-import { ConfigurationError, StoreUnavailableError } from "../core/errors.js";
-import { describeFailure } from "../core/failure.js";
-import { type Clock, delay } from "../core/ports.js";
+import { ConfigurationError, StoreUnavailableError } from "../shared/errors.js";
+import { describeFailure } from "../shared/failure.js";
+import { type Clock, delay } from "../shared/ports.js";
 import type { RenewAnswer, RenewParams, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { HeldLease } from "./beater.js";

@@ -3,9 +3,9 @@
 // writes. What fails is tried again one by one, so that one schedule never stops the others.
 // The whole story: docs/internals/tick.md.
 
-import { describeFailure } from "../core/failure.js";
-import type { Ports } from "../core/ports.js";
 import { OUTCOME_OF } from "../core/tick.js";
+import { describeFailure } from "../shared/failure.js";
+import type { Ports } from "../shared/ports.js";
 import type { ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";

@@ -1,13 +1,13 @@
 // What was expected against what became of it, for many schedules at once: the ledger over a stretch
 // of time, equal ticks of a short while together, and the ticks that are still to come.
 
-import { durationMs } from "../core/duration.js";
-import type { Problem } from "../core/errors.js";
-import { ConfigurationError } from "../core/errors.js";
-import { limitProblems } from "../core/paging.js";
 import type { RunId, RunStatus } from "../core/run.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
 import { OUTCOME_OF, type Outcome, type Reason } from "../core/tick.js";
+import { durationMs } from "../shared/duration.js";
+import type { Problem } from "../shared/errors.js";
+import { ConfigurationError } from "../shared/errors.js";
+import { limitProblems } from "../shared/paging.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import type { TimelineCell } from "../store/timeline-store.js";

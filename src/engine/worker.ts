@@ -8,9 +8,9 @@
 // begins, performer.ts runs it, settler.ts sees it off.
 // Essays: docs/internals/lease-and-fence.md, docs/internals/shutdown.md.
 
-import { CancelledError, LeaseLostError, ShutdownError } from "../core/errors.js";
-import { type Clock, delay, momentOf, type Ports, type Timer } from "../core/ports.js";
 import { ABORT_GRACE_MS, type RunId } from "../core/run.js";
+import { CancelledError, LeaseLostError, ShutdownError } from "../shared/errors.js";
+import { type Clock, delay, momentOf, type Ports, type Timer } from "../shared/ports.js";
 import { countOf } from "../store/record.js";
 import type { Claim, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName, Logger } from "../telemetry/log.js";

@@ -2,11 +2,11 @@
 // the route does its work, and what comes out is worded, with the headers that keep it safe.
 
 import { z } from "zod";
-import { systemIds } from "../adapters/chance.js";
-import type { Problem } from "../core/errors.js";
-import { describeFailure } from "../core/failure.js";
-import { redactError } from "../core/redact.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+import { systemIds } from "../shared/adapters/random.js";
+import type { Problem } from "../shared/errors.js";
+import { describeFailure } from "../shared/failure.js";
+import { redactError } from "../shared/redact.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Logger } from "../telemetry/log.js";
 import { type Caller, type Granted, requireScope } from "./access.js";
 import type { Answer, Ask } from "./ask.js";

@@ -1,8 +1,8 @@
 // The body of a request: read within its limits of size, time and depth, and parsed. Nothing of a
 // body is looked at before it is known to be small enough.
 
-import { systemClock } from "../adapters/clock.js";
-import { isDeeperThan, JSON_DEPTH_MAX } from "../core/json.js";
+import { systemClock } from "../shared/adapters/clock.js";
+import { isDeeperThan, JSON_DEPTH_MAX } from "../shared/json.js";
 import type { Ask } from "./ask.js";
 import { HttpError } from "./problem.js";
 

@@ -2,11 +2,11 @@
 // it is made of and which route a path means; what becomes of a call is in answering.ts, and what the
 // routes do in routes/.
 
-import { systemIds } from "../adapters/chance.js";
-import { systemClock } from "../adapters/clock.js";
-import { ConfigurationError } from "../core/errors.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
 import type { Holdfast } from "../engine/holdfast.js";
+import { systemClock } from "../shared/adapters/clock.js";
+import { systemIds } from "../shared/adapters/random.js";
+import { ConfigurationError } from "../shared/errors.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Logger } from "../telemetry/log.js";
 import { Access, type Authorize } from "./access.js";
 import { AccessReport } from "./access-report.js";

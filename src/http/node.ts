@@ -3,7 +3,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
-import { systemClock } from "../adapters/clock.js";
+import { systemClock } from "../shared/adapters/clock.js";
 import { type Answer, type Ask, askOf, type BodySource } from "./ask.js";
 import { HttpError } from "./problem.js";
 

@@ -2,7 +2,7 @@
 // this machine. A browser sends cookies, cached passwords and client certificates by itself, whichever page caused the
 // request. It also says in Origin and Sec-Fetch-Site which page that was, and no page can change those headers.
 
-import type { Problem } from "../core/errors.js";
+import type { Problem } from "../shared/errors.js";
 import type { Ask } from "./ask.js";
 
 const FORWARDING = [

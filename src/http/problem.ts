@@ -2,8 +2,8 @@
 // caller did wrong is said in full; what went wrong inside is said in one fixed sentence, so that
 // nothing of the inside leaks.
 
-import type { Problem } from "../core/errors.js";
-import { textProp } from "../core/thrown.js";
+import type { Problem } from "../shared/errors.js";
+import { textProp } from "../shared/thrown.js";
 import type { Answer } from "./ask.js";
 
 export type Refusal = {

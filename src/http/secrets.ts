@@ -4,9 +4,9 @@
 // right beginning shows.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
-import { ConfigurationError, type Problem } from "../core/errors.js";
 import { rememberSecrets } from "../core/known-secrets.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import { SCOPES, type Scope } from "./contract/words.js";
 import { isLimited, type Reach, reachOf } from "./reach.js";
 

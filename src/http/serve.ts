@@ -4,8 +4,8 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { systemClock } from "../adapters/clock.js";
-import { ConfigurationError } from "../core/errors.js";
+import { systemClock } from "../shared/adapters/clock.js";
+import { ConfigurationError } from "../shared/errors.js";
 import { refused } from "./answering.js";
 import type { Answerer } from "./handler.js";
 import { answerNode, NO_URL, NodeAsk, noAddress, urlOf } from "./node.js";

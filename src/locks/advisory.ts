@@ -2,9 +2,9 @@
 // No row, no fence, no history; a number is used as the key itself, so that it can be shared with an
 // application that knows nothing of this library.
 
-import { ConfigurationError } from "../core/errors.js";
-import { requireName } from "../core/names.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+import { ConfigurationError } from "../shared/errors.js";
+import { requireName } from "../shared/names.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import { ADVISORY_LOCK, TRY_ADVISORY_LOCK } from "../store/sql/postgres-locks.js";
 
 /** What `ctx.commit` gives its function, a `pg` client, or anything that asks like one. */

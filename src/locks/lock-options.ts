@@ -1,11 +1,11 @@
 // The options of a lock, as callers give them, checked whole.
 
-import { type Duration, durationMs } from "../core/duration.js";
-import { ConfigurationError, type Problem } from "../core/errors.js";
 import { LEASE_MIN_MS } from "../core/lease.js";
-import { requireName, requirePriority } from "../core/names.js";
-import { gather } from "../core/problems.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+import { type Duration, durationMs } from "../shared/duration.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
+import { requireName, requirePriority } from "../shared/names.js";
+import { gather } from "../shared/problems.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 
 export type LockOptions = {
   /** How long the lock outlives a holder that died; renewed while the function runs. @default HOLDFAST_LOCK_LEASE, else "6m" */

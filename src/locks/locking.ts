@@ -2,6 +2,8 @@
 // Safe whatever the function does or the network loses: a grant whose answer was lost is recognised by
 // its token, and a holder that can no longer be sure of its lease says so instead of going on.
 
+import { elapsedMs, type Moment } from "../core/lease.js";
+import type { LockAnswer, LockGrant, LockRequest } from "../core/lock.js";
 import {
   ConfigurationError,
   LeaseLostError,
@@ -9,11 +11,9 @@ import {
   ShutdownError,
   StoppedError,
   StoreUnavailableError,
-} from "../core/errors.js";
-import { describeFailure } from "../core/failure.js";
-import { elapsedMs, type Moment } from "../core/lease.js";
-import type { LockAnswer, LockGrant, LockRequest } from "../core/lock.js";
-import { delay, momentOf, type Ports } from "../core/ports.js";
+} from "../shared/errors.js";
+import { describeFailure } from "../shared/failure.js";
+import { delay, momentOf, type Ports } from "../shared/ports.js";
 import type { Emit } from "../telemetry/log.js";
 import type { TraceSpan, Tracing } from "../telemetry/tracing.js";
 import { Hold } from "./hold.js";

@@ -3,8 +3,8 @@
 // Redis loses no writes, and a failover or a restart without `appendfsync always` may lose some.
 
 import { createHash } from "node:crypto";
-import { ConfigurationError, OutcomeUnknownError } from "../core/errors.js";
 import type { LockHistoryRecord, LockState } from "../core/lock.js";
+import { ConfigurationError, OutcomeUnknownError } from "../shared/errors.js";
 import type { LockProvider } from "./provider.js";
 import * as scripts from "./redis-scripts.js";
 

@@ -1,7 +1,7 @@
 // Items as rows and as records, the same for both engines; and what an item that is done already
 // means for one that comes again.
 
-import { canonicalJson } from "../core/json.js";
+import { canonicalJson } from "../shared/json.js";
 import type { DoneItem, ItemAnswer, ItemRecord, ItemWrite } from "./item-store.js";
 
 type Row = Record<string, unknown>;

@@ -1,7 +1,7 @@
 // The SQLite side of a move: read in one snapshot from beginning to end, by pages in the order of each
 // table's key. Never writes.
 
-import type { Chance, Clock } from "../core/ports.js";
+import type { Chance, Clock } from "../shared/ports.js";
 import { MOVED_TABLES, type MovedTable } from "./move-tables.js";
 import * as sql from "./sql/move.js";
 import { type Row, SqliteFile } from "./sqlite.js";

@@ -1,7 +1,7 @@
 // The PostgreSQL side of a move: rows and how far it has come are written in one transaction each, so
 // that a move that was killed goes on where its last batch committed.
 
-import type { Clock } from "../core/ports.js";
+import type { Clock } from "../shared/ports.js";
 import type { Cursor } from "./move-source.js";
 import { MADE_COLUMNS, type MovedColumn, type MovedTable } from "./move-tables.js";
 import { type Query, type Row, type TransactionLink, transactionLink } from "./postgres.js";

@@ -2,7 +2,7 @@
 // new database's sequences are raised above every number that was ever given. The source is only read.
 // Killed at any moment, the same call goes on behind the last batch that was committed.
 
-import type { Chance, Clock } from "../core/ports.js";
+import type { Chance, Clock } from "../shared/ports.js";
 import { MoveSource } from "./move-source.js";
 import {
   columnsToMove,

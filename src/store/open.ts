@@ -1,10 +1,10 @@
 // Which store a `database` option means. Nothing is connected or imported here but the store's own
 // code: a driver is loaded when a database of its kind is opened.
 
-import { ConfigurationError, type Problem } from "../core/errors.js";
-import type { Chance, Clock } from "../core/ports.js";
-import { gather } from "../core/problems.js";
-import { redactUrl } from "../core/redact.js";
+import { ConfigurationError, type Problem } from "../shared/errors.js";
+import type { Chance, Clock } from "../shared/ports.js";
+import { gather } from "../shared/problems.js";
+import { redactUrl } from "../shared/redact.js";
 import { checkPostgresUrl, type PostgresSource } from "./postgres.js";
 import { PostgresStore } from "./postgres-store.js";
 import type { SqliteHandle } from "./sqlite.js";

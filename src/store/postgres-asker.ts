@@ -1,8 +1,8 @@
 // Asking PostgreSQL: the two connections of a store, its statements filled in and prepared once, and
 // what is repeated when an answer is lost (docs/internals/ambiguous-commits.md). Knows no verb.
 
-import { OutcomeUnknownError, StoreUnavailableError } from "../core/errors.js";
-import { type Clock, delay } from "../core/ports.js";
+import { OutcomeUnknownError, StoreUnavailableError } from "../shared/errors.js";
+import { type Clock, delay } from "../shared/ports.js";
 import {
   isWorthRepeating,
   LinkFailure,

@@ -1,7 +1,7 @@
 // Where claims begin: the promises of the hint, stepped by hand.
 
 import { expect, test } from "vitest";
-import type { Clock } from "../core/ports.js";
+import type { Clock } from "../shared/ports.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";
 
 const APPETITE = "false null noop";

@@ -3,7 +3,7 @@
 // backlog remembers the oldest run it saw and begins there. Only a hint: from time to time, and
 // whenever a claim comes back short, the whole index is looked at again.
 
-import type { Clock } from "../core/ports.js";
+import type { Clock } from "../shared/ports.js";
 
 /** Runs that became ready with an earlier place wait for about this long. */
 const LOOK_BACK_EVERY_MS = 500;

@@ -1,7 +1,7 @@
 // Checks on PostgreSQL: a connection of its own, one read-only snapshot, each question behind a savepoint,
 // so that one that cannot be asked does not end the others.
 
-import type { Clock } from "../core/ports.js";
+import type { Clock } from "../shared/ports.js";
 import type { CheckFinding, CheckStore, OwnCheck } from "./check-store.js";
 import {
   answered,

@@ -2,7 +2,7 @@
 // have more than most is told apart by their ids. To what the worker holds.
 
 import { MODES, type Mode, type RunId } from "../core/run.js";
-import { splitTags } from "../core/trace.js";
+import { splitTags } from "../shared/trace-context.js";
 import type { Row } from "./postgres.js";
 import { toPolicy } from "./record.js";
 import type { Claim, ClaimedRun } from "./store.js";

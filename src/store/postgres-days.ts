@@ -2,7 +2,7 @@
 // transaction on one table that gives up rather than wait long for a lock, since claims would queue up
 // behind it. What was not done is done by a later pass: rows without a day lie in the rest partition.
 
-import type { Clock } from "../core/ports.js";
+import type { Clock } from "../shared/ports.js";
 import {
   LinkFailure,
   type PostgresSource,

@@ -1,8 +1,8 @@
 // Storing new runs on PostgreSQL: one statement for runs without keys, and what keys need beyond it.
 
-import { StoreUnavailableError } from "../core/errors.js";
 import { ON_LOST, type Policy } from "../core/run.js";
-import { tagsToStore } from "../core/trace.js";
+import { StoreUnavailableError } from "../shared/errors.js";
+import { tagsToStore } from "../shared/trace-context.js";
 import { answersOf, firstOfEachKey, type KeyHolder, lastsColumns } from "./keys.js";
 import { LinkFailure, type Row } from "./postgres.js";
 import { columnsOf, textArray } from "./postgres-array.js";

@@ -1,7 +1,7 @@
 // Claims and settlements on PostgreSQL: one statement for both on one of two connections; one more exchange
 // at the same time goes to whichever is less busy (docs/decisions/0002-two-connections.md).
 
-import { type Clock, delay } from "../core/ports.js";
+import { type Clock, delay } from "../shared/ports.js";
 import type { PostgresLink } from "./postgres.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import { ClaimBound, FROM_THE_START } from "./postgres-bound.js";

@@ -1,7 +1,7 @@
 // Items on PostgreSQL, and transactions in which users' work and a write of ours commit together.
 
-import { OutcomeUnknownError } from "../core/errors.js";
-import { type Clock, delay } from "../core/ports.js";
+import { OutcomeUnknownError } from "../shared/errors.js";
+import { type Clock, delay } from "../shared/ports.js";
 import { inRounds, judgeRepeat, toDoneItems, toItemRecord, wholeMs } from "./item-record.js";
 import type * as items from "./item-store.js";
 import { LinkFailure, type PostgresSource, type Row } from "./postgres.js";

@@ -13,7 +13,7 @@ import type {
   LockStats,
   LockTidied,
 } from "../core/lock.js";
-import { type Clock, delay } from "../core/ports.js";
+import { type Clock, delay } from "../shared/ports.js";
 import { toHeldGrant, toLockHistory, toLockRecord, toLockStats } from "./lock-record.js";
 import type { LockStore } from "./lock-store.js";
 import type { Row } from "./postgres.js";

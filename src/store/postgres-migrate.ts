@@ -1,6 +1,6 @@
 // The schema on PostgreSQL: which version there is, and making it, once, however many start at once.
 
-import type { Clock } from "../core/ports.js";
+import type { Clock } from "../shared/ports.js";
 import { inTransaction, type PostgresSource } from "./postgres.js";
 import { DATABASE_CLOCK, type PostgresAsker } from "./postgres-asker.js";
 import { firstDays } from "./postgres-days.js";

@@ -1,7 +1,7 @@
 // Mending and going on after a restored backup, on PostgreSQL. Whoever would claim, settle or fire waits
 // for the length of one short transaction, so that nothing moves while it is counted.
 
-import type { Clock } from "../core/ports.js";
+import type { Clock } from "../shared/ports.js";
 import { statementsFor, toRemains, toVitals } from "./mending.js";
 import { type PlainLink, type PostgresSource, plainLink } from "./postgres.js";
 import type { PostgresAsker } from "./postgres-asker.js";

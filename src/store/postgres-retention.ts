@@ -1,7 +1,7 @@
 // What is past its time on PostgreSQL: history goes by whole days, the rest row by row, and a job may keep its
 // runs for less. Days that will be needed are made ahead.
 
-import type { Clock } from "../core/ports.js";
+import type { Clock } from "../shared/ports.js";
 import type { PostgresSource } from "./postgres.js";
 import type { PostgresAccess } from "./postgres-access.js";
 import type { PostgresAsker } from "./postgres-asker.js";

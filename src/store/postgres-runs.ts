@@ -1,10 +1,10 @@
 // Single runs on PostgreSQL: what is known of them, and what operators do to them.
 
 import type { AuditEntry } from "../core/audit.js";
-import { OutcomeUnknownError } from "../core/errors.js";
-import { idsFrom } from "../core/id.js";
-import { type Clock, delay } from "../core/ports.js";
 import { MODES, type RunId } from "../core/run.js";
+import { OutcomeUnknownError } from "../shared/errors.js";
+import { idsFrom } from "../shared/id.js";
+import { type Clock, delay } from "../shared/ports.js";
 import type { Row } from "./postgres.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import type { PostgresAudit } from "./postgres-audit.js";

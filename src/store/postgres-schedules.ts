@@ -5,7 +5,7 @@
 import { DEFAULT_QUEUE } from "../core/job.js";
 import { MONITOR_POLICY } from "../core/monitor.js";
 import { OUTCOME_OF, OUTCOMES, REASONS } from "../core/tick.js";
-import { traceTag } from "../core/trace.js";
+import { traceTag } from "../shared/trace-context.js";
 import type { Row } from "./postgres.js";
 import { plainColumn, textArray, textColumn } from "./postgres-array.js";
 import type { PostgresAsker } from "./postgres-asker.js";

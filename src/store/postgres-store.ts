@@ -3,8 +3,8 @@
 // and listens (docs/decisions/0002-two-connections.md). Here is what it is made of; who keeps which verb is in
 // store-of-parts.ts, and how in the file of each part.
 
-import { MigrationError } from "../core/errors.js";
-import type { Clock } from "../core/ports.js";
+import { MigrationError } from "../shared/errors.js";
+import type { Clock } from "../shared/ports.js";
 import { checkPool, type PostgresSource, unavailable } from "./postgres.js";
 import { PostgresAccess } from "./postgres-access.js";
 import { PostgresAlerts } from "./postgres-alerts.js";

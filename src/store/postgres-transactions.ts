@@ -1,7 +1,7 @@
 // Transactions of several statements, which are rare, on connections of their own. Opening one takes
 // longer than all that is done on it, so one is kept for a while; a user's pool keeps its own.
 
-import type { Clock, Timer } from "../core/ports.js";
+import type { Clock, Timer } from "../shared/ports.js";
 import {
   isWorthRepeating,
   LinkFailure,

@@ -1,8 +1,8 @@
 // Transactions that users' work is in, on connections of their own: they may take long, and nothing of
 // ours must wait behind them. There are few; who finds none free waits for its turn.
 
-import { TxEndedError } from "../core/errors.js";
-import type { Clock, Timer } from "../core/ports.js";
+import { TxEndedError } from "../shared/errors.js";
+import type { Clock, Timer } from "../shared/ports.js";
 import {
   isWorthRepeating,
   LinkFailure,

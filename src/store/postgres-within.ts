@@ -1,6 +1,6 @@
 // Storing runs inside a caller's transaction on PostgreSQL, whichever library opened it.
 
-import { ConfigurationError } from "../core/errors.js";
+import { ConfigurationError } from "../shared/errors.js";
 import { txQuery } from "./foreign/index.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import type { PostgresEnqueue } from "./postgres-enqueue.js";

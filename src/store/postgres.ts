@@ -4,9 +4,9 @@
 
 import type { Socket } from "node:net";
 import type { Client, ClientConfig, PoolClient } from "pg";
-import { ConfigurationError, StoreUnavailableError } from "../core/errors.js";
-import { type Clock, delay } from "../core/ports.js";
-import { redactUrl } from "../core/redact.js";
+import { ConfigurationError, StoreUnavailableError } from "../shared/errors.js";
+import { type Clock, delay } from "../shared/ports.js";
+import { redactUrl } from "../shared/redact.js";
 import { PIN_SESSION, PIN_TRANSACTION, pinnedStatement } from "./postgres-pinned.js";
 
 /** A connection string, or the pool of the surrounding application. */

@@ -2,7 +2,6 @@
 // (big integers as text, JSON parsed or not) ends here.
 
 import { isLimited, type Limits, NO_LIMITS, WHOLE_JOB } from "../core/flow.js";
-import { isSameResult } from "../core/json.js";
 import {
   ATTEMPT_ENDS,
   MODES,
@@ -12,7 +11,8 @@ import {
   type RunStatus,
   type TerminalStatus,
 } from "../core/run.js";
-import { splitTags } from "../core/trace.js";
+import { isSameResult } from "../shared/json.js";
+import { splitTags } from "../shared/trace-context.js";
 import type { BatchError, BatchRecord } from "./batch-store.js";
 import type { QueueRecord, Waiting } from "./flow-store.js";
 import { toHalt } from "./record-pause.js";

@@ -2,7 +2,7 @@
 // process goes on in between. Nothing interrupts a question that is being answered: the time limit is
 // looked at before each of them.
 
-import type { Clock } from "../core/ports.js";
+import type { Clock } from "../shared/ports.js";
 import type { CheckFinding, CheckStore, OwnCheck } from "./check-store.js";
 import {
   answered,

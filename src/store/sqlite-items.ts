@@ -1,7 +1,7 @@
 // Items on SQLite, and transactions in which users' work and a write of ours commit together. Such work
 // is synchronous: it holds the file and the event loop, and nothing of this process comes between.
 
-import { TxEndedError, TxMustBeSyncError } from "../core/errors.js";
+import { TxEndedError, TxMustBeSyncError } from "../shared/errors.js";
 import { inRounds, judgeRepeat, toDoneItems, toItemRecord, wholeMs } from "./item-record.js";
 import type * as items from "./item-store.js";
 import { RolledBack, ThrownByWork } from "./rolled-back.js";

@@ -1,6 +1,6 @@
 // The schema on SQLite: which version there is, and making it, once, however many start at once.
 
-import { MigrationError } from "../core/errors.js";
+import { MigrationError } from "../shared/errors.js";
 import { CREATE_BATCHES } from "./sql/sqlite-batch-schema.js";
 import { CREATE_SCHEMA, SCHEMA_VERSION } from "./sql/sqlite-schema.js";
 import { CREATE_PRIVATE_VIEWS, CREATE_VIEWS } from "./sql/sqlite-views.js";

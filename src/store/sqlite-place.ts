@@ -2,7 +2,7 @@
 // with a file that was deleted, moved or replaced, and what it commits there is found by nobody.
 
 import type { BigIntStats } from "node:fs";
-import { StoreGoneError } from "../core/errors.js";
+import { StoreGoneError } from "../shared/errors.js";
 
 /** Which file a path leads to. */
 type Identity = Pick<BigIntStats, "dev" | "ino">;

@@ -1,7 +1,7 @@
 // Single runs on SQLite: what is known of them, and what operators do to them.
 
-import { idsFrom } from "../core/id.js";
 import { MODES, type RunId } from "../core/run.js";
+import { idsFrom } from "../shared/id.js";
 import { statusCode, toAttemptRecord, toRunRecord, toRunRecords, toWaiting } from "./record.js";
 import * as sql from "./sql/sqlite.js";
 import { WAITING_FOR } from "./sql/sqlite-flow.js";

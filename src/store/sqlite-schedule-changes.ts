@@ -5,7 +5,7 @@ import { DEFAULT_QUEUE } from "../core/job.js";
 import { MONITOR_POLICY } from "../core/monitor.js";
 import type { RunId } from "../core/run.js";
 import { OUTCOME_OF, OUTCOMES, REASONS } from "../core/tick.js";
-import { traceTag } from "../core/trace.js";
+import { traceTag } from "../shared/trace-context.js";
 import { modeCode, statusCode } from "./record.js";
 import * as schedules from "./schedule-store.js";
 import * as runs from "./sql/sqlite.js";

@@ -3,7 +3,7 @@
 // the same pure functions that the engine uses. Here is what it is made of; who keeps which verb is in
 // store-of-parts.ts, and how in the file of each part.
 
-import type { Chance, Clock } from "../core/ports.js";
+import type { Chance, Clock } from "../shared/ports.js";
 import type { Dialect } from "./sql/template.js";
 import { SqliteFile, type SqliteHandle, type SqliteSource } from "./sqlite.js";
 import { SqliteAccess } from "./sqlite-access.js";

@@ -2,7 +2,7 @@
 // our own, if it was given to us, or another one that is open on the same file. Synchronous throughout.
 // Another library on the same file would not share its locks with ours and corrupt it: it is refused.
 
-import { ConfigurationError } from "../core/errors.js";
+import { ConfigurationError } from "../shared/errors.js";
 import { fileOf, isOpenTransaction, type SqliteHandle } from "./sqlite.js";
 import { SqliteAsker } from "./sqlite-asker.js";
 import { Refused, SqliteEnqueue } from "./sqlite-enqueue.js";

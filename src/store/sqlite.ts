@@ -10,8 +10,8 @@ import {
   StoreReadOnlyError,
   StoreUnavailableError,
   StoreUnsupportedError,
-} from "../core/errors.js";
-import { type Chance, type Clock, delay } from "../core/ports.js";
+} from "../shared/errors.js";
+import { type Chance, type Clock, delay } from "../shared/ports.js";
 import { type Dialect, overRows, type Statement, unnamed } from "./sql/template.js";
 import { SqlitePlace } from "./sqlite-place.js";
 

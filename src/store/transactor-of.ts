@@ -1,7 +1,7 @@
 // Which transactor a user's database object (`ctx.commit(fn, { on })`) means. The one place that turns
 // such an object into something the store can settle in.
 
-import { ConfigurationError } from "../core/errors.js";
+import { ConfigurationError } from "../shared/errors.js";
 import { transactorOf as foreignTransactorOf } from "./foreign/index.js";
 import type { Store } from "./store.js";
 import type { Transactor } from "./transaction.js";

@@ -2,9 +2,9 @@
 // Nobody who listens can disturb what is told: what a listener throws is reported once and forgotten.
 // Facts that nobody wants are not even gathered.
 
-import { ConfigurationError } from "../core/errors.js";
-import { describeFailure } from "../core/failure.js";
-import { suggest } from "../core/suggest.js";
+import { ConfigurationError } from "../shared/errors.js";
+import { describeFailure } from "../shared/failure.js";
+import { suggest } from "../shared/suggest.js";
 import {
   type Emit,
   EVENT_NAMES,

@@ -2,13 +2,13 @@
 // Code elsewhere emits events; only this file words them.
 
 import type { AlertKind, Severity } from "../core/alert.js";
-import type { StoredError } from "../core/failure.js";
-import { shownJson } from "../core/json.js";
 import { hideSecrets, hideSecretsIn } from "../core/known-secrets.js";
 import type { PingState } from "../core/monitor.js";
-import { redactError, redactMember, redactText } from "../core/redact.js";
 import type { RunId, RunStatus } from "../core/run.js";
 import type { Reason } from "../core/tick.js";
+import type { StoredError } from "../shared/failure.js";
+import { shownJson } from "../shared/json.js";
+import { redactError, redactMember, redactText } from "../shared/redact.js";
 
 /** What the library calls on a logger; pino fits, and so does console. */
 export type Logger = {

@@ -1,7 +1,7 @@
 // The option `telemetry` of an instance, checked whole.
 
-import type { Problem } from "../core/errors.js";
-import { refuseUnknownMembers } from "../core/suggest.js";
+import type { Problem } from "../shared/errors.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { OpenTelemetry } from "./tracing.js";
 
 export type TelemetryOptions = {

@@ -2,8 +2,8 @@
 // it is imported here, and where it is not given nothing of this runs. The context goes with the run as
 // text: whoever executes it, in whatever process and at whatever attempt, goes on with the same trace.
 
-import { describeFailure } from "../core/failure.js";
-import { formatTraceparent, parseTraceparent } from "../core/trace.js";
+import { describeFailure } from "../shared/failure.js";
+import { formatTraceparent, parseTraceparent } from "../shared/trace-context.js";
 
 type Context = unknown;
 type SpanContext = {

@@ -1,8 +1,8 @@
 // The network of a test: the real one, with real servers. While a request is on its way time stands still,
 // as it does while a handler works: a service on this machine takes no time.
 
-import { systemNetwork } from "../adapters/network.js";
-import type { Network } from "../core/ports.js";
+import { systemNetwork } from "../shared/adapters/network.js";
+import type { Network } from "../shared/ports.js";
 import type { VirtualClock } from "./virtual-clock.js";
 
 export function heldNetwork(clock: VirtualClock): Network {

@@ -1,11 +1,11 @@
 // The instances of a test: `Holdfast` itself, on one database in memory that outlives each of them,
 // with the test's clock, chance and ids. One can be cut off as a killed process would be.
 
-import { durationMs } from "../core/duration.js";
-import type { Ports } from "../core/ports.js";
 import type { HoldfastOptions } from "../engine/config.js";
 import { Holdfast } from "../engine/holdfast.js";
 import type { JobOf } from "../engine/job.js";
+import { durationMs } from "../shared/duration.js";
+import type { Ports } from "../shared/ports.js";
 import type { SqliteHandle } from "../store/sqlite.js";
 import { SqliteStore } from "../store/sqlite-store.js";
 import type { PollAnswer, Store } from "../store/store.js";

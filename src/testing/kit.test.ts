@@ -2,8 +2,8 @@
 
 import { AssertionError } from "node:assert";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { ConfigurationError, RetryLater } from "../core/errors.js";
 import { Holdfast } from "../engine/holdfast.js";
+import { ConfigurationError, RetryLater } from "../shared/errors.js";
 import { createTestHoldfast, type TestKit, type TestOptions } from "./index.js";
 
 const kits: TestKit<unknown>[] = [];

@@ -1,11 +1,7 @@
 // `createTestHoldfast`: the real `Holdfast` on a database in memory, whose time is the test's. Nothing
 // is mocked: ticks, claims, leases and retries go through the same code and the same SQL as always.
 
-import { type Duration, durationMs, formatDuration } from "../core/duration.js";
-import { ConfigurationError, ScheduleNotFoundError } from "../core/errors.js";
-import { readInstant } from "../core/instant.js";
 import type { RunId } from "../core/run.js";
-import { refuseUnknownMembers, suggest } from "../core/suggest.js";
 import type { HoldfastOptions, StartOptions } from "../engine/config.js";
 import type { RunContext } from "../engine/context.js";
 import type { Explanation } from "../engine/explain.js";
@@ -16,6 +12,10 @@ import type { Run } from "../engine/run-view.js";
 import type { TickListOptions } from "../engine/schedule-filter.js";
 import type { Tick } from "../engine/schedule-view.js";
 import type { StopReport } from "../engine/worker.js";
+import { type Duration, durationMs, formatDuration } from "../shared/duration.js";
+import { ConfigurationError, ScheduleNotFoundError } from "../shared/errors.js";
+import { readInstant } from "../shared/instant.js";
+import { refuseUnknownMembers, suggest } from "../shared/suggest.js";
 import type { SqliteHandle } from "../store/sqlite.js";
 import type { Logger } from "../telemetry/log.js";
 import { contains, fail, inWords, listed, shown } from "./kit-assertions.js";

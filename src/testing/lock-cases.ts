@@ -2,10 +2,10 @@
 // function that rejects if the provider is wrong. A provider is right when all of them pass on it.
 
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
-import { systemClock } from "../adapters/clock.js";
 import { type LockAnswer, type LockRequest, WAITER_VOID_MS } from "../core/lock.js";
-import { delay } from "../core/ports.js";
 import type { LockProvider } from "../locks/provider.js";
+import { systemClock } from "../shared/adapters/clock.js";
+import { delay } from "../shared/ports.js";
 
 export type LockProviderCase = { readonly name: string; run(): Promise<void> };
 

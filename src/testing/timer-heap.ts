@@ -1,7 +1,7 @@
 // The timers of a virtual clock: the soonest first, and of two at one time the one that was set first.
 // A binary heap: a year of a schedule sets and takes back millions of them.
 
-import type { Timer } from "../core/ports.js";
+import type { Timer } from "../shared/ports.js";
 
 export type Scheduled = {
   readonly at: number;

@@ -3,9 +3,9 @@
 // for "soon", and whatever real work somebody holds the time for. Chance and ids follow a seed, so
 // the same test is the same sequence of events every time.
 
-import { afterPromises, afterRealMs, nextTurn } from "../adapters/event-loop.js";
-import { UuidV7Source } from "../core/id.js";
-import type { Chance, Clock, Ids, Timer } from "../core/ports.js";
+import { afterPromises, afterRealMs, nextTurn } from "../shared/adapters/event-loop.js";
+import { UuidV7Source } from "../shared/id.js";
+import type { Chance, Clock, Ids, Timer } from "../shared/ports.js";
 import { TimerHeap } from "./timer-heap.js";
 
 const START_AT = Date.UTC(2026, 0, 15, 12);

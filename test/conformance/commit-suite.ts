@@ -1,7 +1,7 @@
 // Transactions that a user's work shares with the end of its run, or with an item: both or neither.
 
 import { expect } from "vitest";
-import { TxMustBeSyncError } from "../../src/core/errors.js";
+import { TxMustBeSyncError } from "../../src/shared/errors.js";
 import type { CommitItemParams, CommitParams, ItemWrite } from "../../src/store/item-store.js";
 import type { Settlement } from "../../src/store/store.js";
 import { doneItem } from "./item-suite.js";

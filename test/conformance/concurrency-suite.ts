@@ -1,8 +1,8 @@
 // Several stores on one database at the same time, each with connections of its own.
 
 import { expect } from "vitest";
-import { systemClock } from "../../src/adapters/clock.js";
 import type { RunId } from "../../src/core/run.js";
+import { systemClock } from "../../src/shared/adapters/clock.js";
 import type { Store } from "../../src/store/store.js";
 import { IS_POOLED } from "./places.js";
 import {

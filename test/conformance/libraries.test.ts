@@ -3,8 +3,8 @@
 
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ConfigurationError, KeyConflictError } from "../../src/core/errors.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
+import { ConfigurationError, KeyConflictError } from "../../src/shared/errors.js";
 import { transactorOf, txQuery } from "../../src/store/foreign/index.js";
 import { LIBRARIES, type OpenedLibrary } from "./libraries/postgres-libraries.js";
 import { POSTGRES_URL } from "./places.js";

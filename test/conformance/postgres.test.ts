@@ -4,7 +4,7 @@
 import net from "node:net";
 import pg from "pg";
 import { test as base, describe, expect } from "vitest";
-import { systemClock } from "../../src/adapters/clock.js";
+import { systemClock } from "../../src/shared/adapters/clock.js";
 import { PostgresStore } from "../../src/store/postgres-store.js";
 import { PARTITIONED } from "../../src/store/sql/postgres-schema.js";
 import type { RunFilter, Store } from "../../src/store/store.js";

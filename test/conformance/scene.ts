@@ -2,8 +2,8 @@
 // words for what a holder does. Everything goes through the store's verbs; nothing looks behind them.
 
 import type { TestAPI } from "vitest";
-import { UuidV7Source } from "../../src/core/id.js";
 import type { Mode, RunId, RunStatus } from "../../src/core/run.js";
+import { UuidV7Source } from "../../src/shared/id.js";
 import type {
   Claim,
   EnqueueAnswer,

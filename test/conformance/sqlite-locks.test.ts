@@ -2,9 +2,9 @@
 
 import { DatabaseSync } from "@photostructure/sqlite";
 import { expect, test } from "vitest";
-import { systemChance } from "../../src/adapters/chance.js";
-import { systemClock } from "../../src/adapters/clock.js";
 import { leaseRows } from "../../src/locks/lease-rows.js";
+import { systemClock } from "../../src/shared/adapters/clock.js";
+import { systemChance } from "../../src/shared/adapters/random.js";
 import type { SqliteHandle } from "../../src/store/sqlite.js";
 import { SqliteStore } from "../../src/store/sqlite-store.js";
 

@@ -9,10 +9,10 @@ import { BetterSQLiteSession } from "drizzle-orm/better-sqlite3/session";
 import { BaseSQLiteDatabase, SQLiteSyncDialect, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { Kysely, SqliteDialect } from "kysely";
 import { test as base, describe, expect } from "vitest";
-import { systemClock } from "../../src/adapters/clock.js";
-import { ConfigurationError, KeyConflictError } from "../../src/core/errors.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
 import type { Job } from "../../src/engine/job.js";
+import { systemClock } from "../../src/shared/adapters/clock.js";
+import { ConfigurationError, KeyConflictError } from "../../src/shared/errors.js";
 import type { SqliteHandle } from "../../src/store/sqlite.js";
 
 type Scene = {

@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { DatabaseSync } from "@photostructure/sqlite";
 import { test as base, describe, expect } from "vitest";
-import { systemClock } from "../../src/adapters/clock.js";
-import { StoreUnavailableError } from "../../src/core/errors.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
+import { systemClock } from "../../src/shared/adapters/clock.js";
+import { StoreUnavailableError } from "../../src/shared/errors.js";
 import type { SqliteHandle } from "../../src/store/sqlite.js";
 
 const test = base.extend<{ file: string }>({

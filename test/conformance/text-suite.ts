@@ -1,7 +1,7 @@
 // Texts round trip byte for byte: whatever a caller's JSON holds, and as much as is allowed.
 
 import { expect } from "vitest";
-import { INPUT_BYTES_MAX, RESULT_BYTES_MAX } from "../../src/core/json.js";
+import { INPUT_BYTES_MAX, RESULT_BYTES_MAX } from "../../src/shared/json.js";
 import { completed, failed, type Held, idsOf, retried, type SceneTest } from "./scene.js";
 
 /** Valid JSON texts that have broken somebody's database before. */

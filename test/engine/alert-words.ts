@@ -2,8 +2,8 @@
 
 import type { AlertOptions } from "../../src/alerts/alert-options.js";
 import type { AlertNotice } from "../../src/alerts/alert-view.js";
-import type { Network } from "../../src/core/ports.js";
 import type { StartOptions } from "../../src/engine/config.js";
+import type { Network } from "../../src/shared/ports.js";
 import type { Member, World } from "./world.js";
 
 export type Watcher = Member & {

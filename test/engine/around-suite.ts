@@ -2,7 +2,7 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { expect } from "vitest";
-import { ConfigurationError, PermanentError, RetryLater } from "../../src/core/errors.js";
+import { ConfigurationError, PermanentError, RetryLater } from "../../src/shared/errors.js";
 import type { EventName } from "../../src/telemetry/log.js";
 import { Door, expectEnded, heard, obedient, type WorldTest } from "./world.js";
 

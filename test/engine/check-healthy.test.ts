@@ -7,8 +7,8 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
 import { describe, expect, test } from "vitest";
-import { LeaseLostError } from "../../src/core/errors.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
+import { LeaseLostError } from "../../src/shared/errors.js";
 import { POSTGRES_URL } from "./places.js";
 
 /** A thousand takes minutes: asked for by HOLDFAST_TEST_CHECKS. */

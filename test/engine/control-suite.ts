@@ -1,7 +1,7 @@
 // One quiet instance, and who changed what.
 
 import { expect } from "vitest";
-import { ConfigurationError, InstanceNotFoundError } from "../../src/core/errors.js";
+import { ConfigurationError, InstanceNotFoundError } from "../../src/shared/errors.js";
 import { watcher } from "./alert-words.js";
 import { HOUR, MINUTE, SECOND, student } from "./schedule-words.js";
 import { heard, type WorldTest } from "./world.js";

@@ -2,13 +2,13 @@
 // when, and that nothing is sent while somebody may still be at work. The target is played by the test.
 
 import { expect } from "vitest";
-import { ConfigurationError } from "../../src/core/errors.js";
-import { delay } from "../../src/core/ports.js";
 import type { HoldfastOptions } from "../../src/engine/config.js";
 import type { Sends } from "../../src/engine/dispatching.js";
 import { hosting } from "../../src/engine/hosting.js";
 import { callbackToken } from "../../src/http/dispatch/callback-token.js";
 import type { DispatchAnswer, DispatchOrder } from "../../src/http/dispatch/dispatcher.js";
+import { ConfigurationError } from "../../src/shared/errors.js";
+import { delay } from "../../src/shared/ports.js";
 import {
   aborted,
   Door,

@@ -1,7 +1,7 @@
 // Runs that are ended from outside: by their timeout, by a cancel, by an operator.
 
 import { expect } from "vitest";
-import { CancelledError, TimeoutError, WaitTimeoutError } from "../../src/core/errors.js";
+import { CancelledError, TimeoutError, WaitTimeoutError } from "../../src/shared/errors.js";
 import { aborted, Door, expectEnded, heard, obedient, type WorldTest } from "./world.js";
 
 const ONE_MORE = { attempts: 2, delay: "10s", jitter: 0 } as const;

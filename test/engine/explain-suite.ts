@@ -2,8 +2,8 @@
 // every reason of the ledger, and every kind of instant that is no tick.
 
 import { expect } from "vitest";
-import { ScheduleNotFoundError } from "../../src/core/errors.js";
 import type { ScheduleOptions } from "../../src/index.js";
+import { ScheduleNotFoundError } from "../../src/shared/errors.js";
 import type { ScheduleChange, ScheduleEdit } from "../../src/store/schedule-store.js";
 import { type Member, obedient, type World, type WorldTest } from "./world.js";
 

@@ -2,10 +2,10 @@
 // what comes after is made once, whatever happens to whom.
 
 import { expect } from "vitest";
-import { ConfigurationError, LeaseLostError, PermanentError } from "../../src/core/errors.js";
 import type { RunContext } from "../../src/engine/context.js";
 import type { BatchCounts, BatchEntry, BatchOptions } from "../../src/engine/fan-out.js";
 import type { Holdfast } from "../../src/engine/holdfast.js";
+import { ConfigurationError, LeaseLostError, PermanentError } from "../../src/shared/errors.js";
 import { Door, expectEnded, type Member, type World, type WorldTest } from "./world.js";
 
 /** A job that fans out, its children, and what comes after; `fails` names inputs that fail for good. */

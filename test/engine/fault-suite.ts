@@ -2,7 +2,7 @@
 // and an instance goes on by itself.
 
 import { expect } from "vitest";
-import { OutcomeUnknownError, StoreUnavailableError } from "../../src/core/errors.js";
+import { OutcomeUnknownError, StoreUnavailableError } from "../../src/shared/errors.js";
 import type { Fault } from "../support/faulty-store.js";
 import { expectEnded, heard, type World, type WorldTest } from "./world.js";
 

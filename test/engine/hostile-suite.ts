@@ -2,7 +2,7 @@
 // are executed as if nothing had happened.
 
 import { expect } from "vitest";
-import { PermanentError, RetryLater } from "../../src/core/errors.js";
+import { PermanentError, RetryLater } from "../../src/shared/errors.js";
 import { expectEnded, type World, type WorldTest } from "./world.js";
 
 const refuse = () => {

@@ -1,10 +1,10 @@
 // Items of a run: done once over all attempts, counted, and one result for each.
 
 import { expect } from "vitest";
-import { LeaseLostError, RetryLater } from "../../src/core/errors.js";
 import type { RunContext } from "../../src/engine/context.js";
 import type { Run } from "../../src/engine/run-view.js";
 import type { ItemOptions } from "../../src/engine/work-options.js";
+import { LeaseLostError, RetryLater } from "../../src/shared/errors.js";
 import { Effects } from "./effects.js";
 import { aborted, Door, expectEnded, type World, type WorldTest } from "./world.js";
 

@@ -1,7 +1,7 @@
 // Who holds a run: heartbeats, takeovers, and what an instance does that can no longer be sure.
 
 import { expect } from "vitest";
-import { LeaseLostError } from "../../src/core/errors.js";
+import { LeaseLostError } from "../../src/shared/errors.js";
 import type { RunRecord } from "../../src/store/store.js";
 import {
   aborted,

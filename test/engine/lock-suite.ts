@@ -9,7 +9,7 @@ import {
   ShutdownError,
   StoppedError,
   StoreUnavailableError,
-} from "../../src/core/errors.js";
+} from "../../src/shared/errors.js";
 import { aborted, Door, heard, type Member, type WorldTest } from "./world.js";
 
 /** Takes the lock and keeps it until the door is opened. */

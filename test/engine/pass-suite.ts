@@ -1,7 +1,7 @@
 // One bounded pass, as an outside cron asks for it: nothing was started, nothing stays behind.
 
 import { expect } from "vitest";
-import { ConfigurationError } from "../../src/core/errors.js";
+import { ConfigurationError } from "../../src/shared/errors.js";
 import { DAY, MINUTE, NOON, runLines, SECOND, student } from "./schedule-words.js";
 import { aborted, expectEnded, type World, type WorldTest } from "./world.js";
 

@@ -1,7 +1,7 @@
 // The pause of everything: nothing fires, nothing is claimed, nothing is caught up; what runs goes on.
 
 import { expect } from "vitest";
-import { ConfigurationError } from "../../src/core/errors.js";
+import { ConfigurationError } from "../../src/shared/errors.js";
 import { ledger, MINUTE, NOON, runLines, SECOND, student, tickRecords } from "./schedule-words.js";
 import { Door, heard, type WorldTest } from "./world.js";
 

@@ -2,7 +2,7 @@
 
 import { DatabaseSync } from "@photostructure/sqlite";
 import pg from "pg";
-import { systemClock } from "../../src/adapters/clock.js";
+import { systemClock } from "../../src/shared/adapters/clock.js";
 import { PostgresStore } from "../../src/store/postgres-store.js";
 import type { SqliteHandle } from "../../src/store/sqlite.js";
 import { SqliteStore } from "../../src/store/sqlite-store.js";

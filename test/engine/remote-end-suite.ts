@@ -1,7 +1,7 @@
 // Runs that end elsewhere: the process that takes their end hears of it, hooks included.
 
 import { expect } from "vitest";
-import { LeaseLostError, ResultConflictError } from "../../src/core/errors.js";
+import { LeaseLostError, ResultConflictError } from "../../src/shared/errors.js";
 import { heard, type World, type WorldTest } from "./world.js";
 
 /** An instance whose job is carried out elsewhere, with hooks that note what they hear. */

@@ -2,7 +2,7 @@
 // else has ended it the same way before.
 
 import { expect } from "vitest";
-import { LeaseLostError } from "../../src/core/errors.js";
+import { LeaseLostError } from "../../src/shared/errors.js";
 import { expectEnded, type WorldTest } from "./world.js";
 
 const FAILURE = { error: { message: "It went wrong far away." }, permanent: true } as const;

@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 import { z } from "zod";
-import { PermanentError, RetryLater } from "../../src/core/errors.js";
+import { PermanentError, RetryLater } from "../../src/shared/errors.js";
 import { expectEnded, heard, type WorldTest } from "./world.js";
 
 const TEN_TWENTY_FORTY = { attempts: 4, delay: "10s", factor: 2, max: "60s", jitter: 0 } as const;

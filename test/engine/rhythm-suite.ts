@@ -1,8 +1,8 @@
 // What an instance costs and how it shares: statements when idle, the buffer, fairness to long runs.
 
 import { expect } from "vitest";
-import { RetryLater } from "../../src/core/errors.js";
 import { LATERS_MAX } from "../../src/core/run.js";
+import { RetryLater } from "../../src/shared/errors.js";
 import { expectEnded, type WorldTest } from "./world.js";
 
 export function rhythmSuite(test: WorldTest): void {

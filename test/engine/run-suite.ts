@@ -2,14 +2,14 @@
 
 import { expect } from "vitest";
 import { z } from "zod";
+import type { RunContext } from "../../src/engine/context.js";
 import {
   BatchRefusedError,
   DuplicateJobError,
   InputInvalidError,
   KeyConflictError,
   UnknownJobError,
-} from "../../src/core/errors.js";
-import type { RunContext } from "../../src/engine/context.js";
+} from "../../src/shared/errors.js";
 import { Door, expectEnded, type WorldTest } from "./world.js";
 
 export function runSuite(test: WorldTest): void {

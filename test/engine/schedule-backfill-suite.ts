@@ -1,7 +1,7 @@
 // A backfill makes runs for ticks of the past, one after the other, and changes nothing else.
 
 import { expect } from "vitest";
-import { BackfillRunningError, ConfigurationError } from "../../src/core/errors.js";
+import { BackfillRunningError, ConfigurationError } from "../../src/shared/errors.js";
 import {
   at,
   HOUR,

@@ -1,7 +1,7 @@
 // Pause, resume, edit, delete: the books are closed first, by the definition that stood until then.
 
 import { expect } from "vitest";
-import { ConfigurationError, ScheduleNotFoundError } from "../../src/core/errors.js";
+import { ConfigurationError, ScheduleNotFoundError } from "../../src/shared/errors.js";
 import {
   at,
   HOUR,

@@ -1,8 +1,8 @@
 // Corners of schedules where two rules meet, and what callers get wrong.
 
 import { expect } from "vitest";
-import { ConfigurationError } from "../../src/core/errors.js";
 import type { Holdfast } from "../../src/engine/holdfast.js";
+import { ConfigurationError } from "../../src/shared/errors.js";
 import { at, HOUR, ledger, MINUTE, runLines, SECOND, stateOf, student } from "./schedule-words.js";
 import type { WorldTest } from "./world.js";
 

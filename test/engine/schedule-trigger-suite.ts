@@ -2,7 +2,7 @@
 // if a tick is due and nobody is at it.
 
 import { expect } from "vitest";
-import { ConfigurationError, DeliveryConflictError } from "../../src/core/errors.js";
+import { ConfigurationError, DeliveryConflictError } from "../../src/shared/errors.js";
 import {
   at,
   HOUR,

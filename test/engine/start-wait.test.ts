@@ -2,9 +2,9 @@
 
 import net from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { StoppedError, StoreUnavailableError } from "../../src/core/errors.js";
 import type { HoldfastOptions } from "../../src/engine/config.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
+import { StoppedError, StoreUnavailableError } from "../../src/shared/errors.js";
 import { SqliteStore } from "../../src/store/sqlite-store.js";
 import type { Logger } from "../../src/telemetry/log.js";
 import { SeededChance, seededIds, VirtualClock } from "../../src/testing/virtual-clock.js";

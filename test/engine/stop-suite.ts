@@ -2,7 +2,7 @@
 // heartbeat stops last.
 
 import { expect } from "vitest";
-import { ShutdownError, StoppedError } from "../../src/core/errors.js";
+import { ShutdownError, StoppedError } from "../../src/shared/errors.js";
 import { aborted, Door, expectEnded, heard, obedient, type WorldTest } from "./world.js";
 
 export function stopSuite(test: WorldTest): void {

@@ -2,7 +2,7 @@
 
 import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
 import { expect } from "vitest";
-import { ConfigurationError, PermanentError } from "../../src/core/errors.js";
+import { ConfigurationError, PermanentError } from "../../src/shared/errors.js";
 import { collectSpans, type Spans } from "../support/spans.js";
 import type { WorldTest } from "./world.js";
 

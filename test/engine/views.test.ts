@@ -3,7 +3,7 @@
 
 import pg from "pg";
 import { test as base, describe, expect } from "vitest";
-import { PermanentError } from "../../src/core/errors.js";
+import { PermanentError } from "../../src/shared/errors.js";
 import { VIEWS, type ViewName } from "../../src/store/sql/views.js";
 import { memoryPlace, POSTGRES_URL, postgresPlace } from "./places.js";
 import { Door, type EnginePlace, World } from "./world.js";

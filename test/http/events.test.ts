@@ -2,9 +2,9 @@
 
 import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { PermanentError } from "../../src/core/errors.js";
 import { hosting } from "../../src/engine/hosting.js";
 import { createHandler } from "../../src/http/handler.js";
+import { PermanentError } from "../../src/shared/errors.js";
 import { until } from "../support/until.js";
 import { DATABASES, type House, newHouse, SECRETS } from "./house.js";
 

@@ -127,7 +127,7 @@ export const RUN_MUTANTS = [
   {
     name: "nul-not-removed",
     promise: "L6: every failure can be stored",
-    file: "src/core/json.ts",
+    file: "src/shared/json.ts",
     find: 'if (text.length <= maxLength) return wellFormed(text).replaceAll("\\0", "");',
     replace: "if (text.length <= maxLength) return wellFormed(text);",
     suites: ["unit: failure"],

@@ -12,7 +12,7 @@
 export const SUITES = {
   "unit: cron": { args: ["src/core/cron.test.ts", "src/core/cron-dst.test.ts"] },
   "unit: retry": { args: ["src/core/retry.test.ts"] },
-  "unit: failure": { args: ["src/core/failure.test.ts", "src/core/json.test.ts"] },
+  "unit: failure": { args: ["src/shared/failure.test.ts", "src/shared/json.test.ts"] },
   "unit: evaluate": { args: ["src/core/evaluate.test.ts"] },
   "unit: dispatch": {
     args: ["breaker", "callback-token", "dispatcher", "guard", "signature", "targets", "turns"].map(

@@ -5,8 +5,8 @@ import net from "node:net";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type PostgresServer, startPostgres } from "../../scripts/postgres.mjs";
-import { StoreUnavailableError } from "../../src/core/errors.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
+import { StoreUnavailableError } from "../../src/shared/errors.js";
 import { until } from "../support/until.js";
 import { allRuns, Crew, expectOneStartPerFence, newFolder, POSTGRES_URL } from "./crew.js";
 

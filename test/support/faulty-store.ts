@@ -2,7 +2,7 @@
 // networks do: fails a statement before it is sent, loses the answer after it was committed, or keeps
 // an answer back. The store inside is the real one.
 
-import { OutcomeUnknownError, StoreUnavailableError } from "../../src/core/errors.js";
+import { OutcomeUnknownError, StoreUnavailableError } from "../../src/shared/errors.js";
 import type { Store } from "../../src/store/store.js";
 
 /** The verbs that are statements. */

@@ -1,7 +1,7 @@
 // A network that leads nowhere: it writes down every name that is looked up and every connection that
 // would be made, and answers as it is told.
 
-import type { Network, PinnedRequest, PinnedResponse } from "../../src/core/ports.js";
+import type { Network, PinnedRequest, PinnedResponse } from "../../src/shared/ports.js";
 
 type Answer = (request: PinnedRequest) => PinnedResponse | Promise<PinnedResponse>;
 

@@ -1,7 +1,7 @@
 // `holdfast alerts show`: everything about one alert, with what was delivered to whom.
 
 import type { Command } from "commander";
-import { AlertNotFoundError } from "../../core/errors.js";
+import { AlertNotFoundError } from "../../shared/errors.js";
 import { alertPage } from "../alert-page.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";

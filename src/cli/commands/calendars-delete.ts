@@ -1,7 +1,7 @@
 // `holdfast calendars delete`: removes a calendar that no schedule uses.
 
 import type { Command } from "commander";
-import { quoteShort } from "../../core/suggest.js";
+import { quoteShort } from "../../shared/suggest.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { readName, requireCalendar } from "../names.js";

@@ -1,7 +1,7 @@
 // `holdfast calendars set`: makes a calendar, or puts other rules in its place.
 
 import type { Command } from "commander";
-import { quoteShort } from "../../core/suggest.js";
+import { quoteShort } from "../../shared/suggest.js";
 import { type AskerFlags, askedBy, withByOption } from "../asker.js";
 import { type CalendarFlags, calendarOptions, withCalendarOptions } from "../calendar-flags.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";

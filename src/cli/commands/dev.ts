@@ -3,7 +3,7 @@
 
 import path from "node:path";
 import type { Command } from "commander";
-import { redactUrl } from "../../core/redact.js";
+import { redactUrl } from "../../shared/redact.js";
 import { act, type Call, newCommand } from "../command.js";
 import { isBeyondThisMachine } from "../database.js";
 import { ImpossibleError } from "../failure.js";

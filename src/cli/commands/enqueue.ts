@@ -1,8 +1,8 @@
 // `holdfast enqueue`: stores one run, and waits for its end where asked.
 
 import type { Command } from "commander";
-import { requireKey, requireName, requirePriority, requireTags } from "../../core/names.js";
 import type { EnqueueOptions } from "../../engine/job.js";
+import { requireKey, requireName, requirePriority, requireTags } from "../../shared/names.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { readInput } from "../input.js";
 import { type CommonFlags, withInstance } from "../instance.js";

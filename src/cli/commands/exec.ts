@@ -2,7 +2,7 @@
 // answer; lease, output, exit code and duration are kept as a run.
 
 import { type Command, Option } from "commander";
-import { textProp } from "../../core/thrown.js";
+import { textProp } from "../../shared/thrown.js";
 import type { Logger } from "../../telemetry/log.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type ExecAnswer, type ExecParams, execAnyway, execAsRun } from "../exec.js";

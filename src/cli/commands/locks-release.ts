@@ -1,7 +1,7 @@
 // `holdfast locks release`: takes a lock from whoever holds it.
 
 import type { Command } from "commander";
-import { quoteShort } from "../../core/suggest.js";
+import { quoteShort } from "../../shared/suggest.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { readName } from "../names.js";

@@ -2,8 +2,8 @@
 
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
-import { textProp } from "../../core/thrown.js";
 import type { Holdfast } from "../../engine/holdfast.js";
+import { textProp } from "../../shared/thrown.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { EXIT, type Shell } from "../shell.js";

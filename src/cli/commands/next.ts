@@ -2,12 +2,12 @@
 // touches one. Needs no database.
 
 import type { Command } from "commander";
-import { systemClock } from "../../adapters/clock.js";
 import { type CronSchedule, cronSchedule } from "../../core/cron.js";
 import { type DstTouch, describeTouch, dstTouches } from "../../core/cron-dst.js";
 import { nextTick } from "../../core/cron-next.js";
 import { describeCron } from "../../core/cron-words.js";
-import { ConfigurationError } from "../../core/errors.js";
+import { systemClock } from "../../shared/adapters/clock.js";
+import { ConfigurationError } from "../../shared/errors.js";
 import { act, type Call, newCommand } from "../command.js";
 import { type DstFlags, dstOptions, withDstOptions } from "../dst-flags.js";
 import type { CommonFlags } from "../instance.js";

@@ -1,7 +1,7 @@
 // `holdfast queues pause`: nothing of the queue is claimed until it is resumed.
 
 import type { Command } from "commander";
-import { quoteShort } from "../../core/suggest.js";
+import { quoteShort } from "../../shared/suggest.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { readName } from "../names.js";

@@ -1,10 +1,10 @@
 // `holdfast runs logs`: the log lines that were kept with a run, and those that are yet to come.
 
 import type { Command } from "commander";
-import { systemClock } from "../../adapters/clock.js";
-import { delay } from "../../core/ports.js";
 import type { Holdfast } from "../../engine/holdfast.js";
 import type { RunLogEntry } from "../../engine/run-kept.js";
+import { systemClock } from "../../shared/adapters/clock.js";
+import { delay } from "../../shared/ports.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { logLine } from "../log-page.js";

@@ -2,7 +2,7 @@
 // that is. Instances do the work; this command only asks for it and watches.
 
 import type { Command } from "commander";
-import { quoteShort } from "../../core/suggest.js";
+import { quoteShort } from "../../shared/suggest.js";
 import { type AskerFlags, askedBy, withByOption } from "../asker.js";
 import { watchBackfill } from "../backfill-watch.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";

@@ -1,10 +1,10 @@
 // `holdfast schedules create`: makes a schedule. One that is there already is left alone.
 
 import type { Command } from "commander";
-import { requireName } from "../../core/names.js";
-import { quoteShort } from "../../core/suggest.js";
-import { textProp } from "../../core/thrown.js";
 import type { UpsertOptions } from "../../engine/schedule-options.js";
+import { requireName } from "../../shared/names.js";
+import { quoteShort } from "../../shared/suggest.js";
+import { textProp } from "../../shared/thrown.js";
 import { type AskerFlags, askedBy, withByOption } from "../asker.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { DeclinedError } from "../failure.js";

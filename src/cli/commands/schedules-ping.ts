@@ -2,8 +2,8 @@
 
 import type { Command } from "commander";
 import { PING_STATES, type PingState } from "../../core/monitor.js";
-import { requireKey } from "../../core/names.js";
 import type { Pinged, PingOptions } from "../../engine/schedule-ping.js";
+import { requireKey } from "../../shared/names.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { aboutSchedule, readName } from "../names.js";

@@ -1,7 +1,7 @@
 // `holdfast schedules preview`: the next ticks of a schedule, as its definition has them.
 
 import type { Command } from "commander";
-import { systemClock } from "../../adapters/clock.js";
+import { systemClock } from "../../shared/adapters/clock.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
 import { showLook } from "../look.js";

@@ -1,7 +1,7 @@
 // `holdfast schedules resume`: ends a pause, or has a broken schedule evaluated again.
 
 import type { Command } from "commander";
-import { quoteShort } from "../../core/suggest.js";
+import { quoteShort } from "../../shared/suggest.js";
 import { type AskerFlags, askedBy, withByOption } from "../asker.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";

@@ -1,10 +1,10 @@
 // `holdfast schedules show`: everything about one schedule.
 
 import type { Command } from "commander";
-import { systemClock } from "../../adapters/clock.js";
 import type { Holdfast } from "../../engine/holdfast.js";
 import type { Preview } from "../../engine/schedule-preview.js";
 import type { Schedule } from "../../engine/schedule-view.js";
+import { systemClock } from "../../shared/adapters/clock.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
 import { showLook } from "../look.js";

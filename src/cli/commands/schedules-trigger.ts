@@ -1,7 +1,7 @@
 // `holdfast schedules trigger`: a run now, beside the cadence; or, with --if-due, the due tick.
 
 import type { Command } from "commander";
-import { requireKey } from "../../core/names.js";
+import { requireKey } from "../../shared/names.js";
 import { type AskerFlags, withByOption } from "../asker.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";

@@ -1,11 +1,11 @@
 // `holdfast schedules update`: changes the given members of a schedule; the others stay as they are.
 
 import type { Command } from "commander";
-import { requireName } from "../../core/names.js";
-import { textProp } from "../../core/thrown.js";
 import type { Holdfast } from "../../engine/holdfast.js";
 import type { Upserted } from "../../engine/schedule-options.js";
 import type { Schedule } from "../../engine/schedule-view.js";
+import { requireName } from "../../shared/names.js";
+import { textProp } from "../../shared/thrown.js";
 import { type AskerFlags, askedBy, withByOption } from "../asker.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";

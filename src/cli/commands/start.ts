@@ -1,8 +1,8 @@
 // `holdfast start`: one instance in production, until a signal comes.
 
 import type { Command } from "commander";
-import { requireName } from "../../core/names.js";
 import { HEARTBEATS, type Heartbeat, type StartOptions } from "../../engine/config.js";
+import { requireName } from "../../shared/names.js";
 import { act, type Call, newCommand } from "../command.js";
 import { type CommonFlags, loadInstance } from "../instance.js";
 import { readPlace, type ServeFlags } from "../serving.js";

@@ -1,9 +1,9 @@
 // `holdfast stats`: how runs ended, by job and by time; with --errors what failed, equal errors together.
 
 import type { Command } from "commander";
-import { readDuration } from "../../core/duration-text.js";
-import { readInstant } from "../../core/instant.js";
 import type { StatsOptions } from "../../engine/overview.js";
+import { readDuration } from "../../shared/duration-text.js";
+import { readInstant } from "../../shared/instant.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
 import { showLook } from "../look.js";

@@ -1,8 +1,8 @@
 // `holdfast top`: what goes on, live on a terminal, once elsewhere.
 
 import type { Command } from "commander";
-import { systemClock } from "../../adapters/clock.js";
-import { formatDuration } from "../../core/duration-text.js";
+import { systemClock } from "../../shared/adapters/clock.js";
+import { formatDuration } from "../../shared/duration-text.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../repeat.js";

@@ -7,7 +7,7 @@ import {
   response,
   untilAborted,
 } from "../../../test/support/recording-network.js";
-import type { PinnedResponse } from "../../core/ports.js";
+import type { PinnedResponse } from "../../shared/ports.js";
 import { VirtualClock } from "../../testing/virtual-clock.js";
 import { OPEN_MS, OPENS_AFTER } from "./breaker.js";
 import { isCallbackToken } from "./callback-token.js";

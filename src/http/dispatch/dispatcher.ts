@@ -3,12 +3,12 @@
 // it; what that means for the run is the engine's to decide. It never sends anything twice.
 
 import { classifyFailure } from "../../core/classify.js";
-import { type StoredError, storedError } from "../../core/failure.js";
-import { encodeResult } from "../../core/json.js";
 import { hideSecrets } from "../../core/known-secrets.js";
-import type { Clock, Network } from "../../core/ports.js";
-import { redactBody } from "../../core/redact.js";
 import type { Mode } from "../../core/run.js";
+import { type StoredError, storedError } from "../../shared/failure.js";
+import { encodeResult } from "../../shared/json.js";
+import type { Clock, Network } from "../../shared/ports.js";
+import { redactBody } from "../../shared/redact.js";
 import * as breaker from "./breaker.js";
 import { callbackToken } from "./callback-token.js";
 import { type GuardedAnswer, guardedFetch } from "./guard.js";

@@ -4,8 +4,8 @@
 // size and the whole time are bounded. Tells apart what certainly was not delivered from what may have
 // been.
 
-import type { Clock, Network, PinnedResponse } from "../../core/ports.js";
-import { prop, textProp } from "../../core/thrown.js";
+import type { Clock, Network, PinnedResponse } from "../../shared/ports.js";
+import { prop, textProp } from "../../shared/thrown.js";
 import { judgeAddress } from "./address.js";
 
 export const RESPONSE_BYTES_MAX = 1024 * 1024;

@@ -2,7 +2,7 @@
 // the dispatcher, verifying by workers, in whatever runtime they have. What is signed is the raw
 // body: a body that was parsed and written again has another signature.
 
-import { systemClock } from "../../adapters/clock.js";
+import { systemClock } from "../../shared/adapters/clock.js";
 import { fromHex, hmac, isEqualDigest, toHex } from "./hmac.js";
 
 export const ID_HEADER = "holdfast-id";

@@ -1,7 +1,7 @@
 // Targets as they are configured: defaults, and everything that is refused.
 
 import { describe, expect, test } from "vitest";
-import { ConfigurationError } from "../../core/errors.js";
+import { ConfigurationError } from "../../shared/errors.js";
 import { readDispatch, refuseUnknownTarget, requirePublicUrl } from "./targets.js";
 
 const SECRET = "a-secret-of-enough-letters";

@@ -1,11 +1,11 @@
 // Targets: services that runs are sent to, as `new Holdfast({ workers })` names them. They come from
 // configuration and nowhere else. Everything wrong is named at once; no message repeats a secret.
 
-import { type Duration, durationMs } from "../../core/duration.js";
-import { ConfigurationError, type Problem } from "../../core/errors.js";
-import { requireName } from "../../core/names.js";
-import { gather } from "../../core/problems.js";
-import { listShort, quoteShort, refuseUnknownMembers, suggest } from "../../core/suggest.js";
+import { type Duration, durationMs } from "../../shared/duration.js";
+import { ConfigurationError, type Problem } from "../../shared/errors.js";
+import { requireName } from "../../shared/names.js";
+import { gather } from "../../shared/problems.js";
+import { listShort, quoteShort, refuseUnknownMembers, suggest } from "../../shared/suggest.js";
 import { refusalOf } from "./guard.js";
 
 export type WorkerTargetOptions = {

@@ -1,6 +1,6 @@
 // Alerts: looked at, and what people do about one.
 
-import { AlertNotFoundError } from "../../core/errors.js";
+import { AlertNotFoundError } from "../../shared/errors.js";
 import { ROUTES } from "../contract.js";
 import { given, type Implementation, on, reply } from "../route.js";
 

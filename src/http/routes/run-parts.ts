@@ -1,7 +1,7 @@
 // What belongs to a run, read part by part: its exchanges with a service elsewhere, its items, its log
 // lines, the runs and batches it made.
 
-import { RunNotFoundError } from "../../core/errors.js";
+import { RunNotFoundError } from "../../shared/errors.js";
 import { ROUTES } from "../contract.js";
 import { type Call, given, type Implementation, on, reply } from "../route.js";
 

@@ -1,7 +1,7 @@
 // Runs: looked at, cancelled, retried, removed; one by one or several together.
 
-import { RunNotFoundError } from "../../core/errors.js";
 import type { Runs } from "../../engine/runs.js";
+import { RunNotFoundError } from "../../shared/errors.js";
 import { ROUTES } from "../contract.js";
 import { HttpError, refusalOf } from "../problem.js";
 import { type Call, given, type Implementation, on, reply } from "../route.js";

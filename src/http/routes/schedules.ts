@@ -1,6 +1,6 @@
 // Schedules: looked at, made, changed, explained.
 
-import { ScheduleNotFoundError } from "../../core/errors.js";
+import { ScheduleNotFoundError } from "../../shared/errors.js";
 import { ROUTES } from "../contract.js";
 import { type Call, given, type Implementation, on, reply } from "../route.js";
 

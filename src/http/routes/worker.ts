@@ -1,8 +1,8 @@
 // What workers elsewhere call. A run is named by its id and fence; whoever is too late gets 409 and
 // changes nothing.
 
-import { ConfigurationError } from "../../core/errors.js";
-import { readInstant } from "../../core/instant.js";
+import { ConfigurationError } from "../../shared/errors.js";
+import { readInstant } from "../../shared/instant.js";
 import { ROUTES } from "../contract.js";
 import { callerOf, requireJob } from "../reach.js";
 import { type Call, given, type Implementation, on, reply } from "../route.js";

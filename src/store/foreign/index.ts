@@ -1,7 +1,7 @@
 // A user's database library on PostgreSQL: from its open transaction to statements of ours inside of
 // it, and from its database to a transaction that it opens. Recognised by shape, library by library.
 
-import { ConfigurationError } from "../../core/errors.js";
+import { ConfigurationError } from "../../shared/errors.js";
 import type { Transactor, TxQuery } from "../transaction.js";
 import { drizzleLibrary } from "./drizzle.js";
 import { knexLibrary } from "./knex.js";

@@ -2,10 +2,15 @@
 // statements with expressions in the place of its parameters, so that a run is stored, settled and
 // retried the same way whoever asks. Made with the schema; nobody may call them until it is granted.
 
-import { INPUT_BYTES_MAX, JSON_DEPTH_MAX, RESULT_BYTES_MAX } from "../../core/json.js";
-import { KEY_LENGTH_MAX, NAME_LENGTH_MAX, PRIORITY_MAX, TAG_COUNT_MAX } from "../../core/names.js";
 import { MODES } from "../../core/run.js";
-import { TRACE_TAG } from "../../core/trace.js";
+import { INPUT_BYTES_MAX, JSON_DEPTH_MAX, RESULT_BYTES_MAX } from "../../shared/json.js";
+import {
+  KEY_LENGTH_MAX,
+  NAME_LENGTH_MAX,
+  PRIORITY_MAX,
+  TAG_COUNT_MAX,
+} from "../../shared/names.js";
+import { TRACE_TAG } from "../../shared/trace-context.js";
 import { DAY_COLUMN, DAY_FUNCTIONS } from "./postgres-days.js";
 import {
   ENQUEUE,

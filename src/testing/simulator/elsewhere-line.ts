@@ -1,8 +1,8 @@
 // The network between workers elsewhere and the instances that serve them: a call may never arrive, be
 // answered in vain, arrive twice or late, or meet a server that dies. Whoever asks tries again.
 
-import { LeaseLostError } from "../../core/errors.js";
 import type { Remote } from "../../engine/remote.js";
+import { LeaseLostError } from "../../shared/errors.js";
 import type { Chronicle } from "./chronicle.js";
 import { mix } from "./draw.js";
 import type { SimulatedProcess } from "./process.js";

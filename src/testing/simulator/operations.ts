@@ -1,7 +1,7 @@
 // What people and programs ask of the instances: one operation of the plan, done through the public
 // interface of one process. Whatever comes of it is compared with what the tables say.
 
-import { DeliveryConflictError, HoldfastError, KeyConflictError } from "../../core/errors.js";
+import { DeliveryConflictError, HoldfastError, KeyConflictError } from "../../shared/errors.js";
 import type { CalendarHistory } from "./calendar-history.js";
 import type { Chronicle } from "./chronicle.js";
 import type { Clients } from "./clients.js";

@@ -1,7 +1,7 @@
 // The clocks of one simulated process. They may be off, run too fast or too slow, and step; the
 // process may stand still, and once it is dead nothing of it ever happens again.
 
-import type { Clock, Timer } from "../../core/ports.js";
+import type { Clock, Timer } from "../../shared/ports.js";
 import type { VirtualClock } from "../virtual-clock.js";
 
 export class ProcessClock implements Clock {

@@ -1,7 +1,7 @@
 // The network between a process and the database: every store call goes through here, takes its time,
 // and may meet a fault. The store behind it is the real one.
 
-import { OutcomeUnknownError, StoreUnavailableError } from "../../core/errors.js";
+import { OutcomeUnknownError, StoreUnavailableError } from "../../shared/errors.js";
 import type { ExchangeParams, Store } from "../../store/store.js";
 import type { Fault } from "./faults.js";
 import type { SimulatedProcess } from "./process.js";

@@ -6,7 +6,7 @@ import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import path from "node:path";
 import type { Readable } from "node:stream";
-import { type Clock, delay } from "../core/ports.js";
+import { type Clock, delay } from "../ports.js";
 import { systemClock } from "./clock.js";
 
 export type Stream = "stdout" | "stderr";

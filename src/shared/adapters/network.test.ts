@@ -3,7 +3,7 @@
 import { createServer, type RequestListener } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Server } from "node:net";
 import { afterEach, expect, test } from "vitest";
-import type { PinnedRequest } from "../core/ports.js";
+import type { PinnedRequest } from "../ports.js";
 import { systemNetwork } from "./network.js";
 
 const servers: Server[] = [];

@@ -2,7 +2,7 @@
 // Pure; a refused one is a ConfigurationError that names the field and shows a right value.
 
 import { ConfigurationError } from "./errors.js";
-import { TRACE_TAG } from "./trace.js";
+import { TRACE_TAG } from "./trace-context.js";
 
 export const NAME_LENGTH_MAX = 200;
 export const KEY_LENGTH_MAX = 500;

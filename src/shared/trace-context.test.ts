@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { requireTags } from "./names.js";
-import { formatTraceparent, parseTraceparent, splitTags, tagsToStore } from "./trace.js";
+import { formatTraceparent, parseTraceparent, splitTags, tagsToStore } from "./trace-context.js";
 
 const TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 

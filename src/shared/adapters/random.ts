@@ -1,7 +1,7 @@
 // Real chance and real ids.
 
-import { UuidV7Source } from "../core/id.js";
-import type { Chance, Ids } from "../core/ports.js";
+import { UuidV7Source } from "../id.js";
+import type { Chance, Ids } from "../ports.js";
 
 export const systemChance: Chance = { next: () => Math.random() };
 

@@ -2,7 +2,7 @@
 
 import { spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
-import { until } from "../../test/support/until.js";
+import { until } from "../../../test/support/until.js";
 import { runProgram, type Stream } from "./child-process.js";
 
 type Ended = Awaited<ReturnType<typeof run>>;

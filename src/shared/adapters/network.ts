@@ -5,7 +5,7 @@ import { lookup } from "node:dns/promises";
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
-import type { Network, PinnedRequest, PinnedResponse } from "../core/ports.js";
+import type { Network, PinnedRequest, PinnedResponse } from "../ports.js";
 
 export const systemNetwork: Network = {
   async resolve(hostname) {

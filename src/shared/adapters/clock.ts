@@ -1,7 +1,7 @@
 // The real clock. All timers of the library are made here. They are clamped: Node fires a timer of
 // more than 24.8 days at once.
 
-import type { Clock, Timer } from "../core/ports.js";
+import type { Clock, Timer } from "../ports.js";
 import { nextTurn, slicesOf } from "./event-loop.js";
 
 const TIMER_MAX_MS = 60 * 60_000;
