@@ -20,7 +20,6 @@ export type {
 } from "./core/alert-rules.js";
 export type { CalendarOptions } from "./core/calendar.js";
 export type { ConcurrencyOptions, RateOptions } from "./core/flow.js";
-export type { LogsOptions } from "./core/kept-logs.js";
 export type {
   LockAnswer,
   LockFilter,
@@ -35,9 +34,6 @@ export type {
   LockTidied,
 } from "./core/lock.js";
 export type { Overlap } from "./core/overlap.js";
-export type { ProgressOptions } from "./core/progress.js";
-export type { RetryOptions } from "./core/retry.js";
-export type { Mode, OnLost, RunId, RunStatus } from "./core/run.js";
 export type { MissedOptions, ScheduleOptions } from "./core/schedule.js";
 export type { Evidence, Outcome, Reason } from "./core/tick.js";
 export type { Acting, ActorOptions } from "./engine/acting.js";
@@ -57,19 +53,9 @@ export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/conf
 export type { RunContext } from "./engine/context.js";
 export type { PlannedChange } from "./engine/declared.js";
 export type { Explanation } from "./engine/explain.js";
-export type { BatchCounts, BatchEntry, BatchOptions } from "./engine/fan-out.js";
 export type { HealthFigure, HealthOptions, HealthReport } from "./engine/health.js";
 export { Holdfast } from "./engine/holdfast.js";
 export type { Instances } from "./engine/instances.js";
-export type { ItemListOptions, ItemPage, RunItem } from "./engine/item-view.js";
-export type {
-  Enqueued,
-  EnqueueOptions,
-  Job,
-  OnDuplicate,
-} from "./engine/job.js";
-export type { PlainJobOptions, SchemaJobOptions } from "./engine/job-options.js";
-export type { AnnouncedJob } from "./engine/job-view.js";
 export type { MetricsOptions } from "./engine/metrics.js";
 export type {
   ErrorGroup,
@@ -89,18 +75,7 @@ export type { Queue, Queues } from "./engine/queues.js";
 export type { RecoverOptions, RecoverReport } from "./engine/recover.js";
 export type { RepairOptions, RepairReport, RepairStep } from "./engine/repair.js";
 export type { Pruned, PruneOptions } from "./engine/retention.js";
-export type { Batch, ChildListOptions } from "./engine/run-children.js";
 export type { RunExchange } from "./engine/run-exchanges.js";
-export type { RunListOptions } from "./engine/run-filter.js";
-export type {
-  RunLogEntry,
-  RunLogOptions,
-  RunLogPage,
-  RunProgress,
-} from "./engine/run-kept.js";
-export type { RunLog, RunLogLine } from "./engine/run-log.js";
-export type { Run, RunAttempt, RunDetails, RunPage } from "./engine/run-view.js";
-export type { Runs } from "./engine/runs.js";
 export type { ScheduleListOptions, TickListOptions } from "./engine/schedule-filter.js";
 export type {
   BackfillOptions,
@@ -120,8 +95,6 @@ export type {
   Tick,
 } from "./engine/schedule-view.js";
 export type { Schedules } from "./engine/schedules.js";
-export type { WaitingFor } from "./engine/waiting-for.js";
-export type { CommitOptions, ItemOptions, TransactionHandle } from "./engine/work-options.js";
 export type { StopReport } from "./engine/worker.js";
 export { type Verified, type VerifyParams, verifyDispatch } from "./http/dispatch/signature.js";
 export type { WorkerTargetOptions } from "./http/dispatch/targets.js";
@@ -138,6 +111,30 @@ export type {
 } from "./locks/locks.js";
 export type { LockCapabilities, LockProvider } from "./locks/provider.js";
 export { type RedisClient, type RedisLockOptions, redisLocks } from "./locks/redis.js";
+export type { ItemListOptions, ItemPage, RunItem } from "./runs/item-view.js";
+export type {
+  Enqueued,
+  EnqueueOptions,
+  Job,
+  OnDuplicate,
+} from "./runs/job.js";
+export type { PlainJobOptions, SchemaJobOptions } from "./runs/job-options.js";
+export type { AnnouncedJob } from "./runs/job-view.js";
+export type { WaitingFor } from "./runs/pending-reason.js";
+export type { ProgressOptions } from "./runs/rules/progress.js";
+export type { RetryOptions } from "./runs/rules/retry.js";
+export type { Mode, OnLost, RunId, RunStatus } from "./runs/rules/run.js";
+export type { LogsOptions } from "./runs/rules/run-logs.js";
+export type { Batch, ChildListOptions } from "./runs/run-children.js";
+export type { RunListOptions } from "./runs/run-filter.js";
+export type {
+  RunLogEntry,
+  RunLogOptions,
+  RunLogPage,
+  RunProgress,
+} from "./runs/run-records.js";
+export type { Run, RunAttempt, RunDetails, RunPage } from "./runs/run-view.js";
+export type { Runs } from "./runs/runs.js";
 export type { Duration } from "./shared/duration.js";
 export {
   AlertNotFoundError,
@@ -196,3 +193,10 @@ export type { EventOf, Listener, OnError } from "./telemetry/bus.js";
 export type { EventName, Events, Logger } from "./telemetry/log.js";
 export type { TelemetryOptions } from "./telemetry/telemetry-options.js";
 export type { OpenTelemetry } from "./telemetry/tracing.js";
+export type { BatchCounts, BatchEntry, BatchOptions } from "./worker/handler/fan-out.js";
+export type { RunLog, RunLogLine } from "./worker/handler/run-log.js";
+export type {
+  CommitOptions,
+  ItemOptions,
+  TransactionHandle,
+} from "./worker/handler/work-options.js";

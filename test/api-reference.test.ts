@@ -12,9 +12,9 @@ const FILE = path.resolve(import.meta.dirname, "../docs/reference/api.md");
 /** The heading of each table, and the class whose members are in it. */
 const TABLES = [
   ["`holdfast`", "src/engine/holdfast.ts", "Holdfast"],
-  ["`job`", "src/engine/job.ts", "Job"],
+  ["`job`", "src/runs/job.ts", "Job"],
   ["`ctx`", "src/engine/context.ts", "RunContext"],
-  ["`holdfast.runs`", "src/engine/runs.ts", "Runs"],
+  ["`holdfast.runs`", "src/runs/runs.ts", "Runs"],
   ["`holdfast.schedules`", "src/engine/schedules.ts", "Schedules"],
   ["`holdfast.calendars`", "src/engine/calendars.ts", "Calendars"],
   ["`holdfast.queues`", "src/engine/queues.ts", "Queues"],

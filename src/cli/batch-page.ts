@@ -1,6 +1,6 @@
 // Batches as a page of text for people: how each stands, and why some entries have no child.
 
-import type { Batch } from "../engine/run-children.js";
+import type { Batch } from "../runs/run-children.js";
 import { newTable } from "./page.js";
 import { type Colours, cut, plain } from "./shell.js";
 

@@ -3,11 +3,11 @@
 // takes a seat of that name, which is a lock and a queue of its own; with --lock there is one seat only.
 
 import { hostname } from "node:os";
-import type { RunId } from "../core/run.js";
 import type { RunContext } from "../engine/context.js";
 import type { Holdfast } from "../engine/holdfast.js";
-import { waitingText } from "../engine/waiting-for.js";
 import type { HeldLock } from "../locks/locking.js";
+import { waitingText } from "../runs/pending-reason.js";
+import type { RunId } from "../runs/rules/run.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { formatDuration } from "../shared/duration-text.js";
 import { PermanentError } from "../shared/errors.js";

@@ -1,7 +1,7 @@
 // Items of a run as a table for people.
 
-import { FAILED_OUTCOME } from "../core/item.js";
-import type { ItemPage, RunItem } from "../engine/item-view.js";
+import type { ItemPage, RunItem } from "../runs/item-view.js";
+import { FAILED_OUTCOME } from "../runs/rules/item.js";
 import { formatDuration } from "../shared/duration-text.js";
 import { newTable, valueText } from "./page.js";
 import { type Colours, cut, plain } from "./shell.js";

@@ -1,6 +1,6 @@
 // Log lines of a run, one line each, for people.
 
-import type { RunLogEntry } from "../engine/run-kept.js";
+import type { RunLogEntry } from "../runs/run-records.js";
 import { type Colours, plain } from "./shell.js";
 
 const COLOUR_OF_LEVEL = { debug: "dim", info: "cyan", warn: "yellow", error: "red" } as const;

@@ -1,9 +1,9 @@
 // Runs as pages of text for people: one table of many, or everything about one.
 
 import Table from "cli-table3";
-import type { RunStatus } from "../core/run.js";
-import type { Run, RunAttempt, RunDetails, RunPage } from "../engine/run-view.js";
-import { waitingText } from "../engine/waiting-for.js";
+import { waitingText } from "../runs/pending-reason.js";
+import type { RunStatus } from "../runs/rules/run.js";
+import type { Run, RunAttempt, RunDetails, RunPage } from "../runs/run-view.js";
 import { formatDuration } from "../shared/duration-text.js";
 import { progressText, stagesText } from "./progress-page.js";
 import { type Colours, cut, plain } from "./shell.js";

@@ -1,6 +1,6 @@
 // How far a run is, for people: a bar where the end is known, and the stages with their times.
 
-import type { RunProgress } from "../engine/run-kept.js";
+import type { RunProgress } from "../runs/run-records.js";
 import { plain } from "./shell.js";
 import { shortTime } from "./times.js";
 

@@ -1,7 +1,7 @@
 // Reads what was typed: each reader answers with a checked value or refuses it by the option's name.
 
 import { InvalidArgumentError } from "commander";
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 import { readDuration } from "../shared/duration-text.js";
 import { ConfigurationError } from "../shared/errors.js";
 import { FRAGMENT_LENGTH_MIN, idFragment, isUuid } from "../shared/id.js";

@@ -3,8 +3,8 @@
 // Request and Response; it never opens a port of its own. `holdfast` exports it, and not `holdfast/client`,
 // which needs nothing of Node's: a signature is verified by node:crypto.
 
-import { ABORT_GRACE_MS } from "../core/run.js";
 import { TOLERANCE_MS, verifyDispatch } from "../http/dispatch/signature.js";
+import { ABORT_GRACE_MS } from "../runs/rules/run.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { CancelledError, ConfigurationError, type Problem } from "../shared/errors.js";
 import { INPUT_BYTES_MAX } from "../shared/json.js";

@@ -2,8 +2,8 @@
 // drains when it is told to stop. A claim keeps its name until it was answered, so that what a lost
 // answer carried is found again.
 
-import { retryDelayMs } from "../core/retry.js";
-import { ABORT_GRACE_MS } from "../core/run.js";
+import { retryDelayMs } from "../runs/rules/retry.js";
+import { ABORT_GRACE_MS } from "../runs/rules/run.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { systemChance, systemIds } from "../shared/adapters/random.js";
 import { CancelledError, ConfigurationError } from "../shared/errors.js";

@@ -2,9 +2,9 @@
 // scheduler, as one pure function of the schedule, its live runs and the database's now.
 // The store applies the answer under the schedule's revision, in one transaction with its runs.
 
+import type { RunId } from "../runs/rules/run.js";
 import { admitTick, type LiveRun } from "./overlap.js";
 import { type Pause, pauseAgainst, pauseEvidence, type Span, spansOf } from "./pause.js";
-import type { RunId } from "./run.js";
 import type { ScheduleDefinition } from "./schedule.js";
 import { type Evidence, oneTick, type Reason, type TickEntry } from "./tick.js";
 import type { Survey, When } from "./when.js";

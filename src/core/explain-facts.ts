@@ -1,9 +1,9 @@
 // What an explanation rests on: the facts that engine/explain.ts gathers and that core/explain.ts and
 // its neighbours put into words. Types, and the few words that all of them share.
 
+import type { RunId } from "../runs/rules/run.js";
 import type { RunFacts, WriteTime } from "./explain-run.js";
 import { shortText } from "./explain-run.js";
-import type { RunId } from "./run.js";
 import type { ScheduleDefinition } from "./schedule.js";
 import type { TickEntry } from "./tick.js";
 import type { WhenDefinition } from "./when-definition.js";

@@ -1,8 +1,8 @@
 // A run in plain words, for whoever asks why a tick has or has not become one: how it stands, who
 // held it until when, and how each of its attempts ended. Facts in, sentences out; decides nothing.
 
+import type { AttemptEnd, Mode, RunId, RunStatus, TerminalStatus } from "../runs/rules/run.js";
 import { formatDuration } from "../shared/duration-text.js";
-import type { AttemptEnd, Mode, RunId, RunStatus, TerminalStatus } from "./run.js";
 
 export type AttemptFacts = {
   readonly attempt: number;

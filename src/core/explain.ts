@@ -2,6 +2,7 @@
 // before (engine/explain.ts); here they become one sentence and the lines that it rests on. Pure, and
 // it decides nothing: what became of a tick was decided when it was judged.
 
+import type { RunId } from "../runs/rules/run.js";
 import { formatDuration } from "../shared/duration-text.js";
 import { describeTouch } from "./cron-dst.js";
 import { computedLines, instantLines, ruleLine, touchNear } from "./explain-computed.js";
@@ -29,7 +30,6 @@ import {
   type WriteTime,
 } from "./explain-run.js";
 import type { Overlap } from "./overlap.js";
-import type { RunId } from "./run.js";
 import type { ScheduleDefinition } from "./schedule.js";
 import { OUTCOME_OF, type Outcome, type Reason } from "./tick.js";
 import { describeWhen } from "./when-words.js";

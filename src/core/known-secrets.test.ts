@@ -1,10 +1,10 @@
 // Secrets that the process knows by value, and callback tokens, leave through no text that is stored or logged.
 
 import { expect, test } from "vitest";
+import { keptFields, keptMessage } from "../runs/rules/run-logs.js";
 import { describeFailure, storedError } from "../shared/failure.js";
 import { encodeInput, encodeResult, storableText } from "../shared/json.js";
 import { redactBody, redactText } from "../shared/redact.js";
-import { keptFields, keptMessage } from "./kept-logs.js";
 import { hideSecrets, hideSecretsIn, rememberSecrets } from "./known-secrets.js";
 
 const SECRET = 'a "quoted" secret/of 24+';

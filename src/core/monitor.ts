@@ -2,9 +2,9 @@
 // when one is waited for, and which ticks were missed. Pure; the ledger and the alerts are those of every
 // other schedule.
 
+import type { Policy } from "../runs/rules/run.js";
 import type { Evaluation, Situation } from "./evaluate.js";
 import { pauseEvidence, spansOf } from "./pause.js";
-import type { Policy } from "./run.js";
 import type { ScheduleDefinition } from "./schedule.js";
 import { stretchOf, type TickEntry } from "./tick.js";
 import type { When } from "./when.js";

@@ -1,7 +1,7 @@
 // Overlap: what a tick, a trigger or a gate does while runs of its schedule are live. Pure.
 // Live means not terminal, retry waits included. A gated run exists and waits for those before it.
 
-import type { Mode, RunId } from "./run.js";
+import type { Mode, RunId } from "../runs/rules/run.js";
 
 export const OVERLAPS = ["skip", "queue", "allow", "replace"] as const;
 export type Overlap = (typeof OVERLAPS)[number];

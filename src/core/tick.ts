@@ -1,7 +1,7 @@
 // A tick: one nominal occurrence of a schedule, and what became of it. The ledger holds one outcome
 // with a reason for every tick; a long run of equal ones is one stretch.
 
-import type { RunId } from "./run.js";
+import type { RunId } from "../runs/rules/run.js";
 import type { When } from "./when.js";
 
 /** The position in this list is what the tables store: append only. */

@@ -4,6 +4,8 @@ import type { Destination } from "../alerts/destinations.js";
 import type { Actor, AuditEntry } from "../core/audit.js";
 import { Locks } from "../locks/locks.js";
 import type { LockProvider } from "../locks/provider.js";
+import { Runs } from "../runs/runs.js";
+import type { Waiter } from "../runs/waiter.js";
 import type { Network, Ports } from "../shared/ports.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
@@ -18,9 +20,7 @@ import { Instances } from "./instances.js";
 import type { KnownJobs } from "./known-jobs.js";
 import { pauseAll, resumeAll } from "./pausing.js";
 import { Queues } from "./queues.js";
-import { Runs } from "./runs.js";
 import { Schedules } from "./schedules.js";
-import type { Waiter } from "./waiter.js";
 
 export type ActingParts = {
   readonly store: (verb: string) => Promise<Store>;

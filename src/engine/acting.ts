@@ -3,6 +3,7 @@
 
 import { type Actor, VIAS } from "../core/audit.js";
 import type { Locks } from "../locks/locks.js";
+import type { Runs } from "../runs/runs.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Alerts } from "./alerts.js";
@@ -11,7 +12,6 @@ import type { CleanedUp, CleanupOptions } from "./cleanup.js";
 import type { Instances } from "./instances.js";
 import type { Pause, PauseOptions } from "./pausing.js";
 import type { Queues } from "./queues.js";
-import type { Runs } from "./runs.js";
 import { requireOptions } from "./schedule-options.js";
 import type { Schedules } from "./schedules.js";
 

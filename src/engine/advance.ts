@@ -4,8 +4,8 @@
 import { evaluate } from "../core/evaluate.js";
 import { judgeMonitor } from "../core/monitor.js";
 import { gateToOpen, type LiveRun } from "../core/overlap.js";
-import type { RunId } from "../core/run.js";
 import { oneTick, type TickEntry } from "../core/tick.js";
+import type { RunId } from "../runs/rules/run.js";
 import type {
   ScheduleChange,
   ScheduleProgress,

@@ -15,7 +15,7 @@ import { apartOf, hoursRead, withoutApart } from "../core/alert-rates.js";
 import type { AlertRules } from "../core/alert-rules.js";
 import type { Sight, SightRate } from "../core/alert-sight.js";
 import { paused, pauseNote } from "../core/alert-words.js";
-import { type RetryPolicy, retryDelayMs } from "../core/retry.js";
+import { type RetryPolicy, retryDelayMs } from "../runs/rules/retry.js";
 import { describeFailure } from "../shared/failure.js";
 import { momentOf, type Network, type Ports } from "../shared/ports.js";
 import type { AlertRecord, ClaimedDelivery } from "../store/alert-store.js";

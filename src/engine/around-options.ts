@@ -1,6 +1,6 @@
 // Options around a run, of an instance and of a job: checked whole, the job's put after the instance's.
 
-import { LOGS_DEFAULT, readLogs } from "../core/kept-logs.js";
+import { LOGS_DEFAULT, readLogs } from "../runs/rules/run-logs.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { gather } from "../shared/problems.js";
 import type { Around, AroundOptions, Middleware } from "./around.js";

@@ -2,7 +2,7 @@
 // The order: onStart of the instance, then of the job; middleware of the instance, then of the job; the
 // handler; back out; onSuccess or onFailure of the job, then of the instance.
 
-import type { LogsOptions, LogsPolicy } from "../core/kept-logs.js";
+import type { LogsOptions, LogsPolicy } from "../runs/rules/run-logs.js";
 import type { RunContext } from "./context.js";
 
 /** Runs the handler by calling `next` once; what it returns is the result, what it throws the error. */

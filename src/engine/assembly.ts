@@ -5,6 +5,10 @@ import { NO_ALERTS } from "../alerts/alert-options.js";
 import type { Actor } from "../core/audit.js";
 import { leaseRows } from "../locks/lease-rows.js";
 import { Locking } from "../locks/locking.js";
+import { Enqueuer } from "../runs/enqueuer.js";
+import type { Sender } from "../runs/job.js";
+import { newSender } from "../runs/sending.js";
+import { Waiter } from "../runs/waiter.js";
 import type { Acting } from "./acting.js";
 import { actingAs } from "./acting-as.js";
 import { ALERTS_BY, Alerting } from "./alerting.js";
@@ -14,17 +18,13 @@ import { CompiledSchedules } from "./compiled.js";
 import type { HoldfastOptions } from "./config.js";
 import { Declarations } from "./declarations.js";
 import { Desk } from "./desk.js";
-import { Enqueuer } from "./enqueuer.js";
-import type { Sender } from "./job.js";
 import { KnownJobs } from "./known-jobs.js";
 import { Life } from "./life.js";
 import { Metrics } from "./metrics.js";
 import { Opening } from "./opening.js";
 import { Reconciling } from "./reconciling.js";
 import { Remote } from "./remote.js";
-import { newSender } from "./sending.js";
 import { Upkeep } from "./upkeep.js";
-import { Waiter } from "./waiter.js";
 
 export type Assembly = {
   readonly opening: Opening;

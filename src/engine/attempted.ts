@@ -1,8 +1,8 @@
 // One attempt as those know it who do something for it: which run, under which grant, told to stop how.
 
-import type { LogsPolicy } from "../core/kept-logs.js";
+import type { LogsPolicy } from "../runs/rules/run-logs.js";
 import type { Claim, ClaimedRun } from "../store/store.js";
-import type { CommitPhase } from "./work-options.js";
+import type { CommitPhase } from "../worker/handler/work-options.js";
 
 export type Attempted = {
   readonly run: ClaimedRun;

@@ -1,7 +1,7 @@
 // One step of a backfill: the next tick of its range that has no completed run gets one. The runs go
 // one after the other, so the next is made when the one before it has ended.
 
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 import type { Ids } from "../shared/ports.js";
 import type { BackfillChange, ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";

@@ -2,8 +2,8 @@
 // configuration lists the programs and the origins; an input only chooses among those by name, so that
 // nobody who may enqueue or schedule can make this process run or reach anything else.
 
-import type { JobOptions } from "../core/job.js";
 import { refusalOf } from "../http/dispatch/guard.js";
+import type { JobOptions } from "../runs/rules/job.js";
 import { type Duration, durationMs } from "../shared/duration.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { requireName } from "../shared/names.js";

@@ -1,25 +1,25 @@
 // The crew of an instance: who executes runs here and at each target, the loop that polls for them, and
 // the pulse that keeps their leases. A bounded pass has one of its own, which nothing outlives.
 
+import type { StoredRuns } from "../runs/wake-hint.js";
 import type { Ports } from "../shared/ports.js";
 import type { Settlement, Store } from "../store/store.js";
 import type { Bus } from "../telemetry/bus.js";
 import type { Logger } from "../telemetry/log.js";
 import type { Meters } from "../telemetry/meters.js";
 import type { Tracing } from "../telemetry/tracing.js";
+import { FanOut } from "../worker/handler/fan-out.js";
 import { Allowance } from "./allowance.js";
 import type { BeginWindow } from "./begin-window.js";
 import type { Config, StartConfig } from "./config.js";
 import type { Declarations } from "./declarations.js";
 import type { Sends } from "./dispatching.js";
-import { FanOut } from "./fan-out.js";
 import type { KnownJobs } from "./known-jobs.js";
 import { Loop, type LoopParams } from "./loop.js";
 import type { BoundedWorker } from "./pass.js";
 import { mainThreadPulse, type Pulse } from "./pulse.js";
 import { type Keeping, pruneSome } from "./retention.js";
 import type { RunnableJobs } from "./runnable.js";
-import type { StoredRuns } from "./stored-runs.js";
 import { Worker, type WorkerParams } from "./worker.js";
 import { Workers } from "./workers.js";
 

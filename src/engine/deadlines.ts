@@ -1,7 +1,7 @@
 // Watches that attempts end in time: one timer for the earliest deadline, since a timer for every run
 // would cost more than short runs do. A handler that does not stop when told has a few seconds more.
 
-import { ABORT_GRACE_MS } from "../core/run.js";
+import { ABORT_GRACE_MS } from "../runs/rules/run.js";
 import { TimeoutError } from "../shared/errors.js";
 import type { Clock, Timer } from "../shared/ports.js";
 import type { Execution } from "./execution.js";

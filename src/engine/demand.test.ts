@@ -1,7 +1,7 @@
 // What a worker asks for next, by what it has heard and what it holds.
 
 import { expect, test } from "vitest";
-import { defineJob } from "../core/job.js";
+import { defineJob } from "../runs/rules/job.js";
 import type { Claim } from "../store/store.js";
 import { Allowance } from "./allowance.js";
 import { Demand, type DemandParams, NO_ORDER } from "./demand.js";

@@ -1,7 +1,7 @@
 // The desk at which one schedule is changed: it is read, a decision is made, and the decision is
 // written if nobody changed the schedule meanwhile; else all of it is done again.
 
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 import { OutcomeUnknownError, ScheduleBusyError } from "../shared/errors.js";
 import { delay, type Ports } from "../shared/ports.js";
 import type { NewSchedule, ScheduleChange, ScheduleState } from "../store/schedule-store.js";

@@ -1,6 +1,6 @@
 // From how an attempt ended to what is stored and what is told of it. Pure but for the telling.
 
-import { type Ending, settle, type Transition } from "../core/run.js";
+import { type Ending, settle, type Transition } from "../runs/rules/run.js";
 import type { Settlement } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";

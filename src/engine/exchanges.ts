@@ -6,6 +6,7 @@
 import type { Moment } from "../core/lease.js";
 import { describeFailure } from "../shared/failure.js";
 import { momentOf, type Ports } from "../shared/ports.js";
+import { isAbsent } from "../shared/retry-while-unavailable.js";
 import { countOf } from "../store/record.js";
 import type { Claim, ExchangeAnswer, Settlement, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
@@ -15,7 +16,6 @@ import { type Demand, NO_ORDER, type Order } from "./demand.js";
 import type { RunnableJob } from "./execution.js";
 import type { Leases } from "./leases.js";
 import type { Outbox } from "./outbox.js";
-import { isAbsent } from "./patience.js";
 
 /**
  * Three at a time: a database works on two of them and has the next one at hand while the runs of the last are

@@ -20,9 +20,9 @@ import type {
   TickFacts,
 } from "../core/explain-facts.js";
 import type { RunFacts } from "../core/explain-run.js";
-import type { RunId } from "../core/run.js";
 import type { Outcome, Reason } from "../core/tick.js";
 import type { When } from "../core/when.js";
+import type { RunId } from "../runs/rules/run.js";
 import type { ScheduleState, ScheduleVersion, TickRecord } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import { type Compiled, compile } from "./compiled.js";

@@ -7,14 +7,14 @@ import { describeFailure } from "../shared/failure.js";
 import { delay, momentOf, type Ports } from "../shared/ports.js";
 import type { Store } from "../store/store.js";
 import type { Emit, Logger } from "../telemetry/log.js";
+import { Commits, type CommitsParams } from "../worker/handler/commit.js";
+import type { FanOut } from "../worker/handler/fan-out.js";
+import { Items } from "../worker/handler/items.js";
+import { LogKeeper } from "../worker/handler/log-writer.js";
+import { ProgressBoard } from "../worker/handler/progress-writer.js";
 import type { Attempted } from "./attempted.js";
-import { Commits, type CommitsParams } from "./commits.js";
 import type { ContextServices } from "./context.js";
-import type { FanOut } from "./fan-out.js";
-import { Items } from "./items.js";
 import type { Renewed } from "./leases.js";
-import { LogKeeper } from "./log-keeper.js";
-import { ProgressBoard } from "./progress-board.js";
 
 /** How long an attempt that has ended waits for what it told to be stored, before it is settled anyway. */
 const TOLD_PATIENCE_MS = 5_000;

@@ -1,7 +1,7 @@
 // The runs in a worker's hands, and where each of them is: claimed and waiting for a slot, with its start
 // being stored, or running in its slot. It knows where they are; what becomes of them is for others to say.
 
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 import type { Clock } from "../shared/ports.js";
 import type { Execution } from "./execution.js";
 import { Fifo } from "./fifo.js";

@@ -2,12 +2,24 @@
 // it; how the parts hang together is in assembly.ts, when they start and stop in life.ts. The constructor does
 // no I/O: the first verb that needs the database opens it, once.
 
-import { defineJob, type JobOptions } from "../core/job.js";
 import type { ScheduleOptions } from "../core/schedule.js";
 import { refuseUnknownTarget } from "../http/dispatch/targets.js";
 import type { LockOptions } from "../locks/lock-options.js";
 import type { HeldLock, LockResult } from "../locks/locking.js";
 import type { Locks } from "../locks/locks.js";
+import {
+  accepted,
+  type Enqueued,
+  type EnqueueOptions,
+  Job,
+  type JobOf,
+  newRun,
+  send,
+} from "../runs/job.js";
+import type { InputOption, PlainJobOptions, SchemaJobOptions } from "../runs/job-options.js";
+import { type AnnouncedJob, toAnnouncedJob } from "../runs/job-view.js";
+import { defineJob, type JobOptions } from "../runs/rules/job.js";
+import type { Runs } from "../runs/runs.js";
 import { type Duration, durationMs } from "../shared/duration.js";
 import { DuplicateJobError } from "../shared/errors.js";
 import type { StandardSchema } from "../shared/schema.js";
@@ -30,17 +42,6 @@ import type { HealthOptions, HealthReport } from "./health.js";
 import { type Hosting, hosting, hostingOf } from "./hosting.js";
 import { httpJob } from "./http-job.js";
 import type { Instances } from "./instances.js";
-import {
-  accepted,
-  type Enqueued,
-  type EnqueueOptions,
-  Job,
-  type JobOf,
-  newRun,
-  send,
-} from "./job.js";
-import type { InputOption, PlainJobOptions, SchemaJobOptions } from "./job-options.js";
-import { type AnnouncedJob, toAnnouncedJob } from "./job-view.js";
 import { type MetricsOptions, readMetrics } from "./metrics.js";
 import {
   type ErrorReport,
@@ -60,7 +61,6 @@ import type { Remote } from "./remote.js";
 import type { RepairOptions, RepairReport } from "./repair.js";
 import type { Pruned, PruneOptions } from "./retention.js";
 import { runnableAs } from "./runnable.js";
-import type { Runs } from "./runs.js";
 import { jobOf } from "./schedule-options.js";
 import type { Schedules } from "./schedules.js";
 import { type Settings, settingsOf } from "./settings.js";

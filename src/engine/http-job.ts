@@ -2,9 +2,9 @@
 // as what is sent to workers: addresses are judged, nothing is followed, size and time are bounded. A
 // status below 300 is the result; any other fails the attempt by its class, and Retry-After is heard.
 
-import type { JobOptions } from "../core/job.js";
 import { formsOf, hideValues } from "../core/known-secrets.js";
 import { type GuardedAnswer, guardedFetch } from "../http/dispatch/guard.js";
+import type { JobOptions } from "../runs/rules/job.js";
 import { PermanentError } from "../shared/errors.js";
 import type { Clock, Network } from "../shared/ports.js";
 import type { BuiltInJobs, HttpOrigin } from "./built-in-jobs.js";

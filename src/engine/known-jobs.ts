@@ -2,7 +2,7 @@
 // the database when needed, those that others announced.
 
 import { NO_LIMITS } from "../core/flow.js";
-import type { JobDefinition } from "../core/job.js";
+import type { JobDefinition } from "../runs/rules/job.js";
 import { UnknownJobError } from "../shared/errors.js";
 import { encodeInput } from "../shared/json.js";
 import { validateInput } from "../shared/schema.js";

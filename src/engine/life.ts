@@ -5,6 +5,8 @@
 import { requireMailer } from "../alerts/email.js";
 import { requirePublicUrl } from "../http/dispatch/targets.js";
 import type { Locking } from "../locks/locking.js";
+import type { Waiter } from "../runs/waiter.js";
+import type { StoredRuns } from "../runs/wake-hint.js";
 import type { StoreGoneError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
 import type { Appetite, Store } from "../store/store.js";
@@ -20,10 +22,8 @@ import type { Opening } from "./opening.js";
 import { passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
 import type { Reconciling } from "./reconciling.js";
 import { databaseLabel } from "./settings.js";
-import type { StoredRuns } from "./stored-runs.js";
 import { releaseOnce, type TickerParams, type TickReport, tickOnce } from "./ticker.js";
 import type { Upkeep } from "./upkeep.js";
-import type { Waiter } from "./waiter.js";
 import type { StopReport } from "./worker.js";
 
 export type LifeParams = {

@@ -1,7 +1,7 @@
 // Looking at the whole: which instances there are, how runs ended, what failed and why.
 
 import { createHash } from "node:crypto";
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 import { readDuration } from "../shared/duration-text.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import type { StoredError } from "../shared/failure.js";

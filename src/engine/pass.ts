@@ -3,7 +3,7 @@
 // removed. For places where nothing stays alive between two calls, such as a function that an outside
 // cron calls.
 
-import { ABORT_GRACE_MS } from "../core/run.js";
+import { ABORT_GRACE_MS } from "../runs/rules/run.js";
 import { type Duration, durationMs } from "../shared/duration.js";
 import { ConfigurationError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";

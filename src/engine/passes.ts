@@ -3,7 +3,7 @@
 // When to repeat them is loop.ts's business.
 
 import { LEASE_DEFAULT_MS, renewTimeoutMs } from "../core/lease.js";
-import { CANCEL_GRACE_MS } from "../core/run.js";
+import { CANCEL_GRACE_MS } from "../runs/rules/run.js";
 import { StoreUnavailableError } from "../shared/errors.js";
 import type { StoredError } from "../shared/failure.js";
 import { type Clock, momentOf } from "../shared/ports.js";

@@ -1,7 +1,7 @@
 // Hooks of a job whose run ended elsewhere: by a worker over the network, or by the callback of a dispatched
 // one. They are called in the process that took the end, once it is stored; nobody holds the run any more.
 
-import type { Ending, Transition } from "../core/run.js";
+import type { Ending, Transition } from "../runs/rules/run.js";
 import { LeaseLostError } from "../shared/errors.js";
 import type { StoredError } from "../shared/failure.js";
 import { describeFailure } from "../shared/failure.js";

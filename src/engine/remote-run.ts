@@ -1,8 +1,8 @@
 // What goes to workers elsewhere and comes from them: a run as they get it, and what they say about it in the
 // words of the store.
 
-import { keptMessage } from "../core/kept-logs.js";
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
+import { keptMessage } from "../runs/rules/run-logs.js";
 import type { StoredError } from "../shared/failure.js";
 import { encodeItem } from "../shared/json.js";
 import type { KeptLevel } from "../store/log-store.js";

@@ -3,9 +3,9 @@
 // changes nothing. Answers may be lost on the way: every verb can be asked again.
 
 import { classifyFailure } from "../core/classify.js";
-import type { LogsPolicy } from "../core/kept-logs.js";
-import { STAGES_MAX } from "../core/progress.js";
-import type { Ending, RunId } from "../core/run.js";
+import { STAGES_MAX } from "../runs/rules/progress.js";
+import type { Ending, RunId } from "../runs/rules/run.js";
+import type { LogsPolicy } from "../runs/rules/run-logs.js";
 import { JobNotRemoteError, LeaseLostError, ResultConflictError } from "../shared/errors.js";
 import type { StoredError } from "../shared/failure.js";
 import { isUuid } from "../shared/id.js";

@@ -1,8 +1,8 @@
 // Removing what is past its time: history, ledger and log lines by the instance's own times, and the runs
 // of jobs that keep theirs for less. Bounded passes, again and again until nothing is left.
 
-import type { JobDefinition } from "../core/job.js";
-import type { RunId } from "../core/run.js";
+import type { JobDefinition } from "../runs/rules/job.js";
+import type { RunId } from "../runs/rules/run.js";
 import type { PruneParams } from "../store/retention-store.js";
 import type { Store } from "../store/store.js";
 

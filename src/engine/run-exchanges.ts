@@ -2,8 +2,8 @@
 // answer to the line that is kept with the run, and from those lines to what users see. Pure. Secrets are
 // taken out before anything is kept: of the address its query, of the answer what is named as one.
 
-import { keptMessage } from "../core/kept-logs.js";
 import type { DispatchAnswer } from "../http/dispatch/dispatcher.js";
+import { keptMessage } from "../runs/rules/run-logs.js";
 import { encodeResult } from "../shared/json.js";
 import { redactBody } from "../shared/redact.js";
 import type { LogRecord, ReplyLine } from "../store/log-store.js";

@@ -1,7 +1,7 @@
 // The jobs that this process can see to, by who carries them out: a handler here, or a target. More may
 // come at any time; the maps that were handed out grow along.
 
-import type { JobDefinition } from "../core/job.js";
+import type { JobDefinition } from "../runs/rules/job.js";
 import type { Around } from "./around.js";
 import type { Basis } from "./basis.js";
 import { dispatchTo } from "./dispatching.js";

@@ -3,14 +3,14 @@
 import type { CalendarRules } from "../core/calendar.js";
 import { monitorJob } from "../core/monitor.js";
 import { readSchedule, type ScheduleDefinition, type ScheduleOptions } from "../core/schedule.js";
+import { inputHash, type Job } from "../runs/job.js";
+import type { InputOption } from "../runs/job-options.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { readInstant } from "../shared/instant.js";
 import { storableText } from "../shared/json.js";
 import { requireKey, requireName } from "../shared/names.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Store } from "../store/store.js";
-import { inputHash, type Job } from "./job.js";
-import type { InputOption } from "./job-options.js";
 import type { Schedule } from "./schedule-view.js";
 
 /** Who did it: kept with versions, pauses and backfills. */

@@ -3,8 +3,8 @@
 // of all, knows of it without knowing of monitors. Why: docs/decisions/0008-a-check-in-is-a-run-that-has-ended.md
 
 import { beganFor, judgedAt, PING_STATES, type PingState, tickFor } from "../core/monitor.js";
-import type { RunId } from "../core/run.js";
 import { oneTick } from "../core/tick.js";
+import type { RunId } from "../runs/rules/run.js";
 import { ConfigurationError, NotAMonitorError, RunsElsewhereError } from "../shared/errors.js";
 import { type StoredError, storedError } from "../shared/failure.js";
 import { requireKey } from "../shared/names.js";

@@ -2,7 +2,7 @@
 // atomic "due and not locked" that a serverless caller needs.
 
 import { admitTrigger, type Overlap } from "../core/overlap.js";
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 import { DeliveryConflictError } from "../shared/errors.js";
 import type { ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";

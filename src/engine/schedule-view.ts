@@ -3,10 +3,10 @@
 
 import { type ScheduleAlertOptions, writeScheduleAlerts } from "../core/alert-rules.js";
 import type { Overlap } from "../core/overlap.js";
-import type { RunId, RunStatus } from "../core/run.js";
 import type { ScheduleDefinition } from "../core/schedule.js";
 import { type Evidence, OUTCOME_OF, type Outcome, type Reason } from "../core/tick.js";
 import { describeWhen } from "../core/when-words.js";
+import type { RunId, RunStatus } from "../runs/rules/run.js";
 import { writeDuration } from "../shared/duration.js";
 import type {
   BackfillRecord,

@@ -2,7 +2,7 @@
 // an exit code other than 0 is a failure. What starts programs is loaded when the first one starts: a
 // process that never does, or cannot, is not asked to have it.
 
-import type { JobOptions } from "../core/job.js";
+import type { JobOptions } from "../runs/rules/job.js";
 import { PermanentError } from "../shared/errors.js";
 import { LastLines, OutputLines } from "../shared/output-lines.js";
 import { textProp } from "../shared/thrown.js";

@@ -6,6 +6,7 @@
 import { OUTCOME_OF } from "../core/tick.js";
 import { describeFailure } from "../shared/failure.js";
 import type { Ports } from "../shared/ports.js";
+import { isAbsent } from "../shared/retry-while-unavailable.js";
 import type { ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
@@ -21,7 +22,6 @@ import {
 } from "./advance.js";
 import { backfillStep } from "./backfill-step.js";
 import type { CompiledSchedules } from "./compiled.js";
-import { isAbsent } from "./patience.js";
 
 /** Nothing is written while it reads, so few large reads: 10,000 due at once fired in 0.6 s, by 2,000 in 0.8 s. */
 const READ_MAX = 10_000;

@@ -1,8 +1,8 @@
 // What was expected against what became of it, for many schedules at once: the ledger over a stretch
 // of time, equal ticks of a short while together, and the ticks that are still to come.
 
-import type { RunId, RunStatus } from "../core/run.js";
 import { OUTCOME_OF, type Outcome, type Reason } from "../core/tick.js";
+import type { RunId, RunStatus } from "../runs/rules/run.js";
 import { durationMs } from "../shared/duration.js";
 import type { Problem } from "../shared/errors.js";
 import { ConfigurationError } from "../shared/errors.js";

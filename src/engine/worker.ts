@@ -8,7 +8,7 @@
 // begins, performer.ts runs it, settler.ts sees it off.
 // Essays: docs/internals/lease-and-fence.md, docs/internals/shutdown.md.
 
-import { ABORT_GRACE_MS, type RunId } from "../core/run.js";
+import { ABORT_GRACE_MS, type RunId } from "../runs/rules/run.js";
 import { CancelledError, LeaseLostError, ShutdownError } from "../shared/errors.js";
 import { type Clock, delay, momentOf, type Ports, type Timer } from "../shared/ports.js";
 import { countOf } from "../store/record.js";
@@ -16,6 +16,7 @@ import type { Claim, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName, Logger } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import type { Tracing } from "../telemetry/tracing.js";
+import type { FanOut } from "../worker/handler/fan-out.js";
 import type { Allowance } from "./allowance.js";
 import { Backoff } from "./backoff.js";
 import type { BeginWindow } from "./begin-window.js";
@@ -24,7 +25,6 @@ import { Demand } from "./demand.js";
 import { factsOf } from "./ending.js";
 import { type ClaimedSince, Exchanges } from "./exchanges.js";
 import { Execution, type LetGo, overTime, type Report, type RunnableJob } from "./execution.js";
-import type { FanOut } from "./fan-out.js";
 import { HandlerServices } from "./handler-services.js";
 import { Hands } from "./hands.js";
 import { Leases, type Renewed } from "./leases.js";

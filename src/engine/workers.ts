@@ -2,7 +2,7 @@
 // sent to, with slots of its own, so that a slow target takes no slot from anybody else. They share the
 // instance's polls, heartbeats and name.
 
-import { CANCEL_GRACE_MS, type RunId } from "../core/run.js";
+import { CANCEL_GRACE_MS, type RunId } from "../runs/rules/run.js";
 import type { Ports } from "../shared/ports.js";
 import type { Renewed } from "./leases.js";
 import type { StopReport, Worker } from "./worker.js";

@@ -2,7 +2,7 @@
 // next one. Each caller is answered after the commit of its own batch, and one bad item never fails its
 // neighbours. Nothing is delayed on purpose: a lone call goes out at once.
 
-import { isAbsent } from "../engine/patience.js";
+import { isAbsent } from "./retry-while-unavailable.js";
 
 const BATCH_MAX = 1_000;
 /** Larger batches would keep the event loop, or be refused by drivers and servers. */

@@ -2,7 +2,7 @@
 // that was not made by this batch is no child of it: if that run has ended, its outcome counts at
 // once; if it is still live, the entry is refused, as nobody would tell the batch of its end.
 
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 import type { BatchError } from "./batch-store.js";
 import { statusCode } from "./record.js";
 import type { EnqueueAnswer, NewBatch } from "./store.js";

@@ -3,7 +3,7 @@
 // What a run is, going in and coming out, is for store.ts to say: hence the type parameters.
 
 import type { AuditEntry } from "../core/audit.js";
-import type { RunId, RunStatus } from "../core/run.js";
+import type { RunId, RunStatus } from "../runs/rules/run.js";
 
 /** A run under the fence that its holder believes in. */
 type Maker = { readonly id: RunId; readonly fence: number };

@@ -1,7 +1,7 @@
 // What the engine asks of a database about limits and queues, beside what claiming and settling do by
 // themselves: why a run does not begin, and how long the queues are.
 
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 import type { Audited } from "./audit-store.js";
 
 /** What keeps a pending run. `key` is the JSON text of a value, or empty for the whole job. */

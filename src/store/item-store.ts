@@ -2,7 +2,7 @@
 // a write of ours. Every write carries the fence of the run's holder; one that no longer holds
 // changes nothing and says so.
 
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 import type { Transactor } from "./transaction.js";
 
 /** A run under the fence that its holder believes in. */

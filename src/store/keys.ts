@@ -1,7 +1,7 @@
 // What idempotency keys answer, the same for both engines: the same key with the same input is the
 // same run for all callers; with another input it is a conflict.
 
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 import type { EnqueueAnswer, NewKey, NewRun } from "./store.js";
 
 /** Which run holds the key that the run `id` asked for. */

@@ -1,6 +1,6 @@
 // What the engine asks of a database about the log lines that are kept with runs, in domain verbs.
 
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 
 /** As the tables store them: by their place. */
 export const LOG_LEVELS_KEPT = ["debug", "info", "warn", "error"] as const;

@@ -1,6 +1,6 @@
 // What operators ask of a database that no run needs: ending what is stale, and looking at the whole.
 
-import type { RunId, TerminalStatus } from "../core/run.js";
+import type { RunId, TerminalStatus } from "../runs/rules/run.js";
 
 /** A lease is stale when its holder was silent for so long, or when it has been held for so long. */
 export type StaleParams = {

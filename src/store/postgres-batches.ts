@@ -1,7 +1,7 @@
 // Runs that a run makes, on PostgreSQL: transactions whose last statement looks at the lease of the
 // run that makes them. The lease is locked only then, so that its heartbeat does not wait for long.
 
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 import { countBatch, foreignRuns } from "./batch-count.js";
 import type * as batches from "./batch-store.js";
 import type { Row } from "./postgres.js";

@@ -1,7 +1,7 @@
 // Claims as PostgreSQL answers them: the leases, and beside them their runs as columns, where what a few of them
 // have more than most is told apart by their ids. To what the worker holds.
 
-import { MODES, type Mode, type RunId } from "../core/run.js";
+import { MODES, type Mode, type RunId } from "../runs/rules/run.js";
 import { splitTags } from "../shared/trace-context.js";
 import type { Row } from "./postgres.js";
 import { toPolicy } from "./record.js";

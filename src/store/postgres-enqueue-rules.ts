@@ -2,7 +2,7 @@
 // transaction of several statements. All keys are locked first and in sorted order, limits are touched
 // last: so two batches wait for one another at most, and what a key stands for cannot change between.
 
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 import { answersOf, firstOfEachKey, type KeyHolder, layersOf } from "./keys.js";
 import type { Row } from "./postgres.js";
 import { plainColumn } from "./postgres-array.js";

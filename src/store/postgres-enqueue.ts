@@ -1,6 +1,6 @@
 // Storing new runs on PostgreSQL: one statement for runs without keys, and what keys need beyond it.
 
-import { ON_LOST, type Policy } from "../core/run.js";
+import { ON_LOST, type Policy } from "../runs/rules/run.js";
 import { StoreUnavailableError } from "../shared/errors.js";
 import { tagsToStore } from "../shared/trace-context.js";
 import { answersOf, firstOfEachKey, type KeyHolder, lastsColumns } from "./keys.js";

@@ -1,7 +1,7 @@
 // Leases between claim and settlement on PostgreSQL: renewed, begun, and taken back from silent and
 // disobedient holders. On the second connection, where no exchange is in front of them.
 
-import { ATTEMPT_ENDS } from "../core/run.js";
+import { ATTEMPT_ENDS } from "../runs/rules/run.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import { statusOf } from "./record.js";
 import * as sql from "./sql/postgres-leases.js";

@@ -1,6 +1,6 @@
 // Whether there is anything to do on PostgreSQL, and what makes waiting runs ready when their time has come.
 
-import { CANCEL_GRACE_MS, type RunId } from "../core/run.js";
+import { CANCEL_GRACE_MS, type RunId } from "../runs/rules/run.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import { heeding, toHalt } from "./record-pause.js";
 import * as sql from "./sql/postgres-poll.js";

@@ -1,6 +1,6 @@
 // How far runs are, on PostgreSQL.
 
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import type { ProgressParams, ProgressRecord } from "./progress-store.js";
 import { toProgressRecord } from "./record-kept.js";

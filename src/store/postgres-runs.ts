@@ -1,7 +1,7 @@
 // Single runs on PostgreSQL: what is known of them, and what operators do to them.
 
 import type { AuditEntry } from "../core/audit.js";
-import { MODES, type RunId } from "../core/run.js";
+import { MODES, type RunId } from "../runs/rules/run.js";
 import { OutcomeUnknownError } from "../shared/errors.js";
 import { idsFrom } from "../shared/id.js";
 import { type Clock, delay } from "../shared/ports.js";

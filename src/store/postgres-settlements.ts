@@ -1,7 +1,7 @@
 // Settlements as PostgreSQL takes them: a column each, as an array, or as one value where all have the same.
 // Most of a batch have all but their ids in common, and every array costs both sides as much as the ids do.
 
-import { ATTEMPT_ENDS } from "../core/run.js";
+import { ATTEMPT_ENDS } from "../runs/rules/run.js";
 import type { Row } from "./postgres.js";
 import { column, plainColumn, textArray } from "./postgres-array.js";
 import { modeCode, statusCode, wholeDelayMs } from "./record.js";

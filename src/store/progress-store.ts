@@ -1,6 +1,6 @@
 // What the engine asks of a database about how far runs are, in domain verbs.
 
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 
 /** How far a held run is. What happened before the call is told by how long ago it was. */
 export type ProgressWrite = {

@@ -1,6 +1,6 @@
 // Which of the runs that a call looked at go, the same for both engines.
 
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 import type { PrunedJob } from "./retention-store.js";
 
 export type Visited = {

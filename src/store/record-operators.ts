@@ -1,6 +1,6 @@
 // Rows of what operators ask as the store's records, the same for both databases.
 
-import type { TerminalStatus } from "../core/run.js";
+import type { TerminalStatus } from "../runs/rules/run.js";
 import type {
   FailureRecord,
   Glance,

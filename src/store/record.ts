@@ -10,7 +10,7 @@ import {
   type Policy,
   type RunStatus,
   type TerminalStatus,
-} from "../core/run.js";
+} from "../runs/rules/run.js";
 import { isSameResult } from "../shared/json.js";
 import { splitTags } from "../shared/trace-context.js";
 import type { BatchError, BatchRecord } from "./batch-store.js";

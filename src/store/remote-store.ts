@@ -1,7 +1,7 @@
 // What the engine asks of a database for workers that are reached over the network: they name a run by
 // its id and fence alone, whoever holds it in the database's eyes.
 
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 
 /** A held run: all that is needed to renew it, to store for it, and to end it. */
 export type HeldRun<Claim> = {

@@ -1,7 +1,7 @@
 // What is removed once it is past its time, in domain verbs. A call is bounded; what is left is found by
 // the next one.
 
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 
 export type PruneParams = {
   readonly keepMs: number;

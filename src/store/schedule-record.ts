@@ -4,8 +4,8 @@
 import type { CalendarRules } from "../core/calendar.js";
 import type { LiveRun } from "../core/overlap.js";
 import type { Pause } from "../core/pause.js";
-import { MODES, type Mode, type RunId } from "../core/run.js";
 import { type Evidence, REASONS, type Reason } from "../core/tick.js";
+import { MODES, type Mode, type RunId } from "../runs/rules/run.js";
 import { statusOf } from "./record.js";
 import {
   type BackfillRecord,

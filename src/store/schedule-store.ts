@@ -6,8 +6,8 @@ import type { AuditEntry } from "../core/audit.js";
 import type { CalendarRules } from "../core/calendar.js";
 import type { LiveRun } from "../core/overlap.js";
 import type { Pause } from "../core/pause.js";
-import type { Mode, RunId, RunStatus, TerminalStatus } from "../core/run.js";
 import type { Outcome, TickEntry } from "../core/tick.js";
+import type { Mode, RunId, RunStatus, TerminalStatus } from "../runs/rules/run.js";
 
 /** Who made a schedule: a declaration in code, or a call. The position is what the tables store. */
 export const SOURCES = ["api", "code"] as const;

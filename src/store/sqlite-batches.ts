@@ -1,6 +1,6 @@
 // Runs that a run makes, on SQLite: children, and batches of them.
 
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 import { countBatch, foreignRuns } from "./batch-count.js";
 import type * as batches from "./batch-store.js";
 import { statusOrder, toBatchRecord, toRunRecords } from "./record.js";

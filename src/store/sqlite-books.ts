@@ -1,8 +1,8 @@
 // Bookkeeping of one SQLite transaction: where settled and lost runs go, collected so that many are
 // written in few statements. Decides, never writes; PostgreSQL decides the same in its statements.
 
-import { retryDelayMs } from "../core/retry.js";
-import { REFUNDS_MAX, type RunId } from "../core/run.js";
+import { retryDelayMs } from "../runs/rules/retry.js";
+import { REFUNDS_MAX, type RunId } from "../runs/rules/run.js";
 import { LOST_ERROR, modeCode, statusCode, TIMEOUT_ERROR, wholeDelayMs } from "./record.js";
 import type { Row } from "./sqlite.js";
 import type * as store from "./store.js";

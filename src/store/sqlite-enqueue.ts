@@ -1,6 +1,6 @@
 // Storing new runs on SQLite, by themselves or inside of a write transaction, and the numbers of lanes and policies.
 
-import { ON_LOST, type Policy, PRIORITY_STEP_MS, type RunId } from "../core/run.js";
+import { ON_LOST, type Policy, PRIORITY_STEP_MS, type RunId } from "../runs/rules/run.js";
 import { tagsToStore } from "../shared/trace-context.js";
 import { answersOf, firstOfEachKey, type KeyHolder, lastsColumns, layersOf } from "./keys.js";
 import { modeCode, policyDigest } from "./record.js";

@@ -1,7 +1,7 @@
 // What becomes of leases on SQLite between claim and settle: renewed, marked as begun, taken back when they ran
 // out, and ended where a cancel was not obeyed.
 
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 import { CANCEL_ERROR, statusCode } from "./record.js";
 import * as sql from "./sql/sqlite.js";
 import type { Row, SqliteFile } from "./sqlite.js";

@@ -1,6 +1,6 @@
 // Leases on SQLite, inside of a write transaction: claiming, renewing, settling, and what is left of a lease.
 
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 import { isSameEnd, statusCode, toClaim, toEnding } from "./record.js";
 import type { HeldRun } from "./remote-store.js";
 import * as sql from "./sql/sqlite.js";

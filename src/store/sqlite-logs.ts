@@ -1,6 +1,6 @@
 // Log lines that are kept with runs, on SQLite.
 
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 import {
   type KeptLog,
   LOG_LEVELS_KEPT,

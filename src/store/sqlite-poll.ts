@@ -1,6 +1,6 @@
 // One poll on SQLite: what there is to do, and that this instance is here; and runs whose time has come.
 
-import { CANCEL_GRACE_MS } from "../core/run.js";
+import { CANCEL_GRACE_MS } from "../runs/rules/run.js";
 import { heeding, toHalt } from "./record-pause.js";
 import * as sql from "./sql/sqlite.js";
 import { LAST_POLLED, POLL, SEE_INSTANCE } from "./sql/sqlite-poll.js";

@@ -1,6 +1,6 @@
 // How far runs are, on SQLite.
 
-import type { RunId } from "../core/run.js";
+import type { RunId } from "../runs/rules/run.js";
 import type { ProgressParams, ProgressRecord, ProgressWrite } from "./progress-store.js";
 import { toProgressRecord } from "./record-kept.js";
 import * as sql from "./sql/sqlite-progress.js";

@@ -1,6 +1,6 @@
 // Single runs on SQLite: what is known of them, and what operators do to them.
 
-import { MODES, type RunId } from "../core/run.js";
+import { MODES, type RunId } from "../runs/rules/run.js";
 import { idsFrom } from "../shared/id.js";
 import { statusCode, toAttemptRecord, toRunRecord, toRunRecords, toWaiting } from "./record.js";
 import * as sql from "./sql/sqlite.js";

@@ -3,7 +3,14 @@
 // values. Every time in here that decides something is the database's, never the caller's.
 
 import type { Limits } from "../core/flow.js";
-import type { AttemptEnd, Mode, Policy, RunId, RunStatus, TerminalStatus } from "../core/run.js";
+import type {
+  AttemptEnd,
+  Mode,
+  Policy,
+  RunId,
+  RunStatus,
+  TerminalStatus,
+} from "../runs/rules/run.js";
 import type { AccessStore } from "./access-store.js";
 import type { AlertStore } from "./alert-store.js";
 import type { Audited, AuditStore } from "./audit-store.js";

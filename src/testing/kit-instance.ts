@@ -3,7 +3,7 @@
 
 import type { HoldfastOptions } from "../engine/config.js";
 import { Holdfast } from "../engine/holdfast.js";
-import type { JobOf } from "../engine/job.js";
+import type { JobOf } from "../runs/job.js";
 import { durationMs } from "../shared/duration.js";
 import type { Ports } from "../shared/ports.js";
 import type { SqliteHandle } from "../store/sqlite.js";

@@ -1,7 +1,7 @@
 // Backfills of schedules: begun, carried on, ended or cancelled; and which ticks have a completed run.
 
 import { expect } from "vitest";
-import type { RunId } from "../../src/core/run.js";
+import type { RunId } from "../../src/runs/rules/run.js";
 import type { BackfillChange, BackfillState } from "../../src/store/schedule-store.js";
 import { completed, failed, type Scene, type SceneTest } from "./scene.js";
 import { MINUTE_MS } from "./schedule-words.js";

@@ -1,7 +1,7 @@
 // Claim: fences (S1, S2), the limit (S7), the order, and who may have what.
 
 import { expect } from "vitest";
-import { PRIORITY_STEP_MS } from "../../src/core/run.js";
+import { PRIORITY_STEP_MS } from "../../src/runs/rules/run.js";
 import {
   completed,
   type Held,

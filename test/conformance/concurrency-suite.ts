@@ -1,7 +1,7 @@
 // Several stores on one database at the same time, each with connections of its own.
 
 import { expect } from "vitest";
-import type { RunId } from "../../src/core/run.js";
+import type { RunId } from "../../src/runs/rules/run.js";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import type { Store } from "../../src/store/store.js";
 import { IS_POOLED } from "./places.js";

@@ -1,6 +1,6 @@
 // What becomes of a held run, in one word each.
 
-import type { Mode } from "../../src/core/run.js";
+import type { Mode } from "../../src/runs/rules/run.js";
 import type { Grant, Settlement } from "../../src/store/store.js";
 
 type Ended = Grant & {

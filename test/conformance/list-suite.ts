@@ -1,7 +1,7 @@
 // Lists: by status and by every filter, newest first, page by page.
 
 import { expect } from "vitest";
-import { RUN_STATUSES, type RunId, type RunStatus } from "../../src/core/run.js";
+import { RUN_STATUSES, type RunId, type RunStatus } from "../../src/runs/rules/run.js";
 import {
   cancelled,
   completed,

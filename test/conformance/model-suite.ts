@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { expect } from "vitest";
-import { RUN_STATUSES, type RunId } from "../../src/core/run.js";
+import { RUN_STATUSES, type RunId } from "../../src/runs/rules/run.js";
 import type { Grant, NewRun, Settlement } from "../../src/store/store.js";
 import { Model } from "./model.js";
 import {

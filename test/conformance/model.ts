@@ -9,7 +9,7 @@ import {
   type RunId,
   type RunStatus,
   type TerminalStatus,
-} from "../../src/core/run.js";
+} from "../../src/runs/rules/run.js";
 import type { Claim, Grant, NewRun, Settlement } from "../../src/store/store.js";
 
 type ModelRun = {

@@ -1,6 +1,6 @@
 // The policy of the runs in conformance tests.
 
-import type { Policy } from "../../src/core/run.js";
+import type { Policy } from "../../src/runs/rules/run.js";
 
 export const LEASE_MS = 30_000;
 export const TIMEOUT_MS = 7_200_000;

@@ -2,7 +2,7 @@
 // stored with each (S10: a poison run dies), and suspects, which are handed out alone.
 
 import { expect } from "vitest";
-import { ABORT_GRACE_MS, REFUNDS_MAX, settle } from "../../src/core/run.js";
+import { ABORT_GRACE_MS, REFUNDS_MAX, settle } from "../../src/runs/rules/run.js";
 import {
   completed,
   type Held,

@@ -2,7 +2,7 @@
 // words for what a holder does. Everything goes through the store's verbs; nothing looks behind them.
 
 import type { TestAPI } from "vitest";
-import type { Mode, RunId, RunStatus } from "../../src/core/run.js";
+import type { Mode, RunId, RunStatus } from "../../src/runs/rules/run.js";
 import { UuidV7Source } from "../../src/shared/id.js";
 import type {
   Claim,

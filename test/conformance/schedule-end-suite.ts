@@ -2,7 +2,7 @@
 // failure, in the transaction that ends the run. No other run touches the schedule.
 
 import { expect } from "vitest";
-import type { RunId } from "../../src/core/run.js";
+import type { RunId } from "../../src/runs/rules/run.js";
 import type { ScheduleState } from "../../src/store/schedule-store.js";
 import {
   cancelled,

@@ -1,7 +1,7 @@
 // The runs that schedules make: what they carry, how they wait at a gate, and how they are revived.
 
 import { expect } from "vitest";
-import type { RunId } from "../../src/core/run.js";
+import type { RunId } from "../../src/runs/rules/run.js";
 import {
   cancelled,
   completed,

@@ -10,7 +10,7 @@ import { BaseSQLiteDatabase, SQLiteSyncDialect, sqliteTable, text } from "drizzl
 import { Kysely, SqliteDialect } from "kysely";
 import { test as base, describe, expect } from "vitest";
 import { Holdfast } from "../../src/engine/holdfast.js";
-import type { Job } from "../../src/engine/job.js";
+import type { Job } from "../../src/runs/job.js";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { ConfigurationError, KeyConflictError } from "../../src/shared/errors.js";
 import type { SqliteHandle } from "../../src/store/sqlite.js";

@@ -3,9 +3,9 @@
 
 import { expect } from "vitest";
 import type { RunContext } from "../../src/engine/context.js";
-import type { BatchCounts, BatchEntry, BatchOptions } from "../../src/engine/fan-out.js";
 import type { Holdfast } from "../../src/engine/holdfast.js";
 import { ConfigurationError, LeaseLostError, PermanentError } from "../../src/shared/errors.js";
+import type { BatchCounts, BatchEntry, BatchOptions } from "../../src/worker/handler/fan-out.js";
 import { Door, expectEnded, type Member, type World, type WorldTest } from "./world.js";
 
 /** A job that fans out, its children, and what comes after; `fails` names inputs that fail for good. */

@@ -2,9 +2,9 @@
 
 import { expect } from "vitest";
 import type { RunContext } from "../../src/engine/context.js";
-import type { Run } from "../../src/engine/run-view.js";
-import type { ItemOptions } from "../../src/engine/work-options.js";
+import type { Run } from "../../src/runs/run-view.js";
 import { LeaseLostError, RetryLater } from "../../src/shared/errors.js";
+import type { ItemOptions } from "../../src/worker/handler/work-options.js";
 import { Effects } from "./effects.js";
 import { aborted, Door, expectEnded, type World, type WorldTest } from "./world.js";
 

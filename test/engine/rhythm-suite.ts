@@ -1,7 +1,7 @@
 // What an instance costs and how it shares: statements when idle, the buffer, fairness to long runs.
 
 import { expect } from "vitest";
-import { LATERS_MAX } from "../../src/core/run.js";
+import { LATERS_MAX } from "../../src/runs/rules/run.js";
 import { RetryLater } from "../../src/shared/errors.js";
 import { expectEnded, type WorldTest } from "./world.js";
 

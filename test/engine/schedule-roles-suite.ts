@@ -1,7 +1,7 @@
 // Checks that runs gated by their schedule are released, and `waitingFor` is true, whatever roles the instances of a fleet have.
 
 import { expect } from "vitest";
-import type { RunId } from "../../src/core/run.js";
+import type { RunId } from "../../src/runs/rules/run.js";
 import { MINUTE, runRecords, SECOND, type Student, student } from "./schedule-words.js";
 import type { World, WorldTest } from "./world.js";
 

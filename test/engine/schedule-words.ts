@@ -1,10 +1,10 @@
 // Short words about schedules for engine tests: an instance that notes what it ran, the ledger and
 // the runs of a schedule as lines that can be read.
 
-import type { RunId } from "../../src/core/run.js";
 import type { HoldfastOptions } from "../../src/engine/config.js";
 import type { RunContext } from "../../src/engine/context.js";
-import type { Job } from "../../src/engine/job.js";
+import type { Job } from "../../src/runs/job.js";
+import type { RunId } from "../../src/runs/rules/run.js";
 import type { ScheduleState, TickRecord } from "../../src/store/schedule-store.js";
 import type { RunRecord } from "../../src/store/store.js";
 import type { Member, World } from "./world.js";

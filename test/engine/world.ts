@@ -2,11 +2,11 @@
 // statement of an instance is counted and can be made to fail; everything it says is kept.
 
 import { expect, type TestAPI } from "vitest";
-import type { RunId, RunStatus } from "../../src/core/run.js";
 import type { HoldfastOptions } from "../../src/engine/config.js";
 import type { Sends } from "../../src/engine/dispatching.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
-import type { Run } from "../../src/engine/run-view.js";
+import type { RunId, RunStatus } from "../../src/runs/rules/run.js";
+import type { Run } from "../../src/runs/run-view.js";
 import type { Network } from "../../src/shared/ports.js";
 import type { RunRecord, Store } from "../../src/store/store.js";
 import type { EventName, Events, Logger } from "../../src/telemetry/log.js";

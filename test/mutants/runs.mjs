@@ -6,7 +6,7 @@ export const RUN_MUTANTS = [
   {
     name: "hand-back-burns-an-attempt",
     promise: "L5, S10: a shutdown costs no attempt",
-    file: "src/core/run.ts",
+    file: "src/runs/rules/run.ts",
     find: "const isRefund = facts.refunds < REFUNDS_MAX;",
     replace: "const isRefund = false;",
     suites: ["engine: runs"],
@@ -14,7 +14,7 @@ export const RUN_MUTANTS = [
   {
     name: "permanent-error-tried-again",
     promise: "S14: permanent errors are final",
-    file: "src/core/run.ts",
+    file: "src/runs/rules/run.ts",
     find: "if (!isTransient || facts.attempt >= facts.attemptsMax)",
     replace: "if (facts.attempt >= facts.attemptsMax)",
     suites: ["engine: runs"],
@@ -22,7 +22,7 @@ export const RUN_MUTANTS = [
   {
     name: "attempts-without-end",
     promise: "S10: no more attempts than there may be",
-    file: "src/core/run.ts",
+    file: "src/runs/rules/run.ts",
     find: "if (!isTransient || facts.attempt >= facts.attemptsMax)",
     replace: "if (!isTransient)",
     suites: ["engine: runs"],
@@ -30,7 +30,7 @@ export const RUN_MUTANTS = [
   {
     name: "no-jitter",
     promise: "waits are spread",
-    file: "src/core/retry.ts",
+    file: "src/runs/rules/retry.ts",
     find: "delayMs * (1 - policy.jitter * random())",
     replace: "delayMs",
     suites: ["unit: retry"],

@@ -11,7 +11,7 @@
 /** @satisfies {Record<string, Suite>} */
 export const SUITES = {
   "unit: cron": { args: ["src/core/cron.test.ts", "src/core/cron-dst.test.ts"] },
-  "unit: retry": { args: ["src/core/retry.test.ts"] },
+  "unit: retry": { args: ["src/runs/rules/retry.test.ts"] },
   "unit: failure": { args: ["src/shared/failure.test.ts", "src/shared/json.test.ts"] },
   "unit: evaluate": { args: ["src/core/evaluate.test.ts"] },
   "unit: dispatch": {

@@ -21,7 +21,7 @@ export const WORK_MUTANTS = [
   {
     name: "done-item-is-done-again",
     promise: "S9: what earlier attempts have done is not done again",
-    file: "src/engine/items.ts",
+    file: "src/worker/handler/items.ts",
     find: "isFresh: isFirstGrant(attempted),",
     replace: "isFresh: true,",
     suites: ["engine: work"],
@@ -29,7 +29,7 @@ export const WORK_MUTANTS = [
   {
     name: "lost-commit-is-not-read-back",
     promise: "effects exactly once: a lost answer is read back",
-    file: "src/engine/commits.ts",
+    file: "src/worker/handler/commit.ts",
     find: 'if (state === "completed") return "committed";',
     replace: "",
     suites: ["engine: work"],
@@ -45,7 +45,7 @@ export const WORK_MUTANTS = [
   {
     name: "failure-recorded-for-a-stop",
     promise: "an attempt that is told to stop records no failure",
-    file: "src/engine/items.ts",
+    file: "src/worker/handler/items.ts",
     find: "if (attempted.stopReason || isLater(error)) throw error;",
     replace: "if (isLater(error)) throw error;",
     suites: ["engine: work"],

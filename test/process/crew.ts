@@ -11,8 +11,8 @@ import pg from "pg";
 import { test as base, describe, expect, type TestAPI } from "vitest";
 import type { ScheduleOptions } from "../../src/core/schedule.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
-import type { Run } from "../../src/engine/run-view.js";
 import type { Tick } from "../../src/engine/schedule-view.js";
+import type { Run } from "../../src/runs/run-view.js";
 import { until } from "../support/until.js";
 
 /** Set by test/setup/postgres.ts where there is a server. */

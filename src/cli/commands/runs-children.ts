@@ -2,8 +2,8 @@
 // that it made.
 
 import type { Command } from "commander";
-import { RUN_STATUSES } from "../../core/run.js";
-import type { ChildListOptions } from "../../engine/run-children.js";
+import { RUN_STATUSES } from "../../runs/rules/run.js";
+import type { ChildListOptions } from "../../runs/run-children.js";
 import { batchPage } from "../batch-page.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";

@@ -1,7 +1,7 @@
 // `holdfast runs items`: the items of one run, by key or the slowest first.
 
 import type { Command } from "commander";
-import type { ItemListOptions } from "../../engine/item-view.js";
+import type { ItemListOptions } from "../../runs/item-view.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
 import { itemListPage } from "../item-page.js";

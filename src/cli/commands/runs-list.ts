@@ -1,8 +1,8 @@
 // `holdfast runs list`: runs that fit, newest first.
 
 import type { Command } from "commander";
-import { MODES, RUN_STATUSES } from "../../core/run.js";
-import type { RunListOptions } from "../../engine/run-filter.js";
+import { MODES, RUN_STATUSES } from "../../runs/rules/run.js";
+import type { RunListOptions } from "../../runs/run-filter.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
 import { filterOf, showLook } from "../look.js";

@@ -2,7 +2,7 @@
 
 import type { Command } from "commander";
 import type { Holdfast } from "../../engine/holdfast.js";
-import type { RunLogEntry } from "../../engine/run-kept.js";
+import type { RunLogEntry } from "../../runs/run-records.js";
 import { systemClock } from "../../shared/adapters/clock.js";
 import { delay } from "../../shared/ports.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";

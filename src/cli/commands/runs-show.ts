@@ -2,8 +2,8 @@
 
 import type { Command } from "commander";
 import type { Holdfast } from "../../engine/holdfast.js";
-import type { RunItem } from "../../engine/item-view.js";
-import type { RunAttempt, RunDetails } from "../../engine/run-view.js";
+import type { RunItem } from "../../runs/item-view.js";
+import type { RunAttempt, RunDetails } from "../../runs/run-view.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
 import { itemTable } from "../item-page.js";

@@ -4,7 +4,7 @@
 
 import { classifyFailure } from "../../core/classify.js";
 import { hideSecrets } from "../../core/known-secrets.js";
-import type { Mode } from "../../core/run.js";
+import type { Mode } from "../../runs/rules/run.js";
 import { type StoredError, storedError } from "../../shared/failure.js";
 import { encodeResult } from "../../shared/json.js";
 import type { Clock, Network } from "../../shared/ports.js";

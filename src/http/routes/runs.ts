@@ -1,6 +1,6 @@
 // Runs: looked at, cancelled, retried, removed; one by one or several together.
 
-import type { Runs } from "../../engine/runs.js";
+import type { Runs } from "../../runs/runs.js";
 import { RunNotFoundError } from "../../shared/errors.js";
 import { ROUTES } from "../contract.js";
 import { HttpError, refusalOf } from "../problem.js";

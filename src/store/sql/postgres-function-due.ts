@@ -2,8 +2,8 @@
 // It closes the books of a schedule as a poll would, takes back what fell silent, and hands out the run
 // that is next. SQL can count intervals; it cannot evaluate cron or calendars, and refuses those.
 
-import { MODES } from "../../core/run.js";
 import { OUTCOME_OF, OUTCOMES, REASONS } from "../../core/tick.js";
+import { MODES } from "../../runs/rules/run.js";
 import { CLAIM_LIMITED_RUN, CLAIM_RUN } from "./postgres-exchange.js";
 import { DEFINED, SQLSTATES } from "./postgres-function-parts.js";
 import { ANNOUNCE_REMOTE } from "./postgres-instances.js";

@@ -2,7 +2,7 @@
 // statements with expressions in the place of its parameters, so that a run is stored, settled and
 // retried the same way whoever asks. Made with the schema; nobody may call them until it is granted.
 
-import { MODES } from "../../core/run.js";
+import { MODES } from "../../runs/rules/run.js";
 import { INPUT_BYTES_MAX, JSON_DEPTH_MAX, RESULT_BYTES_MAX } from "../../shared/json.js";
 import {
   KEY_LENGTH_MAX,

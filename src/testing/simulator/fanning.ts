@@ -2,7 +2,7 @@
 // far as chance goes, and it may fail after it has asked.
 
 import type { RunContext } from "../../engine/context.js";
-import type { BatchEntry } from "../../engine/fan-out.js";
+import type { BatchEntry } from "../../worker/handler/fan-out.js";
 import { mix } from "./draw.js";
 
 /** Of every kind, those whose loss is final most of all; few that kill their process, as others do, too. */

@@ -3,7 +3,7 @@
 // laid side by side.
 
 import type { RunContext } from "../../engine/context.js";
-import type { PlainJobOptions } from "../../engine/job-options.js";
+import type { PlainJobOptions } from "../../runs/job-options.js";
 import { PermanentError, RetryLater } from "../../shared/errors.js";
 import type { Clock } from "../../shared/ports.js";
 import { type Draw, mix } from "./draw.js";

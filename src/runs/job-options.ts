@@ -1,9 +1,9 @@
 // What `holdfast.job(…)` is given: the options of a job, what surrounds it, and its handler.
 
-import type { JobOptions } from "../core/job.js";
+import type { AroundOptions } from "../engine/around.js";
+import type { RunContext } from "../engine/context.js";
 import type { InferInput, InferOutput, StandardSchema } from "../shared/schema.js";
-import type { AroundOptions } from "./around.js";
-import type { RunContext } from "./context.js";
+import type { JobOptions } from "./rules/job.js";
 
 type AroundJobOptions = Omit<JobOptions, "input"> & AroundOptions;
 

@@ -4,7 +4,7 @@
 import { Together } from "../shared/batcher.js";
 import type { Clock } from "../shared/ports.js";
 import type { EnqueueAnswer, NewRun, Store } from "../store/store.js";
-import { type StoredRuns, storedRuns } from "./stored-runs.js";
+import { type StoredRuns, storedRuns } from "./wake-hint.js";
 
 /** Other processes are told of new work at most this often. */
 const WAKE_EVERY_MS = 10;

@@ -1,14 +1,14 @@
 // Runs as users see them, of what the store knows.
 
-import type { Mode, RunId, RunStatus } from "../core/run.js";
 import { readStoredError, type StoredError } from "../shared/failure.js";
 import { readStored } from "../shared/json.js";
 import { pageOf } from "../shared/paging.js";
 import { parseTraceparent } from "../shared/trace-context.js";
 import type { AttemptRecord, RunRecord, Store } from "../store/store.js";
 import { countsOf, type ItemCounts } from "./item-view.js";
-import { type RunProgress, toProgress } from "./run-kept.js";
-import type { WaitingFor } from "./waiting-for.js";
+import type { WaitingFor } from "./pending-reason.js";
+import type { Mode, RunId, RunStatus } from "./rules/run.js";
+import { type RunProgress, toProgress } from "./run-records.js";
 
 export type Run = {
   readonly id: RunId;

@@ -1,7 +1,7 @@
 // Calls of `ctx.enqueue` that come together travel together, by the run that makes them: each of their
 // transactions is under one fence. A lone call goes out at once.
 
-import type { EnqueueAnswer, Grant, NewRun, Store } from "../store/store.js";
+import type { EnqueueAnswer, Grant, NewRun, Store } from "../../store/store.js";
 
 /** Each is a transaction of its own, on PostgreSQL on a connection of its own. */
 const IN_FLIGHT_MAX = 2;

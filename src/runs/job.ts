@@ -2,8 +2,6 @@
 
 import { createHash } from "node:crypto";
 import { flowKeyOf, isLimited } from "../core/flow.js";
-import type { JobDefinition } from "../core/job.js";
-import type { RunId } from "../core/run.js";
 import { type Duration, durationMs } from "../shared/duration.js";
 import {
   BatchRefusedError,
@@ -23,6 +21,8 @@ import {
 } from "../shared/schema.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { EnqueueAnswer, NewKey, NewRun, WithinParams } from "../store/store.js";
+import type { JobDefinition } from "./rules/job.js";
+import type { RunId } from "./rules/run.js";
 
 export type EnqueueOptions = {
   /** The same key and input is the same run for every caller; with another input it is refused. */

@@ -1,7 +1,9 @@
 // `ctx.item`: one unit of a run, done once over all attempts. What is done is stored under the fence
 // before the handler hears of it; what failed is stored too, and tried again by a later attempt.
 
-import { FAILED_OUTCOME, OK_OUTCOME, requireOutcome } from "../core/item.js";
+import type { Attempted } from "../../engine/attempted.js";
+import { factsOf } from "../../engine/ending.js";
+import { FAILED_OUTCOME, OK_OUTCOME, requireOutcome } from "../../runs/rules/item.js";
 import {
   ConfigurationError,
   ItemConflictError,
@@ -9,21 +11,19 @@ import {
   OutcomeUnknownError,
   RetryLater,
   RunCommittedError,
-} from "../shared/errors.js";
-import { describeFailure, OWN_FOLDER } from "../shared/failure.js";
-import { encodeItem } from "../shared/json.js";
-import { requireKey } from "../shared/names.js";
-import type { Clock } from "../shared/ports.js";
-import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { ItemAnswer, ItemWrite } from "../store/item-store.js";
-import type { Store } from "../store/store.js";
-import type { Emit } from "../telemetry/log.js";
-import type { Attempted } from "./attempted.js";
-import { factsOf } from "./ending.js";
+} from "../../shared/errors.js";
+import { describeFailure, OWN_FOLDER } from "../../shared/failure.js";
+import { encodeItem } from "../../shared/json.js";
+import { requireKey } from "../../shared/names.js";
+import type { Clock } from "../../shared/ports.js";
+import { patiently } from "../../shared/retry-while-unavailable.js";
+import { refuseUnknownMembers } from "../../shared/suggest.js";
+import type { ItemAnswer, ItemWrite } from "../../store/item-store.js";
+import type { Store } from "../../store/store.js";
+import type { Emit } from "../../telemetry/log.js";
 import { workOf } from "./in-transaction.js";
 import { ItemBook } from "./item-book.js";
 import { ItemWriter } from "./item-writer.js";
-import { patiently } from "./patience.js";
 import type { ItemOptions } from "./work-options.js";
 
 type Asked = {

@@ -1,8 +1,8 @@
 // Jobs as people see them: `holdfast.jobs()`, what was announced, with durations as one would write them.
 
-import type { OnLost } from "../core/run.js";
 import { writeDuration } from "../shared/duration.js";
 import type { JobAnnouncement } from "../store/store.js";
+import type { OnLost } from "./rules/run.js";
 
 export type AnnouncedJob = {
   readonly name: string;

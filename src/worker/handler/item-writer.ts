@@ -1,11 +1,11 @@
 // Items of one process, stored together. Storing an item again changes nothing, so a lost answer is asked
 // for once more.
 
-import { Together } from "../shared/batcher.js";
-import type { Clock } from "../shared/ports.js";
-import type { ItemAnswer, ItemWrite } from "../store/item-store.js";
-import type { Store } from "../store/store.js";
-import { patiently } from "./patience.js";
+import { Together } from "../../shared/batcher.js";
+import type { Clock } from "../../shared/ports.js";
+import { patiently } from "../../shared/retry-while-unavailable.js";
+import type { ItemAnswer, ItemWrite } from "../../store/item-store.js";
+import type { Store } from "../../store/store.js";
 
 export class ItemWriter {
   readonly #together: Together<ItemWrite, ItemAnswer>;

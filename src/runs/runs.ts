@@ -1,15 +1,17 @@
 // `holdfast.runs`: looking at runs, and an operator's few verbs on them.
 
 import { type Actor, type AuditEntry, auditEntry } from "../core/audit.js";
-import type { RunId } from "../core/run.js";
+import type { Desk } from "../engine/desk.js";
+import { reviveUnderSchedule } from "../engine/revive.js";
+import { type RunExchange, toExchanges } from "../engine/run-exchanges.js";
 import { type Duration, durationMs } from "../shared/duration.js";
 import { RunAmbiguousError, RunNotFoundError } from "../shared/errors.js";
 import { idFragment, isUuid } from "../shared/id.js";
 import type { Ports } from "../shared/ports.js";
 import type { CancelAnswer, RetryAnswer, Store } from "../store/store.js";
-import type { Desk } from "./desk.js";
 import { type ItemListOptions, type ItemPage, itemPage } from "./item-view.js";
-import { reviveUnderSchedule } from "./revive.js";
+import { toWaitingFor } from "./pending-reason.js";
+import type { RunId } from "./rules/run.js";
 import {
   type Batch,
   type ChildListOptions,
@@ -17,7 +19,6 @@ import {
   retryFailedChildren,
   toBatch,
 } from "./run-children.js";
-import { type RunExchange, toExchanges } from "./run-exchanges.js";
 import { type RunListOptions, readRunFilter } from "./run-filter.js";
 import {
   type RunLogOptions,
@@ -25,7 +26,7 @@ import {
   readLogOptions,
   toLogPage,
   toProgress,
-} from "./run-kept.js";
+} from "./run-records.js";
 import {
   type Run,
   type RunAttempt,
@@ -36,7 +37,6 @@ import {
   toRun,
 } from "./run-view.js";
 import type { Waiter } from "./waiter.js";
-import { toWaitingFor } from "./waiting-for.js";
 
 /** Not an id of any run: options are checked also where there is none. */
 const NO_RUN = "00000000-0000-0000-0000-000000000000";

@@ -1,12 +1,12 @@
 // Items of a run as people see them: `runs.items`, and the counts on the run itself.
 
-import { FAILED_OUTCOME } from "../core/item.js";
 import { ConfigurationError } from "../shared/errors.js";
 import type { StoredError } from "../shared/failure.js";
 import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../shared/paging.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { ItemFilter, ItemRecord } from "../store/item-store.js";
 import type { RunRecord, Store } from "../store/store.js";
+import { FAILED_OUTCOME } from "./rules/item.js";
 
 /** How many items a run has, kept with it: looking at them costs the same for ten and a million. */
 export type ItemCounts = {

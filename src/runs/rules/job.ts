@@ -1,21 +1,21 @@
 // What a job is: its options, checked whole, and what of it travels with every run.
 // Pure: the handler is carried, never called here.
 
-import { type Duration, durationMs } from "../shared/duration.js";
-import { ConfigurationError, type Problem } from "../shared/errors.js";
-import { requireName, requirePriority } from "../shared/names.js";
-import { gather } from "../shared/problems.js";
-import { isStandardSchema, jsonSchemaOf, type StandardSchema } from "../shared/schema.js";
-import { refuseUnknownMembers } from "../shared/suggest.js";
 import {
   type ConcurrencyOptions,
   type Limits,
   NO_LIMITS,
   type RateOptions,
   resolveLimits,
-} from "./flow.js";
-import { LEASE_DEFAULT_MS, LEASE_MIN_MS, TIMEOUT_DEFAULT_MS } from "./lease.js";
-import { type Retention, type RetentionOptions, readRetention } from "./retention.js";
+} from "../../core/flow.js";
+import { LEASE_DEFAULT_MS, LEASE_MIN_MS, TIMEOUT_DEFAULT_MS } from "../../core/lease.js";
+import { type Retention, type RetentionOptions, readRetention } from "../../core/retention.js";
+import { type Duration, durationMs } from "../../shared/duration.js";
+import { ConfigurationError, type Problem } from "../../shared/errors.js";
+import { requireName, requirePriority } from "../../shared/names.js";
+import { gather } from "../../shared/problems.js";
+import { isStandardSchema, jsonSchemaOf, type StandardSchema } from "../../shared/schema.js";
+import { refuseUnknownMembers } from "../../shared/suggest.js";
 import { type RetryOptions, resolveRetry } from "./retry.js";
 import { ON_LOST, type OnLost, type Policy } from "./run.js";
 

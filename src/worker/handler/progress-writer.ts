@@ -2,19 +2,19 @@
 // most one write a second for a run unless its stage changes. A database that is away delays what was
 // told and fails nobody; only a lost lease does.
 
+import type { Attempted } from "../../engine/attempted.js";
+import type { Renewed } from "../../engine/leases.js";
 import {
   NO_PROGRESS,
   nextProgress,
   type Progress,
   type ProgressOptions,
   STAGES_MAX,
-} from "../core/progress.js";
-import { LeaseLostError } from "../shared/errors.js";
-import { type Clock, momentOf, type Timer } from "../shared/ports.js";
-import type { ProgressWrite } from "../store/progress-store.js";
-import type { Store } from "../store/store.js";
-import type { Attempted } from "./attempted.js";
-import type { Renewed } from "./leases.js";
+} from "../../runs/rules/progress.js";
+import { LeaseLostError } from "../../shared/errors.js";
+import { type Clock, momentOf, type Timer } from "../../shared/ports.js";
+import type { ProgressWrite } from "../../store/progress-store.js";
+import type { Store } from "../../store/store.js";
 
 const EVERY_MS = 1_000;
 

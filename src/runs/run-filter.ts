@@ -1,12 +1,12 @@
 // What `runs.list` may be asked for, and the same in the words of the store.
 
-import { MODES, type Mode, RUN_STATUSES, type RunId, type RunStatus } from "../core/run.js";
+import { instantMs } from "../engine/schedule-options.js";
 import { ConfigurationError } from "../shared/errors.js";
 import { firstIdAt, isUuid } from "../shared/id.js";
 import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT } from "../shared/paging.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { RunFilter } from "../store/store.js";
-import { instantMs } from "./schedule-options.js";
+import { MODES, type Mode, RUN_STATUSES, type RunId, type RunStatus } from "./rules/run.js";
 
 export type RunListOptions = {
   readonly status?: RunStatus | undefined;

@@ -1,8 +1,8 @@
 // How far a run is, as its handler tells it: checked, and put together with what it told before. Pure.
 
-import { ConfigurationError, type Problem } from "../shared/errors.js";
-import { storableText } from "../shared/json.js";
-import { refuseUnknownMembers } from "../shared/suggest.js";
+import { ConfigurationError, type Problem } from "../../shared/errors.js";
+import { storableText } from "../../shared/json.js";
+import { refuseUnknownMembers } from "../../shared/suggest.js";
 
 export type ProgressOptions = {
   /** What the handler is doing now, in a word or two. A new one begins with no counts. */

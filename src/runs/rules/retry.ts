@@ -1,9 +1,9 @@
 // Retry arithmetic: how many tries, and how long to wait after each failed one.
 // Pure: answers are durations, the database adds its own now; chance comes in as a function.
 
-import { type Duration, formatDuration, readDuration } from "../shared/duration-text.js";
-import { ConfigurationError, type Problem } from "../shared/errors.js";
-import { refuseUnknownMembers } from "../shared/suggest.js";
+import { type Duration, formatDuration, readDuration } from "../../shared/duration-text.js";
+import { ConfigurationError, type Problem } from "../../shared/errors.js";
+import { refuseUnknownMembers } from "../../shared/suggest.js";
 
 export type RetryPolicy = {
   readonly attempts: number;

@@ -3,11 +3,17 @@
 // each attempt; what is too much is counted and said in a last line. Fails nobody: lines that cannot be
 // stored by the end of their attempt are let go.
 
-import { droppedLine, isKept, keptFields, keptMessage, LOG_CHARS_MAX } from "../core/kept-logs.js";
-import type { Clock, Timer } from "../shared/ports.js";
-import type { LogLine } from "../store/log-store.js";
-import type { Store } from "../store/store.js";
-import type { Attempted } from "./attempted.js";
+import type { Attempted } from "../../engine/attempted.js";
+import {
+  droppedLine,
+  isKept,
+  keptFields,
+  keptMessage,
+  LOG_CHARS_MAX,
+} from "../../runs/rules/run-logs.js";
+import type { Clock, Timer } from "../../shared/ports.js";
+import type { LogLine } from "../../store/log-store.js";
+import type { Store } from "../../store/store.js";
 import type { RunLogLevel } from "./run-log.js";
 
 const EVERY_MS = 1_000;

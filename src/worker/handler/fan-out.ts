@@ -1,17 +1,7 @@
 // Runs that a run makes: `ctx.enqueue` and `ctx.enqueueBatch`. Checks and builds them; that they are
 // stored only under the fence of the run that asks is for the store to see to.
 
-import type { JobDefinition } from "../core/job.js";
-import type { RunId } from "../core/run.js";
-import { ConfigurationError, LeaseLostError } from "../shared/errors.js";
-import { describeFailure } from "../shared/failure.js";
-import { requireName } from "../shared/names.js";
-import type { Clock } from "../shared/ports.js";
-import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { BatchAnswer, BatchError } from "../store/batch-store.js";
-import type { Grant, NewRun, Store } from "../store/store.js";
-import type { Tracing } from "../telemetry/tracing.js";
-import { ChildEnqueuer } from "./child-enqueuer.js";
+import { jobName } from "../../engine/schedule-options.js";
 import {
   accepted,
   type Enqueued,
@@ -20,9 +10,19 @@ import {
   newRun,
   newRunSoon,
   uncheckedRun,
-} from "./job.js";
-import { jobName } from "./schedule-options.js";
-import { type StoredRuns, storedRuns } from "./stored-runs.js";
+} from "../../runs/job.js";
+import type { JobDefinition } from "../../runs/rules/job.js";
+import type { RunId } from "../../runs/rules/run.js";
+import { type StoredRuns, storedRuns } from "../../runs/wake-hint.js";
+import { ConfigurationError, LeaseLostError } from "../../shared/errors.js";
+import { describeFailure } from "../../shared/failure.js";
+import { requireName } from "../../shared/names.js";
+import type { Clock } from "../../shared/ports.js";
+import { refuseUnknownMembers } from "../../shared/suggest.js";
+import type { BatchAnswer, BatchError } from "../../store/batch-store.js";
+import type { Grant, NewRun, Store } from "../../store/store.js";
+import type { Tracing } from "../../telemetry/tracing.js";
+import { ChildEnqueuer } from "./child-enqueuer.js";
 
 /** One child of a batch: its job, its input, and the options of an enqueue. */
 export type BatchEntry<Input = unknown> = EnqueueOptions & {

@@ -1,7 +1,7 @@
 // How items turn out: names that users choose for those that are done, and the one that is ours.
 
-import { ConfigurationError } from "../shared/errors.js";
-import { requireName } from "../shared/names.js";
+import { ConfigurationError } from "../../shared/errors.js";
+import { requireName } from "../../shared/names.js";
 
 export const OK_OUTCOME = "ok";
 /** Only what failed is called so: by this name a run is known to be partial. */

@@ -1,10 +1,10 @@
 // What one attempt knows of its run's items: those that earlier attempts have done are read once, a
 // bounded amount of them; the others are asked for when they come up, those that come together at once.
 
-import type { RunId } from "../core/run.js";
-import type { Clock } from "../shared/ports.js";
-import type { Store } from "../store/store.js";
-import { patiently } from "./patience.js";
+import type { RunId } from "../../runs/rules/run.js";
+import type { Clock } from "../../shared/ports.js";
+import { patiently } from "../../shared/retry-while-unavailable.js";
+import type { Store } from "../../store/store.js";
 
 const LOADED_MAX = 1_000;
 const CHARS_MAX = 4 * 1024 * 1024;

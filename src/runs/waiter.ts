@@ -1,10 +1,10 @@
 // Waiting for runs to end, for `runs.wait`: at once where this instance settles them, else by asking for all that
 // are waited for together, less and less often.
 
-import type { RunId } from "../core/run.js";
 import { StoppedError, WaitTimeoutError } from "../shared/errors.js";
 import type { Clock, Timer } from "../shared/ports.js";
 import type { Store } from "../store/store.js";
+import type { RunId } from "./rules/run.js";
 
 const WAIT_FIRST_MS = 20;
 const WAIT_MAX_MS = 500;

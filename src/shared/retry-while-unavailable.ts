@@ -1,12 +1,8 @@
 // Asking again what may be asked again, while the database does not answer: an attempt that has done
 // its work should not be thrown away for a lost packet.
 
-import {
-  OutcomeUnknownError,
-  StoreReadOnlyError,
-  StoreUnavailableError,
-} from "../shared/errors.js";
-import { type Clock, delay } from "../shared/ports.js";
+import { OutcomeUnknownError, StoreReadOnlyError, StoreUnavailableError } from "./errors.js";
+import { type Clock, delay } from "./ports.js";
 
 const TRIES_MAX = 8;
 const FIRST_WAIT_MS = 50;

@@ -1,10 +1,10 @@
 // Which log lines are kept with a run, and in what form: every line fits every database, however it
 // came to be. Pure and total: what a handler logs never fails its run.
 
-import { ConfigurationError, type Problem } from "../shared/errors.js";
-import { describeFailure } from "../shared/failure.js";
-import { encodeResult, storableText } from "../shared/json.js";
-import { refuseUnknownMembers } from "../shared/suggest.js";
+import { ConfigurationError, type Problem } from "../../shared/errors.js";
+import { describeFailure } from "../../shared/failure.js";
+import { encodeResult, storableText } from "../../shared/json.js";
+import { refuseUnknownMembers } from "../../shared/suggest.js";
 
 export type LogsOptions = {
   /** Which lines of `ctx.log` are kept with the run. @default "all" */

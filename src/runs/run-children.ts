@@ -1,7 +1,6 @@
 // Looking at the runs that a run made, and trying the failed ones among them again, together.
 
 import type { AuditEntry } from "../core/audit.js";
-import { RUN_STATUSES, type RunId, type RunStatus } from "../core/run.js";
 import { ConfigurationError } from "../shared/errors.js";
 import { isUuid } from "../shared/id.js";
 import { requireName } from "../shared/names.js";
@@ -9,6 +8,7 @@ import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT } from "../shared/paging.js
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { BatchRecord, ChildFilter } from "../store/batch-store.js";
 import type { Store } from "../store/store.js";
+import { RUN_STATUSES, type RunId, type RunStatus } from "./rules/run.js";
 
 /** How a batch stands: entries that have no child, and what became of the others so far. */
 export type Batch = Omit<BatchRecord, "after"> & {

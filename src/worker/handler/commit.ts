@@ -1,22 +1,22 @@
 // `ctx.commit`: the user's work and the end of its run, in one transaction. Whether a transaction whose
 // answer was lost took effect is read back under the same fence.
 
+import type { Attempted } from "../../engine/attempted.js";
+import { settlementOf } from "../../engine/ending.js";
 import {
   ConfigurationError,
   LeaseLostError,
   OutcomeUnknownError,
   RunCommittedError,
-} from "../shared/errors.js";
-import { encodeResult } from "../shared/json.js";
-import type { Ports } from "../shared/ports.js";
-import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { Settlement, Store } from "../store/store.js";
-import { transactorOf } from "../store/transactor-of.js";
-import type { Emit } from "../telemetry/log.js";
-import type { Attempted } from "./attempted.js";
-import { settlementOf } from "./ending.js";
+} from "../../shared/errors.js";
+import { encodeResult } from "../../shared/json.js";
+import type { Ports } from "../../shared/ports.js";
+import { isAbsent, patiently } from "../../shared/retry-while-unavailable.js";
+import { refuseUnknownMembers } from "../../shared/suggest.js";
+import type { Settlement, Store } from "../../store/store.js";
+import { transactorOf } from "../../store/transactor-of.js";
+import type { Emit } from "../../telemetry/log.js";
 import { workOf } from "./in-transaction.js";
-import { isAbsent, patiently } from "./patience.js";
 import type { CommitOptions } from "./work-options.js";
 
 export type CommitsParams = {

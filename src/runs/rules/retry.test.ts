@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ConfigurationError } from "../shared/errors.js";
+import { ConfigurationError } from "../../shared/errors.js";
 import { DEFAULT_RETRY, type RetryOptions, resolveRetry, retryDelayMs } from "./retry.js";
 
 const never = () => {
