@@ -19,7 +19,6 @@ export type {
   SlowOptions,
 } from "./core/alert-rules.js";
 export type { CalendarOptions } from "./core/calendar.js";
-export type { ConcurrencyOptions, RateOptions } from "./core/flow.js";
 export type {
   LockAnswer,
   LockFilter,
@@ -38,7 +37,6 @@ export type { MissedOptions, ScheduleOptions } from "./core/schedule.js";
 export type { Evidence, Outcome, Reason } from "./core/tick.js";
 export type { Acting, ActorOptions } from "./engine/acting.js";
 export type { AlertListOptions, AlertPage, Alerts, AlertTested } from "./engine/alerts.js";
-export type { AroundOptions, Middleware } from "./engine/around.js";
 export type { Audit, AuditListOptions, AuditPage, AuditRecord } from "./engine/audit.js";
 export type {
   HttpOptions,
@@ -50,7 +48,6 @@ export type { Calendar, Calendars } from "./engine/calendars.js";
 export type { CheckOptions, CheckReport, CheckResult } from "./engine/check.js";
 export type { CleanedUp, CleanupOptions } from "./engine/cleanup.js";
 export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/config.js";
-export type { RunContext } from "./engine/context.js";
 export type { PlannedChange } from "./engine/declared.js";
 export type { Explanation } from "./engine/explain.js";
 export type { HealthFigure, HealthOptions, HealthReport } from "./engine/health.js";
@@ -95,7 +92,6 @@ export type {
   Tick,
 } from "./engine/schedule-view.js";
 export type { Schedules } from "./engine/schedules.js";
-export type { StopReport } from "./engine/worker.js";
 export { type Verified, type VerifyParams, verifyDispatch } from "./http/dispatch/signature.js";
 export type { WorkerTargetOptions } from "./http/dispatch/targets.js";
 export { type AdvisoryResult, type AdvisoryTransaction, advisoryLock } from "./locks/advisory.js";
@@ -193,6 +189,7 @@ export type { EventOf, Listener, OnError } from "./telemetry/bus.js";
 export type { EventName, Events, Logger } from "./telemetry/log.js";
 export type { TelemetryOptions } from "./telemetry/telemetry-options.js";
 export type { OpenTelemetry } from "./telemetry/tracing.js";
+export type { RunContext } from "./worker/handler/context.js";
 export type { BatchCounts, BatchEntry, BatchOptions } from "./worker/handler/fan-out.js";
 export type { RunLog, RunLogLine } from "./worker/handler/run-log.js";
 export type {
@@ -200,3 +197,6 @@ export type {
   ItemOptions,
   TransactionHandle,
 } from "./worker/handler/work-options.js";
+export type { AroundOptions, Middleware } from "./worker/hooks.js";
+export type { ConcurrencyOptions, RateOptions } from "./worker/rules/limits.js";
+export type { StopReport } from "./worker/worker.js";

@@ -13,7 +13,7 @@ const FILE = path.resolve(import.meta.dirname, "../docs/reference/api.md");
 const TABLES = [
   ["`holdfast`", "src/engine/holdfast.ts", "Holdfast"],
   ["`job`", "src/runs/job.ts", "Job"],
-  ["`ctx`", "src/engine/context.ts", "RunContext"],
+  ["`ctx`", "src/worker/handler/context.ts", "RunContext"],
   ["`holdfast.runs`", "src/runs/runs.ts", "Runs"],
   ["`holdfast.schedules`", "src/engine/schedules.ts", "Schedules"],
   ["`holdfast.calendars`", "src/engine/calendars.ts", "Calendars"],

@@ -52,8 +52,8 @@ test("a page carries no script and no style of its own, so that its policy can r
 });
 
 test("a file that is no page is named without a link, or with one to where the source is", () => {
-  const named = '<a href="https://git.example/holdfast/src/core/lease.ts">';
-  expect(read("internals/lease-and-fence.html")).not.toContain("src/core/lease.ts");
+  const named = '<a href="https://git.example/holdfast/src/worker/rules/lease.ts">';
+  expect(read("internals/lease-and-fence.html")).not.toContain("src/worker/rules/lease.ts");
   const out = path.join(OUT, "with-source");
   buildSite({ out, sourceUrl: "https://git.example/holdfast" });
   const page = readFileSync(path.join(out, "internals/lease-and-fence.html"), "utf8");

@@ -3,8 +3,8 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { RunContext } from "../src/engine/context.js";
 import { Holdfast } from "../src/engine/holdfast.js";
+import { RunContext } from "../src/worker/handler/context.js";
 import { exportedBy } from "./support/api-members.js";
 
 const ROOT = path.resolve(import.meta.dirname, "..");

@@ -3,7 +3,6 @@
 // takes a seat of that name, which is a lock and a queue of its own; with --lock there is one seat only.
 
 import { hostname } from "node:os";
-import type { RunContext } from "../engine/context.js";
 import type { Holdfast } from "../engine/holdfast.js";
 import type { HeldLock } from "../locks/locking.js";
 import { waitingText } from "../runs/pending-reason.js";
@@ -13,6 +12,7 @@ import { formatDuration } from "../shared/duration-text.js";
 import { PermanentError } from "../shared/errors.js";
 import { delay } from "../shared/ports.js";
 import { textProp } from "../shared/thrown.js";
+import type { RunContext } from "../worker/handler/context.js";
 import { type ExecEnd, GRACE_MS, type ProgramParams, performProgram } from "./exec-program.js";
 import { DeclinedError, describeExit } from "./failure.js";
 import { pauseText } from "./pause-page.js";

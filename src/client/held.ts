@@ -1,11 +1,11 @@
 // One run that a worker elsewhere holds: what its handler gets to see, what it tells on the way, and how
 // it ends. Every call carries the fence; whoever hears that the run is gone stops and says no more.
 
-import { classifyFailure } from "../core/classify.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { LeaseLostError, PermanentError, TimeoutError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
 import type { Timer } from "../shared/ports.js";
+import { classifyFailure } from "../worker/rules/classify.js";
 import { RequestRefusedError, WorkerStoppedError } from "./errors.js";
 import type { AnswerOf, BodyOf, Wire } from "./wire.js";
 

@@ -3,9 +3,9 @@
 // up to ten lengths of each: a handler that computes for long keeps its run, and a process that hangs
 // does not keep it for ever. Nor does anybody beyond the time limit of a run, which the database enforces.
 
-import { renewEveryMs, renewTimeoutMs } from "../core/lease.js";
 import type { Clock, Timer } from "../shared/ports.js";
 import type { RenewAnswer, RenewParams, Store } from "../store/store.js";
+import { renewEveryMs, renewTimeoutMs } from "../worker/rules/lease.js";
 
 /** For so many lengths of its lease a silent main thread keeps a run. */
 export const SILENT_LEASES_MAX = 10;

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { NO_LIMITS } from "../core/flow.js";
+import { NO_LIMITS } from "../worker/rules/limits.js";
 import { type Admission, BeginWindow } from "./begin-window.js";
 
 function claimed(

@@ -2,7 +2,6 @@
 // every wrong value is named at once.
 
 import { type AlertConfig, type AlertOptions, readAlerts } from "../alerts/alert-options.js";
-import { LEASE_MIN_MS } from "../core/lease.js";
 import { LOCK_LEASE_DEFAULT } from "../core/lock.js";
 import {
   type DispatchConfig,
@@ -20,8 +19,9 @@ import { type Database, placeProblems } from "../store/open.js";
 import type { OnError } from "../telemetry/bus.js";
 import { LOG_LEVELS, type Logger, type LogLevel } from "../telemetry/log.js";
 import { type TelemetryOptions, telemetryProblems } from "../telemetry/telemetry-options.js";
-import { AROUND_OPTIONS, type Around, type AroundOptions } from "./around.js";
-import { NOTHING_AROUND, readAround } from "./around-options.js";
+import { NOTHING_AROUND, readAround } from "../worker/hook-options.js";
+import { AROUND_OPTIONS, type Around, type AroundOptions } from "../worker/hooks.js";
+import { LEASE_MIN_MS } from "../worker/rules/lease.js";
 import {
   type BuiltInJobs,
   type HttpOptions,

@@ -8,8 +8,10 @@ import type { Bus } from "../telemetry/bus.js";
 import type { Logger } from "../telemetry/log.js";
 import type { Meters } from "../telemetry/meters.js";
 import type { Tracing } from "../telemetry/tracing.js";
+import { Allowance } from "../worker/claim-budget.js";
 import { FanOut } from "../worker/handler/fan-out.js";
-import { Allowance } from "./allowance.js";
+import { Workers } from "../worker/pool.js";
+import { Worker, type WorkerParams } from "../worker/worker.js";
 import type { BeginWindow } from "./begin-window.js";
 import type { Config, StartConfig } from "./config.js";
 import type { Declarations } from "./declarations.js";
@@ -20,8 +22,6 @@ import type { BoundedWorker } from "./pass.js";
 import { mainThreadPulse, type Pulse } from "./pulse.js";
 import { type Keeping, pruneSome } from "./retention.js";
 import type { RunnableJobs } from "./runnable.js";
-import { Worker, type WorkerParams } from "./worker.js";
-import { Workers } from "./workers.js";
 
 /** What every crew of an instance has in common. */
 export type CrewParts = {

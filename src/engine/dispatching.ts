@@ -10,8 +10,8 @@ import { type Clock, delay } from "../shared/ports.js";
 import type { ReplyLine } from "../store/log-store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Tracing } from "../telemetry/tracing.js";
-import { factsOf } from "./ending.js";
-import type { Dispatch, Execution, LetGo, Report } from "./execution.js";
+import type { Dispatch, Execution, LetGo, Report } from "../worker/execution.js";
+import { factsOf } from "../worker/settlement.js";
 import { replyLine } from "./run-exchanges.js";
 
 /** How long an answer waits for the note of it to be stored; it counts for more than its note. */

@@ -7,10 +7,10 @@ import { type GuardedAnswer, guardedFetch } from "../http/dispatch/guard.js";
 import type { JobOptions } from "../runs/rules/job.js";
 import { PermanentError } from "../shared/errors.js";
 import type { Clock, Network } from "../shared/ports.js";
+import type { RunContext } from "../worker/handler/context.js";
 import type { BuiltInJobs, HttpOrigin } from "./built-in-jobs.js";
 import { chosenInput, nameOf } from "./choosing.js";
 import { headerSecrets } from "./configured-secrets.js";
-import type { RunContext } from "./context.js";
 
 type Input = {
   /** The name of the origin. */

@@ -1,14 +1,14 @@
 // The jobs that this process knows: those its code declared, with who carries each one out, and, asked of
 // the database when needed, those that others announced.
 
-import { NO_LIMITS } from "../core/flow.js";
 import type { JobDefinition } from "../runs/rules/job.js";
 import { UnknownJobError } from "../shared/errors.js";
 import { encodeInput } from "../shared/json.js";
 import { validateInput } from "../shared/schema.js";
 import type { Store } from "../store/store.js";
-import type { Around } from "./around.js";
-import type { RunnableJob } from "./execution.js";
+import type { RunnableJob } from "../worker/execution.js";
+import type { Around } from "../worker/hooks.js";
+import { NO_LIMITS } from "../worker/rules/limits.js";
 import { RunnableJobs } from "./runnable.js";
 
 export class KnownJobs {

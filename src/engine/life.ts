@@ -10,6 +10,7 @@ import type { StoredRuns } from "../runs/wake-hint.js";
 import type { StoreGoneError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
 import type { Appetite, Store } from "../store/store.js";
+import type { StopReport } from "../worker/worker.js";
 import type { Alerting } from "./alerting.js";
 import type { Basis } from "./basis.js";
 import { BeginWindow } from "./begin-window.js";
@@ -24,7 +25,6 @@ import type { Reconciling } from "./reconciling.js";
 import { databaseLabel } from "./settings.js";
 import { releaseOnce, type TickerParams, type TickReport, tickOnce } from "./ticker.js";
 import type { Upkeep } from "./upkeep.js";
-import type { StopReport } from "./worker.js";
 
 export type LifeParams = {
   readonly basis: Basis;

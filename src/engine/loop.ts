@@ -2,7 +2,6 @@
 // heartbeats at a third of the shortest lease, the janitor once an hour. Polling is what correctness
 // rests on; a wake-up only makes it sooner, and late or early timers never matter.
 
-import { elapsedMs, type Moment, renewEveryMs } from "../core/lease.js";
 import { StoreGoneError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
 import { delay, momentOf, type Ports, type Timer } from "../shared/ports.js";
@@ -10,12 +9,13 @@ import type { Halt } from "../store/pause-store.js";
 import type { Appetite, PollAnswer, Settlement, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
+import type { Workers } from "../worker/pool.js";
+import { elapsedMs, type Moment, renewEveryMs } from "../worker/rules/lease.js";
 import { POLLED_WITHIN_MS } from "./advance.js";
 import { ClockWatch } from "./clock-watch.js";
 import { beatOnce, enforceCancelsOnce, promoteOnce, reapOnce } from "./passes.js";
 import type { Pulse } from "./pulse.js";
 import type { Looked, TickReport } from "./ticker.js";
-import type { Workers } from "./workers.js";
 
 const POLL_JITTER = 0.2;
 /** After polls that fail: no more than this beyond a poll, so that an outage delays takeovers no longer. */

@@ -2,7 +2,6 @@
 // retention.ts.
 // When to repeat them is loop.ts's business.
 
-import { LEASE_DEFAULT_MS, renewTimeoutMs } from "../core/lease.js";
 import { CANCEL_GRACE_MS } from "../runs/rules/run.js";
 import { StoreUnavailableError } from "../shared/errors.js";
 import type { StoredError } from "../shared/failure.js";
@@ -10,8 +9,9 @@ import { type Clock, momentOf } from "../shared/ports.js";
 import { LOST_ERROR, TIMEOUT_ERROR } from "../store/record.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
+import type { Workers } from "../worker/pool.js";
+import { LEASE_DEFAULT_MS, renewTimeoutMs } from "../worker/rules/lease.js";
 import type { Pulse } from "./pulse.js";
-import type { Workers } from "./workers.js";
 
 const PROMOTE_BATCH = 1_000;
 const RECLAIM_BATCH = 100;

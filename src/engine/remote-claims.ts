@@ -8,7 +8,7 @@ import { countOf } from "../store/record.js";
 import type { Claim, ClaimedRun, ExchangeParams, Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
-import { factsOf } from "./ending.js";
+import { factsOf } from "../worker/settlement.js";
 import { promoteOnce, reapOnce } from "./passes.js";
 
 /** How often a claim that waits looks again when nothing wakes it. */

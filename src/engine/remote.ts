@@ -2,7 +2,6 @@
 // runs by id and fence; everything is written under the fence, so that a worker that was declared dead
 // changes nothing. Answers may be lost on the way: every verb can be asked again.
 
-import { classifyFailure } from "../core/classify.js";
 import { STAGES_MAX } from "../runs/rules/progress.js";
 import type { Ending, RunId } from "../runs/rules/run.js";
 import type { LogsPolicy } from "../runs/rules/run-logs.js";
@@ -17,9 +16,10 @@ import type { Claim, Grant, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import type { Tracing } from "../telemetry/tracing.js";
-import { settlementOf, tellEnding, transitionOf } from "./ending.js";
+import { callRemoteHooks, type RemoteHooksParams } from "../worker/remote-hooks.js";
+import { classifyFailure } from "../worker/rules/classify.js";
+import { settlementOf, tellEnding, transitionOf } from "../worker/settlement.js";
 import { type RemoteCaller, type RemoteClaimParams, RemoteClaims } from "./remote-claims.js";
-import { callRemoteHooks, type RemoteHooksParams } from "./remote-hooks.js";
 import { RemoteLogs } from "./remote-logs.js";
 import {
   type RemoteFailure,

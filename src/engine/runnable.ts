@@ -2,10 +2,10 @@
 // come at any time; the maps that were handed out grow along.
 
 import type { JobDefinition } from "../runs/rules/job.js";
-import type { Around } from "./around.js";
+import type { Handler, RunnableJob } from "../worker/execution.js";
+import type { Around } from "../worker/hooks.js";
 import type { Basis } from "./basis.js";
 import { dispatchTo } from "./dispatching.js";
-import type { Handler, RunnableJob } from "./execution.js";
 
 export class RunnableJobs {
   readonly #all = new Map<string, RunnableJob>();

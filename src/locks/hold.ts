@@ -2,10 +2,16 @@
 // What it believes only ever shortens what the provider granted: an answer that is late counts from
 // the moment of asking, and without answers trust runs out by itself.
 
-import { elapsedMs, isTrusted, type Moment, renewEveryMs, renewTimeoutMs } from "../core/lease.js";
 import type { LockGrant } from "../core/lock.js";
 import { LeaseLostError } from "../shared/errors.js";
 import { type Clock, delay, momentOf, type Timer } from "../shared/ports.js";
+import {
+  elapsedMs,
+  isTrusted,
+  type Moment,
+  renewEveryMs,
+  renewTimeoutMs,
+} from "../worker/rules/lease.js";
 import type { LockProvider } from "./provider.js";
 
 const RETRY_MS = 250;

@@ -1,11 +1,11 @@
 // The options of a lock, as callers give them, checked whole.
 
-import { LEASE_MIN_MS } from "../core/lease.js";
 import { type Duration, durationMs } from "../shared/duration.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { requireName, requirePriority } from "../shared/names.js";
 import { gather } from "../shared/problems.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
+import { LEASE_MIN_MS } from "../worker/rules/lease.js";
 
 export type LockOptions = {
   /** How long the lock outlives a holder that died; renewed while the function runs. @default HOLDFAST_LOCK_LEASE, else "6m" */

@@ -2,7 +2,6 @@
 // Safe whatever the function does or the network loses: a grant whose answer was lost is recognised by
 // its token, and a holder that can no longer be sure of its lease says so instead of going on.
 
-import { elapsedMs, type Moment } from "../core/lease.js";
 import type { LockAnswer, LockGrant, LockRequest } from "../core/lock.js";
 import {
   ConfigurationError,
@@ -16,6 +15,7 @@ import { describeFailure } from "../shared/failure.js";
 import { delay, momentOf, type Ports } from "../shared/ports.js";
 import type { Emit } from "../telemetry/log.js";
 import type { TraceSpan, Tracing } from "../telemetry/tracing.js";
+import { elapsedMs, type Moment } from "../worker/rules/lease.js";
 import { Hold } from "./hold.js";
 import { type LockOptions, type LockSettings, readLockOptions } from "./lock-options.js";
 import type { LockProvider } from "./provider.js";

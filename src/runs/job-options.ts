@@ -1,8 +1,8 @@
 // What `holdfast.job(…)` is given: the options of a job, what surrounds it, and its handler.
 
-import type { AroundOptions } from "../engine/around.js";
-import type { RunContext } from "../engine/context.js";
 import type { InferInput, InferOutput, StandardSchema } from "../shared/schema.js";
+import type { RunContext } from "../worker/handler/context.js";
+import type { AroundOptions } from "../worker/hooks.js";
 import type { JobOptions } from "./rules/job.js";
 
 type AroundJobOptions = Omit<JobOptions, "input"> & AroundOptions;

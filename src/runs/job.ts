@@ -1,7 +1,6 @@
 // `holdfast.job(…)`: what users hold of a job, and how an enqueue becomes a stored run.
 
 import { createHash } from "node:crypto";
-import { flowKeyOf, isLimited } from "../core/flow.js";
 import { type Duration, durationMs } from "../shared/duration.js";
 import {
   BatchRefusedError,
@@ -21,6 +20,7 @@ import {
 } from "../shared/schema.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { EnqueueAnswer, NewKey, NewRun, WithinParams } from "../store/store.js";
+import { flowKeyOf, isLimited } from "../worker/rules/limits.js";
 import type { JobDefinition } from "./rules/job.js";
 import type { RunId } from "./rules/run.js";
 

@@ -1,8 +1,8 @@
 // Why a pending run does not begin, in values for programs and in words for whoever is on call.
 
-import { shownFlowKey } from "../core/flow.js";
 import { formatDuration } from "../shared/duration-text.js";
 import type { Waiting } from "../store/flow-store.js";
+import { shownFlowKey } from "../worker/rules/limits.js";
 
 /** What keeps a pending run. A `key` of null is the whole job. */
 export type WaitingFor =

@@ -1,6 +1,6 @@
 // Who takes part on PostgreSQL, and which jobs they announce.
 
-import { isLimited, NO_LIMITS } from "../core/flow.js";
+import { isLimited, NO_LIMITS } from "../worker/rules/limits.js";
 import type { PostgresAsker } from "./postgres-asker.js";
 import type { PostgresEnqueue } from "./postgres-enqueue.js";
 import { instanceColumns, limitColumns, remoteColumns, toAnnouncement } from "./record.js";

@@ -1,7 +1,6 @@
 // Rows of our tables to the store's records, the same for both engines: what differs between them
 // (big integers as text, JSON parsed or not) ends here.
 
-import { isLimited, type Limits, NO_LIMITS, WHOLE_JOB } from "../core/flow.js";
 import {
   ATTEMPT_ENDS,
   MODES,
@@ -13,6 +12,7 @@ import {
 } from "../runs/rules/run.js";
 import { isSameResult } from "../shared/json.js";
 import { splitTags } from "../shared/trace-context.js";
+import { isLimited, type Limits, NO_LIMITS, WHOLE_JOB } from "../worker/rules/limits.js";
 import type { BatchError, BatchRecord } from "./batch-store.js";
 import type { QueueRecord, Waiting } from "./flow-store.js";
 import { toHalt } from "./record-pause.js";

@@ -1,8 +1,8 @@
 // Limits on SQLite, inside of write transactions: who stands in line, who is let through, and what
 // becomes of a flow when a run leaves it. PostgreSQL decides the same in sql/postgres-flow.ts.
 
-import { flowKeyOf, isLimited, type Limits, WHOLE_JOB } from "../core/flow.js";
 import type { RunId } from "../runs/rules/run.js";
+import { flowKeyOf, isLimited, type Limits, WHOLE_JOB } from "../worker/rules/limits.js";
 import { toLimits } from "./record.js";
 import * as sql from "./sql/sqlite-flow.js";
 import type { Row, SqliteFile } from "./sqlite.js";

@@ -2,7 +2,6 @@
 // The conformance suite (test/conformance) is its real definition. Expected outcomes are return
 // values. Every time in here that decides something is the database's, never the caller's.
 
-import type { Limits } from "../core/flow.js";
 import type {
   AttemptEnd,
   Mode,
@@ -11,6 +10,7 @@ import type {
   RunStatus,
   TerminalStatus,
 } from "../runs/rules/run.js";
+import type { Limits } from "../worker/rules/limits.js";
 import type { AccessStore } from "./access-store.js";
 import type { AlertStore } from "./alert-store.js";
 import type { Audited, AuditStore } from "./audit-store.js";
@@ -108,7 +108,7 @@ export type NewRun = {
   /** The W3C trace context of whoever asks for it. */
   readonly trace?: string | undefined;
   readonly key: NewKey | null;
-  /** Of a limited job: the key that it waits under (core/flow.ts). */
+  /** Of a limited job: the key that it waits under (worker/rules/limits.ts). */
   readonly flow?: string | undefined;
 };
 

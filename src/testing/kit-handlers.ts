@@ -2,8 +2,8 @@
 // and time stands still while one works, unless it says that it waits for time to pass.
 
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { RunContext } from "../engine/context.js";
 import type { Mode, RunId } from "../runs/rules/run.js";
+import type { RunContext } from "../worker/handler/context.js";
 import type { VirtualClock } from "./virtual-clock.js";
 
 /** One call of a handler: one attempt of one run. */

@@ -2,12 +2,10 @@
 // is mocked: ticks, claims, leases and retries go through the same code and the same SQL as always.
 
 import type { HoldfastOptions, StartOptions } from "../engine/config.js";
-import type { RunContext } from "../engine/context.js";
 import type { Explanation } from "../engine/explain.js";
 import type { Holdfast } from "../engine/holdfast.js";
 import type { TickListOptions } from "../engine/schedule-filter.js";
 import type { Tick } from "../engine/schedule-view.js";
-import type { StopReport } from "../engine/worker.js";
 import type { Job } from "../runs/job.js";
 import type { RunId } from "../runs/rules/run.js";
 import type { RunListOptions } from "../runs/run-filter.js";
@@ -18,6 +16,8 @@ import { readInstant } from "../shared/instant.js";
 import { refuseUnknownMembers, suggest } from "../shared/suggest.js";
 import type { SqliteHandle } from "../store/sqlite.js";
 import type { Logger } from "../telemetry/log.js";
+import type { RunContext } from "../worker/handler/context.js";
+import type { StopReport } from "../worker/worker.js";
 import { contains, fail, inWords, listed, shown } from "./kit-assertions.js";
 import { type AnyHandler, type Call, KitHandlers } from "./kit-handlers.js";
 import { KitDatabase, type Member, type TestHoldfastOptions } from "./kit-instance.js";

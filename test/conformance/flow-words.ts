@@ -1,8 +1,8 @@
 // Short words for tests of limits: a limited job, runs of it under keys, and what is held of a limit.
 
-import { flowKeyOf, type Limits, NO_LIMITS, resolveLimits } from "../../src/core/flow.js";
 import type { JobOptions } from "../../src/runs/rules/job.js";
 import type { NewRun, Store } from "../../src/store/store.js";
+import { flowKeyOf, type Limits, NO_LIMITS, resolveLimits } from "../../src/worker/rules/limits.js";
 import { type Held, POLICY, type Scene } from "./scene.js";
 
 export function limitsOf(options: Pick<JobOptions, "concurrency" | "rate">): Limits {

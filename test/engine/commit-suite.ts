@@ -1,8 +1,8 @@
 // `ctx.commit`: what the handler did in the database and the end of its run, together or not at all.
 
 import { expect } from "vitest";
-import type { RunContext } from "../../src/engine/context.js";
 import { LeaseLostError, OutcomeUnknownError, PermanentError } from "../../src/shared/errors.js";
+import type { RunContext } from "../../src/worker/handler/context.js";
 import { Effects } from "./effects.js";
 import { aborted, Door, expectEnded, heard, type World, type WorldTest } from "./world.js";
 

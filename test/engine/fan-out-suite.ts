@@ -2,9 +2,9 @@
 // what comes after is made once, whatever happens to whom.
 
 import { expect } from "vitest";
-import type { RunContext } from "../../src/engine/context.js";
 import type { Holdfast } from "../../src/engine/holdfast.js";
 import { ConfigurationError, LeaseLostError, PermanentError } from "../../src/shared/errors.js";
+import type { RunContext } from "../../src/worker/handler/context.js";
 import type { BatchCounts, BatchEntry, BatchOptions } from "../../src/worker/handler/fan-out.js";
 import { Door, expectEnded, type Member, type World, type WorldTest } from "./world.js";
 

@@ -1,8 +1,8 @@
 // Long runs: how far they are, what they logged, and who may end them.
 
 import { expect } from "vitest";
-import type { RunContext } from "../../src/engine/context.js";
 import { LeaseLostError } from "../../src/shared/errors.js";
+import type { RunContext } from "../../src/worker/handler/context.js";
 import { aborted, Door, expectEnded, heard, type WorldTest } from "./world.js";
 
 export function longRunSuite(test: WorldTest): void {

@@ -2,7 +2,6 @@
 
 import { expect } from "vitest";
 import { z } from "zod";
-import type { RunContext } from "../../src/engine/context.js";
 import {
   BatchRefusedError,
   DuplicateJobError,
@@ -10,6 +9,7 @@ import {
   KeyConflictError,
   UnknownJobError,
 } from "../../src/shared/errors.js";
+import type { RunContext } from "../../src/worker/handler/context.js";
 import { Door, expectEnded, type WorldTest } from "./world.js";
 
 export function runSuite(test: WorldTest): void {

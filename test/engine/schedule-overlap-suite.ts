@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 import type { Overlap } from "../../src/core/overlap.js";
-import type { RunContext } from "../../src/engine/context.js";
+import type { RunContext } from "../../src/worker/handler/context.js";
 import {
   HOUR,
   ledger,

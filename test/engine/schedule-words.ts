@@ -2,11 +2,11 @@
 // the runs of a schedule as lines that can be read.
 
 import type { HoldfastOptions } from "../../src/engine/config.js";
-import type { RunContext } from "../../src/engine/context.js";
 import type { Job } from "../../src/runs/job.js";
 import type { RunId } from "../../src/runs/rules/run.js";
 import type { ScheduleState, TickRecord } from "../../src/store/schedule-store.js";
 import type { RunRecord } from "../../src/store/store.js";
+import type { RunContext } from "../../src/worker/handler/context.js";
 import type { Member, World } from "./world.js";
 
 export const SECOND = 1_000;

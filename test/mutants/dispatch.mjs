@@ -13,7 +13,7 @@ export const DISPATCH_MUTANTS = [
   {
     name: "accepted-run-renewed-here",
     promise: "L: a silent worker elsewhere loses its run",
-    file: "src/engine/settler.ts",
+    file: "src/worker/completer.ts",
     find: "    leases.letGo(fence);\n",
     replace: "",
     suites: ["engine: dispatch"],
@@ -45,7 +45,7 @@ export const DISPATCH_MUTANTS = [
   {
     name: "disobedient-worker-elsewhere",
     promise: "S14: a cancelled run ends, whoever holds it",
-    file: "src/engine/workers.ts",
+    file: "src/worker/pool.ts",
     find: "if (nowMs - seenMs > CANCEL_GRACE_MS) isOverdue = true;",
     replace: "",
     suites: ["engine: dispatch"],
@@ -53,7 +53,7 @@ export const DISPATCH_MUTANTS = [
   {
     name: "returned-allowance-not-told",
     promise: "L: in a bounded pass no worker starves beside another",
-    file: "src/engine/allowance.ts",
+    file: "src/worker/claim-budget.ts",
     find: "if (count < 0) for (const listener of this.#listeners) listener();",
     replace: "",
     suites: ["engine: dispatch, PostgreSQL"],

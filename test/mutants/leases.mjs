@@ -79,7 +79,7 @@ export const LEASE_MUTANTS = [
   {
     name: "loss-not-noticed",
     promise: "S3: whoever lost a run is told to stop",
-    file: "src/engine/worker.ts",
+    file: "src/worker/worker.ts",
     find: "if (asked.has(fence) && !members.get(fence)?.has(execution.run.id)) this.#lose(execution);",
     replace: "",
     suites: ["engine: runs"],
@@ -103,7 +103,7 @@ export const LEASE_MUTANTS = [
   {
     name: "trust-from-the-answer",
     promise: "S2: trust in a lease counts from the sending",
-    file: "src/engine/exchanges.ts",
+    file: "src/worker/exchange.ts",
     find: "if (order.limit > 0) this.#claimed(order, answer.claims, sentAt);",
     replace: "if (order.limit > 0) this.#claimed(order, answer.claims, momentOf(ports.clock));",
     suites: ["engine: runs"],
@@ -111,7 +111,7 @@ export const LEASE_MUTANTS = [
   {
     name: "trust-longer-than-the-lease",
     promise: "S2: an instance stops believing before the lease ends",
-    file: "src/core/lease.ts",
+    file: "src/worker/rules/lease.ts",
     find: "leaseMs - leaseMs / 4",
     replace: "leaseMs + leaseMs / 4",
     suites: ["engine: runs"],
@@ -191,7 +191,7 @@ export const LEASE_MUTANTS = [
   {
     name: "start-not-stored",
     promise: "S10: what must not be repeated is not, once it has begun",
-    file: "src/engine/worker.ts",
+    file: "src/worker/worker.ts",
     find: "if (isLossFinal(next)) this.#marks.add(next);\n      else ",
     replace: "",
     suites: ["engine: runs"],

@@ -38,7 +38,7 @@ export const RUN_MUTANTS = [
   {
     name: "cancel-not-passed-on",
     promise: "S14: a running run hears of its cancel",
-    file: "src/engine/worker.ts",
+    file: "src/worker/worker.ts",
     find: "execution.abort(new CancelledError(id));",
     replace: "",
     suites: ["engine: runs"],
@@ -103,7 +103,7 @@ export const RUN_MUTANTS = [
   {
     name: "lost-answer-taken-for-a-success",
     promise: "S11: what has ended is stored, although an answer was lost",
-    file: "src/engine/exchanges.ts",
+    file: "src/worker/exchange.ts",
     find: "if (isAbsent(error)) outbox.putBack(settlements);\n      else ",
     replace: "if (!isAbsent(error)) ",
     suites: ["engine: runs"],
@@ -111,7 +111,7 @@ export const RUN_MUTANTS = [
   {
     name: "lost-claim-not-read-back",
     promise: "S10: a claim whose answer was lost burns no attempt",
-    file: "src/engine/exchanges.ts",
+    file: "src/worker/exchange.ts",
     find: "const claims = await store.claimsByToken({ holder, token });",
     replace: "const claims: readonly Claim[] = [];",
     suites: ["engine: runs"],

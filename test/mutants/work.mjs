@@ -37,7 +37,7 @@ export const WORK_MUTANTS = [
   {
     name: "committed-run-taken-for-lost",
     promise: "a heartbeat during a commit loses nothing",
-    file: "src/engine/worker.ts",
+    file: "src/worker/worker.ts",
     find: 'if (execution.commitPhase === "settling" || execution.commitPhase === "done") continue;',
     replace: "",
     suites: ["engine: work"],

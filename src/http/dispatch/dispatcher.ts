@@ -2,13 +2,13 @@
 // a target allows, none while its circuit is open. Answers with a plain value that says what became of
 // it; what that means for the run is the engine's to decide. It never sends anything twice.
 
-import { classifyFailure } from "../../core/classify.js";
 import { hideSecrets } from "../../core/known-secrets.js";
 import type { Mode } from "../../runs/rules/run.js";
 import { type StoredError, storedError } from "../../shared/failure.js";
 import { encodeResult } from "../../shared/json.js";
 import type { Clock, Network } from "../../shared/ports.js";
 import { redactBody } from "../../shared/redact.js";
+import { classifyFailure } from "../../worker/rules/classify.js";
 import * as breaker from "./breaker.js";
 import { callbackToken } from "./callback-token.js";
 import { type GuardedAnswer, guardedFetch } from "./guard.js";

@@ -1,14 +1,6 @@
 // What a job is: its options, checked whole, and what of it travels with every run.
 // Pure: the handler is carried, never called here.
 
-import {
-  type ConcurrencyOptions,
-  type Limits,
-  NO_LIMITS,
-  type RateOptions,
-  resolveLimits,
-} from "../../core/flow.js";
-import { LEASE_DEFAULT_MS, LEASE_MIN_MS, TIMEOUT_DEFAULT_MS } from "../../core/lease.js";
 import { type Retention, type RetentionOptions, readRetention } from "../../core/retention.js";
 import { type Duration, durationMs } from "../../shared/duration.js";
 import { ConfigurationError, type Problem } from "../../shared/errors.js";
@@ -16,6 +8,14 @@ import { requireName, requirePriority } from "../../shared/names.js";
 import { gather } from "../../shared/problems.js";
 import { isStandardSchema, jsonSchemaOf, type StandardSchema } from "../../shared/schema.js";
 import { refuseUnknownMembers } from "../../shared/suggest.js";
+import { LEASE_DEFAULT_MS, LEASE_MIN_MS, TIMEOUT_DEFAULT_MS } from "../../worker/rules/lease.js";
+import {
+  type ConcurrencyOptions,
+  type Limits,
+  NO_LIMITS,
+  type RateOptions,
+  resolveLimits,
+} from "../../worker/rules/limits.js";
 import { type RetryOptions, resolveRetry } from "./retry.js";
 import { ON_LOST, type OnLost, type Policy } from "./run.js";
 

@@ -35,7 +35,7 @@ export const IS_LIMITED_LANE = (lane: string) => /* sql */ `exists (
 const readable = (input: string, path: string) =>
   `replace((replace(${input}, '\\u0000', '\\ufffd')::json #> ${path})::text, '\\ufffd', '\\u0000')`;
 
-/** The key of a run under the limits of its job (`j`) by its input, as flowKeyOf in core/flow.ts. */
+/** The key of a run under the limits of its job (`j`) by its input, as flowKeyOf in worker/rules/limits.ts. */
 export const FLOW_KEY = (input: string) => /* sql */ `
 case
   when j.concurrency_limit is null and j.rate_limit is null then null

@@ -1,7 +1,7 @@
 // The job of a simulation that makes runs: what it asks for is the same at every attempt of a run, as
 // far as chance goes, and it may fail after it has asked.
 
-import type { RunContext } from "../../engine/context.js";
+import type { RunContext } from "../../worker/handler/context.js";
 import type { BatchEntry } from "../../worker/handler/fan-out.js";
 import { mix } from "./draw.js";
 

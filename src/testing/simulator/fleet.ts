@@ -1,8 +1,8 @@
 // The processes of one simulation, and their supervisor: who is gone is replaced, until one is left.
 
-import type { RunContext } from "../../engine/context.js";
 import type { Sends } from "../../engine/dispatching.js";
 import type { Store } from "../../store/store.js";
+import type { RunContext } from "../../worker/handler/context.js";
 import { SeededChance, type VirtualClock } from "../virtual-clock.js";
 import type { Chronicle } from "./chronicle.js";
 import type { Connection } from "./database.js";

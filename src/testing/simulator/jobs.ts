@@ -2,10 +2,10 @@
 // it has begun, and answers with the fence under which it ran, so that effects and outcomes can be
 // laid side by side.
 
-import type { RunContext } from "../../engine/context.js";
 import type { PlainJobOptions } from "../../runs/job-options.js";
 import { PermanentError, RetryLater } from "../../shared/errors.js";
 import type { Clock } from "../../shared/ports.js";
+import type { RunContext } from "../../worker/handler/context.js";
 import { type Draw, mix } from "./draw.js";
 import { TARGET } from "./elsewhere-names.js";
 import { fan } from "./fanning.js";

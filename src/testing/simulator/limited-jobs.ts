@@ -1,7 +1,7 @@
 // The limits of a simulation's jobs. The same for all seeds: the checkers know them by the job's name.
 
-import { type Limits, resolveLimits } from "../../core/flow.js";
 import type { JobOptions } from "../../runs/rules/job.js";
+import { type Limits, resolveLimits } from "../../worker/rules/limits.js";
 
 const OPTIONS: Readonly<Record<string, Pick<JobOptions, "concurrency" | "rate">>> = {
   limited: { concurrency: { limit: 2, key: "lot" } },

@@ -1,7 +1,7 @@
 // The handlers of a simulation that store something while they run: one commits its work with its run,
 // one does items, some of them with work of their own. What they find done by an earlier attempt, they tell.
 
-import type { RunContext } from "../../engine/context.js";
+import type { RunContext } from "../../worker/handler/context.js";
 import { writeCommit, writeItem } from "./user-tables.js";
 
 const ITEMS = 4;

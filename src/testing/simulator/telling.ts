@@ -1,8 +1,8 @@
 // What handlers of a simulation tell of themselves, progress and log lines, and the promise about it
 // (S3): only who holds a run under the current fence adds anything to it.
 
-import type { RunContext } from "../../engine/context.js";
 import type { ProgressAnswer, ProgressParams } from "../../store/progress-store.js";
+import type { RunContext } from "../../worker/handler/context.js";
 import type { Chronicle } from "./chronicle.js";
 import type { Note } from "./notes.js";
 

@@ -1,8 +1,6 @@
 // `ctx.commit`: the user's work and the end of its run, in one transaction. Whether a transaction whose
 // answer was lost took effect is read back under the same fence.
 
-import type { Attempted } from "../../engine/attempted.js";
-import { settlementOf } from "../../engine/ending.js";
 import {
   ConfigurationError,
   LeaseLostError,
@@ -16,6 +14,8 @@ import { refuseUnknownMembers } from "../../shared/suggest.js";
 import type { Settlement, Store } from "../../store/store.js";
 import { transactorOf } from "../../store/transactor-of.js";
 import type { Emit } from "../../telemetry/log.js";
+import type { Attempted } from "../attempt-view.js";
+import { settlementOf } from "../settlement.js";
 import { workOf } from "./in-transaction.js";
 import type { CommitOptions } from "./work-options.js";
 

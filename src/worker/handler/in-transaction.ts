@@ -2,10 +2,10 @@
 // the database says of the transaction around it. On SQLite the function is synchronous and holds the
 // file and the event loop for as long as it takes; whoever does so for long is named.
 
-import { renewEveryMs } from "../../core/lease.js";
-import type { Attempted } from "../../engine/attempted.js";
 import type { Clock } from "../../shared/ports.js";
 import type { Emit } from "../../telemetry/log.js";
+import type { Attempted } from "../attempt-view.js";
+import { renewEveryMs } from "../rules/lease.js";
 
 /** Undefined until the function has ended. */
 export type Work<Made> = {

@@ -1,8 +1,6 @@
 // `ctx.item`: one unit of a run, done once over all attempts. What is done is stored under the fence
 // before the handler hears of it; what failed is stored too, and tried again by a later attempt.
 
-import type { Attempted } from "../../engine/attempted.js";
-import { factsOf } from "../../engine/ending.js";
 import { FAILED_OUTCOME, OK_OUTCOME, requireOutcome } from "../../runs/rules/item.js";
 import {
   ConfigurationError,
@@ -21,6 +19,8 @@ import { refuseUnknownMembers } from "../../shared/suggest.js";
 import type { ItemAnswer, ItemWrite } from "../../store/item-store.js";
 import type { Store } from "../../store/store.js";
 import type { Emit } from "../../telemetry/log.js";
+import type { Attempted } from "../attempt-view.js";
+import { factsOf } from "../settlement.js";
 import { workOf } from "./in-transaction.js";
 import { ItemBook } from "./item-book.js";
 import { ItemWriter } from "./item-writer.js";

@@ -3,7 +3,6 @@
 // each attempt; what is too much is counted and said in a last line. Fails nobody: lines that cannot be
 // stored by the end of their attempt are let go.
 
-import type { Attempted } from "../../engine/attempted.js";
 import {
   droppedLine,
   isKept,
@@ -14,6 +13,7 @@ import {
 import type { Clock, Timer } from "../../shared/ports.js";
 import type { LogLine } from "../../store/log-store.js";
 import type { Store } from "../../store/store.js";
+import type { Attempted } from "../attempt-view.js";
 import type { RunLogLevel } from "./run-log.js";
 
 const EVERY_MS = 1_000;

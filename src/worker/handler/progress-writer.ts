@@ -2,8 +2,6 @@
 // most one write a second for a run unless its stage changes. A database that is away delays what was
 // told and fails nobody; only a lost lease does.
 
-import type { Attempted } from "../../engine/attempted.js";
-import type { Renewed } from "../../engine/leases.js";
 import {
   NO_PROGRESS,
   nextProgress,
@@ -15,6 +13,8 @@ import { LeaseLostError } from "../../shared/errors.js";
 import { type Clock, momentOf, type Timer } from "../../shared/ports.js";
 import type { ProgressWrite } from "../../store/progress-store.js";
 import type { Store } from "../../store/store.js";
+import type { Attempted } from "../attempt-view.js";
+import type { Renewed } from "../leases.js";
 
 const EVERY_MS = 1_000;
 

@@ -2,7 +2,7 @@
 
 import type { LogsPolicy } from "../runs/rules/run-logs.js";
 import type { Claim, ClaimedRun } from "../store/store.js";
-import type { CommitPhase } from "../worker/handler/work-options.js";
+import type { CommitPhase } from "./handler/work-options.js";
 
 export type Attempted = {
   readonly run: ClaimedRun;

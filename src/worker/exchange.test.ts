@@ -2,10 +2,10 @@
 
 import { expect, test } from "vitest";
 import type { ExchangeParams, Settlement } from "../store/store.js";
-import type { Demand } from "./demand.js";
-import { Exchanges, type ExchangesParams } from "./exchanges.js";
+import type { Demand } from "./claim-planner.js";
+import { Exchanges, type ExchangesParams } from "./exchange.js";
 import { Leases } from "./leases.js";
-import { Outbox } from "./outbox.js";
+import { Outbox } from "./settlement-buffer.js";
 
 function drain(params: { readonly ended: number; readonly wanted: number }) {
   const sent: Pick<ExchangeParams, "settlements" | "limit">[] = [];

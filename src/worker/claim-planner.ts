@@ -4,12 +4,12 @@
 
 import { countOf } from "../store/record.js";
 import type { Claim, ExchangeParams } from "../store/store.js";
-import type { Allowance } from "./allowance.js";
+import type { Allowance } from "./claim-budget.js";
 import type { RunnableJob } from "./execution.js";
-import type { Hands } from "./hands.js";
 import { LimitedTurn } from "./limited-turn.js";
-import { Pace } from "./pace.js";
+import { Pace } from "./prefetch.js";
 import type { Quarantine } from "./quarantine.js";
+import type { Hands } from "./slots.js";
 
 export type DemandParams = {
   readonly concurrency: number;

@@ -3,7 +3,7 @@
 import { LOGS_DEFAULT, readLogs } from "../runs/rules/run-logs.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { gather } from "../shared/problems.js";
-import type { Around, AroundOptions, Middleware } from "./around.js";
+import type { Around, AroundOptions, Middleware } from "./hooks.js";
 
 const HOOK_EXAMPLES = {
   onStart: "onStart: (run) => …",

@@ -1,20 +1,20 @@
 // What handlers ask of the worker that runs them: items, commits, progress, log lines, a heartbeat now.
 // One object for all runs; what an attempt told through it is stored before the attempt is settled.
 
-import { renewTimeoutMs } from "../core/lease.js";
-import { LeaseLostError } from "../shared/errors.js";
-import { describeFailure } from "../shared/failure.js";
-import { delay, momentOf, type Ports } from "../shared/ports.js";
-import type { Store } from "../store/store.js";
-import type { Emit, Logger } from "../telemetry/log.js";
-import { Commits, type CommitsParams } from "../worker/handler/commit.js";
-import type { FanOut } from "../worker/handler/fan-out.js";
-import { Items } from "../worker/handler/items.js";
-import { LogKeeper } from "../worker/handler/log-writer.js";
-import { ProgressBoard } from "../worker/handler/progress-writer.js";
-import type { Attempted } from "./attempted.js";
+import { LeaseLostError } from "../../shared/errors.js";
+import { describeFailure } from "../../shared/failure.js";
+import { delay, momentOf, type Ports } from "../../shared/ports.js";
+import type { Store } from "../../store/store.js";
+import type { Emit, Logger } from "../../telemetry/log.js";
+import type { Attempted } from "../attempt-view.js";
+import type { Renewed } from "../leases.js";
+import { renewTimeoutMs } from "../rules/lease.js";
+import { Commits, type CommitsParams } from "./commit.js";
 import type { ContextServices } from "./context.js";
-import type { Renewed } from "./leases.js";
+import type { FanOut } from "./fan-out.js";
+import { Items } from "./items.js";
+import { LogKeeper } from "./log-writer.js";
+import { ProgressBoard } from "./progress-writer.js";
 
 /** How long an attempt that has ended waits for what it told to be stored, before it is settled anyway. */
 const TOLD_PATIENCE_MS = 5_000;

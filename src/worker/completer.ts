@@ -5,11 +5,11 @@ import type { Ports } from "../shared/ports.js";
 import type { Settlement } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
-import { factsOf, isHandBack, settlementOf, tellEnding, transitionOf } from "./ending.js";
 import type { Execution, LetGo, Report } from "./execution.js";
-import type { HandlerServices } from "./handler-services.js";
+import type { HandlerServices } from "./handler/services.js";
 import type { Leases } from "./leases.js";
-import type { Outbox } from "./outbox.js";
+import { factsOf, isHandBack, settlementOf, tellEnding, transitionOf } from "./settlement.js";
+import type { Outbox } from "./settlement-buffer.js";
 
 const COMMITTED: Report = { ending: { kind: "completed" }, result: null, error: null };
 

@@ -2,9 +2,9 @@
 // room: the two kinds of runs take turns, so that neither starves the other. Workers without limited
 // jobs ask for suspects alone, which are rare.
 
-import { isLimited } from "../core/flow.js";
 import type { ExchangeParams } from "../store/store.js";
 import type { RunnableJob } from "./execution.js";
+import { isLimited } from "./rules/limits.js";
 
 export class LimitedTurn {
   readonly #jobs: ReadonlyMap<string, RunnableJob>;

@@ -1,26 +1,17 @@
 // What a handler holds in its hands while it runs. Everything is made when it is first asked for:
 // most runs never look at their signal.
 
-import type { Enqueued, EnqueueOptions, Job } from "../runs/job.js";
-import type { ProgressOptions } from "../runs/rules/progress.js";
-import type { Mode, RunId } from "../runs/rules/run.js";
-import { ConfigurationError } from "../shared/errors.js";
-import type { BatchAnswer } from "../store/batch-store.js";
-import type { Grant } from "../store/store.js";
-import type { Logger } from "../telemetry/log.js";
-import {
-  type BatchEntry,
-  type BatchOptions,
-  type FanOut,
-  readBatchOptions,
-} from "../worker/handler/fan-out.js";
-import { type RunLog, type RunLogLevel, runLog } from "../worker/handler/run-log.js";
-import type {
-  CommitOptions,
-  ItemOptions,
-  TransactionHandle,
-} from "../worker/handler/work-options.js";
-import type { Attempted } from "./attempted.js";
+import type { Enqueued, EnqueueOptions, Job } from "../../runs/job.js";
+import type { ProgressOptions } from "../../runs/rules/progress.js";
+import type { Mode, RunId } from "../../runs/rules/run.js";
+import { ConfigurationError } from "../../shared/errors.js";
+import type { BatchAnswer } from "../../store/batch-store.js";
+import type { Grant } from "../../store/store.js";
+import type { Logger } from "../../telemetry/log.js";
+import type { Attempted } from "../attempt-view.js";
+import { type BatchEntry, type BatchOptions, type FanOut, readBatchOptions } from "./fan-out.js";
+import { type RunLog, type RunLogLevel, runLog } from "./run-log.js";
+import type { CommitOptions, ItemOptions, TransactionHandle } from "./work-options.js";
 
 /** What a context needs of the worker that runs it; one object for all runs. */
 export type ContextServices = {

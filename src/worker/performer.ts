@@ -6,10 +6,10 @@ import { describeFailure } from "../shared/failure.js";
 import type { Clock } from "../shared/ports.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Tracing } from "../telemetry/tracing.js";
-import { callHooks, type Hook, isBare } from "./around.js";
-import { factsOf, transitionOf } from "./ending.js";
 import type { Execution, LetGo, Report } from "./execution.js";
-import type { HandlerServices } from "./handler-services.js";
+import type { HandlerServices } from "./handler/services.js";
+import { callHooks, type Hook, isBare } from "./hooks.js";
+import { factsOf, transitionOf } from "./settlement.js";
 
 export type PerformerParams = {
   readonly clock: Clock;

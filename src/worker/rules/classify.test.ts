@@ -13,7 +13,7 @@ import {
   RetryLater,
   StoreUnavailableError,
   TimeoutError,
-} from "../shared/errors.js";
+} from "../../shared/errors.js";
 import { classifyFailure } from "./classify.js";
 
 function error(members: object, message = "failed", name?: string): Error {

@@ -3,11 +3,12 @@
 // the database does, and every write of a held run carries its fence.
 // When it acts is loop.ts's business, but for one thing: it goes on by itself while there is work.
 //
-// Here is the way of a run through it; each step is a file of its own: demand.ts says how much to claim,
-// exchanges.ts claims and settles, hands.ts knows where each run is, start-marks.ts stores that one
-// begins, performer.ts runs it, settler.ts sees it off.
+// Here is the way of a run through it; each step is a file of its own: claim-planner.ts says how much to claim,
+// exchange.ts claims and settles, slots.ts knows where each run is, start-recorder.ts stores that one
+// begins, performer.ts runs it, completer.ts sees it off.
 // Essays: docs/internals/lease-and-fence.md, docs/internals/shutdown.md.
 
+import type { BeginWindow } from "../engine/begin-window.js";
 import { ABORT_GRACE_MS, type RunId } from "../runs/rules/run.js";
 import { CancelledError, LeaseLostError, ShutdownError } from "../shared/errors.js";
 import { type Clock, delay, momentOf, type Ports, type Timer } from "../shared/ports.js";
@@ -16,23 +17,22 @@ import type { Claim, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName, Logger } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import type { Tracing } from "../telemetry/tracing.js";
-import type { FanOut } from "../worker/handler/fan-out.js";
-import type { Allowance } from "./allowance.js";
 import { Backoff } from "./backoff.js";
-import type { BeginWindow } from "./begin-window.js";
+import type { Allowance } from "./claim-budget.js";
+import { Demand } from "./claim-planner.js";
+import { Settler } from "./completer.js";
 import { Deadlines } from "./deadlines.js";
-import { Demand } from "./demand.js";
-import { factsOf } from "./ending.js";
-import { type ClaimedSince, Exchanges } from "./exchanges.js";
+import { type ClaimedSince, Exchanges } from "./exchange.js";
 import { Execution, type LetGo, overTime, type Report, type RunnableJob } from "./execution.js";
-import { HandlerServices } from "./handler-services.js";
-import { Hands } from "./hands.js";
+import type { FanOut } from "./handler/fan-out.js";
+import { HandlerServices } from "./handler/services.js";
 import { Leases, type Renewed } from "./leases.js";
-import { Outbox } from "./outbox.js";
 import { Performer } from "./performer.js";
 import { Quarantine } from "./quarantine.js";
-import { Settler } from "./settler.js";
-import { isLossFinal, StartMarks } from "./start-marks.js";
+import { factsOf } from "./settlement.js";
+import { Outbox } from "./settlement-buffer.js";
+import { Hands } from "./slots.js";
+import { isLossFinal, StartMarks } from "./start-recorder.js";
 
 /** How long a stopping instance waits for a slow database to take what has ended. */
 const SETTLE_PATIENCE_MS = 10_000;

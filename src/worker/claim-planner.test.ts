@@ -3,8 +3,8 @@
 import { expect, test } from "vitest";
 import { defineJob } from "../runs/rules/job.js";
 import type { Claim } from "../store/store.js";
-import { Allowance } from "./allowance.js";
-import { Demand, type DemandParams, NO_ORDER } from "./demand.js";
+import { Allowance } from "./claim-budget.js";
+import { Demand, type DemandParams, NO_ORDER } from "./claim-planner.js";
 import type { RunnableJob } from "./execution.js";
 
 const JOBS = new Map([["study", defineJob("study", {}) as RunnableJob]]);

@@ -1,8 +1,8 @@
 // The leases in an instance's hands: which fences to renew, how long each may be trusted, and when the
 // last run of one is gone. What it believes only ever shortens what the database granted.
 
-import { isTrusted, type Moment } from "../core/lease.js";
 import type { Claim, RenewAnswer, Settlement } from "../store/store.js";
+import { isTrusted, type Moment } from "./rules/lease.js";
 
 /** `open` counts the runs of a lease that are still in our hands. */
 type Lease = {

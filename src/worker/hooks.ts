@@ -3,7 +3,7 @@
 // handler; back out; onSuccess or onFailure of the job, then of the instance.
 
 import type { LogsOptions, LogsPolicy } from "../runs/rules/run-logs.js";
-import type { RunContext } from "./context.js";
+import type { RunContext } from "./handler/context.js";
 
 /** Runs the handler by calling `next` once; what it returns is the result, what it throws the error. */
 export type Middleware = (run: RunContext, next: () => Promise<unknown>) => unknown;

@@ -2,10 +2,10 @@
 // of time, for all or for each value at a path of the input. Pure: options are checked here and keys
 // are read from inputs; who may begin is decided by the database, under the key's row.
 
-import { type Duration, durationMs } from "../shared/duration.js";
-import { ConfigurationError, type Problem } from "../shared/errors.js";
-import { gather } from "../shared/problems.js";
-import { refuseUnknownMembers } from "../shared/suggest.js";
+import { type Duration, durationMs } from "../../shared/duration.js";
+import { ConfigurationError, type Problem } from "../../shared/errors.js";
+import { gather } from "../../shared/problems.js";
+import { refuseUnknownMembers } from "../../shared/suggest.js";
 
 export type ConcurrencyOptions = {
   /** So many runs are held at once, over all instances. */

@@ -3,7 +3,6 @@
 // which is harmless if they did, and its claim is read back by its token.
 // Essay: docs/internals/ambiguous-commits.md.
 
-import type { Moment } from "../core/lease.js";
 import { describeFailure } from "../shared/failure.js";
 import { momentOf, type Ports } from "../shared/ports.js";
 import { isAbsent } from "../shared/retry-while-unavailable.js";
@@ -12,10 +11,11 @@ import type { Claim, ExchangeAnswer, Settlement, Store } from "../store/store.js
 import type { Emit } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import type { Backoff } from "./backoff.js";
-import { type Demand, NO_ORDER, type Order } from "./demand.js";
+import { type Demand, NO_ORDER, type Order } from "./claim-planner.js";
 import type { RunnableJob } from "./execution.js";
 import type { Leases } from "./leases.js";
-import type { Outbox } from "./outbox.js";
+import type { Moment } from "./rules/lease.js";
+import type { Outbox } from "./settlement-buffer.js";
 
 /**
  * Three at a time: a database works on two of them and has the next one at hand while the runs of the last are

@@ -6,7 +6,7 @@ import type { Clock } from "../shared/ports.js";
 import type { Execution } from "./execution.js";
 import { Fifo } from "./fifo.js";
 import type { Quarantine } from "./quarantine.js";
-import type { StartMarks } from "./start-marks.js";
+import type { StartMarks } from "./start-recorder.js";
 
 /** A run that waited this long in the buffer is given back: others may have a free slot. */
 const STALE_MS = 2_000;

@@ -7,10 +7,10 @@ import type { StoredError } from "../shared/failure.js";
 import { describeFailure } from "../shared/failure.js";
 import type { Claim, ClaimedRun } from "../store/store.js";
 import type { Emit, Logger } from "../telemetry/log.js";
-import { type Around, callHooks, type Hook } from "./around.js";
-import type { Attempted } from "./attempted.js";
-import { type ContextServices, RunContext } from "./context.js";
-import { factsOf } from "./ending.js";
+import type { Attempted } from "./attempt-view.js";
+import { type ContextServices, RunContext } from "./handler/context.js";
+import { type Around, callHooks, type Hook } from "./hooks.js";
+import { factsOf } from "./settlement.js";
 
 export type EndedElsewhere = {
   readonly claim: Claim;

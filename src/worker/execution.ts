@@ -1,7 +1,6 @@
 // One attempt of one run, from its start to how it ended. Any thrown value, any result and any
 // refusal to stop end in a plain answer; nothing in here talks to the database.
 
-import { classifyFailure } from "../core/classify.js";
 import type { JobDefinition } from "../runs/rules/job.js";
 import type { Ending } from "../runs/rules/run.js";
 import type { LogsPolicy } from "../runs/rules/run-logs.js";
@@ -17,9 +16,10 @@ import { encodeResult } from "../shared/json.js";
 import { validateInput } from "../shared/schema.js";
 import type { Claim, ClaimedRun } from "../store/store.js";
 import type { TraceSpan } from "../telemetry/tracing.js";
-import type { CommitPhase } from "../worker/handler/work-options.js";
-import { type Around, throughMiddleware } from "./around.js";
-import { type ContextServices, RunContext } from "./context.js";
+import { type ContextServices, RunContext } from "./handler/context.js";
+import type { CommitPhase } from "./handler/work-options.js";
+import { type Around, throughMiddleware } from "./hooks.js";
+import { classifyFailure } from "./rules/classify.js";
 
 export type Handler = (input: never, ctx: RunContext) => unknown;
 /** Has an attempt carried out by a service elsewhere. */

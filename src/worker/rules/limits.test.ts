@@ -1,7 +1,7 @@
 // Keys of limits: what they are read from, and what they are where there is nothing.
 
 import { expect, test } from "vitest";
-import { flowKeyOf, resolveLimits, shownFlowKey, WHOLE_JOB } from "./flow.js";
+import { flowKeyOf, resolveLimits, shownFlowKey, WHOLE_JOB } from "./limits.js";
 
 const limits = (key?: string) =>
   resolveLimits({ concurrency: { limit: 1, ...(key ? { key } : {}) } }, (member) => member);

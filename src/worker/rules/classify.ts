@@ -3,8 +3,8 @@
 // attempts are bounded, and a wrong "permanent" would lose work that a retry had saved.
 // It has no clock, so a Retry-After date counts only from the answer's own Date header.
 
-import { PermanentError, RetryLater } from "../shared/errors.js";
-import { isObject, numberProp, prop, textProp } from "../shared/thrown.js";
+import { PermanentError, RetryLater } from "../../shared/errors.js";
+import { isObject, numberProp, prop, textProp } from "../../shared/thrown.js";
 
 export type FailureClass = "transient" | "permanent";
 
