@@ -18,7 +18,6 @@ export type {
   ScheduleAlertOptions,
   SlowOptions,
 } from "./core/alert-rules.js";
-export type { CalendarOptions } from "./core/calendar.js";
 export type {
   LockAnswer,
   LockFilter,
@@ -32,9 +31,6 @@ export type {
   LockStats,
   LockTidied,
 } from "./core/lock.js";
-export type { Overlap } from "./core/overlap.js";
-export type { MissedOptions, ScheduleOptions } from "./core/schedule.js";
-export type { Evidence, Outcome, Reason } from "./core/tick.js";
 export type { Acting, ActorOptions } from "./engine/acting.js";
 export type { AlertListOptions, AlertPage, Alerts, AlertTested } from "./engine/alerts.js";
 export type { Audit, AuditListOptions, AuditPage, AuditRecord } from "./engine/audit.js";
@@ -44,12 +40,9 @@ export type {
   ShellCommandOptions,
   ShellOptions,
 } from "./engine/built-in-jobs.js";
-export type { Calendar, Calendars } from "./engine/calendars.js";
 export type { CheckOptions, CheckReport, CheckResult } from "./engine/check.js";
 export type { CleanedUp, CleanupOptions } from "./engine/cleanup.js";
 export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/config.js";
-export type { PlannedChange } from "./engine/declared.js";
-export type { Explanation } from "./engine/explain.js";
 export type { HealthFigure, HealthOptions, HealthReport } from "./engine/health.js";
 export { Holdfast } from "./engine/holdfast.js";
 export type { Instances } from "./engine/instances.js";
@@ -73,25 +66,6 @@ export type { RecoverOptions, RecoverReport } from "./engine/recover.js";
 export type { RepairOptions, RepairReport, RepairStep } from "./engine/repair.js";
 export type { Pruned, PruneOptions } from "./engine/retention.js";
 export type { RunExchange } from "./engine/run-exchanges.js";
-export type { ScheduleListOptions, TickListOptions } from "./engine/schedule-filter.js";
-export type {
-  BackfillOptions,
-  TriggerOptions,
-  UpsertAsked,
-  Upserted,
-  UpsertOptions,
-} from "./engine/schedule-options.js";
-export type { Pinged, PingOptions } from "./engine/schedule-ping.js";
-export type { Preview } from "./engine/schedule-preview.js";
-export type { Triggered } from "./engine/schedule-trigger.js";
-export type {
-  Backfill,
-  Schedule,
-  ScheduleStatus,
-  ScheduleVersion,
-  Tick,
-} from "./engine/schedule-view.js";
-export type { Schedules } from "./engine/schedules.js";
 export { type Verified, type VerifyParams, verifyDispatch } from "./http/dispatch/signature.js";
 export type { WorkerTargetOptions } from "./http/dispatch/targets.js";
 export { type AdvisoryResult, type AdvisoryTransaction, advisoryLock } from "./locks/advisory.js";
@@ -131,6 +105,32 @@ export type {
 } from "./runs/run-records.js";
 export type { Run, RunAttempt, RunDetails, RunPage } from "./runs/run-view.js";
 export type { Runs } from "./runs/runs.js";
+export type { CalendarOptions } from "./schedules/calendars/calendar.js";
+export type { Calendar, Calendars } from "./schedules/calendars.js";
+export type { Pinged, PingOptions } from "./schedules/check-in.js";
+export type { PlannedChange } from "./schedules/declared.js";
+export type { Explanation } from "./schedules/explainer.js";
+export type { ScheduleListOptions, TickListOptions } from "./schedules/filter.js";
+export type {
+  BackfillOptions,
+  TriggerOptions,
+  UpsertAsked,
+  Upserted,
+  UpsertOptions,
+} from "./schedules/options.js";
+export type { Preview } from "./schedules/preview.js";
+export type { Overlap } from "./schedules/rules/overlap.js";
+export type { MissedOptions, ScheduleOptions } from "./schedules/rules/schedule.js";
+export type { Evidence, Outcome, Reason } from "./schedules/rules/tick.js";
+export type { Schedules } from "./schedules/schedules.js";
+export type { Triggered } from "./schedules/trigger.js";
+export type {
+  Backfill,
+  Schedule,
+  ScheduleStatus,
+  ScheduleVersion,
+  Tick,
+} from "./schedules/view.js";
 export type { Duration } from "./shared/duration.js";
 export {
   AlertNotFoundError,

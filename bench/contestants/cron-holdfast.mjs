@@ -1,7 +1,7 @@
 // Holdfast's own cron engine, from the built files and not through the public interface, which does not show it.
 
-import { cronSchedule } from "../../build/core/cron.js";
-import { nextTick } from "../../build/core/cron-next.js";
+import { cronSchedule } from "../../build/schedules/cron/cron.js";
+import { nextTick } from "../../build/schedules/cron/next.js";
 
 export async function open() {
   return {

@@ -331,7 +331,9 @@ class Campaign {
     const effects = readEffects(folder);
     const replayed = await this.#replayed(reader, effects);
     await reader.close();
-    const { makeWhen } = await import(new URL("../../build/core/when.js", import.meta.url).href);
+    const { makeWhen } = await import(
+      new URL("../../build/schedules/rules/when.js", import.meta.url).href
+    );
     const { history, forgiven } = place.forgive({ tables, operations, effects, makeWhen });
     const { found, duplicates } = duplicatesOf(history);
     const violations = [

@@ -213,7 +213,9 @@ export async function runSoak({ seconds, seed, rate, tell, onWindow = () => unde
       crew.every(({ isAlive }) => !isAlive),
     );
     const tables = await archive.whole(reader);
-    const { makeWhen } = await import(new URL("../../build/core/when.js", import.meta.url).href);
+    const { makeWhen } = await import(
+      new URL("../../build/schedules/rules/when.js", import.meta.url).href
+    );
     const operations = readOperations(folder);
     const history = { tables, operations, effects: readEffects(folder), makeWhen };
     const { found, duplicates } = duplicatesOf(history);

@@ -2,7 +2,7 @@
 // last document for programs. Leaving it does not end the backfill.
 
 import type { Holdfast } from "../engine/holdfast.js";
-import type { Backfill } from "../engine/schedule-view.js";
+import type { Backfill } from "../schedules/view.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { delay } from "../shared/ports.js";
 import { describeExit } from "./failure.js";

@@ -3,8 +3,8 @@
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
-import type { CalendarOptions } from "../core/calendar.js";
-import { WEEKDAYS } from "../core/calendar-weekdays.js";
+import type { CalendarOptions } from "../schedules/calendars/calendar.js";
+import { WEEKDAYS } from "../schedules/calendars/weekdays.js";
 import { textProp } from "../shared/thrown.js";
 import { UsageError } from "./usage.js";
 

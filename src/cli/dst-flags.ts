@@ -1,7 +1,7 @@
 // The options for what a fixed-time cron schedule does where the clocks change.
 
 import type { Command } from "commander";
-import type { DstOptions } from "../core/cron.js";
+import type { DstOptions } from "../schedules/cron/cron.js";
 import { oneOf } from "./usage.js";
 
 type Gap = NonNullable<DstOptions["gap"]>;

@@ -1,7 +1,7 @@
 // The text of a first configuration file: with an example job, or with what a crontab asks for. Pure; the
 // result is a program that somebody reads and changes, so it is written as one would write it.
 
-import type { CrontabEntry } from "../core/crontab.js";
+import type { CrontabEntry } from "../schedules/cron/crontab.js";
 
 export type ConfigKind = "ts" | "mjs";
 

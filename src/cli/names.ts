@@ -1,9 +1,9 @@
 // Names of schedules and calendars as they are typed: an unknown one is answered with the one that
 // was probably meant.
 
-import type { Calendar } from "../engine/calendars.js";
 import type { Holdfast } from "../engine/holdfast.js";
-import type { Schedule } from "../engine/schedule-view.js";
+import type { Calendar } from "../schedules/calendars.js";
+import type { Schedule } from "../schedules/view.js";
 import { ScheduleNotFoundError } from "../shared/errors.js";
 import { requireName } from "../shared/names.js";
 import { quoteShort, suggest } from "../shared/suggest.js";

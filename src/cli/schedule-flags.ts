@@ -3,11 +3,11 @@
 
 import { type Command, InvalidArgumentError } from "commander";
 import type { ScheduleAlertOptions } from "../core/alert-rules.js";
-import type { DstOptions } from "../core/cron.js";
-import { OVERLAPS, type Overlap } from "../core/overlap.js";
-import { MISSED_LIMIT_MAX, MISSED_RUNS } from "../core/schedule.js";
-import type { UpsertOptions } from "../engine/schedule-options.js";
-import type { Schedule } from "../engine/schedule-view.js";
+import type { DstOptions } from "../schedules/cron/cron.js";
+import type { UpsertOptions } from "../schedules/options.js";
+import { OVERLAPS, type Overlap } from "../schedules/rules/overlap.js";
+import { MISSED_LIMIT_MAX, MISSED_RUNS } from "../schedules/rules/schedule.js";
+import type { Schedule } from "../schedules/view.js";
 import { requireName, requirePriority, requireTags } from "../shared/names.js";
 import { type DstFlags, dstOptions, withDstOptions } from "./dst-flags.js";
 import { readInput } from "./input.js";

@@ -1,8 +1,8 @@
 // Schedules as pages of text for people: one table of many, or everything about one.
 
-import { requireZone, UTC, type Zone } from "../core/zone.js";
-import type { Preview } from "../engine/schedule-preview.js";
-import type { Backfill, Schedule, ScheduleStatus, Tick } from "../engine/schedule-view.js";
+import { requireZone, UTC, type Zone } from "../schedules/cron/zone.js";
+import type { Preview } from "../schedules/preview.js";
+import type { Backfill, Schedule, ScheduleStatus, Tick } from "../schedules/view.js";
 import { COLOUR_OF_RUN, type Fact, factLines, newTable, valueText } from "./page.js";
 import { type Colours, cut, plain } from "./shell.js";
 import { tickTable } from "./tick-page.js";

@@ -1,7 +1,7 @@
 // What is said once a schedule was made or changed: when it ticks, and what to know about it.
 
-import type { Upserted } from "../engine/schedule-options.js";
-import type { Schedule } from "../engine/schedule-view.js";
+import type { Upserted } from "../schedules/options.js";
+import type { Schedule } from "../schedules/view.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { quoteShort } from "../shared/suggest.js";
 import { plain, type Shell } from "./shell.js";

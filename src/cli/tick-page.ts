@@ -1,7 +1,7 @@
 // The ledger as a table for people: what became of each tick, and why.
 
-import type { Outcome } from "../core/tick.js";
-import type { Tick } from "../engine/schedule-view.js";
+import type { Outcome } from "../schedules/rules/tick.js";
+import type { Tick } from "../schedules/view.js";
 import { formatDuration } from "../shared/duration-text.js";
 import { newTable } from "./page.js";
 import { type Colours, cut, plain } from "./shell.js";

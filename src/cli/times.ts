@@ -1,6 +1,6 @@
 // Times as people read them: in UTC to the second, on the clock of a zone, or from now.
 
-import type { Zone } from "../core/zone.js";
+import type { Zone } from "../schedules/cron/zone.js";
 import { formatDuration } from "../shared/duration-text.js";
 
 const WEEKDAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];

@@ -1,8 +1,8 @@
 // What `trigger` and `test` do: ask for a run of a schedule, say its id or why there is none, and wait
 // for its end where asked.
 
-import type { TriggerOptions } from "../engine/schedule-options.js";
-import type { Triggered } from "../engine/schedule-trigger.js";
+import type { TriggerOptions } from "../schedules/options.js";
+import type { Triggered } from "../schedules/trigger.js";
 import { type AskerFlags, askedBy } from "./asker.js";
 import { readInput } from "./input.js";
 import { type CommonFlags, withInstance } from "./instance.js";

@@ -6,21 +6,21 @@ import { Locks } from "../locks/locks.js";
 import type { LockProvider } from "../locks/provider.js";
 import { Runs } from "../runs/runs.js";
 import type { Waiter } from "../runs/waiter.js";
+import { Calendars } from "../schedules/calendars.js";
+import type { PlannedChange } from "../schedules/declared.js";
+import type { CompiledSchedules } from "../schedules/schedule-cache.js";
+import { Schedules } from "../schedules/schedules.js";
+import type { Desk } from "../schedules/updater.js";
 import type { Network, Ports } from "../shared/ports.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Acting } from "./acting.js";
 import { Alerts } from "./alerts.js";
-import { Calendars } from "./calendars.js";
 import { cleanUp } from "./cleanup.js";
-import type { CompiledSchedules } from "./compiled.js";
-import type { PlannedChange } from "./declared.js";
-import type { Desk } from "./desk.js";
 import { Instances } from "./instances.js";
 import type { KnownJobs } from "./known-jobs.js";
 import { pauseAll, resumeAll } from "./pausing.js";
 import { Queues } from "./queues.js";
-import { Schedules } from "./schedules.js";
 
 export type ActingParts = {
   readonly store: (verb: string) => Promise<Store>;

@@ -4,16 +4,16 @@
 import { type Actor, VIAS } from "../core/audit.js";
 import type { Locks } from "../locks/locks.js";
 import type { Runs } from "../runs/runs.js";
+import type { Calendars } from "../schedules/calendars.js";
+import { requireOptions } from "../schedules/options.js";
+import type { Schedules } from "../schedules/schedules.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Alerts } from "./alerts.js";
-import type { Calendars } from "./calendars.js";
 import type { CleanedUp, CleanupOptions } from "./cleanup.js";
 import type { Instances } from "./instances.js";
 import type { Pause, PauseOptions } from "./pausing.js";
 import type { Queues } from "./queues.js";
-import { requireOptions } from "./schedule-options.js";
-import type { Schedules } from "./schedules.js";
 
 /** Who asks, for the audit trail. */
 export type ActorOptions = {

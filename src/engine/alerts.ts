@@ -6,7 +6,8 @@ import type { Destination } from "../alerts/destinations.js";
 import { sendNotice } from "../alerts/send.js";
 import { ALERT_KINDS, type AlertKind } from "../core/alert.js";
 import { type Actor, auditEntry } from "../core/audit.js";
-import { durationWords } from "../core/when-text.js";
+import { type By, readBy } from "../schedules/options.js";
+import { durationWords } from "../schedules/rules/when-text.js";
 import { type Duration, durationMs } from "../shared/duration.js";
 import { AlertNotFoundError, ConfigurationError } from "../shared/errors.js";
 import { isUuid } from "../shared/id.js";
@@ -16,7 +17,6 @@ import type { Network, Ports } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { AlertMark } from "../store/alert-store.js";
 import type { Store } from "../store/store.js";
-import { type By, readBy } from "./schedule-options.js";
 
 export type AlertListOptions = {
   /** @default "open" */

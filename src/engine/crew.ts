@@ -2,6 +2,7 @@
 // the pulse that keeps their leases. A bounded pass has one of its own, which nothing outlives.
 
 import type { StoredRuns } from "../runs/wake-hint.js";
+import type { Declarations } from "../schedules/declarations.js";
 import type { Ports } from "../shared/ports.js";
 import type { Settlement, Store } from "../store/store.js";
 import type { Bus } from "../telemetry/bus.js";
@@ -14,7 +15,6 @@ import { Workers } from "../worker/pool.js";
 import { Worker, type WorkerParams } from "../worker/worker.js";
 import type { BeginWindow } from "./begin-window.js";
 import type { Config, StartConfig } from "./config.js";
-import type { Declarations } from "./declarations.js";
 import type { Sends } from "./dispatching.js";
 import type { KnownJobs } from "./known-jobs.js";
 import { Loop, type LoopParams } from "./loop.js";

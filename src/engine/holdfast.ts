@@ -2,7 +2,6 @@
 // it; how the parts hang together is in assembly.ts, when they start and stop in life.ts. The constructor does
 // no I/O: the first verb that needs the database opens it, once.
 
-import type { ScheduleOptions } from "../core/schedule.js";
 import { refuseUnknownTarget } from "../http/dispatch/targets.js";
 import type { LockOptions } from "../locks/lock-options.js";
 import type { HeldLock, LockResult } from "../locks/locking.js";
@@ -20,6 +19,10 @@ import type { InputOption, PlainJobOptions, SchemaJobOptions } from "../runs/job
 import { type AnnouncedJob, toAnnouncedJob } from "../runs/job-view.js";
 import { defineJob, type JobOptions } from "../runs/rules/job.js";
 import type { Runs } from "../runs/runs.js";
+import type { Calendars } from "../schedules/calendars.js";
+import { jobOf } from "../schedules/options.js";
+import type { ScheduleOptions } from "../schedules/rules/schedule.js";
+import type { Schedules } from "../schedules/schedules.js";
 import { type Duration, durationMs } from "../shared/duration.js";
 import { DuplicateJobError } from "../shared/errors.js";
 import type { StandardSchema } from "../shared/schema.js";
@@ -35,7 +38,6 @@ import type { Alerts } from "./alerts.js";
 import { type Assembly, assemble } from "./assembly.js";
 import { Audit } from "./audit.js";
 import { type Basis, basisOf, type Internals } from "./basis.js";
-import type { Calendars } from "./calendars.js";
 import type { CheckOptions, CheckReport } from "./check.js";
 import type { CleanedUp, CleanupOptions } from "./cleanup.js";
 import type { HoldfastOptions, StartOptions } from "./config.js";
@@ -62,8 +64,6 @@ import type { Remote } from "./remote.js";
 import type { RepairOptions, RepairReport } from "./repair.js";
 import type { Pruned, PruneOptions } from "./retention.js";
 import { runnableAs } from "./runnable.js";
-import { jobOf } from "./schedule-options.js";
-import type { Schedules } from "./schedules.js";
 import { type Settings, settingsOf } from "./settings.js";
 import { shellJob } from "./shell-job.js";
 

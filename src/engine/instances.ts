@@ -2,6 +2,7 @@
 // nothing until it is woken, while the others go on. It hears of it by its own poll.
 
 import { type Actor, auditEntry } from "../core/audit.js";
+import { readNote } from "../schedules/options.js";
 import { InstanceNotFoundError } from "../shared/errors.js";
 import type { Store } from "../store/store.js";
 import {
@@ -10,7 +11,6 @@ import {
   listInstances,
   readInstanceList,
 } from "./overview.js";
-import { readNote } from "./schedule-options.js";
 
 export type InstancesParams = {
   readonly store: (verb: string) => Promise<Store>;

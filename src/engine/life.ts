@@ -7,6 +7,10 @@ import { requirePublicUrl } from "../http/dispatch/targets.js";
 import type { Locking } from "../locks/locking.js";
 import type { Waiter } from "../runs/waiter.js";
 import type { StoredRuns } from "../runs/wake-hint.js";
+import type { Declarations } from "../schedules/declarations.js";
+import type { Reconciling } from "../schedules/reconcile.js";
+import type { CompiledSchedules } from "../schedules/schedule-cache.js";
+import { releaseOnce, type TickerParams, type TickReport, tickOnce } from "../schedules/ticker.js";
 import type { StoreGoneError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
 import type { Appetite, Store } from "../store/store.js";
@@ -14,16 +18,12 @@ import type { StopReport } from "../worker/worker.js";
 import type { Alerting } from "./alerting.js";
 import type { Basis } from "./basis.js";
 import { BeginWindow } from "./begin-window.js";
-import type { CompiledSchedules } from "./compiled.js";
 import { readStart, type StartConfig, type StartOptions } from "./config.js";
 import { boundedCrew, type Crew, type CrewParts, newCrew } from "./crew.js";
-import type { Declarations } from "./declarations.js";
 import type { KnownJobs } from "./known-jobs.js";
 import type { Opening } from "./opening.js";
 import { passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
-import type { Reconciling } from "./reconciling.js";
 import { databaseLabel } from "./settings.js";
-import { releaseOnce, type TickerParams, type TickReport, tickOnce } from "./ticker.js";
 import type { Upkeep } from "./upkeep.js";
 
 export type LifeParams = {

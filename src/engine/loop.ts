@@ -2,6 +2,8 @@
 // heartbeats at a third of the shortest lease, the janitor once an hour. Polling is what correctness
 // rests on; a wake-up only makes it sooner, and late or early timers never matter.
 
+import { POLLED_WITHIN_MS } from "../schedules/advance.js";
+import type { Looked, TickReport } from "../schedules/ticker.js";
 import { StoreGoneError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
 import { delay, momentOf, type Ports, type Timer } from "../shared/ports.js";
@@ -11,11 +13,9 @@ import type { Emit } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import type { Workers } from "../worker/pool.js";
 import { elapsedMs, type Moment, renewEveryMs } from "../worker/rules/lease.js";
-import { POLLED_WITHIN_MS } from "./advance.js";
 import { ClockWatch } from "./clock-watch.js";
 import { beatOnce, enforceCancelsOnce, promoteOnce, reapOnce } from "./passes.js";
 import type { Pulse } from "./pulse.js";
-import type { Looked, TickReport } from "./ticker.js";
 
 const POLL_JITTER = 0.2;
 /** After polls that fail: no more than this beyond a poll, so that an outage delays takeovers no longer. */

@@ -4,6 +4,7 @@
 // cron calls.
 
 import { ABORT_GRACE_MS } from "../runs/rules/run.js";
+import { type TickerParams, type TickReport, tickOnce } from "../schedules/ticker.js";
 import { type Duration, durationMs } from "../shared/duration.js";
 import { ConfigurationError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
@@ -15,7 +16,6 @@ import type { Emit } from "../telemetry/log.js";
 import type { Workers } from "../worker/pool.js";
 import type { Loop } from "./loop.js";
 import { enforceCancelsOnce, promoteOnce, reapOnce } from "./passes.js";
-import { type TickerParams, type TickReport, tickOnce } from "./ticker.js";
 
 export type TickOptions = {
   /** How many runs it executes at most; 0 only fires. @default 5 */

@@ -3,11 +3,11 @@
 
 import { type Actor, auditEntry } from "../core/audit.js";
 import type { Pause as PauseRecord } from "../core/pause.js";
+import { readBy, readNote, requireOptions } from "../schedules/options.js";
 import { ConfigurationError } from "../shared/errors.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
-import { readBy, readNote, requireOptions } from "./schedule-options.js";
 
 /** A pause of everything. */
 export type Pause = {

@@ -2,13 +2,13 @@
 // fences that it would hand out again are raised beyond any that was, leases and locks of those who are
 // gone end, and what would fire and run next is told before it does.
 
+import { advance } from "../schedules/advance.js";
+import type { CompiledSchedules } from "../schedules/schedule-cache.js";
 import { ConfigurationError } from "../shared/errors.js";
 import type { Ports } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Remains } from "../store/repair-store.js";
 import type { Store } from "../store/store.js";
-import { advance } from "./advance.js";
-import type { CompiledSchedules } from "./compiled.js";
 
 export type RecoverOptions = {
   /** Do it; else it is only told. @default false */

@@ -1,8 +1,11 @@
 // What was expected against what became of it, for many schedules at once: the ledger over a stretch
 // of time, equal ticks of a short while together, and the ticks that are still to come.
 
-import { OUTCOME_OF, type Outcome, type Reason } from "../core/tick.js";
 import type { RunId, RunStatus } from "../runs/rules/run.js";
+import { instantMs, requireOptions } from "../schedules/options.js";
+import { OUTCOME_OF, type Outcome, type Reason } from "../schedules/rules/tick.js";
+import { compile } from "../schedules/schedule-cache.js";
+import { nextTickOf, type Schedule } from "../schedules/view.js";
 import { durationMs } from "../shared/duration.js";
 import type { Problem } from "../shared/errors.js";
 import { ConfigurationError } from "../shared/errors.js";
@@ -11,9 +14,6 @@ import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import type { TimelineCell } from "../store/timeline-store.js";
-import { compile } from "./compiled.js";
-import { instantMs, requireOptions } from "./schedule-options.js";
-import { nextTickOf, type Schedule } from "./schedule-view.js";
 
 export type TimelineOptions = {
   readonly from: Date | string;

@@ -3,11 +3,11 @@
 
 import { auditEntry } from "../core/audit.js";
 import type { Locking } from "../locks/locking.js";
+import type { Declarations } from "../schedules/declarations.js";
+import type { CompiledSchedules } from "../schedules/schedule-cache.js";
 import type { Store } from "../store/store.js";
 import type { Basis } from "./basis.js";
 import { type CheckOptions, type CheckReport, readCheck, reportOf } from "./check.js";
-import type { CompiledSchedules } from "./compiled.js";
-import type { Declarations } from "./declarations.js";
 import { type HealthOptions, type HealthReport, healthOf, readHealth } from "./health.js";
 import type { KnownJobs } from "./known-jobs.js";
 import type { Opening } from "./opening.js";

@@ -1,6 +1,6 @@
 // What `runs.list` may be asked for, and the same in the words of the store.
 
-import { instantMs } from "../engine/schedule-options.js";
+import { instantMs } from "../schedules/options.js";
 import { ConfigurationError } from "../shared/errors.js";
 import { firstIdAt, isUuid } from "../shared/id.js";
 import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT } from "../shared/paging.js";

@@ -1,9 +1,9 @@
 // `holdfast.runs`: looking at runs, and an operator's few verbs on them.
 
 import { type Actor, type AuditEntry, auditEntry } from "../core/audit.js";
-import type { Desk } from "../engine/desk.js";
-import { reviveUnderSchedule } from "../engine/revive.js";
 import { type RunExchange, toExchanges } from "../engine/run-exchanges.js";
+import { reviveUnderSchedule } from "../schedules/retry-run.js";
+import type { Desk } from "../schedules/updater.js";
 import { type Duration, durationMs } from "../shared/duration.js";
 import { RunAmbiguousError, RunNotFoundError } from "../shared/errors.js";
 import { idFragment, isUuid } from "../shared/id.js";

@@ -23,7 +23,7 @@ import type {
   SightSkip,
   SightTick,
 } from "../core/alert-sight.js";
-import { REASONS } from "../core/tick.js";
+import { REASONS } from "../schedules/rules/tick.js";
 import type { AlertRecord, NewAlert } from "./alert-store.js";
 import { statusOf } from "./record.js";
 

@@ -2,9 +2,9 @@
 // statement; what else a change may carry (an edit, a backfill, a delivery) goes with it in a
 // transaction of its own, which is rare.
 
-import { MONITOR_POLICY } from "../core/monitor.js";
-import { OUTCOME_OF, OUTCOMES, REASONS } from "../core/tick.js";
 import { DEFAULT_QUEUE } from "../runs/rules/job.js";
+import { MONITOR_POLICY } from "../schedules/rules/monitor.js";
+import { OUTCOME_OF, OUTCOMES, REASONS } from "../schedules/rules/tick.js";
 import { traceTag } from "../shared/trace-context.js";
 import type { Row } from "./postgres.js";
 import { plainColumn, textArray, textColumn } from "./postgres-array.js";

@@ -1,6 +1,6 @@
 // Rows of the timeline as the store's records, the same for both databases.
 
-import { REASONS } from "../core/tick.js";
+import { REASONS } from "../schedules/rules/tick.js";
 import { statusOf } from "./record.js";
 import type { TimelineCell } from "./timeline-store.js";
 

@@ -1,11 +1,11 @@
 // Rows of the tables of schedules to the store's records, the same for both engines. What differs
 // between them ends here: big integers as text, booleans as 0 and 1, JSON parsed or not.
 
-import type { CalendarRules } from "../core/calendar.js";
-import type { LiveRun } from "../core/overlap.js";
 import type { Pause } from "../core/pause.js";
-import { type Evidence, REASONS, type Reason } from "../core/tick.js";
 import { MODES, type Mode, type RunId } from "../runs/rules/run.js";
+import type { CalendarRules } from "../schedules/calendars/calendar.js";
+import type { LiveRun } from "../schedules/rules/overlap.js";
+import { type Evidence, REASONS, type Reason } from "../schedules/rules/tick.js";
 import { statusOf } from "./record.js";
 import {
   type BackfillRecord,

@@ -3,11 +3,11 @@
 // So no lock is held while deciding, and of two instances that decide the same tick one writes.
 
 import type { AuditEntry } from "../core/audit.js";
-import type { CalendarRules } from "../core/calendar.js";
-import type { LiveRun } from "../core/overlap.js";
 import type { Pause } from "../core/pause.js";
-import type { Outcome, TickEntry } from "../core/tick.js";
 import type { Mode, RunId, RunStatus, TerminalStatus } from "../runs/rules/run.js";
+import type { CalendarRules } from "../schedules/calendars/calendar.js";
+import type { LiveRun } from "../schedules/rules/overlap.js";
+import type { Outcome, TickEntry } from "../schedules/rules/tick.js";
 
 /** Who made a schedule: a declaration in code, or a call. The position is what the tables store. */
 export const SOURCES = ["api", "code"] as const;

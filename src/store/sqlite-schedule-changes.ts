@@ -1,10 +1,10 @@
 // Changes of schedules on SQLite, inside of a write transaction. What every pass of the ticker writes
 // (ledger rows, runs, progress) goes in one statement each for the whole batch; the rest is rare.
 
-import { MONITOR_POLICY } from "../core/monitor.js";
-import { OUTCOME_OF, OUTCOMES, REASONS } from "../core/tick.js";
 import { DEFAULT_QUEUE } from "../runs/rules/job.js";
 import type { RunId } from "../runs/rules/run.js";
+import { MONITOR_POLICY } from "../schedules/rules/monitor.js";
+import { OUTCOME_OF, OUTCOMES, REASONS } from "../schedules/rules/tick.js";
 import { traceTag } from "../shared/trace-context.js";
 import { modeCode, statusCode } from "./record.js";
 import * as schedules from "./schedule-store.js";

@@ -1,7 +1,7 @@
 // Schedules on SQLite: what is read of them, new ones, calendars. What changes a schedule that exists
 // is in sqlite-schedule-changes.ts.
 
-import { OUTCOMES } from "../core/tick.js";
+import { OUTCOMES } from "../schedules/rules/tick.js";
 import {
   toBackfillRecord,
   toCalendarRecord,

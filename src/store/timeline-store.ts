@@ -1,8 +1,8 @@
 // The ledger seen from afar: ticks of several schedules over a stretch of time, equal ones of a short
 // while together, each with how its run stands.
 
-import type { Reason } from "../core/tick.js";
 import type { RunId, RunStatus } from "../runs/rules/run.js";
+import type { Reason } from "../schedules/rules/tick.js";
 
 export type TimelineParams = {
   /** Names of schedules. */

@@ -3,9 +3,9 @@
 
 import type { AlertKind, Severity } from "../core/alert.js";
 import { hideSecrets, hideSecretsIn } from "../core/known-secrets.js";
-import type { PingState } from "../core/monitor.js";
-import type { Reason } from "../core/tick.js";
 import type { RunId, RunStatus } from "../runs/rules/run.js";
+import type { PingState } from "../schedules/rules/monitor.js";
+import type { Reason } from "../schedules/rules/tick.js";
 import type { StoredError } from "../shared/failure.js";
 import { shownJson } from "../shared/json.js";
 import { redactError, redactMember, redactText } from "../shared/redact.js";

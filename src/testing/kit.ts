@@ -2,14 +2,14 @@
 // is mocked: ticks, claims, leases and retries go through the same code and the same SQL as always.
 
 import type { HoldfastOptions, StartOptions } from "../engine/config.js";
-import type { Explanation } from "../engine/explain.js";
 import type { Holdfast } from "../engine/holdfast.js";
-import type { TickListOptions } from "../engine/schedule-filter.js";
-import type { Tick } from "../engine/schedule-view.js";
 import type { Job } from "../runs/job.js";
 import type { RunId } from "../runs/rules/run.js";
 import type { RunListOptions } from "../runs/run-filter.js";
 import type { Run } from "../runs/run-view.js";
+import type { Explanation } from "../schedules/explainer.js";
+import type { TickListOptions } from "../schedules/filter.js";
+import type { Tick } from "../schedules/view.js";
 import { type Duration, durationMs, formatDuration } from "../shared/duration.js";
 import { ConfigurationError, ScheduleNotFoundError } from "../shared/errors.js";
 import { readInstant } from "../shared/instant.js";

@@ -1,7 +1,7 @@
 // Calendars: rules under a name, the newest of them.
 
 import { expect } from "vitest";
-import type { CalendarRules } from "../../src/core/calendar.js";
+import type { CalendarRules } from "../../src/schedules/calendars/calendar.js";
 import type { SceneTest } from "./scene.js";
 
 const RULES: CalendarRules = {

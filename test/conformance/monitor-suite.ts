@@ -2,7 +2,7 @@
 // tick in one commit and only at the revision that they were decided from.
 
 import { expect } from "vitest";
-import { oneTick } from "../../src/core/tick.js";
+import { oneTick } from "../../src/schedules/rules/tick.js";
 import type { CheckIn, ScheduleState } from "../../src/store/schedule-store.js";
 import type { Scene, SceneTest } from "./scene.js";
 import { changeOf, MINUTE_MS } from "./schedule-words.js";

@@ -1,8 +1,8 @@
 // Several stores that decide the same ticks at the same moment: whatever they do, one of them writes.
 
 import { expect } from "vitest";
-import { oneTick } from "../../src/core/tick.js";
 import type { RunId } from "../../src/runs/rules/run.js";
+import { oneTick } from "../../src/schedules/rules/tick.js";
 import type { ScheduleState } from "../../src/store/schedule-store.js";
 import type { Store } from "../../src/store/store.js";
 import { completed, idsOf, type Scene, type SceneTest } from "./scene.js";

@@ -1,7 +1,7 @@
 // Schedules are made, edited, paused and deleted; every definition that was current is kept.
 
 import { expect } from "vitest";
-import { oneTick } from "../../src/core/tick.js";
+import { oneTick } from "../../src/schedules/rules/tick.js";
 import type { SceneTest } from "./scene.js";
 import {
   changeOf,

@@ -1,7 +1,7 @@
 // Schedules, ticks and runs of schedules as people list them.
 
 import { expect } from "vitest";
-import { OUTCOMES, oneTick } from "../../src/core/tick.js";
+import { OUTCOMES, oneTick } from "../../src/schedules/rules/tick.js";
 import type { ScheduleFilter, TickFilter, TickRecord } from "../../src/store/schedule-store.js";
 import { completed, failed, idsOf, type Scene, type SceneTest } from "./scene.js";
 import { MINUTE_MS, stretch, UPRIGHT } from "./schedule-words.js";

@@ -1,7 +1,7 @@
 // How long ticks are kept; and that the ledger refuses a second tick before and after a prune.
 
 import { expect } from "vitest";
-import { oneTick } from "../../src/core/tick.js";
+import { oneTick } from "../../src/schedules/rules/tick.js";
 import type { Scene, SceneTest } from "./scene.js";
 import { MINUTE_MS, stretch } from "./schedule-words.js";
 

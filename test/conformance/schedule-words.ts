@@ -1,8 +1,8 @@
 // Short words about schedules for a scene: one is made, read, fired and changed in a line each. What
 // a decision would write is given by the test; what is not given stays as it is.
 
-import { oneTick, type TickEntry } from "../../src/core/tick.js";
 import type { RunId } from "../../src/runs/rules/run.js";
+import { oneTick, type TickEntry } from "../../src/schedules/rules/tick.js";
 import type {
   BackfillState,
   ScheduleChange,

@@ -1,7 +1,7 @@
 // Changes of schedules: each whole or not at all, and only at the revision it was decided from.
 
 import { expect } from "vitest";
-import { oneTick, REASONS } from "../../src/core/tick.js";
+import { oneTick, REASONS } from "../../src/schedules/rules/tick.js";
 import type { ScheduleState } from "../../src/store/schedule-store.js";
 import type { Scene, SceneTest } from "./scene.js";
 import { changeOf, firedProgress, stretch } from "./schedule-words.js";

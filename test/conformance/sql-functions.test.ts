@@ -5,13 +5,13 @@
 import fc from "fast-check";
 import pg from "pg";
 import { test as base, describe, expect } from "vitest";
-import { evaluate, type Situation } from "../../src/core/evaluate.js";
-import type { LiveRun, Overlap } from "../../src/core/overlap.js";
-import { readSchedule, type ScheduleDefinition } from "../../src/core/schedule.js";
-import { makeWhen } from "../../src/core/when.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
 import { inputHash } from "../../src/runs/job.js";
 import { MODES } from "../../src/runs/rules/run.js";
+import { evaluate, type Situation } from "../../src/schedules/rules/evaluate.js";
+import type { LiveRun, Overlap } from "../../src/schedules/rules/overlap.js";
+import { readSchedule, type ScheduleDefinition } from "../../src/schedules/rules/schedule.js";
+import { makeWhen } from "../../src/schedules/rules/when.js";
 import { until } from "../support/until.js";
 import { POSTGRES_URL } from "./places.js";
 

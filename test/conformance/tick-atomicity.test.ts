@@ -1,7 +1,7 @@
 // A tick and its run are written together or not at all, whatever refuses the run.
 
 import { test as base, describe, expect } from "vitest";
-import { oneTick } from "../../src/core/tick.js";
+import { oneTick } from "../../src/schedules/rules/tick.js";
 import { memoryPlace, POSTGRES_URL, postgresPlace } from "./places.js";
 import { type MakePlace, Scene } from "./scene.js";
 import { changeOf, firedProgress } from "./schedule-words.js";

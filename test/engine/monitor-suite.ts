@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 import type { AlertNotice } from "../../src/alerts/alert-view.js";
-import type { PingOptions } from "../../src/engine/schedule-ping.js";
+import type { PingOptions } from "../../src/schedules/check-in.js";
 import {
   at,
   HOUR,

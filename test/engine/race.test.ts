@@ -4,9 +4,9 @@
 import { DatabaseSync } from "@photostructure/sqlite";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { CompiledSchedules } from "../../src/engine/compiled.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
-import { tickOnce } from "../../src/engine/ticker.js";
+import { CompiledSchedules } from "../../src/schedules/schedule-cache.js";
+import { tickOnce } from "../../src/schedules/ticker.js";
 import type { Clock } from "../../src/shared/ports.js";
 import type { SqliteHandle } from "../../src/store/sqlite.js";
 import { SqliteStore } from "../../src/store/sqlite-store.js";

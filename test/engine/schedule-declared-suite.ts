@@ -2,8 +2,8 @@
 // of one that nobody declares any more.
 
 import { expect } from "vitest";
-import type { ScheduleOptions } from "../../src/core/schedule.js";
 import type { HoldfastOptions } from "../../src/engine/config.js";
+import type { ScheduleOptions } from "../../src/schedules/rules/schedule.js";
 import {
   at,
   HOUR,

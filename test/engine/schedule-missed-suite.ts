@@ -1,7 +1,7 @@
 // Nobody was there: what becomes of the ticks meanwhile is what the schedule's policy says.
 
 import { expect } from "vitest";
-import type { MissedOptions } from "../../src/core/schedule.js";
+import type { MissedOptions } from "../../src/schedules/rules/schedule.js";
 import {
   DAY,
   HOUR,

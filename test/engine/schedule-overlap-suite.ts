@@ -1,7 +1,7 @@
 // A tick meets a live run of its schedule: it is left out, waits, runs beside it, or takes its place.
 
 import { expect } from "vitest";
-import type { Overlap } from "../../src/core/overlap.js";
+import type { Overlap } from "../../src/schedules/rules/overlap.js";
 import type { RunContext } from "../../src/worker/handler/context.js";
 import {
   HOUR,

@@ -4,8 +4,8 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { ScheduleDefinition } from "../../src/core/schedule.js";
-import { makeWhen } from "../../src/core/when.js";
+import type { ScheduleDefinition } from "../../src/schedules/rules/schedule.js";
+import { makeWhen } from "../../src/schedules/rules/when.js";
 import type { ScheduleVersion, TickRecord } from "../../src/store/schedule-store.js";
 import {
   HOUR,

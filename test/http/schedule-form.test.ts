@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { bodyOf, draftOf } from "../../dashboard/schedules/draft.js";
-import { SCHEDULE_MEMBERS, type ScheduleOptions } from "../../src/core/schedule.js";
+import { SCHEDULE_MEMBERS, type ScheduleOptions } from "../../src/schedules/rules/schedule.js";
 import { type House, newHouse } from "./house.js";
 
 let house: House;

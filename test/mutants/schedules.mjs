@@ -14,7 +14,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "gate-opens-beside-a-live-run",
     promise: "S15: where runs must not overlap, they do not",
-    file: "src/core/overlap.ts",
+    file: "src/schedules/rules/overlap.ts",
     find: 'const [first] = live;\n  if (!first?.isGated) return null;\n  const isFree = overlap === "allow" || live.every(({ isGated }) => isGated);',
     replace:
       "const first = live.find(({ isGated }) => isGated);\n  if (!first) return null;\n  const isFree = true;",
@@ -31,7 +31,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "replace-does-not-cancel",
     promise: "S15: the newer run takes the older one's place",
-    file: "src/engine/ticker.ts",
+    file: "src/schedules/ticker.ts",
     find: "for (const id of replacedBy(state.live))\n        await store.cancel({ id, chance: ports.chance.next() });",
     replace: "",
     suites: ["engine: schedules"],
@@ -39,7 +39,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "paused-schedule-fires",
     promise: "S14: a paused schedule fires nothing",
-    file: "src/engine/advance.ts",
+    file: "src/schedules/advance.ts",
     find: "return pausedAt === null && brokenAt === null && deletedAt === null && !isEnded;",
     replace: "return brokenAt === null && deletedAt === null && !isEnded;",
     suites: ["engine: clock and pause"],
@@ -80,7 +80,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "resume-fires-the-pause",
     promise: "S14: what a pause left out is recorded, not fired",
-    file: "src/engine/books.ts",
+    file: "src/schedules/settle-ticks.ts",
     find: "if (state.pausedAt === null && state.brokenAt === null && state.isJobKnown) {",
     replace: "if (state.brokenAt === null && state.isJobKnown) {",
     suites: ["engine: schedules"],
@@ -88,7 +88,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "edit-leaves-the-books-open",
     promise: "L1: what was due before an edit is judged by the old definition",
-    file: "src/engine/schedule-edit.ts",
+    file: "src/schedules/edit.ts",
     find: "...change,\n      edit,",
     replace: "...change,\n      ticks: [],\n      runs: [],\n      edit,",
     suites: ["engine: schedules"],
@@ -96,7 +96,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "recreated-schedule-fires-again",
     promise: "S4: a schedule that was deleted and made again fires no tick twice",
-    file: "src/engine/schedule-edit.ts",
+    file: "src/schedules/edit.ts",
     find: "cursorAt: isSame ? change.progress.cursorAt : Math.max(change.progress.cursorAt, now),",
     replace:
       "cursorAt: state.deletedAt !== null ? state.createdAt : isSame ? change.progress.cursorAt : Math.max(change.progress.cursorAt, now),",
@@ -105,7 +105,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "after-failure-ignored",
     promise: "ticks are held back after a failure",
-    file: "src/core/evaluate.ts",
+    file: "src/schedules/rules/evaluate.ts",
     find: "if (hold && at < hold.until) {",
     replace: "if (hold && false) {",
     suites: ["engine: schedules"],
@@ -121,7 +121,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "older-declaration-wins",
     promise: "during a rolling deploy nothing flaps",
-    file: "src/engine/declared.ts",
+    file: "src/schedules/declared.ts",
     find: 'return isNewer ? "edited" : "older";',
     replace: 'return isNewer || true ? "edited" : "older";',
     suites: ["engine: schedules"],
@@ -129,7 +129,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "if-due-not-atomic",
     promise: "S4, S13: of two calls at once one fires",
-    file: "src/engine/desk.ts",
+    file: "src/schedules/updater.ts",
     find: "} else if (!change || (await this.#write(store, change))) return answer;",
     replace: "} else if (!change || ((await this.#write(store, change)), true)) return answer;",
     suites: ["engine: schedules"],
@@ -137,7 +137,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "lost-answer-repeated-with-a-new-id",
     promise: "S12: a lost answer makes no second run",
-    file: "src/engine/desk.ts",
+    file: "src/schedules/updater.ts",
     find: "return run !== null && (await store.run(run)) !== null;",
     replace: "return run !== null && false;",
     suites: ["engine: schedules"],
@@ -145,7 +145,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "delivery-made-twice",
     promise: "S12: a delivery that is repeated is the same run",
-    file: "src/engine/schedule-trigger.ts",
+    file: "src/schedules/trigger.ts",
     find: "if (made) return { answer: { runId: made.run } };",
     replace: "",
     suites: ["engine: schedules"],
@@ -153,7 +153,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "one-broken-schedule-stops-all",
     promise: "L6: one schedule never stops the others",
-    file: "src/engine/ticker.ts",
+    file: "src/schedules/ticker.ts",
     find: "if (isAbsent(error)) throw error;\n    const [only",
     replace: "throw error;\n    const [only",
     suites: ["engine: schedules"],
@@ -161,7 +161,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "calendar-change-not-passed-on",
     promise: "L1: who changes a calendar changes the schedules that use it",
-    file: "src/engine/calendar-catch-up.ts",
+    file: "src/schedules/calendar-catch-up.ts",
     find: "rules: current.get(each.name) ?? each.rules,",
     replace: "rules: each.rules ?? current.get(each.name),",
     suites: ["simulation"],
@@ -169,7 +169,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "calendar-not-on-the-clock-of-its-zone",
     promise: "L1: a calendar leaves out what its own clock shows",
-    file: "src/core/calendar.ts",
+    file: "src/schedules/calendars/calendar.ts",
     find: 'const zone = timezone === null ? scheduleZone : requireZone(timezone, "timezone");',
     replace: 'const zone = timezone === null ? scheduleZone : requireZone("UTC", "timezone");',
     suites: ["simulation"],
@@ -177,7 +177,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "check-in-counted-twice",
     promise: "S13: a check-in that is repeated counts once",
-    file: "src/engine/schedule-ping.ts",
+    file: "src/schedules/check-in.ts",
     find: "const made = await store.delivery({ schedule: state.id, id: params.deliveryId });",
     replace: 'const made = null as Awaited<ReturnType<Store["delivery"]>>;',
     suites: ["engine: schedules"],
@@ -185,7 +185,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "monitor-missed-before-its-grace",
     promise: "a monitor's tick is missed only after its grace",
-    file: "src/core/monitor.ts",
+    file: "src/schedules/rules/monitor.ts",
     find: "return Math.max(tick, beganAt ?? tick) + graceMs;",
     replace: "return Math.max(tick, beganAt ?? tick) + graceMs / 2;",
     suites: ["simulation"],

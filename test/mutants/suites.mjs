@@ -10,10 +10,10 @@
 
 /** @satisfies {Record<string, Suite>} */
 export const SUITES = {
-  "unit: cron": { args: ["src/core/cron.test.ts", "src/core/cron-dst.test.ts"] },
+  "unit: cron": { args: ["src/schedules/cron/cron.test.ts", "src/schedules/cron/dst.test.ts"] },
   "unit: retry": { args: ["src/runs/rules/retry.test.ts"] },
   "unit: failure": { args: ["src/shared/failure.test.ts", "src/shared/json.test.ts"] },
-  "unit: evaluate": { args: ["src/core/evaluate.test.ts"] },
+  "unit: evaluate": { args: ["src/schedules/rules/evaluate.test.ts"] },
   "unit: dispatch": {
     args: ["breaker", "callback-token", "dispatcher", "guard", "signature", "targets", "turns"].map(
       (name) => `src/http/dispatch/${name}.test.ts`,

@@ -45,7 +45,7 @@ export const TICK_MUTANTS = [
   {
     name: "cursor-left-behind",
     promise: "S4, S5: what is recorded is not judged again",
-    file: "src/core/evaluate.ts",
+    file: "src/schedules/rules/evaluate.ts",
     find: "when.next(Math.max(cursor, graceAt - 1))",
     replace: "when.next(graceAt - 1)",
     suites: ["engine: schedules"],
@@ -53,7 +53,7 @@ export const TICK_MUTANTS = [
   {
     name: "cursor-moved-back",
     promise: "S5: the cursor never goes back",
-    file: "src/engine/schedule-edit.ts",
+    file: "src/schedules/edit.ts",
     find: "cursorAt: isSame ? change.progress.cursorAt : Math.max(change.progress.cursorAt, now),",
     replace: "cursorAt: isSame ? change.progress.cursorAt : now,",
     suites: ["engine: clock and pause"],
@@ -61,7 +61,7 @@ export const TICK_MUTANTS = [
   {
     name: "next-tick-from-now",
     promise: "S5: a tick follows from the one before it, never from now",
-    file: "src/core/evaluate.ts",
+    file: "src/schedules/rules/evaluate.ts",
     find: "tick = when.next(tick);",
     replace: "tick = when.next(now);",
     suites: ["engine: schedules"],
@@ -69,7 +69,7 @@ export const TICK_MUTANTS = [
   {
     name: "lateness-by-instance-clock",
     promise: "S4: the database's clock decides what is due",
-    file: "src/engine/ticker.ts",
+    file: "src/schedules/ticker.ts",
     find: "const { now } = due;",
     replace: "const now = ports.clock.wallMs();",
     suites: ["engine: schedules"],
@@ -77,7 +77,7 @@ export const TICK_MUTANTS = [
   {
     name: "catch-up-one-short",
     promise: "L1: as many are made up for as the policy says",
-    file: "src/core/evaluate.ts",
+    file: "src/schedules/rules/evaluate.ts",
     find: 'run === "latest" ? 1 : limit;',
     replace: 'run === "latest" ? 1 : limit - 1;',
     suites: ["engine: schedules"],
@@ -85,7 +85,7 @@ export const TICK_MUTANTS = [
   {
     name: "grace-one-short",
     promise: "L1: a tick as old as the grace is on time",
-    file: "src/core/evaluate.ts",
+    file: "src/schedules/rules/evaluate.ts",
     find: "const older = recordOlder(situation, pass, graceAt - 1);",
     replace: "const older = recordOlder(situation, pass, graceAt);",
     suites: ["engine: schedules"],
@@ -93,7 +93,7 @@ export const TICK_MUTANTS = [
   {
     name: "too-old-fires",
     promise: "L1: what is older than `within` is missed",
-    file: "src/core/evaluate.ts",
+    file: "src/schedules/rules/evaluate.ts",
     find: "candidates.filter((at) => withinMs !== null && now - at > withinMs);",
     replace: "candidates.filter(() => false);",
     suites: ["engine: schedules"],
@@ -101,7 +101,7 @@ export const TICK_MUTANTS = [
   {
     name: "gap-skipped",
     promise: "S4: a time that the clocks jump over fires once, after the gap",
-    file: "src/core/cron-next.ts",
+    file: "src/schedules/cron/next.ts",
     find: "return isMadeUp ? lowMs - shiftMs : lowMs;",
     replace: "return lowMs;",
     suites: ["unit: cron"],
@@ -109,7 +109,7 @@ export const TICK_MUTANTS = [
   {
     name: "overlap-of-the-clocks-fires-twice",
     promise: "S4: a time that comes twice fires once",
-    file: "src/core/cron-next.ts",
+    file: "src/schedules/cron/next.ts",
     find: 'return dst.overlap === "first" ? Math.max(lowMs, startMs - shiftMs + offsetMs) : lowMs;',
     replace: "return lowMs;",
     suites: ["unit: cron"],
@@ -133,7 +133,7 @@ export const TICK_MUTANTS = [
   {
     name: "fallback-from-the-old-tick",
     promise: "a late tick of a drawn interval is not followed by another at once",
-    file: "src/core/evaluate.ts",
+    file: "src/schedules/rules/evaluate.ts",
     find: "const fallbackAt = Math.max(now, tick) +",
     replace: "const fallbackAt = tick +",
     suites: ["engine: schedules", "unit: evaluate"],

@@ -9,10 +9,10 @@ import readline from "node:readline";
 import { DatabaseSync } from "@photostructure/sqlite";
 import pg from "pg";
 import { test as base, describe, expect, type TestAPI } from "vitest";
-import type { ScheduleOptions } from "../../src/core/schedule.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
-import type { Tick } from "../../src/engine/schedule-view.js";
 import type { Run } from "../../src/runs/run-view.js";
+import type { ScheduleOptions } from "../../src/schedules/rules/schedule.js";
+import type { Tick } from "../../src/schedules/view.js";
 import { until } from "../support/until.js";
 
 /** Set by test/setup/postgres.ts where there is a server. */

@@ -3,9 +3,9 @@
 // way, and no other. Seeds meet these once in thousands.
 
 import { expect, test } from "vitest";
-import { readSchedule } from "../../src/core/schedule.js";
-import { OUTCOMES, REASONS } from "../../src/core/tick.js";
-import type { Pinged } from "../../src/engine/schedule-ping.js";
+import type { Pinged } from "../../src/schedules/check-in.js";
+import { readSchedule } from "../../src/schedules/rules/schedule.js";
+import { OUTCOMES, REASONS } from "../../src/schedules/rules/tick.js";
 import { Chronicle } from "../../src/testing/simulator/chronicle.js";
 import { MonitorHistory } from "../../src/testing/simulator/monitor-history.js";
 import { MONITOR } from "../../src/testing/simulator/monitor-plan.js";

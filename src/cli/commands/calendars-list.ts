@@ -1,7 +1,7 @@
 // `holdfast calendars list`: every calendar, with what it excludes and who uses it.
 
 import type { Command } from "commander";
-import type { Calendar } from "../../engine/calendars.js";
+import type { Calendar } from "../../schedules/calendars.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
 import { showLook } from "../look.js";

@@ -1,8 +1,8 @@
 // `holdfast calendars show`: everything that one calendar excludes.
 
 import type { Command } from "commander";
-import { windowText } from "../../core/calendar-windows.js";
-import type { Calendar } from "../../engine/calendars.js";
+import { windowText } from "../../schedules/calendars/windows.js";
+import type { Calendar } from "../../schedules/calendars.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
 import { showLook } from "../look.js";

@@ -2,10 +2,10 @@
 // touches one. Needs no database.
 
 import type { Command } from "commander";
-import { type CronSchedule, cronSchedule } from "../../core/cron.js";
-import { type DstTouch, describeTouch, dstTouches } from "../../core/cron-dst.js";
-import { nextTick } from "../../core/cron-next.js";
-import { describeCron } from "../../core/cron-words.js";
+import { type CronSchedule, cronSchedule } from "../../schedules/cron/cron.js";
+import { type DstTouch, describeTouch, dstTouches } from "../../schedules/cron/dst.js";
+import { nextTick } from "../../schedules/cron/next.js";
+import { describeCron } from "../../schedules/cron/words.js";
 import { systemClock } from "../../shared/adapters/clock.js";
 import { ConfigurationError } from "../../shared/errors.js";
 import { act, type Call, newCommand } from "../command.js";

@@ -1,7 +1,7 @@
 // `holdfast schedules create`: makes a schedule. One that is there already is left alone.
 
 import type { Command } from "commander";
-import type { UpsertOptions } from "../../engine/schedule-options.js";
+import type { UpsertOptions } from "../../schedules/options.js";
 import { requireName } from "../../shared/names.js";
 import { quoteShort } from "../../shared/suggest.js";
 import { textProp } from "../../shared/thrown.js";

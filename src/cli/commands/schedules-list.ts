@@ -1,8 +1,8 @@
 // `holdfast schedules list`: schedules by name, with their next tick and how the last one ended.
 
 import type { Command } from "commander";
-import type { ScheduleListOptions } from "../../engine/schedule-filter.js";
-import type { ScheduleStatus } from "../../engine/schedule-view.js";
+import type { ScheduleListOptions } from "../../schedules/filter.js";
+import type { ScheduleStatus } from "../../schedules/view.js";
 import { systemClock } from "../../shared/adapters/clock.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";

@@ -1,8 +1,8 @@
 // `holdfast schedules ping`: a check-in of what a monitor watches, for whoever reaches the database.
 
 import type { Command } from "commander";
-import { PING_STATES, type PingState } from "../../core/monitor.js";
-import type { Pinged, PingOptions } from "../../engine/schedule-ping.js";
+import type { Pinged, PingOptions } from "../../schedules/check-in.js";
+import { PING_STATES, type PingState } from "../../schedules/rules/monitor.js";
 import { requireKey } from "../../shared/names.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";

@@ -2,8 +2,8 @@
 
 import type { Command } from "commander";
 import type { Holdfast } from "../../engine/holdfast.js";
-import type { Preview } from "../../engine/schedule-preview.js";
-import type { Schedule } from "../../engine/schedule-view.js";
+import type { Preview } from "../../schedules/preview.js";
+import type { Schedule } from "../../schedules/view.js";
 import { systemClock } from "../../shared/adapters/clock.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";

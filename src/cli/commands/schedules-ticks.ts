@@ -1,8 +1,8 @@
 // `holdfast schedules ticks`: the ledger, newest first; of one schedule or of all.
 
 import type { Command } from "commander";
-import { OUTCOMES } from "../../core/tick.js";
-import type { TickListOptions } from "../../engine/schedule-filter.js";
+import type { TickListOptions } from "../../schedules/filter.js";
+import { OUTCOMES } from "../../schedules/rules/tick.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
 import { filterOf, showLook } from "../look.js";

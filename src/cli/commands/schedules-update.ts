@@ -2,8 +2,8 @@
 
 import type { Command } from "commander";
 import type { Holdfast } from "../../engine/holdfast.js";
-import type { Upserted } from "../../engine/schedule-options.js";
-import type { Schedule } from "../../engine/schedule-view.js";
+import type { Upserted } from "../../schedules/options.js";
+import type { Schedule } from "../../schedules/view.js";
 import { requireName } from "../../shared/names.js";
 import { textProp } from "../../shared/thrown.js";
 import { type AskerFlags, askedBy, withByOption } from "../asker.js";

@@ -1,7 +1,7 @@
 // `holdfast schedules versions`: every definition that a schedule had, who made it and what changed.
 
 import type { Command } from "commander";
-import type { ScheduleVersion } from "../../engine/schedule-view.js";
+import type { ScheduleVersion } from "../../schedules/view.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
 import { showLook } from "../look.js";

@@ -1,6 +1,6 @@
 // Check-ins of what monitors watch.
 
-import type { PingOptions } from "../../engine/schedule-ping.js";
+import type { PingOptions } from "../../schedules/check-in.js";
 import { ROUTES } from "../contract.js";
 import { type Call, given, type Implementation, on, reply } from "../route.js";
 

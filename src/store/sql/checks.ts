@@ -5,7 +5,7 @@
 import { ALERT_EVENTS, DELIVERY_STATES } from "../../core/alert.js";
 import { VIAS } from "../../core/audit.js";
 import { LOCK_STATES } from "../../core/lock.js";
-import { OUTCOME_OF, OUTCOMES, REASONS } from "../../core/tick.js";
+import { OUTCOME_OF, OUTCOMES, REASONS } from "../../schedules/rules/tick.js";
 import { type Check, isDroppedBefore, REFERENCE_CHECKS } from "./check-references.js";
 
 const HOUR_MS = 3_600_000;

@@ -2,8 +2,8 @@
 // It closes the books of a schedule as a poll would, takes back what fell silent, and hands out the run
 // that is next. SQL can count intervals; it cannot evaluate cron or calendars, and refuses those.
 
-import { OUTCOME_OF, OUTCOMES, REASONS } from "../../core/tick.js";
 import { MODES } from "../../runs/rules/run.js";
+import { OUTCOME_OF, OUTCOMES, REASONS } from "../../schedules/rules/tick.js";
 import { CLAIM_LIMITED_RUN, CLAIM_RUN } from "./postgres-exchange.js";
 import { DEFINED, SQLSTATES } from "./postgres-function-parts.js";
 import { ANNOUNCE_REMOTE } from "./postgres-instances.js";
@@ -13,7 +13,7 @@ import { PROMOTE_RUNS } from "./postgres-poll.js";
 import { ADVANCE_SCHEDULES } from "./postgres-schedules.js";
 import { expressed } from "./template.js";
 
-/** Ticks on time that one evaluation judges one by one, as in core/evaluate.ts. */
+/** Ticks on time that one evaluation judges one by one, as in schedules/rules/evaluate.ts. */
 const ON_TIME_MAX = 1_000;
 const PROMOTE_MAX = 1_000;
 const ROUNDS_MAX = 1_000;
@@ -30,7 +30,7 @@ const scheduledOf = (live: string) =>
   `from jsonb_array_elements(${live}) with ordinality l (run, place) where l.run ->> 'mode' = 'scheduled'`;
 
 /**
- * What becomes of the ticks of one interval that are due: core/evaluate.ts once more, for grids and
+ * What becomes of the ticks of one interval that are due: schedules/rules/evaluate.ts once more, for grids and
  * ranges without exclusions. A test compares the two.
  */
 const EVALUATE_EVERY = /* sql */ `

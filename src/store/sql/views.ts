@@ -2,8 +2,8 @@
 // one text, so that names, columns and their order cannot differ; how an engine writes an instant or
 // JSON is its own (postgres-views.ts, sqlite-views.ts). Columns are only ever added, at the end.
 
-import { OUTCOMES, REASONS } from "../../core/tick.js";
 import { ATTEMPT_ENDS, MODES, RUN_STATUSES } from "../../runs/rules/run.js";
+import { OUTCOMES, REASONS } from "../../schedules/rules/tick.js";
 import { LOG_LEVELS_KEPT } from "../log-store.js";
 import { SOURCES } from "../schedule-store.js";
 

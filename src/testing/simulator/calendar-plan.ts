@@ -1,7 +1,7 @@
 // What calendars of a simulation look like: blackout windows that lie within its hour or so, by the
 // clock on a wall or between two instants, and now and then a weekday. They are changed meanwhile.
 
-import type { CalendarOptions } from "../../core/calendar.js";
+import type { CalendarOptions } from "../../schedules/calendars/calendar.js";
 import type { Draw } from "./draw.js";
 import { offsetAt, WEEKDAYS } from "./oracle.js";
 import { CALENDARS, type Setting } from "./schedule-plan.js";

@@ -1,9 +1,9 @@
 // What the ledger says of a monitor, against what was really told: a check-in counts once, what was
 // acknowledged is there, and a tick is missed only after its grace.
 
-import type { PingState } from "../../core/monitor.js";
-import { OUTCOMES, REASONS } from "../../core/tick.js";
-import type { Pinged } from "../../engine/schedule-ping.js";
+import type { Pinged } from "../../schedules/check-in.js";
+import type { PingState } from "../../schedules/rules/monitor.js";
+import { OUTCOMES, REASONS } from "../../schedules/rules/tick.js";
 import type { Chronicle } from "./chronicle.js";
 import { MONITOR } from "./monitor-plan.js";
 import type { Note } from "./notes.js";

@@ -1,8 +1,8 @@
 // A monitor, and when what it watches checks in. A stream of choices of its own: what else a seed does
 // stays.
 
-import { monitorJob } from "../../core/monitor.js";
-import type { ScheduleOptions } from "../../core/schedule.js";
+import { monitorJob } from "../../schedules/rules/monitor.js";
+import type { ScheduleOptions } from "../../schedules/rules/schedule.js";
 import { Draw } from "./draw.js";
 import type { Operation, OperationKind } from "./operation.js";
 

@@ -1,7 +1,7 @@
 // The pause of everything as the committed transactions left it, and S14 for it: once it is on, nothing
 // fires and nothing is handed out, whoever asks.
 
-import { OUTCOMES } from "../../core/tick.js";
+import { OUTCOMES } from "../../schedules/rules/tick.js";
 import type { Chronicle } from "./chronicle.js";
 import type { Note } from "./notes.js";
 import { isReady, type Transaction } from "./run-facts.js";

@@ -1,8 +1,8 @@
 // Schedules and their ledger as the committed transactions left them, and the promises about them: S4,
 // S5, S6, S13, S14 and S15, and that the ledger says of every tick what became of it, no more, no less.
 
-import type { ScheduleDefinition } from "../../core/schedule.js";
-import { OUTCOMES, REASONS } from "../../core/tick.js";
+import type { ScheduleDefinition } from "../../schedules/rules/schedule.js";
+import { OUTCOMES, REASONS } from "../../schedules/rules/tick.js";
 import type { ScheduleChange } from "../../store/schedule-store.js";
 import type { Chronicle } from "./chronicle.js";
 import { short } from "./effects.js";

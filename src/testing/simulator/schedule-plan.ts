@@ -1,7 +1,7 @@
 // What schedules of a simulation look like: every kind of rhythm, every policy, and in some seeds a
 // zone whose clocks change while the simulation lasts.
 
-import type { ScheduleOptions } from "../../core/schedule.js";
+import type { ScheduleOptions } from "../../schedules/rules/schedule.js";
 import type { Draw } from "./draw.js";
 import type { Behaviour } from "./jobs.js";
 

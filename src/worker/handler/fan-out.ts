@@ -1,7 +1,6 @@
 // Runs that a run makes: `ctx.enqueue` and `ctx.enqueueBatch`. Checks and builds them; that they are
 // stored only under the fence of the run that asks is for the store to see to.
 
-import { jobName } from "../../engine/schedule-options.js";
 import {
   accepted,
   type Enqueued,
@@ -14,6 +13,7 @@ import {
 import type { JobDefinition } from "../../runs/rules/job.js";
 import type { RunId } from "../../runs/rules/run.js";
 import { type StoredRuns, storedRuns } from "../../runs/wake-hint.js";
+import { jobName } from "../../schedules/options.js";
 import { ConfigurationError, LeaseLostError } from "../../shared/errors.js";
 import { describeFailure } from "../../shared/failure.js";
 import { requireName } from "../../shared/names.js";

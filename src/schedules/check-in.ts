@@ -1,0 +1,246 @@
+// A check-in of what a monitor watches: that it began, is done, or failed. What is done or failed becomes
+// a run that has ended, and the fired tick of it; so everything that looks at runs and ticks, alerts first
+// of all, knows of it without knowing of monitors. Why: docs/decisions/0008-a-check-in-is-a-run-that-has-ended.md
+
+import type { RunId } from "../runs/rules/run.js";
+import { ConfigurationError, NotAMonitorError, RunsElsewhereError } from "../shared/errors.js";
+import { type StoredError, storedError } from "../shared/failure.js";
+import { requireKey } from "../shared/names.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
+import type { CheckIn, ScheduleChange, ScheduleState } from "../store/schedule-store.js";
+import type { RunRecord, Store } from "../store/store.js";
+import { advance, progressOf } from "./advance.js";
+import { type Asker, existing } from "./edit.js";
+import { requireOptions } from "./options.js";
+import { beganFor, judgedAt, PING_STATES, type PingState, tickFor } from "./rules/monitor.js";
+import { oneTick } from "./rules/tick.js";
+import { type Compiled, compile } from "./schedule-cache.js";
+import type { Decision, Read } from "./updater.js";
+
+export type PingOptions = {
+  /** It began, it is done, or it failed. @default "ok" */
+  readonly state?: PingState | undefined;
+  /** Why it failed, in a sentence or two; for "fail" alone. */
+  readonly reason?: string | undefined;
+  /** The same delivery twice is the same check-in. Not for "start", which is the same twice anyway. */
+  readonly deliveryId?: string | undefined;
+};
+
+export type Pinged = {
+  readonly state: PingState;
+  /** The tick that it counts for; null: the last one had been judged already, or nothing is expected. */
+  readonly tick: Date | null;
+  /** What is kept of it; null for a start, and while the monitor is paused. */
+  readonly runId: RunId | null;
+  /** The same had been said before: nothing changed. */
+  readonly repeated: boolean;
+  /** Nothing is expected of a paused monitor, and its check-ins count for nothing. */
+  readonly paused: boolean;
+  /** Until when the next check-in is waited for. */
+  readonly nextDeadlineAt: Date | null;
+};
+
+/** Longer ones are cut: it is a reason, not a log. */
+export const REASON_LENGTH_MAX = 2_000;
+const NO_REASON = "it checked in as failed, without a reason";
+
+export type PingParams = {
+  readonly name: string;
+  readonly state: PingState;
+  readonly error: StoredError | null;
+  readonly deliveryId: string | null;
+  readonly asker: Asker;
+};
+
+export function readPing(options: PingOptions): Pick<PingParams, "state" | "error" | "deliveryId"> {
+  const field = "schedules.ping()";
+  requireOptions(options, field);
+  const problems = refuseUnknownMembers(options, ["state", "reason", "deliveryId"], field);
+  const { state = "ok", reason, deliveryId } = options;
+  if (!PING_STATES.includes(state))
+    problems.push({
+      field: "state",
+      message: `must be one of ${PING_STATES.map((each) => `"${each}"`).join(", ")}`,
+    });
+  if (reason !== undefined && typeof reason !== "string")
+    problems.push({ field: "reason", message: 'must be a text such as "the disk is full"' });
+  else if (reason !== undefined && state !== "fail")
+    problems.push({ field: "reason", message: 'goes with the state "fail" alone' });
+  if (deliveryId !== undefined && state === "start")
+    problems.push({
+      field: "deliveryId",
+      message: "goes without a start: a second start changes nothing",
+    });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  const error =
+    state === "fail"
+      ? storedError({ code: "REPORTED", name: "Reported", message: cut(reason ?? NO_REASON) })
+      : null;
+  const checked = deliveryId === undefined ? null : requireKey(deliveryId, "deliveryId");
+  return { state, error, deliveryId: checked };
+}
+
+function cut(reason: string): string {
+  return reason.length <= REASON_LENGTH_MAX ? reason : `${reason.slice(0, REASON_LENGTH_MAX)}…`;
+}
+
+export async function pingDecision(
+  read: Read,
+  params: PingParams,
+  store: Store,
+): Promise<Decision<Pinged>> {
+  const state = existing(read, params.name);
+  if (!state.isMonitor) throw new NotAMonitorError(params.name);
+  const said = { state: params.state, repeated: false, paused: false };
+  if (params.deliveryId !== null) {
+    const made = await store.delivery({ schedule: state.id, id: params.deliveryId });
+    const run = made && (await store.run(made.run));
+    if (made)
+      return {
+        answer: {
+          ...said,
+          tick:
+            run?.mode === "scheduled" && run.nominalAt !== null ? new Date(run.nominalAt) : null,
+          runId: made.run,
+          repeated: true,
+          nextDeadlineAt: dateOrNull(state.nextAt),
+        },
+      };
+  }
+  const isPaused = state.pausedAt !== null || state.pauses.some(({ until }) => until === null);
+  if (isPaused)
+    return { answer: { ...said, tick: null, runId: null, paused: true, nextDeadlineAt: null } };
+  const compiled = compile(state);
+  const { now } = read;
+  // What is over is judged first: this check-in came too late for it.
+  const books = advance(state, compiled, { ...params.asker, now, lastPolledAt: null });
+  if (books.change.ticks.length > 0) return { first: books.change };
+  const at: Place = {
+    now,
+    compiled,
+    tick: tickFor({ ...compiled, cursorAt: state.cursorAt, now }),
+  };
+  return params.state === "start"
+    ? begin(state, at, said)
+    : end(state, at, { params, said, store });
+}
+
+type Place = {
+  readonly now: number;
+  readonly compiled: Compiled;
+  /** Null: it is about the last recorded one. */
+  readonly tick: number | null;
+};
+
+type Said = Pick<Pinged, "state" | "repeated" | "paused">;
+
+/** The first start of a tick stands: one that is repeated for ever must not put off the judgement. */
+function begin(state: ScheduleState, at: Place, said: Said): Decision<Pinged> {
+  const known = beganOf(state, at.tick);
+  const beganAt = known ?? at.now;
+  const nextAt = judgedAt({ ...at.compiled, cursorAt: state.cursorAt, beganAt });
+  const answer = {
+    ...said,
+    tick: dateOrNull(at.tick),
+    runId: null,
+    repeated: known !== null,
+    nextDeadlineAt: dateOrNull(nextAt),
+  };
+  if (known !== null) return { answer };
+  const change = { ...unchanged(state), beganAt };
+  return { answer, change: { ...change, progress: { ...change.progress, nextAt } } };
+}
+
+/** It is done, or it failed: that is kept as a run that has ended. */
+async function end(
+  state: ScheduleState,
+  at: Place,
+  {
+    params,
+    said,
+    store,
+  }: { readonly params: PingParams; readonly said: Said; readonly store: Store },
+): Promise<Decision<Pinged>> {
+  const { tick, now, compiled } = at;
+  const status = params.state === "fail" ? ("failed" as const) : ("completed" as const);
+  const before = tick === null ? await lastCheckIn(store, state) : null;
+  const cursorAt = tick ?? state.cursorAt;
+  const nextAt = judgedAt({ ...compiled, cursorAt, beganAt: null });
+  const answer = (runId: RunId): Pinged => ({
+    ...said,
+    tick: dateOrNull(tick ?? (before?.mode === "scheduled" ? before.nominalAt : null)),
+    runId,
+    nextDeadlineAt: dateOrNull(nextAt),
+  });
+  const id = before?.id ?? params.asker.newId();
+  const delivered =
+    params.deliveryId === null
+      ? {}
+      : { delivery: { id: params.deliveryId, inputHash: "", run: id } };
+  // Nothing new is said; but a delivery is kept, so that it says nothing new for the next tick either.
+  if (before?.status === status)
+    return {
+      answer: { ...answer(id), repeated: true },
+      ...(params.deliveryId === null ? {} : { change: { ...unchanged(state), ...delivered } }),
+    };
+  const beganAt = beganOf(state, tick);
+  const checkIn: CheckIn = {
+    id,
+    mode: before?.mode === "scheduled" || tick !== null ? "scheduled" : "manual",
+    nominalAt: before ? before.nominalAt : tick,
+    status,
+    ranMs: beganAt === null ? null : Math.max(0, now - beganAt),
+    error: params.error && JSON.stringify(params.error),
+    isAgain: before !== null,
+  };
+  const { progress, ...change } = unchanged(state);
+  return {
+    answer: answer(id),
+    change: {
+      ...change,
+      checkIn,
+      ticks: tick === null ? [] : [oneTick(tick, "on_time", { run: id })],
+      progress: {
+        ...progress,
+        cursorAt,
+        nextAt,
+        isEnded: nextAt === null,
+        lastRun: id,
+        lastTickAt: tick ?? progress.lastTickAt,
+      },
+      ...(state.beganAt === null ? {} : { beganAt: null }),
+      ...delivered,
+    },
+  };
+}
+
+/** What was said about the last recorded tick, if anything was: its own check-in, or a late one. */
+async function lastCheckIn(store: Store, state: ScheduleState): Promise<RunRecord | null> {
+  const run = state.lastRun === null ? null : await store.run(state.lastRun);
+  if (!run) return null;
+  const isOfIt =
+    run.nominalAt === null ? run.createdAt >= state.cursorAt : run.nominalAt === state.cursorAt;
+  return isOfIt ? run : null;
+}
+
+function beganOf({ beganAt, cursorAt }: ScheduleState, tick: number | null): number | null {
+  if (tick !== null) return beganFor(beganAt, { cursorAt, tick });
+  return beganAt !== null && beganAt >= cursorAt ? beganAt : null;
+}
+
+function unchanged(state: ScheduleState): ScheduleChange {
+  const { id, revision } = state;
+  return { id, revision, ticks: [], runs: [], progress: progressOf(state) };
+}
+
+/** Nothing runs here, so nothing can be triggered, made up for or tried again. */
+export function refuseMonitor({
+  name,
+  isMonitor,
+}: Pick<ScheduleState, "name" | "isMonitor">): void {
+  if (isMonitor) throw new RunsElsewhereError(name);
+}
+
+function dateOrNull(at: number | null): Date | null {
+  return at === null ? null : new Date(at);
+}

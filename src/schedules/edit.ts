@@ -1,0 +1,378 @@
+// Making, changing, pausing, resuming and deleting one schedule, as decisions over what was read.
+// Each first closes the books by the definition that stood until now.
+
+import {
+  type Actor,
+  type AuditEntry,
+  type AuditFacts,
+  auditEntry,
+  scheduleChange,
+} from "../core/audit.js";
+import { formatDuration } from "../shared/duration-text.js";
+import {
+  ConfigurationError,
+  ScheduleChangedError,
+  ScheduleNotFoundError,
+} from "../shared/errors.js";
+import { describeFailure } from "../shared/failure.js";
+import type {
+  EditKind,
+  ScheduleEdit,
+  ScheduleProgress,
+  ScheduleSource,
+  ScheduleStanding,
+  ScheduleState,
+} from "../store/schedule-store.js";
+import type { Surroundings } from "./advance.js";
+import { cronSchedule } from "./cron/cron.js";
+import { describeTouch, dstTouches } from "./cron/dst.js";
+import { lookAt } from "./rules/monitor.js";
+import type { ScheduleDefinition } from "./rules/schedule.js";
+import { makeWhen } from "./rules/when.js";
+import { type Compiled, compile, tzdataOf } from "./schedule-cache.js";
+import { closeBooks, nextAfter } from "./settle-ticks.js";
+import type { Decision, Read } from "./updater.js";
+
+/** Who pauses what vanished from the code; such a pause ends when it is declared again. */
+export const VANISHED_BY = "holdfast";
+
+/** What a schedule is to be. */
+export type Wanted = {
+  readonly name: string;
+  readonly job: string;
+  readonly definition: ScheduleDefinition;
+  readonly input: string;
+  readonly app: string | null;
+  readonly source: ScheduleSource;
+  readonly release: string | null;
+  readonly codeHash: string | null;
+  /** Makes a definition the newest, whatever was seen before. */
+  readonly isForced: boolean;
+};
+
+export type Asker = {
+  readonly by: string | null;
+  readonly actor: Actor;
+  readonly chance: number;
+} & Omit<Surroundings, "now" | "lastPolledAt">;
+
+/** What the audit trail keeps of a change of this schedule. */
+export function audited(
+  { actor, by }: Pick<Asker, "actor" | "by">,
+  facts: Omit<AuditFacts, "noun">,
+): { readonly audit: AuditEntry } {
+  return { audit: auditEntry(actor, { noun: "schedule", ...facts }, by) };
+}
+
+export type Edited = "created" | "edited" | "unchanged";
+
+const UNTROUBLED: ScheduleStanding = {
+  pausedAt: null,
+  pausedBy: null,
+  pauseNote: null,
+  brokenAt: null,
+  brokenError: null,
+};
+
+/** What failed before a change says nothing about what comes after it. */
+const NOTHING_HELD = { holdUntil: null, holdRun: null };
+
+const NO_PROGRESS: ScheduleProgress = {
+  cursorAt: 0,
+  nextAt: null,
+  isEnded: false,
+  holdUntil: null,
+  holdRun: null,
+  lastRun: null,
+  lastTickAt: null,
+  live: [],
+  isGated: false,
+  isReplacing: false,
+  tzdata: null,
+};
+
+/** Makes the schedule, or edits it if it is not that already. */
+export function upsertDecision(
+  { state, now }: Read,
+  wanted: Wanted,
+  asker: Asker,
+): Decision<Edited> {
+  if (!state) return creation(wanted, now, asker);
+  const isSame =
+    state.deletedAt === null &&
+    state.brokenAt === null &&
+    state.job === wanted.job &&
+    state.input === wanted.input &&
+    state.definition === JSON.stringify(wanted.definition);
+  const isSameOrigin =
+    wanted.codeHash === null || (wanted.codeHash === state.codeHash && wanted.app === state.app);
+  if (isSame && isSameOrigin && !wanted.isForced) return { answer: "unchanged" };
+  const books = closeBooks(state, { ...asker, now, lastPolledAt: null });
+  if (!books.isClosed) return { first: books.change };
+  const { change } = books;
+  const anchorAt = anchorAfter(state, wanted.definition, now);
+  const edit = editOf(wanted, {
+    kind: state.deletedAt === null ? "edited" : "recreated",
+    anchorAt,
+    asker,
+  });
+  const compiled = compile(edit);
+  const next = isSame
+    ? { nextAt: change.progress.nextAt, isEnded: change.progress.isEnded }
+    : nextAfter(compiled, { cursorAt: change.progress.cursorAt, now, chance: asker.chance });
+  const isPaused = state.pausedAt !== null && state.deletedAt === null;
+  const { pausedAt, pausedBy, pauseNote } = state;
+  const isEdit = state.deletedAt === null;
+  return {
+    answer: isEdit ? "edited" : "created",
+    change: {
+      ...change,
+      edit,
+      ...audited(asker, {
+        verb: isEdit ? "edit" : "create",
+        name: wanted.name,
+        change: scheduleChange(isEdit ? state : null, edit),
+      }),
+      standing: isPaused ? { ...UNTROUBLED, pausedAt, pausedBy, pauseNote } : UNTROUBLED,
+      progress: {
+        ...change.progress,
+        ...next,
+        // Ticks that the new definition would have had before it are none.
+        cursorAt: isSame ? change.progress.cursorAt : Math.max(change.progress.cursorAt, now),
+        ...(isSame ? {} : NOTHING_HELD),
+        nextAt: isPaused ? null : next.nextAt,
+        tzdata: tzdataOf(wanted.definition),
+      },
+    },
+  };
+}
+
+/** Refuses what was meant for another version; what is there already needs no version to be so. */
+export function requireVersion(
+  { state }: Read,
+  params: {
+    readonly name: string;
+    readonly ifVersion: number | undefined;
+    readonly decision: Decision<Edited>;
+  },
+): void {
+  const { name, ifVersion, decision } = params;
+  const isDone = "answer" in decision && decision.answer === "unchanged";
+  if (ifVersion === undefined || isDone) return;
+  const version = state && state.deletedAt === null ? state.version : null;
+  if ((version ?? 0) !== ifVersion)
+    throw new ScheduleChangedError({ schedule: name, ifVersion, version });
+}
+
+function creation(wanted: Wanted, now: number, asker: Asker): Decision<Edited> {
+  const edit = editOf(wanted, { kind: "created", anchorAt: now, asker });
+  const { when } = compile(edit);
+  const { fromMs, kind } = wanted.definition.when;
+  // An interval that is drawn begins at once, so its first tick is not before the cursor.
+  const isRange = kind === "range";
+  const nextAt = isRange
+    ? when.firstAllowed(Math.max(now, fromMs ?? now))
+    : lookAt(wanted.definition, when.next(now));
+  const progress = {
+    ...NO_PROGRESS,
+    cursorAt: isRange ? now - 1 : now,
+    nextAt,
+    isEnded: nextAt === null,
+    tzdata: tzdataOf(wanted.definition),
+  };
+  const { name } = wanted;
+  const { audit } = audited(asker, { verb: "create", name, change: scheduleChange(null, edit) });
+  return { answer: "created", create: { name, edit, progress, audit } };
+}
+
+export function pauseDecision(
+  read: Read,
+  params: { readonly name: string; readonly note: string | null; readonly asker: Asker },
+): Decision<void> {
+  const state = existing(read, params.name);
+  const { note, asker } = params;
+  const { now } = read;
+  // A pause by an operator takes the place of one that ends by itself.
+  const isTaken = state.pausedBy === VANISHED_BY && asker.by !== VANISHED_BY;
+  const isSame = state.pausedAt !== null && !isTaken && (note === null || note === state.pauseNote);
+  if (isSame) return { answer: undefined };
+  const books = closeBooks(state, { ...asker, now, lastPolledAt: null });
+  if (!books.isClosed) return { first: books.change };
+  const { brokenAt, brokenError } = state;
+  return {
+    answer: undefined,
+    change: {
+      ...books.change,
+      ...audited(asker, { verb: "pause", name: params.name, note }),
+      progress: { ...books.change.progress, nextAt: null },
+      standing: { pausedAt: now, pausedBy: asker.by, pauseNote: note, brokenAt, brokenError },
+    },
+  };
+}
+
+/** Also for a broken schedule: it is evaluated again. */
+export function resumeDecision(
+  read: Read,
+  params: { readonly name: string; readonly asker: Asker },
+): Decision<void> {
+  const state = existing(read, params.name);
+  const { now } = read;
+  if (state.pausedAt === null && state.brokenAt === null) return { answer: undefined };
+  const books = closeBooks(state, { ...params.asker, now, lastPolledAt: null });
+  if (!books.isClosed) return { first: books.change };
+  const { progress } = books.change;
+  const { chance } = params.asker;
+  const next = state.isEnded
+    ? { nextAt: null, isEnded: true }
+    : nextAfter(readable(state), { cursorAt: progress.cursorAt, now, chance });
+  return {
+    answer: undefined,
+    change: {
+      ...books.change,
+      ...audited(params.asker, { verb: "resume", name: params.name }),
+      standing: UNTROUBLED,
+      progress: { ...progress, ...next, ...NOTHING_HELD },
+    },
+  };
+}
+
+/** Soft: id and cursor stay, so that a recreated one never fires a tick again. */
+export function deleteDecision(
+  read: Read,
+  params: { readonly name: string; readonly asker: Asker },
+): Decision<void> {
+  const state = existing(read, params.name);
+  const books = closeBooks(state, { ...params.asker, now: read.now, lastPolledAt: null });
+  if (!books.isClosed) return { first: books.change };
+  // The definition stays as it is, readable or not; nothing is drawn from it any more.
+  const edit: ScheduleEdit = {
+    ...state,
+    kind: "deleted",
+    by: params.asker.by,
+    range: null,
+    afterFailure: null,
+    priority: null,
+    queue: null,
+    tags: [],
+    isForced: false,
+    isDeleted: true,
+  };
+  const over = { isNew: false, by: null, isEnded: true, isCancelled: true, run: null };
+  return {
+    answer: undefined,
+    change: {
+      ...books.change,
+      ...audited(params.asker, { verb: "delete", name: params.name }),
+      edit,
+      progress: { ...books.change.progress, nextAt: null },
+      ...(state.backfill ? { backfill: { ...over, state: state.backfill } } : {}),
+    },
+  };
+}
+
+/** What cannot be read cannot be resumed, only replaced. */
+function readable(state: ScheduleState): Compiled {
+  try {
+    return compile(state);
+  } catch (error) {
+    const message =
+      `its definition cannot be read (${describeFailure(error).message}); ` +
+      "give it a new one with schedules.upsert(), or delete it";
+    throw new ConfigurationError([{ field: `schedule "${state.name}"`, message }]);
+  }
+}
+
+/** A deleted schedule is there no more for anybody who asks. */
+export function existing({ state }: Read, name: string): ScheduleState {
+  if (!state || state.deletedAt !== null) throw new ScheduleNotFoundError(name);
+  return state;
+}
+
+function editOf(
+  wanted: Wanted,
+  params: { readonly kind: EditKind; readonly anchorAt: number; readonly asker: Asker },
+): ScheduleEdit {
+  const { definition } = wanted;
+  const { kind, everyMs, everyMaxMs } = definition.when;
+  return {
+    kind: params.kind,
+    by: params.asker.by,
+    job: wanted.job,
+    definition: JSON.stringify(definition),
+    input: wanted.input,
+    anchorAt: params.anchorAt,
+    range:
+      kind === "range" && everyMs !== null
+        ? { minMs: everyMs, maxMs: everyMaxMs ?? everyMs }
+        : null,
+    afterFailure: definition.afterFailure,
+    priority: definition.priority,
+    queue: definition.queue,
+    tags: definition.tags,
+    app: wanted.app,
+    source: wanted.source,
+    release: wanted.release,
+    codeHash: wanted.codeHash,
+    isForced: wanted.isForced,
+    isDeleted: false,
+  };
+}
+
+/** A new rhythm begins now; otherwise the grid stays where it was, whatever is left out of it. */
+export function anchorAfter(state: ScheduleState, wanted: ScheduleDefinition, now: number): number {
+  return state.deletedAt === null && sameRhythm(state.definition, wanted) ? state.anchorAt : now;
+}
+
+function sameRhythm(stored: string, { when: wanted }: ScheduleDefinition): boolean {
+  try {
+    const before = (JSON.parse(stored) as ScheduleDefinition).when;
+    const members = ["kind", "everyMs", "everyMaxMs", "fromMs"] as const;
+    return members.every((member) => before[member] === wanted[member]);
+  } catch {
+    return false;
+  }
+}
+
+const WARNED_AHEAD_MS = 400 * 86_400_000;
+
+const HOUR_MS = 3_600_000;
+const WEEK_MS = 7 * 24 * HOUR_MS;
+/** So many ticks ahead show how far apart they are. */
+const GAPS_SEEN = 8;
+
+/** What whoever makes a schedule should know: how late it may run, and changes of the clocks that touch it. */
+export function warningsFor(definition: ScheduleDefinition, now: number): string[] {
+  const late = lateWarning(definition, now);
+  return [...(late === null ? [] : [late]), ...dstWarnings(definition, now)];
+}
+
+/**
+ * After an outage the newest missed tick is fired at any hour, unless `within` bounds that. Null: nobody needs to know,
+ * as ticks are less than an hour apart, so that a late one is never later, or a week, so that late is better than never.
+ */
+export function lateWarning(definition: ScheduleDefinition, now: number): string | null {
+  const { when, missed, monitor } = definition;
+  if (monitor || missed.run !== "latest" || missed.withinMs !== null || when.kind === "range")
+    return null;
+  const ticks = makeWhen(when, now);
+  const gaps: number[] = [];
+  for (let at = ticks.next(now), seen = 0; at !== null && seen < GAPS_SEEN; seen += 1) {
+    const next = ticks.next(at);
+    if (next !== null) gaps.push(next - at);
+    at = next;
+  }
+  const [largest, smallest] = [Math.max(0, ...gaps), Math.min(WEEK_MS, ...gaps)];
+  if (largest < HOUR_MS || smallest >= WEEK_MS) return null;
+  return (
+    `A tick that nobody fired in time is made up for whenever an instance is back, up to ${formatDuration(largest)} late ` +
+    '(missed: "latest"). If that is too late to be of use, bound it: missed: { run: "latest", within: "1h" }, or missed: "skip".'
+  );
+}
+
+function dstWarnings({ when }: ScheduleDefinition, now: number): string[] {
+  if (when.kind !== "cron" || when.cron === null) return [];
+  const { cron, timezone, dst } = when;
+  const schedule = cronSchedule({ cron, timezone, ...(dst ? { dst } : {}) });
+  const range = { fromMs: now, untilMs: now + WARNED_AHEAD_MS, limit: 2 };
+  return dstTouches(schedule, range).map((touch) => `${describeTouch(touch)}.`);
+}

@@ -1,0 +1,433 @@
+// `schedules.explain`: why there was a run at an instant, or why there was none. Gathers what the
+// database knows (ledger, versions, runs, attempts) and lets schedules/explain/explain.ts say it. Reads only.
+
+import type { RunId } from "../runs/rules/run.js";
+import type { ScheduleState, ScheduleVersion, TickRecord } from "../store/schedule-store.js";
+import type { Store } from "../store/store.js";
+import {
+  explainDue,
+  explainForgotten,
+  explainNoTick,
+  explainOpen,
+  explainPlanned,
+  explainRecorded,
+  explainUnknowable,
+  type Words,
+} from "./explain/explain.js";
+import type {
+  BackfillFacts,
+  DrawnFacts,
+  NoTickFacts,
+  RuleFacts,
+  StandingFacts,
+  TickFacts,
+} from "./explain/facts.js";
+import type { RunFacts } from "./explain/run.js";
+import type { Outcome, Reason } from "./rules/tick.js";
+import type { When } from "./rules/when.js";
+import { type Compiled, compile } from "./schedule-cache.js";
+
+export type Explanation = {
+  readonly schedule: string;
+  readonly at: Date;
+  /** The tick that the instant is; null if it is none. */
+  readonly tick: Date | null;
+  readonly outcome: Outcome | "planned" | "due" | "no_tick" | "unknown";
+  readonly reason: Reason | null;
+  /** The answer in one sentence. */
+  readonly text: string;
+  /** What it rests on, line by line. */
+  readonly evidence: readonly string[];
+  readonly runId: string | null;
+  /** For an instant that is no tick: the ticks beside it, where they are known. */
+  readonly before: Date | null;
+  readonly after: Date | null;
+};
+
+type Asked = {
+  readonly store: Store;
+  readonly state: ScheduleState;
+  readonly now: number;
+  readonly atMs: number;
+};
+
+export async function explainAt({ store, state, now, atMs }: Asked): Promise<Explanation> {
+  const versions = await store.scheduleVersions({ name: state.name });
+  return new Inquiry({ store, state, now, versions }).explain(atMs);
+}
+
+/** A definition, and the time in which it decided: after `fromAt`, up to and including `toAt`. */
+type Era = {
+  readonly version: ScheduleVersion;
+  /** Null if it cannot be read. */
+  readonly compiled: Compiled | null;
+  readonly fromAt: number;
+  readonly toAt: number;
+  readonly isCurrent: boolean;
+  /** The schedule was deleted in this time. */
+  readonly isAbsent: boolean;
+};
+
+const LIVE_SHOWN = 5;
+/** How far back ticks of a drawn interval are searched for the one that was fired. */
+const DRAWN_BACK = 50;
+const PAGE = 100;
+const DAY_MS = 86_400_000;
+/** How far back the tick before an instant is looked for, step by step. */
+const BACK_MS = [DAY_MS, 40 * DAY_MS, 400 * DAY_MS, 10_000 * DAY_MS];
+
+class Inquiry {
+  readonly #store: Store;
+  readonly #state: ScheduleState;
+  readonly #now: number;
+  readonly #eras: readonly Era[];
+  #standing: StandingFacts | null = null;
+
+  constructor(params: Omit<Asked, "atMs"> & { readonly versions: readonly ScheduleVersion[] }) {
+    this.#store = params.store;
+    this.#state = params.state;
+    this.#now = params.now;
+    this.#eras = params.versions.map((version, at, all) => eraOf(version, all[at + 1]));
+  }
+
+  async explain(at: number): Promise<Explanation> {
+    return (await this.#asTick(at)) ?? (await this.#asNoTick(at));
+  }
+
+  /** Null if the instant is no tick, as far as can be known. */
+  async #asTick(at: number): Promise<Explanation | null> {
+    const row = await this.#rowOf(at);
+    if (row) return this.#recorded(at, row);
+    const state = this.#state;
+    const isNext = at === state.nextAt && state.nextAt > state.cursorAt && !state.isEnded;
+    const era = isNext ? this.#eras.at(-1) : this.#eraAt(at);
+    if (!era?.compiled || era.isAbsent) return null;
+    const isDrawn = era.compiled.definition.when.kind === "range";
+    const isTick = isDrawn ? isNext : isTickOf(era.compiled.when, at);
+    if (!isTick) return null;
+    const facts = await this.#tickFacts(at, era);
+    const answer = (words: Words) => this.#answer(at, words, { tick: at });
+    if (!era.isCurrent || at <= state.cursorAt) return answer(explainForgotten(facts));
+    if (at > this.#now) return answer(explainPlanned(facts));
+    const unrecorded = { ...facts, newest: await this.#newest() };
+    if (state.pausedAt !== null) return answer(explainOpen(unrecorded, "paused"));
+    if (state.brokenAt !== null) return answer(explainOpen(unrecorded, "broken"));
+    const { allPaused } = facts.standing;
+    if (allPaused && at >= allPaused.at) return answer(explainOpen(unrecorded, "paused"));
+    return answer(explainDue(unrecorded));
+  }
+
+  async #recorded(at: number, row: TickRecord): Promise<Explanation> {
+    const era = this.#eras.find(({ version }) => version.version === row.version);
+    const facts = await this.#tickFacts(at, era ?? null);
+    const run = row.run === null ? null : await this.#run(row.run);
+    const inTheWay = row.evidence?.run;
+    const obstacle = inTheWay === undefined ? null : await this.#run(inTheWay);
+    const replacedBy = run ? await this.#replacedBy(at, run) : null;
+    const words = explainRecorded({ ...facts, ledger: row, run, obstacle, replacedBy });
+    return this.#answer(at, words, { tick: at, runId: row.run });
+  }
+
+  async #asNoTick(at: number): Promise<Explanation> {
+    const era = this.#eraAt(at);
+    const { before, after } = await this.#beside(at);
+    const facts: NoTickFacts = {
+      ...this.#asked(at),
+      rule: era && !era.isAbsent ? ruleOf(era) : null,
+      isInPattern: era?.compiled?.when.matchesPattern(at) ?? false,
+      excludedBy: era?.compiled?.when.ruleAgainst(at) ?? null,
+      before: before?.text ?? null,
+      after: after?.text ?? null,
+      others: this.#eras
+        .filter((each) => each !== era && !each.isAbsent && isNear(each, at))
+        .filter(({ compiled }) => compiled !== null && isTickOf(compiled.when, at))
+        .map(({ version }) => version),
+      created:
+        this.#eras.find(({ fromAt, version }) => fromAt >= at && version.kind !== "deleted")
+          ?.version ?? null,
+      deleted: era?.isAbsent ? era.version : null,
+      standing: await this.#stands(),
+    };
+    const isUnreadable = facts.rule !== null && facts.rule.definition === null;
+    const isUnknowable = isUnreadable || (era !== null && this.#mayBeDrawn(at, era));
+    const words = isUnknowable ? explainUnknowable(facts) : explainNoTick(facts);
+    return this.#answer(at, words, {
+      before: before?.tick ?? null,
+      after: after?.tick ?? null,
+    });
+  }
+
+  /** Of an interval that is drawn nobody knows what comes after the next tick, or before a run's end. */
+  #mayBeDrawn(at: number, era: Era): boolean {
+    const { isEnded, pausedAt, brokenAt } = this.#state;
+    const isDrawn = era.compiled?.definition.when.kind === "range";
+    const isOpen = era.isCurrent && !era.isAbsent && !isEnded;
+    const isAllPaused = this.#state.pauses.some(({ until }) => until === null);
+    const isFiring = pausedAt === null && brokenAt === null && !isAllPaused;
+    return isDrawn && isOpen && isFiring && at > this.#now && isAllowed(era, at);
+  }
+
+  #answer(
+    at: number,
+    words: Words,
+    more: {
+      readonly tick?: number;
+      readonly runId?: string | null;
+      readonly before?: Date | null;
+      readonly after?: Date | null;
+    },
+  ): Explanation {
+    const { tick, runId = null, before = null, after = null } = more;
+    return {
+      schedule: this.#state.name,
+      at: new Date(at),
+      tick: tick === undefined ? null : new Date(tick),
+      outcome: words.outcome,
+      reason: words.reason,
+      text: words.text,
+      evidence: words.evidence,
+      runId,
+      before,
+      after,
+    };
+  }
+
+  #asked(at: number) {
+    const { name, job } = this.#state;
+    return { schedule: name, job, at, now: this.#now };
+  }
+
+  async #tickFacts(at: number, era: Era | null): Promise<TickFacts> {
+    return {
+      ...this.#asked(at),
+      rule: era ? ruleOf(era) : this.#unknownRule(at),
+      drawn: era ? await this.#drawn(at, era) : null,
+      standing: await this.#stands(),
+      backfills: await this.#backfills(at),
+    };
+  }
+
+  /** For a row whose version is not kept: nothing prunes versions, but nothing should fail either. */
+  #unknownRule(at: number): RuleFacts {
+    const version = { version: 0, kind: "edited", at, by: null } as const;
+    return { version, definition: null, anchorAt: at, isCurrent: false };
+  }
+
+  async #stands(): Promise<StandingFacts> {
+    this.#standing ??= await this.#readStanding();
+    return this.#standing;
+  }
+
+  async #readStanding(): Promise<StandingFacts> {
+    const state = this.#state;
+    const { pausedAt, pausedBy, pauseNote, brokenAt, brokenError, holdUntil, holdRun } = state;
+    const live: RunFacts[] = [];
+    for (const { id } of state.live.slice(0, LIVE_SHOWN)) {
+      const run = await this.#run(id);
+      if (run) live.push(run);
+    }
+    return {
+      paused: pausedAt === null ? null : { at: pausedAt, by: pausedBy, note: pauseNote },
+      allPaused: state.pauses.find(({ until }) => until === null) ?? null,
+      broken: brokenAt === null ? null : { at: brokenAt, error: brokenError },
+      hold: holdUntil === null ? null : { until: holdUntil, run: holdRun },
+      isEnded: state.isEnded,
+      isJobKnown: state.isJobKnown,
+      live,
+    };
+  }
+
+  async #run(id: RunId): Promise<RunFacts | null> {
+    const [record, attempts] = await Promise.all([this.#store.run(id), this.#store.attempts(id)]);
+    if (!record) return null;
+    const place = this.#state.live.findIndex((each) => each.id === id);
+    const waitsFor = this.#state.live[place]?.isGated
+      ? this.#state.live.slice(0, place).map((each) => each.id)
+      : [];
+    return {
+      ...record,
+      error: messageOf(record.error),
+      attempts: attempts.map((each) => ({ ...each, error: messageOf(each.error) })),
+      waitsFor,
+    };
+  }
+
+  /** The run whose end decided when a drawn tick comes: that of the newest fired tick before it. */
+  async #drawn(at: number, era: Era): Promise<DrawnFacts | null> {
+    if (era.compiled?.definition.when.kind !== "range") return null;
+    const rows = await this.#ticks({ toAt: at - 1, limit: DRAWN_BACK });
+    const id = rows.find(({ run }) => run !== null)?.run;
+    const run = id === undefined || id === null ? null : await this.#store.run(id);
+    if (!run) return null;
+    return { run: run.id, finishedAt: run.finishedAt, hasFailed: run.status === "failed" };
+  }
+
+  /** The later tick whose run took the place of this cancelled one. */
+  async #replacedBy(at: number, { id, status, finishedAt }: RunFacts): Promise<number | null> {
+    if (status !== "cancelled" || finishedAt === null) return null;
+    const rows = await this.#ticks({ fromAt: at + 1, toAt: finishedAt, limit: PAGE });
+    return rows.find(({ evidence }) => evidence?.replaced?.includes(id))?.firstAt ?? null;
+  }
+
+  async #backfills(at: number): Promise<BackfillFacts[]> {
+    const all = await this.#store.backfills({ name: this.#state.name });
+    return all
+      .filter(({ fromAt, toAt }) => fromAt <= at && at <= toAt)
+      .filter(({ isCancelled, cursorAt }) => !isCancelled || cursorAt >= at)
+      .map(({ createdBy, createdAt, cursorAt }) => ({
+        by: createdBy,
+        createdAt,
+        isPast: cursorAt >= at,
+      }));
+  }
+
+  #ticks(filter: { readonly fromAt?: number; readonly toAt?: number; readonly limit: number }) {
+    return this.#store.ticks({ schedule: this.#state.name, ...filter });
+  }
+
+  async #newest() {
+    const [row] = await this.#ticks({ limit: 1 });
+    return row ? { ...row, at: row.lastAt } : null;
+  }
+
+  /** The row that has this tick. What the ledger has is a tick, whatever rules of zones say today. */
+  async #rowOf(at: number): Promise<TickRecord | null> {
+    const rows = await this.#ticks({ fromAt: at, toAt: at, limit: 2 });
+    const exact = rows.find(({ firstAt, lastAt }) => firstAt === at || lastAt === at);
+    return exact ?? rows.find((row) => isTickOf(this.#whenOf(row), at)) ?? null;
+  }
+
+  #whenOf(row: TickRecord): When | null {
+    const era = this.#eras.find(({ version }) => version.version === row.version);
+    return era?.compiled?.when ?? null;
+  }
+
+  #eraAt(at: number): Era | null {
+    return this.#eras.findLast(({ fromAt }) => fromAt < at) ?? null;
+  }
+
+  async #beside(at: number) {
+    const before = await this.#before(at);
+    const after = await this.#after(at);
+    const tell = (tick: number | null) => (tick === null ? null : this.#asTick(tick));
+    return { before: await tell(before), after: await tell(after) };
+  }
+
+  async #before(at: number): Promise<number | null> {
+    const [row] = await this.#ticks({ toAt: at - 1, limit: 1 });
+    const known = row ? lastBefore(row, at, this.#whenOf(row)) : null;
+    const { nextAt, cursorAt } = this.#state;
+    // What is not in the ledger: still to be recorded, or recorded so long ago that it is not kept.
+    for (const era of this.#eras.toReversed()) {
+      const fromAt = Math.max(era.fromAt, known === null ? 0 : Math.min(cursorAt, known));
+      if (era.isAbsent || !era.compiled || fromAt >= at - 1) continue;
+      const isDrawn = era.compiled.definition.when.kind === "range";
+      const drawn = isDrawn && era.isCurrent && nextAt !== null && nextAt < at ? nextAt : null;
+      const untilAt = Math.min(at - 1, era.toAt);
+      const found = isDrawn ? drawn : newestIn(era.compiled.when, { fromAt, untilAt });
+      if (found !== null) return Math.max(found, known ?? found);
+    }
+    return known;
+  }
+
+  async #after(at: number): Promise<number | null> {
+    for (const era of this.#eras) {
+      if (era.toAt <= at || era.isAbsent || !era.compiled) continue;
+      const fromAt = Math.max(era.fromAt, at);
+      const found =
+        era.compiled.definition.when.kind === "range"
+          ? await this.#drawnAfter(fromAt, era)
+          : era.compiled.when.next(fromAt);
+      if (found !== null && found <= era.toAt) return found;
+    }
+    return null;
+  }
+
+  /** The first row after the instant: the ledger is read from its new end, so by growing windows. */
+  async #drawnAfter(fromAt: number, era: Era): Promise<number | null> {
+    const { nextAt, isEnded } = this.#state;
+    const endAt = Math.min(era.toAt, this.#now);
+    let spanMs = era.compiled?.definition.when.everyMs ?? DAY_MS;
+    for (let toAt = fromAt; toAt < endAt; spanMs *= 2) {
+      toAt = Math.min(endAt, fromAt + spanMs);
+      const rows = await this.#ticks({ fromAt: fromAt + 1, toAt, limit: PAGE });
+      const oldest = rows.at(-1);
+      if (oldest) return oldest.firstAt;
+    }
+    const isNext = era.isCurrent && !isEnded && nextAt !== null && nextAt > fromAt;
+    return isNext ? nextAt : null;
+  }
+}
+
+function eraOf(version: ScheduleVersion, next: ScheduleVersion | undefined): Era {
+  let compiled: Compiled | null | undefined;
+  return {
+    version,
+    // Read when it is asked for: of many versions only those near the instant are.
+    get compiled() {
+      if (compiled === undefined) compiled = compiledOrNull(version);
+      return compiled;
+    },
+    fromAt: version.at,
+    toAt: next?.at ?? Number.POSITIVE_INFINITY,
+    isCurrent: next === undefined,
+    isAbsent: version.kind === "deleted",
+  };
+}
+
+function ruleOf({ version, compiled, isCurrent }: Era): RuleFacts {
+  const definition = compiled?.definition ?? null;
+  return { version, definition, anchorAt: version.anchorAt, isCurrent };
+}
+
+function isTickOf(when: When | null, at: number): boolean {
+  return when?.matchesPattern(at) === true && when.ruleAgainst(at) === null;
+}
+
+function isAllowed({ compiled }: Era, at: number): boolean {
+  return compiled !== null && compiled.when.ruleAgainst(at) === null;
+}
+
+/** A definition that came soon after, or went shortly before: the others would only confuse. */
+function isNear({ fromAt, toAt, isCurrent }: Era, at: number): boolean {
+  return isCurrent || (fromAt >= at && fromAt - at <= DAY_MS) || (toAt < at && at - toAt <= DAY_MS);
+}
+
+function lastBefore(row: TickRecord, at: number, when: When | null): number {
+  if (row.lastAt < at) return row.lastAt;
+  const found = when ? newestIn(when, { fromAt: row.firstAt - 1, untilAt: at - 1 }) : null;
+  return found ?? row.firstAt;
+}
+
+/** The newest tick in a stretch of time, near its end first. */
+function newestIn(
+  when: When,
+  { fromAt, untilAt }: { readonly fromAt: number; readonly untilAt: number },
+): number | null {
+  for (const backMs of BACK_MS) {
+    const afterMs = Math.max(fromAt, untilAt - backMs);
+    const { lastMs } = when.survey({ afterMs, untilMs: untilAt, newest: 1 });
+    if (lastMs !== null) return lastMs;
+    if (afterMs === fromAt) return null;
+  }
+  return null;
+}
+
+function compiledOrNull(version: ScheduleVersion): Compiled | null {
+  try {
+    return compile(version);
+  } catch {
+    return null;
+  }
+}
+
+/** Errors are stored as JSON with a message; anything else is shown as it is. */
+function messageOf(error: string | null): string | null {
+  if (error === null) return null;
+  try {
+    const { message } = JSON.parse(error) as { readonly message?: unknown };
+    return typeof message === "string" ? message : error;
+  } catch {
+    return error;
+  }
+}

@@ -1,0 +1,457 @@
+// `holdfast.schedules`: looking at schedules and changing them. What a change decides is in
+// edit.ts, trigger.ts and declared.ts; here it is asked for and written.
+
+import type { Actor } from "../core/audit.js";
+import {
+  readTimeline,
+  type Timeline,
+  type TimelineOptions,
+  timelineOf,
+} from "../engine/timeline.js";
+import {
+  ConfigurationError,
+  ScheduleNotFoundError,
+  StoreUnavailableError,
+  UnknownJobError,
+} from "../shared/errors.js";
+import { describeFailure } from "../shared/failure.js";
+import { requireName } from "../shared/names.js";
+import { pageOf } from "../shared/paging.js";
+import type { Ports } from "../shared/ports.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
+import type { ScheduleState } from "../store/schedule-store.js";
+import type { Store } from "../store/store.js";
+import type { Emit } from "../telemetry/log.js";
+import { backfillDecision, cancelBackfillDecision } from "./backfill.js";
+import { catchUpWithCalendars } from "./calendar-catch-up.js";
+import type { CalendarRules } from "./calendars/calendar.js";
+import {
+  type Pinged,
+  type PingOptions,
+  pingDecision,
+  readPing,
+  refuseMonitor,
+} from "./check-in.js";
+import type { PlannedChange } from "./declared.js";
+import {
+  type Asker,
+  deleteDecision,
+  existing,
+  pauseDecision,
+  requireVersion,
+  resumeDecision,
+  upsertDecision,
+  type Wanted,
+  warningsFor,
+} from "./edit.js";
+import { type Explanation, explainAt } from "./explainer.js";
+import {
+  readScheduleFilter,
+  readTickFilter,
+  type ScheduleListOptions,
+  type TickListOptions,
+  tickCursor,
+} from "./filter.js";
+import {
+  type BackfillOptions,
+  type By,
+  calendarsOf,
+  definitionOf,
+  instantMs,
+  jobOf,
+  readBy,
+  readNote,
+  readTrigger,
+  readUpsertAsked,
+  refuse,
+  requireOptions,
+  type TriggerOptions,
+  type UpsertAsked,
+  type Upserted,
+  type UpsertOptions,
+} from "./options.js";
+import {
+  type DefinitionPreview,
+  type Preview,
+  previewDefinition,
+  previewOf,
+  previewOfDrawn,
+} from "./preview.js";
+import {
+  SCHEDULE_MEMBERS,
+  type ScheduleDefinition,
+  type ScheduleOptions,
+} from "./rules/schedule.js";
+import { type CompiledSchedules, compile } from "./schedule-cache.js";
+import { type Triggered, triggerDecision } from "./trigger.js";
+import type { Desk, Read } from "./updater.js";
+import {
+  type Backfill,
+  type Schedule,
+  type ScheduleVersion,
+  type Tick,
+  toBackfill,
+  toSchedule,
+  toTick,
+  toVersion,
+} from "./view.js";
+
+export type SchedulesParams = {
+  readonly store: (verb: string) => Promise<Store>;
+  readonly actor: Actor;
+  readonly ports: Ports;
+  readonly desk: Desk;
+  readonly compiled: CompiledSchedules;
+  /** Encodes and checks an input as an enqueue of that job would. */
+  readonly encode: (job: string, input: unknown) => Promise<string>;
+  /** Makes sure that a job is known to the database; throws if it is known to nobody. */
+  readonly ensureJob: (name: string) => Promise<void>;
+  readonly app: string | null;
+  /** Brings declared schedules up to date in a process that was not started. */
+  readonly reconcileOnce: () => Promise<void>;
+  readonly plan: () => Promise<readonly PlannedChange[]>;
+  readonly apply: () => Promise<readonly PlannedChange[]>;
+  /** Something may have become due. */
+  readonly onChanged: () => void;
+  readonly emit: Emit;
+};
+
+export class Schedules {
+  readonly #params: SchedulesParams;
+  readonly #desk: Desk;
+
+  constructor(params: SchedulesParams) {
+    this.#params = params;
+    this.#desk = params.desk;
+  }
+
+  /** Makes a schedule, or changes it; an equal one changes nothing. */
+  async upsert<Input>(
+    name: string,
+    options: UpsertOptions<Input>,
+    asked?: UpsertAsked,
+  ): Promise<Upserted> {
+    const checked = requireName(name, "schedules.upsert(name)");
+    const field = "schedules.upsert()";
+    requireOptions(options, field);
+    const { by, ifVersion } = readUpsertAsked(asked, field);
+    const asker = this.#asker(by);
+    const job = jobOf(checked, options, `${field}.job`);
+    const members = refuseUnknownMembers(options, [...SCHEDULE_MEMBERS, "job"], field);
+    if (members.length > 0) throw new ConfigurationError(members);
+    const store = await this.#params.store("schedules.upsert");
+    // Everything that is wrong with it is said before anything is announced or stored.
+    definitionOf(options, { calendars: await calendarsOf(store, options), nowMs: null });
+    if (!options.monitor) await this.#params.ensureJob(job);
+    const input = options.monitor ? "null" : await this.#params.encode(job, options.input ?? null);
+    const made = await this.#desk.change(store, checked, async (read) => {
+      const calendars = await calendarsOf(store, options);
+      const definition = definitionAt(options, { calendars, read });
+      const wanted = { name: checked, job, definition, input, isForced: false };
+      const decision = upsertDecision(read, fromCall(wanted, read.state, this.#params.app), asker);
+      requireVersion(read, { name: checked, ifVersion, decision });
+      const answer = { definition, now: read.now };
+      return "first" in decision ? decision : { ...decision, answer };
+    });
+    if (options.calendars !== undefined) await this.#catchUp(store, checked);
+    this.#params.onChanged();
+    const schedule = await this.#found(checked);
+    return { schedule, warnings: warningsFor(made.definition, made.now) };
+  }
+
+  /** One schedule; null: there is none. */
+  async get(name: string): Promise<Schedule | null> {
+    const store = await this.#params.store("schedules.get");
+    const [record] = await store.schedules({ name: nameOf(name, "get"), limit: 1 });
+    return record ? toSchedule(record) : null;
+  }
+
+  /** By name. */
+  async list(
+    options: ScheduleListOptions = {},
+  ): Promise<{ readonly schedules: readonly Schedule[]; readonly nextCursor: string | null }> {
+    const filter = readScheduleFilter(options);
+    const { limit } = filter;
+    const store = await this.#params.store("schedules.list");
+    const records = await store.schedules({ ...filter, limit: limit + 1 });
+    const { page, last } = pageOf(records, limit);
+    return { schedules: page.map(toSchedule), nextCursor: last?.name ?? null };
+  }
+
+  /** It fires no more; runs it has made go on. A schedule of the same name never fires a tick again. */
+  async delete(name: string, asked?: By): Promise<void> {
+    nameOf(name, "delete");
+    const asker = this.#asker(readBy(asked, "schedules.delete()"));
+    const store = await this.#params.store("schedules.delete");
+    await this.#desk.change(store, name, (read) => deleteDecision(read, { name, asker }));
+  }
+
+  /** No tick fires until it is resumed; they are recorded as skipped. Runs it has made go on. */
+  async pause(name: string, note?: string, asked?: By): Promise<Schedule> {
+    nameOf(name, "pause");
+    const checked = readNote(note, "schedules.pause(note)");
+    const asker = this.#asker(readBy(asked, "schedules.pause()"));
+    const store = await this.#params.store("schedules.pause");
+    await this.#desk.change(store, name, (read) =>
+      pauseDecision(read, { name, note: checked, asker }),
+    );
+    return this.#found(name);
+  }
+
+  /** Ends a pause; also makes a broken schedule be evaluated again. Paused ticks are not caught up. */
+  async resume(name: string, asked?: By): Promise<Schedule> {
+    nameOf(name, "resume");
+    const asker = this.#asker(readBy(asked, "schedules.resume()"));
+    const store = await this.#params.store("schedules.resume");
+    await this.#desk.change(store, name, (read) => resumeDecision(read, { name, asker }));
+    this.#params.onChanged();
+    return this.#found(name);
+  }
+
+  /** A run now, beside the cadence; also of a paused schedule. */
+  async trigger(name: string, options: TriggerOptions = {}): Promise<Triggered> {
+    nameOf(name, "trigger");
+    const params = readTrigger(options);
+    try {
+      const answer = await this.#trigger(name, options, params);
+      if (answer.skipped) this.#tellSkipped(name, answer);
+      return answer;
+    } catch (error) {
+      if (error instanceof StoreUnavailableError) {
+        const facts = { schedule: name, error: describeFailure(error) };
+        this.#params.emit("trigger.unread", facts, error);
+      }
+      throw error;
+    }
+  }
+
+  #tellSkipped(schedule: string, skipped: Extract<Triggered, { readonly skipped: true }>): void {
+    const { reason, holder, until, nextAt } = skipped;
+    this.#params.emit("trigger.skipped", {
+      schedule,
+      reason,
+      holder,
+      until: until?.toISOString() ?? null,
+      nextAt: nextAt?.toISOString() ?? null,
+    });
+  }
+
+  async #trigger(
+    name: string,
+    options: TriggerOptions,
+    params: ReturnType<typeof readTrigger>,
+  ): Promise<Triggered> {
+    await this.#params.reconcileOnce();
+    const store = await this.#params.store("schedules.trigger");
+    const { schedules } = await store.scheduleStates({ names: [name] });
+    const state = existing({ state: schedules[0] ?? null, now: 0 }, name);
+    refuseMonitor(state);
+    const input =
+      options.input === undefined ? null : await this.#params.encode(state.job, options.input);
+    const asker = this.#asker(options.by);
+    const answer = await this.#desk.change<Triggered>(store, name, (read) => {
+      if (read.state?.isJobKnown === false) throw new UnknownJobError(read.state.job);
+      return triggerDecision(
+        read,
+        { ...params, name, input, asker },
+        { store, compiled: this.#params.compiled },
+      );
+    });
+    if (answer.runId !== undefined) {
+      this.#params.onChanged();
+      store.wake();
+    }
+    return answer;
+  }
+
+  /** Checks in for what a monitor watches: that it began, is done, or failed. */
+  async ping(name: string, options: PingOptions = {}): Promise<Pinged> {
+    nameOf(name, "ping");
+    const params = readPing(options);
+    await this.#params.reconcileOnce();
+    const store = await this.#params.store("schedules.ping");
+    const asker = this.#asker(undefined);
+    const answer = await this.#desk.change<Pinged>(store, name, (read) =>
+      pingDecision(read, { ...params, name, asker }, store),
+    );
+    const { state, runId: run, repeated } = answer;
+    const told = { schedule: name, tick: answer.tick?.toISOString() ?? null, run };
+    if (params.error && !repeated)
+      this.#params.emit("monitor.failed", { ...told, error: params.error });
+    else this.#params.emit("monitor.pinged", { ...told, state, repeated });
+    return answer;
+  }
+
+  /** The next ticks, and where changes of the clocks touch them. */
+  async preview(name: string, count = 10): Promise<Preview> {
+    const { compiled, state, now } = await this.#readable(name, "schedules.preview");
+    const after = Math.max(state.cursorAt, now);
+    if (compiled.definition.when.kind === "range") return previewOfDrawn(compiled, state.nextAt);
+    return previewOf(compiled, after, count);
+  }
+
+  /** What a definition that is not stored yet would do: in words, its next ticks, and its warnings. */
+  async previewDefinition(options: ScheduleOptions, count = 10): Promise<DefinitionPreview> {
+    requireOptions(options, "schedules.previewDefinition()");
+    const store = await this.#params.store("schedules.previewDefinition");
+    const calendars = await calendarsOf(store, options);
+    const { now } = await store.scheduleStates({ names: [] });
+    return previewDefinition(definitionOf(options, { calendars, nowMs: now }), { now, count });
+  }
+
+  /** The ledger of several schedules and what is planned, side by side over a stretch of time. */
+  async timeline(options: TimelineOptions): Promise<Timeline> {
+    const params = readTimeline(options);
+    const { schedules, nextCursor } = await this.list({
+      limit: params.limit,
+      ...(params.job === undefined ? {} : { job: params.job }),
+      ...(params.cursor === undefined ? {} : { cursor: params.cursor }),
+    });
+    const shown = params.schedule === undefined ? schedules : [await this.#found(params.schedule)];
+    const store = await this.#params.store("schedules.timeline");
+    const timeline = await timelineOf(store, { ...params, schedules: shown });
+    return { ...timeline, nextCursor: params.schedule === undefined ? nextCursor : null };
+  }
+
+  /** Why there was a run at an instant, or why not: with the evidence, in plain words. */
+  async explain(name: string, at: Date | string): Promise<Explanation> {
+    nameOf(name, "explain");
+    const atMs = instantMs(at, "schedules.explain(at)");
+    const store = await this.#params.store("schedules.explain");
+    const { schedules, now } = await store.scheduleStates({ names: [name] });
+    const [state] = schedules;
+    if (!state) throw new ScheduleNotFoundError(name);
+    return explainAt({ store, state, now, atMs });
+  }
+
+  /** The ledger, newest first: of one schedule, or of all. */
+  async ticks(
+    name: string | null,
+    options: TickListOptions = {},
+  ): Promise<{ readonly ticks: readonly Tick[]; readonly nextCursor: string | null }> {
+    const filter = readTickFilter(name, options);
+    const { limit } = filter;
+    const store = await this.#params.store("schedules.ticks");
+    const records = await store.ticks({ ...filter, limit: limit + 1 });
+    const { page, last } = pageOf(records, limit);
+    return { ticks: page.map(toTick), nextCursor: last && tickCursor(last) };
+  }
+
+  /** Every definition that it had, the first one first. */
+  async versions(name: string): Promise<readonly ScheduleVersion[]> {
+    const store = await this.#params.store("schedules.versions");
+    return (await store.scheduleVersions({ name })).map(toVersion);
+  }
+
+  /**
+   * Makes runs for the ticks of a range, one after the other; by default for those without a
+   * completed run. The ledger stays as it is.
+   */
+  async backfill(name: string, options: BackfillOptions): Promise<Backfill> {
+    const field = "schedules.backfill()";
+    nameOf(name, "backfill");
+    requireOptions(options, field);
+    const problems = refuseUnknownMembers(options, ["from", "to", "all", "by"], field);
+    const { all: isAll = false } = options;
+    if (typeof isAll !== "boolean")
+      problems.push({ field: `${field}.all`, message: "must be true or false" });
+    if (problems.length > 0) throw new ConfigurationError(problems);
+    const by = readBy(options.by === undefined ? undefined : { by: options.by }, field);
+    const asker = this.#asker(by);
+    const fromAt = instantMs(options.from, "schedules.backfill().from");
+    const toAt = instantMs(options.to, "schedules.backfill().to");
+    if (fromAt > toAt) refuse("schedules.backfill().to", "must not be before `from`");
+    const store = await this.#params.store("schedules.backfill");
+    const id = this.#params.ports.ids.run();
+    await this.#desk.change(store, name, (read) =>
+      backfillDecision(read, { name, id, fromAt, toAt, isAll, asker }),
+    );
+    this.#params.onChanged();
+    const found = (await this.backfills(name)).find((each) => each.id === id);
+    if (!found) throw new ScheduleNotFoundError(name);
+    return found;
+  }
+
+  /** Newest first. */
+  async backfills(name: string): Promise<readonly Backfill[]> {
+    const store = await this.#params.store("schedules.backfills");
+    return (await store.backfills({ name })).map(toBackfill);
+  }
+
+  /** It makes no more runs; the one it has made goes on. True if there was one. */
+  async cancelBackfill(name: string): Promise<boolean> {
+    nameOf(name, "cancelBackfill");
+    const store = await this.#params.store("schedules.cancelBackfill");
+    const asker = this.#asker(undefined);
+    return this.#desk.change<boolean>(store, name, (read) =>
+      cancelBackfillDecision(read, { name, asker }),
+    );
+  }
+
+  /** What `apply` would change, and which upcoming ticks would move. */
+  plan(): Promise<readonly PlannedChange[]> {
+    return this.#params.plan();
+  }
+
+  /** Brings the schedules up to this process's code, also over a newer definition: a rollback. */
+  apply(): Promise<readonly PlannedChange[]> {
+    return this.#params.apply();
+  }
+
+  /** Gives a schedule the present rules of the calendars that it uses. */
+  async applyCalendars(name: string): Promise<void> {
+    const store = await this.#params.store("calendars.upsert");
+    await this.#catchUp(store, name);
+    this.#params.onChanged();
+  }
+
+  #catchUp(store: Store, name: string): Promise<void> {
+    return catchUpWithCalendars({ store, desk: this.#desk, name, asker: this.#asker("calendars") });
+  }
+
+  async #found(name: string): Promise<Schedule> {
+    const schedule = await this.get(name);
+    if (!schedule) throw new ScheduleNotFoundError(name);
+    return schedule;
+  }
+
+  async #readable(name: string, verb: string) {
+    const store = await this.#params.store(verb);
+    const { schedules, now } = await store.scheduleStates({ names: [name] });
+    const state = existing({ state: schedules[0] ?? null, now }, name);
+    return { state, now, compiled: compile(state) };
+  }
+
+  #asker(by: string | undefined): Asker {
+    const { ids, chance } = this.#params.ports;
+    const { actor } = this.#params;
+    return { by: by ?? null, actor, chance: chance.next(), newId: () => ids.run() };
+  }
+}
+
+/** An edit by a call leaves whose schedule it is, and which definition in code it came from. */
+function fromCall(
+  wanted: Pick<Wanted, "name" | "job" | "definition" | "input" | "isForced">,
+  state: ScheduleState | null,
+  app: string | null,
+): Wanted {
+  const isKept = state !== null && state.deletedAt === null;
+  if (!isKept) return { ...wanted, app, source: "api", release: null, codeHash: null };
+  const { source, release, codeHash } = state;
+  return { ...wanted, app: state.app, source, release, codeHash };
+}
+
+/** An equal schedule changes nothing: a time that has passed since is not refused again. */
+function definitionAt(
+  options: UpsertOptions,
+  params: { readonly calendars: ReadonlyMap<string, CalendarRules>; readonly read: Read },
+): ScheduleDefinition {
+  const { state, now } = params.read;
+  const definition = definitionOf(options, { ...params, nowMs: null });
+  const isKnown = state?.deletedAt === null && state.definition === JSON.stringify(definition);
+  return isKnown ? definition : definitionOf(options, { ...params, nowMs: now });
+}
+
+function nameOf(name: unknown, verb: string): string {
+  return requireName(name, `schedules.${verb}(name)`);
+}

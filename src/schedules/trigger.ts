@@ -1,0 +1,132 @@
+// A trigger: a run by hand or by an outside cron, beside the cadence; or, with `ifDue`, the one
+// atomic "due and not locked" that a serverless caller needs.
+
+import type { RunId } from "../runs/rules/run.js";
+import { DeliveryConflictError } from "../shared/errors.js";
+import type { ScheduleChange, ScheduleState } from "../store/schedule-store.js";
+import type { Store } from "../store/store.js";
+import { advance, askedRun, isActive, liveOf, progressOf } from "./advance.js";
+import { type Asker, audited, existing } from "./edit.js";
+import { admitTrigger, type Overlap } from "./rules/overlap.js";
+import type { CompiledSchedules } from "./schedule-cache.js";
+import type { Decision, Read } from "./updater.js";
+
+export type Triggered =
+  | { readonly runId: RunId; readonly skipped?: undefined }
+  | {
+      readonly skipped: true;
+      readonly reason: "locked" | "paused" | "not_due";
+      /** Who holds the run in the way, and until when; null while that run waits. */
+      readonly holder: string | null;
+      readonly until: Date | null;
+      readonly nextAt: Date | null;
+      readonly runId?: undefined;
+    };
+
+export type TriggerParams = {
+  readonly name: string;
+  readonly mode: "manual" | "test";
+  /** JSON instead of the schedule's own, with its hash. */
+  readonly input: string | null;
+  readonly isIfDue: boolean;
+  readonly delivery: { readonly id: string; readonly hashOf: (input: string) => string } | null;
+  readonly asker: Asker;
+};
+
+export async function triggerDecision(
+  read: Read,
+  params: TriggerParams,
+  { store, compiled }: { readonly store: Store; readonly compiled: CompiledSchedules },
+): Promise<Decision<Triggered>> {
+  const state = existing(read, params.name);
+  const { delivery } = params;
+  // By what the caller gave: the schedule's own input may be another one by now.
+  const inputHash = delivery && params.input !== null ? delivery.hashOf(params.input) : "";
+  if (delivery) {
+    const made = await store.delivery({ schedule: state.id, id: delivery.id });
+    if (made && made.inputHash !== inputHash)
+      throw new DeliveryConflictError(delivery.id, made.run);
+    if (made) return { answer: { runId: made.run } };
+  }
+  const decision = params.isIfDue
+    ? await ifDue(read, state, params, { store, compiled })
+    : await byHand(state, params, { store, compiled });
+  if ("first" in decision || !delivery || decision.answer.skipped || !decision.change)
+    return decision;
+  const made = { id: delivery.id, inputHash, run: decision.answer.runId };
+  return { ...decision, change: { ...decision.change, delivery: made } };
+}
+
+async function byHand(
+  state: ScheduleState,
+  { name, mode, input, asker }: TriggerParams,
+  { store, compiled }: { readonly store: Store; readonly compiled: CompiledSchedules },
+): Promise<Decision<Triggered>> {
+  const overlap = overlapOf(state, compiled);
+  const admission = admitTrigger(overlap, state.live);
+  if (!admission.isAdmitted) return { answer: await locked(store, state, admission.run) };
+  const { isGated, cancels } = admission;
+  const { run, live } = askedRun({ id: asker.newId(), mode, isGated, input });
+  const change: ScheduleChange = {
+    id: state.id,
+    revision: state.revision,
+    ticks: [],
+    runs: [run],
+    ...audited(asker, { verb: "trigger", name, change: `${mode} run ${run.id}` }),
+    progress: {
+      ...progressOf(state),
+      ...liveOf([...state.live, live]),
+      isReplacing: state.isReplacing || cancels.length > 0,
+    },
+  };
+  return { answer: { runId: run.id }, change };
+}
+
+/** As a poll would; so of two calls at once one fires and the other finds its run. */
+async function ifDue(
+  { now }: Read,
+  state: ScheduleState,
+  { asker }: TriggerParams,
+  { store, compiled }: { readonly store: Store; readonly compiled: CompiledSchedules },
+): Promise<Decision<Triggered>> {
+  const isDue = isActive(state) && state.nextAt !== null && state.nextAt <= now;
+  const isAllPaused = state.pauses.some(({ until }) => until === null);
+  if (isDue && !isAllPaused) {
+    const { change, isComplete } = advance(state, compiled.of(state), {
+      ...asker,
+      now,
+      lastPolledAt: null,
+    });
+    const [first] = change.runs;
+    if (!isComplete || !first) return { first: change };
+    return { answer: { runId: first.id }, change };
+  }
+  const inTheWay = state.live.find(({ isGated }) => !isGated) ?? state.live[0];
+  if (inTheWay) return { answer: await locked(store, state, inTheWay.id) };
+  const reason = state.pausedAt === null && !isAllPaused ? "not_due" : "paused";
+  return { answer: { skipped: true, reason, holder: null, until: null, nextAt: nextOf(state) } };
+}
+
+async function locked(store: Store, state: ScheduleState, id: RunId): Promise<Triggered> {
+  const run = await store.run(id);
+  const isHeld = run?.status === "running";
+  return {
+    skipped: true,
+    reason: "locked",
+    holder: isHeld ? run.holder : null,
+    until: isHeld && run.leaseUntil !== null ? new Date(run.leaseUntil) : null,
+    nextAt: nextOf(state),
+  };
+}
+
+function overlapOf(state: ScheduleState, compiled: CompiledSchedules): Overlap {
+  try {
+    return compiled.of(state).definition.overlap;
+  } catch {
+    return "skip"; // A broken schedule can still be run by hand, with the careful default.
+  }
+}
+
+function nextOf(state: ScheduleState): Date | null {
+  return state.nextAt === null ? null : new Date(state.nextAt);
+}
