@@ -2,44 +2,25 @@
 
 export type { AlertOptions, HeartbeatOptions } from "./alerts/alert-options.js";
 export type { Alert, AlertDeliveryView, AlertNotice } from "./alerts/alert-view.js";
+export type { AlertListOptions, AlertPage, Alerts, AlertTested } from "./alerts/alerts.js";
 export type {
   AlertDestination,
   EmailDestination,
   FunctionDestination,
   SlackDestination,
   WebhookDestination,
-} from "./alerts/destinations.js";
-export { createReceiver, type Receiver, type ReceiverOptions } from "./client/receive.js";
-export type { AlertEvidence, AlertKind, AlertSubject, Severity } from "./core/alert.js";
+} from "./alerts/destinations/destinations.js";
+export type { AlertEvidence, AlertKind, AlertSubject, Severity } from "./alerts/rules/alert.js";
 export type {
   AlertRuleOptions,
   ConsecutiveFailuresOptions,
   FailureRateOptions,
   ScheduleAlertOptions,
   SlowOptions,
-} from "./core/alert-rules.js";
-export type {
-  LockAnswer,
-  LockFilter,
-  LockGrant,
-  LockHistoryFilter,
-  LockHistoryRecord,
-  LockRecord,
-  LockRequest,
-  LockRevocation,
-  LockState,
-  LockStats,
-  LockTidied,
-} from "./core/lock.js";
+} from "./alerts/rules/rules.js";
+export { createReceiver, type Receiver, type ReceiverOptions } from "./client/receive.js";
 export type { Acting, ActorOptions } from "./engine/acting.js";
-export type { AlertListOptions, AlertPage, Alerts, AlertTested } from "./engine/alerts.js";
 export type { Audit, AuditListOptions, AuditPage, AuditRecord } from "./engine/audit.js";
-export type {
-  HttpOptions,
-  HttpOriginOptions,
-  ShellCommandOptions,
-  ShellOptions,
-} from "./engine/built-in-jobs.js";
 export type { CheckOptions, CheckReport, CheckResult } from "./engine/check.js";
 export type { CleanedUp, CleanupOptions } from "./engine/cleanup.js";
 export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/config.js";
@@ -65,9 +46,6 @@ export type { Queue, Queues } from "./engine/queues.js";
 export type { RecoverOptions, RecoverReport } from "./engine/recover.js";
 export type { RepairOptions, RepairReport, RepairStep } from "./engine/repair.js";
 export type { Pruned, PruneOptions } from "./engine/retention.js";
-export type { RunExchange } from "./engine/run-exchanges.js";
-export { type Verified, type VerifyParams, verifyDispatch } from "./http/dispatch/signature.js";
-export type { WorkerTargetOptions } from "./http/dispatch/targets.js";
 export { type AdvisoryResult, type AdvisoryTransaction, advisoryLock } from "./locks/advisory.js";
 export type { LockOptions } from "./locks/lock-options.js";
 export type { HeldLock, LockResult } from "./locks/locking.js";
@@ -81,6 +59,28 @@ export type {
 } from "./locks/locks.js";
 export type { LockCapabilities, LockProvider } from "./locks/provider.js";
 export { type RedisClient, type RedisLockOptions, redisLocks } from "./locks/redis.js";
+export type {
+  LockAnswer,
+  LockFilter,
+  LockGrant,
+  LockHistoryFilter,
+  LockHistoryRecord,
+  LockRecord,
+  LockRequest,
+  LockRevocation,
+  LockState,
+  LockStats,
+  LockTidied,
+} from "./locks/rules/lock.js";
+export type {
+  HttpOptions,
+  HttpOriginOptions,
+  ShellCommandOptions,
+  ShellOptions,
+} from "./remote/built-in-jobs.js";
+export { type Verified, type VerifyParams, verifyDispatch } from "./remote/dispatch/signature.js";
+export type { WorkerTargetOptions } from "./remote/dispatch/targets.js";
+export type { RunExchange } from "./runs/dispatch-log.js";
 export type { ItemListOptions, ItemPage, RunItem } from "./runs/item-view.js";
 export type {
   Enqueued,

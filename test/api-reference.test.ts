@@ -19,10 +19,10 @@ const TABLES = [
   ["`holdfast.calendars`", "src/schedules/calendars.ts", "Calendars"],
   ["`holdfast.queues`", "src/engine/queues.ts", "Queues"],
   ["`holdfast.locks`", "src/locks/locks.ts", "Locks"],
-  ["`holdfast.alerts`", "src/engine/alerts.ts", "Alerts"],
+  ["`holdfast.alerts`", "src/alerts/alerts.ts", "Alerts"],
   ["`holdfast.instances`", "src/engine/instances.ts", "Instances"],
   ["`holdfast.audit`", "src/engine/audit.ts", "Audit"],
-  ["`holdfast.remote`", "src/engine/remote.ts", "Remote"],
+  ["`holdfast.remote`", "src/remote/remote.ts", "Remote"],
   ["`kit`, of `holdfast/testing`", "src/testing/kit.ts", "TestKit"],
 ] as const;
 

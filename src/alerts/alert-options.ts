@@ -1,14 +1,6 @@
 // `new Holdfast({ alerts })`: which alerts are wanted, where they go, and whom to tell every minute that
 // somebody still looks. Checked whole.
 
-import {
-  type AlertRuleOptions,
-  type AlertRules,
-  DEFAULT_RULES,
-  NO_RULES,
-  RULE_MEMBERS,
-  readAlertRules,
-} from "../core/alert-rules.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import {
@@ -16,7 +8,15 @@ import {
   type Destination,
   readDestinations,
   urlProblem,
-} from "./destinations.js";
+} from "./destinations/destinations.js";
+import {
+  type AlertRuleOptions,
+  type AlertRules,
+  DEFAULT_RULES,
+  NO_RULES,
+  RULE_MEMBERS,
+  readAlertRules,
+} from "./rules/rules.js";
 
 export type HeartbeatOptions = {
   readonly url: string;

@@ -1,5 +1,6 @@
 // An alert as callers, destinations and the wire see it: dates, and the subject in words.
 
+import type { AlertRecord } from "../store/alert-store.js";
 import {
   type AlertEvent,
   type AlertEvidence,
@@ -8,8 +9,7 @@ import {
   type DeliveryState,
   type Severity,
   subjectText,
-} from "../core/alert.js";
-import type { AlertRecord } from "../store/alert-store.js";
+} from "./rules/alert.js";
 
 export type AlertDeliveryView = {
   readonly destination: string;

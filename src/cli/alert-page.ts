@@ -1,8 +1,8 @@
 // Alerts as pages of text for people: one table of many, or everything about one.
 
 import type { Alert } from "../alerts/alert-view.js";
-import { subjectText } from "../core/alert.js";
-import type { AlertPage, AlertTested } from "../engine/alerts.js";
+import type { AlertPage, AlertTested } from "../alerts/alerts.js";
+import { subjectText } from "../alerts/rules/alert.js";
 import { factLines, newTable } from "./page.js";
 import { type Colours, cut, plain } from "./shell.js";
 import { shortTime } from "./times.js";

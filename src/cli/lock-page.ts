@@ -1,7 +1,7 @@
 // Named locks as tables for people.
 
-import type { LockState, LockStats } from "../core/lock.js";
 import type { Lock, LockGrantView } from "../locks/locks.js";
+import type { LockState, LockStats } from "../locks/rules/lock.js";
 import { formatDuration } from "../shared/duration-text.js";
 import { factLines, newTable } from "./page.js";
 import { type Colours, cut, plain } from "./shell.js";

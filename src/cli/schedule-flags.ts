@@ -2,7 +2,7 @@
 // or laid over the present ones for a change.
 
 import { type Command, InvalidArgumentError } from "commander";
-import type { ScheduleAlertOptions } from "../core/alert-rules.js";
+import type { ScheduleAlertOptions } from "../alerts/rules/rules.js";
 import type { DstOptions } from "../schedules/cron/cron.js";
 import type { UpsertOptions } from "../schedules/options.js";
 import { OVERLAPS, type Overlap } from "../schedules/rules/overlap.js";

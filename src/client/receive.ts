@@ -3,7 +3,7 @@
 // Request and Response; it never opens a port of its own. `holdfast` exports it, and not `holdfast/client`,
 // which needs nothing of Node's: a signature is verified by node:crypto.
 
-import { TOLERANCE_MS, verifyDispatch } from "../http/dispatch/signature.js";
+import { TOLERANCE_MS, verifyDispatch } from "../remote/dispatch/signature.js";
 import { ABORT_GRACE_MS } from "../runs/rules/run.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { CancelledError, ConfigurationError, type Problem } from "../shared/errors.js";

@@ -1,6 +1,7 @@
 // Puts together the verbs that change something for one actor; they share everything else of the instance.
 
-import type { Destination } from "../alerts/destinations.js";
+import { Alerts } from "../alerts/alerts.js";
+import type { Destination } from "../alerts/destinations/destinations.js";
 import type { Actor, AuditEntry } from "../core/audit.js";
 import { Locks } from "../locks/locks.js";
 import type { LockProvider } from "../locks/provider.js";
@@ -15,7 +16,6 @@ import type { Network, Ports } from "../shared/ports.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Acting } from "./acting.js";
-import { Alerts } from "./alerts.js";
 import { cleanUp } from "./cleanup.js";
 import { Instances } from "./instances.js";
 import type { KnownJobs } from "./known-jobs.js";

@@ -1,6 +1,7 @@
 // `holdfast.as(actor)`: the verbs that change something, in somebody's name. Whoever passes calls of
 // others on (the HTTP handler, a bot, a back office) says once who asks; the audit trail keeps it.
 
+import type { Alerts } from "../alerts/alerts.js";
 import { type Actor, VIAS } from "../core/audit.js";
 import type { Locks } from "../locks/locks.js";
 import type { Runs } from "../runs/runs.js";
@@ -9,7 +10,6 @@ import { requireOptions } from "../schedules/options.js";
 import type { Schedules } from "../schedules/schedules.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { Alerts } from "./alerts.js";
 import type { CleanedUp, CleanupOptions } from "./cleanup.js";
 import type { Instances } from "./instances.js";
 import type { Pause, PauseOptions } from "./pausing.js";

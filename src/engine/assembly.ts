@@ -2,9 +2,12 @@
 // part does is in its own file.
 
 import { NO_ALERTS } from "../alerts/alert-options.js";
+import { ALERTS_BY, Alerting } from "../alerts/alerting.js";
 import type { Actor } from "../core/audit.js";
 import { leaseRows } from "../locks/lease-rows.js";
 import { Locking } from "../locks/locking.js";
+import { BUILT_IN_JOBS } from "../remote/built-in-jobs.js";
+import { Remote } from "../remote/remote.js";
 import { Enqueuer } from "../runs/enqueuer.js";
 import type { Sender } from "../runs/job.js";
 import { newSender } from "../runs/sending.js";
@@ -15,15 +18,12 @@ import { CompiledSchedules } from "../schedules/schedule-cache.js";
 import { Desk } from "../schedules/updater.js";
 import type { Acting } from "./acting.js";
 import { actingAs } from "./acting-as.js";
-import { ALERTS_BY, Alerting } from "./alerting.js";
 import type { Basis } from "./basis.js";
-import { BUILT_IN_JOBS } from "./built-in-jobs.js";
 import type { HoldfastOptions } from "./config.js";
 import { KnownJobs } from "./known-jobs.js";
 import { Life } from "./life.js";
 import { Metrics } from "./metrics.js";
 import { Opening } from "./opening.js";
-import { Remote } from "./remote.js";
 import { Upkeep } from "./upkeep.js";
 
 export type Assembly = {

@@ -4,7 +4,8 @@
 import { hostname } from "node:os";
 import { type Actor, codeActor } from "../core/audit.js";
 import { rememberSecrets } from "../core/known-secrets.js";
-import { Dispatcher } from "../http/dispatch/dispatcher.js";
+import { Dispatcher } from "../remote/dispatch/dispatcher.js";
+import type { Sends } from "../remote/dispatching.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { systemNetwork } from "../shared/adapters/network.js";
 import { systemChance, systemIds } from "../shared/adapters/random.js";
@@ -17,7 +18,6 @@ import { Meters } from "../telemetry/meters.js";
 import { Tracing } from "../telemetry/tracing.js";
 import type { Config, HoldfastOptions } from "./config.js";
 import { configuredSecrets } from "./configured-secrets.js";
-import type { Sends } from "./dispatching.js";
 import { packageName } from "./package-name.js";
 import { readConfigWithin, type Surroundings, surroundings } from "./surroundings.js";
 

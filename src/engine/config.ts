@@ -2,13 +2,20 @@
 // every wrong value is named at once.
 
 import { type AlertConfig, type AlertOptions, readAlerts } from "../alerts/alert-options.js";
-import { LOCK_LEASE_DEFAULT } from "../core/lock.js";
+import type { LockProvider } from "../locks/provider.js";
+import { LOCK_LEASE_DEFAULT } from "../locks/rules/lock.js";
+import {
+  type BuiltInJobs,
+  type HttpOptions,
+  NO_BUILT_IN_JOBS,
+  readBuiltInJobs,
+  type ShellOptions,
+} from "../remote/built-in-jobs.js";
 import {
   type DispatchConfig,
   readDispatch,
   type WorkerTargetOptions,
-} from "../http/dispatch/targets.js";
-import type { LockProvider } from "../locks/provider.js";
+} from "../remote/dispatch/targets.js";
 import { type Duration, durationMs } from "../shared/duration.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { requireName } from "../shared/names.js";
@@ -22,13 +29,6 @@ import { type TelemetryOptions, telemetryProblems } from "../telemetry/telemetry
 import { NOTHING_AROUND, readAround } from "../worker/hook-options.js";
 import { AROUND_OPTIONS, type Around, type AroundOptions } from "../worker/hooks.js";
 import { LEASE_MIN_MS } from "../worker/rules/lease.js";
-import {
-  type BuiltInJobs,
-  type HttpOptions,
-  NO_BUILT_IN_JOBS,
-  readBuiltInJobs,
-  type ShellOptions,
-} from "./built-in-jobs.js";
 import { readOwnChecks } from "./check.js";
 
 export type HoldfastOptions = AroundOptions & {

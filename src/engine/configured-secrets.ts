@@ -1,8 +1,8 @@
 // Lists the secrets of a configuration by value, so that no text which is stored or logged shows one of them.
 
 import type { AlertConfig } from "../alerts/alert-options.js";
-import type { Destination } from "../alerts/destinations.js";
-import type { BuiltInJobs } from "./built-in-jobs.js";
+import type { Destination } from "../alerts/destinations/destinations.js";
+import type { BuiltInJobs } from "../remote/built-in-jobs.js";
 import type { Config } from "./config.js";
 
 /** Headers whose values are words that everybody uses. */

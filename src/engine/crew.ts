@@ -1,6 +1,7 @@
 // The crew of an instance: who executes runs here and at each target, the loop that polls for them, and
 // the pulse that keeps their leases. A bounded pass has one of its own, which nothing outlives.
 
+import type { Sends } from "../remote/dispatching.js";
 import type { StoredRuns } from "../runs/wake-hint.js";
 import type { Declarations } from "../schedules/declarations.js";
 import type { Ports } from "../shared/ports.js";
@@ -15,7 +16,6 @@ import { Workers } from "../worker/pool.js";
 import { Worker, type WorkerParams } from "../worker/worker.js";
 import type { BeginWindow } from "./begin-window.js";
 import type { Config, StartConfig } from "./config.js";
-import type { Sends } from "./dispatching.js";
 import type { KnownJobs } from "./known-jobs.js";
 import { Loop, type LoopParams } from "./loop.js";
 import type { BoundedWorker } from "./pass.js";

@@ -2,10 +2,14 @@
 // it; how the parts hang together is in assembly.ts, when they start and stop in life.ts. The constructor does
 // no I/O: the first verb that needs the database opens it, once.
 
-import { refuseUnknownTarget } from "../http/dispatch/targets.js";
+import type { Alerts } from "../alerts/alerts.js";
 import type { LockOptions } from "../locks/lock-options.js";
 import type { HeldLock, LockResult } from "../locks/locking.js";
 import type { Locks } from "../locks/locks.js";
+import { refuseUnknownTarget } from "../remote/dispatch/targets.js";
+import { httpJob } from "../remote/http-job.js";
+import type { Remote } from "../remote/remote.js";
+import { shellJob } from "../remote/shell-job.js";
 import {
   accepted,
   type Enqueued,
@@ -34,7 +38,6 @@ import { readAround } from "../worker/hook-options.js";
 import type { AroundOptions } from "../worker/hooks.js";
 import type { StopReport } from "../worker/worker.js";
 import { type Acting, type ActorOptions, readActor } from "./acting.js";
-import type { Alerts } from "./alerts.js";
 import { type Assembly, assemble } from "./assembly.js";
 import { Audit } from "./audit.js";
 import { type Basis, basisOf, type Internals } from "./basis.js";
@@ -43,7 +46,6 @@ import type { CleanedUp, CleanupOptions } from "./cleanup.js";
 import type { HoldfastOptions, StartOptions } from "./config.js";
 import type { HealthOptions, HealthReport } from "./health.js";
 import { type Hosting, hosting, hostingOf } from "./hosting.js";
-import { httpJob } from "./http-job.js";
 import type { Instances } from "./instances.js";
 import { type MetricsOptions, readMetrics } from "./metrics.js";
 import {
@@ -60,12 +62,10 @@ import type { Ticked, TickOptions } from "./pass.js";
 import { type Pause, type PauseOptions, pauseOf } from "./pausing.js";
 import type { Queues } from "./queues.js";
 import type { RecoverOptions, RecoverReport } from "./recover.js";
-import type { Remote } from "./remote.js";
 import type { RepairOptions, RepairReport } from "./repair.js";
 import type { Pruned, PruneOptions } from "./retention.js";
 import { runnableAs } from "./runnable.js";
 import { type Settings, settingsOf } from "./settings.js";
-import { shellJob } from "./shell-job.js";
 
 const STOP_GRACE = "25s";
 

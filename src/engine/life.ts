@@ -2,9 +2,10 @@
 // time, and ends in good order. The order of these steps is all there is here; what they do is in other
 // files. Essay: docs/internals/shutdown.md.
 
-import { requireMailer } from "../alerts/email.js";
-import { requirePublicUrl } from "../http/dispatch/targets.js";
+import type { Alerting } from "../alerts/alerting.js";
+import { requireMailer } from "../alerts/destinations/email.js";
 import type { Locking } from "../locks/locking.js";
+import { requirePublicUrl } from "../remote/dispatch/targets.js";
 import type { Waiter } from "../runs/waiter.js";
 import type { StoredRuns } from "../runs/wake-hint.js";
 import type { Declarations } from "../schedules/declarations.js";
@@ -15,7 +16,6 @@ import type { StoreGoneError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
 import type { Appetite, Store } from "../store/store.js";
 import type { StopReport } from "../worker/worker.js";
-import type { Alerting } from "./alerting.js";
 import type { Basis } from "./basis.js";
 import { BeginWindow } from "./begin-window.js";
 import { readStart, type StartConfig, type StartOptions } from "./config.js";

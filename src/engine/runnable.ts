@@ -1,11 +1,11 @@
 // The jobs that this process can see to, by who carries them out: a handler here, or a target. More may
 // come at any time; the maps that were handed out grow along.
 
+import { dispatchTo } from "../remote/dispatching.js";
 import type { JobDefinition } from "../runs/rules/job.js";
 import type { Handler, RunnableJob } from "../worker/execution.js";
 import type { Around } from "../worker/hooks.js";
 import type { Basis } from "./basis.js";
-import { dispatchTo } from "./dispatching.js";
 
 export class RunnableJobs {
   readonly #all = new Map<string, RunnableJob>();

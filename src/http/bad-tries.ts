@@ -1,8 +1,8 @@
 // Slows down callers that guess secrets. After a few wrong ones from a peer no secret of that peer is judged for a while, the
 // right one neither, and each further wrong one doubles the wait. Other peers are not affected. Bounded in memory.
 
+import { judgeAddress } from "../remote/dispatch/address.js";
 import type { Ask } from "./ask.js";
-import { judgeAddress } from "./dispatch/address.js";
 
 /** So many wrong ones cost nothing: people mistype, and a rotation leaves callers with the old one. */
 const FREE_TRIES = 10;

@@ -3,8 +3,8 @@
 
 import type { Holdfast } from "../engine/holdfast.js";
 import { hosting } from "../engine/hosting.js";
+import { fenceOfToken } from "../remote/dispatch/callback-token.js";
 import type { Ask } from "./ask.js";
-import { fenceOfToken } from "./dispatch/callback-token.js";
 import { HttpError } from "./problem.js";
 
 const TOKEN = /^Bearer (hfcb1_\S+)$/;

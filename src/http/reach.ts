@@ -1,7 +1,7 @@
 // Checks for access which jobs and queues a credential reaches. One that is limited opens claims, calls about claimed runs,
 // enqueues and triggers, each for its own jobs and queues; every other route is closed to it.
 
-import type { RemoteCaller } from "../engine/remote.js";
+import type { RemoteCaller } from "../remote/remote.js";
 import type { Route } from "./contract/words.js";
 import { HttpError } from "./problem.js";
 

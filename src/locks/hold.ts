@@ -2,7 +2,6 @@
 // What it believes only ever shortens what the provider granted: an answer that is late counts from
 // the moment of asking, and without answers trust runs out by itself.
 
-import type { LockGrant } from "../core/lock.js";
 import { LeaseLostError } from "../shared/errors.js";
 import { type Clock, delay, momentOf, type Timer } from "../shared/ports.js";
 import {
@@ -13,6 +12,7 @@ import {
   renewTimeoutMs,
 } from "../worker/rules/lease.js";
 import type { LockProvider } from "./provider.js";
+import type { LockGrant } from "./rules/lock.js";
 
 const RETRY_MS = 250;
 /** A reason of our own, since the platform would make an exception for each. */

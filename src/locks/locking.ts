@@ -2,7 +2,6 @@
 // Safe whatever the function does or the network loses: a grant whose answer was lost is recognised by
 // its token, and a holder that can no longer be sure of its lease says so instead of going on.
 
-import type { LockAnswer, LockGrant, LockRequest } from "../core/lock.js";
 import {
   ConfigurationError,
   LeaseLostError,
@@ -19,6 +18,7 @@ import { elapsedMs, type Moment } from "../worker/rules/lease.js";
 import { Hold } from "./hold.js";
 import { type LockOptions, type LockSettings, readLockOptions } from "./lock-options.js";
 import type { LockProvider } from "./provider.js";
+import type { LockAnswer, LockGrant, LockRequest } from "./rules/lock.js";
 
 /** What the function is given. */
 export type HeldLock = {

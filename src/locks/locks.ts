@@ -1,12 +1,12 @@
 // `holdfast.locks`: looking at locks, and an operator's one verb on them.
 
 import { type Actor, type AuditEntry, auditEntry } from "../core/audit.js";
-import type { LockHistoryRecord, LockRecord, LockState, LockStats } from "../core/lock.js";
 import { ConfigurationError } from "../shared/errors.js";
 import { requireName } from "../shared/names.js";
 import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../shared/paging.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { LockProvider } from "./provider.js";
+import type { LockHistoryRecord, LockRecord, LockState, LockStats } from "./rules/lock.js";
 
 /** A lock that is held now. */
 export type Lock = {

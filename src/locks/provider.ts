@@ -13,7 +13,7 @@ import type {
   LockRevocation,
   LockStats,
   LockTidied,
-} from "../core/lock.js";
+} from "./rules/lock.js";
 
 export type LockCapabilities = {
   /**

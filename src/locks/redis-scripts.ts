@@ -8,7 +8,7 @@
 //   P:fences[:NAME]     their fences in order      P:ended        the same by the time of their end
 //   P:counts            how many there are in each state
 
-import { WAITER_VOID_MS } from "../core/lock.js";
+import { WAITER_VOID_MS } from "./rules/lock.js";
 
 const PRELUDE = `
 local P = KEYS[1]

@@ -3,10 +3,10 @@
 // Redis loses no writes, and a failover or a restart without `appendfsync always` may lose some.
 
 import { createHash } from "node:crypto";
-import type { LockHistoryRecord, LockState } from "../core/lock.js";
 import { ConfigurationError, OutcomeUnknownError } from "../shared/errors.js";
 import type { LockProvider } from "./provider.js";
 import * as scripts from "./redis-scripts.js";
+import type { LockHistoryRecord, LockState } from "./rules/lock.js";
 
 /** What is used of a client; an `ioredis` instance fits. */
 export type RedisClient = {

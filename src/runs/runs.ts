@@ -1,7 +1,6 @@
 // `holdfast.runs`: looking at runs, and an operator's few verbs on them.
 
 import { type Actor, type AuditEntry, auditEntry } from "../core/audit.js";
-import { type RunExchange, toExchanges } from "../engine/run-exchanges.js";
 import { reviveUnderSchedule } from "../schedules/retry-run.js";
 import type { Desk } from "../schedules/updater.js";
 import { type Duration, durationMs } from "../shared/duration.js";
@@ -9,6 +8,7 @@ import { RunAmbiguousError, RunNotFoundError } from "../shared/errors.js";
 import { idFragment, isUuid } from "../shared/id.js";
 import type { Ports } from "../shared/ports.js";
 import type { CancelAnswer, RetryAnswer, Store } from "../store/store.js";
+import { type RunExchange, toExchanges } from "./dispatch-log.js";
 import { type ItemListOptions, type ItemPage, itemPage } from "./item-view.js";
 import { toWaitingFor } from "./pending-reason.js";
 import type { RunId } from "./rules/run.js";

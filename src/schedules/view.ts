@@ -1,7 +1,7 @@
 // A schedule, its ticks and its backfills as callers see them: dates, durations as they are written,
 // and a sentence for when it runs.
 
-import { type ScheduleAlertOptions, writeScheduleAlerts } from "../core/alert-rules.js";
+import { type ScheduleAlertOptions, writeScheduleAlerts } from "../alerts/rules/rules.js";
 import type { RunId, RunStatus } from "../runs/rules/run.js";
 import { writeDuration } from "../shared/duration.js";
 import type {

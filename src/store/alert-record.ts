@@ -10,8 +10,7 @@ import {
   type OpenAlert,
   SEVERITY_OF,
   type Severity,
-} from "../core/alert.js";
-import type { ScheduleAlertRules } from "../core/alert-rules.js";
+} from "../alerts/rules/alert.js";
 import type {
   Culprit,
   SightApart,
@@ -22,7 +21,8 @@ import type {
   SightSchedule,
   SightSkip,
   SightTick,
-} from "../core/alert-sight.js";
+} from "../alerts/rules/observation.js";
+import type { ScheduleAlertRules } from "../alerts/rules/rules.js";
 import { REASONS } from "../schedules/rules/tick.js";
 import type { AlertRecord, NewAlert } from "./alert-store.js";
 import { statusOf } from "./record.js";

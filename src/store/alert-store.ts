@@ -10,8 +10,8 @@ import type {
   Finding,
   OpenAlert,
   Severity,
-} from "../core/alert.js";
-import type { Sight, SightApart, SightParams, SightSchedule } from "../core/alert-sight.js";
+} from "../alerts/rules/alert.js";
+import type { Sight, SightApart, SightParams, SightSchedule } from "../alerts/rules/observation.js";
 import type { Audited } from "./audit-store.js";
 
 export type AlertDelivery = {

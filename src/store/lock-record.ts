@@ -7,7 +7,7 @@ import {
   type LockRecord,
   type LockState,
   type LockStats,
-} from "../core/lock.js";
+} from "../locks/rules/lock.js";
 
 type Row = Record<string, unknown>;
 

@@ -1,8 +1,8 @@
 // Alerts on PostgreSQL: a statement for each verb, or a few. What is repeated after a lost answer
 // changes nothing more, but for a turn: a lost one is made up for a minute later.
 
-import type { OpenAlert } from "../core/alert.js";
-import type { SightParams } from "../core/alert-sight.js";
+import type { OpenAlert } from "../alerts/rules/alert.js";
+import type { SightParams } from "../alerts/rules/observation.js";
 import {
   heldRow,
   newAlertRow,

@@ -12,7 +12,7 @@ import type {
   LockRevocation,
   LockStats,
   LockTidied,
-} from "../core/lock.js";
+} from "../locks/rules/lock.js";
 import { type Clock, delay } from "../shared/ports.js";
 import { toHeldGrant, toLockHistory, toLockRecord, toLockStats } from "./lock-record.js";
 import type { LockStore } from "./lock-store.js";

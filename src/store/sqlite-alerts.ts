@@ -1,8 +1,8 @@
 // Alerts on SQLite: one short write transaction for each verb that changes something, one look for each
 // that reads.
 
-import type { AlertEvent, OpenAlert } from "../core/alert.js";
-import type { Culprit, SightParams } from "../core/alert-sight.js";
+import type { AlertEvent, OpenAlert } from "../alerts/rules/alert.js";
+import type { Culprit, SightParams } from "../alerts/rules/observation.js";
 import {
   heldRow,
   newAlertRow,

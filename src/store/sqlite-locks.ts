@@ -13,7 +13,7 @@ import {
   type LockState,
   type LockStats,
   type LockTidied,
-} from "../core/lock.js";
+} from "../locks/rules/lock.js";
 import { toHeldGrant, toLockHistory, toLockRecord, toLockStats } from "./lock-record.js";
 import type { LockStore } from "./lock-store.js";
 import * as sql from "./sql/sqlite-locks.js";

@@ -1,7 +1,7 @@
 // Every log line of the library: which event, which level, which words, which fields.
 // Code elsewhere emits events; only this file words them.
 
-import type { AlertKind, Severity } from "../core/alert.js";
+import type { AlertKind, Severity } from "../alerts/rules/alert.js";
 import { hideSecrets, hideSecretsIn } from "../core/known-secrets.js";
 import type { RunId, RunStatus } from "../runs/rules/run.js";
 import type { PingState } from "../schedules/rules/monitor.js";

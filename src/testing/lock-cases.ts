@@ -2,8 +2,8 @@
 // function that rejects if the provider is wrong. A provider is right when all of them pass on it.
 
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
-import { type LockAnswer, type LockRequest, WAITER_VOID_MS } from "../core/lock.js";
 import type { LockProvider } from "../locks/provider.js";
+import { type LockAnswer, type LockRequest, WAITER_VOID_MS } from "../locks/rules/lock.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { delay } from "../shared/ports.js";
 

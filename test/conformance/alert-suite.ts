@@ -2,7 +2,7 @@
 // that one caller gets at a time.
 
 import { expect } from "vitest";
-import type { Finding } from "../../src/core/alert.js";
+import type { Finding } from "../../src/alerts/rules/alert.js";
 import type { AlertWrites } from "../../src/store/alert-store.js";
 import type { Store } from "../../src/store/store.js";
 import type { Scene, SceneTest } from "./scene.js";

@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 import type { AlertNotice } from "../../src/alerts/alert-view.js";
-import { verifyDispatch } from "../../src/http/dispatch/signature.js";
+import { verifyDispatch } from "../../src/remote/dispatch/signature.js";
 import { broken, RecordingNetwork, response } from "../support/recording-network.js";
 import { NOBODY, openKinds, type Watcher, watcher } from "./alert-words.js";
 import { MINUTE, SECOND, student } from "./schedule-words.js";

@@ -3,10 +3,10 @@
 
 import { expect } from "vitest";
 import type { HoldfastOptions } from "../../src/engine/config.js";
-import type { Sends } from "../../src/engine/dispatching.js";
 import { hosting } from "../../src/engine/hosting.js";
-import { callbackToken } from "../../src/http/dispatch/callback-token.js";
-import type { DispatchAnswer, DispatchOrder } from "../../src/http/dispatch/dispatcher.js";
+import { callbackToken } from "../../src/remote/dispatch/callback-token.js";
+import type { DispatchAnswer, DispatchOrder } from "../../src/remote/dispatch/dispatcher.js";
+import type { Sends } from "../../src/remote/dispatching.js";
 import { ConfigurationError } from "../../src/shared/errors.js";
 import { delay } from "../../src/shared/ports.js";
 import {

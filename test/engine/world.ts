@@ -3,8 +3,8 @@
 
 import { expect, type TestAPI } from "vitest";
 import type { HoldfastOptions } from "../../src/engine/config.js";
-import type { Sends } from "../../src/engine/dispatching.js";
 import { Holdfast } from "../../src/engine/holdfast.js";
+import type { Sends } from "../../src/remote/dispatching.js";
 import type { RunId, RunStatus } from "../../src/runs/rules/run.js";
 import type { Run } from "../../src/runs/run-view.js";
 import type { Network } from "../../src/shared/ports.js";

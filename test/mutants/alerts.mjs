@@ -29,7 +29,7 @@ export const ALERT_MUTANTS = [
   {
     name: "alert-silent-only-when-looked-at",
     promise: "the dead-man's switch fires with every scheduler dead",
-    file: "src/core/alert-find.ts",
+    file: "src/alerts/rules/find.ts",
     find: "if (afterMs === null || nextAt === null || lateByMs === null || lateByMs < afterMs) return [];",
     replace:
       "if (!isLookedAt || afterMs === null || nextAt === null || lateByMs === null || lateByMs < afterMs) return [];",
@@ -38,7 +38,7 @@ export const ALERT_MUTANTS = [
   {
     name: "alert-never-resolved",
     promise: "an alert is resolved by itself when its condition ends",
-    file: "src/core/alert-plan.ts",
+    file: "src/alerts/rules/plan.ts",
     find: ".filter((alert) => !foundKeys.has(alertKey(alert)))",
     replace: ".filter((alert) => foundKeys.size < 0 && alert.id === null)",
     suites: ["engine: alerts"],
@@ -46,7 +46,7 @@ export const ALERT_MUTANTS = [
   {
     name: "alert-pauses-again-without-a-failure",
     promise: "a schedule that was resumed is paused again only by another failure",
-    file: "src/engine/alerting.ts",
+    file: "src/alerts/alerting.ts",
     find: "const isNew = tickAt > (pausedTicks[subject.name] ?? Number.NEGATIVE_INFINITY);",
     replace: "const isNew = tickAt > (pausedTicks[subject.type] ?? Number.NEGATIVE_INFINITY);",
     suites: ["engine: alerts"],
@@ -62,7 +62,7 @@ export const ALERT_MUTANTS = [
   {
     name: "alert-slack-unescaped",
     promise: "a name calls no channel",
-    file: "src/alerts/slack.ts",
+    file: "src/alerts/destinations/slack.ts",
     find: 'return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");',
     replace: "return text;",
     suites: ["engine: alerts"],

@@ -21,7 +21,7 @@ export const DISPATCH_MUTANTS = [
   {
     name: "unknown-outcome-handed-back",
     promise: "nothing is sent while somebody may be at work",
-    file: "src/engine/dispatching.ts",
+    file: "src/remote/dispatching.ts",
     find: ': { letGo: "unknown", reason: answer.reason };',
     replace: ': { ending: { kind: "handed_back" }, result: null, error: null };',
     suites: ["engine: dispatch"],
@@ -29,7 +29,7 @@ export const DISPATCH_MUTANTS = [
   {
     name: "undelivered-run-burns-an-attempt",
     promise: "S10: what was certainly not delivered is refunded",
-    file: "src/engine/dispatching.ts",
+    file: "src/remote/dispatching.ts",
     find: 'kind: "handed_back",\n      // Another',
     replace: 'kind: "failed", isTransient: true,\n      // Another',
     suites: ["engine: dispatch"],
@@ -61,7 +61,7 @@ export const DISPATCH_MUTANTS = [
   {
     name: "one-right-address-is-enough",
     promise: "a name that leads inside is refused, whatever else it leads to",
-    file: "src/http/dispatch/guard.ts",
+    file: "src/remote/dispatch/guard.ts",
     find: "const refused = refusedAddress(addresses, request.allowPrivateNetwork ?? false);",
     replace:
       "const refused = refusedAddress(addresses.slice(0, 1), request.allowPrivateNetwork ?? false);",
@@ -70,7 +70,7 @@ export const DISPATCH_MUTANTS = [
   {
     name: "mapped-address-not-looked-into",
     promise: "an IPv4 address is judged, however it is written",
-    file: "src/http/dispatch/address.ts",
+    file: "src/remote/dispatch/address.ts",
     find: "if (isEmbedding) return judge(address.slice(12), V4) ?? PUBLIC;",
     replace: "if (isEmbedding) return PUBLIC;",
     suites: ["unit: dispatch"],
@@ -78,7 +78,7 @@ export const DISPATCH_MUTANTS = [
   {
     name: "metadata-allowed-with-private-network",
     promise: "a cloud's metadata service is never a worker",
-    file: "src/http/dispatch/address.ts",
+    file: "src/remote/dispatch/address.ts",
     find: '["169.254.169.254/32", "forbidden", "cloud metadata"],\n',
     replace: "",
     suites: ["unit: dispatch"],
@@ -86,7 +86,7 @@ export const DISPATCH_MUTANTS = [
   {
     name: "sent-counts-as-not-delivered",
     promise: "what may have been received is not sent again",
-    file: "src/http/dispatch/guard.ts",
+    file: "src/remote/dispatch/guard.ts",
     find: 'kind: isConnected ? "unknown" : "not_delivered"',
     replace: 'kind: "not_delivered"',
     suites: ["unit: dispatch"],
@@ -94,7 +94,7 @@ export const DISPATCH_MUTANTS = [
   {
     name: "old-signature-accepted",
     promise: "a recorded request is refused after five minutes",
-    file: "src/http/dispatch/signature.ts",
+    file: "src/remote/dispatch/signature.ts",
     find: 'if (Math.abs(nowMs - sentMs) > TOLERANCE_MS) return { ok: false, reason: "expired" };',
     replace: "",
     suites: ["unit: dispatch"],
@@ -102,7 +102,7 @@ export const DISPATCH_MUTANTS = [
   {
     name: "body-not-signed",
     promise: "a changed body is refused",
-    file: "src/http/dispatch/signature.ts",
+    file: "src/remote/dispatch/signature.ts",
     find: "  signed.set(tail, head.length);\n",
     replace: "",
     suites: ["unit: dispatch"],
@@ -110,7 +110,7 @@ export const DISPATCH_MUTANTS = [
   {
     name: "token-for-any-fence",
     promise: "S3: the token of an earlier attempt is refused",
-    file: "src/http/dispatch/callback-token.ts",
+    file: "src/remote/dispatch/callback-token.ts",
     find: "bytes.set(hmac(hmac(secret, KEY_LABEL), ",
     replace: "bytes.set(hmac(hmac(secret, KEY_LABEL), runId ||",
     suites: ["unit: dispatch"],
@@ -118,7 +118,7 @@ export const DISPATCH_MUTANTS = [
   {
     name: "empty-secret-signs",
     promise: "an empty secret protects nothing and is refused",
-    file: "src/http/dispatch/signature.ts",
+    file: "src/remote/dispatch/signature.ts",
     find: '(secret) => secret !== "",',
     replace: "() => true,",
     suites: ["unit: dispatch"],
@@ -126,7 +126,7 @@ export const DISPATCH_MUTANTS = [
   {
     name: "half-open-lets-all-pass",
     promise: "one probe goes ahead, not the whole backlog",
-    file: "src/http/dispatch/breaker.ts",
+    file: "src/remote/dispatch/breaker.ts",
     find: 'return circuit.state === "open" && nowMs >= circuit.untilMs ? 1 : 0;',
     replace: 'return circuit.state !== "open" || nowMs >= circuit.untilMs ? 1 : 0;',
     suites: ["unit: dispatch"],
@@ -134,7 +134,7 @@ export const DISPATCH_MUTANTS = [
   {
     name: "end-of-a-lost-run-acknowledged",
     promise: "S3: a worker elsewhere is told when its result came too late or was another run's",
-    file: "src/engine/remote.ts",
+    file: "src/remote/remote.ts",
     find: "    if (!isAsTold) throw new LeaseLostError(id, fence);\n",
     replace: "",
     suites: ["simulation"],

@@ -1,8 +1,8 @@
 // `holdfast alerts list`: what is wrong now, or what was.
 
 import type { Command } from "commander";
-import { ALERT_KINDS, type AlertKind } from "../../core/alert.js";
-import type { AlertListOptions } from "../../engine/alerts.js";
+import type { AlertListOptions } from "../../alerts/alerts.js";
+import { ALERT_KINDS, type AlertKind } from "../../alerts/rules/alert.js";
 import { alertListPage } from "../alert-page.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";

@@ -5,7 +5,7 @@ import {
   readScheduleAlerts,
   type ScheduleAlertOptions,
   type ScheduleAlertRules,
-} from "../../core/alert-rules.js";
+} from "../../alerts/rules/rules.js";
 import { type Duration, durationMs } from "../../shared/duration.js";
 import { ConfigurationError, type Problem } from "../../shared/errors.js";
 import { requireName, requirePriority, requireTags } from "../../shared/names.js";

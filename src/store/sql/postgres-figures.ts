@@ -1,6 +1,6 @@
 // The statements of metrics on PostgreSQL.
 
-import { WAITER_VOID_MS } from "../../core/lock.js";
+import { WAITER_VOID_MS } from "../../locks/rules/lock.js";
 
 /** A lane is counted by its index, up to the limit: a million pending runs cost no more than that. */
 export const FIGURES = /* sql */ `

@@ -2,7 +2,7 @@
 // another's row: a lock that somebody is taking at this moment is passed by, and asked for again.
 // Every end of a grant is written to history by the statement that ends it.
 
-import { WAITER_VOID_MS } from "../../core/lock.js";
+import { WAITER_VOID_MS } from "../../locks/rules/lock.js";
 
 /** The one sequence that all fences of locks come from. */
 export const LOCK_FENCE = "lock_fence";

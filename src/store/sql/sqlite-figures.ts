@@ -1,6 +1,6 @@
 // The statements of metrics on SQLite. They tell the same as those of postgres-figures.ts.
 
-import { WAITER_VOID_MS } from "../../core/lock.js";
+import { WAITER_VOID_MS } from "../../locks/rules/lock.js";
 
 export const FIGURES = /* sql */ `
 with depth as materialized (

@@ -1,6 +1,6 @@
 // The statements of named locks on SQLite, each run inside of one short write transaction.
 
-import { WAITER_VOID_MS } from "../../core/lock.js";
+import { WAITER_VOID_MS } from "../../locks/rules/lock.js";
 
 const IS_LIVE = `w.seen_at > :now - ${WAITER_VOID_MS}`;
 

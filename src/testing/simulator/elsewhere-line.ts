@@ -1,7 +1,7 @@
 // The network between workers elsewhere and the instances that serve them: a call may never arrive, be
 // answered in vain, arrive twice or late, or meet a server that dies. Whoever asks tries again.
 
-import type { Remote } from "../../engine/remote.js";
+import type { Remote } from "../../remote/remote.js";
 import { LeaseLostError } from "../../shared/errors.js";
 import type { Chronicle } from "./chronicle.js";
 import { mix } from "./draw.js";

@@ -1,8 +1,8 @@
 // All that is not an instance: workers elsewhere, the service that runs are dispatched to, and the line
 // between them and the instances.
 
-import { Dispatcher } from "../../http/dispatch/dispatcher.js";
-import { readDispatch } from "../../http/dispatch/targets.js";
+import { Dispatcher } from "../../remote/dispatch/dispatcher.js";
+import { readDispatch } from "../../remote/dispatch/targets.js";
 import type { SimulatedDatabase } from "./database.js";
 import { ElsewhereLine, type LineWorld } from "./elsewhere-line.js";
 import { ELSEWHERE, TARGET_OPTIONS } from "./elsewhere-names.js";

@@ -1,6 +1,6 @@
 // The processes of one simulation, and their supervisor: who is gone is replaced, until one is left.
 
-import type { Sends } from "../../engine/dispatching.js";
+import type { Sends } from "../../remote/dispatching.js";
 import type { Store } from "../../store/store.js";
 import type { RunContext } from "../../worker/handler/context.js";
 import { SeededChance, type VirtualClock } from "../virtual-clock.js";

@@ -1,7 +1,7 @@
 // Named locks as the committed transactions left them, and the promises about them: S1 to S3, judged
 // at every commit from the rows that it changed; and what functions under a lock saw of each other.
 
-import type { LockGrant } from "../../core/lock.js";
+import type { LockGrant } from "../../locks/rules/lock.js";
 import type { Chronicle } from "./chronicle.js";
 import type { SimulatedProcess } from "./process.js";
 import type { Transaction } from "./run-facts.js";

@@ -2,7 +2,7 @@
 // holds in one call, tells how far it is, stores items and ends its runs. It may die, come too late, or
 // answer for a run that is not its own.
 
-import type { RemoteRun } from "../../engine/remote.js";
+import type { RemoteRun } from "../../remote/remote.js";
 import type { Chronicle } from "./chronicle.js";
 import { mix } from "./draw.js";
 import type { Effects } from "./effects.js";

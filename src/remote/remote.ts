@@ -2,6 +2,7 @@
 // runs by id and fence; everything is written under the fence, so that a worker that was declared dead
 // changes nothing. Answers may be lost on the way: every verb can be asked again.
 
+import { RemoteLogs } from "../engine/remote-logs.js";
 import { STAGES_MAX } from "../runs/rules/progress.js";
 import type { Ending, RunId } from "../runs/rules/run.js";
 import type { LogsPolicy } from "../runs/rules/run-logs.js";
@@ -19,8 +20,7 @@ import type { Tracing } from "../telemetry/tracing.js";
 import { callRemoteHooks, type RemoteHooksParams } from "../worker/remote-hooks.js";
 import { classifyFailure } from "../worker/rules/classify.js";
 import { settlementOf, tellEnding, transitionOf } from "../worker/settlement.js";
-import { type RemoteCaller, type RemoteClaimParams, RemoteClaims } from "./remote-claims.js";
-import { RemoteLogs } from "./remote-logs.js";
+import { type RemoteCaller, type RemoteClaimParams, RemoteClaims } from "./claims.js";
 import {
   type RemoteFailure,
   type RemoteItem,
@@ -31,7 +31,7 @@ import {
   toStoredError,
 } from "./remote-run.js";
 
-export type { RemoteCaller } from "./remote-claims.js";
+export type { RemoteCaller } from "./claims.js";
 export type { RemoteRun } from "./remote-run.js";
 
 /** A lease that somebody has locked at this moment is asked for again. */

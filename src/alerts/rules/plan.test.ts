@@ -2,8 +2,8 @@
 
 import { expect, test } from "vitest";
 import type { AlertKind, Finding, OpenAlert } from "./alert.js";
-import { APART_MAX, planAlerts } from "./alert-plan.js";
-import { type AlertRules, DEFAULT_RULES } from "./alert-rules.js";
+import { APART_MAX, planAlerts } from "./plan.js";
+import { type AlertRules, DEFAULT_RULES } from "./rules.js";
 
 const NOW = 1_000_000_000;
 

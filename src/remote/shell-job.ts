@@ -7,8 +7,8 @@ import { PermanentError } from "../shared/errors.js";
 import { LastLines, OutputLines } from "../shared/output-lines.js";
 import { textProp } from "../shared/thrown.js";
 import type { RunContext } from "../worker/handler/context.js";
+import { chosenInput, nameOf } from "./allow-list-schema.js";
 import type { BuiltInJobs, ShellCommand } from "./built-in-jobs.js";
-import { chosenInput, nameOf } from "./choosing.js";
 
 type Input = { readonly command: string };
 type Result = { readonly exitCode: 0; readonly durationMs: number; readonly output: string };

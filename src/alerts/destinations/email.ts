@@ -1,9 +1,9 @@
 // E-mail by SMTP, through nodemailer, which is loaded only where an e-mail destination is configured.
 // Its errors may repeat what was sent to the server: only their codes leave this file.
 
-import { ConfigurationError } from "../shared/errors.js";
-import { numberProp, textProp } from "../shared/thrown.js";
-import { type AlertNotice, headline } from "./alert-view.js";
+import { ConfigurationError } from "../../shared/errors.js";
+import { numberProp, textProp } from "../../shared/thrown.js";
+import { type AlertNotice, headline } from "../alert-view.js";
 import type { Destination } from "./destinations.js";
 
 type EmailDestination = Extract<Destination, { readonly type: "email" }>;

@@ -3,8 +3,8 @@
 // and no scheduler needs one message. Pure.
 
 import { type AlertKind, alertKey, type Finding, type OpenAlert } from "./alert.js";
-import type { AlertRules } from "./alert-rules.js";
-import * as words from "./alert-words.js";
+import type { AlertRules } from "./rules.js";
+import * as words from "./words.js";
 
 /** More new ones of a kind at once are one. */
 export const APART_MAX = 20;

@@ -1,9 +1,9 @@
 // Rules of alerts: what is left out takes its default, and every wrong member is named.
 
 import { expect, test } from "vitest";
-import { readAlerts } from "../alerts/alert-options.js";
-import { ConfigurationError } from "../shared/errors.js";
-import { DEFAULT_RULES, readScheduleAlerts, writeScheduleAlerts } from "./alert-rules.js";
+import { ConfigurationError } from "../../shared/errors.js";
+import { readAlerts } from "../alert-options.js";
+import { DEFAULT_RULES, readScheduleAlerts, writeScheduleAlerts } from "./rules.js";
 
 function problemsOf(read: () => unknown): string[] {
   try {

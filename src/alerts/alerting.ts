@@ -3,18 +3,8 @@
 // by one instance, and again by another if that one dies. Needs neither scheduler nor worker, so that
 // an instance that only serves notices when all schedulers are dead. When to repeat is loop.ts's business.
 
-import type { Heartbeat } from "../alerts/alert-options.js";
-import { toNotice } from "../alerts/alert-view.js";
-import type { Destination } from "../alerts/destinations.js";
-import { sendHeartbeat } from "../alerts/heartbeat.js";
-import { type Post, sendNotice } from "../alerts/send.js";
-import { type AlertKind, type Finding, subjectText } from "../core/alert.js";
-import { findAlerts, sightParams } from "../core/alert-find.js";
-import { planAlerts } from "../core/alert-plan.js";
 import { apartOf, hoursRead, withoutApart } from "../core/alert-rates.js";
-import type { AlertRules } from "../core/alert-rules.js";
-import type { Sight, SightRate } from "../core/alert-sight.js";
-import { paused, pauseNote } from "../core/alert-words.js";
+import { skewOf } from "../engine/clock-watch.js";
 import { type RetryPolicy, retryDelayMs } from "../runs/rules/retry.js";
 import { describeFailure } from "../shared/failure.js";
 import { momentOf, type Network, type Ports } from "../shared/ports.js";
@@ -22,7 +12,17 @@ import type { AlertRecord, ClaimedDelivery } from "../store/alert-store.js";
 import type { StatisticsRecord } from "../store/operator-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
-import { skewOf } from "./clock-watch.js";
+import type { Heartbeat } from "./alert-options.js";
+import { toNotice } from "./alert-view.js";
+import type { Destination } from "./destinations/destinations.js";
+import { sendHeartbeat } from "./destinations/heartbeat.js";
+import { type Post, sendNotice } from "./destinations/send.js";
+import { type AlertKind, type Finding, subjectText } from "./rules/alert.js";
+import { findAlerts, sightParams } from "./rules/find.js";
+import type { Sight, SightRate } from "./rules/observation.js";
+import { planAlerts } from "./rules/plan.js";
+import type { AlertRules } from "./rules/rules.js";
+import { paused, pauseNote } from "./rules/words.js";
 
 const ALERTS_EVERY_MS = 60_000;
 /** A little less: the instance that had the last turn comes back after a minute by its own clock. */

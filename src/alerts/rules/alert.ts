@@ -1,5 +1,5 @@
 // An alert: one condition that somebody should hear of, about one subject, for as long as it lasts.
-// The words, and what is known of each; which conditions there are to find is in alert-find.ts.
+// The words, and what is known of each; which conditions there are to find is in find.ts.
 
 export const ALERT_KINDS = [
   "stale",

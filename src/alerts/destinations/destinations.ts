@@ -1,11 +1,11 @@
 // Where alerts go, as `new Holdfast({ alerts: { to: [...] } })` names it. Everything wrong is named at
 // once; no message repeats an address or a secret, since the address of a Slack channel is one.
 
-import { refusalOf } from "../http/dispatch/guard.js";
-import { type Duration, readDuration } from "../shared/duration-text.js";
-import type { Problem } from "../shared/errors.js";
-import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { AlertNotice } from "./alert-view.js";
+import { refusalOf } from "../../remote/dispatch/guard.js";
+import { type Duration, readDuration } from "../../shared/duration-text.js";
+import type { Problem } from "../../shared/errors.js";
+import { refuseUnknownMembers } from "../../shared/suggest.js";
+import type { AlertNotice } from "../alert-view.js";
 
 type Shared = {
   /** Names it in the list of deliveries. @default "webhook", "slack", "email" or "function" */

@@ -3,14 +3,14 @@
 // status below 300 is the result; any other fails the attempt by its class, and Retry-After is heard.
 
 import { formsOf, hideValues } from "../core/known-secrets.js";
-import { type GuardedAnswer, guardedFetch } from "../http/dispatch/guard.js";
+import { headerSecrets } from "../engine/configured-secrets.js";
 import type { JobOptions } from "../runs/rules/job.js";
 import { PermanentError } from "../shared/errors.js";
 import type { Clock, Network } from "../shared/ports.js";
 import type { RunContext } from "../worker/handler/context.js";
+import { chosenInput, nameOf } from "./allow-list-schema.js";
 import type { BuiltInJobs, HttpOrigin } from "./built-in-jobs.js";
-import { chosenInput, nameOf } from "./choosing.js";
-import { headerSecrets } from "./configured-secrets.js";
+import { type GuardedAnswer, guardedFetch } from "./dispatch/guard.js";
 
 type Input = {
   /** The name of the origin. */

@@ -3,7 +3,7 @@
 // only what certainly was not received goes back at once. What was sent and what came back is kept with
 // the run before anything becomes of it.
 
-import type { DispatchAnswer, Dispatcher } from "../http/dispatch/dispatcher.js";
+import { replyLine } from "../runs/dispatch-log.js";
 import { CancelledError, ShutdownError, TimeoutError } from "../shared/errors.js";
 import { describeFailure, type StoredError, storedError } from "../shared/failure.js";
 import { type Clock, delay } from "../shared/ports.js";
@@ -12,7 +12,7 @@ import type { Emit } from "../telemetry/log.js";
 import type { Tracing } from "../telemetry/tracing.js";
 import type { Dispatch, Execution, LetGo, Report } from "../worker/execution.js";
 import { factsOf } from "../worker/settlement.js";
-import { replyLine } from "./run-exchanges.js";
+import type { DispatchAnswer, Dispatcher } from "./dispatch/dispatcher.js";
 
 /** How long an answer waits for the note of it to be stored; it counts for more than its note. */
 const NOTE_PATIENCE_MS = 2_000;

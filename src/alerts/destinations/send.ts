@@ -1,12 +1,12 @@
 // Sends one notice to one destination, once, within its time. Answers null, or why it did not arrive, in
 // words that hold neither an address nor a secret.
 
-import { type GuardedAnswer, guardedFetch } from "../http/dispatch/guard.js";
-import { signDispatch } from "../http/dispatch/signature.js";
-import { describeFailure } from "../shared/failure.js";
-import { storableText } from "../shared/json.js";
-import type { Clock, Network } from "../shared/ports.js";
-import type { AlertNotice } from "./alert-view.js";
+import { type GuardedAnswer, guardedFetch } from "../../remote/dispatch/guard.js";
+import { signDispatch } from "../../remote/dispatch/signature.js";
+import { describeFailure } from "../../shared/failure.js";
+import { storableText } from "../../shared/json.js";
+import type { Clock, Network } from "../../shared/ports.js";
+import type { AlertNotice } from "../alert-view.js";
 import type { Destination } from "./destinations.js";
 import { sendMail } from "./email.js";
 import { slackBody } from "./slack.js";

@@ -2,13 +2,13 @@
 // answer to the line that is kept with the run, and from those lines to what users see. Pure. Secrets are
 // taken out before anything is kept: of the address its query, of the answer what is named as one.
 
-import type { DispatchAnswer } from "../http/dispatch/dispatcher.js";
-import { keptMessage } from "../runs/rules/run-logs.js";
+import type { DispatchAnswer } from "../remote/dispatch/dispatcher.js";
 import { encodeResult } from "../shared/json.js";
 import { redactBody } from "../shared/redact.js";
 import type { LogRecord, ReplyLine } from "../store/log-store.js";
 import { isTakenAway } from "../store/record.js";
 import type { AttemptRecord } from "../store/store.js";
+import { keptMessage } from "./rules/run-logs.js";
 
 /** How much of an answer is kept. */
 const TEXT_LENGTH_MAX = 300;

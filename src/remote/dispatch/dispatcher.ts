@@ -8,13 +8,13 @@ import { type StoredError, storedError } from "../../shared/failure.js";
 import { encodeResult } from "../../shared/json.js";
 import type { Clock, Network } from "../../shared/ports.js";
 import { redactBody } from "../../shared/redact.js";
+import { Turns } from "../../shared/semaphore.js";
 import { classifyFailure } from "../../worker/rules/classify.js";
 import * as breaker from "./breaker.js";
 import { callbackToken } from "./callback-token.js";
 import { type GuardedAnswer, guardedFetch } from "./guard.js";
 import { signDispatch } from "./signature.js";
 import type { DispatchConfig, Target } from "./targets.js";
-import { Turns } from "./turns.js";
 
 /** One attempt of a run, as its worker gets it. */
 export type DispatchedRun = {

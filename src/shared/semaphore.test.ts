@@ -1,7 +1,7 @@
 // Turns: how many at a time, and in which order.
 
 import { expect, test } from "vitest";
-import { Turns } from "./turns.js";
+import { Turns } from "./semaphore.js";
 
 const never = new AbortController().signal;
 

@@ -2,9 +2,9 @@
 // members stand in place of the general ones. Checked whole: every wrong member is named with a right
 // example. Pure.
 
-import { type Duration, readDuration, writeDuration } from "../shared/duration-text.js";
-import { ConfigurationError, type Problem } from "../shared/errors.js";
-import { refuseUnknownMembers } from "../shared/suggest.js";
+import { type Duration, readDuration, writeDuration } from "../../shared/duration-text.js";
+import { ConfigurationError, type Problem } from "../../shared/errors.js";
+import { refuseUnknownMembers } from "../../shared/suggest.js";
 
 /** Alerts that a schedule may have rules of its own for. */
 export type ScheduleAlertOptions = {

@@ -1,9 +1,9 @@
 // The messages of alerts: one or two sentences in plain words, with the evidence. Pure.
 
-import { formatDuration } from "../shared/duration-text.js";
-import { storableText } from "../shared/json.js";
+import { formatDuration } from "../../shared/duration-text.js";
+import { storableText } from "../../shared/json.js";
 import type { AlertKind } from "./alert.js";
-import type { Culprit, SightEnd, SightRun, SightTick } from "./alert-sight.js";
+import type { Culprit, SightEnd, SightRun, SightTick } from "./observation.js";
 
 /** Of many the first few are named. */
 export const SHOWN_MAX = 5;

@@ -1,8 +1,8 @@
 // What is looked at to find alerts: plain facts of the present and sums of the past, read once a minute
 // by one instance. None of it costs more with a longer history.
 
-import type { RunId, TerminalStatus } from "../runs/rules/run.js";
-import type { ScheduleAlertRules } from "./alert-rules.js";
+import type { RunId, TerminalStatus } from "../../runs/rules/run.js";
+import type { ScheduleAlertRules } from "./rules.js";
 
 /** A schedule that is late, stands still, cannot be evaluated or has rules of its own. */
 export type SightSchedule = {

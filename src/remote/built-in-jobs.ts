@@ -2,13 +2,13 @@
 // configuration lists the programs and the origins; an input only chooses among those by name, so that
 // nobody who may enqueue or schedule can make this process run or reach anything else.
 
-import { refusalOf } from "../http/dispatch/guard.js";
 import type { JobOptions } from "../runs/rules/job.js";
 import { type Duration, durationMs } from "../shared/duration.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { requireName } from "../shared/names.js";
 import { gather } from "../shared/problems.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
+import { refusalOf } from "./dispatch/guard.js";
 
 /** What both take of a job's options. */
 type CommonOptions = Pick<

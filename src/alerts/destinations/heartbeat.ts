@@ -1,7 +1,7 @@
 // The heartbeat to somewhere outside: one POST after each look that succeeded. Whoever misses it there
 // knows that nobody looks any more, which nobody in here could tell.
 
-import type { Heartbeat } from "./alert-options.js";
+import type { Heartbeat } from "../alert-options.js";
 import { type Post, postJson, refusalIn } from "./send.js";
 
 const TIMEOUT_MS = 10_000;

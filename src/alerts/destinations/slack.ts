@@ -1,8 +1,8 @@
 // The body that Slack's incoming webhooks take. Names come from users: what Slack would read as a
 // mention, a link or a channel call is escaped as its documentation says.
 
-import { subjectText } from "../core/alert.js";
-import { type AlertNotice, headline } from "./alert-view.js";
+import { type AlertNotice, headline } from "../alert-view.js";
+import { subjectText } from "../rules/alert.js";
 
 const MESSAGE_LENGTH_MAX = 2_500;
 

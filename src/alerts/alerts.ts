@@ -1,10 +1,6 @@
 // `holdfast.alerts`: looking at alerts, and what people do about one. What finds and delivers them is in
 // alerting.ts.
 
-import { type Alert, type AlertNotice, toAlert } from "../alerts/alert-view.js";
-import type { Destination } from "../alerts/destinations.js";
-import { sendNotice } from "../alerts/send.js";
-import { ALERT_KINDS, type AlertKind } from "../core/alert.js";
 import { type Actor, auditEntry } from "../core/audit.js";
 import { type By, readBy } from "../schedules/options.js";
 import { durationWords } from "../schedules/rules/when-text.js";
@@ -17,6 +13,10 @@ import type { Network, Ports } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { AlertMark } from "../store/alert-store.js";
 import type { Store } from "../store/store.js";
+import { type Alert, type AlertNotice, toAlert } from "./alert-view.js";
+import type { Destination } from "./destinations/destinations.js";
+import { sendNotice } from "./destinations/send.js";
+import { ALERT_KINDS, type AlertKind } from "./rules/alert.js";
 
 export type AlertListOptions = {
   /** @default "open" */

@@ -2,9 +2,9 @@
 // general ones; what they are about is then the schedule, not its job. Pure.
 
 import type { AlertSubject, Finding } from "./alert.js";
-import type { AlertRules, ScheduleAlertRules } from "./alert-rules.js";
-import type { Sight, SightParams, SightSchedule } from "./alert-sight.js";
-import * as words from "./alert-words.js";
+import type { Sight, SightParams, SightSchedule } from "./observation.js";
+import type { AlertRules, ScheduleAlertRules } from "./rules.js";
+import * as words from "./words.js";
 
 /** A schedule is late for its scheduler after so long; the same bound as for what is stuck. */
 export const STUCK_AFTER_MS = 5 * 60_000;
