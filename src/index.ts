@@ -20,32 +20,9 @@ export type {
 } from "./alerts/rules/rules.js";
 export { createReceiver, type Receiver, type ReceiverOptions } from "./client/receive.js";
 export type { Acting, ActorOptions } from "./engine/acting.js";
-export type { Audit, AuditListOptions, AuditPage, AuditRecord } from "./engine/audit.js";
-export type { CheckOptions, CheckReport, CheckResult } from "./engine/check.js";
-export type { CleanedUp, CleanupOptions } from "./engine/cleanup.js";
 export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/config.js";
-export type { HealthFigure, HealthOptions, HealthReport } from "./engine/health.js";
 export { Holdfast } from "./engine/holdfast.js";
-export type { Instances } from "./engine/instances.js";
-export type { MetricsOptions } from "./engine/metrics.js";
-export type {
-  ErrorGroup,
-  ErrorReport,
-  ErrorsOptions,
-  Instance,
-  InstanceListOptions,
-  InstancePage,
-  SinceOption,
-  Stats,
-  StatsOptions,
-  Totals,
-} from "./engine/overview.js";
 export type { Ticked, TickOptions } from "./engine/pass.js";
-export type { Pause, PauseOptions } from "./engine/pausing.js";
-export type { Queue, Queues } from "./engine/queues.js";
-export type { RecoverOptions, RecoverReport } from "./engine/recover.js";
-export type { RepairOptions, RepairReport, RepairStep } from "./engine/repair.js";
-export type { Pruned, PruneOptions } from "./engine/retention.js";
 export { type AdvisoryResult, type AdvisoryTransaction, advisoryLock } from "./locks/advisory.js";
 export type { LockOptions } from "./locks/lock-options.js";
 export type { HeldLock, LockResult } from "./locks/locking.js";
@@ -72,6 +49,29 @@ export type {
   LockStats,
   LockTidied,
 } from "./locks/rules/lock.js";
+export type { Audit, AuditListOptions, AuditPage, AuditRecord } from "./operations/audit.js";
+export type { CheckOptions, CheckReport, CheckResult } from "./operations/check.js";
+export type { CleanedUp, CleanupOptions } from "./operations/cleanup.js";
+export type { HealthFigure, HealthOptions, HealthReport } from "./operations/health.js";
+export type { Instances } from "./operations/instances.js";
+export type { MetricsOptions } from "./operations/metrics.js";
+export type {
+  ErrorGroup,
+  ErrorReport,
+  ErrorsOptions,
+  Instance,
+  InstanceListOptions,
+  InstancePage,
+  SinceOption,
+  Stats,
+  StatsOptions,
+  Totals,
+} from "./operations/overview.js";
+export type { Pause, PauseOptions } from "./operations/pause.js";
+export type { Queue, Queues } from "./operations/queues.js";
+export type { RecoverOptions, RecoverReport } from "./operations/recover.js";
+export type { RepairOptions, RepairReport, RepairStep } from "./operations/repair.js";
+export type { Pruned, PruneOptions } from "./operations/retention.js";
 export type {
   HttpOptions,
   HttpOriginOptions,

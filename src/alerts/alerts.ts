@@ -1,7 +1,7 @@
 // `holdfast.alerts`: looking at alerts, and what people do about one. What finds and delivers them is in
 // alerting.ts.
 
-import { type Actor, auditEntry } from "../core/audit.js";
+import { type Actor, auditEntry } from "../operations/rules/audit.js";
 import { type By, readBy } from "../schedules/options.js";
 import { durationWords } from "../schedules/rules/when-text.js";
 import { type Duration, durationMs } from "../shared/duration.js";

@@ -1,7 +1,7 @@
 // Checks as a page of text for people: what is broken with its evidence, what has no answer, and how many
 // are well.
 
-import type { CheckReport, CheckResult } from "../engine/check.js";
+import type { CheckReport, CheckResult } from "../operations/check.js";
 import { type Colours, cut, plain } from "./shell.js";
 
 const EVIDENCE_LENGTH_MAX = 160;

@@ -1,8 +1,8 @@
 // Repairs, recoveries and health as pages of text for people.
 
-import type { HealthReport } from "../engine/health.js";
-import type { RecoverReport } from "../engine/recover.js";
-import type { RepairReport, RepairStep } from "../engine/repair.js";
+import type { HealthReport } from "../operations/health.js";
+import type { RecoverReport } from "../operations/recover.js";
+import type { RepairReport, RepairStep } from "../operations/repair.js";
 import { factLines, newTable } from "./page.js";
 import { type Colours, cut, plain } from "./shell.js";
 import { shortTime } from "./times.js";

@@ -1,6 +1,6 @@
 // Statistics and errors as pages of text for people.
 
-import type { ErrorReport, Stats, Totals } from "../engine/overview.js";
+import type { ErrorReport, Stats, Totals } from "../operations/overview.js";
 import { formatDuration } from "../shared/duration-text.js";
 import { newTable } from "./page.js";
 import { type Colours, cut, plain } from "./shell.js";

@@ -2,9 +2,9 @@
 // however much there is.
 
 import type { Holdfast } from "../engine/holdfast.js";
-import type { Instance, Totals } from "../engine/overview.js";
-import type { Pause } from "../engine/pausing.js";
-import type { Queue } from "../engine/queues.js";
+import type { Instance, Totals } from "../operations/overview.js";
+import type { Pause } from "../operations/pause.js";
+import type { Queue } from "../operations/queues.js";
 import type { Run } from "../runs/run-view.js";
 
 export type NextTick = { readonly schedule: string; readonly job: string; readonly at: Date };

@@ -2,9 +2,13 @@
 
 import { Alerts } from "../alerts/alerts.js";
 import type { Destination } from "../alerts/destinations/destinations.js";
-import type { Actor, AuditEntry } from "../core/audit.js";
 import { Locks } from "../locks/locks.js";
 import type { LockProvider } from "../locks/provider.js";
+import { cleanUp } from "../operations/cleanup.js";
+import { Instances } from "../operations/instances.js";
+import { pauseAll, resumeAll } from "../operations/pause.js";
+import { Queues } from "../operations/queues.js";
+import type { Actor, AuditEntry } from "../operations/rules/audit.js";
 import { Runs } from "../runs/runs.js";
 import type { Waiter } from "../runs/waiter.js";
 import { Calendars } from "../schedules/calendars.js";
@@ -16,11 +20,7 @@ import type { Network, Ports } from "../shared/ports.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Acting } from "./acting.js";
-import { cleanUp } from "./cleanup.js";
-import { Instances } from "./instances.js";
 import type { KnownJobs } from "./known-jobs.js";
-import { pauseAll, resumeAll } from "./pausing.js";
-import { Queues } from "./queues.js";
 
 export type ActingParts = {
   readonly store: (verb: string) => Promise<Store>;

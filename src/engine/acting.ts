@@ -2,18 +2,18 @@
 // others on (the HTTP handler, a bot, a back office) says once who asks; the audit trail keeps it.
 
 import type { Alerts } from "../alerts/alerts.js";
-import { type Actor, VIAS } from "../core/audit.js";
 import type { Locks } from "../locks/locks.js";
+import type { CleanedUp, CleanupOptions } from "../operations/cleanup.js";
+import type { Instances } from "../operations/instances.js";
+import type { Pause, PauseOptions } from "../operations/pause.js";
+import type { Queues } from "../operations/queues.js";
+import { type Actor, VIAS } from "../operations/rules/audit.js";
 import type { Runs } from "../runs/runs.js";
 import type { Calendars } from "../schedules/calendars.js";
 import { requireOptions } from "../schedules/options.js";
 import type { Schedules } from "../schedules/schedules.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { CleanedUp, CleanupOptions } from "./cleanup.js";
-import type { Instances } from "./instances.js";
-import type { Pause, PauseOptions } from "./pausing.js";
-import type { Queues } from "./queues.js";
 
 /** Who asks, for the audit trail. */
 export type ActorOptions = {

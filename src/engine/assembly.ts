@@ -3,9 +3,11 @@
 
 import { NO_ALERTS } from "../alerts/alert-options.js";
 import { ALERTS_BY, Alerting } from "../alerts/alerting.js";
-import type { Actor } from "../core/audit.js";
 import { leaseRows } from "../locks/lease-rows.js";
 import { Locking } from "../locks/locking.js";
+import { Upkeep } from "../operations/maintenance.js";
+import { Metrics } from "../operations/metrics.js";
+import type { Actor } from "../operations/rules/audit.js";
 import { BUILT_IN_JOBS } from "../remote/built-in-jobs.js";
 import { Remote } from "../remote/remote.js";
 import { Enqueuer } from "../runs/enqueuer.js";
@@ -22,9 +24,7 @@ import type { Basis } from "./basis.js";
 import type { HoldfastOptions } from "./config.js";
 import { KnownJobs } from "./known-jobs.js";
 import { Life } from "./life.js";
-import { Metrics } from "./metrics.js";
 import { Opening } from "./opening.js";
-import { Upkeep } from "./upkeep.js";
 
 export type Assembly = {
   readonly opening: Opening;

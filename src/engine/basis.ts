@@ -2,8 +2,8 @@
 // that it lives in, what it tells through and what it sends through. Of the file system it reads the nearest package.json.
 
 import { hostname } from "node:os";
-import { type Actor, codeActor } from "../core/audit.js";
 import { rememberSecrets } from "../core/known-secrets.js";
+import { type Actor, codeActor } from "../operations/rules/audit.js";
 import { Dispatcher } from "../remote/dispatch/dispatcher.js";
 import type { Sends } from "../remote/dispatching.js";
 import { systemClock } from "../shared/adapters/clock.js";

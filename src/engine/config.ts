@@ -4,6 +4,7 @@
 import { type AlertConfig, type AlertOptions, readAlerts } from "../alerts/alert-options.js";
 import type { LockProvider } from "../locks/provider.js";
 import { LOCK_LEASE_DEFAULT } from "../locks/rules/lock.js";
+import { readOwnChecks } from "../operations/check.js";
 import {
   type BuiltInJobs,
   type HttpOptions,
@@ -29,7 +30,6 @@ import { type TelemetryOptions, telemetryProblems } from "../telemetry/telemetry
 import { NOTHING_AROUND, readAround } from "../worker/hook-options.js";
 import { AROUND_OPTIONS, type Around, type AroundOptions } from "../worker/hooks.js";
 import { LEASE_MIN_MS } from "../worker/rules/lease.js";
-import { readOwnChecks } from "./check.js";
 
 export type HoldfastOptions = AroundOptions & {
   /**

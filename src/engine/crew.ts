@@ -1,6 +1,7 @@
 // The crew of an instance: who executes runs here and at each target, the loop that polls for them, and
 // the pulse that keeps their leases. A bounded pass has one of its own, which nothing outlives.
 
+import { type Keeping, pruneSome } from "../operations/retention.js";
 import type { Sends } from "../remote/dispatching.js";
 import type { StoredRuns } from "../runs/wake-hint.js";
 import type { Declarations } from "../schedules/declarations.js";
@@ -20,7 +21,6 @@ import type { KnownJobs } from "./known-jobs.js";
 import { Loop, type LoopParams } from "./loop.js";
 import type { BoundedWorker } from "./pass.js";
 import { mainThreadPulse, type Pulse } from "./pulse.js";
-import { type Keeping, pruneSome } from "./retention.js";
 import type { RunnableJobs } from "./runnable.js";
 
 /** What every crew of an instance has in common. */

@@ -6,6 +6,28 @@ import type { Alerts } from "../alerts/alerts.js";
 import type { LockOptions } from "../locks/lock-options.js";
 import type { HeldLock, LockResult } from "../locks/locking.js";
 import type { Locks } from "../locks/locks.js";
+import { Audit } from "../operations/audit.js";
+import type { CheckOptions, CheckReport } from "../operations/check.js";
+import type { CleanedUp, CleanupOptions } from "../operations/cleanup.js";
+import type { HealthOptions, HealthReport } from "../operations/health.js";
+import type { Instances } from "../operations/instances.js";
+import { type MetricsOptions, readMetrics } from "../operations/metrics.js";
+import {
+  type ErrorReport,
+  type ErrorsOptions,
+  errorsOf,
+  readErrors,
+  readStats,
+  type Stats,
+  type StatsOptions,
+  statsOf,
+} from "../operations/overview.js";
+import { type Pause, type PauseOptions, pauseOf } from "../operations/pause.js";
+import type { Queues } from "../operations/queues.js";
+import type { RecoverOptions, RecoverReport } from "../operations/recover.js";
+import type { RepairOptions, RepairReport } from "../operations/repair.js";
+import type { Pruned, PruneOptions } from "../operations/retention.js";
+import { type Settings, settingsOf } from "../operations/settings.js";
 import { refuseUnknownTarget } from "../remote/dispatch/targets.js";
 import { httpJob } from "../remote/http-job.js";
 import type { Remote } from "../remote/remote.js";
@@ -39,33 +61,11 @@ import type { AroundOptions } from "../worker/hooks.js";
 import type { StopReport } from "../worker/worker.js";
 import { type Acting, type ActorOptions, readActor } from "./acting.js";
 import { type Assembly, assemble } from "./assembly.js";
-import { Audit } from "./audit.js";
 import { type Basis, basisOf, type Internals } from "./basis.js";
-import type { CheckOptions, CheckReport } from "./check.js";
-import type { CleanedUp, CleanupOptions } from "./cleanup.js";
 import type { HoldfastOptions, StartOptions } from "./config.js";
-import type { HealthOptions, HealthReport } from "./health.js";
 import { type Hosting, hosting, hostingOf } from "./hosting.js";
-import type { Instances } from "./instances.js";
-import { type MetricsOptions, readMetrics } from "./metrics.js";
-import {
-  type ErrorReport,
-  type ErrorsOptions,
-  errorsOf,
-  readErrors,
-  readStats,
-  type Stats,
-  type StatsOptions,
-  statsOf,
-} from "./overview.js";
 import type { Ticked, TickOptions } from "./pass.js";
-import { type Pause, type PauseOptions, pauseOf } from "./pausing.js";
-import type { Queues } from "./queues.js";
-import type { RecoverOptions, RecoverReport } from "./recover.js";
-import type { RepairOptions, RepairReport } from "./repair.js";
-import type { Pruned, PruneOptions } from "./retention.js";
 import { runnableAs } from "./runnable.js";
-import { type Settings, settingsOf } from "./settings.js";
 
 const STOP_GRACE = "25s";
 

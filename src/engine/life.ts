@@ -5,6 +5,8 @@
 import type { Alerting } from "../alerts/alerting.js";
 import { requireMailer } from "../alerts/destinations/email.js";
 import type { Locking } from "../locks/locking.js";
+import type { Upkeep } from "../operations/maintenance.js";
+import { databaseLabel } from "../operations/settings.js";
 import { requirePublicUrl } from "../remote/dispatch/targets.js";
 import type { Waiter } from "../runs/waiter.js";
 import type { StoredRuns } from "../runs/wake-hint.js";
@@ -23,8 +25,6 @@ import { boundedCrew, type Crew, type CrewParts, newCrew } from "./crew.js";
 import type { KnownJobs } from "./known-jobs.js";
 import type { Opening } from "./opening.js";
 import { passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
-import { databaseLabel } from "./settings.js";
-import type { Upkeep } from "./upkeep.js";
 
 export type LifeParams = {
   readonly basis: Basis;

@@ -3,7 +3,7 @@
 // since the file may import another copy of this package than the command line itself is.
 
 import path from "node:path";
-import type { Actor } from "../core/audit.js";
+import type { Actor } from "../operations/rules/audit.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import type { Logger } from "../telemetry/log.js";
 import { type Config, type Environment, type HoldfastOptions, readConfig } from "./config.js";

@@ -1,9 +1,9 @@
 // What implements a route: a function from a checked call to a reply.
 
 import type { z } from "zod";
-import type { Actor } from "../core/audit.js";
 import type { Acting } from "../engine/acting.js";
 import type { Holdfast } from "../engine/holdfast.js";
+import type { Actor } from "../operations/rules/audit.js";
 import type { Logger } from "../telemetry/log.js";
 import type { Access, Granted } from "./access.js";
 import type { AccessReport } from "./access-report.js";

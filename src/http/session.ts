@@ -4,9 +4,9 @@
 // his own. Where no secret is set there are no sessions. A session ends with its secret.
 
 import { createHash } from "node:crypto";
-import { type Actor, auditEntry } from "../core/audit.js";
 import type { Holdfast } from "../engine/holdfast.js";
 import { hosting } from "../engine/hosting.js";
+import { type Actor, auditEntry } from "../operations/rules/audit.js";
 import { systemIds } from "../shared/adapters/random.js";
 import type { Ask } from "./ask.js";
 import type { Secret, Secrets } from "./secrets.js";

@@ -1,6 +1,6 @@
 // `holdfast.locks`: looking at locks, and an operator's one verb on them.
 
-import { type Actor, type AuditEntry, auditEntry } from "../core/audit.js";
+import { type Actor, type AuditEntry, auditEntry } from "../operations/rules/audit.js";
 import { ConfigurationError } from "../shared/errors.js";
 import { requireName } from "../shared/names.js";
 import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../shared/paging.js";

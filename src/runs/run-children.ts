@@ -1,6 +1,6 @@
 // Looking at the runs that a run made, and trying the failed ones among them again, together.
 
-import type { AuditEntry } from "../core/audit.js";
+import type { AuditEntry } from "../operations/rules/audit.js";
 import { ConfigurationError } from "../shared/errors.js";
 import { isUuid } from "../shared/id.js";
 import { requireName } from "../shared/names.js";

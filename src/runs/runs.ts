@@ -1,6 +1,6 @@
 // `holdfast.runs`: looking at runs, and an operator's few verbs on them.
 
-import { type Actor, type AuditEntry, auditEntry } from "../core/audit.js";
+import { type Actor, type AuditEntry, auditEntry } from "../operations/rules/audit.js";
 import { reviveUnderSchedule } from "../schedules/retry-run.js";
 import type { Desk } from "../schedules/updater.js";
 import { type Duration, durationMs } from "../shared/duration.js";

@@ -1,7 +1,7 @@
 // `holdfast.calendars`: named sets of times at which schedules do not tick. A schedule keeps a copy of
 // the rules, so that any instance can evaluate it; changing a calendar edits the schedules that use it.
 
-import { type Actor, auditEntry } from "../core/audit.js";
+import { type Actor, auditEntry } from "../operations/rules/audit.js";
 import { CalendarInUseError, ConfigurationError } from "../shared/errors.js";
 import { requireName } from "../shared/names.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";

@@ -1,7 +1,7 @@
 // What this instance's code declares, and the passes over it: at the start, each minute, and when
 // somebody asks for a plan or applies it.
 
-import type { Actor } from "../core/audit.js";
+import type { Actor } from "../operations/rules/audit.js";
 import { ConfigurationError, DuplicateScheduleError, type Problem } from "../shared/errors.js";
 import { requireName } from "../shared/names.js";
 import type { Ports } from "../shared/ports.js";

@@ -7,7 +7,7 @@ import {
   type AuditFacts,
   auditEntry,
   scheduleChange,
-} from "../core/audit.js";
+} from "../operations/rules/audit.js";
 import { formatDuration } from "../shared/duration-text.js";
 import {
   ConfigurationError,

@@ -1,7 +1,7 @@
 // An operator's retry of a run that a schedule made. It is decided under the schedule's row, like all
 // that makes or revives a run of it: where runs must not overlap, it waits for the live one.
 
-import type { AuditEntry } from "../core/audit.js";
+import type { AuditEntry } from "../operations/rules/audit.js";
 import type { RetryAnswer, RunRecord, Store } from "../store/store.js";
 import { liveOf, progressOf } from "./advance.js";
 import { refuseMonitor } from "./check-in.js";

@@ -1,13 +1,7 @@
 // `holdfast.schedules`: looking at schedules and changing them. What a change decides is in
 // edit.ts, trigger.ts and declared.ts; here it is asked for and written.
 
-import type { Actor } from "../core/audit.js";
-import {
-  readTimeline,
-  type Timeline,
-  type TimelineOptions,
-  timelineOf,
-} from "../engine/timeline.js";
+import type { Actor } from "../operations/rules/audit.js";
 import {
   ConfigurationError,
   ScheduleNotFoundError,
@@ -83,6 +77,7 @@ import {
   type ScheduleOptions,
 } from "./rules/schedule.js";
 import { type CompiledSchedules, compile } from "./schedule-cache.js";
+import { readTimeline, type Timeline, type TimelineOptions, timelineOf } from "./timeline.js";
 import { type Triggered, triggerDecision } from "./trigger.js";
 import type { Desk, Read } from "./updater.js";
 import {

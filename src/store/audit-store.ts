@@ -1,7 +1,7 @@
 // The audit trail in a database. Entries are written by the verbs that make the change, in the same
 // transaction and only if something was changed: every mutating verb takes one.
 
-import type { AuditEntry, AuditNoun } from "../core/audit.js";
+import type { AuditEntry, AuditNoun } from "../operations/rules/audit.js";
 import type { Since } from "./operator-store.js";
 
 /** For a verb's parameters: what is kept if it changes something. */

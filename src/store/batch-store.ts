@@ -2,7 +2,7 @@
 // under the fence of the run that asks: otherwise nothing is stored, and the answer is "stale".
 // What a run is, going in and coming out, is for store.ts to say: hence the type parameters.
 
-import type { AuditEntry } from "../core/audit.js";
+import type { AuditEntry } from "../operations/rules/audit.js";
 import type { RunId, RunStatus } from "../runs/rules/run.js";
 
 /** A run under the fence that its holder believes in. */

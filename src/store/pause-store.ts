@@ -1,7 +1,7 @@
 // What the engine asks of a database about the pause of everything. From its commit on every statement
 // that would fire or claim finds it, whoever sends it: no instance has to hear of it first.
 
-import type { Pause } from "../core/pause.js";
+import type { Pause } from "../operations/rules/pause.js";
 import type { Audited } from "./audit-store.js";
 
 /** Why an instance claims and fires nothing: everything is paused, or it alone was told to be quiet. */

@@ -1,7 +1,7 @@
 // The audit trail on PostgreSQL. A change that is audited is a transaction of two statements: its own,
 // and the entry. Such changes are rare, and the hot path has none of them.
 
-import type { AuditEntry } from "../core/audit.js";
+import type { AuditEntry } from "../operations/rules/audit.js";
 import type { AuditFilter, AuditRecord, AuditStore } from "./audit-store.js";
 import type { Row } from "./postgres.js";
 import type { PostgresAsker } from "./postgres-asker.js";

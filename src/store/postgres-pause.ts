@@ -1,6 +1,6 @@
 // Pauses on PostgreSQL: of everything, of an instance, of a queue.
 
-import type { Pause } from "../core/pause.js";
+import type { Pause } from "../operations/rules/pause.js";
 import type { Audited } from "./audit-store.js";
 import type { PauseStore } from "./pause-store.js";
 import type { PostgresAsker } from "./postgres-asker.js";

@@ -1,6 +1,6 @@
 // Single runs on PostgreSQL: what is known of them, and what operators do to them.
 
-import type { AuditEntry } from "../core/audit.js";
+import type { AuditEntry } from "../operations/rules/audit.js";
 import { MODES, type RunId } from "../runs/rules/run.js";
 import { OutcomeUnknownError } from "../shared/errors.js";
 import { idsFrom } from "../shared/id.js";

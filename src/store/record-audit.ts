@@ -1,6 +1,6 @@
 // Rows of the audit trail as the store's records, and back; the same for both databases.
 
-import { type AuditEntry, type AuditNoun, VIAS } from "../core/audit.js";
+import { type AuditEntry, type AuditNoun, VIAS } from "../operations/rules/audit.js";
 import type { AuditFilter, AuditRecord } from "./audit-store.js";
 import { sinceParams } from "./record-operators.js";
 

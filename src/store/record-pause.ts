@@ -1,6 +1,6 @@
 // Rows about the pause of everything as the store's records, the same for both databases.
 
-import type { Pause } from "../core/pause.js";
+import type { Pause } from "../operations/rules/pause.js";
 import type { Halt } from "./pause-store.js";
 import type { PollAnswer } from "./store.js";
 

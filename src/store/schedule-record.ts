@@ -1,7 +1,7 @@
 // Rows of the tables of schedules to the store's records, the same for both engines. What differs
 // between them ends here: big integers as text, booleans as 0 and 1, JSON parsed or not.
 
-import type { Pause } from "../core/pause.js";
+import type { Pause } from "../operations/rules/pause.js";
 import { MODES, type Mode, type RunId } from "../runs/rules/run.js";
 import type { CalendarRules } from "../schedules/calendars/calendar.js";
 import type { LiveRun } from "../schedules/rules/overlap.js";

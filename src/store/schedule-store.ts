@@ -2,8 +2,8 @@
 // made from what was read, and written only if the schedule is still at the revision it was read at.
 // So no lock is held while deciding, and of two instances that decide the same tick one writes.
 
-import type { AuditEntry } from "../core/audit.js";
-import type { Pause } from "../core/pause.js";
+import type { AuditEntry } from "../operations/rules/audit.js";
+import type { Pause } from "../operations/rules/pause.js";
 import type { Mode, RunId, RunStatus, TerminalStatus } from "../runs/rules/run.js";
 import type { CalendarRules } from "../schedules/calendars/calendar.js";
 import type { LiveRun } from "../schedules/rules/overlap.js";

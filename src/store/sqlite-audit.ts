@@ -1,6 +1,6 @@
 // The audit trail on SQLite: an entry is one more row of the transaction that makes the change.
 
-import type { AuditEntry } from "../core/audit.js";
+import type { AuditEntry } from "../operations/rules/audit.js";
 import type { AuditFilter, AuditRecord, AuditStore } from "./audit-store.js";
 import { auditFilterParams, auditParams, toAuditRecord } from "./record-audit.js";
 import * as sql from "./sql/sqlite-audit.js";

@@ -1,6 +1,6 @@
 // Pauses on SQLite: of everything, of an instance, of a queue.
 
-import type { Pause } from "../core/pause.js";
+import type { Pause } from "../operations/rules/pause.js";
 import type { PauseStore } from "./pause-store.js";
 import { toQueueRecord } from "./record.js";
 import { toPause } from "./record-pause.js";

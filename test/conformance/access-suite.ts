@@ -1,7 +1,7 @@
 // Sessions of the page: one is there until it runs out, is ended or is crowded out by newer ones of the same secret.
 
 import { expect } from "vitest";
-import { auditEntry } from "../../src/core/audit.js";
+import { auditEntry } from "../../src/operations/rules/audit.js";
 import type { SceneTest } from "./scene.js";
 
 const HOUR_MS = 3_600_000;

@@ -1,7 +1,7 @@
 // The audit trail: one entry for a change, in its transaction, and none where nothing was changed.
 
 import { expect } from "vitest";
-import { type AuditEntry, auditEntry } from "../../src/core/audit.js";
+import { type AuditEntry, auditEntry } from "../../src/operations/rules/audit.js";
 import type { Scene, SceneTest } from "./scene.js";
 import { changeOf, MINUTE_MS, UPRIGHT } from "./schedule-words.js";
 

@@ -1,8 +1,8 @@
 // `holdfast audit list`: the changes that somebody asked for, newest first.
 
 import type { Command } from "commander";
-import { AUDIT_NOUNS } from "../../core/audit.js";
-import type { AuditListOptions, AuditRecord } from "../../engine/audit.js";
+import type { AuditListOptions, AuditRecord } from "../../operations/audit.js";
+import { AUDIT_NOUNS } from "../../operations/rules/audit.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
 import { filterOf, showLook } from "../look.js";

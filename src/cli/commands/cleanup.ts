@@ -1,7 +1,7 @@
 // `holdfast cleanup`: takes back now what silent or endless holders have, whatever their leases say.
 
 import type { Command } from "commander";
-import type { CleanedUp } from "../../engine/cleanup.js";
+import type { CleanedUp } from "../../operations/cleanup.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { EXIT } from "../shell.js";

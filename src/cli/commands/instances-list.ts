@@ -1,7 +1,7 @@
 // `holdfast instances list`: who is there, what each holds, and who is quiet.
 
 import type { Command } from "commander";
-import type { Instance, InstanceListOptions } from "../../engine/overview.js";
+import type { Instance, InstanceListOptions } from "../../operations/overview.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
 import { showLook } from "../look.js";

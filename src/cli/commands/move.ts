@@ -2,7 +2,7 @@
 // command goes on where it was.
 
 import type { Command } from "commander";
-import { type MoveAnswer, moveDatabase } from "../../engine/move.js";
+import { type MoveAnswer, moveDatabase } from "../../operations/move.js";
 import { act, type Call, newCommand } from "../command.js";
 import { databaseFlag } from "../database.js";
 import type { CommonFlags } from "../instance.js";

@@ -1,7 +1,7 @@
 // `holdfast queues list`: how long every queue is, and which are paused.
 
 import type { Command } from "commander";
-import type { Queue } from "../../engine/queues.js";
+import type { Queue } from "../../operations/queues.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
 import { showLook } from "../look.js";

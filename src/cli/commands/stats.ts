@@ -1,7 +1,7 @@
 // `holdfast stats`: how runs ended, by job and by time; with --errors what failed, equal errors together.
 
 import type { Command } from "commander";
-import type { StatsOptions } from "../../engine/overview.js";
+import type { StatsOptions } from "../../operations/overview.js";
 import { readDuration } from "../../shared/duration-text.js";
 import { readInstant } from "../../shared/instant.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";

@@ -1,7 +1,7 @@
 // The audit trail and quiet instances on the wire.
 
 import { z } from "zod";
-import { AUDIT_NOUNS } from "../../core/audit.js";
+import { AUDIT_NOUNS } from "../../operations/rules/audit.js";
 import { cursor, givenSince, instant, limit, name, note, ok, page, route } from "./words.js";
 
 const auditAnswer = z

@@ -1,7 +1,7 @@
 // Named locks: the words that stores, providers and callers share. Pure.
 // A grant is one lease of one name under one fence; it ends by release, by expiry, or by an operator.
 
-import type { AuditEntry } from "../../core/audit.js";
+import type { AuditEntry } from "../../operations/rules/audit.js";
 
 /** Longer than most critical sections take, so that a short pause of a process loses nothing. */
 export const LOCK_LEASE_DEFAULT = "6m";

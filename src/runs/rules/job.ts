@@ -1,7 +1,11 @@
 // What a job is: its options, checked whole, and what of it travels with every run.
 // Pure: the handler is carried, never called here.
 
-import { type Retention, type RetentionOptions, readRetention } from "../../core/retention.js";
+import {
+  type Retention,
+  type RetentionOptions,
+  readRetention,
+} from "../../operations/rules/retention.js";
 import { type Duration, durationMs } from "../../shared/duration.js";
 import { ConfigurationError, type Problem } from "../../shared/errors.js";
 import { requireName, requirePriority } from "../../shared/names.js";

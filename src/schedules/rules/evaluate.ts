@@ -2,7 +2,13 @@
 // scheduler, as one pure function of the schedule, its live runs and the database's now.
 // The store applies the answer under the schedule's revision, in one transaction with its runs.
 
-import { type Pause, pauseAgainst, pauseEvidence, type Span, spansOf } from "../../core/pause.js";
+import {
+  type Pause,
+  pauseAgainst,
+  pauseEvidence,
+  type Span,
+  spansOf,
+} from "../../operations/rules/pause.js";
 import type { RunId } from "../../runs/rules/run.js";
 import { admitTick, type LiveRun } from "./overlap.js";
 import type { ScheduleDefinition } from "./schedule.js";

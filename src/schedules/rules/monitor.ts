@@ -2,7 +2,7 @@
 // when one is waited for, and which ticks were missed. Pure; the ledger and the alerts are those of every
 // other schedule.
 
-import { pauseEvidence, spansOf } from "../../core/pause.js";
+import { pauseEvidence, spansOf } from "../../operations/rules/pause.js";
 import type { Policy } from "../../runs/rules/run.js";
 import type { Evaluation, Situation } from "./evaluate.js";
 import type { ScheduleDefinition } from "./schedule.js";

@@ -3,8 +3,8 @@
 // needs its own, it says why. A question must hold at every commit, so that it may be asked at any time.
 
 import { ALERT_EVENTS, DELIVERY_STATES } from "../../alerts/rules/alert.js";
-import { VIAS } from "../../core/audit.js";
 import { LOCK_STATES } from "../../locks/rules/lock.js";
+import { VIAS } from "../../operations/rules/audit.js";
 import { OUTCOME_OF, OUTCOMES, REASONS } from "../../schedules/rules/tick.js";
 import { type Check, isDroppedBefore, REFERENCE_CHECKS } from "./check-references.js";
 

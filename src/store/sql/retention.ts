@@ -1,7 +1,7 @@
 // What one job keeps for a shorter time than all others. Ids begin with the time of creation, so history is
 // read in its order from where the last call came to: no index by job is needed for it.
 
-import { RETENTION_COUNT_MAX } from "../../core/retention.js";
+import { RETENTION_COUNT_MAX } from "../../operations/rules/retention.js";
 
 /** So many of the newest ticks of each schedule are kept for as long as runs. */
 export const TICKS_KEPT = 200;

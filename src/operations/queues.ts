@@ -1,10 +1,10 @@
 // `holdfast.queues`: how long the queues are, and stopping one without stopping anything else.
 
-import { type Actor, auditEntry } from "../core/audit.js";
 import { ConfigurationError } from "../shared/errors.js";
 import { requireName } from "../shared/names.js";
 import type { QueueRecord } from "../store/flow-store.js";
 import type { Store } from "../store/store.js";
+import { type Actor, auditEntry } from "./rules/audit.js";
 
 export type Queue = {
   readonly name: string;

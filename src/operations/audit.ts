@@ -1,12 +1,12 @@
 // `holdfast.audit`: who changed what, from where, when and why, newest first.
 
-import { AUDIT_NOUNS, type AuditEntry, type AuditNoun } from "../core/audit.js";
 import { requireOptions } from "../schedules/options.js";
 import { ConfigurationError } from "../shared/errors.js";
 import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../shared/paging.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Store } from "../store/store.js";
 import { readSince, type SinceOption } from "./overview.js";
+import { AUDIT_NOUNS, type AuditEntry, type AuditNoun } from "./rules/audit.js";
 
 /** One change that somebody asked for. */
 export type AuditRecord = AuditEntry & { readonly id: string; readonly at: Date };

@@ -1,13 +1,13 @@
 // The pause of everything: one switch beside each schedule's own pause and each queue's. Once it is in
 // the database nothing fires and nothing is claimed, in any process; what runs goes on.
 
-import { type Actor, auditEntry } from "../core/audit.js";
-import type { Pause as PauseRecord } from "../core/pause.js";
 import { readBy, readNote, requireOptions } from "../schedules/options.js";
 import { ConfigurationError } from "../shared/errors.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
+import { type Actor, auditEntry } from "./rules/audit.js";
+import type { Pause as PauseRecord } from "./rules/pause.js";
 
 /** A pause of everything. */
 export type Pause = {

@@ -1,17 +1,16 @@
 // What keeps a database well: looking whether its promises hold, mending and recovering it, and removing
 // what is past its time. What was changed is in the audit trail.
 
-import { auditEntry } from "../core/audit.js";
+import type { Basis } from "../engine/basis.js";
+import type { KnownJobs } from "../engine/known-jobs.js";
+import type { Opening } from "../engine/opening.js";
+import { reapOnce } from "../engine/passes.js";
 import type { Locking } from "../locks/locking.js";
 import type { Declarations } from "../schedules/declarations.js";
 import type { CompiledSchedules } from "../schedules/schedule-cache.js";
 import type { Store } from "../store/store.js";
-import type { Basis } from "./basis.js";
 import { type CheckOptions, type CheckReport, readCheck, reportOf } from "./check.js";
 import { type HealthOptions, type HealthReport, healthOf, readHealth } from "./health.js";
-import type { KnownJobs } from "./known-jobs.js";
-import type { Opening } from "./opening.js";
-import { reapOnce } from "./passes.js";
 import { type RecoverOptions, type RecoverReport, readRecover, recoverOnce } from "./recover.js";
 import { type RepairOptions, type RepairReport, readRepair, repairOnce } from "./repair.js";
 import {
@@ -22,6 +21,7 @@ import {
   pruneAll,
   pruneSome,
 } from "./retention.js";
+import { auditEntry } from "./rules/audit.js";
 
 export type UpkeepParams = {
   readonly basis: Pick<Basis, "store" | "config" | "ports" | "bus" | "actor">;

@@ -1,8 +1,8 @@
 // How long the ended runs of a job are kept where it is not as long as all others. Pure.
 
-import { type Duration, durationMs } from "../shared/duration.js";
-import { ConfigurationError, type Problem } from "../shared/errors.js";
-import { refuseUnknownMembers } from "../shared/suggest.js";
+import { type Duration, durationMs } from "../../shared/duration.js";
+import { ConfigurationError, type Problem } from "../../shared/errors.js";
+import { refuseUnknownMembers } from "../../shared/suggest.js";
 
 export type RetentionOptions = {
   /** Those that are older go. */

@@ -2,10 +2,6 @@
 // of time, equal ticks of a short while together, and the ticks that are still to come.
 
 import type { RunId, RunStatus } from "../runs/rules/run.js";
-import { instantMs, requireOptions } from "../schedules/options.js";
-import { OUTCOME_OF, type Outcome, type Reason } from "../schedules/rules/tick.js";
-import { compile } from "../schedules/schedule-cache.js";
-import { nextTickOf, type Schedule } from "../schedules/view.js";
 import { durationMs } from "../shared/duration.js";
 import type { Problem } from "../shared/errors.js";
 import { ConfigurationError } from "../shared/errors.js";
@@ -14,6 +10,10 @@ import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import type { TimelineCell } from "../store/timeline-store.js";
+import { instantMs, requireOptions } from "./options.js";
+import { OUTCOME_OF, type Outcome, type Reason } from "./rules/tick.js";
+import { compile } from "./schedule-cache.js";
+import { nextTickOf, type Schedule } from "./view.js";
 
 export type TimelineOptions = {
   readonly from: Date | string;

@@ -1,9 +1,9 @@
 // How an instance is set up, for people to read: durations as one would write them, and no secret.
 
+import type { Basis } from "../engine/basis.js";
+import type { Config } from "../engine/config.js";
 import { writeDuration } from "../shared/duration.js";
 import { redactUrl } from "../shared/redact.js";
-import type { Basis } from "./basis.js";
-import type { Config } from "./config.js";
 
 export type Settings = {
   readonly instance: string;

@@ -1,8 +1,8 @@
 // The audit trail: who changed what, from where, when and why. One entry for every change that a person
 // or a program asks for; what the scheduler and the workers do by themselves has the ledger and history.
 
-import type { ScheduleDefinition } from "../schedules/rules/schedule.js";
-import { describeWhen } from "../schedules/rules/when-words.js";
+import type { ScheduleDefinition } from "../../schedules/rules/schedule.js";
+import { describeWhen } from "../../schedules/rules/when-words.js";
 
 export const VIAS = ["code", "cli", "http"] as const;
 

@@ -1,7 +1,6 @@
 // `holdfast.instances`: which instances there are, and making one of them quiet: it claims and fires
 // nothing until it is woken, while the others go on. It hears of it by its own poll.
 
-import { type Actor, auditEntry } from "../core/audit.js";
 import { readNote } from "../schedules/options.js";
 import { InstanceNotFoundError } from "../shared/errors.js";
 import type { Store } from "../store/store.js";
@@ -11,6 +10,7 @@ import {
   listInstances,
   readInstanceList,
 } from "./overview.js";
+import { type Actor, auditEntry } from "./rules/audit.js";
 
 export type InstancesParams = {
   readonly store: (verb: string) => Promise<Store>;

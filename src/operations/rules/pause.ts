@@ -2,7 +2,7 @@
 // it means for ticks: those that fall into it are skipped and never made up for; those before it that
 // nobody had recorded are judged when it is over, as after any absence. Pure.
 
-import type { Evidence } from "../schedules/rules/tick.js";
+import type { Evidence } from "../../schedules/rules/tick.js";
 
 export type Pause = {
   readonly at: number;
