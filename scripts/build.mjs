@@ -24,7 +24,7 @@ const ENTRIES = [
   ...PUBLIC,
   // Run, or started as a thread.
   "cli/main",
-  "engine/pulse-thread",
+  "instance/heartbeat-thread",
   // Imported late: a process that began before the package was replaced still finds them.
   "http/assets",
   "shared/adapters/child-process",

@@ -50,7 +50,7 @@ try {
     "dist/client/index.js",
     "dist/client/index.d.ts",
     "dist/shared/adapters/child-process.js",
-    "dist/engine/pulse-thread.js",
+    "dist/instance/heartbeat-thread.js",
     "dist/http/assets.js",
     "dist/testing/index.js",
     "dist/testing/index.d.ts",

@@ -19,10 +19,10 @@ export type {
   SlowOptions,
 } from "./alerts/rules/rules.js";
 export { createReceiver, type Receiver, type ReceiverOptions } from "./client/receive.js";
-export type { Acting, ActorOptions } from "./engine/acting.js";
-export type { HoldfastOptions, StartOptions, WorkerOptions } from "./engine/config.js";
-export { Holdfast } from "./engine/holdfast.js";
-export type { Ticked, TickOptions } from "./engine/pass.js";
+export { Holdfast } from "./holdfast.js";
+export type { Acting, ActorOptions } from "./instance/actor-api.js";
+export type { HoldfastOptions, StartOptions, WorkerOptions } from "./instance/config.js";
+export type { Ticked, TickOptions } from "./instance/tick-once.js";
 export { type AdvisoryResult, type AdvisoryTransaction, advisoryLock } from "./locks/advisory.js";
 export type { LockOptions } from "./locks/lock-options.js";
 export type { HeldLock, LockResult } from "./locks/locking.js";

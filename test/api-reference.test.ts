@@ -11,7 +11,7 @@ const FILE = path.resolve(import.meta.dirname, "../docs/reference/api.md");
 
 /** The heading of each table, and the class whose members are in it. */
 const TABLES = [
-  ["`holdfast`", "src/engine/holdfast.ts", "Holdfast"],
+  ["`holdfast`", "src/holdfast.ts", "Holdfast"],
   ["`job`", "src/runs/job.ts", "Job"],
   ["`ctx`", "src/worker/handler/context.ts", "RunContext"],
   ["`holdfast.runs`", "src/runs/runs.ts", "Runs"],

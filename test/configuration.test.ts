@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { readPlace } from "../src/cli/serving.js";
+import { readSecrets } from "../src/http/secrets.js";
 import {
   CONSTRUCTOR_OPTIONS,
   DEFAULT_DATABASE,
@@ -13,9 +14,8 @@ import {
   readConfig,
   readStart,
   type StartOptions,
-} from "../src/engine/config.js";
-import { readConfigWithin } from "../src/engine/surroundings.js";
-import { readSecrets } from "../src/http/secrets.js";
+} from "../src/instance/config.js";
+import { readConfigWithin } from "../src/instance/launch-overrides.js";
 
 const ROOT = path.resolve(import.meta.dirname, "..");
 const EXAMPLE = readFileSync(path.join(ROOT, ".env.example"), "utf8");

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { Holdfast } from "../src/engine/holdfast.js";
+import { Holdfast } from "../src/holdfast.js";
 import { RunContext } from "../src/worker/handler/context.js";
 import { exportedBy } from "./support/api-members.js";
 

@@ -7,7 +7,7 @@ import { chanceOf, declareWorld } from "./world.mjs";
 
 /**
  * @param {{ file: string, modules: string, port?: number, database?: string }} params
- * @returns {Promise<{ url: string, holdfast: import("../../src/engine/holdfast.js").Holdfast, end: () => Promise<void> }>}
+ * @returns {Promise<{ url: string, holdfast: import("../../src/holdfast.js").Holdfast, end: () => Promise<void> }>}
  */
 export async function serveWorld({ file, modules, port = 0 }) {
   const { Holdfast, PermanentError } = await import(`${modules}/index.js`);

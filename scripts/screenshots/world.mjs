@@ -10,7 +10,7 @@ const { NIGHTLY, STUDIES, STUDY, studyInput } = await import(
 );
 
 /**
- * @typedef {import("../../src/engine/holdfast.js").Holdfast} Holdfast
+ * @typedef {import("../../src/holdfast.js").Holdfast} Holdfast
  * @typedef {(duration: string, signal?: AbortSignal) => Promise<void>} Sleep
  */
 

@@ -1,7 +1,7 @@
 // Watches a backfill until it is done: a bar on a terminal, a line a step elsewhere, nothing but the
 // last document for programs. Leaving it does not end the backfill.
 
-import type { Holdfast } from "../engine/holdfast.js";
+import type { Holdfast } from "../holdfast.js";
 import type { Backfill } from "../schedules/view.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { delay } from "../shared/ports.js";

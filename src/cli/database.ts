@@ -2,7 +2,7 @@
 // by whether they lead beyond this machine.
 
 import { hostname } from "node:os";
-import { absoluteDatabase } from "../engine/surroundings.js";
+import { absoluteDatabase } from "../instance/launch-overrides.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { systemChance } from "../shared/adapters/random.js";
 import { ConfigurationError } from "../shared/errors.js";

@@ -3,7 +3,7 @@
 // takes a seat of that name, which is a lock and a queue of its own; with --lock there is one seat only.
 
 import { hostname } from "node:os";
-import type { Holdfast } from "../engine/holdfast.js";
+import type { Holdfast } from "../holdfast.js";
 import type { HeldLock } from "../locks/locking.js";
 import { waitingText } from "../runs/pending-reason.js";
 import type { RunId } from "../runs/rules/run.js";

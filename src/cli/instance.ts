@@ -2,8 +2,8 @@
 // database that flag, environment or default name. Flag wins over code, code over environment.
 
 import path from "node:path";
-import { Holdfast } from "../engine/holdfast.js";
-import { setSurroundings } from "../engine/surroundings.js";
+import { Holdfast } from "../holdfast.js";
+import { setSurroundings } from "../instance/launch-overrides.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import type { Problem } from "../shared/errors.js";
 import { LOG_LEVELS, type Logger, type LogLevel, lineLogger } from "../telemetry/log.js";

@@ -1,7 +1,7 @@
 // Commands that only look: their answer as a page or as one document, or with --watch as a page that is
 // shown again and again.
 
-import type { Holdfast } from "../engine/holdfast.js";
+import type { Holdfast } from "../holdfast.js";
 import { type CommonFlags, withInstance } from "./instance.js";
 import { underGivenFlags } from "./refused-flags.js";
 import { type Page, refuseWatchedJson, repeat, type WatchFlags } from "./repeat.js";

@@ -1,7 +1,7 @@
 // Names of schedules and calendars as they are typed: an unknown one is answered with the one that
 // was probably meant.
 
-import type { Holdfast } from "../engine/holdfast.js";
+import type { Holdfast } from "../holdfast.js";
 import type { Calendar } from "../schedules/calendars.js";
 import type { Schedule } from "../schedules/view.js";
 import { ScheduleNotFoundError } from "../shared/errors.js";

@@ -1,6 +1,6 @@
 // The pause of everything as lines for people: what is on, above whatever it holds up.
 
-import type { Holdfast } from "../engine/holdfast.js";
+import type { Holdfast } from "../holdfast.js";
 import type { Pause } from "../operations/pause.js";
 import { type Colours, plain } from "./shell.js";
 import { shortTime } from "./times.js";

@@ -1,6 +1,6 @@
 // What `plan` found and `apply` did, for people: one line a schedule, and the ticks that move.
 
-import type { Holdfast } from "../engine/holdfast.js";
+import type { Holdfast } from "../holdfast.js";
 import type { PlannedChange } from "../schedules/declared.js";
 import { type Colours, plain } from "./shell.js";
 import { shortTime } from "./times.js";

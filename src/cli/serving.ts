@@ -1,6 +1,6 @@
 // Serving the HTTP API beside an instance: where it listens, and what a taken port means.
 
-import type { Holdfast } from "../engine/holdfast.js";
+import type { Holdfast } from "../holdfast.js";
 import { type Answerer, createAnswerer } from "../http/handler.js";
 import { readSecrets } from "../http/secrets.js";
 import { refuseOpenHost, type Served, serve } from "../http/serve.js";

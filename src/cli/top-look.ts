@@ -1,7 +1,7 @@
 // One look at everything that goes on, for `top`: a fixed number of questions, each with a bounded answer,
 // however much there is.
 
-import type { Holdfast } from "../engine/holdfast.js";
+import type { Holdfast } from "../holdfast.js";
 import type { Instance, Totals } from "../operations/overview.js";
 import type { Pause } from "../operations/pause.js";
 import type { Queue } from "../operations/queues.js";

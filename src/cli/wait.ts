@@ -1,6 +1,6 @@
 // `--wait`: waits for the end of a run that was just made, shows it, and answers whether it completed.
 
-import type { Holdfast } from "../engine/holdfast.js";
+import type { Holdfast } from "../holdfast.js";
 import type { RunId } from "../runs/rules/run.js";
 import { runPage } from "./page.js";
 import { EXIT, type Shell } from "./shell.js";

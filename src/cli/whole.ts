@@ -2,7 +2,7 @@
 // known only to the constructor that the configuration file calls, so what was found before travels there
 // and comes back with the rest; nothing of the file runs beyond it.
 
-import type { Holdfast } from "../engine/holdfast.js";
+import type { Holdfast } from "../holdfast.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { prop, textProp } from "../shared/thrown.js";
 import type { Call } from "./command.js";

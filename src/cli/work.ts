@@ -1,8 +1,8 @@
 // What `start` and `dev` have in common: an instance works until a signal comes, then stops in good
 // order and says what became of its runs.
 
-import type { StartOptions } from "../engine/config.js";
-import type { Holdfast } from "../engine/holdfast.js";
+import type { Holdfast } from "../holdfast.js";
+import type { StartOptions } from "../instance/config.js";
 import { formatDuration } from "../shared/duration-text.js";
 import { ImpossibleError } from "./failure.js";
 import { type Place, prepareServing } from "./serving.js";

@@ -1,8 +1,8 @@
 // Reports sign-ins and refused secrets for the access check: as events, which are logged and counted, and in the audit trail. A
 // flood of refusals fills neither: peers that guess have to wait, and the trail takes a bounded number a minute.
 
-import type { Holdfast } from "../engine/holdfast.js";
-import { hosting } from "../engine/hosting.js";
+import type { Holdfast } from "../holdfast.js";
+import { hosting } from "../instance/server-internals.js";
 import { type Actor, auditEntry } from "../operations/rules/audit.js";
 import type { Scope } from "./contract/words.js";
 

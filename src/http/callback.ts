@@ -1,8 +1,8 @@
 // Callback tokens: what a dispatch gave to its worker opens the calls about that run under that fence,
 // and nothing else, whatever secrets there are. The token itself is never kept and never logged.
 
-import type { Holdfast } from "../engine/holdfast.js";
-import { hosting } from "../engine/hosting.js";
+import type { Holdfast } from "../holdfast.js";
+import { hosting } from "../instance/server-internals.js";
 import { fenceOfToken } from "../remote/dispatch/callback-token.js";
 import type { Ask } from "./ask.js";
 import { HttpError } from "./problem.js";

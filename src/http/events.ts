@@ -2,8 +2,8 @@
 // events, and from one shared look at the database that notices what people and other instances did. A client may
 // hear of a thing twice, and reads the thing itself elsewhere. While nobody listens nothing is done.
 
-import type { Holdfast } from "../engine/holdfast.js";
-import { type Hosting, hosting } from "../engine/hosting.js";
+import type { Holdfast } from "../holdfast.js";
+import { type Hosting, hosting } from "../instance/server-internals.js";
 import { StoppedError } from "../shared/errors.js";
 import type { Clock, Ids, Timer } from "../shared/ports.js";
 import { EVENT_NAMES } from "../telemetry/log.js";

@@ -4,9 +4,9 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
-import type { StartOptions } from "../engine/config.js";
-import type { Holdfast } from "../engine/holdfast.js";
-import { hosting } from "../engine/hosting.js";
+import type { Holdfast } from "../holdfast.js";
+import type { StartOptions } from "../instance/config.js";
+import { hosting } from "../instance/server-internals.js";
 import type { Logger } from "../telemetry/log.js";
 import { refused } from "./answering.js";
 import type { Answer } from "./ask.js";

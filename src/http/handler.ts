@@ -2,7 +2,7 @@
 // it is made of and which route a path means; what becomes of a call is in answering.ts, and what the
 // routes do in routes/.
 
-import type { Holdfast } from "../engine/holdfast.js";
+import type { Holdfast } from "../holdfast.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { systemIds } from "../shared/adapters/random.js";
 import { ConfigurationError } from "../shared/errors.js";

@@ -1,8 +1,8 @@
 // What implements a route: a function from a checked call to a reply.
 
 import type { z } from "zod";
-import type { Acting } from "../engine/acting.js";
-import type { Holdfast } from "../engine/holdfast.js";
+import type { Holdfast } from "../holdfast.js";
+import type { Acting } from "../instance/actor-api.js";
 import type { Actor } from "../operations/rules/audit.js";
 import type { Logger } from "../telemetry/log.js";
 import type { Access, Granted } from "./access.js";

@@ -4,8 +4,8 @@
 // his own. Where no secret is set there are no sessions. A session ends with its secret.
 
 import { createHash } from "node:crypto";
-import type { Holdfast } from "../engine/holdfast.js";
-import { hosting } from "../engine/hosting.js";
+import type { Holdfast } from "../holdfast.js";
+import { hosting } from "../instance/server-internals.js";
 import { type Actor, auditEntry } from "../operations/rules/audit.js";
 import { systemIds } from "../shared/adapters/random.js";
 import type { Ask } from "./ask.js";

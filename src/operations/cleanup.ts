@@ -2,7 +2,6 @@
 // unless the caller respects leases.
 // Each run goes where its own policy sends it.
 
-import { reapOnce } from "../engine/passes.js";
 import { type Duration, durationMs } from "../shared/duration.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import type { Ports } from "../shared/ports.js";
@@ -10,6 +9,7 @@ import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { StaleParams } from "../store/operator-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
+import { reapOnce } from "../worker/passes.js";
 import { type Actor, auditEntry } from "./rules/audit.js";
 
 export type CleanupOptions = {

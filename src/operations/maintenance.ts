@@ -1,14 +1,14 @@
 // What keeps a database well: looking whether its promises hold, mending and recovering it, and removing
 // what is past its time. What was changed is in the audit trail.
 
-import type { Basis } from "../engine/basis.js";
-import type { KnownJobs } from "../engine/known-jobs.js";
-import type { Opening } from "../engine/opening.js";
-import { reapOnce } from "../engine/passes.js";
+import type { KnownJobs } from "../instance/announced-jobs.js";
+import type { Basis } from "../instance/context.js";
 import type { Locking } from "../locks/locking.js";
 import type { Declarations } from "../schedules/declarations.js";
 import type { CompiledSchedules } from "../schedules/schedule-cache.js";
+import type { Opening } from "../store/lazy-store.js";
 import type { Store } from "../store/store.js";
+import { reapOnce } from "../worker/passes.js";
 import { type CheckOptions, type CheckReport, readCheck, reportOf } from "./check.js";
 import { type HealthOptions, type HealthReport, healthOf, readHealth } from "./health.js";
 import { type RecoverOptions, type RecoverReport, readRecover, recoverOnce } from "./recover.js";

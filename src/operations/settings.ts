@@ -1,7 +1,7 @@
 // How an instance is set up, for people to read: durations as one would write them, and no secret.
 
-import type { Basis } from "../engine/basis.js";
-import type { Config } from "../engine/config.js";
+import type { Config } from "../instance/config.js";
+import type { Basis } from "../instance/context.js";
 import { writeDuration } from "../shared/duration.js";
 import { redactUrl } from "../shared/redact.js";
 

@@ -2,13 +2,13 @@
 // again under the same name. Whoever claims is announced as an instance, and looks after what is due.
 
 import { createHash } from "node:crypto";
-import { promoteOnce, reapOnce } from "../engine/passes.js";
 import { InstanceTakenError } from "../shared/errors.js";
 import { delay, type Ports } from "../shared/ports.js";
 import { countOf } from "../store/record.js";
 import type { Claim, ClaimedRun, ExchangeParams, Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
+import { promoteOnce, reapOnce } from "../worker/passes.js";
 import { factsOf } from "../worker/settlement.js";
 
 /** How often a claim that waits looks again when nothing wakes it. */

@@ -1,7 +1,7 @@
 // Brings the database up to the schedules that this process declares: once, before one is fired or looked
 // at, and whenever somebody applies them.
 
-import type { Opening } from "../engine/opening.js";
+import type { Opening } from "../store/lazy-store.js";
 import type { Declarations } from "./declarations.js";
 import type { PlannedChange } from "./declared.js";
 

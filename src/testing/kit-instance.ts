@@ -1,8 +1,8 @@
 // The instances of a test: `Holdfast` itself, on one database in memory that outlives each of them,
 // with the test's clock, chance and ids. One can be cut off as a killed process would be.
 
-import type { HoldfastOptions } from "../engine/config.js";
-import { Holdfast } from "../engine/holdfast.js";
+import { Holdfast } from "../holdfast.js";
+import type { HoldfastOptions } from "../instance/config.js";
 import type { JobOf } from "../runs/job.js";
 import { durationMs } from "../shared/duration.js";
 import type { Ports } from "../shared/ports.js";

@@ -2,7 +2,7 @@
 
 import { AssertionError } from "node:assert";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { Holdfast } from "../engine/holdfast.js";
+import { Holdfast } from "../holdfast.js";
 import { ConfigurationError, RetryLater } from "../shared/errors.js";
 import { createTestHoldfast, type TestKit, type TestOptions } from "./index.js";
 

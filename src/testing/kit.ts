@@ -1,8 +1,8 @@
 // `createTestHoldfast`: the real `Holdfast` on a database in memory, whose time is the test's. Nothing
 // is mocked: ticks, claims, leases and retries go through the same code and the same SQL as always.
 
-import type { HoldfastOptions, StartOptions } from "../engine/config.js";
-import type { Holdfast } from "../engine/holdfast.js";
+import type { Holdfast } from "../holdfast.js";
+import type { HoldfastOptions, StartOptions } from "../instance/config.js";
 import type { Job } from "../runs/job.js";
 import type { RunId } from "../runs/rules/run.js";
 import type { RunListOptions } from "../runs/run-filter.js";

@@ -3,7 +3,7 @@
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { hosting } from "../../build/engine/hosting.js";
+import { hosting } from "../../build/instance/server-internals.js";
 import { hasChromium } from "./chromium.js";
 import { DATABASES, newStage, openBrowser, SECRETS, type Stage } from "./stage.js";
 

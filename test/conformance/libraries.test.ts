@@ -3,7 +3,7 @@
 
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import { Holdfast } from "../../src/holdfast.js";
 import { ConfigurationError, KeyConflictError } from "../../src/shared/errors.js";
 import { transactorOf, txQuery } from "../../src/store/foreign/index.js";
 import { LIBRARIES, type OpenedLibrary } from "./libraries/postgres-libraries.js";

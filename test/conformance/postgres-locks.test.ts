@@ -3,7 +3,7 @@
 
 import pg from "pg";
 import { test as base, describe, expect } from "vitest";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import { Holdfast } from "../../src/holdfast.js";
 import { advisoryLock } from "../../src/locks/advisory.js";
 import { leaseRows } from "../../src/locks/lease-rows.js";
 import type { LockProvider } from "../../src/locks/provider.js";

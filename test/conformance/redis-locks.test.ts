@@ -1,7 +1,7 @@
 // Locks in Redis: the cases of every provider on a real server, whose time nobody can move.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import { Holdfast } from "../../src/holdfast.js";
 import { redisLocks } from "../../src/locks/redis.js";
 import { OutcomeUnknownError } from "../../src/shared/errors.js";
 import { lockProviderCases } from "../../src/testing/lock-cases.js";

@@ -5,7 +5,7 @@
 import fc from "fast-check";
 import pg from "pg";
 import { test as base, describe, expect } from "vitest";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import { Holdfast } from "../../src/holdfast.js";
 import { inputHash } from "../../src/runs/job.js";
 import { MODES } from "../../src/runs/rules/run.js";
 import { evaluate, type Situation } from "../../src/schedules/rules/evaluate.js";

@@ -9,7 +9,7 @@ import { BetterSQLiteSession } from "drizzle-orm/better-sqlite3/session";
 import { BaseSQLiteDatabase, SQLiteSyncDialect, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { Kysely, SqliteDialect } from "kysely";
 import { test as base, describe, expect } from "vitest";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import { Holdfast } from "../../src/holdfast.js";
 import type { Job } from "../../src/runs/job.js";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { ConfigurationError, KeyConflictError } from "../../src/shared/errors.js";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { DatabaseSync } from "@photostructure/sqlite";
 import { test as base, describe, expect } from "vitest";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import { Holdfast } from "../../src/holdfast.js";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { StoreUnavailableError } from "../../src/shared/errors.js";
 import type { SqliteHandle } from "../../src/store/sqlite.js";

@@ -2,7 +2,7 @@
 
 import type { AlertOptions } from "../../src/alerts/alert-options.js";
 import type { AlertNotice } from "../../src/alerts/alert-view.js";
-import type { StartOptions } from "../../src/engine/config.js";
+import type { StartOptions } from "../../src/instance/config.js";
 import type { Network } from "../../src/shared/ports.js";
 import type { Member, World } from "./world.js";
 

@@ -7,8 +7,8 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import type { HoldfastOptions } from "../../src/engine/config.js";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import { Holdfast } from "../../src/holdfast.js";
+import type { HoldfastOptions } from "../../src/instance/config.js";
 import { until } from "../support/until.js";
 
 const open: Holdfast[] = [];

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
 import { describe, expect, test } from "vitest";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import { Holdfast } from "../../src/holdfast.js";
 import { LeaseLostError } from "../../src/shared/errors.js";
 import { POSTGRES_URL } from "./places.js";
 

@@ -2,8 +2,8 @@
 // when, and that nothing is sent while somebody may still be at work. The target is played by the test.
 
 import { expect } from "vitest";
-import type { HoldfastOptions } from "../../src/engine/config.js";
-import { hosting } from "../../src/engine/hosting.js";
+import type { HoldfastOptions } from "../../src/instance/config.js";
+import { hosting } from "../../src/instance/server-internals.js";
 import { callbackToken } from "../../src/remote/dispatch/callback-token.js";
 import type { DispatchAnswer, DispatchOrder } from "../../src/remote/dispatch/dispatcher.js";
 import type { Sends } from "../../src/remote/dispatching.js";

@@ -2,7 +2,7 @@
 // what comes after is made once, whatever happens to whom.
 
 import { expect } from "vitest";
-import type { Holdfast } from "../../src/engine/holdfast.js";
+import type { Holdfast } from "../../src/holdfast.js";
 import { ConfigurationError, LeaseLostError, PermanentError } from "../../src/shared/errors.js";
 import type { RunContext } from "../../src/worker/handler/context.js";
 import type { BatchCounts, BatchEntry, BatchOptions } from "../../src/worker/handler/fan-out.js";

@@ -3,7 +3,7 @@
 
 import pg from "pg";
 import { describe, expect, test } from "vitest";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import { Holdfast } from "../../src/holdfast.js";
 import { until } from "../support/until.js";
 import { POSTGRES_URL } from "./places.js";
 

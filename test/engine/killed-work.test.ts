@@ -8,7 +8,7 @@ import path from "node:path";
 import { DatabaseSync } from "@photostructure/sqlite";
 import pg from "pg";
 import { describe, expect, test } from "vitest";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import { Holdfast } from "../../src/holdfast.js";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { systemChance, systemIds } from "../../src/shared/adapters/random.js";
 import { PostgresStore } from "../../src/store/postgres-store.js";

@@ -4,7 +4,7 @@
 import { DatabaseSync } from "@photostructure/sqlite";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import { Holdfast } from "../../src/holdfast.js";
 import { CompiledSchedules } from "../../src/schedules/schedule-cache.js";
 import { tickOnce } from "../../src/schedules/ticker.js";
 import type { Clock } from "../../src/shared/ports.js";

@@ -2,7 +2,7 @@
 // of one that nobody declares any more.
 
 import { expect } from "vitest";
-import type { HoldfastOptions } from "../../src/engine/config.js";
+import type { HoldfastOptions } from "../../src/instance/config.js";
 import type { ScheduleOptions } from "../../src/schedules/rules/schedule.js";
 import {
   at,

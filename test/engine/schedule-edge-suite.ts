@@ -1,7 +1,7 @@
 // Corners of schedules where two rules meet, and what callers get wrong.
 
 import { expect } from "vitest";
-import type { Holdfast } from "../../src/engine/holdfast.js";
+import type { Holdfast } from "../../src/holdfast.js";
 import { ConfigurationError } from "../../src/shared/errors.js";
 import { at, HOUR, ledger, MINUTE, runLines, SECOND, stateOf, student } from "./schedule-words.js";
 import type { WorldTest } from "./world.js";

@@ -1,7 +1,7 @@
 // Short words about schedules for engine tests: an instance that notes what it ran, the ledger and
 // the runs of a schedule as lines that can be read.
 
-import type { HoldfastOptions } from "../../src/engine/config.js";
+import type { HoldfastOptions } from "../../src/instance/config.js";
 import type { Job } from "../../src/runs/job.js";
 import type { RunId } from "../../src/runs/rules/run.js";
 import type { ScheduleState, TickRecord } from "../../src/store/schedule-store.js";

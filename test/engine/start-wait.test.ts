@@ -2,8 +2,8 @@
 
 import net from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { HoldfastOptions } from "../../src/engine/config.js";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import { Holdfast } from "../../src/holdfast.js";
+import type { HoldfastOptions } from "../../src/instance/config.js";
 import { StoppedError, StoreUnavailableError } from "../../src/shared/errors.js";
 import { SqliteStore } from "../../src/store/sqlite-store.js";
 import type { Logger } from "../../src/telemetry/log.js";

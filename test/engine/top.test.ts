@@ -4,7 +4,7 @@ import picocolors from "picocolors";
 import { expect, test } from "vitest";
 import { endedEachMinute, lookAtAll } from "../../src/cli/top-look.js";
 import { topPage } from "../../src/cli/top-page.js";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import { Holdfast } from "../../src/holdfast.js";
 import { storeFor } from "../../src/store/open.js";
 
 const QUESTIONS = 7;

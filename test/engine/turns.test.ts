@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { DatabaseSync } from "@photostructure/sqlite";
 import { test as base, describe, expect } from "vitest";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import { Holdfast } from "../../src/holdfast.js";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { nextTurn, slicesOf } from "../../src/shared/adapters/event-loop.js";
 import type { Clock, Timer } from "../../src/shared/ports.js";

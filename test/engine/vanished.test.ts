@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import { Holdfast } from "../../src/holdfast.js";
 
 test("without an option the app is the package, and a schedule removed from its code is paused", async () => {
   const folder = mkdtempSync(path.join(tmpdir(), "holdfast-vanished-"));

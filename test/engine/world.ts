@@ -2,8 +2,8 @@
 // statement of an instance is counted and can be made to fail; everything it says is kept.
 
 import { expect, type TestAPI } from "vitest";
-import type { HoldfastOptions } from "../../src/engine/config.js";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import { Holdfast } from "../../src/holdfast.js";
+import type { HoldfastOptions } from "../../src/instance/config.js";
 import type { Sends } from "../../src/remote/dispatching.js";
 import type { RunId, RunStatus } from "../../src/runs/rules/run.js";
 import type { Run } from "../../src/runs/run-view.js";

@@ -2,8 +2,8 @@
 
 import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { hosting } from "../../src/engine/hosting.js";
 import { createHandler } from "../../src/http/handler.js";
+import { hosting } from "../../src/instance/server-internals.js";
 import { PermanentError } from "../../src/shared/errors.js";
 import { until } from "../support/until.js";
 import { DATABASES, type House, newHouse, SECRETS } from "./house.js";

@@ -54,7 +54,7 @@ export const ALERT_MUTANTS = [
   {
     name: "alert-announced-is-executed",
     promise: "an instance that only serves is no worker",
-    file: "src/engine/life.ts",
+    file: "src/instance/lifecycle.ts",
     find: "this.#works = () => ({ jobs: jobs.names(), queues });",
     replace: "",
     suites: ["engine: alerts"],

@@ -37,7 +37,7 @@ export const DISPATCH_MUTANTS = [
   {
     name: "closed-target-is-claimed-for",
     promise: "runs of a target that is left alone stay pending",
-    file: "src/engine/crew.ts",
+    file: "src/instance/crew.ts",
     find: "room: () => parts.sends.room(name),",
     replace: "room: () => Number.POSITIVE_INFINITY,",
     suites: ["engine: dispatch"],

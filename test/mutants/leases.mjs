@@ -199,7 +199,7 @@ export const LEASE_MUTANTS = [
   {
     name: "heartbeat-ends-before-the-drain",
     promise: "L5, S2: what still runs while an instance stops is held",
-    file: "src/engine/life.ts",
+    file: "src/instance/lifecycle.ts",
     find: "report = await started.worker.stop({ graceMs });\n      started.loop.stopBeating();",
     replace: "started.loop.stopBeating();\n      report = await started.worker.stop({ graceMs });",
     suites: ["engine: runs"],

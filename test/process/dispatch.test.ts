@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import path from "node:path";
 import pg from "pg";
 import { test as base, describe, expect } from "vitest";
-import type { Holdfast } from "../../src/engine/holdfast.js";
+import type { Holdfast } from "../../src/holdfast.js";
 import { isCallbackToken } from "../../src/remote/dispatch/callback-token.js";
 import { verifyDispatch } from "../../src/remote/dispatch/signature.js";
 import { ended, newFolder, POSTGRES_URL } from "./crew.js";

@@ -2,7 +2,7 @@
 // virtual machine, and then goes on.
 
 import { expect } from "vitest";
-import type { Holdfast } from "../../src/engine/holdfast.js";
+import type { Holdfast } from "../../src/holdfast.js";
 import { until } from "../support/until.js";
 import { type Crew, ended, type Orders, onBothDatabases, reached, type Worker } from "./crew.js";
 

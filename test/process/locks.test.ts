@@ -9,7 +9,7 @@ import path from "node:path";
 import readline from "node:readline";
 import pg from "pg";
 import { describe, expect, test } from "vitest";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import { Holdfast } from "../../src/holdfast.js";
 import type { LockGrantView } from "../../src/locks/locks.js";
 import { redisLocks } from "../../src/locks/redis.js";
 import { hasRedis, startRedis } from "../support/redis-server.js";

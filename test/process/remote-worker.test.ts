@@ -7,7 +7,7 @@ import path from "node:path";
 import readline from "node:readline";
 import pg from "pg";
 import { test as base, describe, expect } from "vitest";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import { Holdfast } from "../../src/holdfast.js";
 import { createAnswerer } from "../../src/http/handler.js";
 import { serve } from "../../src/http/serve.js";
 import { until } from "../support/until.js";

@@ -2,7 +2,7 @@
 // clocks that are off, and killed in the middle. Every tick is in the ledger once and has one run.
 
 import { expect } from "vitest";
-import type { Holdfast } from "../../src/engine/holdfast.js";
+import type { Holdfast } from "../../src/holdfast.js";
 import { until } from "../support/until.js";
 import {
   allRuns,

@@ -5,7 +5,7 @@ import net from "node:net";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type PostgresServer, startPostgres } from "../../scripts/postgres.mjs";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import { Holdfast } from "../../src/holdfast.js";
 import { StoreUnavailableError } from "../../src/shared/errors.js";
 import { until } from "../support/until.js";
 import { allRuns, Crew, expectOneStartPerFence, newFolder, POSTGRES_URL } from "./crew.js";

@@ -6,7 +6,7 @@ import { rmSync } from "node:fs";
 import path from "node:path";
 import readline from "node:readline";
 import { expect, test } from "vitest";
-import { Holdfast } from "../../src/engine/holdfast.js";
+import { Holdfast } from "../../src/holdfast.js";
 import { createAnswerer } from "../../src/http/handler.js";
 import { serve } from "../../src/http/serve.js";
 import { collectSpans } from "../support/spans.js";

@@ -1,7 +1,7 @@
 // `holdfast runs logs`: the log lines that were kept with a run, and those that are yet to come.
 
 import type { Command } from "commander";
-import type { Holdfast } from "../../engine/holdfast.js";
+import type { Holdfast } from "../../holdfast.js";
 import type { RunLogEntry } from "../../runs/run-records.js";
 import { systemClock } from "../../shared/adapters/clock.js";
 import { delay } from "../../shared/ports.js";

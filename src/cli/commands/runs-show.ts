@@ -1,7 +1,7 @@
 // `holdfast runs show`: everything about one run, with its attempts and its slowest items.
 
 import type { Command } from "commander";
-import type { Holdfast } from "../../engine/holdfast.js";
+import type { Holdfast } from "../../holdfast.js";
 import type { RunItem } from "../../runs/item-view.js";
 import type { RunAttempt, RunDetails } from "../../runs/run-view.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";

@@ -1,7 +1,7 @@
 // `holdfast schedules show`: everything about one schedule.
 
 import type { Command } from "commander";
-import type { Holdfast } from "../../engine/holdfast.js";
+import type { Holdfast } from "../../holdfast.js";
 import type { Preview } from "../../schedules/preview.js";
 import type { Schedule } from "../../schedules/view.js";
 import { systemClock } from "../../shared/adapters/clock.js";

@@ -1,7 +1,7 @@
 // `holdfast schedules update`: changes the given members of a schedule; the others stay as they are.
 
 import type { Command } from "commander";
-import type { Holdfast } from "../../engine/holdfast.js";
+import type { Holdfast } from "../../holdfast.js";
 import type { Upserted } from "../../schedules/options.js";
 import type { Schedule } from "../../schedules/view.js";
 import { requireName } from "../../shared/names.js";

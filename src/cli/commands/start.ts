@@ -1,7 +1,7 @@
 // `holdfast start`: one instance in production, until a signal comes.
 
 import type { Command } from "commander";
-import { HEARTBEATS, type Heartbeat, type StartOptions } from "../../engine/config.js";
+import { HEARTBEATS, type Heartbeat, type StartOptions } from "../../instance/config.js";
 import { requireName } from "../../shared/names.js";
 import { act, type Call, newCommand } from "../command.js";
 import { type CommonFlags, loadInstance } from "../instance.js";

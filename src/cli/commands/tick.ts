@@ -1,7 +1,7 @@
 // `holdfast tick`: one bounded pass, for a crontab or a container that an outside cron starts.
 
 import type { Command } from "commander";
-import type { Ticked } from "../../engine/pass.js";
+import type { Ticked } from "../../instance/tick-once.js";
 import { act, type Call, newCommand } from "../command.js";
 import { type CommonFlags, loadInstance } from "../instance.js";
 import { EXIT } from "../shell.js";

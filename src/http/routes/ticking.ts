@@ -1,7 +1,7 @@
 // What an outside cron calls: one bounded pass, one schedule by its name, or taking back what is stale. A database that cannot
 // be read runs nothing, and says so in a way that a cron does not take for a failure.
 
-import { hosting } from "../../engine/hosting.js";
+import { hosting } from "../../instance/server-internals.js";
 import { ROUTES } from "../contract.js";
 import { codeOf } from "../problem.js";
 import { isLimited, requireJob, requireQueue } from "../reach.js";

@@ -1,7 +1,7 @@
 // One process of a simulation: an instance of the real engine with a clock, a connection and a network
 // of its own. When it crashes, its clock is dead for ever and none of its calls is ever answered.
 
-import { Holdfast } from "../../engine/holdfast.js";
+import { Holdfast } from "../../holdfast.js";
 import type { Sends } from "../../remote/dispatching.js";
 import { SqliteStore } from "../../store/sqlite-store.js";
 import type { Store } from "../../store/store.js";

@@ -2,7 +2,7 @@
 // says that it goes on by itself and calls back (well, twice, or too late), fails, hangs, is cut off
 // while it answers, or cannot be reached at all for a while.
 
-import { hosting } from "../../engine/hosting.js";
+import { hosting } from "../../instance/server-internals.js";
 import type { Network, PinnedRequest, PinnedResponse } from "../../shared/ports.js";
 import type { Chronicle } from "./chronicle.js";
 import { mix } from "./draw.js";

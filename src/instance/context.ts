@@ -3,6 +3,8 @@
 
 import { hostname } from "node:os";
 import { rememberSecrets } from "../core/known-secrets.js";
+import { configuredSecrets } from "../engine/configured-secrets.js";
+import { packageName } from "../engine/package-name.js";
 import { type Actor, codeActor } from "../operations/rules/audit.js";
 import { Dispatcher } from "../remote/dispatch/dispatcher.js";
 import type { Sends } from "../remote/dispatching.js";
@@ -17,9 +19,7 @@ import { LentLogger, type Logger, lineLogger } from "../telemetry/log.js";
 import { Meters } from "../telemetry/meters.js";
 import { Tracing } from "../telemetry/tracing.js";
 import type { Config, HoldfastOptions } from "./config.js";
-import { configuredSecrets } from "./configured-secrets.js";
-import { packageName } from "./package-name.js";
-import { readConfigWithin, type Surroundings, surroundings } from "./surroundings.js";
+import { readConfigWithin, type Surroundings, surroundings } from "./launch-overrides.js";
 
 /** What tests and the simulator put in place of the real world. */
 export type Internals = {

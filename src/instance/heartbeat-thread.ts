@@ -1,12 +1,12 @@
 // The thread of the heartbeat: a store of its own on the same database, and a beater that stands in when
-// the main thread is silent. Started by thread-pulse.ts, and by nobody else.
+// the main thread is silent. Started by thread-heartbeat.ts, and by nobody else.
 
 import { parentPort, workerData } from "node:worker_threads";
 import { systemClock } from "../shared/adapters/clock.js";
 import { systemChance } from "../shared/adapters/random.js";
 import { storeFor } from "../store/open.js";
-import { Beater } from "./beater.js";
-import type { FromThread, ThreadData, ToThread } from "./thread-pulse.js";
+import { Beater } from "./standby-heartbeat.js";
+import type { FromThread, ThreadData, ToThread } from "./thread-heartbeat.js";
 
 const { holder, ...database } = workerData as ThreadData;
 const store = storeFor({

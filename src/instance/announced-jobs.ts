@@ -9,7 +9,7 @@ import type { Store } from "../store/store.js";
 import type { RunnableJob } from "../worker/execution.js";
 import type { Around } from "../worker/hooks.js";
 import { NO_LIMITS } from "../worker/rules/limits.js";
-import { RunnableJobs } from "./runnable.js";
+import { RunnableJobs } from "./local-jobs.js";
 
 export class KnownJobs {
   /** Those that this process can see to. */

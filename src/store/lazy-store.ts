@@ -3,7 +3,7 @@
 
 import { StoppedError, StoreGoneError, StoreUnavailableError } from "../shared/errors.js";
 import { type Clock, delay } from "../shared/ports.js";
-import type { Store } from "../store/store.js";
+import type { Store } from "./store.js";
 
 const RETRY_FIRST_MS = 100;
 const RETRY_MAX_MS = 1_000;

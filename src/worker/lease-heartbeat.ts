@@ -1,5 +1,5 @@
 // Whoever sends the heartbeats: the main thread here; a thread of its own can take its place
-// (thread-pulse.ts).
+// (thread-heartbeat.ts).
 
 import type { RenewAnswer, RenewParams, Store } from "../store/store.js";
 

@@ -13,9 +13,9 @@ import { gather } from "../shared/problems.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { PollAnswer, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
+import { enforceCancelsOnce, promoteOnce, reapOnce } from "../worker/passes.js";
 import type { Workers } from "../worker/pool.js";
 import type { Loop } from "./loop.js";
-import { enforceCancelsOnce, promoteOnce, reapOnce } from "./passes.js";
 
 export type TickOptions = {
   /** How many runs it executes at most; 0 only fires. @default 5 */

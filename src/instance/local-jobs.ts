@@ -5,7 +5,7 @@ import { dispatchTo } from "../remote/dispatching.js";
 import type { JobDefinition } from "../runs/rules/job.js";
 import type { Handler, RunnableJob } from "../worker/execution.js";
 import type { Around } from "../worker/hooks.js";
-import type { Basis } from "./basis.js";
+import type { Basis } from "./context.js";
 
 export class RunnableJobs {
   readonly #all = new Map<string, RunnableJob>();

@@ -4,6 +4,7 @@
 
 import type { Alerting } from "../alerts/alerting.js";
 import { requireMailer } from "../alerts/destinations/email.js";
+import { BeginWindow } from "../engine/begin-window.js";
 import type { Locking } from "../locks/locking.js";
 import type { Upkeep } from "../operations/maintenance.js";
 import { databaseLabel } from "../operations/settings.js";
@@ -16,15 +17,14 @@ import type { CompiledSchedules } from "../schedules/schedule-cache.js";
 import { releaseOnce, type TickerParams, type TickReport, tickOnce } from "../schedules/ticker.js";
 import type { StoreGoneError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
+import type { Opening } from "../store/lazy-store.js";
 import type { Appetite, Store } from "../store/store.js";
 import type { StopReport } from "../worker/worker.js";
-import type { Basis } from "./basis.js";
-import { BeginWindow } from "./begin-window.js";
+import type { KnownJobs } from "./announced-jobs.js";
 import { readStart, type StartConfig, type StartOptions } from "./config.js";
+import type { Basis } from "./context.js";
 import { boundedCrew, type Crew, type CrewParts, newCrew } from "./crew.js";
-import type { KnownJobs } from "./known-jobs.js";
-import type { Opening } from "./opening.js";
-import { passOnce, readTick, type Ticked, type TickOptions } from "./pass.js";
+import { passOnce, readTick, type Ticked, type TickOptions } from "./tick-once.js";
 
 export type LifeParams = {
   readonly basis: Basis;

@@ -9,9 +9,9 @@ import { type Clock, momentOf } from "../shared/ports.js";
 import { LOST_ERROR, TIMEOUT_ERROR } from "../store/record.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
-import type { Workers } from "../worker/pool.js";
-import { LEASE_DEFAULT_MS, renewTimeoutMs } from "../worker/rules/lease.js";
-import type { Pulse } from "./pulse.js";
+import type { Pulse } from "./lease-heartbeat.js";
+import type { Workers } from "./pool.js";
+import { LEASE_DEFAULT_MS, renewTimeoutMs } from "./rules/lease.js";
 
 const PROMOTE_BATCH = 1_000;
 const RECLAIM_BATCH = 100;

@@ -1,6 +1,7 @@
 // The crew of an instance: who executes runs here and at each target, the loop that polls for them, and
 // the pulse that keeps their leases. A bounded pass has one of its own, which nothing outlives.
 
+import type { BeginWindow } from "../engine/begin-window.js";
 import { type Keeping, pruneSome } from "../operations/retention.js";
 import type { Sends } from "../remote/dispatching.js";
 import type { StoredRuns } from "../runs/wake-hint.js";
@@ -13,15 +14,14 @@ import type { Meters } from "../telemetry/meters.js";
 import type { Tracing } from "../telemetry/tracing.js";
 import { Allowance } from "../worker/claim-budget.js";
 import { FanOut } from "../worker/handler/fan-out.js";
+import { mainThreadPulse, type Pulse } from "../worker/lease-heartbeat.js";
 import { Workers } from "../worker/pool.js";
 import { Worker, type WorkerParams } from "../worker/worker.js";
-import type { BeginWindow } from "./begin-window.js";
+import type { KnownJobs } from "./announced-jobs.js";
 import type { Config, StartConfig } from "./config.js";
-import type { KnownJobs } from "./known-jobs.js";
+import type { RunnableJobs } from "./local-jobs.js";
 import { Loop, type LoopParams } from "./loop.js";
-import type { BoundedWorker } from "./pass.js";
-import { mainThreadPulse, type Pulse } from "./pulse.js";
-import type { RunnableJobs } from "./runnable.js";
+import type { BoundedWorker } from "./tick-once.js";
 
 /** What every crew of an instance has in common. */
 export type CrewParts = {
@@ -151,7 +151,7 @@ async function newPulse(
   { heartbeat, worker }: { heartbeat: StartConfig["heartbeat"]; worker: Workers },
 ): Promise<Pulse> {
   if (heartbeat === "main") return mainThreadPulse(store);
-  const { threadPulse } = await import("./thread-pulse.js");
+  const { threadPulse } = await import("./thread-heartbeat.js");
   return threadPulse({
     store,
     holder,

@@ -1,17 +1,24 @@
 // `Holdfast`: what users hold, as a table of contents. What a verb does is in the file of the part that does
-// it; how the parts hang together is in assembly.ts, when they start and stop in life.ts. The constructor does
+// it; how the parts hang together is in compose.ts, when they start and stop in lifecycle.ts. The constructor does
 // no I/O: the first verb that needs the database opens it, once.
 
-import type { Alerts } from "../alerts/alerts.js";
-import type { LockOptions } from "../locks/lock-options.js";
-import type { HeldLock, LockResult } from "../locks/locking.js";
-import type { Locks } from "../locks/locks.js";
-import { Audit } from "../operations/audit.js";
-import type { CheckOptions, CheckReport } from "../operations/check.js";
-import type { CleanedUp, CleanupOptions } from "../operations/cleanup.js";
-import type { HealthOptions, HealthReport } from "../operations/health.js";
-import type { Instances } from "../operations/instances.js";
-import { type MetricsOptions, readMetrics } from "../operations/metrics.js";
+import type { Alerts } from "./alerts/alerts.js";
+import { type Acting, type ActorOptions, readActor } from "./instance/actor-api.js";
+import { type Assembly, assemble } from "./instance/compose.js";
+import type { HoldfastOptions, StartOptions } from "./instance/config.js";
+import { type Basis, basisOf, type Internals } from "./instance/context.js";
+import { runnableAs } from "./instance/local-jobs.js";
+import { type Hosting, hosting, hostingOf } from "./instance/server-internals.js";
+import type { Ticked, TickOptions } from "./instance/tick-once.js";
+import type { LockOptions } from "./locks/lock-options.js";
+import type { HeldLock, LockResult } from "./locks/locking.js";
+import type { Locks } from "./locks/locks.js";
+import { Audit } from "./operations/audit.js";
+import type { CheckOptions, CheckReport } from "./operations/check.js";
+import type { CleanedUp, CleanupOptions } from "./operations/cleanup.js";
+import type { HealthOptions, HealthReport } from "./operations/health.js";
+import type { Instances } from "./operations/instances.js";
+import { type MetricsOptions, readMetrics } from "./operations/metrics.js";
 import {
   type ErrorReport,
   type ErrorsOptions,
@@ -21,17 +28,17 @@ import {
   type Stats,
   type StatsOptions,
   statsOf,
-} from "../operations/overview.js";
-import { type Pause, type PauseOptions, pauseOf } from "../operations/pause.js";
-import type { Queues } from "../operations/queues.js";
-import type { RecoverOptions, RecoverReport } from "../operations/recover.js";
-import type { RepairOptions, RepairReport } from "../operations/repair.js";
-import type { Pruned, PruneOptions } from "../operations/retention.js";
-import { type Settings, settingsOf } from "../operations/settings.js";
-import { refuseUnknownTarget } from "../remote/dispatch/targets.js";
-import { httpJob } from "../remote/http-job.js";
-import type { Remote } from "../remote/remote.js";
-import { shellJob } from "../remote/shell-job.js";
+} from "./operations/overview.js";
+import { type Pause, type PauseOptions, pauseOf } from "./operations/pause.js";
+import type { Queues } from "./operations/queues.js";
+import type { RecoverOptions, RecoverReport } from "./operations/recover.js";
+import type { RepairOptions, RepairReport } from "./operations/repair.js";
+import type { Pruned, PruneOptions } from "./operations/retention.js";
+import { type Settings, settingsOf } from "./operations/settings.js";
+import { refuseUnknownTarget } from "./remote/dispatch/targets.js";
+import { httpJob } from "./remote/http-job.js";
+import type { Remote } from "./remote/remote.js";
+import { shellJob } from "./remote/shell-job.js";
 import {
   accepted,
   type Enqueued,
@@ -40,32 +47,25 @@ import {
   type JobOf,
   newRun,
   send,
-} from "../runs/job.js";
-import type { InputOption, PlainJobOptions, SchemaJobOptions } from "../runs/job-options.js";
-import { type AnnouncedJob, toAnnouncedJob } from "../runs/job-view.js";
-import { defineJob, type JobOptions } from "../runs/rules/job.js";
-import type { Runs } from "../runs/runs.js";
-import type { Calendars } from "../schedules/calendars.js";
-import { jobOf } from "../schedules/options.js";
-import type { ScheduleOptions } from "../schedules/rules/schedule.js";
-import type { Schedules } from "../schedules/schedules.js";
-import { type Duration, durationMs } from "../shared/duration.js";
-import { DuplicateJobError } from "../shared/errors.js";
-import type { StandardSchema } from "../shared/schema.js";
-import type { Store } from "../store/store.js";
-import type { Listener } from "../telemetry/bus.js";
-import type { EventName, Logger } from "../telemetry/log.js";
-import type { Handler } from "../worker/execution.js";
-import { readAround } from "../worker/hook-options.js";
-import type { AroundOptions } from "../worker/hooks.js";
-import type { StopReport } from "../worker/worker.js";
-import { type Acting, type ActorOptions, readActor } from "./acting.js";
-import { type Assembly, assemble } from "./assembly.js";
-import { type Basis, basisOf, type Internals } from "./basis.js";
-import type { HoldfastOptions, StartOptions } from "./config.js";
-import { type Hosting, hosting, hostingOf } from "./hosting.js";
-import type { Ticked, TickOptions } from "./pass.js";
-import { runnableAs } from "./runnable.js";
+} from "./runs/job.js";
+import type { InputOption, PlainJobOptions, SchemaJobOptions } from "./runs/job-options.js";
+import { type AnnouncedJob, toAnnouncedJob } from "./runs/job-view.js";
+import { defineJob, type JobOptions } from "./runs/rules/job.js";
+import type { Runs } from "./runs/runs.js";
+import type { Calendars } from "./schedules/calendars.js";
+import { jobOf } from "./schedules/options.js";
+import type { ScheduleOptions } from "./schedules/rules/schedule.js";
+import type { Schedules } from "./schedules/schedules.js";
+import { type Duration, durationMs } from "./shared/duration.js";
+import { DuplicateJobError } from "./shared/errors.js";
+import type { StandardSchema } from "./shared/schema.js";
+import type { Store } from "./store/store.js";
+import type { Listener } from "./telemetry/bus.js";
+import type { EventName, Logger } from "./telemetry/log.js";
+import type { Handler } from "./worker/execution.js";
+import { readAround } from "./worker/hook-options.js";
+import type { AroundOptions } from "./worker/hooks.js";
+import type { StopReport } from "./worker/worker.js";
 
 const STOP_GRACE = "25s";
 

@@ -9,9 +9,9 @@ import { describeFailure } from "../shared/failure.js";
 import { type Clock, delay } from "../shared/ports.js";
 import type { RenewAnswer, RenewParams, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
-import type { HeldLease } from "./beater.js";
+import type { Pulse } from "../worker/lease-heartbeat.js";
 import type { Config } from "./config.js";
-import type { Pulse } from "./pulse.js";
+import type { HeldLease } from "./standby-heartbeat.js";
 
 /** What the thread is made with. */
 export type ThreadData = Pick<Config, "schema" | "synchronous"> & {
@@ -55,7 +55,7 @@ export async function threadPulse(params: {
   const database = addressOf(config);
   const workerData: ThreadData = { database, schema, synchronous, holder };
   // By its folder: as it is published, this module is in another one (scripts/build.mjs).
-  const thread = new Thread(new URL("../engine/pulse-thread.js", import.meta.url), {
+  const thread = new Thread(new URL("./heartbeat-thread.js", import.meta.url), {
     workerData,
     execArgv: [],
   });

@@ -6,8 +6,8 @@ import type { AccessStore } from "../store/access-store.js";
 import type { Glance } from "../store/operator-store.js";
 import type { Store } from "../store/store.js";
 import { type Emit, LentLogger, type Logger } from "../telemetry/log.js";
-import type { Assembly } from "./assembly.js";
-import type { Basis } from "./basis.js";
+import type { Assembly } from "./compose.js";
+import type { Basis } from "./context.js";
 
 export const hosting: unique symbol = Symbol.for("holdfast.hosting");
 

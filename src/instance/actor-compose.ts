@@ -19,8 +19,8 @@ import type { Desk } from "../schedules/updater.js";
 import type { Network, Ports } from "../shared/ports.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
-import type { Acting } from "./acting.js";
-import type { KnownJobs } from "./known-jobs.js";
+import type { Acting } from "./actor-api.js";
+import type { KnownJobs } from "./announced-jobs.js";
 
 export type ActingParts = {
   readonly store: (verb: string) => Promise<Store>;

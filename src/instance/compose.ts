@@ -18,13 +18,13 @@ import { Declarations } from "../schedules/declarations.js";
 import { Reconciling } from "../schedules/reconcile.js";
 import { CompiledSchedules } from "../schedules/schedule-cache.js";
 import { Desk } from "../schedules/updater.js";
-import type { Acting } from "./acting.js";
-import { actingAs } from "./acting-as.js";
-import type { Basis } from "./basis.js";
+import { Opening } from "../store/lazy-store.js";
+import type { Acting } from "./actor-api.js";
+import { actingAs } from "./actor-compose.js";
+import { KnownJobs } from "./announced-jobs.js";
 import type { HoldfastOptions } from "./config.js";
-import { KnownJobs } from "./known-jobs.js";
-import { Life } from "./life.js";
-import { Opening } from "./opening.js";
+import type { Basis } from "./context.js";
+import { Life } from "./lifecycle.js";
 
 export type Assembly = {
   readonly opening: Opening;

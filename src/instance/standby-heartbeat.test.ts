@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import type { RenewParams } from "../store/store.js";
 import { VirtualClock } from "../testing/virtual-clock.js";
-import { Beater, SILENT_LEASES_MAX } from "./beater.js";
+import { Beater, SILENT_LEASES_MAX } from "./standby-heartbeat.js";
 
 function world() {
   const clock = new VirtualClock();
