@@ -9,7 +9,7 @@ import path from "node:path";
 import { parseArgs } from "node:util";
 import { chromium } from "playwright-core";
 import { createAnswerer } from "../build/http/handler.js";
-import { serve } from "../build/http/serve.js";
+import { serve } from "../build/http/server.js";
 import { filled } from "./page/filled.mjs";
 import { NARROWED, ROUND } from "./page/interactions.mjs";
 import { stopwatch } from "./page/stopwatch.mjs";

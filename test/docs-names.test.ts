@@ -4,8 +4,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import type { Route } from "../src/http/contract/words.js";
-import { ROUTES } from "../src/http/contract.js";
+import { ROUTES } from "../src/http/wire/contract.js";
+import type { Route } from "../src/http/wire/schemas.js";
 import { METRICS } from "../src/telemetry/metric-names.js";
 
 const ROOT = path.resolve(import.meta.dirname, "..");

@@ -3,8 +3,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import type { Route } from "../src/http/contract/words.js";
-import { ROUTES } from "../src/http/contract.js";
+import { ROUTES } from "../src/http/wire/contract.js";
+import type { Route } from "../src/http/wire/schemas.js";
 import { ERROR_CODES } from "../src/shared/error-codes.js";
 import { LINES } from "../src/telemetry/log.js";
 import { METRICS } from "../src/telemetry/metric-names.js";

@@ -1,7 +1,7 @@
 // Holdfast's own server: a run enqueued, and a tick on a database where nothing is due, by HTTP with a secret each.
 
 import { createAnswerer } from "../../build/http/handler.js";
-import { serve } from "../../build/http/serve.js";
+import { serve } from "../../build/http/server.js";
 import { Holdfast } from "../../build/index.js";
 
 const secret = "a-secret-of-the-benchmark-only";

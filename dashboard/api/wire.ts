@@ -1,8 +1,8 @@
 // The types of the wire, taken from the contract. Types alone: no code of the server is carried along.
 
 import type { z } from "zod";
-import type { Scope } from "../../src/http/contract/words.js";
-import type { ROUTES } from "../../src/http/contract.js";
+import type { ROUTES } from "../../src/http/wire/contract.js";
+import type { Scope } from "../../src/http/wire/schemas.js";
 
 export type { Scope };
 

@@ -100,7 +100,7 @@ while (!isStopping) {
 }
 if (!isStopping && role === "http") {
   const { createAnswerer } = await import(`${modules}http/handler.js`);
-  const { serve } = await import(`${modules}http/serve.js`);
+  const { serve } = await import(`${modules}http/server.js`);
   const answerer = createAnswerer(holdfast, { openOnLoopback: true, logger: { error: log } });
   served = await serve({ answerer, host: "127.0.0.1", port: httpPort });
 }

@@ -3,7 +3,7 @@
 import type { Holdfast } from "../holdfast.js";
 import { type Answerer, createAnswerer } from "../http/handler.js";
 import { readSecrets } from "../http/secrets.js";
-import { refuseOpenHost, type Served, serve } from "../http/serve.js";
+import { refuseOpenHost, type Served, serve } from "../http/server.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { ImpossibleError } from "./failure.js";
 import type { Shell } from "./shell.js";

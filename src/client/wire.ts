@@ -2,7 +2,7 @@
 // call does no more than the first. Types of the contract alone are imported, none of its code.
 
 import type { z } from "zod";
-import type { ROUTES } from "../http/contract.js";
+import type { ROUTES } from "../http/wire/contract.js";
 import { retryDelayMs } from "../runs/rules/retry.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { systemChance } from "../shared/adapters/random.js";

@@ -4,7 +4,7 @@
 import type { Holdfast } from "../holdfast.js";
 import { hosting } from "../instance/server-internals.js";
 import { type Actor, auditEntry } from "../operations/rules/audit.js";
-import type { Scope } from "./contract/words.js";
+import type { Scope } from "./wire/schemas.js";
 
 /** Refusals that a process writes to the audit trail; the others are logged and counted. */
 const AUDITED_PER_MINUTE = 60;

@@ -3,15 +3,15 @@
 // the refusal says so.
 
 import type { AccessReport, Refused } from "./access-report.js";
-import type { Ask } from "./ask.js";
 import { BadTries, peerOf } from "./bad-tries.js";
 import { tokenRefused } from "./callback.js";
-import { SCOPES, type Scope } from "./contract/words.js";
 import { isChange, isHere, type Origins } from "./origin.js";
 import { HttpError } from "./problem.js";
 import { isLimited, type Reach, reachOf } from "./reach.js";
+import type { Ask } from "./request.js";
 import { SECRET_VARIABLES, type Secret, type Secrets } from "./secrets.js";
 import type { Sessions } from "./session.js";
+import { SCOPES, type Scope } from "./wire/schemas.js";
 
 /** What the user's own check of a request answers: scopes, and who it is; nothing refuses. */
 export type Authorized =

@@ -1,8 +1,8 @@
 // How long a peer that guesses has to wait, and which callers count as one peer.
 
 import { expect, test } from "vitest";
-import { askOf } from "./ask.js";
 import { BadTries, peerOf } from "./bad-tries.js";
+import { askOf } from "./request.js";
 
 const START_MS = 1_000_000;
 

@@ -2,7 +2,7 @@
 // right one neither, and each further wrong one doubles the wait. Other peers are not affected. Bounded in memory.
 
 import { judgeAddress } from "../remote/dispatch/address.js";
-import type { Ask } from "./ask.js";
+import type { Ask } from "./request.js";
 
 /** So many wrong ones cost nothing: people mistype, and a rotation leaves callers with the old one. */
 const FREE_TRIES = 10;

@@ -1,8 +1,8 @@
 // A body that does not come: what is waited for, and for how long. What is in a body is in test/http/security.test.ts.
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { type Ask, askOf, type BodySource } from "./ask.js";
 import { readJson } from "./body.js";
+import { type Ask, askOf, type BodySource } from "./request.js";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

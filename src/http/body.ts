@@ -3,8 +3,8 @@
 
 import { systemClock } from "../shared/adapters/clock.js";
 import { isDeeperThan, JSON_DEPTH_MAX } from "../shared/json.js";
-import type { Ask } from "./ask.js";
 import { HttpError } from "./problem.js";
+import type { Ask } from "./request.js";
 
 export const BODY_BYTES_MAX = 2 * 1024 * 1024;
 const BODY_TIMEOUT_MS = 30_000;

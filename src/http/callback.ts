@@ -4,8 +4,8 @@
 import type { Holdfast } from "../holdfast.js";
 import { hosting } from "../instance/server-internals.js";
 import { fenceOfToken } from "../remote/dispatch/callback-token.js";
-import type { Ask } from "./ask.js";
 import { HttpError } from "./problem.js";
+import type { Ask } from "./request.js";
 
 const TOKEN = /^Bearer (hfcb1_\S+)$/;
 

@@ -8,10 +8,10 @@ import type { Holdfast } from "../holdfast.js";
 import type { StartOptions } from "../instance/config.js";
 import { hosting } from "../instance/server-internals.js";
 import type { Logger } from "../telemetry/log.js";
-import { refused } from "./answering.js";
-import type { Answer } from "./ask.js";
 import { createAnswerer, type HandlerOptions } from "./handler.js";
 import { NO_URL, NodeAsk, noAddress, urlOf } from "./node.js";
+import { refused } from "./pipeline.js";
+import type { Answer } from "./request.js";
 
 export type FastifyPluginOptions = HandlerOptions & {
   readonly holdfast: Holdfast;

@@ -1,5 +1,5 @@
 // `createHandler`: one function from a Request to a Response, for Node, Deno and the edge. Here is what
-// it is made of and which route a path means; what becomes of a call is in answering.ts, and what the
+// it is made of and which route a path means; what becomes of a call is in pipeline.ts, and what the
 // routes do in routes/.
 
 import type { Holdfast } from "../holdfast.js";
@@ -10,36 +10,36 @@ import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Logger } from "../telemetry/log.js";
 import { Access, type Authorize } from "./access.js";
 import { AccessReport } from "./access-report.js";
-import { answerCall, refused, secured } from "./answering.js";
-import { type Answer, type Ask, askOf, responseOf } from "./ask.js";
-import type { Route } from "./contract/words.js";
-import { ROUTES } from "./contract.js";
 import { EventFeed } from "./events.js";
 import { openapi } from "./openapi.js";
 import { Origins, originProblems } from "./origin.js";
 import { assetAnswer, isLostVisitor, isPagePath, pageAnswer } from "./page.js";
+import { answerCall, refused, secured } from "./pipeline.js";
 import { HttpError } from "./problem.js";
+import { type Answer, type Ask, askOf, responseOf } from "./request.js";
 import type { Surroundings } from "./route.js";
 import { Router } from "./router.js";
 import { alertRoutes } from "./routes/alerts.js";
 import { auditRoutes } from "./routes/audit.js";
 import { checkRoutes } from "./routes/check.js";
+import { pingRoutes } from "./routes/check-ins.js";
 import { eventRoutes } from "./routes/events.js";
 import { lockRoutes } from "./routes/locks.js";
 import { metricsRoutes } from "./routes/metrics.js";
 import { overviewRoutes } from "./routes/overview.js";
 import { pauseRoutes } from "./routes/pause.js";
-import { pingRoutes } from "./routes/pings.js";
 import { queueRoutes } from "./routes/queues.js";
 import { runPartRoutes } from "./routes/run-parts.js";
 import { runRoutes } from "./routes/runs.js";
 import { scheduleRoutes } from "./routes/schedules.js";
 import { sessionRoutes } from "./routes/session.js";
-import { tickingRoutes } from "./routes/ticking.js";
+import { tickingRoutes } from "./routes/tick.js";
 import { timelineRoutes } from "./routes/timeline.js";
 import { workerRoutes } from "./routes/worker.js";
 import { readSecrets, type SecretOptions } from "./secrets.js";
 import { Sessions } from "./session.js";
+import { ROUTES } from "./wire/contract.js";
+import type { Route } from "./wire/schemas.js";
 
 export type HandlerOptions = {
   /** Where it is mounted, for example "/holdfast". @default "" */

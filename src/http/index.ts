@@ -1,7 +1,6 @@
 // `holdfast/http`: the handler, for whatever speaks Request and Response.
 
 export type { Authorize, Authorized } from "./access.js";
-export type { Scope } from "./contract/words.js";
 export {
   type ConnectionInfo,
   createHandler,
@@ -9,3 +8,4 @@ export {
   type HandlerOptions,
 } from "./handler.js";
 export type { SecretOptions } from "./secrets.js";
+export type { Scope } from "./wire/schemas.js";

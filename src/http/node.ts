@@ -4,8 +4,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { systemClock } from "../shared/adapters/clock.js";
-import { type Answer, type Ask, askOf, type BodySource } from "./ask.js";
 import { HttpError } from "./problem.js";
+import { type Answer, type Ask, askOf, type BodySource } from "./request.js";
 
 const HOST = /^[\w.:[\]-]{1,300}$/;
 /** So long the rest of a body that nobody reads may take: who closes at once may lose its answer. */

@@ -2,8 +2,8 @@
 // cannot say anything else than the handler does.
 
 import { z } from "zod";
-import { problemAnswer, type RefusalStatus, type Route } from "./contract/words.js";
-import { ROUTES } from "./contract.js";
+import { ROUTES } from "./wire/contract.js";
+import { problemAnswer, type RefusalStatus, type Route } from "./wire/schemas.js";
 
 type Json = Record<string, unknown>;
 

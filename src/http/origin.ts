@@ -3,7 +3,7 @@
 // request. It also says in Origin and Sec-Fetch-Site which page that was, and no page can change those headers.
 
 import type { Problem } from "../shared/errors.js";
-import type { Ask } from "./ask.js";
+import type { Ask } from "./request.js";
 
 const FORWARDING = [
   "forwarded",

@@ -2,8 +2,8 @@
 // files are a module like any other (assets.ts), so that it is served wherever the handler runs, also
 // where there is no file system.
 
-import type { Answer, Ask } from "./ask.js";
 import type { Asset } from "./assets.js";
+import type { Answer, Ask } from "./request.js";
 
 const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +

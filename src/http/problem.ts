@@ -4,7 +4,7 @@
 
 import type { Problem } from "../shared/errors.js";
 import { textProp } from "../shared/thrown.js";
-import type { Answer } from "./ask.js";
+import type { Answer } from "./request.js";
 
 export type Refusal = {
   readonly status: number;

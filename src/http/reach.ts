@@ -2,8 +2,8 @@
 // enqueues and triggers, each for its own jobs and queues; every other route is closed to it.
 
 import type { RemoteCaller } from "../remote/remote.js";
-import type { Route } from "./contract/words.js";
 import { HttpError } from "./problem.js";
+import type { Route } from "./wire/schemas.js";
 
 /** What a credential is limited to; a list that is left out limits nothing. */
 export type Reach = {

@@ -7,10 +7,10 @@ import type { Actor } from "../operations/rules/audit.js";
 import type { Logger } from "../telemetry/log.js";
 import type { Access, Granted } from "./access.js";
 import type { AccessReport } from "./access-report.js";
-import type { Answer, Ask } from "./ask.js";
-import type { Route, Scope } from "./contract/words.js";
 import type { EventFeed } from "./events.js";
+import type { Answer, Ask } from "./request.js";
 import type { Sessions } from "./session.js";
+import type { Route, Scope } from "./wire/schemas.js";
 
 /** What every route has at hand. */
 export type Surroundings = {

@@ -7,8 +7,8 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { rememberSecrets } from "../core/known-secrets.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import { SCOPES, type Scope } from "./contract/words.js";
 import { isLimited, type Reach, reachOf } from "./reach.js";
+import { SCOPES, type Scope } from "./wire/schemas.js";
 
 /** One secret, or several separated by commas, or a list of secrets, some of them with limits. */
 export type SecretOptions = Partial<

@@ -8,7 +8,7 @@ import type { Holdfast } from "../holdfast.js";
 import { hosting } from "../instance/server-internals.js";
 import { type Actor, auditEntry } from "../operations/rules/audit.js";
 import { systemIds } from "../shared/adapters/random.js";
-import type { Ask } from "./ask.js";
+import type { Ask } from "./request.js";
 import type { Secret, Secrets } from "./secrets.js";
 
 const COOKIE = "holdfast_session";

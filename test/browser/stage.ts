@@ -8,7 +8,7 @@ import pg from "pg";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { expect } from "vitest";
 import { createAnswerer, type HandlerOptions } from "../../build/http/handler.js";
-import { type Served, serve } from "../../build/http/serve.js";
+import { type Served, serve } from "../../build/http/server.js";
 import { Holdfast, type HoldfastOptions, PermanentError } from "../../build/index.js";
 import { createTestHoldfast, type TestKit } from "../../build/testing/index.js";
 import { chromiumPath } from "./chromium.js";

@@ -4,7 +4,7 @@
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type Served, serve } from "../../src/http/serve.js";
+import { type Served, serve } from "../../src/http/server.js";
 import { until } from "../support/until.js";
 import { DATABASES, type House, newHouse, SECRETS } from "./house.js";
 

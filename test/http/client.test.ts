@@ -12,7 +12,7 @@ import {
   type WorkContext,
   type WorkOptions,
 } from "../../src/client/index.js";
-import { type Served, serve } from "../../src/http/serve.js";
+import { type Served, serve } from "../../src/http/server.js";
 import { until } from "../support/until.js";
 import { DATABASES, type House, newHouse, SECRETS } from "./house.js";
 

@@ -5,8 +5,6 @@ import fs from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { expect } from "vitest";
-import { problemAnswer, type Route } from "../../src/http/contract/words.js";
-import { ROUTES } from "../../src/http/contract.js";
 import {
   type Answerer,
   createAnswerer,
@@ -15,6 +13,8 @@ import {
   handlerOf,
 } from "../../src/http/handler.js";
 import { refusalsOf } from "../../src/http/openapi.js";
+import { ROUTES } from "../../src/http/wire/contract.js";
+import { problemAnswer, type Route } from "../../src/http/wire/schemas.js";
 import { Holdfast, type HoldfastOptions } from "../../src/index.js";
 import { borrowSchema } from "../support/borrowed-schema.js";
 

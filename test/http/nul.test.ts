@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import type { Route } from "../../src/http/contract/words.js";
-import { ROUTES } from "../../src/http/contract.js";
+import { ROUTES } from "../../src/http/wire/contract.js";
+import type { Route } from "../../src/http/wire/schemas.js";
 import { DATABASES, type House, newHouse } from "./house.js";
 
 const NUL = "a\u0000b";

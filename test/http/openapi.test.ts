@@ -8,7 +8,7 @@ import path from "node:path";
 import { promisify } from "node:util";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Served, serve } from "../../src/http/serve.js";
+import { type Served, serve } from "../../src/http/server.js";
 import { type House, newHouse, SECRETS } from "./house.js";
 
 const ROOT = path.resolve(import.meta.dirname, "../..");

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createAnswerer } from "../../src/http/handler.js";
-import { type Served, serve } from "../../src/http/serve.js";
+import { type Served, serve } from "../../src/http/server.js";
 import { WatchedPool } from "../conformance/watched-pool.js";
 import { until } from "../support/until.js";
 import { type House, newHouse, POSTGRES_URL, SECRETS } from "./house.js";

@@ -6,7 +6,7 @@ import { getRequestListener } from "@hono/node-server";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Handler } from "../../src/client/held.js";
 import { createReceiver, type Receiver } from "../../src/client/receive.js";
-import { type Served, serve } from "../../src/http/serve.js";
+import { type Served, serve } from "../../src/http/server.js";
 import { until } from "../support/until.js";
 import { type House, newHouse } from "./house.js";
 

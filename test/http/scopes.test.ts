@@ -3,14 +3,14 @@
 
 import { createHash, createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Route, SCOPES, type Scope } from "../../src/http/contract/words.js";
-import { ROUTES } from "../../src/http/contract.js";
 import {
   type ConnectionInfo,
   createHandler,
   type Handler,
   type HandlerOptions,
 } from "../../src/http/handler.js";
+import { ROUTES } from "../../src/http/wire/contract.js";
+import { type Route, SCOPES, type Scope } from "../../src/http/wire/schemas.js";
 import { type House, newHouse, SECRETS } from "./house.js";
 
 const HOST = "jobs.app.test";

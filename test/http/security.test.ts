@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createHandler } from "../../src/http/handler.js";
-import { refuseOpenHost } from "../../src/http/serve.js";
+import { refuseOpenHost } from "../../src/http/server.js";
 import { ConfigurationError, Holdfast } from "../../src/index.js";
 import { type AskOptions, type House, newHouse, SECRETS } from "./house.js";
 

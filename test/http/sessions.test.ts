@@ -2,8 +2,8 @@
 
 import { createHash, createHmac } from "node:crypto";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { SCOPES, type Scope } from "../../src/http/contract/words.js";
 import { type ConnectionInfo, createHandler, type HandlerOptions } from "../../src/http/handler.js";
+import { SCOPES, type Scope } from "../../src/http/wire/schemas.js";
 import { Holdfast } from "../../src/index.js";
 import { createTestHoldfast } from "../../src/testing/index.js";
 import { DATABASES, type House, newHouse, SECRETS } from "./house.js";

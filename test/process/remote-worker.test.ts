@@ -9,7 +9,7 @@ import pg from "pg";
 import { test as base, describe, expect } from "vitest";
 import { Holdfast } from "../../src/holdfast.js";
 import { createAnswerer } from "../../src/http/handler.js";
-import { serve } from "../../src/http/serve.js";
+import { serve } from "../../src/http/server.js";
 import { until } from "../support/until.js";
 import { ended, newFolder, POSTGRES_URL } from "./crew.js";
 

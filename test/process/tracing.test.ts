@@ -8,7 +8,7 @@ import readline from "node:readline";
 import { expect, test } from "vitest";
 import { Holdfast } from "../../src/holdfast.js";
 import { createAnswerer } from "../../src/http/handler.js";
-import { serve } from "../../src/http/serve.js";
+import { serve } from "../../src/http/server.js";
 import { collectSpans } from "../support/spans.js";
 import { until } from "../support/until.js";
 import { newFolder } from "./crew.js";

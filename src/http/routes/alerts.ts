@@ -1,8 +1,8 @@
 // Alerts: looked at, and what people do about one.
 
 import { AlertNotFoundError } from "../../shared/errors.js";
-import { ROUTES } from "../contract.js";
 import { given, type Implementation, on, reply } from "../route.js";
+import { ROUTES } from "../wire/contract.js";
 
 export const alertRoutes: readonly Implementation[] = [
   on(ROUTES.listAlerts, async ({ holdfast, query }) =>

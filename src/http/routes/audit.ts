@@ -1,7 +1,7 @@
 // Who changed what, and instances that are told to be quiet.
 
-import { ROUTES } from "../contract.js";
 import { given, type Implementation, on, reply } from "../route.js";
+import { ROUTES } from "../wire/contract.js";
 
 export const auditRoutes: readonly Implementation[] = [
   on(ROUTES.listAudit, async ({ holdfast, query }) =>

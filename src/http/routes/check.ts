@@ -1,7 +1,7 @@
 // The health of the tables.
 
-import { ROUTES } from "../contract.js";
 import { given, type Implementation, on, reply } from "../route.js";
+import { ROUTES } from "../wire/contract.js";
 
 export const checkRoutes: readonly Implementation[] = [
   on(ROUTES.check, async ({ holdfast, query }) => reply(await holdfast.check(given(query)))),

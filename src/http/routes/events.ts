@@ -1,7 +1,7 @@
 // The stream of hints, as server-sent events.
 
-import { ROUTES } from "../contract.js";
 import { type Implementation, on } from "../route.js";
+import { ROUTES } from "../wire/contract.js";
 
 const HEADERS = {
   "content-type": "text/event-stream; charset=utf-8",

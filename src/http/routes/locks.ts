@@ -1,7 +1,7 @@
 // Named locks: looked at, and taken from their holder by an operator.
 
-import { ROUTES } from "../contract.js";
 import { given, type Implementation, on, reply } from "../route.js";
+import { ROUTES } from "../wire/contract.js";
 
 export const lockRoutes: readonly Implementation[] = [
   on(ROUTES.listLocks, async ({ holdfast, query }) =>

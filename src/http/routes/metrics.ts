@@ -1,8 +1,8 @@
 // The metrics, in the format that whoever scrapes asks for.
 
 import { CONTENT_TYPES } from "../../telemetry/exposition.js";
-import { ROUTES } from "../contract.js";
 import { type Implementation, on } from "../route.js";
+import { ROUTES } from "../wire/contract.js";
 
 export const metricsRoutes: readonly Implementation[] = [
   on(ROUTES.metrics, async ({ holdfast, ask }) => {

@@ -1,7 +1,7 @@
 // Looking at the whole: which jobs and instances there are, how runs ended, what failed and why.
 
-import { ROUTES } from "../contract.js";
 import { given, type Implementation, on, reply } from "../route.js";
+import { ROUTES } from "../wire/contract.js";
 
 export const overviewRoutes: readonly Implementation[] = [
   on(ROUTES.listJobs, async ({ holdfast }) =>

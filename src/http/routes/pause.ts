@@ -1,7 +1,7 @@
 // The pause of everything: seen, set and lifted.
 
-import { ROUTES } from "../contract.js";
 import { given, type Implementation, on, reply } from "../route.js";
+import { ROUTES } from "../wire/contract.js";
 
 export const pauseRoutes: readonly Implementation[] = [
   on(ROUTES.getPause, async ({ holdfast }) => reply({ paused: await holdfast.paused() })),

@@ -1,7 +1,7 @@
 // Queues: how long they are, and stopping one without stopping anything else.
 
-import { ROUTES } from "../contract.js";
 import { type Implementation, on, reply } from "../route.js";
+import { ROUTES } from "../wire/contract.js";
 
 export const queueRoutes: readonly Implementation[] = [
   on(ROUTES.listQueues, async ({ holdfast }) => reply({ queues: await holdfast.queues.list() })),

@@ -2,8 +2,8 @@
 // lines, the runs and batches it made.
 
 import { RunNotFoundError } from "../../shared/errors.js";
-import { ROUTES } from "../contract.js";
 import { type Call, given, type Implementation, on, reply } from "../route.js";
+import { ROUTES } from "../wire/contract.js";
 
 const LINES_DEFAULT = 1_000;
 

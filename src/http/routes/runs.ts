@@ -2,9 +2,9 @@
 
 import type { Runs } from "../../runs/runs.js";
 import { RunNotFoundError } from "../../shared/errors.js";
-import { ROUTES } from "../contract.js";
 import { HttpError, refusalOf } from "../problem.js";
 import { type Call, given, type Implementation, on, reply } from "../route.js";
+import { ROUTES } from "../wire/contract.js";
 
 export const runRoutes: readonly Implementation[] = [
   on(ROUTES.listRuns, async ({ holdfast, query }) => reply(await holdfast.runs.list(given(query)))),

@@ -1,8 +1,8 @@
 // Schedules: looked at, made, changed, explained.
 
 import { ScheduleNotFoundError } from "../../shared/errors.js";
-import { ROUTES } from "../contract.js";
 import { type Call, given, type Implementation, on, reply } from "../route.js";
+import { ROUTES } from "../wire/contract.js";
 
 export const scheduleRoutes: readonly Implementation[] = [
   on(ROUTES.listSchedules, async ({ holdfast, query }) =>

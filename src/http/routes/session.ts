@@ -1,8 +1,8 @@
 // The page's session, and whether this process is well.
 
-import { ROUTES } from "../contract.js";
 import { HttpError } from "../problem.js";
 import { type Implementation, on, reply } from "../route.js";
+import { ROUTES } from "../wire/contract.js";
 
 export const sessionRoutes: readonly Implementation[] = [
   on(ROUTES.createSession, async (call) => {

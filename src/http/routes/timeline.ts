@@ -1,7 +1,7 @@
 // The ledger of many schedules side by side.
 
-import { ROUTES } from "../contract.js";
 import { given, type Implementation, on, reply } from "../route.js";
+import { ROUTES } from "../wire/contract.js";
 
 export const timelineRoutes: readonly Implementation[] = [
   on(ROUTES.timeline, async ({ holdfast, query }) =>

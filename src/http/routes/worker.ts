@@ -3,9 +3,9 @@
 
 import { ConfigurationError } from "../../shared/errors.js";
 import { readInstant } from "../../shared/instant.js";
-import { ROUTES } from "../contract.js";
 import { callerOf, requireJob } from "../reach.js";
 import { type Call, given, type Implementation, on, reply } from "../route.js";
+import { ROUTES } from "../wire/contract.js";
 
 export const workerRoutes: readonly Implementation[] = [
   on(ROUTES.claimRuns, async ({ holdfast, body, ask, granted }) => {

@@ -13,7 +13,7 @@ import {
   page,
   route,
   uuid,
-} from "./words.js";
+} from "./schemas.js";
 
 const alertAnswer = z
   .looseObject({

@@ -1,7 +1,7 @@
 // Queues on the wire.
 
 import { z } from "zod";
-import { instantOrNull, note, route } from "./words.js";
+import { instantOrNull, note, route } from "./schemas.js";
 
 const queueAnswer = z
   .looseObject({

@@ -15,7 +15,7 @@ import {
   page,
   route,
   uuid,
-} from "./words.js";
+} from "./schemas.js";
 
 /** How it ticks, beside `cron`, `timezone`, `every` and `at`. */
 const rules = {

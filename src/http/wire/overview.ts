@@ -12,7 +12,7 @@ import {
   page,
   route,
   uuid,
-} from "./words.js";
+} from "./schemas.js";
 
 const jobAnswer = z
   .looseObject({

@@ -1,7 +1,16 @@
 // What an outside cron calls: one pass, a trigger, taking back what fell silent.
 
 import { z } from "zod";
-import { anyJson, count, duration, instant, instantOrNull, route, seconds, uuid } from "./words.js";
+import {
+  anyJson,
+  count,
+  duration,
+  instant,
+  instantOrNull,
+  route,
+  seconds,
+  uuid,
+} from "./schemas.js";
 
 const ticked = z.object({
   ok: z.literal(true),

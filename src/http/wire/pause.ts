@@ -1,7 +1,7 @@
 // The pause of everything on the wire.
 
 import { z } from "zod";
-import { instant, note, route } from "./words.js";
+import { instant, note, route } from "./schemas.js";
 
 const pauseAnswer = z
   .looseObject({ since: instant, by: z.string().nullable(), note: z.string().nullable() })

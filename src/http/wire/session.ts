@@ -1,7 +1,7 @@
 // The page's session and the probes.
 
 import { z } from "zod";
-import { ok, route, SCOPES } from "./words.js";
+import { ok, route, SCOPES } from "./schemas.js";
 
 export const HOUSE_ROUTES = {
   metrics: route({

@@ -11,7 +11,7 @@ import {
   route,
   storable,
   uuid,
-} from "./words.js";
+} from "./schemas.js";
 
 const LINES_MAX = 1_000_000_000;
 

@@ -9,11 +9,11 @@ import { redactError } from "../shared/redact.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Logger } from "../telemetry/log.js";
 import { type Caller, type Granted, requireScope } from "./access.js";
-import type { Answer, Ask } from "./ask.js";
 import { readJson } from "./body.js";
 import { callbackFenceOf, callbackTokenOf } from "./callback.js";
 import { HttpError, refusalAnswer, refusalOf } from "./problem.js";
 import { requireLimitable } from "./reach.js";
+import type { Answer, Ask } from "./request.js";
 import type { Call, Implementation, Reply, Surroundings } from "./route.js";
 
 const ids = systemIds();

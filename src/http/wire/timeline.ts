@@ -12,7 +12,7 @@ import {
   name,
   route,
   uuid,
-} from "./words.js";
+} from "./schemas.js";
 
 const ticksAnswer = z.object({
   at: instant,

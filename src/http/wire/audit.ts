@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { AUDIT_NOUNS } from "../../operations/rules/audit.js";
-import { cursor, givenSince, instant, limit, name, note, ok, page, route } from "./words.js";
+import { cursor, givenSince, instant, limit, name, note, ok, page, route } from "./schemas.js";
 
 const auditAnswer = z
   .looseObject({

@@ -2,10 +2,10 @@
 // be read runs nothing, and says so in a way that a cron does not take for a failure.
 
 import { hosting } from "../../instance/server-internals.js";
-import { ROUTES } from "../contract.js";
 import { codeOf } from "../problem.js";
 import { isLimited, requireJob, requireQueue } from "../reach.js";
 import { type Call, given, type Implementation, on, reply } from "../route.js";
+import { ROUTES } from "../wire/contract.js";
 
 const READ_ERROR = "schedule_read_error";
 

@@ -1,7 +1,7 @@
 // Locks on the wire.
 
 import { z } from "zod";
-import { count, cursor, instant, instantOrNull, limit, name, page, route } from "./words.js";
+import { count, cursor, instant, instantOrNull, limit, name, page, route } from "./schemas.js";
 
 const lockAnswer = z
   .looseObject({

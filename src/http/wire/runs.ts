@@ -17,7 +17,7 @@ import {
   route,
   storedError,
   uuid,
-} from "./words.js";
+} from "./schemas.js";
 
 export const runAnswer = z
   .looseObject({

@@ -6,9 +6,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { systemClock } from "../shared/adapters/clock.js";
 import { ConfigurationError } from "../shared/errors.js";
-import { refused } from "./answering.js";
 import type { Answerer } from "./handler.js";
 import { answerNode, NO_URL, NodeAsk, noAddress, urlOf } from "./node.js";
+import { refused } from "./pipeline.js";
 import { HttpError } from "./problem.js";
 
 const LIMITS = {

@@ -1,7 +1,7 @@
 // The health of the tables on the wire.
 
 import { z } from "zod";
-import { count, duration, route } from "./words.js";
+import { count, duration, route } from "./schemas.js";
 
 const checkAnswer = z
   .looseObject({

@@ -1,7 +1,7 @@
 // Check-ins of what monitors watch: it began, it is done, it failed.
 
 import { z } from "zod";
-import { instantOrNull, route, uuid } from "./words.js";
+import { instantOrNull, route, uuid } from "./schemas.js";
 
 const pinged = z.object({
   ok: z.literal(true),

@@ -1,8 +1,8 @@
 // Check-ins of what monitors watch.
 
 import type { PingOptions } from "../../schedules/check-in.js";
-import { ROUTES } from "../contract.js";
 import { type Call, given, type Implementation, on, reply } from "../route.js";
+import { ROUTES } from "../wire/contract.js";
 
 export const pingRoutes: readonly Implementation[] = [
   on(ROUTES.ping, ({ body: { deliveryId }, ...call }) =>
