@@ -6,8 +6,8 @@ import type { Backfill } from "../schedules/view.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { delay } from "../shared/ports.js";
 import { describeExit } from "./failure.js";
-import { type Progress, ProgressBar } from "./progress-bar.js";
-import { backfillText } from "./schedule-page.js";
+import { type Progress, ProgressBar } from "./output/progress-bar.js";
+import { backfillText } from "./output/schedules.js";
 import { EXIT, type Shell } from "./shell.js";
 import { firstSignal } from "./signals.js";
 

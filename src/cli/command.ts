@@ -3,10 +3,10 @@
 
 import { Command } from "commander";
 import { suggest } from "../shared/suggest.js";
+import { UsageError } from "./flags/usage.js";
+import { refuseWrongFlags, type WrongFlag } from "./flags/wrong.js";
 import type { CommonFlags } from "./instance.js";
 import type { Shell } from "./shell.js";
-import { UsageError } from "./usage.js";
-import { refuseWrongFlags, type WrongFlag } from "./wrong-flags.js";
 
 /** One call of the program; the action leaves its exit code here. */
 export type Call = {

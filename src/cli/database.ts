@@ -7,7 +7,7 @@ import { systemClock } from "../shared/adapters/clock.js";
 import { systemChance } from "../shared/adapters/random.js";
 import { ConfigurationError } from "../shared/errors.js";
 import { storeFor } from "../store/open.js";
-import { UsageError } from "./usage.js";
+import { UsageError } from "./flags/usage.js";
 
 /** The value of --database, its path absolute: it was typed in this folder, wherever the code lies. */
 export const readDatabaseFlag = databaseFlag("--database");

@@ -5,8 +5,8 @@
 
 import { CommanderError } from "commander";
 import { textProp } from "../shared/thrown.js";
+import { UsageError } from "./flags/usage.js";
 import { EXIT } from "./shell.js";
-import { UsageError } from "./usage.js";
 
 export type Failure = { readonly exit: number; readonly error: string; readonly message: string };
 

@@ -7,10 +7,10 @@ import { setSurroundings } from "../instance/launch-overrides.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import type { Problem } from "../shared/errors.js";
 import { LOG_LEVELS, type Logger, type LogLevel, lineLogger } from "../telemetry/log.js";
-import { askedBy } from "./asker.js";
+import { askedBy } from "./actor.js";
 import { CONFIG_NAMES, findConfig, importConfig } from "./config-file.js";
 import { ImpossibleError } from "./failure.js";
-import { prettyLogger } from "./pretty.js";
+import { prettyLogger } from "./output/pretty-logs.js";
 import type { Shell } from "./shell.js";
 
 /** Flags that every command takes. */

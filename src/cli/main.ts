@@ -7,9 +7,9 @@ import { shownJson } from "../shared/json.js";
 import type { Call } from "./command.js";
 import { readDatabaseFlag } from "./database.js";
 import { describeExit } from "./failure.js";
+import { noteWrongFlags } from "./flags/wrong.js";
 import { packageVersion } from "./package-files.js";
 import { EXIT, Shell } from "./shell.js";
-import { noteWrongFlags } from "./wrong-flags.js";
 
 /** In the order of the help. Each is loaded when it is called: most of a short command's time is loading. */
 const COMMANDS = {

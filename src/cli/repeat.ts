@@ -4,10 +4,10 @@ import type { Command } from "commander";
 import { systemClock } from "../shared/adapters/clock.js";
 import { delay } from "../shared/ports.js";
 import { describeExit } from "./failure.js";
-import { canDraw, Screen } from "./screen.js";
+import { readDurationFlag, UsageError } from "./flags/usage.js";
+import { canDraw, Screen } from "./output/screen.js";
 import { EXIT, type Shell } from "./shell.js";
 import { firstSignal } from "./signals.js";
-import { readDurationFlag, UsageError } from "./usage.js";
 
 /** One page of text; `isLast`: it will not change any more. */
 export type Page = { readonly text: string; readonly isLast?: boolean };

@@ -3,13 +3,13 @@
 
 import type { TriggerOptions } from "../schedules/options.js";
 import type { Triggered } from "../schedules/trigger.js";
-import { type AskerFlags, askedBy } from "./asker.js";
-import { readInput } from "./input.js";
+import { type AskerFlags, askedBy } from "./actor.js";
+import { readInput } from "./flags/input.js";
+import { aboutSchedule } from "./flags/names.js";
+import { UsageError } from "./flags/usage.js";
 import { type CommonFlags, withInstance } from "./instance.js";
-import { aboutSchedule } from "./names.js";
+import { shortTime } from "./output/times.js";
 import { EXIT, plain, type Shell } from "./shell.js";
-import { shortTime } from "./times.js";
-import { UsageError } from "./usage.js";
 import { waitForRun } from "./wait.js";
 
 export type WaitFlags = { readonly wait?: boolean; readonly timeout?: number };

@@ -2,7 +2,7 @@
 
 import type { Holdfast } from "../holdfast.js";
 import type { RunId } from "../runs/rules/run.js";
-import { runPage } from "./page.js";
+import { runPage } from "./output/runs.js";
 import { EXIT, type Shell } from "./shell.js";
 
 export async function waitForRun(params: {

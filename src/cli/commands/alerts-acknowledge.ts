@@ -1,11 +1,11 @@
 // `holdfast alerts acknowledge`: somebody has seen it.
 
 import type { Command } from "commander";
-import { type AskerFlags, askedBy, withByOption } from "../asker.js";
+import { type AskerFlags, askedBy, withByOption } from "../actor.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { readAlertId } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { EXIT, plain } from "../shell.js";
-import { readAlertId } from "../usage.js";
 
 type Flags = CommonFlags & AskerFlags;
 

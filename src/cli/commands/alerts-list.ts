@@ -3,12 +3,12 @@
 import type { Command } from "commander";
 import type { AlertListOptions } from "../../alerts/alerts.js";
 import { ALERT_KINDS, type AlertKind } from "../../alerts/rules/alert.js";
-import { alertListPage } from "../alert-page.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { oneOf, readAlertId, wholeNumber } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
-import { filterOf, showLook } from "../look.js";
+import { alertListPage } from "../output/alerts.js";
+import { filterOf, showLook } from "../read-command.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
-import { oneOf, readAlertId, wholeNumber } from "../usage.js";
 
 type Flags = CommonFlags & WatchFlags & AlertListOptions & { readonly kind?: AlertKind };
 

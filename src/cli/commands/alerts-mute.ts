@@ -2,9 +2,9 @@
 
 import type { Command } from "commander";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { readAlertId, readDurationFlag } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { EXIT } from "../shell.js";
-import { readAlertId, readDurationFlag } from "../usage.js";
 
 type Flags = CommonFlags & { readonly for: number };
 

@@ -2,12 +2,12 @@
 
 import type { Command } from "commander";
 import { AlertNotFoundError } from "../../shared/errors.js";
-import { alertPage } from "../alert-page.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { readAlertId } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
-import { showLook } from "../look.js";
+import { alertPage } from "../output/alerts.js";
+import { showLook } from "../read-command.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
-import { readAlertId } from "../usage.js";
 
 type Flags = CommonFlags & WatchFlags;
 

@@ -1,10 +1,10 @@
 // `holdfast alerts test`: shows whether alerts arrive, before one has to.
 
 import type { Command } from "commander";
-import { alertTestPage } from "../alert-page.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { underFlagNames } from "../flags/refused.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { underFlagNames } from "../refused-flags.js";
+import { alertTestPage } from "../output/alerts.js";
 import { EXIT } from "../shell.js";
 
 type Flags = CommonFlags & { readonly destination?: string };

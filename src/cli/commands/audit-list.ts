@@ -4,13 +4,13 @@ import type { Command } from "commander";
 import type { AuditListOptions, AuditRecord } from "../../operations/audit.js";
 import { AUDIT_NOUNS } from "../../operations/rules/audit.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { oneOf, wholeNumber } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
-import { filterOf, showLook } from "../look.js";
-import { newTable } from "../page.js";
+import { newTable } from "../output/runs.js";
+import { shortTime } from "../output/times.js";
+import { filterOf, showLook } from "../read-command.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { type Colours, cut, plain } from "../shell.js";
-import { shortTime } from "../times.js";
-import { oneOf, wholeNumber } from "../usage.js";
 
 type Flags = CommonFlags & WatchFlags & AuditListOptions;
 

@@ -4,11 +4,11 @@ import type { Command } from "commander";
 import type { Calendar } from "../../schedules/calendars.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
-import { showLook } from "../look.js";
-import { newTable } from "../page.js";
+import { newTable } from "../output/runs.js";
+import { shortTime } from "../output/times.js";
+import { showLook } from "../read-command.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { type Colours, cut, plain } from "../shell.js";
-import { shortTime } from "../times.js";
 
 const DESCRIPTION_LENGTH_MAX = 60;
 const USERS_LENGTH_MAX = 40;

@@ -2,12 +2,12 @@
 
 import type { Command } from "commander";
 import { quoteShort } from "../../shared/suggest.js";
-import { type AskerFlags, askedBy, withByOption } from "../asker.js";
-import { type CalendarFlags, calendarOptions, withCalendarOptions } from "../calendar-flags.js";
+import { type AskerFlags, askedBy, withByOption } from "../actor.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { type CalendarFlags, calendarOptions, withCalendarOptions } from "../flags/calendars.js";
+import { readName } from "../flags/names.js";
+import { underFlagNames } from "../flags/refused.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { readName } from "../names.js";
-import { underFlagNames } from "../refused-flags.js";
 import { EXIT, plain } from "../shell.js";
 
 type Flags = CommonFlags & CalendarFlags & AskerFlags;

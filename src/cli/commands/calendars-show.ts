@@ -4,13 +4,13 @@ import type { Command } from "commander";
 import { windowText } from "../../schedules/calendars/windows.js";
 import type { Calendar } from "../../schedules/calendars.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { readName, requireCalendar } from "../flags/names.js";
 import type { CommonFlags } from "../instance.js";
-import { showLook } from "../look.js";
-import { readName, requireCalendar } from "../names.js";
-import { type Fact, factLines } from "../page.js";
+import { type Fact, factLines } from "../output/runs.js";
+import { shortTime } from "../output/times.js";
+import { showLook } from "../read-command.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { type Colours, plain } from "../shell.js";
-import { shortTime } from "../times.js";
 
 const EVENTS_SHOWN_MAX = 20;
 

@@ -1,11 +1,11 @@
 // `holdfast check`: which promises the tables break.
 
 import type { Command } from "commander";
-import { checkPage } from "../check-page.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { readDurationFlag } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
+import { checkPage } from "../output/check.js";
 import { EXIT } from "../shell.js";
-import { readDurationFlag } from "../usage.js";
 
 type Flags = CommonFlags & { readonly sql?: boolean; readonly timeout?: number };
 

@@ -3,9 +3,9 @@
 import type { Command } from "commander";
 import type { CleanedUp } from "../../operations/cleanup.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { readDurationFlag } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { EXIT } from "../shell.js";
-import { readDurationFlag } from "../usage.js";
 
 type Flags = CommonFlags & { readonly timeout?: number; readonly heartbeatTimeout?: number };
 

@@ -6,13 +6,13 @@ import type { Command } from "commander";
 import { redactUrl } from "../../shared/redact.js";
 import { act, type Call, newCommand } from "../command.js";
 import { isBeyondThisMachine } from "../database.js";
+import { superviseReloading } from "../dev/reload.js";
 import { ImpossibleError } from "../failure.js";
+import { Whole } from "../flag-errors.js";
+import { UsageError } from "../flags/usage.js";
 import { loadInstance, requireConfig } from "../instance.js";
-import { superviseReloading } from "../reload.js";
 import { readPlace } from "../serving.js";
 import type { Shell } from "../shell.js";
-import { UsageError } from "../usage.js";
-import { Whole } from "../whole.js";
 import { workUntilSignal } from "../work.js";
 import { startOptions, type WorkFlags, withConfig, withWorkOptions } from "./start.js";
 

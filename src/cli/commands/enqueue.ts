@@ -4,10 +4,16 @@ import type { Command } from "commander";
 import type { EnqueueOptions } from "../../runs/job.js";
 import { requireKey, requireName, requirePriority, requireTags } from "../../shared/names.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { readInput } from "../input.js";
+import { readInput } from "../flags/input.js";
+import {
+  readDurationFlag,
+  readInstantFlag,
+  refusing,
+  UsageError,
+  wholeNumber,
+} from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { EXIT } from "../shell.js";
-import { readDurationFlag, readInstantFlag, refusing, UsageError, wholeNumber } from "../usage.js";
 import { waitForRun } from "../wait.js";
 
 type Flags = CommonFlags & {

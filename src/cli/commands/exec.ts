@@ -5,13 +5,13 @@ import { type Command, Option } from "commander";
 import { textProp } from "../../shared/thrown.js";
 import type { Logger } from "../../telemetry/log.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { type ExecAnswer, type ExecParams, execAnyway, execAsRun } from "../exec.js";
+import { type ExecAnswer, type ExecParams, execAnyway, execAsRun } from "../exec/exec.js";
 import { describeExit } from "../failure.js";
+import { readName } from "../flags/names.js";
+import { readDurationFlag, UsageError, wholeNumber } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { readName } from "../names.js";
+import { shortTime } from "../output/times.js";
 import { EXIT, type Shell } from "../shell.js";
-import { shortTime } from "../times.js";
-import { readDurationFlag, UsageError, wholeNumber } from "../usage.js";
 
 type Flags = CommonFlags & {
   readonly lock?: boolean;

@@ -2,11 +2,11 @@
 
 import { type Command, InvalidArgumentError } from "commander";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { readDurationFlag, wholeNumber } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { healthPage } from "../repair-page.js";
+import { healthPage } from "../output/repair.js";
 import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../repeat.js";
 import { EXIT } from "../shell.js";
-import { readDurationFlag, wholeNumber } from "../usage.js";
 
 type Flags = CommonFlags &
   WatchFlags & {

@@ -10,12 +10,12 @@ import { ConfigurationError } from "../../shared/errors.js";
 import { textProp } from "../../shared/thrown.js";
 import { act, type Call, newCommand } from "../command.js";
 import { ImpossibleError } from "../failure.js";
-import { crontabConfig, exampleConfig, type NamedEntry, nameEntries } from "../init-config.js";
-import { kindOfFolder, type Written, writeProject } from "../init-project.js";
+import { UsageError } from "../flags/usage.js";
+import { crontabConfig, exampleConfig, type NamedEntry, nameEntries } from "../init/config.js";
+import { kindOfFolder, type Written, writeProject } from "../init/project.js";
 import type { CommonFlags } from "../instance.js";
 import { packageVersion } from "../package-files.js";
 import { EXIT, plain, type Shell } from "../shell.js";
-import { UsageError } from "../usage.js";
 
 type Flags = CommonFlags & {
   /** True: the crontab of this user. */

@@ -2,12 +2,12 @@
 
 import type { Command } from "commander";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { readName } from "../flags/names.js";
+import { wholeNumber } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
-import { lockHistoryPage } from "../lock-page.js";
-import { showLook } from "../look.js";
-import { readName } from "../names.js";
+import { lockHistoryPage } from "../output/locks.js";
+import { showLook } from "../read-command.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
-import { wholeNumber } from "../usage.js";
 
 type Flags = CommonFlags & WatchFlags & { readonly limit?: number; readonly cursor?: string };
 

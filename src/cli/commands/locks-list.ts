@@ -2,11 +2,11 @@
 
 import type { Command } from "commander";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { wholeNumber } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
-import { lockListPage } from "../lock-page.js";
-import { showLook } from "../look.js";
+import { lockListPage } from "../output/locks.js";
+import { showLook } from "../read-command.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
-import { wholeNumber } from "../usage.js";
 
 type Flags = CommonFlags & WatchFlags & { readonly limit?: number; readonly cursor?: string };
 

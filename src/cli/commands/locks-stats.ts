@@ -3,8 +3,8 @@
 import type { Command } from "commander";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
-import { lockStatsPage } from "../lock-page.js";
-import { showLook } from "../look.js";
+import { lockStatsPage } from "../output/locks.js";
+import { showLook } from "../read-command.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
 
 export function locksStatsCommand(call: Call): Command {

@@ -5,11 +5,11 @@ import type { Command } from "commander";
 import { type MoveAnswer, moveDatabase } from "../../operations/move.js";
 import { act, type Call, newCommand } from "../command.js";
 import { databaseFlag } from "../database.js";
+import { UsageError } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
-import { ProgressBar } from "../progress-bar.js";
+import { ProgressBar } from "../output/progress-bar.js";
 import { EXIT } from "../shell.js";
 import { onSignals } from "../signals.js";
-import { UsageError } from "../usage.js";
 
 type Flags = CommonFlags & {
   readonly from?: string;

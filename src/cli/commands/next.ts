@@ -9,12 +9,12 @@ import { describeCron } from "../../schedules/cron/words.js";
 import { systemClock } from "../../shared/adapters/clock.js";
 import { ConfigurationError } from "../../shared/errors.js";
 import { act, type Call, newCommand } from "../command.js";
-import { type DstFlags, dstOptions, withDstOptions } from "../dst-flags.js";
+import { type DstFlags, dstOptions, withDstOptions } from "../flags/dst.js";
+import { readInstantFlag, UsageError, wholeNumber } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
-import { newTable } from "../page.js";
+import { newTable } from "../output/runs.js";
+import { localTime } from "../output/times.js";
 import { type Colours, EXIT } from "../shell.js";
-import { localTime } from "../times.js";
-import { readInstantFlag, UsageError, wholeNumber } from "../usage.js";
 
 type Flags = CommonFlags &
   DstFlags & {

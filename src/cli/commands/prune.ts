@@ -3,7 +3,7 @@
 import type { Command } from "commander";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { ProgressBar } from "../progress-bar.js";
+import { ProgressBar } from "../output/progress-bar.js";
 import { EXIT } from "../shell.js";
 
 export function pruneCommand(call: Call): Command {

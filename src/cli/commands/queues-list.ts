@@ -4,12 +4,12 @@ import type { Command } from "commander";
 import type { Queue } from "../../operations/queues.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import type { CommonFlags } from "../instance.js";
-import { showLook } from "../look.js";
-import { newTable } from "../page.js";
-import { underPause } from "../pause-page.js";
+import { underPause } from "../output/pause.js";
+import { newTable } from "../output/runs.js";
+import { shortTime } from "../output/times.js";
+import { showLook } from "../read-command.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { type Colours, cut, plain } from "../shell.js";
-import { shortTime } from "../times.js";
 
 const NOTE_LENGTH_MAX = 40;
 

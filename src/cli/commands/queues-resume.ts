@@ -3,8 +3,8 @@
 import type { Command } from "commander";
 import { quoteShort } from "../../shared/suggest.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { readName } from "../flags/names.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { readName } from "../names.js";
 import { EXIT } from "../shell.js";
 
 export function queuesResumeCommand(call: Call): Command {

@@ -4,8 +4,8 @@ import type { Command } from "commander";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { ImpossibleError } from "../failure.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { underPause } from "../pause-page.js";
-import { recoverPage } from "../repair-page.js";
+import { underPause } from "../output/pause.js";
+import { recoverPage } from "../output/repair.js";
 import { EXIT } from "../shell.js";
 
 type Flags = CommonFlags & {

@@ -1,12 +1,12 @@
 // `holdfast resume --all`: lifts the pause of everything, and it alone.
 
 import type { Command } from "commander";
-import { type AskerFlags, askedBy, withByOption } from "../asker.js";
+import { type AskerFlags, askedBy, withByOption } from "../actor.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { requireAll } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { pauseText } from "../pause-page.js";
+import { pauseText } from "../output/pause.js";
 import { EXIT } from "../shell.js";
-import { requireAll } from "../usage.js";
 
 type Flags = CommonFlags & AskerFlags & { readonly all?: boolean };
 

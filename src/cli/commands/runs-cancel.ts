@@ -2,9 +2,9 @@
 
 import type { Command } from "commander";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { readRunId } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { EXIT } from "../shell.js";
-import { readRunId } from "../usage.js";
 
 const WORDS = {
   cancelled: "cancelled",

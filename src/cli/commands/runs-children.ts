@@ -4,13 +4,13 @@
 import type { Command } from "commander";
 import { RUN_STATUSES } from "../../runs/rules/run.js";
 import type { ChildListOptions } from "../../runs/run-children.js";
-import { batchPage } from "../batch-page.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { oneOf, readCursor, readRunId, wholeNumber } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
-import { filterOf, noSuchRun, showLook } from "../look.js";
-import { runListPage } from "../page.js";
+import { batchPage } from "../output/batches.js";
+import { runListPage } from "../output/runs.js";
+import { filterOf, noSuchRun, showLook } from "../read-command.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
-import { oneOf, readCursor, readRunId, wholeNumber } from "../usage.js";
 
 type Flags = CommonFlags & ChildListOptions & WatchFlags & { readonly failed?: boolean };
 

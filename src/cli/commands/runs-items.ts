@@ -3,11 +3,11 @@
 import type { Command } from "commander";
 import type { ItemListOptions } from "../../runs/item-view.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { readRunId, wholeNumber } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
-import { itemListPage } from "../item-page.js";
-import { noSuchRun, showLook } from "../look.js";
+import { itemListPage } from "../output/items.js";
+import { noSuchRun, showLook } from "../read-command.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
-import { readRunId, wholeNumber } from "../usage.js";
 
 type Flags = CommonFlags &
   WatchFlags &

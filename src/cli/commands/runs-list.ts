@@ -4,11 +4,11 @@ import type { Command } from "commander";
 import { MODES, RUN_STATUSES } from "../../runs/rules/run.js";
 import type { RunListOptions } from "../../runs/run-filter.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { oneOf, readCursor, wholeNumber } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
-import { filterOf, showLook } from "../look.js";
-import { runListPage } from "../page.js";
+import { runListPage } from "../output/runs.js";
+import { filterOf, showLook } from "../read-command.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
-import { oneOf, readCursor, wholeNumber } from "../usage.js";
 
 type Flags = CommonFlags & RunListOptions & WatchFlags;
 

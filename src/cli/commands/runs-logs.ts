@@ -6,11 +6,11 @@ import type { RunLogEntry } from "../../runs/run-records.js";
 import { systemClock } from "../../shared/adapters/clock.js";
 import { delay } from "../../shared/ports.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { readRunId, UsageError } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { logLine } from "../log-page.js";
+import { logLine } from "../output/logs.js";
 import { EXIT, type Shell } from "../shell.js";
 import { firstSignal } from "../signals.js";
-import { readRunId, UsageError } from "../usage.js";
 
 type Flags = CommonFlags & { readonly follow?: boolean };
 

@@ -3,9 +3,9 @@
 
 import type { Command } from "commander";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { readRunId, UsageError } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { EXIT } from "../shell.js";
-import { readRunId, UsageError } from "../usage.js";
 
 const WORDS = {
   pending: "pending again, with one attempt more",

@@ -5,13 +5,13 @@ import type { Holdfast } from "../../holdfast.js";
 import type { RunItem } from "../../runs/item-view.js";
 import type { RunAttempt, RunDetails } from "../../runs/run-view.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { readRunId } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
-import { itemTable } from "../item-page.js";
-import { noSuchRun, showLook } from "../look.js";
-import { runPage } from "../page.js";
+import { itemTable } from "../output/items.js";
+import { runPage } from "../output/runs.js";
+import { noSuchRun, showLook } from "../read-command.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
 import type { Colours } from "../shell.js";
-import { readRunId } from "../usage.js";
 
 type Flags = CommonFlags & WatchFlags;
 type Shown = {

@@ -4,7 +4,7 @@
 import type { Command } from "commander";
 import { act, type Call, newCommand } from "../command.js";
 import { type CommonFlags, requireConfig, withInstance } from "../instance.js";
-import { plannedChanges, planPage } from "../plan-page.js";
+import { plannedChanges, planPage } from "../output/plan.js";
 import { EXIT } from "../shell.js";
 import { withConfig } from "./start.js";
 

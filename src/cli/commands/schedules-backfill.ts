@@ -3,15 +3,15 @@
 
 import type { Command } from "commander";
 import { quoteShort } from "../../shared/suggest.js";
-import { type AskerFlags, askedBy, withByOption } from "../asker.js";
+import { type AskerFlags, askedBy, withByOption } from "../actor.js";
 import { watchBackfill } from "../backfill-watch.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { aboutSchedule, readName } from "../flags/names.js";
+import { underFlagNames } from "../flags/refused.js";
+import { readInstantFlag, UsageError } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { aboutSchedule, readName } from "../names.js";
-import { underFlagNames } from "../refused-flags.js";
-import { backfillText } from "../schedule-page.js";
+import { backfillText } from "../output/schedules.js";
 import { EXIT, type Shell } from "../shell.js";
-import { readInstantFlag, UsageError } from "../usage.js";
 
 type Flags = CommonFlags &
   AskerFlags & {

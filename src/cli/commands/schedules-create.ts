@@ -5,21 +5,21 @@ import type { UpsertOptions } from "../../schedules/options.js";
 import { requireName } from "../../shared/names.js";
 import { quoteShort } from "../../shared/suggest.js";
 import { textProp } from "../../shared/thrown.js";
-import { type AskerFlags, askedBy, withByOption } from "../asker.js";
+import { type AskerFlags, askedBy, withByOption } from "../actor.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { DeclinedError } from "../failure.js";
-import { type CommonFlags, withInstance } from "../instance.js";
-import { readName } from "../names.js";
-import { underFlagNames } from "../refused-flags.js";
+import { readName } from "../flags/names.js";
+import { underFlagNames } from "../flags/refused.js";
 import {
   optionsOf,
   requirePattern,
   type ScheduleFlags,
   withScheduleOptions,
-} from "../schedule-flags.js";
-import { sayUpserted } from "../schedule-said.js";
+} from "../flags/schedules.js";
+import { refusing, UsageError } from "../flags/usage.js";
+import { type CommonFlags, withInstance } from "../instance.js";
+import { sayUpserted } from "../output/schedule-saved.js";
 import { EXIT } from "../shell.js";
-import { refusing, UsageError } from "../usage.js";
 
 type Flags = CommonFlags & ScheduleFlags & AskerFlags;
 

@@ -2,11 +2,11 @@
 
 import type { Command } from "commander";
 import { quoteShort } from "../../shared/suggest.js";
-import { type AskerFlags, askedBy, withByOption } from "../asker.js";
+import { type AskerFlags, askedBy, withByOption } from "../actor.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { aboutSchedule, readName, requireSchedule } from "../flags/names.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { aboutSchedule, readName, requireSchedule } from "../names.js";
-import { codeNote } from "../schedule-said.js";
+import { codeNote } from "../output/schedule-saved.js";
 import { EXIT } from "../shell.js";
 
 type Flags = CommonFlags & AskerFlags;

@@ -2,10 +2,10 @@
 
 import type { Command } from "commander";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { aboutSchedule, readName } from "../flags/names.js";
+import { readInstantFlag } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { aboutSchedule, readName } from "../names.js";
 import { EXIT, plain } from "../shell.js";
-import { readInstantFlag } from "../usage.js";
 
 export function schedulesExplainCommand(call: Call): Command {
   const command = newCommand({

@@ -5,12 +5,12 @@ import type { ScheduleListOptions } from "../../schedules/filter.js";
 import type { ScheduleStatus } from "../../schedules/view.js";
 import { systemClock } from "../../shared/adapters/clock.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { oneOf, wholeNumber } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
-import { filterOf, showLook } from "../look.js";
-import { underPause } from "../pause-page.js";
+import { underPause } from "../output/pause.js";
+import { scheduleListPage } from "../output/schedules.js";
+import { filterOf, showLook } from "../read-command.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
-import { scheduleListPage } from "../schedule-page.js";
-import { oneOf, wholeNumber } from "../usage.js";
 
 type Flags = CommonFlags & ScheduleListOptions & WatchFlags;
 

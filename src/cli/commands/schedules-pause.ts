@@ -2,10 +2,10 @@
 
 import type { Command } from "commander";
 import { quoteShort } from "../../shared/suggest.js";
-import { type AskerFlags, askedBy, withByOption } from "../asker.js";
+import { type AskerFlags, askedBy, withByOption } from "../actor.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { aboutSchedule, readName } from "../flags/names.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { aboutSchedule, readName } from "../names.js";
 import { EXIT, plain } from "../shell.js";
 
 type Flags = CommonFlags & AskerFlags & { readonly note?: string };

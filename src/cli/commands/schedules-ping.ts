@@ -5,11 +5,11 @@ import type { Pinged, PingOptions } from "../../schedules/check-in.js";
 import { PING_STATES, type PingState } from "../../schedules/rules/monitor.js";
 import { requireKey } from "../../shared/names.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { aboutSchedule, readName } from "../flags/names.js";
+import { oneOf, refusing, UsageError } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { aboutSchedule, readName } from "../names.js";
+import { shortTime } from "../output/times.js";
 import { EXIT } from "../shell.js";
-import { shortTime } from "../times.js";
-import { oneOf, refusing, UsageError } from "../usage.js";
 
 type Flags = CommonFlags & {
   readonly state?: PingState;

@@ -3,14 +3,14 @@
 import type { Command } from "commander";
 import { systemClock } from "../../shared/adapters/clock.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { readName, requireSchedule } from "../flags/names.js";
+import { wholeNumber } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
-import { showLook } from "../look.js";
-import { readName, requireSchedule } from "../names.js";
-import { underPause } from "../pause-page.js";
+import { underPause } from "../output/pause.js";
+import { previewText } from "../output/schedules.js";
+import { showLook } from "../read-command.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
-import { previewText } from "../schedule-page.js";
 import { plain } from "../shell.js";
-import { wholeNumber } from "../usage.js";
 
 type Flags = CommonFlags & WatchFlags & { readonly count: number };
 

@@ -2,11 +2,11 @@
 
 import type { Command } from "commander";
 import { quoteShort } from "../../shared/suggest.js";
-import { type AskerFlags, askedBy, withByOption } from "../asker.js";
+import { type AskerFlags, askedBy, withByOption } from "../actor.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { aboutSchedule, readName } from "../flags/names.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { aboutSchedule, readName } from "../names.js";
-import { nextText } from "../schedule-said.js";
+import { nextText } from "../output/schedule-saved.js";
 import { EXIT } from "../shell.js";
 
 type Flags = CommonFlags & AskerFlags;

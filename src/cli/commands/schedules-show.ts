@@ -6,12 +6,12 @@ import type { Preview } from "../../schedules/preview.js";
 import type { Schedule } from "../../schedules/view.js";
 import { systemClock } from "../../shared/adapters/clock.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { readName, requireSchedule } from "../flags/names.js";
 import type { CommonFlags } from "../instance.js";
-import { showLook } from "../look.js";
-import { readName, requireSchedule } from "../names.js";
-import { underPause } from "../pause-page.js";
+import { underPause } from "../output/pause.js";
+import { type ScheduleDetails, schedulePage } from "../output/schedules.js";
+import { showLook } from "../read-command.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
-import { type ScheduleDetails, schedulePage } from "../schedule-page.js";
 
 type Flags = CommonFlags & WatchFlags;
 

@@ -1,10 +1,10 @@
 // `holdfast schedules test`: `trigger --mode test`. A run like any other, but it says that it is one.
 
 import type { Command } from "commander";
-import { type AskerFlags, withByOption } from "../asker.js";
+import { type AskerFlags, withByOption } from "../actor.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { readName } from "../flags/names.js";
 import type { CommonFlags } from "../instance.js";
-import { readName } from "../names.js";
 import { trigger, type WaitFlags } from "../trigger.js";
 import { withTriggerOptions } from "./schedules-trigger.js";
 

@@ -4,12 +4,12 @@ import type { Command } from "commander";
 import type { TickListOptions } from "../../schedules/filter.js";
 import { OUTCOMES } from "../../schedules/rules/tick.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { readName, unknownSchedule } from "../flags/names.js";
+import { oneOf, readInstantFlag, wholeNumber } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
-import { filterOf, showLook } from "../look.js";
-import { readName, unknownSchedule } from "../names.js";
+import { tickListPage } from "../output/ticks.js";
+import { filterOf, showLook } from "../read-command.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
-import { tickListPage } from "../tick-page.js";
-import { oneOf, readInstantFlag, wholeNumber } from "../usage.js";
 
 type Flags = CommonFlags & TickListOptions & WatchFlags;
 

@@ -2,12 +2,12 @@
 
 import type { Command } from "commander";
 import { requireKey } from "../../shared/names.js";
-import { type AskerFlags, withByOption } from "../asker.js";
+import { type AskerFlags, withByOption } from "../actor.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { readName } from "../flags/names.js";
+import { oneOf, readDurationFlag, refusing, UsageError } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
-import { readName } from "../names.js";
 import { trigger, type WaitFlags } from "../trigger.js";
-import { oneOf, readDurationFlag, refusing, UsageError } from "../usage.js";
 
 const TRIGGER_MODES = ["manual", "test"] as const;
 

@@ -6,11 +6,10 @@ import type { Upserted } from "../../schedules/options.js";
 import type { Schedule } from "../../schedules/view.js";
 import { requireName } from "../../shared/names.js";
 import { textProp } from "../../shared/thrown.js";
-import { type AskerFlags, askedBy, withByOption } from "../asker.js";
+import { type AskerFlags, askedBy, withByOption } from "../actor.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { type CommonFlags, withInstance } from "../instance.js";
-import { readName, requireSchedule } from "../names.js";
-import { underFlagNames } from "../refused-flags.js";
+import { readName, requireSchedule } from "../flags/names.js";
+import { underFlagNames } from "../flags/refused.js";
 import {
   changedOptions,
   readUnset,
@@ -19,10 +18,11 @@ import {
   UNSETTABLE,
   type Unsettable,
   withScheduleOptions,
-} from "../schedule-flags.js";
-import { codeNote, sayUpserted } from "../schedule-said.js";
+} from "../flags/schedules.js";
+import { refusing, UsageError } from "../flags/usage.js";
+import { type CommonFlags, withInstance } from "../instance.js";
+import { codeNote, sayUpserted } from "../output/schedule-saved.js";
 import { EXIT } from "../shell.js";
-import { refusing, UsageError } from "../usage.js";
 
 type Flags = CommonFlags & ScheduleFlags & AskerFlags & { readonly unset?: readonly Unsettable[] };
 

@@ -3,13 +3,13 @@
 import type { Command } from "commander";
 import type { ScheduleVersion } from "../../schedules/view.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { readName, unknownSchedule } from "../flags/names.js";
 import type { CommonFlags } from "../instance.js";
-import { showLook } from "../look.js";
-import { readName, unknownSchedule } from "../names.js";
-import { newTable } from "../page.js";
+import { newTable } from "../output/runs.js";
+import { shortTime } from "../output/times.js";
+import { showLook } from "../read-command.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
 import { type Colours, cut, plain } from "../shell.js";
-import { shortTime } from "../times.js";
 
 const WHEN_LENGTH_MAX = 50;
 /** What every version has of its own. */

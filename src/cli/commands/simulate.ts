@@ -4,10 +4,10 @@
 import type { Command } from "commander";
 import type { CampaignReport, Counters } from "../../testing/simulator/index.js";
 import { act, type Call, newCommand } from "../command.js";
+import { UsageError, wholeNumber } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
-import { ProgressBar } from "../progress-bar.js";
+import { ProgressBar } from "../output/progress-bar.js";
 import { EXIT, type Shell } from "../shell.js";
-import { UsageError, wholeNumber } from "../usage.js";
 
 type Flags = CommonFlags & {
   readonly seeds?: number;

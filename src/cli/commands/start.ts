@@ -4,10 +4,10 @@ import type { Command } from "commander";
 import { HEARTBEATS, type Heartbeat, type StartOptions } from "../../instance/config.js";
 import { requireName } from "../../shared/names.js";
 import { act, type Call, newCommand } from "../command.js";
+import { Whole } from "../flag-errors.js";
+import { oneOf, refusing, UsageError, wholeNumber } from "../flags/usage.js";
 import { type CommonFlags, loadInstance } from "../instance.js";
 import { readPlace, type ServeFlags } from "../serving.js";
-import { oneOf, refusing, UsageError, wholeNumber } from "../usage.js";
-import { Whole } from "../whole.js";
 import { workUntilSignal } from "../work.js";
 
 const GRACE_MS = 25_000;

@@ -5,11 +5,11 @@ import type { StatsOptions } from "../../operations/overview.js";
 import { readDuration } from "../../shared/duration-text.js";
 import { readInstant } from "../../shared/instant.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { oneOf, UsageError } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
-import { showLook } from "../look.js";
+import { errorsPage, statsPage } from "../output/stats.js";
+import { showLook } from "../read-command.js";
 import { type WatchFlags, withWatchOption } from "../repeat.js";
-import { errorsPage, statsPage } from "../stats-page.js";
-import { oneOf, UsageError } from "../usage.js";
 
 type Flags = CommonFlags &
   WatchFlags & {

@@ -3,10 +3,10 @@
 import type { Command } from "commander";
 import type { Ticked } from "../../instance/tick-once.js";
 import { act, type Call, newCommand } from "../command.js";
+import { readDurationFlag, wholeNumber } from "../flags/usage.js";
 import { type CommonFlags, loadInstance } from "../instance.js";
+import { shortTime } from "../output/times.js";
 import { EXIT } from "../shell.js";
-import { shortTime } from "../times.js";
-import { readDurationFlag, wholeNumber } from "../usage.js";
 import { withConfig } from "./start.js";
 
 type Flags = CommonFlags & { readonly limit?: number; readonly budget?: number };

@@ -4,15 +4,15 @@ import type { Command } from "commander";
 import { systemClock } from "../../shared/adapters/clock.js";
 import { formatDuration } from "../../shared/duration-text.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { UsageError } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
+import { canDraw } from "../output/screen.js";
 import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../repeat.js";
-import { canDraw } from "../screen.js";
 import { EXIT } from "../shell.js";
 import { firstSignal } from "../signals.js";
-import { live } from "../top.js";
-import { endedEachMinute, lookAtAll, type TopLook } from "../top-look.js";
-import { topPage } from "../top-page.js";
-import { UsageError } from "../usage.js";
+import { endedEachMinute, lookAtAll, type TopLook } from "../top/observe.js";
+import { topPage } from "../top/page.js";
+import { live } from "../top/top.js";
 
 type Flags = CommonFlags & WatchFlags;
 

@@ -1,0 +1,199 @@
+// Schedules as pages of text for people: one table of many, or everything about one.
+
+import { requireZone, UTC, type Zone } from "../../schedules/cron/zone.js";
+import type { Preview } from "../../schedules/preview.js";
+import type { Backfill, Schedule, ScheduleStatus, Tick } from "../../schedules/view.js";
+import { type Colours, cut, plain } from "../shell.js";
+import { COLOUR_OF_RUN, type Fact, factLines, newTable, valueText } from "./runs.js";
+import { tickTable } from "./ticks.js";
+import { fromNow, localTime, shortTime } from "./times.js";
+
+const WHEN_LENGTH_MAX = 40;
+
+const COLOUR_OF_SCHEDULE: Readonly<Record<ScheduleStatus, "green" | "red" | "yellow" | "dim">> = {
+  active: "green",
+  paused: "yellow",
+  ended: "dim",
+  broken: "red",
+};
+
+/** How a page is set: its colours, and the present time for what is said relative to it. */
+export type Setting = { readonly colours: Colours; readonly nowMs: number };
+
+export type ScheduleDetails = {
+  readonly schedule: Schedule;
+  /** Null where its definition cannot be evaluated. */
+  readonly preview: Preview | null;
+  readonly ticks: readonly Tick[];
+  readonly versionCount: number;
+  readonly backfill: Backfill | null;
+};
+
+export function scheduleListPage(
+  page: { readonly schedules: readonly Schedule[]; readonly nextCursor: string | null },
+  { colours, nowMs }: Setting,
+): string {
+  const { schedules, nextCursor } = page;
+  if (schedules.length === 0) return "No schedules.";
+  const table = newTable(["name", "job", "when", "status", "next", "", "last"], colours);
+  for (const schedule of schedules) {
+    const { nextAt, lastStatus } = schedule;
+    table.push([
+      plain(schedule.name),
+      schedule.monitor ? colours.dim("(monitor)") : plain(schedule.job),
+      cut(plain(schedule.description), WHEN_LENGTH_MAX),
+      statusText(schedule, colours),
+      nextAt === null ? "" : fromNow(nextAt, nowMs),
+      nextAt === null ? "" : colours.dim(shortTime(nextAt)),
+      lastStatus === null ? "" : colours[COLOUR_OF_RUN[lastStatus]](lastStatus),
+    ]);
+  }
+  const more = nextCursor === null ? "" : `\nMore: add --cursor ${quoted(nextCursor)}`;
+  return `${table.toString().replace(/(?<! ) +$/gm, "")}${more}`;
+}
+
+export function schedulePage(details: ScheduleDetails, setting: Setting): string {
+  const { colours } = setting;
+  const { schedule, preview, ticks } = details;
+  const facts: Fact[] = [
+    ["schedule", plain(schedule.name)],
+    ["status", statusText(schedule, colours)],
+    ["job", schedule.monitor ? null : plain(schedule.job)],
+    ["monitor", schedule.monitor ? "what it watches runs elsewhere, and checks in" : null],
+    ["when", plain(schedule.description)],
+    ["input", schedule.monitor ? null : valueText(schedule.input)],
+    [schedule.monitor ? "check-in" : "last run", lastRunText(schedule, setting)],
+    ["began", beganText(schedule, setting)],
+    ["made by", plain(originText(schedule))],
+    ["version", versionText(details, setting)],
+  ];
+  return [
+    ...noticeLines(details, setting),
+    ...factLines(facts, colours),
+    "",
+    colours.bold("Rules"),
+    ...factLines(ruleFacts(schedule), colours),
+    "",
+    colours.bold(schedule.status === "paused" ? "Next ticks, if it is resumed" : "Next ticks"),
+    preview === null ? "None can be computed." : previewText(preview, schedule, setting),
+    "",
+    colours.bold("Last ticks"),
+    ticks.length === 0 ? "None yet." : tickTable(ticks, { colours, isOfOne: true }),
+  ].join("\n");
+}
+
+/** The coming ticks with local time, and notes where changes of the clocks touch them. */
+export function previewText(
+  { ticks, notes }: Preview,
+  schedule: Pick<Schedule, "timezone">,
+  { colours, nowMs }: Setting,
+): string {
+  if (ticks.length === 0) return "No tick follows.";
+  const zone = zoneOf(schedule);
+  const table = newTable(["tick", "local time", "from now"], colours);
+  for (const tick of ticks) {
+    table.push([tick.toISOString(), localTime(tick.getTime(), zone), fromNow(tick, nowMs)]);
+  }
+  const lines = notes.map((note) => colours.yellow(`Note: ${note}`));
+  return [table.toString().replace(/(?<! ) +$/gm, ""), ...lines].join("\n");
+}
+
+export function statusText({ status }: Pick<Schedule, "status">, colours: Colours): string {
+  return colours[COLOUR_OF_SCHEDULE[status]](status);
+}
+
+/** What a person should know before anything else. */
+function noticeLines({ schedule, backfill }: ScheduleDetails, { colours, nowMs }: Setting) {
+  const lines: string[] = [];
+  const { pausedAt, pausedBy, pauseNote, brokenAt, brokenError, heldUntil } = schedule;
+  if (brokenAt !== null) {
+    const why = plain(brokenError ?? "its definition cannot be evaluated");
+    lines.push(colours.red(`Broken since ${shortTime(brokenAt)}: ${why}`));
+    lines.push("Change it, or resume it once the cause is gone.");
+  }
+  if (pausedAt !== null) {
+    const by = pausedBy === null ? "" : ` by ${plain(pausedBy)}`;
+    const note = pauseNote === null ? "" : `: ${plain(pauseNote)}`;
+    const since = `${shortTime(pausedAt)} (${fromNow(pausedAt, nowMs)})`;
+    lines.push(colours.yellow(`Paused since ${since}${by}${note}`));
+  }
+  if (heldUntil !== null && heldUntil.getTime() > nowMs) {
+    lines.push(colours.yellow(`Ticks before ${shortTime(heldUntil)} are held back: a run failed.`));
+  }
+  if (backfill !== null) lines.push(colours.yellow(`Being backfilled: ${backfillText(backfill)}.`));
+  return lines.length === 0 ? [] : [...lines, ""];
+}
+
+/** "12 of 40 ticks: 9 runs made, 3 passed over" */
+export function backfillText({ made, passed, total }: Backfill): string {
+  const runs = `${made} run${made === 1 ? "" : "s"} made`;
+  const over = passed === 0 ? "" : `, ${passed} passed over`;
+  return `${made + passed} of ${total} tick${total === 1 ? "" : "s"}: ${runs}${over}`;
+}
+
+function ruleFacts(schedule: Schedule): Fact[] {
+  const { cron, every, at, dst, from, until, exclude, calendars, missed, priority } = schedule;
+  const list = (values: readonly string[]) => (values.length ? plain(values.join(", ")) : null);
+  return [
+    ["cron", cron],
+    ["every", every],
+    ["at", at?.toISOString() ?? null],
+    ["timezone", schedule.timezone],
+    ["dst", dst && `gap ${dst.gap}, overlap ${dst.overlap}`],
+    ["from", from?.toISOString() ?? null],
+    ["until", until?.toISOString() ?? null],
+    ["exclude", list(exclude)],
+    ["calendars", list(calendars)],
+    ["overlap", schedule.monitor ? null : schedule.overlap],
+    ["missed", schedule.monitor ? null : missedText(missed)],
+    ["after failure", schedule.afterFailure],
+    ["grace", schedule.grace],
+    ["priority", priority === null ? null : String(priority)],
+    ["queue", schedule.queue === null ? null : plain(schedule.queue)],
+    ["tags", list(schedule.tags)],
+    ["alerts", schedule.alerts === null ? null : plain(JSON.stringify(schedule.alerts))],
+  ];
+}
+
+function missedText({ run, within, limit }: Schedule["missed"]): string {
+  const most = run === "all" ? `, at most ${limit}` : "";
+  return `${run}${most}${within === null ? "" : `, within ${within}`}`;
+}
+
+function lastRunText(schedule: Schedule, { colours, nowMs }: Setting): string | null {
+  const { lastRunId, lastStatus, lastTickAt } = schedule;
+  if (lastRunId === null || lastStatus === null) return null;
+  const of = lastTickAt === null ? "" : `, tick of ${shortTime(lastTickAt)}`;
+  const ago = lastTickAt === null ? "" : ` (${fromNow(lastTickAt, nowMs)})`;
+  return `${lastRunId} ${colours[COLOUR_OF_RUN[lastStatus]](lastStatus)}${of}${ago}`;
+}
+
+function beganText({ beganAt }: Schedule, { nowMs }: Setting): string | null {
+  if (beganAt === null) return null;
+  return `${shortTime(beganAt)} (${fromNow(beganAt, nowMs)}), not ended yet`;
+}
+
+function originText({ source, app, release }: Schedule): string {
+  const of = app === null ? "" : ` of ${app}`;
+  if (source !== "code") return `a call${of}`;
+  return `code${of}${release === null ? "" : `, release ${release}`}`;
+}
+
+function versionText({ schedule, versionCount }: ScheduleDetails, { nowMs }: Setting): string {
+  const { version, updatedAt } = schedule;
+  const kept = `${versionCount} version${versionCount === 1 ? "" : "s"} kept`;
+  return `${version} (${kept}), changed ${shortTime(updatedAt)} (${fromNow(updatedAt, nowMs)})`;
+}
+
+function zoneOf({ timezone }: Pick<Schedule, "timezone">): Zone {
+  try {
+    return requireZone(timezone, "timezone");
+  } catch {
+    return UTC; // A zone that only a newer runtime knows.
+  }
+}
+
+/** A name may have spaces in it. */
+function quoted(text: string): string {
+  return /^[\w.:@/-]+$/.test(text) ? text : `'${plain(text).replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,181 @@
+// What `top` shows, as one page that fits the rows there are: everybody gets a fair part of them.
+
+import { formatDuration } from "../../shared/duration-text.js";
+import { pauseText } from "../output/pause.js";
+import { progressText } from "../output/progress.js";
+import { newTable } from "../output/runs.js";
+import { fromNow, shortTime } from "../output/times.js";
+import { type Colours, cut, plain } from "../shell.js";
+import type { TopLook } from "./observe.js";
+
+/** The first line, the pause of everything, the sums, and the last line that a terminal keeps free. */
+const HEAD_ROWS = 4;
+/** A gap, a title and the names of the columns. */
+const SECTION_HEAD_ROWS = 3;
+const NOTE_LENGTH_MAX = 60;
+const HOLDER_LENGTH_MAX = 30;
+const ROWS_DEFAULT = 10;
+
+export type TopSetting = {
+  readonly colours: Colours;
+  /** Of the terminal; null: as many as there are, ten of a kind. */
+  readonly rows: number | null;
+  /** What is said in the first line: the rhythm, or why there is no news. */
+  readonly note: string;
+  readonly eachMinute: number | null;
+};
+
+type Section = { readonly title: string; readonly head: string[]; readonly rows: string[][] };
+
+export function topPage(look: TopLook, setting: TopSetting): string {
+  const { colours, rows, note } = setting;
+  const sections = [
+    instances(look, colours),
+    queues(look, colours),
+    running(look),
+    nextTicks(look),
+    failures(look, colours),
+  ];
+  const room = rows === null ? null : rows - HEAD_ROWS - sections.length * SECTION_HEAD_ROWS;
+  const shares = shareRows(
+    sections.map((section) => Math.max(1, section.rows.length)),
+    room,
+  );
+  return [
+    `${colours.bold("holdfast top")}  ${plain(look.database)}  ${shortTime(look.at)}  ${colours.dim(note)}`,
+    ...(look.paused ? [colours.yellow(`Everything is paused ${pauseText(look.paused)}.`)] : []),
+    summary(look, setting),
+    ...sections.flatMap((section, at) => ["", ...sectionLines(section, shares[at] ?? 1, colours)]),
+  ].join("\n");
+}
+
+/** Nobody gets more than they need; what is left over goes to those who need more. */
+export function shareRows(needs: readonly number[], room: number | null): readonly number[] {
+  if (room === null) return needs.map((need) => Math.min(need, ROWS_DEFAULT));
+  const shares = needs.map(() => 1);
+  let left = room - needs.length;
+  for (let hasGiven = true; left > 0 && hasGiven; ) {
+    hasGiven = false;
+    for (const [at, need] of needs.entries()) {
+      if (left <= 0 || (shares[at] ?? 0) >= need) continue;
+      shares[at] = (shares[at] ?? 0) + 1;
+      left -= 1;
+      hasGiven = true;
+    }
+  }
+  return shares;
+}
+
+function summary(look: TopLook, { colours, eachMinute }: TopSetting): string {
+  const sum = (of: "ready" | "waiting" | "running") =>
+    look.queues.reduce((total, queue) => total + queue[of], 0);
+  const { completed, failed, successRate } = look.recent;
+  const rate = successRate === null ? "" : ` (${(successRate * 100).toFixed(1)} %)`;
+  const failedText = `${failed} failed`;
+  return [
+    `${look.instances.length} ${look.instances.length === 1 ? "instance" : "instances"}`,
+    `${sum("running")} running, ${sum("ready")} ready, ${sum("waiting")} waiting`,
+    `lately ${completed} completed, ${failed > 0 ? colours.red(failedText) : failedText}${rate}`,
+    ...(eachMinute === null
+      ? []
+      : [`${eachMinute.toFixed(eachMinute < 10 ? 1 : 0)} end each minute`]),
+  ].join("; ");
+}
+
+function sectionLines({ title, head, rows }: Section, share: number, colours: Colours): string[] {
+  if (rows.length === 0) return [colours.bold(title), colours.dim("none")];
+  const shown = rows.slice(0, share);
+  const table = newTable(head, colours);
+  table.push(...shown);
+  const more = rows.length > shown.length ? colours.dim(`  ${shown.length} of ${rows.length}`) : "";
+  return [
+    `${colours.bold(title)}${more}`,
+    ...table
+      .toString()
+      .split("\n")
+      .map((line) => line.trimEnd()),
+  ];
+}
+
+function instances({ instances: all, at }: TopLook, colours: Colours): Section {
+  return {
+    title: "Instances",
+    head: ["instance", "app", "release", "holds", "fires", "seen"],
+    rows: all.map(({ id, app, release, held, isScheduler, seenAt }) => [
+      cut(plain(shortId(id)), HOLDER_LENGTH_MAX),
+      plain(app ?? ""),
+      plain(release ?? ""),
+      String(held),
+      isScheduler ? "yes" : colours.dim("no"),
+      ago(seenAt, at),
+    ]),
+  };
+}
+
+function queues({ queues: all }: TopLook, colours: Colours): Section {
+  return {
+    title: "Queues",
+    head: ["queue", "ready", "waiting", "running", ""],
+    rows: all.map(({ name, ready, waiting, running: held, pausedAt, pauseNote }) => [
+      plain(name),
+      String(ready),
+      String(waiting),
+      String(held),
+      pausedAt === null
+        ? ""
+        : colours.yellow(cut(plain(`paused ${pauseNote ?? ""}`.trim()), NOTE_LENGTH_MAX)),
+    ]),
+  };
+}
+
+function running({ running: all, at }: TopLook): Section {
+  return {
+    title: "Running",
+    head: ["run", "job", "for", "attempt", "holder", "progress"],
+    rows: all.map(({ id, job, startedAt, attempt, holder, progress }) => [
+      id,
+      plain(job),
+      startedAt === null ? "" : ago(startedAt, at),
+      String(attempt),
+      cut(plain(shortId(holder ?? "")), HOLDER_LENGTH_MAX),
+      progress === null ? "" : cut(progressText(progress), NOTE_LENGTH_MAX),
+    ]),
+  };
+}
+
+function nextTicks({ nextTicks: all, at }: TopLook): Section {
+  return {
+    title: "Next ticks",
+    head: ["when", "schedule", "job", "tick"],
+    rows: all.map(({ schedule, job, at: tick }) => [
+      fromNow(tick, at.getTime()),
+      plain(schedule),
+      plain(job),
+      shortTime(tick),
+    ]),
+  };
+}
+
+function failures({ failures: all, at }: TopLook, colours: Colours): Section {
+  return {
+    title: "Last failures",
+    head: ["run", "job", "ended", "error"],
+    rows: all.map(({ id, job, finishedAt, error }) => [
+      id,
+      plain(job),
+      finishedAt === null ? "" : fromNow(finishedAt, at.getTime()),
+      colours.red(
+        cut(plain(`${error?.code ?? ""} ${error?.message ?? ""}`.trim()), NOTE_LENGTH_MAX),
+      ),
+    ]),
+  };
+}
+
+/** Without the uuid, which nobody reads. */
+function shortId(instance: string): string {
+  return instance.replace(/:[0-9a-f]{8}-[0-9a-f-]{27}$/, "");
+}
+
+function ago(from: Date, now: Date): string {
+  return formatDuration(Math.max(0, Math.round((now.getTime() - from.getTime()) / 1_000)) * 1_000);
+}
