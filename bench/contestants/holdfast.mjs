@@ -2,8 +2,8 @@
 // Whatever a user would not write is not written here either.
 
 import { Holdfast } from "../../build/index.js";
-import { FROM_THE_START } from "../../build/store/postgres-bound.js";
-import { EXCHANGE } from "../../build/store/sql/postgres-exchange.js";
+import { FROM_THE_START } from "../../build/store/postgres/claim-scan-start.js";
+import { EXCHANGE } from "../../build/store/postgres/sql/exchange.js";
 import { numbered } from "../../build/store/sql/template.js";
 
 const JOB = "noop";

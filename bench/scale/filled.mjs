@@ -4,9 +4,9 @@
 import { DatabaseSync } from "@photostructure/sqlite";
 import pg from "pg";
 import { Holdfast } from "../../build/index.js";
-import { dayOf } from "../../build/store/postgres-days.js";
-import { makeFirstDay } from "../../build/store/sql/postgres-days.js";
-import { PARTITIONED } from "../../build/store/sql/postgres-schema.js";
+import { dayOf } from "../../build/store/postgres/days.js";
+import { PARTITIONED } from "../../build/store/postgres/schema/schema.js";
+import { makeFirstDay } from "../../build/store/postgres/sql/days.js";
 import { fillIn } from "../../build/store/sql/template.js";
 
 export const JOB = "noop";

@@ -5,7 +5,7 @@
 import { ConfigurationError } from "../shared/errors.js";
 import { requireName } from "../shared/names.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import { ADVISORY_LOCK, TRY_ADVISORY_LOCK } from "../store/sql/postgres-locks.js";
+import { ADVISORY_LOCK, TRY_ADVISORY_LOCK } from "../store/postgres/sql/locks.js";
 
 /** What `ctx.commit` gives its function, a `pg` client, or anything that asks like one. */
 export type AdvisoryTransaction = {

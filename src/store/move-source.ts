@@ -4,8 +4,8 @@
 import type { Chance, Clock } from "../shared/ports.js";
 import { MOVED_TABLES, type MovedTable } from "./move-tables.js";
 import * as sql from "./sql/move.js";
-import { type Row, SqliteFile } from "./sqlite.js";
-import { SQLITE_DIALECT } from "./sqlite-store.js";
+import { type Row, SqliteFile } from "./sqlite/connection.js";
+import { SQLITE_DIALECT } from "./sqlite/store.js";
 
 export type Cursor = readonly (string | number)[];
 

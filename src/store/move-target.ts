@@ -4,13 +4,18 @@
 import type { Clock } from "../shared/ports.js";
 import type { Cursor } from "./move-source.js";
 import { MADE_COLUMNS, type MovedColumn, type MovedTable } from "./move-tables.js";
-import { type Query, type Row, type TransactionLink, transactionLink } from "./postgres.js";
-import { textArray, textColumn } from "./postgres-array.js";
-import { DATABASE_CLOCK } from "./postgres-asker.js";
-import { dayOf } from "./postgres-days.js";
+import { textArray, textColumn } from "./postgres/array.js";
+import {
+  type Query,
+  type Row,
+  type TransactionLink,
+  transactionLink,
+} from "./postgres/connection.js";
+import { dayOf } from "./postgres/days.js";
+import { PARTITIONED } from "./postgres/schema/schema.js";
+import { DATABASE_CLOCK } from "./postgres/session.js";
+import { makeFirstDay, PARTITIONS } from "./postgres/sql/days.js";
 import * as sql from "./sql/move.js";
-import { makeFirstDay, PARTITIONS } from "./sql/postgres-days.js";
-import { PARTITIONED } from "./sql/postgres-schema.js";
 import { type Dialect, fillIn, numbered } from "./sql/template.js";
 
 /** How far each table has come. */

@@ -13,7 +13,7 @@ import {
   type MovedTable,
 } from "./move-tables.js";
 import { type MoveState, MoveTarget } from "./move-target.js";
-import { DAY_MS } from "./postgres-days.js";
+import { DAY_MS } from "./postgres/days.js";
 
 export type MoveProgress = {
   readonly table: MovedTable;

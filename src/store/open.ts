@@ -5,10 +5,10 @@ import { ConfigurationError, type Problem } from "../shared/errors.js";
 import type { Chance, Clock } from "../shared/ports.js";
 import { gather } from "../shared/problems.js";
 import { redactUrl } from "../shared/redact.js";
-import { checkPostgresUrl, type PostgresSource } from "./postgres.js";
-import { PostgresStore } from "./postgres-store.js";
-import type { SqliteHandle } from "./sqlite.js";
-import { SqliteStore } from "./sqlite-store.js";
+import { checkPostgresUrl, type PostgresSource } from "./postgres/connection.js";
+import { PostgresStore } from "./postgres/store.js";
+import type { SqliteHandle } from "./sqlite/connection.js";
+import { SqliteStore } from "./sqlite/store.js";
 import type { Store } from "./store.js";
 
 /** `sqlite:path`, `sqlite::memory:`, `postgres://…`, a pg Pool, or a SQLite handle. */

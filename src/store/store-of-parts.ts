@@ -1,5 +1,5 @@
 // A store as both engines make it: of parts, each of which keeps the verbs of a noun. Here is who keeps what; how is
-// in the files of the parts (`postgres-runs.ts`, `sqlite-runs.ts` and so on).
+// in the files of the parts (`postgres-runs.ts`, `runs.ts` and so on).
 
 import type { AccessStore } from "./access-store.js";
 import type { AlertStore } from "./alert-store.js";

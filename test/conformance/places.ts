@@ -6,9 +6,9 @@ import path from "node:path";
 import pg from "pg";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { systemChance } from "../../src/shared/adapters/random.js";
-import type { PostgresSource } from "../../src/store/postgres.js";
-import { PostgresStore } from "../../src/store/postgres-store.js";
-import { SqliteStore } from "../../src/store/sqlite-store.js";
+import type { PostgresSource } from "../../src/store/postgres/connection.js";
+import { PostgresStore } from "../../src/store/postgres/store.js";
+import { SqliteStore } from "../../src/store/sqlite/store.js";
 import { borrowSchema } from "../support/borrowed-schema.js";
 import type { Place } from "./scene.js";
 

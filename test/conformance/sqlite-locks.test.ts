@@ -5,8 +5,8 @@ import { expect, test } from "vitest";
 import { leaseRows } from "../../src/locks/lease-rows.js";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { systemChance } from "../../src/shared/adapters/random.js";
-import type { SqliteHandle } from "../../src/store/sqlite.js";
-import { SqliteStore } from "../../src/store/sqlite-store.js";
+import type { SqliteHandle } from "../../src/store/sqlite/connection.js";
+import { SqliteStore } from "../../src/store/sqlite/store.js";
 
 async function opened() {
   const database = new DatabaseSync(":memory:");

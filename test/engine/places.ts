@@ -3,9 +3,9 @@
 import { DatabaseSync } from "@photostructure/sqlite";
 import pg from "pg";
 import { systemClock } from "../../src/shared/adapters/clock.js";
-import { PostgresStore } from "../../src/store/postgres-store.js";
-import type { SqliteHandle } from "../../src/store/sqlite.js";
-import { SqliteStore } from "../../src/store/sqlite-store.js";
+import { PostgresStore } from "../../src/store/postgres/store.js";
+import type { SqliteHandle } from "../../src/store/sqlite/connection.js";
+import { SqliteStore } from "../../src/store/sqlite/store.js";
 import { SeededChance } from "../../src/testing/virtual-clock.js";
 import { borrowSchema } from "../support/borrowed-schema.js";
 import type { EnginePlace } from "./world.js";

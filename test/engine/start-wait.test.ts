@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { Holdfast } from "../../src/holdfast.js";
 import type { HoldfastOptions } from "../../src/instance/config.js";
 import { StoppedError, StoreUnavailableError } from "../../src/shared/errors.js";
-import { SqliteStore } from "../../src/store/sqlite-store.js";
+import { SqliteStore } from "../../src/store/sqlite/store.js";
 import type { Logger } from "../../src/telemetry/log.js";
 import { SeededChance, seededIds, VirtualClock } from "../../src/testing/virtual-clock.js";
 import { borrowSchema } from "../support/borrowed-schema.js";

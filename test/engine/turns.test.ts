@@ -10,8 +10,8 @@ import { Holdfast } from "../../src/holdfast.js";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { nextTurn, slicesOf } from "../../src/shared/adapters/event-loop.js";
 import type { Clock, Timer } from "../../src/shared/ports.js";
-import type { SqliteHandle } from "../../src/store/sqlite.js";
-import { SqliteStore } from "../../src/store/sqlite-store.js";
+import type { SqliteHandle } from "../../src/store/sqlite/connection.js";
+import { SqliteStore } from "../../src/store/sqlite/store.js";
 import type { Logger } from "../../src/telemetry/log.js";
 import { SeededChance, seededIds } from "../../src/testing/virtual-clock.js";
 

@@ -5,7 +5,7 @@ export const ALERT_MUTANTS = [
   {
     name: "alert-turn-for-everybody-sqlite",
     promise: "of callers at the same time one gets the turn",
-    file: "src/store/sql/sqlite-alerts.ts",
+    file: "src/store/sqlite/sql/alerts.ts",
     find: "where taken_at <= :now - :everyMs or taken_at > :now + :everyMs",
     replace: "where taken_at <= :now - 0 * :everyMs or taken_at > :now + :everyMs",
     suites: ["conformance: SQLite"],
@@ -13,7 +13,7 @@ export const ALERT_MUTANTS = [
   {
     name: "alert-delivery-claimed-twice-sqlite",
     promise: "a delivery is sent by one instance at a time",
-    file: "src/store/sql/sqlite-alerts.ts",
+    file: "src/store/sqlite/sql/alerts.ts",
     find: "attempts = attempts + 1, next_at = :now + :leaseMs",
     replace: "attempts = attempts + 1, next_at = :now + 0 * :leaseMs",
     suites: ["conformance: SQLite"],
@@ -21,7 +21,7 @@ export const ALERT_MUTANTS = [
   {
     name: "alert-mute-forgotten-sqlite",
     promise: "a mute holds for the next alert of its kind and subject",
-    file: "src/store/sql/sqlite-alerts.ts",
+    file: "src/store/sqlite/sql/alerts.ts",
     find: "and a.subject = :subject and a.muted_until > :now) m",
     replace: "and a.subject = :subject and a.muted_until > :now and a.resolved_at is null) m",
     suites: ["conformance: SQLite"],

@@ -5,7 +5,7 @@ export const DISPATCH_MUTANTS = [
   {
     name: "dispatched-runs-share-a-lease",
     promise: "S2: each run that others renew has a lease of its own",
-    file: "src/store/sqlite-leases.ts",
+    file: "src/store/sqlite/leases.ts",
     find: "const key = isApart ? id : common.join();",
     replace: "const key = common.join();",
     suites: ["engine: dispatch"],

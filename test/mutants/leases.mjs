@@ -5,7 +5,7 @@ export const LEASE_MUTANTS = [
   {
     name: "settle-without-fence-sqlite",
     promise: "S3: whoever lost a run cannot end it",
-    file: "src/store/sqlite-leases.ts",
+    file: "src/store/sqlite/leases.ts",
     find: "const lease = leases.get(fence);",
     replace:
       "const lease = leases.get(fence) ?? this.leases([Number(this.#file.get(sql.HOLDING, { id })?.fence ?? 0)]).values().next().value;",
@@ -14,7 +14,7 @@ export const LEASE_MUTANTS = [
   {
     name: "settle-without-fence-postgres",
     promise: "S3: whoever lost a run cannot end it",
-    file: "src/store/sql/postgres-exchange.ts",
+    file: "src/store/postgres/sql/exchange.ts",
     find: `select s.id, \${sent.map(({ value }) => value).join(", ")}`,
     replace: `select s.id, \${sent.map(({ name, value }) => name === "fence"
       ? "coalesce((select k.fence from {lease} k where s.id = any(k.ids)), s.fence, :fence::bigint) as fence" : value).join(", ")}`,
@@ -23,7 +23,7 @@ export const LEASE_MUTANTS = [
   {
     name: "settled-run-stays-in-its-lease",
     promise: "S8: a run ends once",
-    file: "src/store/sqlite-leases.ts",
+    file: "src/store/sqlite/leases.ts",
     find: "this.shrink(fence, [...(leases.get(fence)?.members ?? [])], ids);",
     replace: "void ids;",
     suites: ["conformance: SQLite"],
@@ -31,7 +31,7 @@ export const LEASE_MUTANTS = [
   {
     name: "settled-run-settles-again-postgres",
     promise: "S8: a run ends once",
-    file: "src/store/sql/postgres-exchange.ts",
+    file: "src/store/postgres/sql/exchange.ts",
     find: "from sent s join member m on m.id = s.id and m.fence = s.fence",
     replace: "from sent s join locked m on m.fence = s.fence",
     suites: ["conformance: PostgreSQL, holding"],
@@ -39,7 +39,7 @@ export const LEASE_MUTANTS = [
   {
     name: "cancelled-run-ends-twice",
     promise: "S8: a run ends once",
-    file: "src/store/sqlite-holding.ts",
+    file: "src/store/sqlite/holding.ts",
     find: "this.#leases.shrink(lease.fence, ids, new Set(overdue));",
     replace: "",
     suites: ["conformance: SQLite"],
@@ -47,7 +47,7 @@ export const LEASE_MUTANTS = [
   {
     name: "heartbeat-of-a-stranger",
     promise: "S3: only the holder renews a lease",
-    file: "src/store/sql/sqlite.ts",
+    file: "src/store/sqlite/sql/statements.ts",
     find: "where fence in (select value from json_each(:rows)) and holder = :holder",
     replace: "where fence in (select value from json_each(:rows))",
     suites: ["conformance: SQLite"],
@@ -55,7 +55,7 @@ export const LEASE_MUTANTS = [
   {
     name: "progress-of-a-stranger",
     promise: "S3: whoever lost a run tells nothing of it",
-    file: "src/store/sqlite-progress.ts",
+    file: "src/store/sqlite/progress.ts",
     find: "if (lease?.members.has(write.id)) this.#put",
     replace: "if (lease) this.#put",
     suites: ["conformance: SQLite"],
@@ -63,7 +63,7 @@ export const LEASE_MUTANTS = [
   {
     name: "log-line-of-a-stranger",
     promise: "S3: whoever lost a run adds no line to it",
-    file: "src/store/sqlite-logs.ts",
+    file: "src/store/sqlite/logs.ts",
     find: "lease?.row.holder === holder && lease.members.has(line.id)",
     replace: "lease?.row.holder === holder",
     suites: ["conformance: SQLite"],
@@ -71,7 +71,7 @@ export const LEASE_MUTANTS = [
   {
     name: "reaper-keeps-the-lease",
     promise: "S2, S3: a heartbeat does not revive what was taken away",
-    file: "src/store/sqlite-holding.ts",
+    file: "src/store/sqlite/holding.ts",
     find: "        this.#file.run(sql.DELETE_LEASE, { fence: lease.fence });\n",
     replace: "",
     suites: ["conformance: SQLite"],
@@ -87,7 +87,7 @@ export const LEASE_MUTANTS = [
   {
     name: "expiry-flipped",
     promise: "S2: a lease that has not expired is not taken",
-    file: "src/store/sql/sqlite.ts",
+    file: "src/store/sqlite/sql/statements.ts",
     find: "where k.until <= :now order by k.until",
     replace: "where k.until >= :now order by k.until",
     suites: ["conformance: SQLite"],
@@ -95,7 +95,7 @@ export const LEASE_MUTANTS = [
   {
     name: "expiry-by-instance-clock",
     promise: "S2: the database's clock decides",
-    file: "src/store/sqlite-store.ts",
+    file: "src/store/sqlite/store.ts",
     find: "new SqliteAsker({ file, now })",
     replace: "new SqliteAsker({ file, now: () => clock.wallMs() })",
     suites: ["engine: clock and pause"],
@@ -119,7 +119,7 @@ export const LEASE_MUTANTS = [
   {
     name: "fence-used-again",
     promise: "S1: no fence is granted twice",
-    file: "src/store/sql/sqlite-schema.ts",
+    file: "src/store/sqlite/schema/schema.ts",
     find: "fence integer primary key autoincrement",
     replace: "fence integer primary key",
     suites: ["conformance: SQLite"],
@@ -127,7 +127,7 @@ export const LEASE_MUTANTS = [
   {
     name: "claim-leaves-it-ready-sqlite",
     promise: "S7: claims are disjoint",
-    file: "src/store/sqlite-leases.ts",
+    file: "src/store/sqlite/leases.ts",
     find: "this.#file.run(sql.DELETE_READY, { lane, suspect, sortAt: last[1], id: last[0] });",
     replace: "",
     suites: ["conformance: SQLite"],
@@ -135,7 +135,7 @@ export const LEASE_MUTANTS = [
   {
     name: "claim-leaves-it-ready-postgres",
     promise: "S7: claims are disjoint",
-    file: "src/store/sql/postgres-exchange.ts",
+    file: "src/store/postgres/sql/exchange.ts",
     find: "gone as (delete from {ready} where ctid = any(array(select tid from taken)))`;",
     replace: "gone as (select 1)`;",
     suites: ["conformance: PostgreSQL, holding"],
@@ -143,7 +143,7 @@ export const LEASE_MUTANTS = [
   {
     name: "claim-without-lock-postgres",
     promise: "S7: claims made at once are disjoint",
-    file: "src/store/sql/postgres-exchange.ts",
+    file: "src/store/postgres/sql/exchange.ts",
     find: "order by r.sort_at, r.id limit :limit for update skip locked) x",
     replace: "order by r.sort_at, r.id limit :limit) x",
     suites: ["conformance: PostgreSQL, holding"],
@@ -151,7 +151,7 @@ export const LEASE_MUTANTS = [
   {
     name: "claim-over-its-limit-sqlite",
     promise: "S7: a claim of n takes n at most",
-    file: "src/store/sqlite-leases.ts",
+    file: "src/store/sqlite/leases.ts",
     find: "left -= rows.length;",
     replace: "",
     suites: ["conformance: SQLite"],
@@ -159,7 +159,7 @@ export const LEASE_MUTANTS = [
   {
     name: "claim-over-its-limit-postgres",
     promise: "S7: a claim of n takes n at most",
-    file: "src/store/sql/postgres-exchange.ts",
+    file: "src/store/postgres/sql/exchange.ts",
     find: "for update skip locked) x\n  limit :limit\n",
     replace: "for update skip locked) x\n",
     suites: ["conformance: PostgreSQL, holding"],
@@ -167,7 +167,7 @@ export const LEASE_MUTANTS = [
   {
     name: "reclaim-does-not-count-the-attempt",
     promise: "S10: crashes count as attempts",
-    file: "src/store/sqlite-books.ts",
+    file: "src/store/sqlite/books.ts",
     find: ": [id, delayMs, attempt, losses + 1, refunds, laters, extra, 1];",
     replace: ": [id, delayMs, attempt - 1, losses + 1, refunds, laters, extra, 1];",
     suites: ["conformance: SQLite"],
@@ -175,7 +175,7 @@ export const LEASE_MUTANTS = [
   {
     name: "poison-never-dies-sqlite",
     promise: "S10: a run that kills its holders ends",
-    file: "src/store/sqlite-books.ts",
+    file: "src/store/sqlite/books.ts",
     find: "const isFinal = attempt >= Number(lease.attempts) + extra ||",
     replace: "const isFinal =",
     suites: ["conformance: SQLite"],
@@ -183,7 +183,7 @@ export const LEASE_MUTANTS = [
   {
     name: "poison-never-dies-postgres",
     promise: "S10: a run that kills its holders ends",
-    file: "src/store/sql/postgres-leases.ts",
+    file: "src/store/postgres/sql/leases.ts",
     find: "x.attempt >= p.attempts + x.extra or (p.on_lost",
     replace: "(p.on_lost",
     suites: ["conformance: PostgreSQL, holding"],
@@ -207,7 +207,7 @@ export const LEASE_MUTANTS = [
   {
     name: "whole-lease-of-a-neighbour-postgres",
     promise: "S3: who has the fence of another lease ends nothing of it",
-    file: "src/store/sql/postgres-exchange.ts",
+    file: "src/store/postgres/sql/exchange.ts",
     find: "and ids[1] = :first::uuid and ids[:size::int] = :last::uuid",
     replace: "",
     suites: ["conformance: PostgreSQL, holding"],
@@ -215,7 +215,7 @@ export const LEASE_MUTANTS = [
   {
     name: "broken-lease-not-settled-postgres",
     promise: "of a lease that lost a run the others end",
-    file: "src/store/postgres-exchange.ts",
+    file: "src/store/postgres/exchange.ts",
     find: "whole && row?.isSettled !== true",
     replace: "false",
     suites: ["conformance: PostgreSQL, holding"],
@@ -223,7 +223,7 @@ export const LEASE_MUTANTS = [
   {
     name: "named-claim-made-twice-sqlite",
     promise: "nothing is claimed twice under one name",
-    file: "src/store/sqlite-exchange.ts",
+    file: "src/store/sqlite/exchange.ts",
     find: "const held = params.isNamed ? this.#leases.claimsByToken(params, now) : [];",
     replace: "const held = [];",
     suites: ["conformance: SQLite"],
@@ -231,7 +231,7 @@ export const LEASE_MUTANTS = [
   {
     name: "named-claim-made-twice-postgres",
     promise: "nothing is claimed twice under one name",
-    file: "src/store/postgres-exchange.ts",
+    file: "src/store/postgres/exchange.ts",
     find: 'return isNamed ? "claimNamed" : "claim";',
     replace: 'return "claim";',
     suites: ["conformance: PostgreSQL, holding"],
@@ -239,7 +239,7 @@ export const LEASE_MUTANTS = [
   {
     name: "heartbeat-behind-a-lock-postgres",
     promise: "a row that somebody has locked keeps no lease from being renewed",
-    file: "src/store/postgres-exchange.ts",
+    file: "src/store/postgres/exchange.ts",
     find: "return !mayWait && beat.inFlight < work.inFlight ? beat : work;",
     replace: "return beat.inFlight < work.inFlight ? beat : work;",
     suites: ["conformance: PostgreSQL, rows locked"],

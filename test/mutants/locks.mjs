@@ -5,7 +5,7 @@ export const LOCK_MUTANTS = [
   {
     name: "lock-ended-without-fence-sqlite",
     promise: "S3: a stale release changes nothing",
-    file: "src/store/sql/sqlite-locks.ts",
+    file: "src/store/sqlite/sql/locks.ts",
     find: "delete from {lock} where name = :name and fence = :fence",
     replace: "delete from {lock} where name = :name and :fence > 0",
     suites: ["conformance: SQLite"],
@@ -13,7 +13,7 @@ export const LOCK_MUTANTS = [
   {
     name: "lock-extended-without-fence-sqlite",
     promise: "S3: a stale extend changes nothing",
-    file: "src/store/sql/sqlite-locks.ts",
+    file: "src/store/sqlite/sql/locks.ts",
     find: "renewed_at = :now where name = :name and fence = :fence",
     replace: "renewed_at = :now where name = :name and :fence > 0",
     suites: ["conformance: SQLite"],
@@ -21,7 +21,7 @@ export const LOCK_MUTANTS = [
   {
     name: "lock-overtaken-sqlite",
     promise: "a free lock goes to the first live waiter",
-    file: "src/store/sqlite-locks.ts",
+    file: "src/store/sqlite/locks.ts",
     find: "if (isHeld || found.is_behind === 1) {",
     replace: "if (isHeld) {",
     suites: ["conformance: SQLite"],
@@ -29,7 +29,7 @@ export const LOCK_MUTANTS = [
   {
     name: "lock-released-without-fence-postgres",
     promise: "S3: a stale release changes nothing",
-    file: "src/store/sql/postgres-locks.ts",
+    file: "src/store/postgres/sql/locks.ts",
     find: "where l.name = :name::text and l.fence = :fence::bigint and l.state = 0\n  returning l.fence, l.name",
     replace:
       "where l.name = :name::text and :fence::bigint > 0 and l.state = 0\n  returning l.fence, l.name",
@@ -38,7 +38,7 @@ export const LOCK_MUTANTS = [
   {
     name: "lock-repeat-is-another-postgres",
     promise: "a repeat with the same token is the same grant",
-    file: "src/store/sql/postgres-locks.ts",
+    file: "src/store/postgres/sql/locks.ts",
     find: "l.token = :token::uuid as is_own",
     replace: "l.token is null as is_own",
     suites: ["conformance: PostgreSQL, locks"],
@@ -46,7 +46,7 @@ export const LOCK_MUTANTS = [
   {
     name: "lock-waits-for-a-row-postgres",
     promise: "a lock that somebody is taking keeps no statement waiting",
-    file: "src/store/sql/postgres-locks.ts",
+    file: "src/store/postgres/sql/locks.ts",
     find: "and not (select is_behind from queue)\n  for update of l skip locked",
     replace: "and not (select is_behind from queue)\n  for update of l",
     suites: ["conformance: PostgreSQL, locks"],

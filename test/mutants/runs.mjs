@@ -46,7 +46,7 @@ export const RUN_MUTANTS = [
   {
     name: "cancelled-run-tried-again",
     promise: "S14: whoever asked for a cancel gets it",
-    file: "src/store/sqlite-books.ts",
+    file: "src/store/sqlite/books.ts",
     find: 'if (isCancelled && settlement.to !== "completed") {',
     replace: "if (isCancelled && false) {",
     suites: ["conformance: SQLite"],
@@ -54,7 +54,7 @@ export const RUN_MUTANTS = [
   {
     name: "cancelled-run-starts",
     promise: "S14: a run that was cancelled before it began does not begin",
-    file: "src/store/sql/sqlite.ts",
+    file: "src/store/sqlite/sql/statements.ts",
     find: "delete from {ready} where id = :id\nreturning id, lane, attempt, extra, (select r.schedule from {run} r where r.id = :id) as schedule,\n  (select r.batch from {run} r where r.id = :id) as batch`;\nexport const DELETE_PENDING_WAITING",
     replace:
       "select id, lane, attempt, extra, (select r.schedule from {run} r where r.id = :id) as schedule, (select r.batch from {run} r where r.id = :id) as batch from {ready} where id = :id`;\nexport const DELETE_PENDING_WAITING",
@@ -71,7 +71,7 @@ export const RUN_MUTANTS = [
   {
     name: "key-stolen-sqlite",
     promise: "S12: one key is one run",
-    file: "src/store/sql/sqlite.ts",
+    file: "src/store/sqlite/sql/statements.ts",
     find: "  where expires_at <= :now or is_live and",
     replace: "  where true or is_live and",
     suites: ["conformance: SQLite"],
@@ -79,7 +79,7 @@ export const RUN_MUTANTS = [
   {
     name: "key-stolen-postgres",
     promise: "S12: one key is one run",
-    file: "src/store/sql/postgres-enqueue.ts",
+    file: "src/store/postgres/sql/enqueue.ts",
     find: "    where k.expires_at <= (select at from now)\n",
     replace: "",
     suites: ["conformance: PostgreSQL, keeping"],
@@ -87,7 +87,7 @@ export const RUN_MUTANTS = [
   {
     name: "repeated-enqueue-makes-another-sqlite",
     promise: "S11, S12: the same id twice is the same run",
-    file: "src/store/sqlite-enqueue.ts",
+    file: "src/store/sqlite/enqueue.ts",
     find: "if (!isStored(id)) continue;",
     replace: "",
     suites: ["conformance: SQLite"],
@@ -95,7 +95,7 @@ export const RUN_MUTANTS = [
   {
     name: "repeated-enqueue-with-a-new-id-postgres",
     promise: "S12: a lost answer makes no second run",
-    file: "src/store/postgres-enqueue.ts",
+    file: "src/store/postgres/enqueue.ts",
     find: "sql.ENQUEUE_MISSING, runs)",
     replace: "sql.ENQUEUE_MISSING, { ...runs, ids: rows.map(() => crypto.randomUUID()) })",
     suites: ["conformance: PostgreSQL, keeping"],
@@ -119,7 +119,7 @@ export const RUN_MUTANTS = [
   {
     name: "promoted-run-stays-behind",
     promise: "S16: a run is in one place",
-    file: "src/store/sqlite-poll.ts",
+    file: "src/store/sqlite/poll.ts",
     find: "return limited + file.run(sql.DELETE_PROMOTED, rest);",
     replace: "return limited;",
     suites: ["conformance: SQLite"],

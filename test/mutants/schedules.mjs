@@ -5,7 +5,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "overlap-forgets-retry-waits",
     promise: "S15: a run that waits for its next attempt is live",
-    file: "src/store/sql/sqlite-schedules.ts",
+    file: "src/store/sqlite/sql/schedules.ts",
     find: "where not exists (select 1 from {outcome} o where o.id = r.id)`;\n\nconst IS_GATED",
     replace:
       "where not exists (select 1 from {outcome} o where o.id = r.id)\n  and not exists (select 1 from {waiting} w where w.id = r.id and w.gate is null)`;\n\nconst IS_GATED",
@@ -23,7 +23,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "gate-opens-all",
     promise: "S15: one gate opens at a time",
-    file: "src/store/sql/sqlite-schedule-changes.ts",
+    file: "src/store/sqlite/sql/schedule-changes.ts",
     find: "suspect from {waiting}\nwhere id in (select value from json_each(:ids)) and gate = 'schedule' and flow is null",
     replace: "suspect from {waiting}\nwhere gate = 'schedule' and flow is null",
     suites: ["conformance: SQLite"],
@@ -47,7 +47,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "pause-of-everything-still-hands-out",
     promise: "S14: while everything is paused nothing is claimed",
-    file: "src/store/sqlite-exchange.ts",
+    file: "src/store/sqlite/exchange.ts",
     find: "params.limit > 0 && !this.#pause.isOn",
     replace: "params.limit > 0",
     suites: ["conformance: SQLite", "simulation"],
@@ -55,7 +55,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "pause-of-everything-still-fires",
     promise: "S14: while everything is paused nothing fires, whatever was decided before it",
-    file: "src/store/sqlite-schedule-changes.ts",
+    file: "src/store/sqlite/schedule-changes.ts",
     find: "const isPaused = changes.some(schedules.isOfCadence) && this.#pause.isOn;",
     replace: "const isPaused = false;",
     suites: ["conformance: SQLite"],
@@ -72,7 +72,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "pause-of-everything-forgotten-by-a-claim",
     promise: "S14: while everything is paused nothing is claimed",
-    file: "src/store/sql/postgres-exchange.ts",
+    file: "src/store/postgres/sql/exchange.ts",
     find: `where :limit::int > 0 and \${NOT_PAUSED} and l.job`,
     replace: "where :limit::int > 0 and l.job",
     suites: ["conformance: PostgreSQL, keeping"],
@@ -113,7 +113,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "after-failure-ignored-postgres",
     promise: "ticks are held back after a failure",
-    file: "src/store/sql/postgres-schedules.ts",
+    file: "src/store/postgres/sql/schedules.ts",
     find: "and (s.range_min is not null or (e.status = 2 and s.fail_min is not null))",
     replace: "and s.range_min is not null",
     suites: ["conformance: PostgreSQL, schedules"],

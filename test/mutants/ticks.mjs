@@ -5,7 +5,7 @@ export const TICK_MUTANTS = [
   {
     name: "revision-not-checked-sqlite",
     promise: "S4: of two that decide one tick, one writes",
-    file: "src/store/sql/sqlite-schedule-changes.ts",
+    file: "src/store/sqlite/sql/schedule-changes.ts",
     find: "on s.id = e.value ->> 0 where s.revision = e.value ->> 1",
     replace: "on s.id = e.value ->> 0",
     suites: ["conformance: SQLite"],
@@ -13,7 +13,7 @@ export const TICK_MUTANTS = [
   {
     name: "revision-not-checked-postgres",
     promise: "S4: of two that decide one tick, one writes",
-    file: "src/store/sql/postgres-schedules.ts",
+    file: "src/store/postgres/sql/schedules.ts",
     find: "where s.id = x.id and s.revision = x.revision",
     replace: "where s.id = x.id",
     suites: ["conformance: PostgreSQL, schedules"],
@@ -21,7 +21,7 @@ export const TICK_MUTANTS = [
   {
     name: "ledger-not-unique-sqlite",
     promise: "S4: the ledger has one row for a tick",
-    file: "src/store/sql/sqlite-schema.ts",
+    file: "src/store/sqlite/schema/schema.ts",
     find: "primary key (schedule, at)\n",
     replace: "primary key (schedule, at, recorded_at)\n",
     suites: ["conformance: SQLite"],
@@ -29,7 +29,7 @@ export const TICK_MUTANTS = [
   {
     name: "ledger-conflict-ignored-postgres",
     promise: "S4, S6: a tick that is in the ledger makes no other run",
-    file: "src/store/sql/postgres-schedules.ts",
+    file: "src/store/postgres/sql/schedules.ts",
     find: '("t.schedule")}\n),\nmade',
     replace: '("t.schedule")}\n  on conflict do nothing\n),\nmade',
     suites: ["conformance: PostgreSQL, schedules"],
@@ -37,7 +37,7 @@ export const TICK_MUTANTS = [
   {
     name: "fired-without-its-run",
     promise: "S6: a tick is fired with its run or not at all",
-    file: "src/store/sqlite-schedule-changes.ts",
+    file: "src/store/sqlite/schedule-changes.ts",
     find: "    this.#insertRuns(applied, now);\n",
     replace: "    try { this.#insertRuns(applied, now); } catch {}\n",
     suites: ["conformance: a tick with its run"],
@@ -117,7 +117,7 @@ export const TICK_MUTANTS = [
   {
     name: "drawn-from-the-old-tick-sqlite",
     promise: "an interval that is drawn counts from the end of the run",
-    file: "src/store/sql/sqlite-schedule-changes.ts",
+    file: "src/store/sqlite/sql/schedule-changes.ts",
     find: "else :now + range_min +",
     replace: "else last_tick_at + range_min +",
     suites: ["conformance: SQLite"],
@@ -125,7 +125,7 @@ export const TICK_MUTANTS = [
   {
     name: "drawn-from-the-old-tick-postgres",
     promise: "an interval that is drawn counts from the end of the run",
-    file: "src/store/sql/postgres-schedules.ts",
+    file: "src/store/postgres/sql/schedules.ts",
     find: "else now.at + s.range_min +",
     replace: "else s.last_tick_at + s.range_min +",
     suites: ["conformance: PostgreSQL, schedules"],
@@ -141,7 +141,7 @@ export const TICK_MUTANTS = [
   {
     name: "absence-not-looked-for-sqlite",
     promise: "who fires a late tick knows for how long nobody was there",
-    file: "src/store/sqlite-poll.ts",
+    file: "src/store/sqlite/poll.ts",
     find: "wantsLastPoll || polled.hasDueSchedule === 1",
     replace: "wantsLastPoll",
     suites: ["conformance: SQLite"],
@@ -149,7 +149,7 @@ export const TICK_MUTANTS = [
   {
     name: "absence-not-looked-for-postgres",
     promise: "who fires a late tick knows for how long nobody was there",
-    file: "src/store/sql/postgres-poll.ts",
+    file: "src/store/postgres/sql/poll.ts",
     find: "case when schedules.are_due or :wantsLastPoll::boolean",
     replace: "case when :wantsLastPoll::boolean",
     suites: ["conformance: PostgreSQL, schedules"],

@@ -5,7 +5,7 @@ export const TRANSACTION_MUTANTS = [
   {
     name: "into-the-owners-transaction",
     promise: "S11: what was acknowledged is not rolled back with a transaction of somebody else",
-    file: "src/store/sqlite.ts",
+    file: "src/store/sqlite/connection.ts",
     find: 'if (isOpenTransaction(handle)) throw new OwnersTransaction();\n      handle.exec("begin immediate");',
     replace: 'handle.exec("begin immediate");',
     suites: ["conformance: transactions on SQLite"],
@@ -13,7 +13,7 @@ export const TRANSACTION_MUTANTS = [
   {
     name: "refused-batch-left-in-the-transaction",
     promise: "all or none, also inside a caller's transaction",
-    file: "src/store/sqlite-within.ts",
+    file: "src/store/sqlite/within.ts",
     find: 'file.exec("rollback to holdfast_enqueue");',
     replace: "",
     suites: ["conformance: transactions on SQLite"],
@@ -21,7 +21,7 @@ export const TRANSACTION_MUTANTS = [
   {
     name: "another-sqlite-library",
     promise: "one SQLite library per file and process",
-    file: "src/store/sqlite-within.ts",
+    file: "src/store/sqlite/within.ts",
     find: "if (handle.constructor !== own.constructor)",
     replace: "if (handle === own)",
     suites: ["conformance: transactions on SQLite"],
@@ -29,7 +29,7 @@ export const TRANSACTION_MUTANTS = [
   {
     name: "number-of-a-rolled-back-lane",
     promise: "S16: a run is stored under a queue that exists",
-    file: "src/store/sqlite-enqueue.ts",
+    file: "src/store/sqlite/enqueue.ts",
     find: "this.#asker.learn(() => known.set(key, id));",
     replace: "known.set(key, id);",
     suites: ["conformance: transactions on SQLite"],
@@ -37,7 +37,7 @@ export const TRANSACTION_MUTANTS = [
   {
     name: "refused-batch-left-on-postgres",
     promise: "all or none, also inside a caller's transaction",
-    file: "src/store/postgres-enqueue.ts",
+    file: "src/store/postgres/enqueue.ts",
     find: "if (mayBeUndone) await query(within.UNDO_PART, []);",
     replace: "",
     suites: ["conformance: database libraries"],
@@ -45,7 +45,7 @@ export const TRANSACTION_MUTANTS = [
   {
     name: "another-database",
     promise: "S16: a run is stored in the database that its numbers are from",
-    file: "src/store/postgres-within.ts",
+    file: "src/store/postgres/within.ts",
     find: "if (found[0]?.identity === this.#identity) return;",
     replace: "if (found.length > 0) return;",
     suites: ["conformance: database libraries"],
@@ -77,7 +77,7 @@ export const TRANSACTION_MUTANTS = [
   {
     name: "stale-fence-silent-in-sql",
     promise: "S3: a stale fence changes nothing and says so",
-    file: "src/store/sql/postgres-functions.ts",
+    file: "src/store/postgres/sql/functions.ts",
     find: "  if not found then\n    raise exception 'Run % is no longer held",
     replace: "  if false then\n    raise exception 'Run % is no longer held",
     suites: ["conformance: SQL functions"],
@@ -85,7 +85,7 @@ export const TRANSACTION_MUTANTS = [
   {
     name: "due-without-the-schedules-row",
     promise: "S4, S15: of two calls at once one gets the run",
-    file: "src/store/sql/postgres-function-due.ts",
+    file: "src/store/postgres/sql/function-due.ts",
     find: "and s.deleted_at is null for update;",
     replace: "and s.deleted_at is null;",
     suites: ["conformance: SQL functions"],
@@ -93,7 +93,7 @@ export const TRANSACTION_MUTANTS = [
   {
     name: "silent-holder-never-relieved-in-sql",
     promise: "L4: a dead holder's work is taken over",
-    file: "src/store/sql/postgres-function-due.ts",
+    file: "src/store/postgres/sql/function-due.ts",
     find: 'ids: "v_schedule.live" })} into v_row;',
     replace: "ids: \"'{}'\" })} into v_row;",
     suites: ["conformance: SQL functions"],
@@ -101,7 +101,7 @@ export const TRANSACTION_MUTANTS = [
   {
     name: "latest-made-up-beside-one-on-time",
     promise: "SQL evaluates intervals as the code does",
-    file: "src/store/sql/postgres-function-due.ts",
+    file: "src/store/postgres/sql/function-due.ts",
     find: "if v_missed = 'latest' and",
     replace: "if v_missed = 'never' and",
     suites: ["conformance: SQL functions"],
@@ -109,7 +109,7 @@ export const TRANSACTION_MUTANTS = [
   {
     name: "members-sorted-by-code-point",
     promise: "S12: same key, same input, same run, from SQL too",
-    file: "src/store/sql/postgres-function-parts.ts",
+    file: "src/store/postgres/sql/function-parts.ts",
     find: "chr(1114111) || '\\\\1'",
     replace: "'\\\\1'",
     suites: ["conformance: SQL functions"],
@@ -117,7 +117,7 @@ export const TRANSACTION_MUTANTS = [
   {
     name: "functions-for-the-public",
     promise: "nobody may call a function that was not granted",
-    file: "src/store/sql/postgres-functions.ts",
+    file: "src/store/postgres/sql/functions.ts",
     find: "    ...revokes,",
     replace: "    ...revokes.slice(1),",
     suites: ["conformance: SQL functions"],

@@ -5,7 +5,7 @@ export const WORK_MUTANTS = [
   {
     name: "commit-under-an-old-fence",
     promise: "S3: a commit that settles nothing is rolled back",
-    file: "src/store/sqlite-items.ts",
+    file: "src/store/sqlite/items.ts",
     find: 'if (stale.length > 0) throw new RolledBack("stale");',
     replace: "",
     suites: ["engine: work"],
@@ -13,7 +13,7 @@ export const WORK_MUTANTS = [
   {
     name: "item-under-an-old-fence",
     promise: "S3: items take effect only under the current fence",
-    file: "src/store/sqlite-items.ts",
+    file: "src/store/sqlite/items.ts",
     find: 'if (!lease?.members.has(id)) answers[at] = "stale";',
     replace: 'if (!lease) answers[at] = "stale";',
     suites: ["conformance: SQLite"],

@@ -2,7 +2,7 @@
 // statement itself. Left to the libraries, one would write a JSON text as a JSON string once more,
 // another an array as JSON, and a third would ask for types that it cannot know.
 
-import { textArray } from "../postgres-array.js";
+import { textArray } from "../postgres/array.js";
 
 export type WireStatement = { readonly text: string; readonly values: readonly (string | null)[] };
 

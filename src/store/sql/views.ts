@@ -1,6 +1,6 @@
 // The public views: what users, dashboards and reports read from SQL. Both engines make them from this
 // one text, so that names, columns and their order cannot differ; how an engine writes an instant or
-// JSON is its own (postgres-views.ts, sqlite-views.ts). Columns are only ever added, at the end.
+// JSON is its own (views.ts, views.ts). Columns are only ever added, at the end.
 
 import { ATTEMPT_ENDS, MODES, RUN_STATUSES } from "../../runs/rules/run.js";
 import { OUTCOMES, REASONS } from "../../schedules/rules/tick.js";

@@ -2,9 +2,9 @@
 // over the one handle. What a transaction did is told when it commits and forgotten when it does not.
 
 import { DatabaseSync as BundledDatabase } from "@photostructure/sqlite";
-import { CREATE_BATCHES } from "../../store/sql/sqlite-batch-schema.js";
-import { CREATE_SCHEMA, SCHEMA_VERSION } from "../../store/sql/sqlite-schema.js";
-import { isSafeVersion, type SqliteHandle } from "../../store/sqlite.js";
+import { isSafeVersion, type SqliteHandle } from "../../store/sqlite/connection.js";
+import { CREATE_BATCHES } from "../../store/sqlite/schema/batch.js";
+import { CREATE_SCHEMA, SCHEMA_VERSION } from "../../store/sqlite/schema/schema.js";
 import { NOTE_FUNCTION, type Note, noteTriggers } from "./notes.js";
 import { CREATE_USER_TABLES, USER_TABLES } from "./user-tables.js";
 

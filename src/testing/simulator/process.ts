@@ -3,7 +3,7 @@
 
 import { Holdfast } from "../../holdfast.js";
 import type { Sends } from "../../remote/dispatching.js";
-import { SqliteStore } from "../../store/sqlite-store.js";
+import { SqliteStore } from "../../store/sqlite/store.js";
 import type { Store } from "../../store/store.js";
 import { SeededChance, seededIds, type VirtualClock } from "../virtual-clock.js";
 import type { Connection } from "./database.js";

@@ -1,7 +1,7 @@
 // The user's own tables in the simulated database, and what handlers do in them inside of `ctx.commit` and
 // of items with `tx`. Nothing there keeps a second row out: that there is none is the promise.
 
-import type { SqliteHandle } from "../../store/sqlite.js";
+import type { SqliteHandle } from "../../store/sqlite/connection.js";
 import type { RunContext } from "../../worker/handler/context.js";
 
 export const USER_TABLES = ["user_commit", "user_item"] as const;

@@ -1,7 +1,7 @@
 // What a handler may say about an item and a commit, and what it gets in a transaction.
 
-import type { PostgresTx } from "../../store/postgres-transactor.js";
-import type { SqliteHandle } from "../../store/sqlite.js";
+import type { PostgresTx } from "../../store/postgres/transactor.js";
+import type { SqliteHandle } from "../../store/sqlite/connection.js";
 
 /**
  * How far a commit has come. While it is being settled nobody but the database knows whether the run

@@ -1,0 +1,395 @@
+// Storing new runs on PostgreSQL: one statement for runs without keys, and what keys need beyond it.
+
+import { ON_LOST, type Policy } from "../../runs/rules/run.js";
+import { StoreUnavailableError } from "../../shared/errors.js";
+import { tagsToStore } from "../../shared/trace-context.js";
+import { answersOf, firstOfEachKey, type KeyHolder, lastsColumns } from "../keys.js";
+import { modeCode, policyDigest } from "../record.js";
+import type * as store from "../store.js";
+import type { TxQuery } from "../transaction.js";
+import { columnsOf, textArray } from "./array.js";
+import { LinkFailure, type Row } from "./connection.js";
+import { type Ask, hasRules, type Origin, type Storing, storeByRules } from "./enqueue-rules.js";
+import type { PostgresAsker } from "./session.js";
+import * as sql from "./sql/enqueue.js";
+import * as within from "./sql/within.js";
+import type { PostgresTransactions } from "./transactions.js";
+
+const UNIQUE_VIOLATION = "23505";
+const NOT_NULL_VIOLATION = "23502";
+/** One statement takes this many runs and characters of a long list at most. */
+const CHUNK_MAX = 5_000;
+const CHUNK_CHARS_MAX = 8 * 1024 * 1024;
+
+export class PostgresEnqueue {
+  readonly #asker: PostgresAsker;
+  readonly #transactions: PostgresTransactions;
+  readonly #channel: string;
+  readonly #wake: () => void;
+  readonly #lanes = new Map<string, number>();
+  /** By identity first, which is fast: a policy is usually made once with its job. */
+  #policies = new WeakMap<Policy, number>();
+  readonly #policiesByDigest = new Map<string, number>();
+
+  constructor(params: {
+    readonly asker: PostgresAsker;
+    readonly transactions: PostgresTransactions;
+    /** What waiting workers listen to. */
+    readonly channel: string;
+    readonly wake: () => void;
+  }) {
+    this.#asker = params.asker;
+    this.#transactions = params.transactions;
+    this.#channel = params.channel;
+    this.#wake = params.wake;
+  }
+
+  async enqueue(params: store.EnqueueParams): Promise<readonly store.EnqueueAnswer[]> {
+    try {
+      return await this.#store(params);
+    } catch (error) {
+      if (!this.#hasForgotten(error)) throw error;
+      return this.#store(params);
+    }
+  }
+
+  async #store(params: store.EnqueueParams): Promise<readonly store.EnqueueAnswer[]> {
+    const { runs } = params;
+    await this.rememberAll(runs);
+    const rows = runs.map((run) => this.#enqueueRow(run));
+    const isKeyless = runs.every((run) => run.key === null);
+    if (runs.some(hasRules)) return this.#storeByRules(params, rows, isKeyless);
+    if (isKeyless) {
+      await this.#storeOnce(rows, params.tellsOthers);
+      return runs.map(({ id }) => ({ id, deduplicated: false }));
+    }
+    const answers = await this.#storeKeyed(runs, rows, params.isAtomic);
+    if (params.tellsOthers) this.#wake();
+    return answers;
+  }
+
+  /** In a caller's transaction: its commit tells the others, and nothing is repeated. */
+  async enqueueWithin(
+    query: TxQuery,
+    runs: readonly store.NewRun[],
+  ): Promise<readonly store.EnqueueAnswer[]> {
+    await this.rememberAll(runs);
+    const rows = runs.map((run) => this.#enqueueRow(run));
+    const [first] = runs;
+    const mayBeUndone = runs.length > 1 && runs.some((run) => run.key !== null);
+    if (first === undefined) return [];
+    if (mayBeUndone) await query(within.BEGIN_PART, []);
+    const storing: Storing = {
+      ask: this.#noticing((template, params) => this.#asker.withinForeign(query, template, params)),
+      channel: this.#channel,
+      undo: async () => {
+        if (mayBeUndone) await query(within.UNDO_PART, []);
+      },
+    };
+    const answers = runs.some(hasRules)
+      ? await storeByRules({ runs, rows, isOpen: true }, storing)
+      : answersOf(runs, await this.#storeAll(runs, rows, storing));
+    if (mayBeUndone) await query(within.END_PART, []);
+    return answers;
+  }
+
+  /** Runs of which some are limited, or whose keys replace or postpone. */
+  async #storeByRules(
+    params: store.EnqueueParams,
+    rows: readonly Row[],
+    isKeyless: boolean,
+  ): Promise<readonly store.EnqueueAnswer[]> {
+    const { runs, isAtomic, tellsOthers } = params;
+    if (isKeyless) {
+      const channel = tellsOthers ? this.#channel : null;
+      await this.#asker.repeat("enqueue", sql.STORE_RUNS, { runs: JSON.stringify(rows), channel });
+      return runs.map(({ id }) => ({ id, deduplicated: false }));
+    }
+    const answers = await this.#asker.patiently("enqueue", () =>
+      this.#transactions.run((query) =>
+        storeByRules(
+          { runs, rows, isOpen: false },
+          {
+            ask: (template, values) => this.#asker.within(query, template, values),
+            channel: null,
+            undo: isAtomic ? () => query("rollback") : null,
+          },
+        ),
+      ),
+    );
+    if (tellsOthers) this.#wake();
+    return answers;
+  }
+
+  #enqueueRow(run: store.NewRun): Row {
+    return {
+      id: run.id,
+      lane: this.#lanes.get(laneKey(run)),
+      policy: this.#policies.get(run.policy),
+      version: run.version,
+      priority: run.priority,
+      mode: modeCode(run.mode),
+      dueAt: run.dueAt,
+      delayMs: run.delayMs,
+      tags:
+        run.tags.length === 0 && run.trace === undefined ? null : tagsToStore(run.tags, run.trace),
+      input: run.input,
+      job: run.job,
+      key: run.key?.key,
+      inputHash: run.key?.inputHash,
+      ...(run.key ? lastsColumns(run.key) : {}),
+      flow: run.flow,
+    };
+  }
+
+  /** A duplicate id means that some of these were committed before and the answer was lost. */
+  async #storeOnce(rows: readonly Row[], tellsOthers: boolean): Promise<void> {
+    const runs = { ...runArrays(rows), channel: tellsOthers ? this.#channel : null };
+    await this.#asker.patiently("enqueue", async () => {
+      try {
+        await this.#asker.once(this.#asker.work, sql.ENQUEUE, runs);
+      } catch (error) {
+        if (!(error instanceof LinkFailure && error.code === UNIQUE_VIOLATION)) throw error;
+        await this.#asker.once(this.#asker.work, sql.ENQUEUE_MISSING, runs);
+      }
+    });
+  }
+
+  /**
+   * Stores runs of which some have keys. If they are to be all or none, a key that is taken by
+   * another input undoes the rest; so they are then written in a transaction of their own.
+   */
+  async #storeKeyed(
+    runs: readonly store.NewRun[],
+    rows: readonly Row[],
+    isAtomic: boolean,
+  ): Promise<readonly store.EnqueueAnswer[]> {
+    const { keyless, keyed } = byKey(runs, rows);
+    const holders = await this.#asker.patiently("enqueue", () =>
+      isAtomic
+        ? this.#transactions.run((query) =>
+            this.#storeAll(runs, rows, {
+              ask: (template, params) => this.#asker.within(query, template, params),
+              channel: null,
+              undo: () => query("rollback"),
+            }),
+          )
+        : this.#takeKeys(keyed, (template, params) =>
+            this.#asker.once(this.#asker.work, template, params),
+          ),
+    );
+    if (!isAtomic && keyless.length > 0) await this.#storeOnce(keyless, false);
+    return answersOf(runs, holders);
+  }
+
+  /** All or none, in an open transaction; a key that is taken by another input undoes the rest. */
+  async #storeAll(
+    runs: readonly store.NewRun[],
+    rows: readonly Row[],
+    { ask, channel, undo }: Storing,
+  ): Promise<readonly KeyHolder[]> {
+    const { keyless, keyed } = byKey(runs, rows);
+    const holders = await this.#takeKeys(keyed, ask);
+    const isRefused = answersOf(runs, holders).some((answer) => "conflict" in answer);
+    if (isRefused) await undo?.();
+    else if (keyless.length > 0 || channel !== null)
+      await ask(sql.ENQUEUE_MISSING, { ...runArrays(keyless), channel });
+    return holders;
+  }
+
+  /** Whose the keys are afterwards. A key may vanish between the two statements: then once more. */
+  async #takeKeys(
+    keyed: readonly Row[],
+    ask: Ask,
+    taking: string = sql.ENQUEUE_KEYED,
+    origin: Partial<Origin> = {},
+  ): Promise<readonly KeyHolder[]> {
+    const holders: KeyHolder[] = [];
+    for (let open = keyed; open.length > 0; ) {
+      const stored = await ask(taking, { runs: JSON.stringify(open), ...origin });
+      const isStored = new Set(stored.map((row) => String(row.id)));
+      for (const { id, inputHash } of open.filter((row) => isStored.has(String(row.id)))) {
+        holders.push({ id: String(id), run: String(id), inputHash: String(inputHash) });
+      }
+      const taken = open.filter((row) => !isStored.has(String(row.id)));
+      if (taken.length === 0) return holders;
+      const keys = JSON.stringify(taken.map((row, at) => ({ at, job: row.job, key: row.key })));
+      const found = await ask(sql.KEY_HOLDERS, { keys });
+      for (const { at, run, hash } of found) {
+        const id = String(taken[Number(at)]?.id);
+        holders.push({ id, run: String(run), inputHash: String(hash) });
+      }
+      const isFound = new Set(found.map((row) => Number(row.at)));
+      open = taken.filter((_, at) => !isFound.has(at));
+    }
+    return holders;
+  }
+
+  /**
+   * Stores runs that another run makes, inside of its transaction, however many: their lanes and
+   * policies are remembered. Keys are taken in one order over all statements, in which every other
+   * transaction takes them too.
+   */
+  async storeChildren(
+    ask: Ask,
+    runs: readonly store.NewRun[],
+    origin: Origin,
+  ): Promise<readonly store.EnqueueAnswer[]> {
+    const asking = this.#noticing(ask);
+    if (runs.some(hasRules)) return this.#storeChildrenByRules(asking, runs, origin);
+    const first = firstOfEachKey(runs);
+    const keyless = runs.filter(({ key }) => key === null);
+    for (const chunk of chunksOf(keyless)) {
+      const rows = chunk.map((run) => this.#enqueueRow(run));
+      await asking(sql.ENQUEUE_CHILDREN, { ...runArrays(rows), channel: null, ...origin });
+    }
+    const holders: KeyHolder[] = [];
+    for (const chunk of chunksOf([...first.values()].sort(inKeyOrder))) {
+      const rows = chunk.map((run) => this.#enqueueRow(run));
+      holders.push(...(await this.#takeKeys(rows, asking, sql.ENQUEUE_KEYED_CHILDREN, origin)));
+    }
+    return answersOf(runs, holders);
+  }
+
+  async #storeChildrenByRules(
+    ask: Ask,
+    runs: readonly store.NewRun[],
+    origin: Origin,
+  ): Promise<readonly store.EnqueueAnswer[]> {
+    const places = runs
+      .map((run, at) => ({ run, at }))
+      .sort((a, b) => inKeyOrder(a.run, b.run) || a.at - b.at);
+    const inOrder: store.EnqueueAnswer[] = [];
+    for (const chunk of chunksOf(places.map(({ run }) => run))) {
+      const rows = chunk.map((run) => this.#enqueueRow(run));
+      const storing = { ask, channel: null, undo: null };
+      inOrder.push(...(await storeByRules({ runs: chunk, rows, isOpen: true, origin }, storing)));
+    }
+    const answers: store.EnqueueAnswer[] = [];
+    for (const [place, { at }] of places.entries())
+      answers[at] = inOrder[place] as store.EnqueueAnswer;
+    return answers;
+  }
+
+  /** Of a run that was remembered. */
+  numbersOf(run: store.NewRun): { readonly lane: number; readonly policy: number } {
+    const { lane, policy } = this.#enqueueRow(run);
+    return { lane: Number(lane), policy: Number(policy) };
+  }
+
+  /** Numbers of lanes and policies never change, so each is asked for once, unless it was lost. */
+  async rememberAll(
+    runs: readonly { queue: string; job: string; policy: Policy }[],
+  ): Promise<void> {
+    for (const run of runs) {
+      if (!this.#lanes.has(laneKey(run))) await this.lane(run.queue, run.job);
+      if (!this.#policies.has(run.policy)) await this.policy(run.policy);
+    }
+  }
+
+  /** Whether a number that was remembered is no longer there; then all of them are forgotten. */
+  #hasForgotten(error: unknown): boolean {
+    const said = error instanceof LinkFailure ? error.cause : error;
+    const { code, column } = (said ?? {}) as { code?: unknown; column?: unknown };
+    if (code !== NOT_NULL_VIOLATION || (column !== "lane" && column !== "policy")) return false;
+    this.#lanes.clear();
+    this.#policies = new WeakMap();
+    this.#policiesByDigest.clear();
+    return true;
+  }
+
+  /** In a transaction that is not repeated here: it fails, and the next one knows better. */
+  #noticing(ask: Ask): Ask {
+    return (template, params) =>
+      ask(template, params).catch((error: unknown) => {
+        this.#hasForgotten(error);
+        throw error;
+      });
+  }
+
+  async lane(queue: string, job: string): Promise<number> {
+    const [row] = await this.#asker.repeat("enqueue", sql.ENSURE_LANE, { queue, job });
+    const id = numberIn(row);
+    this.#lanes.set(laneKey({ queue, job }), id);
+    return id;
+  }
+
+  async policy(policy: Policy): Promise<number> {
+    const { leaseMs, timeoutMs, retry } = policy;
+    const digest = policyDigest(policy);
+    let id = this.#policiesByDigest.get(digest);
+    if (id === undefined) {
+      const [row] = await this.#asker.repeat("enqueue", sql.ENSURE_POLICY, {
+        digest,
+        leaseMs,
+        timeoutMs,
+        ...retry,
+        onLost: ON_LOST.indexOf(policy.onLost),
+      });
+      id = numberIn(row);
+      this.#policiesByDigest.set(digest, id);
+    }
+    this.#policies.set(policy, id);
+    return id;
+  }
+}
+
+/** The statements always answer one; whatever stands between may garble it, and then nothing is remembered. */
+function numberIn(row: Row | undefined): number {
+  if (row?.id == null)
+    throw new StoreUnavailableError({ tried: "enqueue (an answer without its row)" });
+  return Number(row.id);
+}
+
+/** A key that two of them ask for is asked for once. */
+function byKey(runs: readonly store.NewRun[], rows: readonly Row[]) {
+  const first = new Set([...firstOfEachKey(runs).values()].map(({ id }) => id));
+  return {
+    keyless: rows.filter((row) => row.key === undefined),
+    keyed: rows.filter((row) => first.has(String(row.id))),
+  };
+}
+
+function laneKey({ queue, job }: { readonly queue: string; readonly job: string }): string {
+  return `${queue}\n${job}`;
+}
+
+function* chunksOf(runs: readonly store.NewRun[]): Generator<readonly store.NewRun[]> {
+  let chunk: store.NewRun[] = [];
+  let chars = 0;
+  for (const run of runs) {
+    if (chunk.length === CHUNK_MAX || chars > CHUNK_CHARS_MAX) {
+      yield chunk;
+      chunk = [];
+      chars = 0;
+    }
+    chunk.push(run);
+    chars += run.input.length;
+  }
+  if (chunk.length > 0) yield chunk;
+}
+
+/** As the database sorts them: by job, then key, byte by byte. */
+function inKeyOrder(a: store.NewRun, b: store.NewRun): number {
+  const bytes = (text: string) => Buffer.from(text, "utf8");
+  return (
+    Buffer.compare(bytes(a.job), bytes(b.job)) ||
+    Buffer.compare(bytes(a.key?.key ?? ""), bytes(b.key?.key ?? ""))
+  );
+}
+
+function runArrays(rows: readonly Row[]): Row {
+  const { plain, texts } = columnsOf(rows);
+  return {
+    ids: plain("id"),
+    lanes: plain("lane"),
+    policies: plain("policy"),
+    versions: plain("version"),
+    priorities: plain("priority"),
+    modes: plain("mode"),
+    dueAt: plain("dueAt"),
+    delayMs: plain("delayMs"),
+    tags: textArray(rows.map(({ tags }) => (tags === null ? null : textArray(tags as string[])))),
+    inputs: texts("input"),
+  };
+}

@@ -1,0 +1,224 @@
+// Claims and settlements on PostgreSQL: one statement for both on one of two connections; one more exchange
+// at the same time goes to whichever is less busy (docs/decisions/0002-two-connections.md).
+
+import { type Clock, delay } from "../../shared/ports.js";
+import { countOf, isSameEnd, toEnding } from "../record.js";
+import type { HeldRun } from "../remote-store.js";
+import type * as store from "../store.js";
+import { ClaimBound, FROM_THE_START } from "./claim-scan-start.js";
+import { claimsOf } from "./claims.js";
+import type { PostgresLink } from "./connection.js";
+import type { PostgresPoll } from "./poll.js";
+import type { PostgresAsker } from "./session.js";
+import { settlementColumns, wholeLeaseColumns } from "./settlements.js";
+import * as sql from "./sql/exchange.js";
+
+/** How often a limit is asked again that others were changing meanwhile; then the next poll does. */
+const CONTENDED_TRIES_MAX = 5;
+/** How many limited runs are lined up before they are claimed. */
+const NEWCOMERS_MAX = 1_000;
+const NOTHING = { claims: [], limitedInMs: null };
+
+/** `isHeld`: under its name something was held already, and that is the answer. */
+type Exchanged = store.ExchangeAnswer & { readonly isHeld?: boolean };
+
+export class PostgresExchange
+  implements Pick<store.Store, "exchange" | "claimsByToken" | "heldRun">
+{
+  readonly #asker: PostgresAsker;
+  readonly #clock: Clock;
+  readonly #poll: Pick<PostgresPoll, "lineUp">;
+  readonly #bound: ClaimBound;
+
+  constructor(params: {
+    readonly asker: PostgresAsker;
+    readonly clock: Clock;
+    readonly poll: Pick<PostgresPoll, "lineUp">;
+  }) {
+    this.#asker = params.asker;
+    this.#clock = params.clock;
+    this.#poll = params.poll;
+    this.#bound = new ClaimBound(params.clock);
+  }
+
+  /**
+   * What limits let through is claimed by a statement of its own: it has to see what the settlements
+   * before it gave back. All carry the same token, so a lost answer is read back as a whole.
+   */
+  async exchange(params: store.ExchangeParams): Promise<store.ExchangeAnswer> {
+    const { limited, ...plain } = params;
+    if (limited === undefined || params.limit === 0) return this.#exchange(plain);
+    const isFirst = limited === "first";
+    const settled: Exchanged =
+      isFirst && params.settlements.length === 0 && !params.isNamed
+        ? { claims: [], stale: [], hasContinued: false }
+        : await this.#exchange(isFirst ? { ...plain, limit: 0 } : plain);
+    if (settled.isHeld) return settled;
+    const room = params.limit - countOf(settled.claims);
+    const { claims: letThrough, limitedInMs } =
+      room > 0 ? await this.#claimLimited({ ...params, limit: room }) : NOTHING;
+    const rest = room - countOf(letThrough);
+    const last =
+      isFirst && rest > 0
+        ? (await this.#exchange({ ...plain, settlements: [], isNamed: false, limit: rest })).claims
+        : [];
+    return {
+      claims: [...settled.claims, ...letThrough, ...last],
+      stale: settled.stale,
+      hasContinued: settled.hasContinued,
+      limitedInMs,
+    };
+  }
+
+  /** A flow that somebody else is changing at this moment is asked for again. */
+  async #claimLimited(params: store.ExchangeParams): Promise<{
+    readonly claims: readonly store.Claim[];
+    readonly limitedInMs: number | null;
+  }> {
+    const { holder, token, jobs, queues, wantsSuspect, apart = [] } = params;
+    const text = apart.length === 0 ? sql.EXCHANGE.claimLimited : sql.EXCHANGE_APART.claimLimited;
+    const claims: store.Claim[] = [];
+    let left = wantsSuspect ? Math.min(params.limit, 1) : params.limit;
+    for (let tries = 1; ; tries += 1) {
+      const [row] = await this.#asker.attempt("exchange", this.#asker.work, text, {
+        apart,
+        holder,
+        token,
+        jobs,
+        queues,
+        limit: left,
+        suspect: wantsSuspect,
+      });
+      const taken = claimsOf(row);
+      claims.push(...taken);
+      left -= countOf(taken);
+      const mayFindMore =
+        Number(row?.contended) > 0 ||
+        (row?.newcomers === true && (await this.#poll.lineUp(NEWCOMERS_MAX)) > 0);
+      if (left === 0 || !mayFindMore || tries === CONTENDED_TRIES_MAX) {
+        const limitedInMs = row?.limitedInMs == null ? null : Number(row.limitedInMs);
+        return { claims, limitedInMs };
+      }
+      await delay(this.#clock, tries);
+    }
+  }
+
+  async #exchange(params: store.ExchangeParams): Promise<Exchanged> {
+    const link = this.#linkFor(params.settlements);
+    const { holder, token, jobs, queues, wantsSuspect, apart = [] } = params;
+    const limit = wantsSuspect ? Math.min(params.limit, 1) : params.limit;
+    const appetite = `${wantsSuspect} ${queues} ${jobs}`;
+    const low = this.#bound.low(appetite);
+    const sentMs = this.#clock.monotonicMs();
+    const whole = params.isWholeLease === true ? wholeLeaseColumns(params.settlements) : null;
+    const texts = apart.length === 0 ? sql.EXCHANGE : sql.EXCHANGE_APART;
+    const text = whole ? texts.finishWholeAndClaim : texts[exchangeName(params)];
+    const [row] = await this.#asker.attempt("exchange", link, text, {
+      ...(whole ?? settlementColumns(onceEach(params.settlements))),
+      holder,
+      token,
+      jobs,
+      queues,
+      limit,
+      low,
+      shard: holder * 2 + (link === this.#asker.beat ? 1 : 0),
+      suspect: wantsSuspect,
+      chance: params.chance,
+      apart,
+    });
+    const unapplied = ((row?.unapplied ?? []) as [string, number][]).map(([id, fence]) => ({
+      id,
+      fence,
+    }));
+    const stale =
+      whole && row?.isSettled !== true
+        ? await this.#settleApart(params)
+        : await this.#staleAmong(unapplied, params.settlements);
+    const isHeld = row?.isHeld === true;
+    const claims = isHeld ? await this.claimsByToken(params) : claimsOf(row);
+    const count = countOf(claims);
+    const head = row?.head === null || row?.head === undefined ? null : String(row.head);
+    const tookMs = this.#clock.monotonicMs() - sentMs;
+    if (limit > 0) this.#bound.saw({ appetite, low, limit, count, head, tookMs });
+    const hasContinued = Number(row?.continued ?? 0) > 0;
+    if (isHeld || count === limit || low === FROM_THE_START)
+      return { claims, stale, hasContinued, isHeld };
+    const more = { settlements: [], isNamed: false, limit: limit - count };
+    const rest = await this.#exchange({ ...params, ...more });
+    return { claims: [...claims, ...rest.claims], stale, hasContinued };
+  }
+
+  /**
+   * Ends of runs that belong to something may wait for its row, which a caller's open transaction may have
+   * locked: no heartbeat may wait behind them.
+   */
+  #linkFor(settlements: readonly store.Settlement[]): PostgresLink {
+    const { work, beat } = this.#asker;
+    const mayWait = settlements.some(
+      ({ schedule, batch, isLimited }) => schedule !== null || batch !== null || isLimited,
+    );
+    return !mayWait && beat.inFlight < work.inFlight ? beat : work;
+  }
+
+  /** The lease was no longer whole, or no longer there: what is left of it is settled run by run. */
+  async #settleApart(params: store.ExchangeParams): Promise<readonly store.Grant[]> {
+    return (await this.#exchange({ ...params, isWholeLease: false, limit: 0 })).stale;
+  }
+
+  /** What was applied before, its answer lost, is not stale; only history can tell. */
+  async #staleAmong(
+    unapplied: readonly store.Grant[],
+    settlements: readonly store.Settlement[],
+  ): Promise<readonly store.Grant[]> {
+    if (unapplied.length === 0) return [];
+    const rows = await this.#asker.repeat("exchange", sql.ENDINGS, {
+      grants: JSON.stringify(unapplied),
+    });
+    const endings = new Map(rows.map((row) => [`${row.id} ${row.fence}`, row]));
+    const sent = new Map(settlements.map((each) => [`${each.id} ${each.fence}`, each]));
+    return unapplied.filter(({ id, fence }) => {
+      const ending = endings.get(`${id} ${fence}`);
+      const settlement = sent.get(`${id} ${fence}`);
+      return !(ending && settlement && isSameEnd(settlement, toEnding(ending)));
+    });
+  }
+
+  async claimsByToken(params: {
+    readonly holder: number;
+    readonly token: string;
+  }): Promise<readonly store.Claim[]> {
+    const [row] = await this.#asker.repeat("claimsByToken", sql.CLAIMS_BY_TOKEN, params);
+    return claimsOf(row);
+  }
+
+  async heldRun(grant: store.Grant): Promise<HeldRun<store.Claim> | null> {
+    const [row] = await this.#asker.repeat("heldRun", sql.HELD, grant);
+    const [claim] = claimsOf(row);
+    if (!row || !claim) return null;
+    return {
+      holder: Number(row.holder),
+      instance: String(row.instance),
+      remoteBy: typeof row.remote_by === "string" ? row.remote_by : null,
+      claim: { ...claim, runs: claim.runs.filter(({ id }) => id === grant.id) },
+      heldMs: Number(row.held_ms),
+      isCancelRequested: row.is_cancel_requested === true,
+    };
+  }
+}
+
+/** The same run settled twice in one exchange would be written twice. */
+function onceEach(settlements: readonly store.Settlement[]): readonly store.Settlement[] {
+  if (new Set(settlements.map(({ id }) => id)).size === settlements.length) return settlements;
+  const seen = new Set(settlements.map(({ id, fence }) => `${id} ${fence}`));
+  return settlements.filter(({ id, fence }) => seen.delete(`${id} ${fence}`));
+}
+
+function exchangeName({ settlements, isNamed }: store.ExchangeParams): keyof typeof sql.EXCHANGE {
+  if (settlements.length === 0) return isNamed ? "claimNamed" : "claim";
+  const hasChildren = settlements.some(({ batch }) => batch !== null);
+  if (settlements.some((each) => each.isLimited))
+    return hasChildren ? "settleLimitedChildrenAndClaim" : "settleLimitedAndClaim";
+  if (hasChildren) return "settleChildrenAndClaim";
+  if (settlements.some(({ schedule }) => schedule !== null)) return "settleScheduledAndClaim";
+  return settlements.every(({ to }) => to !== "pending") ? "finishAndClaim" : "settleAndClaim";
+}

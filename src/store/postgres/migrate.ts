@@ -1,0 +1,70 @@
+// The schema on PostgreSQL: which version there is, and making it, once, however many start at once.
+
+import type { Clock } from "../../shared/ports.js";
+import { type Dialect, fillIn } from "../sql/template.js";
+import { inTransaction, type PostgresSource } from "./connection.js";
+import { firstDays } from "./days.js";
+import { CREATE_BATCHES } from "./schema/batch.js";
+import { CREATE_SCHEMA, SCHEMA_VERSION } from "./schema/schema.js";
+import { DATABASE_CLOCK, type PostgresAsker } from "./session.js";
+import { createFunctions } from "./sql/functions.js";
+import { CREATE_PRIVATE_VIEWS, CREATE_VIEWS } from "./sql/views.js";
+
+export type SchemaVersion = { readonly version: number; readonly minCompatible: number };
+
+export async function schemaVersion({
+  work,
+  dialect,
+}: PostgresAsker): Promise<SchemaVersion | null> {
+  const table = dialect.name("schema_version");
+  const { rows } = await work.query({
+    text: `select to_regclass('${table}') is not null as known`,
+  });
+  if (rows[0]?.known !== true) return null;
+  const found = await work.query({ text: `select version, min_compatible from ${table}` });
+  const row = found.rows[0];
+  return row ? { version: Number(row.version), minCompatible: Number(row.min_compatible) } : null;
+}
+
+/** What waiting workers listen to. */
+export function channelOf(schema: string): string {
+  return `holdfast_${schema}`;
+}
+
+/** Views and functions have no clock to be given: theirs is the database's, always. */
+function onItsOwnClock(dialect: Dialect): Dialect {
+  return { ...dialect, now: DATABASE_CLOCK };
+}
+
+/** Makes the tables, or brings those of an older version up to this one. */
+export async function createSchema(params: {
+  readonly asker: PostgresAsker;
+  readonly source: PostgresSource;
+  readonly clock: Clock;
+  readonly schema: string;
+}): Promise<void> {
+  const { asker, source, clock, schema } = params;
+  const { dialect } = asker;
+  await inTransaction({ source, clock }, async (query) => {
+    await query("set local lock_timeout = '20s'");
+    await query("select pg_advisory_xact_lock(hashtext($1))", [`holdfast:${schema}`]);
+    const table = dialect.name("schema_version");
+    const [row] = await query(`select to_regclass('${table}') is not null as known`);
+    if (row?.known === true) {
+      const [found] = await query(`select version from ${table}`);
+      if (Number(found?.version) >= SCHEMA_VERSION) return;
+      await query(fillIn(CREATE_PRIVATE_VIEWS + CREATE_VIEWS, onItsOwnClock(dialect)));
+      await query(`update ${table} set version = ${SCHEMA_VERSION}`);
+      return;
+    }
+    await query(`create schema if not exists "${schema}"`);
+    const days = firstDays({ now: await asker.databaseNow(), dialect });
+    await query([fillIn(CREATE_SCHEMA + CREATE_BATCHES, dialect), ...days].join(";\n"));
+    const inSql = onItsOwnClock(dialect);
+    await query(fillIn(CREATE_PRIVATE_VIEWS + CREATE_VIEWS, inSql));
+    await query(fillIn(createFunctions(channelOf(schema)), inSql));
+    await query(
+      `insert into ${table} values (${SCHEMA_VERSION}, ${SCHEMA_VERSION}, ${DATABASE_CLOCK})`,
+    );
+  });
+}

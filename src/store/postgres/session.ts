@@ -1,0 +1,172 @@
+// Asking PostgreSQL: the two connections of a store, its statements filled in and prepared once, and
+// what is repeated when an answer is lost (docs/internals/ambiguous-commits.md). Knows no verb.
+
+import { OutcomeUnknownError, StoreUnavailableError } from "../../shared/errors.js";
+import { type Clock, delay } from "../../shared/ports.js";
+import { type Dialect, fillIn, numbered, type Statement } from "../sql/template.js";
+import type { TxQuery } from "../transaction.js";
+import {
+  isWorthRepeating,
+  LinkFailure,
+  PostgresLink,
+  type PostgresSource,
+  type Row,
+} from "./connection.js";
+import { inlined } from "./pinned.js";
+import { IN_OWN_PATH } from "./sql/within.js";
+
+export const DATABASE_CLOCK = "(extract(epoch from clock_timestamp()) * 1000)::bigint";
+/** How long a verb that may be repeated is repeated before its caller hears of it. */
+const PATIENCE_MS = 30_000;
+
+/** Ours, which takes a name to keep a plan by, or a caller's, which does not. */
+type AnyQuery = (text: string, values: readonly unknown[], name: string) => Promise<readonly Row[]>;
+
+export class PostgresAsker {
+  /** Enqueues, exchanges, the reaper, and whatever else may have to wait for a row that somebody has locked. */
+  readonly work: PostgresLink;
+  /** Renewals and polls, and exchanges that wait for nobody; listens. */
+  readonly beat: PostgresLink;
+  readonly dialect: Dialect;
+  readonly #clock: Clock;
+  readonly #now: (() => number) | undefined;
+  readonly #statements = new Map<string, Statement & { readonly name: string }>();
+  #isClosed = false;
+
+  constructor(params: {
+    readonly source: PostgresSource;
+    readonly schema: string;
+    readonly clock: Clock;
+    readonly channel: string;
+    readonly onNotice: (from: number) => void;
+    readonly now: (() => number) | undefined;
+  }) {
+    const { source, schema, clock, channel, onNotice, now } = params;
+    this.#clock = clock;
+    this.#now = now;
+    this.dialect = {
+      name: (plain) => `"${schema}".${plain}`,
+      now: now ? ":now::bigint" : DATABASE_CLOCK,
+    };
+    this.work = new PostgresLink({ source, clock, listenTo: null, onNotice });
+    this.beat = new PostgresLink({ source, clock, listenTo: channel, onNotice });
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all([this.work.close(), this.beat.close()]);
+  }
+
+  async databaseNow(): Promise<number> {
+    if (this.#now) return this.#now();
+    const { rows } = await this.beat.query({ text: `select ${DATABASE_CLOCK} as now` });
+    return Number(rows[0]?.now);
+  }
+
+  /** The same statement inside of a transaction, ours or a caller's. */
+  async within(query: AnyQuery, template: string, params: Row): Promise<Row[]> {
+    const statement = this.#statement(template);
+    const values = this.#values(statement, params);
+    return (await query(statement.text, values, statement.name)) as Row[];
+  }
+
+  /**
+   * The same inside of a user's transaction, in which names may mean what others made of them: a function of ours has
+   * its own search path, and the user's stays as it is.
+   */
+  async withinForeign(query: TxQuery, template: string, params: Row): Promise<Row[]> {
+    const statement = this.#statement(template);
+    const text = inlined(statement.text, this.#values(statement, params));
+    const rows = await query(fillIn(IN_OWN_PATH, this.dialect), [text]);
+    return rows.map(({ answer }) => JSON.parse(String(answer)) as Row);
+  }
+
+  #statement(template: string): Statement & { readonly name: string } {
+    let statement = this.#statements.get(template);
+    if (!statement) {
+      const filled = numbered(template, this.dialect);
+      statement = { ...filled, name: `holdfast_${digest(filled.text)}` };
+      this.#statements.set(template, statement);
+    }
+    return statement;
+  }
+
+  #values(statement: Statement, params: Row): unknown[] {
+    return statement.parameters.map((name) => (name === "now" ? this.#now?.() : params[name]));
+  }
+
+  /** One try: the caller decides what a lost answer means. */
+  async once(
+    link: PostgresLink,
+    template: string,
+    params: Row,
+    timeoutMs?: number,
+  ): Promise<Row[]> {
+    const statement = this.#statement(template);
+    const { name, text } = statement;
+    const values = this.#values(statement, params);
+    const limit = timeoutMs === undefined ? {} : { timeoutMs };
+    return (await link.query({ name, text, values, ...limit })).rows;
+  }
+
+  /** One try, its failure in the words of the store. */
+  async attempt(
+    what: string,
+    link: PostgresLink,
+    template: string,
+    params: object,
+    timeoutMs?: number,
+  ): Promise<Row[]> {
+    try {
+      return await this.once(link, template, params as Row, timeoutMs);
+    } catch (error) {
+      throw describe(what, error, { wasUnknown: false });
+    }
+  }
+
+  /** One try of a transaction, its failure in the words of the store. */
+  async described<T>(what: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw describe(what, error, { wasUnknown: false });
+    }
+  }
+
+  /** For reads and for statements that change nothing more when they are repeated. */
+  repeat(what: string, template: string, params: object): Promise<Row[]> {
+    return this.patiently(what, () => this.once(this.work, template, params as Row));
+  }
+
+  async patiently<T>(what: string, ask: () => Promise<T>): Promise<T> {
+    const startedAt = this.#clock.monotonicMs();
+    let wasUnknown = false;
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await ask();
+      } catch (error) {
+        wasUnknown ||= error instanceof LinkFailure && !error.isCertain;
+        const isOver = this.#isClosed || this.#clock.monotonicMs() - startedAt > PATIENCE_MS;
+        if (isOver || !isWorthRepeating(error)) throw describe(what, error, { wasUnknown });
+        await delay(this.#clock, Math.min(1_000, 20 * 2 ** Math.min(tries, 6)));
+      }
+    }
+  }
+}
+
+/** What a caller hears: a lost answer is neither success nor failure. */
+function describe(what: string, error: unknown, { wasUnknown }: { wasUnknown: boolean }): unknown {
+  if (!(error instanceof LinkFailure)) return error;
+  if (wasUnknown || !error.isCertain) return new OutcomeUnknownError(what, { cause: error.cause });
+  return isWorthRepeating(error) || error.code === "CLOSED"
+    ? new StoreUnavailableError({ tried: what, cause: error.cause })
+    : error.cause;
+}
+
+function digest(text: string): string {
+  let hash = 0xcbf29ce484222325n;
+  for (let at = 0; at < text.length; at += 1) {
+    hash = BigInt.asUintN(64, (hash ^ BigInt(text.charCodeAt(at))) * 0x100000001b3n);
+  }
+  return hash.toString(36);
+}

@@ -1,0 +1,93 @@
+// Settlements as PostgreSQL takes them: a column each, as an array, or as one value where all have the same.
+// Most of a batch have all but their ids in common, and every array costs both sides as much as the ids do.
+
+import { ATTEMPT_ENDS } from "../../runs/rules/run.js";
+import { modeCode, statusCode, wholeDelayMs } from "../record.js";
+import type { Settlement } from "../store.js";
+import { column, plainColumn, textArray } from "./array.js";
+import type { Row } from "./connection.js";
+
+type Pending = Extract<Settlement, { readonly to: "pending" }>;
+
+/** -1 is "pending again". */
+const PENDING = -1;
+
+/** What settles these, as the statements name it: `fences` are of each, `fence` is of all of them. */
+export function settlementColumns(settlements: readonly Settlement[]): Row {
+  const fences = column(settlements, ({ fence }) => fence);
+  const statuses = column(settlements, ({ to }) => (to === "pending" ? PENDING : statusCode(to)));
+  const modes = column(settlements, ({ mode }) => modeCode(mode));
+  const ranMs = column(settlements, wholeRanMs);
+  const results = column(settlements, resultOf, textArray);
+  const errors = column(settlements, ({ error }) => error, textArray);
+  const schedules = column(settlements, ({ schedule }) => schedule);
+  const batches = column(settlements, ({ batch }) => batch);
+  const ends = ofPending(settlements, ({ end }) => ATTEMPT_ENDS.indexOf(end));
+  const delayMs = ofPending(settlements, (each) => wholeDelayMs(each.delayMs));
+  const refunds = ofPending(settlements, ({ isRefund }) => (isRefund ? 1 : 0));
+  return {
+    ids: plainColumn(settlements, ({ id }) => id),
+    fences: fences.many,
+    fence: fences.one,
+    statuses: statuses.many,
+    status: statuses.one,
+    modes: modes.many,
+    mode: modes.one,
+    ranMs: ranMs.many,
+    ranAllMs: ranMs.one,
+    results: results.many,
+    result: results.one,
+    errors: errors.many,
+    error: errors.one,
+    schedules: schedules.many,
+    schedule: schedules.one,
+    batches: batches.many,
+    batch: batches.one,
+    ends: ends.many,
+    end: ends.one,
+    delayMs: delayMs.many,
+    delayAllMs: delayMs.one,
+    refunds: refunds.many,
+    refund: refunds.one,
+  };
+}
+
+/** The same for all runs of one lease, completed, in its order; null where its runs differ in more than that. */
+export function wholeLeaseColumns(settlements: readonly Settlement[]): Row | null {
+  const [first] = settlements;
+  if (first === undefined || !settlements.every((each) => isPlainlyCompleted(each, first)))
+    return null;
+  const ranMs = column(settlements, wholeRanMs);
+  const results = column(settlements, resultOf, textArray);
+  return {
+    fence: first.fence,
+    size: settlements.length,
+    first: first.id,
+    last: settlements.at(-1)?.id,
+    mode: modeCode(first.mode),
+    ranMs: ranMs.many,
+    ranAllMs: ranMs.one,
+    ranSumMs: settlements.reduce((sum, each) => sum + wholeRanMs(each), 0),
+    results: results.many,
+    result: results.one,
+  };
+}
+
+/** Nothing but its own row and the counts of its hour changes with its end. */
+function isPlainlyCompleted(settlement: Settlement, { mode }: Settlement): boolean {
+  const { to, schedule, batch, isLimited } = settlement;
+  const isPlain = to === "completed" && schedule === null && batch === null && !isLimited;
+  return isPlain && settlement.mode === mode;
+}
+
+function wholeRanMs({ ranMs }: Settlement): number {
+  return Math.max(0, Math.round(ranMs));
+}
+
+function resultOf(settlement: Settlement): string | null {
+  return settlement.to === "pending" ? null : settlement.result;
+}
+
+function ofPending(settlements: readonly Settlement[], value: (each: Pending) => number) {
+  return column(settlements, (each) => (each.to === "pending" ? value(each) : null));
+}

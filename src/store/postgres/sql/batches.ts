@@ -1,0 +1,150 @@
+// The statements about batches on PostgreSQL: what a run fans out into. A batch and its children are
+// one transaction under the fence of the run that makes them; who ends or revives a child counts in
+// that same statement.
+
+import { postgresPage } from "../../sql/list-page.js";
+import { FLOW_UNKNOWN, IS_LIMITED_LANE } from "./flow.js";
+
+/** The number of the mode `enqueued`. */
+const ENQUEUED = 0;
+
+/**
+ * What ends and revivals of children do to their batches, for the changes in `child_changes` (batch,
+ * unended, completed, failed, cancelled). The rows are locked in the order of their numbers, so that
+ * two who settle cannot deadlock, and what is locked is the newest state: of two who end the last two
+ * children at once, the second one sees the first one's count. Whoever brings a batch to its end for
+ * the first time makes the run that comes after.
+ */
+export const COUNTING = /* sql */ `
+batch_change as materialized (
+  select batch, sum(unended)::int as unended, sum(completed)::int as completed, sum(failed)::int as failed,
+    sum(cancelled)::int as cancelled
+  from child_changes group by batch
+),
+batch_locked as materialized (
+  select b.* from {batch} b where b.id = any(array(select batch from batch_change)) order by b.id for update
+),
+batch_after as materialized (
+  select l.id, l.run, l.scheduled, l.refused, l.then_run, l.then_lane, l.then_policy, l.then_version, l.then_priority,
+    l.unended + c.unended as unended, l.completed + c.completed as completed, l.failed + c.failed as failed,
+    l.cancelled + c.cancelled as cancelled, l.ended_at is null and l.unended + c.unended = 0 as is_over
+  from batch_locked l join batch_change c on c.batch = l.id
+),
+batch_counted as (
+  update {batch} b set unended = a.unended, completed = a.completed, failed = a.failed, cancelled = a.cancelled,
+    ended_at = case when a.is_over then now.at else b.ended_at end
+  from batch_after a, now where b.id = a.id
+),
+continued as (
+  insert into {run} (id, created_at, due_at, lane, policy, version, priority, mode, parent, input)
+  select a.then_run, now.at, now.at, a.then_lane, a.then_policy, a.then_version, a.then_priority, ${ENQUEUED}, a.run,
+    format('{"scheduled":%s,"errors":%s,"completed":%s,"failed":%s,"cancelled":%s}',
+      a.scheduled, a.refused, a.completed, a.failed, a.cancelled)
+  from batch_after a cross join now where a.is_over and a.then_run is not null
+  returning id, due_at, lane, policy, priority
+),
+continuation as materialized (select c.*, ${IS_LIMITED_LANE("c.lane")} as limited from continued c),
+continuing as (
+  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect)
+  select c.id, c.due_at - c.priority * 60000, c.lane, c.policy, 0, 0, 0, 0, 0, false from continuation c where not c.limited
+),
+continuing_limited as (
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, flow)
+  select c.id, c.due_at, c.lane, c.policy, c.priority, 0, 0, 0, 0, 0, false, ${FLOW_UNKNOWN} from continuation c where c.limited
+)`;
+
+/**
+ * How many runs that come after were made. Every statement that counts selects it: so the batches are
+ * locked before anything that is written last, statistics and schedules, whatever the statement.
+ */
+export const CONTINUED = /* sql */ `(select count(*)::int from continued) as continued`;
+
+/** Children that have ended, from a list that has their batch and status. */
+export const endedChildren = (source: string) => /* sql */ `
+child_changes as materialized (
+  select e.batch, -1 as unended, (e.status = 1)::int as completed, (e.status = 2)::int as failed,
+    (e.status = 3)::int as cancelled
+  from (${source}) e where e.batch is not null
+),
+${COUNTING}`;
+
+/** Children in `reopened` (id, status) that go on by an operator's will: no longer ended. */
+export const UNCOUNTING = /* sql */ `
+child_changes as materialized (
+  select r.batch, 1 as unended, 0 as completed, -(o.status = 2)::int as failed, -(o.status = 3)::int as cancelled
+  from reopened o, lateral (select x.batch from {run} x where x.id = o.id offset 0) r where r.batch is not null
+),
+${COUNTING}`;
+
+/** The lease that gives its holder the right to write for a run; no row if it is no longer so. */
+export const HELD = /* sql */ `
+select k.fence from {lease} k where k.fence = :fence::bigint and k.ids @> array[:parent::uuid] for share`;
+
+/** Waits for another transaction that is making the same one; no row if there is one. */
+export const ADD_BATCH = /* sql */ `
+insert into {batch} (run, name, created_at, scheduled, refused, errors, unended, completed, failed, cancelled,
+  then_run, then_lane, then_policy, then_version, then_priority)
+select :parent::uuid, :name, {now}, 0, 0, '[]', 0, 0, 0, 0,
+  :thenRun::uuid, :thenLane::int, :thenPolicy::int, :thenVersion::int, :thenPriority::smallint
+on conflict (run, name) do nothing returning id`;
+
+/** What there was of it before its children count: the same fragment then ends it if none is open. */
+export const FILL_BATCH = /* sql */ `
+update {batch} set scheduled = :scheduled::int, refused = :refused::int, errors = :errors where id = :batch::int`;
+
+export const COUNT_BATCH = /* sql */ `
+with now as materialized (select {now} as at),
+child_changes as materialized (
+  select :batch::int as batch, :unended::int as unended, :completed::int as completed, :failed::int as failed,
+    :cancelled::int as cancelled
+),
+${COUNTING}
+select ${CONTINUED}`;
+
+export const MADE_BATCH = /* sql */ `
+select scheduled, errors from {batch} where run = :parent::uuid and name = :name`;
+
+export const OUTCOMES = /* sql */ `select id, status from {outcome} where id = any(:ids::uuid[])`;
+
+export const BATCHES = /* sql */ `
+select name, scheduled, errors, completed, failed, cancelled, unended,
+  case when ended_at is not null then then_run end as then_run
+from {batch} where run = :run::uuid order by id`;
+
+const CHILDREN_OF = /* sql */ `
+  select r.id from {run} r
+  where r.parent = :parent::uuid
+    and (:batch::text is null
+      or r.batch = (select b.id from {batch} b where b.run = :parent::uuid and b.name = :batch::text))
+    and r.id <> all(array(select b.then_run from {batch} b where b.run = :parent::uuid and b.then_run is not null))`;
+
+/** Runs that come after a batch are no children: they are named by their batch. */
+export const CHILDREN = /* sql */ `
+with child as materialized (${CHILDREN_OF}
+    and r.id < coalesce(:before::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+),
+page as materialized (
+  select c.id from child c
+  where :status::smallint is null or :status::smallint = coalesce(
+    (select o.status from {outcome} o where o.id = c.id),
+    case when exists (select from {ready} y where y.id = c.id) or exists (select from {waiting} w where w.id = c.id)
+      then -1 else 0 end)
+  order by c.id desc limit :limit
+)
+${postgresPage("select * from {run_state} where id = any(array(select id from page)) offset 0")}`;
+
+/** Failed children, for a revival of many. */
+export const FAILED_CHILDREN = /* sql */ `
+  select o.id from (${CHILDREN_OF}) c,
+    lateral (select x.id from {outcome} x where x.id = c.id and x.status = 2 offset 0) o
+  where o.id > coalesce(:after::uuid, '00000000-0000-0000-0000-000000000000') order by o.id limit :limit`;
+
+/** A batch lasts for as long as the run that made it: a later attempt may ask for it. */
+export const PRUNE_BATCHES = /* sql */ `
+with now as materialized (select {now} as at),
+gone as (
+  delete from {batch} where id = any(array(
+    select b.id from {batch} b, now where b.ended_at < now.at - :keepMs::bigint
+      and not exists (select from {run} r where r.id = b.run) limit :limit)) returning 1
+)
+select count(*)::int as pruned from gone`;

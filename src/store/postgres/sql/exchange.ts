@@ -1,0 +1,395 @@
+// Claiming and settling on PostgreSQL: what ends and what begins, in one statement, one round trip and one commit.
+// Planner traps that shaped it (measured, see docs/decisions/0001-table-layout.md): a claim is
+// `ctid = any(array(…))`, evaluated once, since `in (select … limit … skip locked)` may be evaluated
+// again and over-claim; tables are reached through arrays or LATERAL … OFFSET 0, since plain joins
+// turn quadratic when a table was analysed while empty. Rows travel as columns, each one value:
+// half of a client's work was the row protocol (docs/decisions/0010-columns-both-ways.md).
+
+import { CONTINUED, endedChildren } from "./batches.js";
+import {
+  CLAIMING_LIMITED,
+  CLAIMING_LIMITED_RUN,
+  FLOW_CHANGES,
+  LIMITED_ANSWER,
+  NOBODY_LINED,
+} from "./flow.js";
+import { NOT_PAUSED } from "./pause.js";
+import { AFTER_END, RESCHEDULED } from "./schedules.js";
+
+/**
+ * The runs of all leases are read by one walk through the index between the first and the last of them, which
+ * also names the days to look into. Writing JSON is dear, and what lies in another JSON is copied over and over:
+ * the runs come as columns beside the leases, without what most runs have nothing of their own in. Those that are
+ * not as the job of the first lease says are told apart, in `others`. Always one row.
+ */
+const FOUND = /* sql */ `(
+  select array(select m.id from granted c, unnest(c.ids) m (id) order by m.id) as ids, u.version, u.priority
+  from (values (true)) one left join (
+    select j.version, j.priority from granted c join {lane} l on l.id = c.lane join {job} j on j.name = l.job limit 1
+  ) u on true offset 0
+) w, lateral (
+  select array_agg(r.id) as ids, json_agg(r.input) as inputs, array_agg(r.due_at) as due_ats,
+    array_agg(r.created_at) as created_ats,
+    json_agg(json_build_array(r.id, r.mode, r.version, r.priority, r.nominal_at, r.schedule, r.batch, r.tags))
+      filter (where (r.mode = 0 and r.version = w.version and r.priority = w.priority and r.nominal_at is null
+        and r.schedule is null and r.batch is null and r.tags is null) is not true) as others
+  from {run} r where r.id = any(w.ids) and r.id >= w.ids[1] and r.id <= w.ids[cardinality(w.ids)]
+) f`;
+
+/** The leases, with the runs of each where these are not all that was found, in that order; and what was found. */
+const CLAIMS = /* sql */ `(
+  select json_agg(json_build_object(
+    'fence', c.fence, 'job', l.job, 'queue', l.queue, 'attempt', c.attempt, 'isSuspect', c.suspect,
+    'isLimited', c.limited,
+    'leaseMs', greatest(c.until - now.at, 0), 'losses', c.losses, 'refunds', c.refunds, 'laters', c.laters,
+    'extraAttempts', c.extra,
+    'policy', json_build_array(p.lease_ms, p.timeout_ms, p.attempts, p.delay_ms, p.factor, p.max_ms, p.jitter, p.on_lost),
+    'ids', case when (c.ids = f.ids) is not true then c.ids end
+  ))
+  from granted c join {lane} l on l.id = c.lane join {policy} p on p.id = c.policy cross join now
+) as claims, array_to_json(f.ids) as ids, f.inputs, array_to_json(f.due_ats) as "dueAts",
+array_to_json(nullif(f.created_ats, f.due_ats)) as "createdAts", f.others, w.version, w.priority`;
+
+/**
+ * Beside a list it adds no row, and makes the planner expect a hundred of them. It takes a list of unknown
+ * length for ten rows, and for one where the table of leases was analysed with one in it; then it compares
+ * each settlement with each run of the lease, a million times for a thousand.
+ */
+const LONG = "json_array_elements('[]')";
+
+/** A value of each settlement, or one of them all: most columns of a batch hold one value. */
+const sentAs = (many: string, type: string, one: string, name: string) => ({
+  unnest: `unnest(:${many}::${type}[])`,
+  name,
+  value: `coalesce(s.${name}, :${one}::${type}) as ${name}`,
+});
+const SENT = [
+  sentAs("fences", "bigint", "fence", "fence"),
+  sentAs("statuses", "smallint", "status", "status"),
+  sentAs("modes", "smallint", "mode", "mode"),
+  sentAs("ranMs", "bigint", "ranAllMs", '"ranMs"'),
+  sentAs("results", "text", "result", "result"),
+  sentAs("errors", "text", "error", "error"),
+];
+/** Of settlements that end an attempt and not the run. */
+const SENT_RETURNS = [
+  sentAs("ends", "smallint", "end", "ended"),
+  sentAs("delayMs", "bigint", "delayAllMs", '"delayMs"'),
+  sentAs("refunds", "smallint", "refund", "refund"),
+];
+/** Of runs that were made by something. */
+const SENT_ORIGINS = [
+  sentAs("schedules", "int", "schedule", "schedule"),
+  sentAs("batches", "int", "batch", "batch"),
+];
+
+type Settled = {
+  /** Among them are some that end an attempt and not the run. */
+  readonly hasReturns: boolean;
+  /** Among them are runs that were made by something. */
+  readonly hasOrigins: boolean;
+};
+
+/**
+ * Settlements are checked against the members of the locked lease, which is the fence; what is left
+ * of a lease keeps its row. Whoever asked for a cancel gets it unless the run completed. What was
+ * not applied is answered: whether it is stale or was applied before (its answer was lost) is asked
+ * of history, apart from this, so that history costs nothing here. Every column costs each run as much as
+ * a part of the statement does, so there are only those that are needed, the ones that are counted first.
+ */
+const settling = ({ hasReturns, hasOrigins }: Settled) => {
+  const sent = [...SENT, ...(hasReturns ? SENT_RETURNS : []), ...(hasOrigins ? SENT_ORIGINS : [])];
+  const member = ["policy", "losses", "refunds", "laters"];
+  const members = (alias: string) =>
+    hasReturns ? `, ${member.map((name) => `${alias}.${name}`).join(", ")}` : "";
+  return /* sql */ `
+sent as materialized (
+  select s.id, ${sent.map(({ value }) => value).join(", ")}
+  from rows from (unnest(:ids::uuid[]), ${sent.map(({ unnest }) => unnest).join(", ")}, ${LONG})
+    as s (id, ${sent.map(({ name }) => name).join(", ")})
+),
+locked as materialized (
+  select *, cardinality(ids) as size from {lease} where fence = any(array(select distinct fence from sent)) for update
+),
+member as not materialized (
+  select m.id, k.fence, k.size, k.lane, k.attempt, k.extra, k.holder, k.suspect, k.cancels${members("k")}
+  from locked k, rows from (unnest(k.ids), ${LONG}) m (id) offset 0
+),
+valid as materialized (
+  select s.fence, m.size, m.lane, s.mode,
+    case when s.status <> 1 and m.cancels ? s.id::text then 3 else s.status end as status, s."ranMs",
+    s.id, m.holder, m.attempt, m.extra, s.result, s.error${members("m")}
+    ${hasReturns ? `, s.ended, s."delayMs", s.refund, m.suspect and s.ended = 4 as suspect` : ""}
+    ${hasOrigins ? ", s.schedule, s.batch" : ""}
+  from sent s join member m on m.id = s.id and m.fence = s.fence
+),
+summed as materialized (
+  select fence, size, lane, mode, status, count(*) as runs, sum("ranMs") as ran_ms from valid group by 1, 2, 3, 4, 5
+),
+tally as materialized (select fence, sum(runs) = size as is_whole from summed group by fence, size),
+ended as (delete from {lease} where fence = any(array(select fence from tally where is_whole))),
+shrunk as (
+  update {lease} k set ids = array(select unnest(k.ids) except select v.id from valid v where v.fence = k.fence)
+  where k.fence = any(array(select fence from tally where not is_whole))
+),
+finished as (
+  insert into {outcome} (id, fence, started_at, finished_at, lane, holder, attempt, extra, status, result, error)
+  select v.id, v.fence, (select at from now) - v."ranMs", (select at from now), v.lane, v.holder, v.attempt, v.extra,
+    v.status, v.result, v.error
+  from valid v where v.status >= 0
+),
+counted as (
+  insert into {rollup} as t (hour_at, lane, mode, status, shard, runs, ran_ms)
+  select now.at - now.at % 3600000, v.lane, v.mode, v.status, :shard::int, v.runs, v.ran_ms
+  from (
+    select lane, mode, status, sum(runs) as runs, sum(ran_ms) as ran_ms from summed where status >= 0 group by 1, 2, 3
+  ) v cross join now
+  on conflict (hour_at, lane, mode, status, shard)
+  do update set runs = t.runs + excluded.runs, ran_ms = t.ran_ms + excluded.ran_ms
+)`;
+};
+const FINISHING = settling({ hasReturns: false, hasOrigins: false });
+const FINISHING_MADE = settling({ hasReturns: false, hasOrigins: true });
+const SETTLING = settling({ hasReturns: true, hasOrigins: false });
+const SETTLING_MADE = settling({ hasReturns: true, hasOrigins: true });
+
+/**
+ * A lease of which every run is completed: its own list says which they are, so that nothing has to be sent,
+ * joined or compared, and values that differ come in the order of the list. If a run was taken out of it meanwhile
+ * its size is another one, nothing is done, and `isSettled` says so: it has to be settled run by run. Whoever has
+ * the fence of another lease knows neither its first run nor its last.
+ */
+const FINISHING_WHOLE = /* sql */ `
+whole as (
+  delete from {lease} where fence = :fence::bigint and cardinality(ids) = :size::int
+    and ids[1] = :first::uuid and ids[:size::int] = :last::uuid
+  returning fence, lane, holder, attempt, extra, ids
+),
+finished as (
+  insert into {outcome} (id, fence, started_at, finished_at, lane, holder, attempt, extra, status, result)
+  select u.id, k.fence, (select at from now) - coalesce(u.ran_ms, :ranAllMs::bigint), (select at from now), k.lane, k.holder,
+    k.attempt, k.extra, 1, coalesce(u.result, :result::text)
+  from whole k, rows from (unnest(k.ids), unnest(:ranMs::bigint[]), unnest(:results::text[])) u (id, ran_ms, result)
+),
+counted as (
+  insert into {rollup} as t (hour_at, lane, mode, status, shard, runs, ran_ms)
+  select now.at - now.at % 3600000, k.lane, :mode::smallint, 1, :shard::int, :size::int, :ranSumMs::bigint
+  from whole k cross join now
+  on conflict (hour_at, lane, mode, status, shard)
+  do update set runs = t.runs + excluded.runs, ran_ms = t.ran_ms + excluded.ran_ms
+)`;
+const IS_SETTLED = 'exists (select from whole) as "isSettled"';
+
+const AGAIN = /* sql */ `
+again as materialized (
+  select v.*, r.priority, null::int as flow, false as is_rated from valid v,
+    lateral (select x.priority from {run} x where x.id = v.id offset 0) r
+  where v.status < 0
+)`;
+
+/** For settlements among which are limited runs: those with a rate stand in line for every attempt. */
+const LIMITED_AGAIN = /* sql */ `
+again as materialized (
+  select v.*, r.priority, p.flow, p.flow is not null and j.rate_limit is not null as is_rated
+  from valid v
+  left join lateral (select x.flow from {flow_run} x where x.run = v.id offset 0) p on true
+  left join lateral (
+    select y.rate_limit from {lane} l join {job} y on y.name = l.job where l.id = v.lane offset 0) j on true,
+    lateral (select x.priority from {run} x where x.id = v.id offset 0) r
+  where v.status < 0
+),
+stood as (
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, gate, flow)
+  select v.id, now.at, v.lane, v.policy, v.priority, v.attempt - v.refund, v.losses,
+    v.refunds + case when v.ended = 4 then v.refund else 0 end,
+    v.laters + case when v.ended = 3 then 1 else 0 end, v.extra, v.suspect, 'flow', v.flow
+  from again v cross join now where v."delayMs" = 0 and v.is_rated
+)`;
+
+const LIMITED_LEAVING = /* sql */ `
+leaving as materialized (
+  select v.id as run from valid v where v.status >= 0
+  union all
+  select a.id from again a where a."delayMs" > 0 or a.is_rated
+),
+lined as materialized (select distinct flow, lane, suspect from again where "delayMs" = 0 and is_rated),
+${FLOW_CHANGES}`;
+
+/** For settlements that all end their runs. */
+const ENDED_LEAVING = /* sql */ `
+leaving as materialized (select v.id as run from valid v),
+${NOBODY_LINED},
+${FLOW_CHANGES}`;
+
+/** For settlements that end an attempt and not the run. */
+const RETURNING = /* sql */ `
+noted as (
+  insert into {attempt} (run, fence, attempt, ended, holder, started_at, ended_at, error)
+  select v.id, v.fence, v.attempt, v.ended, v.holder, now.at - v."ranMs", now.at, v.error
+  from again v cross join now
+),
+postponed as (
+  insert into {waiting} (id, wake_at, lane, policy, priority, attempt, losses, refunds, laters, extra, suspect, flow)
+  select v.id, now.at + v."delayMs", v.lane, v.policy, v.priority, v.attempt - v.refund, v.losses,
+    v.refunds + case when v.ended = 4 then v.refund else 0 end,
+    v.laters + case when v.ended = 3 then 1 else 0 end, v.extra, v.suspect, v.flow
+  from again v cross join now where v."delayMs" > 0
+),
+returned as (
+  insert into {ready} (id, sort_at, lane, policy, attempt, losses, refunds, laters, extra, suspect, limited)
+  select v.id, now.at - v.priority * 60000, v.lane, v.policy, v.attempt - v.refund, v.losses,
+    v.refunds + case when v.ended = 4 then v.refund else 0 end,
+    v.laters + case when v.ended = 3 then 1 else 0 end, v.extra, v.suspect, v.flow is not null
+  from again v cross join now where v."delayMs" = 0 and not v.is_rated
+)`;
+
+/** For settlements among which are runs of schedules. */
+const RESCHEDULING = /* sql */ `
+ended_runs as materialized (
+  select v.schedule, v.id, v.status, row_number() over () - 1 as place
+  from valid v where v.status >= 0 and v.schedule is not null
+),
+${AFTER_END}`;
+
+/** For settlements among which are children of batches. */
+const COUNTING_DOWN = /* sql */ `
+${endedChildren("select v.batch, v.status from valid v where v.status >= 0")}`;
+
+/** What was taken from `ready` (`taken`) leaves it. */
+const GONE = /* sql */ `
+gone as (delete from {ready} where ctid = any(array(select tid from taken)))`;
+
+/** Lanes are drained in the order of their oldest run. */
+const claimingIf = (more: string) => /* sql */ `
+head as materialized (
+  select l.id as lane, h.sort_at
+  from {lane} l
+  left join {queue} q on q.name = l.queue,
+    lateral (
+      select r.sort_at from {ready} r
+      where r.lane = l.id and r.suspect = :suspect and r.sort_at >= :low::bigint
+      order by r.sort_at, r.id limit 1) h
+  where :limit::int > 0 and ${NOT_PAUSED} and l.job = any(:jobs::text[])
+    and (:queues::text[] is null or l.queue = any(:queues::text[])) and q.paused_at is null ${more}
+),
+taken as materialized (
+  select x.* from (select lane, sort_at from head order by sort_at) l,
+    lateral (
+      select r.ctid as tid, r.* from {ready} r
+      where r.lane = l.lane and r.suspect = :suspect and r.sort_at >= l.sort_at
+      order by r.sort_at, r.id limit :limit for update skip locked) x
+  limit :limit
+),
+${GONE}`;
+
+const CLAIMING = claimingIf("");
+const IS_HELD =
+  "exists (select from {lease} k where k.holder = :holder::int and k.token = :token::uuid)";
+
+/** Leases for what was taken (`taken`), one for each group that can share one. */
+const grantingBy = (grouping: string) => /* sql */ `
+grouped as materialized (
+  select lane, policy, attempt, losses, refunds, laters, extra, suspect, limited,
+    array_agg(id order by sort_at, id) as ids
+  from taken ${grouping}
+),
+granted as (
+  insert into {lease} (until, deadline_at, claimed_at, renewed_at, holder, lane, policy,
+    attempt, losses, refunds, laters, extra, suspect, limited, token, ids, started)
+  select least(now.at + p.lease_ms, now.at + p.timeout_ms + 5000), now.at + p.timeout_ms, now.at, now.at,
+    :holder::int, g.lane, g.policy, g.attempt + 1, g.losses, g.refunds, g.laters, g.extra, g.suspect, g.limited,
+    :token::uuid, g.ids, '{}'
+  from grouped g join {policy} p on p.id = g.policy cross join now
+  returning *
+)`;
+/** Runs of one lane, policy and attempt share a lease. */
+const TOGETHER = "group by 1, 2, 3, 4, 5, 6, 7, 8, 9";
+/** Runs of these jobs have one each: others than their holder renew and end them, one by one. */
+const APART = /* sql */ `${TOGETHER},
+    case when lane = any(array(select l.id from {lane} l where l.job = any(:apart::text[]))) then id end`;
+const GRANTING = grantingBy(TOGETHER);
+const GRANTING_APART = grantingBy(APART);
+
+const NOW = "with now as materialized (select {now} as at)";
+const UNAPPLIED = /* sql */ `case when coalesce((select sum(runs) from summed), 0) < cardinality(:ids::uuid[]) then (
+  select json_agg(json_build_array(s.id, s.fence)) from sent s
+  where ((s.id, s.fence) in (select v.id, v.fence from valid v)) is not true) end as unapplied`;
+const HEAD_AND_CLAIMS = `(select min(sort_at)::text from head) as head, ${CLAIMS}`;
+
+// One statement for all would do, but the server prepares every part of a plan for every execution:
+// a claim of one run takes a quarter less without the parts that it does not need.
+const exchanges = (granting: string) => ({
+  claim: `${NOW}, ${CLAIMING}, ${granting} select ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  claimNamed: `${NOW}, ${claimingIf(`and not ${IS_HELD}`)}, ${granting}
+select ${IS_HELD} as "isHeld", ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  finishAndClaim: `${NOW}, ${FINISHING}, ${CLAIMING}, ${granting} select ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  finishWholeAndClaim: `${NOW}, ${FINISHING_WHOLE}, ${CLAIMING}, ${granting}
+select ${IS_SETTLED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  settleAndClaim: `${NOW}, ${SETTLING}, ${AGAIN}, ${RETURNING}, ${CLAIMING}, ${granting}
+select ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  settleScheduledAndClaim: `${NOW}, ${SETTLING_MADE}, ${AGAIN}, ${RETURNING}, ${RESCHEDULING},
+${CLAIMING}, ${granting} select ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  settleChildrenAndClaim: `${NOW}, ${SETTLING_MADE}, ${AGAIN}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN},
+${CLAIMING}, ${granting} select ${CONTINUED}, ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  settleLimitedAndClaim: `${NOW}, ${SETTLING_MADE}, ${LIMITED_AGAIN}, ${RETURNING}, ${RESCHEDULING},
+${CLAIMING}, ${granting}, ${LIMITED_LEAVING} select ${RESCHEDULED}, ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  settleLimitedChildrenAndClaim: `${NOW}, ${SETTLING_MADE}, ${LIMITED_AGAIN}, ${RETURNING}, ${RESCHEDULING},
+${COUNTING_DOWN}, ${CLAIMING}, ${granting}, ${LIMITED_LEAVING}
+select ${CONTINUED}, ${RESCHEDULED}, ${UNAPPLIED}, ${HEAD_AND_CLAIMS} from ${FOUND}`,
+  claimLimited: `${NOW}, ${CLAIMING_LIMITED}, ${granting}
+select ${CLAIMS}, ${LIMITED_ANSWER} from ${FOUND}`,
+});
+export const EXCHANGE = exchanges(GRANTING);
+/** Texts of their own, so that leases that are shared cost nothing more. */
+export const EXCHANGE_APART = exchanges(GRANTING_APART);
+
+// The last statement before COMMIT of a transaction that users' work is in. Whoever falls silent between
+// the two must not keep others from the lease, which is locked: the server ends the session then.
+const LAST_BEFORE_COMMIT = /* sql */ `set_config('idle_in_transaction_session_timeout', '5000', true) as patience`;
+export const FINISH = `${NOW}, ${FINISHING} select ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
+export const FINISH_SCHEDULED = `${NOW}, ${FINISHING_MADE}, ${RESCHEDULING} select ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
+export const FINISH_CHILD = `${NOW}, ${FINISHING_MADE}, ${RESCHEDULING}, ${COUNTING_DOWN}
+select ${CONTINUED}, ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
+/** Whatever else a limited run belongs to. */
+export const FINISH_LIMITED = `${NOW}, ${FINISHING_MADE}, ${RESCHEDULING}, ${COUNTING_DOWN}, ${ENDED_LEAVING}
+select ${CONTINUED}, ${RESCHEDULED}, ${UNAPPLIED}, ${LAST_BEFORE_COMMIT}`;
+
+/** Settles alone, whatever the runs belong to. */
+export const SETTLE = `${NOW}, ${SETTLING_MADE}, ${LIMITED_AGAIN}, ${RETURNING}, ${RESCHEDULING}, ${COUNTING_DOWN}, ${LIMITED_LEAVING}
+select ${UNAPPLIED}, ${CONTINUED}, ${RESCHEDULED}`;
+
+/** Claims one run by its id, whatever else is ready. */
+export const CLAIM_RUN = /* sql */ `${NOW},
+taken as materialized (
+  select r.ctid as tid, r.* from {ready} r where r.id = :run::uuid and ${NOT_PAUSED} for update skip locked
+),
+${GONE}, ${GRANTING}
+select g.fence from granted g`;
+
+/** The same for a run that stands in the line of a limit: nothing unless the limit has room. */
+export const CLAIM_LIMITED_RUN = `${NOW}, ${CLAIMING_LIMITED_RUN}, ${GRANTING} select g.fence from granted g`;
+
+/** What history knows of the end of these grants. */
+export const ENDINGS = /* sql */ `
+select g.id, g.fence::text, e.ended, e.error, e.result
+from json_to_recordset(:grants::json) as g (id uuid, fence bigint),
+  lateral (
+    (select o.status + 10 as ended, o.error, o.result from {outcome} o where o.id = g.id and o.fence = g.fence offset 0)
+    union all
+    (select a.ended, a.error, null from {attempt} a where a.run = g.id and a.fence = g.fence offset 0)
+  ) e`;
+
+export const CLAIMS_BY_TOKEN = /* sql */ `
+with now as materialized (select {now} as at),
+granted as materialized (select * from {lease} where holder = :holder::int and token = :token::uuid)
+select ${CLAIMS} from ${FOUND}`;
+
+/** The lease of a run by its fence: who holds it, for how long, and whether it is to be cancelled. */
+export const HELD = /* sql */ `
+with now as materialized (select {now} as at),
+granted as materialized (select * from {lease} where fence = :fence::bigint and ids @> array[:id::uuid])
+select ${CLAIMS}, g.holder, (now.at - g.claimed_at)::float8 as held_ms,
+  coalesce(g.cancels ? :id::text, false) as is_cancel_requested,
+  (select i.id from {instance} i where i.no = g.holder) as instance,
+  (select i.remote_by from {instance} i where i.no = g.holder) as remote_by
+from granted g cross join now, ${FOUND}`;

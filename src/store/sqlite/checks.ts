@@ -1,0 +1,70 @@
+// Checks on SQLite: one read transaction, on a connection of its own where there is a file, so that this
+// process goes on in between. Nothing interrupts a question that is being answered: the time limit is
+// looked at before each of them.
+
+import type { Clock } from "../../shared/ports.js";
+import type { CheckFinding, CheckStore, OwnCheck } from "../check-store.js";
+import {
+  answered,
+  type Question,
+  questionsOf,
+  scriptOf,
+  unaskable,
+  unfinished,
+} from "../checking.js";
+import type { Dialect } from "../sql/template.js";
+import type { Row, SqliteFile } from "./connection.js";
+
+export class SqliteChecks implements CheckStore {
+  readonly #file: SqliteFile;
+  readonly #clock: Clock;
+  readonly #dialect: Dialect;
+  /** Undefined: the database's own. */
+  readonly #now: (() => number) | undefined;
+
+  constructor(params: {
+    readonly file: SqliteFile;
+    readonly clock: Clock;
+    readonly dialect: Dialect;
+    readonly now: (() => number) | undefined;
+  }) {
+    this.#file = params.file;
+    this.#clock = params.clock;
+    this.#dialect = params.dialect;
+    this.#now = params.now;
+  }
+
+  async check({
+    own,
+    timeLimitMs,
+  }: Parameters<CheckStore["check"]>[0]): Promise<readonly CheckFinding[]> {
+    const startedMs = this.#clock.monotonicMs();
+    const steps = questionsOf("sqlite", own).map((question) => (file: SqliteFile) => {
+      const beganMs = this.#clock.monotonicMs();
+      if (beganMs - startedMs >= timeLimitMs) return unfinished(question);
+      try {
+        const rows = this.#ask(file, question);
+        return answered(question, rows, this.#clock.monotonicMs() - beganMs);
+      } catch (error) {
+        return unaskable(question, error);
+      }
+    });
+    return this.#file.snapshot(steps);
+  }
+
+  #ask(file: SqliteFile, { text, isOwn }: Question): Row[] {
+    if (isOwn) return file.handle.prepare(text).all() as Row[];
+    if (!this.#now) return file.all(text);
+    return file.all(text.replaceAll("{now}", ":now"), { now: this.#now() });
+  }
+
+  checkScript(own: readonly OwnCheck[]): string {
+    return scriptOf({
+      engine: "sqlite",
+      dialect: this.#dialect,
+      own,
+      begin: "begin",
+      how: "Run it: sqlite3 -box app.db < check.sql",
+    });
+  }
+}

@@ -1,0 +1,524 @@
+// One SQLite file: opening it safely, write transactions that never block the event loop, and a hint
+// when another process wrote. The only file that knows a SQLite library. One library per file and
+// process: two of them do not share POSIX locks and corrupt the file, so a given handle is used as it is.
+
+import type { FSWatcher } from "node:fs";
+import { resolve as resolvePath } from "node:path";
+import { collectGarbage } from "../../adapters/garbage.js";
+import {
+  ConfigurationError,
+  StoreReadOnlyError,
+  StoreUnavailableError,
+  StoreUnsupportedError,
+} from "../../shared/errors.js";
+import { type Chance, type Clock, delay } from "../../shared/ports.js";
+import { type Dialect, overRows, type Statement, unnamed } from "../sql/template.js";
+import { SqlitePlace } from "./place.js";
+
+export type Row = Record<string, unknown>;
+
+/** What both `DatabaseSync` (node:sqlite, @photostructure/sqlite) and better-sqlite3 offer. */
+export type SqliteHandle = {
+  exec(sql: string): unknown;
+  prepare(sql: string): {
+    run(...values: unknown[]): { changes: number | bigint };
+    get(...values: unknown[]): unknown;
+    all(...values: unknown[]): unknown[];
+  };
+  close(): void;
+};
+
+type Prepared = {
+  readonly parameters: readonly string[];
+  readonly statement: ReturnType<SqliteHandle["prepare"]>;
+};
+
+/** A file (":memory:" for none) or the handle of the surrounding application. */
+export type SqliteSource = { readonly file: string } | { readonly handle: SqliteHandle };
+
+export type SqliteParams = {
+  readonly source: SqliteSource;
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly synchronous: "FULL" | "NORMAL";
+  /** Whether a missing file may be made. */
+  readonly mayCreate: boolean;
+  readonly dialect: Dialect;
+};
+
+/** Older engines can lose an acknowledged commit when several processes write and checkpoint. */
+const NEEDED = [3, 51, 3] as const;
+/** Fixed lines of older versions that carry the same correction. */
+const BACKPORTS = [
+  [3, 50, 7],
+  [3, 44, 6],
+] as const;
+const PATIENCE_MS = 30_000;
+/** A write looks whether the file is in its place if nobody has for this long. */
+const LOOK_EVERY_MS = 1_000;
+
+export class SqliteFile {
+  readonly #params: SqliteParams;
+  readonly #prepared = new Map<string, Prepared>();
+  #handle: SqliteHandle | null = null;
+  /** How long statements of the owner of a given handle wait for a lock; null for a handle of ours. */
+  #ownersTimeoutMs: number | null = null;
+  #watcher: FSWatcher | null = null;
+  /** Null before the opening, and for what is no file. */
+  #place: SqlitePlace | null = null;
+  #lookedMs = 0;
+  /** Calls that wait for a turn of the event loop before they begin. */
+  #waitingCount = 0;
+
+  constructor(params: SqliteParams) {
+    this.#params = params;
+  }
+
+  async open(): Promise<void> {
+    const { source, synchronous } = this.#params;
+    const handle =
+      "handle" in source ? source.handle : await openFile(source.file, this.#params.mayCreate);
+    try {
+      if ("handle" in source) this.#ownersTimeoutMs = busyTimeoutMs(handle);
+      else handle.exec(NO_WAITING);
+      await this.#whileBusy("open", handle, () => {
+        // In here too: reading anything meets the lock of another process that is just opening.
+        checkVersion(handle);
+        if ("file" in source) handle.exec("pragma journal_mode = wal");
+        handle.exec(`pragma synchronous = ${synchronous}`);
+        handle.exec("pragma journal_size_limit = 67108864");
+      });
+      const file = "file" in source ? source.file : fileOf(handle);
+      const isFile = file !== "" && file !== ":memory:";
+      this.#place = isFile ? await SqlitePlace.of(resolvePath(file)) : null;
+      this.#lookedMs = this.#params.clock.monotonicMs();
+      this.#handle = handle;
+    } catch (error) {
+      if ("file" in source) handle.close();
+      throw describeOpening(error, source);
+    }
+  }
+
+  /** Throws `StoreGoneError` if the file was deleted, moved or replaced since it was opened. */
+  look(): void {
+    this.#lookedMs = this.#params.clock.monotonicMs();
+    this.#place?.look();
+  }
+
+  #lookAfterPause(): void {
+    if (this.#params.clock.monotonicMs() - this.#lookedMs >= LOOK_EVERY_MS) this.look();
+  }
+
+  async close({ releasesFiles = false } = {}): Promise<void> {
+    const { clock, source } = this.#params;
+    while (this.#waitingCount > 0) await new Promise<void>((resolve) => clock.soon(resolve));
+    this.#watcher?.close();
+    this.#watcher = null;
+    this.#prepared.clear();
+    const handle = this.#handle;
+    this.#handle = null;
+    if (!handle || !("file" in source)) return;
+    // The -wal file at that path may belong to the file that came in its place.
+    if (!this.#place?.gone?.isReplaced) moveIntoFile(handle);
+    handle.close();
+    // Prepared statements of the library keep the files of a closed handle open until they are collected.
+    if (releasesFiles && source.file !== ":memory:") await collectGarbage();
+  }
+
+  /**
+   * Runs `work` in a write transaction. It is synchronous: nothing else of this process can come
+   * between, and the file is held for a few milliseconds only. An urgent one gives way to nobody before it begins.
+   */
+  write<T>(what: string, work: () => T, { isUrgent = false } = {}): Promise<T> {
+    const transaction = () => {
+      const handle = this.#open();
+      this.#lookAfterPause();
+      if (isOpenTransaction(handle)) throw new OwnersTransaction();
+      handle.exec("begin immediate");
+      try {
+        const value = work();
+        handle.exec("commit");
+        return value;
+      } catch (error) {
+        if (isInTransaction(handle)) handle.exec("rollback");
+        throw error;
+      }
+    };
+    const begin = () => this.#whileBusy(what, this.#handle, transaction);
+    return isUrgent ? begin() : this.#inTurn(begin);
+  }
+
+  /** The handle that statements go through. */
+  get handle(): SqliteHandle {
+    return this.#open();
+  }
+
+  /** The same statements through another handle, which stays its owner's; nothing is opened. */
+  on(handle: SqliteHandle): SqliteFile {
+    const other = new SqliteFile({ ...this.#params, source: { handle } });
+    other.#handle = handle;
+    return other;
+  }
+
+  read<T>(work: () => T): Promise<T> {
+    return this.#inTurn(() => this.#whileBusy("read", this.#handle, work));
+  }
+
+  /**
+   * Begins at once, or in the next turn of the event loop where this process has worked for some milliseconds
+   * without one. In a transaction of the owner it begins at once: a turn would let others of the process come between.
+   */
+  #inTurn<T>(begin: () => Promise<T>): Promise<T> {
+    const turn = this.#params.clock.giveWay?.();
+    if (!turn || (this.#handle && isOpenTransaction(this.#handle))) return begin();
+    this.#waitingCount += 1;
+    return turn.then(() => {
+      this.#waitingCount -= 1;
+      return begin();
+    });
+  }
+
+  /**
+   * Reads that see one state of the file, on a connection of their own that cannot write; between two of
+   * them others of this process go on. Where there is one connection alone, they are done in one go.
+   */
+  async snapshot<T>(steps: readonly ((file: SqliteFile) => T)[]): Promise<readonly T[]> {
+    const { source, clock } = this.#params;
+    if (!("file" in source) || source.file === ":memory:")
+      return this.#whileBusy("read", this.#handle, () => readOnly(this, steps));
+    this.look();
+    const other = new SqliteFile({ ...this.#params, mayCreate: false });
+    await other.open();
+    try {
+      other.exec("pragma query_only = on");
+      other.exec("begin");
+      const answers: T[] = [];
+      for (const step of steps) {
+        answers.push(step(other));
+        await new Promise<void>((resolve) => clock.soon(resolve));
+      }
+      return answers;
+    } finally {
+      await other.close();
+    }
+  }
+
+  all(template: string, params: Row = {}): Row[] {
+    const { statement, parameters } = this.#prepare(template);
+    return statement.all(...valuesOf(parameters, params)) as Row[];
+  }
+
+  get(template: string, params: Row = {}): Row | undefined {
+    const { statement, parameters } = this.#prepare(template);
+    return statement.get(...valuesOf(parameters, params)) as Row | undefined;
+  }
+
+  run(template: string, params: Row = {}): number {
+    const { statement, parameters } = this.#prepare(template);
+    return Number(statement.run(...valuesOf(parameters, params)).changes);
+  }
+
+  /** A statement over `json_each(:rows)`, for these. */
+  runEach(template: string, rows: readonly unknown[], params: Row = {}): number {
+    const over = overRows(template, rows);
+    return this.run(over.template, { ...params, rows: over.rows });
+  }
+
+  allEach(template: string, rows: readonly unknown[], params: Row = {}): Row[] {
+    const over = overRows(template, rows);
+    return this.all(over.template, { ...params, rows: over.rows });
+  }
+
+  exec(sql: string): void {
+    this.#open().exec(sql);
+  }
+
+  get isInTransaction(): boolean {
+    return isInTransaction(this.#open());
+  }
+
+  /** Calls back, debounced, when another connection has written. Only a hint. */
+  async watch(onChange: () => void): Promise<void> {
+    const { source, clock } = this.#params;
+    if (!("file" in source) || source.file === ":memory:" || this.#watcher) return;
+    const { watch } = await import("node:fs");
+    const { dirname, basename } = await import("node:path");
+    // A short program may have closed the file by now.
+    if (!this.#handle || this.#watcher) return;
+    const name = basename(source.file);
+    let isPending = false;
+    let seen: unknown;
+    const look = () => {
+      isPending = false;
+      if (!this.#handle) return;
+      const version = this.#dataVersion();
+      if (version === undefined || version !== seen) onChange();
+      seen = version;
+    };
+    seen = this.#dataVersion();
+    try {
+      this.#watcher = watch(dirname(source.file), (_, changed) => {
+        if (isPending || (changed !== null && !changed.startsWith(name))) return;
+        isPending = true;
+        clock.soon(look);
+      });
+      this.#watcher.on("error", () => this.#watcher?.close());
+      this.#watcher.unref();
+    } catch {
+      // A file system without notification: polling finds the work.
+    }
+  }
+
+  /** Undefined where it cannot be read now: nobody waits for this, so a failure has nowhere to go. */
+  #dataVersion(): unknown {
+    try {
+      return this.get("select * from pragma_data_version")?.data_version;
+    } catch {
+      return undefined;
+    }
+  }
+
+  #open(): SqliteHandle {
+    if (!this.#handle)
+      throw new StoreUnavailableError({ tried: "use a SQLite file that is closed" });
+    if (this.#place?.gone) throw this.#place.gone;
+    return this.#handle;
+  }
+
+  #prepare(template: string): Prepared {
+    let prepared = this.#prepared.get(template);
+    if (!prepared) {
+      const { text, parameters }: Statement = unnamed(template, this.#params.dialect);
+      prepared = { parameters, statement: this.#open().prepare(text) };
+      this.#prepared.set(template, prepared);
+    }
+    return prepared;
+  }
+
+  /** What the owner of a given handle does between our statements waits as it did before. */
+  #withoutWaiting<T>(handle: SqliteHandle | null, work: () => T): T {
+    // Null for a handle of ours; zero for an owner who does not wait either.
+    if (!this.#ownersTimeoutMs || !handle) return work();
+    handle.exec(NO_WAITING);
+    try {
+      return work();
+    } finally {
+      handle.exec(`pragma busy_timeout = ${this.#ownersTimeoutMs}`);
+    }
+  }
+
+  /** The wait is asynchronous and jittered: processes take turns, and the event loop stays free. */
+  async #whileBusy<T>(what: string, handle: SqliteHandle | null, work: () => T): Promise<T> {
+    const { clock, chance, source } = this.#params;
+    const startedAt = clock.monotonicMs();
+    for (;;) {
+      try {
+        if (this.#place?.gone) throw this.#place.gone;
+        return this.#withoutWaiting(handle, work);
+      } catch (error) {
+        // Nothing was changed: SQLite has undone the transaction, or never began it.
+        if (sqliteCode(error) === RESULT_CODES.FULL)
+          throw new StoreUnavailableError({ tried: `${what} (the disk is full)`, cause: error });
+        if (sqliteCode(error) === RESULT_CODES.READONLY)
+          throw new StoreReadOnlyError({ file: nameOf(source), tried: what, cause: error });
+        if (!isBusy(error)) throw error;
+        if (clock.monotonicMs() - startedAt > PATIENCE_MS) {
+          const why =
+            error instanceof OwnersTransaction ? error.message : "the file was locked for 30 s";
+          throw new StoreUnavailableError({ tried: `${what} (${why})`, cause: error });
+        }
+        await delay(clock, 1 + chance.next() * 4);
+      }
+    }
+  }
+}
+
+/**
+ * Whoever stops an application and copies its file has everything. SQLite would see to it at the last close, but
+ * prepared statements keep the library's connection half open until they are collected, which is often
+ * never. Nobody is waited for: what a reader is in the way of stays in the -wal file.
+ */
+function moveIntoFile(handle: SqliteHandle): void {
+  try {
+    handle.prepare("pragma wal_checkpoint(passive)").get();
+  } catch {
+    // A file that may only be read, or a snapshot inside of its transaction: nothing was written there.
+  }
+}
+
+/** In one transaction of a handle that others use, too. */
+function readOnly<T>(file: SqliteFile, steps: readonly ((file: SqliteFile) => T)[]): T[] {
+  const { handle } = file;
+  if (isOpenTransaction(handle)) throw new OwnersTransaction();
+  handle.exec("pragma query_only = on");
+  try {
+    handle.exec("begin");
+    try {
+      return steps.map((step) => step(file));
+    } finally {
+      handle.exec("rollback");
+    }
+  } finally {
+    handle.exec("pragma query_only = off");
+  }
+}
+
+function valuesOf(parameters: readonly string[], params: Row): unknown[] {
+  return parameters.map((name) => {
+    const value = params[name];
+    return typeof value === "boolean" ? Number(value) : (value ?? null);
+  });
+}
+
+// A blocking timeout would freeze the event loop and with it every heartbeat: waiting is ours.
+const NO_WAITING = "pragma busy_timeout = 0";
+
+function busyTimeoutMs(handle: SqliteHandle): number {
+  const row = handle.prepare("select timeout from pragma_busy_timeout").get();
+  return Number((row as { timeout: unknown }).timeout);
+}
+
+/** SQLite's own result code, whichever library reports it. */
+export function sqliteCode(error: unknown): number | undefined {
+  const { errcode, code } = (error ?? {}) as { errcode?: unknown; code?: unknown };
+  if (typeof errcode === "number") return errcode & 0xff;
+  const [, name] = /^SQLITE_([A-Z]+)/.exec(typeof code === "string" ? code : "") ?? [];
+  return name === undefined ? undefined : RESULT_CODES[name];
+}
+
+const RESULT_CODES: Readonly<Record<string, number>> = {
+  BUSY: 5,
+  LOCKED: 6,
+  READONLY: 8,
+  IOERR: 10,
+  CORRUPT: 11,
+  FULL: 13,
+  CONSTRAINT: 19,
+  CANTOPEN: 14,
+  NOTADB: 26,
+};
+
+/** The owner of a given handle has a transaction open: whatever we write now would be part of it. */
+class OwnersTransaction extends Error {
+  override readonly message =
+    "for 30 s a transaction of yours was open on the given handle; inside of it, enqueue with { tx: handle }";
+}
+
+function isBusy(error: unknown): boolean {
+  if (error instanceof OwnersTransaction) return true;
+  const code = sqliteCode(error);
+  return code === 5 || code === 6;
+}
+
+function isInTransaction(handle: SqliteHandle): boolean {
+  return transactionState(handle) ?? true;
+}
+
+/** Whether the handle says that a transaction is open on it. */
+export function isOpenTransaction(handle: SqliteHandle): boolean {
+  return transactionState(handle) ?? false;
+}
+
+function transactionState(handle: SqliteHandle): boolean | undefined {
+  const { isTransaction, inTransaction } = handle as {
+    isTransaction?: boolean;
+    inTransaction?: boolean;
+  };
+  return isTransaction ?? inTransaction;
+}
+
+async function openFile(file: string, mayCreate: boolean): Promise<SqliteHandle> {
+  if (file !== ":memory:") await prepareFile(file, mayCreate);
+  const library = await import("@photostructure/sqlite");
+  return new library.DatabaseSync(file) as unknown as SqliteHandle;
+}
+
+/** Makes the folder and the file, readable by their owner alone: inputs and results are in there. */
+async function prepareFile(file: string, mayCreate: boolean): Promise<void> {
+  const { existsSync, mkdirSync, openSync, closeSync } = await import("node:fs");
+  const { dirname } = await import("node:path");
+  if (existsSync(file)) return;
+  if (!mayCreate) {
+    throw new StoreUnavailableError({
+      tried: "open a SQLite file that does not exist",
+      url: `sqlite:${file}`,
+      isTemporary: false,
+    });
+  }
+  try {
+    mkdirSync(dirname(file), { recursive: true });
+    closeSync(openSync(file, "a", 0o600));
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code !== undefined && ["EACCES", "EPERM", "EROFS"].includes(code))
+      throw new StoreReadOnlyError({ file, tried: "make the file", cause });
+    throw new StoreUnavailableError({
+      tried: "make the SQLite file",
+      url: `sqlite:${file}`,
+      cause,
+      isTemporary: false,
+    });
+  }
+}
+
+function checkVersion(handle: SqliteHandle): void {
+  const row = handle.prepare("select sqlite_version() as version").get() as { version: string };
+  if (isSafeVersion(row.version)) return;
+  throw new StoreUnsupportedError({
+    found: `SQLite ${row.version}`,
+    needed: `SQLite ${NEEDED.join(".")} or newer`,
+    advice:
+      "Older ones can lose commits when several processes write. Use the bundled library (give a path, " +
+      "not a handle), or a newer better-sqlite3 or Node.",
+  });
+}
+
+export function isSafeVersion(version: string): boolean {
+  const found = version.split(".").map(Number);
+  return (
+    compare(found, NEEDED) >= 0 ||
+    BACKPORTS.some(
+      (line) => found[0] === line[0] && found[1] === line[1] && (found[2] ?? 0) >= line[2],
+    )
+  );
+}
+
+function compare(found: readonly number[], needed: readonly number[]): number {
+  for (let at = 0; at < needed.length; at += 1) {
+    const difference = (found[at] ?? 0) - (needed[at] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+/** The path of the file that a handle has open; empty for a database in memory. */
+export function fileOf(handle: SqliteHandle): string {
+  const row = handle.prepare("select file from pragma_database_list where name = 'main'").get();
+  return (row as { file: string | null } | undefined)?.file ?? "";
+}
+
+function nameOf(source: SqliteSource): string {
+  return "file" in source ? source.file : fileOf(source.handle);
+}
+
+function describeOpening(error: unknown, source: SqliteSource): unknown {
+  const code = sqliteCode(error);
+  const file = "file" in source ? source.file : "the given handle";
+  if (code === 26 || code === 11) {
+    return new ConfigurationError([
+      {
+        field: "database",
+        message: `"${file}" is not a SQLite database (or is damaged); give the path of one, or of a file that does not exist yet, such as "sqlite:.holdfast/holdfast.db"`,
+      },
+    ]);
+  }
+  if (code !== undefined) {
+    return new StoreUnavailableError({
+      tried: "open the SQLite file",
+      url: `sqlite:${file}`,
+      cause: error,
+      isTemporary: false,
+    });
+  }
+  return error;
+}

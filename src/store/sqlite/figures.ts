@@ -1,0 +1,26 @@
+// What metrics ask, on SQLite.
+
+import type { FigureRecord, FiguresStore } from "../figures-store.js";
+import { toFigureRecord, toScheduleNames } from "../record-figures.js";
+import type { SqliteAsker } from "./session.js";
+import * as sql from "./sql/figures.js";
+
+export class SqliteFigures implements Omit<FiguresStore, "load"> {
+  readonly #asker: SqliteAsker;
+
+  constructor(asker: SqliteAsker) {
+    this.#asker = asker;
+  }
+
+  async figures({ limit }: { readonly limit: number }): Promise<readonly FigureRecord[]> {
+    const { file } = this.#asker;
+    const rows = await this.#asker.read((now) => file.all(sql.FIGURES, { limit, now }));
+    return rows.map(toFigureRecord);
+  }
+
+  async scheduleNames(ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
+    const { file } = this.#asker;
+    const params = { ids: JSON.stringify(ids) };
+    return toScheduleNames(await file.read(() => file.all(sql.SCHEDULE_NAMES, params)));
+  }
+}

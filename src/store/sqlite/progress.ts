@@ -1,0 +1,53 @@
+// How far runs are, on SQLite.
+
+import type { RunId } from "../../runs/rules/run.js";
+import type { ProgressParams, ProgressRecord, ProgressWrite } from "../progress-store.js";
+import { toProgressRecord } from "../record-kept.js";
+import type { RenewAnswer } from "../store.js";
+import type { SqliteFile } from "./connection.js";
+import type { SqliteLeases } from "./leases.js";
+import type { SqliteAsker } from "./session.js";
+import * as sql from "./sql/progress.js";
+
+export class SqliteProgress {
+  readonly #asker: SqliteAsker;
+  readonly #file: SqliteFile;
+  readonly #leases: SqliteLeases;
+
+  constructor(asker: SqliteAsker, leases: SqliteLeases) {
+    this.#asker = asker;
+    this.#file = asker.file;
+    this.#leases = leases;
+  }
+
+  write(params: ProgressParams): Promise<RenewAnswer> {
+    return this.#asker.write("progress", (now) => this.#write(params, now));
+  }
+
+  #write({ holder, writes }: ProgressParams, now: number): RenewAnswer {
+    const renewed = this.#leases.renew({ holder, fences: writes.map(({ fence }) => fence) }, now);
+    const leases = this.#leases.leases(renewed.held.map(({ fence }) => fence));
+    for (const write of writes) {
+      const lease = leases.get(write.fence);
+      if (lease?.members.has(write.id)) this.#put(write, lease.row.attempt, now);
+    }
+    return renewed;
+  }
+
+  of(ids: readonly RunId[]): Promise<readonly ProgressRecord[]> {
+    const params = { ids: JSON.stringify(ids) };
+    return this.#file.read(() => this.#file.all(sql.PROGRESS_OF, params).map(toProgressRecord));
+  }
+
+  /** Stages that are stored keep their times, so a repeated call changes nothing. */
+  #put({ id, fence, stage, done, total, ...write }: ProgressWrite, attempt: number, now: number) {
+    const found = this.#file.get(sql.PROGRESS_STORED, { id });
+    const kept = (found?.fence === fence ? JSON.parse(String(found.stages)) : []) as unknown[];
+    const fresh = write.stages
+      .slice(kept.length)
+      .map(({ stage: each, agoMs }) => [each, now - agoMs]);
+    const stages = JSON.stringify([...kept, ...fresh]);
+    const at = now - write.agoMs;
+    this.#file.run(sql.PUT_PROGRESS, { id, fence, attempt, at, stage, done, total, stages });
+  }
+}
