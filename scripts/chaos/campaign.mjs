@@ -386,7 +386,8 @@ class Campaign {
   /** The simulator's triggers, or null where nothing is recorded. @returns {Promise<string | null>} */
   async #triggers() {
     if (!this.#params.isRecorded) return null;
-    const notes = new URL("../../build/testing/simulator/notes.js", import.meta.url).href;
+    const notes = new URL("../../build/testing/simulator/checkers/row-changes.js", import.meta.url)
+      .href;
     return (await import(notes)).noteTriggers();
   }
 

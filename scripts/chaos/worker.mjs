@@ -23,7 +23,9 @@ const { storeFor } = await import(`${modules}store/open.js`);
 const notes = `${folder}/events-${name}`;
 const log = (/** @type {{ event?: string }} */ fields) =>
   fs.appendFileSync(notes, `${JSON.stringify({ atMs: Date.now() - skewMs, ...fields })}\n`);
-const { noteTriggers } = isRecorded ? await import(`${modules}testing/simulator/notes.js`) : {};
+const { noteTriggers } = isRecorded
+  ? await import(`${modules}testing/simulator/checkers/row-changes.js`)
+  : {};
 /** @type {any} */
 let store = null;
 const holdfast = new library.Holdfast(

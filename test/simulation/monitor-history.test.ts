@@ -6,12 +6,12 @@ import { expect, test } from "vitest";
 import type { Pinged } from "../../src/schedules/check-in.js";
 import { readSchedule } from "../../src/schedules/rules/schedule.js";
 import { OUTCOMES, REASONS } from "../../src/schedules/rules/tick.js";
-import { Chronicle } from "../../src/testing/simulator/chronicle.js";
-import { MonitorHistory } from "../../src/testing/simulator/monitor-history.js";
-import { MONITOR } from "../../src/testing/simulator/monitor-plan.js";
-import type { Note } from "../../src/testing/simulator/notes.js";
-import type { Transaction } from "../../src/testing/simulator/run-facts.js";
-import { ScheduleHistory } from "../../src/testing/simulator/schedule-history.js";
+import { MonitorHistory } from "../../src/testing/simulator/checkers/monitors.js";
+import type { Note } from "../../src/testing/simulator/checkers/row-changes.js";
+import type { Transaction } from "../../src/testing/simulator/checkers/run-facts.js";
+import { ScheduleHistory } from "../../src/testing/simulator/checkers/schedules.js";
+import { Chronicle } from "../../src/testing/simulator/event-log.js";
+import { MONITOR } from "../../src/testing/simulator/workload/monitor-plan.js";
 
 const SECOND = 1_000;
 const NOON = Date.UTC(2026, 0, 15, 12);

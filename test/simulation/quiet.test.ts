@@ -1,10 +1,10 @@
 // That the faults stop when they are said to: what is judged afterwards is what a healthy instance did.
 
 import { expect, test } from "vitest";
-import type { Fault } from "../../src/testing/simulator/faults.js";
-import type { Operation } from "../../src/testing/simulator/operation.js";
-import { makePlan, type Plan } from "../../src/testing/simulator/plan.js";
+import type { Fault } from "../../src/testing/simulator/faults/catalogue.js";
 import { Simulation } from "../../src/testing/simulator/simulation.js";
+import type { Operation } from "../../src/testing/simulator/workload/operation.js";
+import { makePlan, type Plan } from "../../src/testing/simulator/workload/plan.js";
 
 const SEEDS = [1, 2, 3, 4, 5, 6];
 const SETTLING_MS = 10_000;

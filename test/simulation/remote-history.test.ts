@@ -1,9 +1,9 @@
 // What a worker elsewhere is told of its end, and which refusals of it are right.
 
 import { expect, test } from "vitest";
-import type { Chronicle } from "../../src/testing/simulator/chronicle.js";
-import { RemoteHistory } from "../../src/testing/simulator/remote-history.js";
-import type { RunHistory } from "../../src/testing/simulator/run-history.js";
+import { RemoteHistory } from "../../src/testing/simulator/checkers/remote.js";
+import type { RunHistory } from "../../src/testing/simulator/checkers/runs.js";
+import type { Chronicle } from "../../src/testing/simulator/event-log.js";
 
 const GRANT = { id: "run", fence: 31 };
 const KEY = "run 31";

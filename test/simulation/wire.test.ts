@@ -3,9 +3,9 @@
 
 import { expect, test } from "vitest";
 import type { Store } from "../../src/store/store.js";
-import type { Fault } from "../../src/testing/simulator/faults.js";
-import type { SimulatedProcess } from "../../src/testing/simulator/process.js";
-import { type WireWorld, wireStore } from "../../src/testing/simulator/wire.js";
+import type { Fault } from "../../src/testing/simulator/faults/catalogue.js";
+import type { SimulatedProcess } from "../../src/testing/simulator/fleet/process.js";
+import { type WireWorld, wireStore } from "../../src/testing/simulator/fleet/wire.js";
 
 /** How often an enqueue that a fault repeats reaches the store. */
 async function executions({ isForgotten }: { readonly isForgotten: boolean }): Promise<number> {

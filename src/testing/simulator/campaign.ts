@@ -1,9 +1,15 @@
 // Many seeds, one after the other, and what they add up to.
 
 import { createHash } from "node:crypto";
-import type { Violation } from "./chronicle.js";
+import {
+  type Counters,
+  noCounters,
+  SOMETIMES,
+  type Sometimes,
+  seedsToSee,
+} from "./checkers/rare-states.js";
+import type { Violation } from "./event-log.js";
 import { runSeed, type SeedReport } from "./seed.js";
-import { type Counters, noCounters, SOMETIMES, type Sometimes, seedsToSee } from "./sometimes.js";
 
 export type CampaignParams = {
   /** The first seed. @default 1 */

@@ -1,8 +1,8 @@
 // What callers were told: acknowledged runs must exist from then on (S11), and a key or a delivery must
 // mean the same run to everybody who uses it with the same input (S12).
 
-import type { Chronicle } from "./chronicle.js";
-import type { RunHistory } from "./run-history.js";
+import type { RunHistory } from "./checkers/runs.js";
+import type { Chronicle } from "./event-log.js";
 
 export class Clients {
   readonly #chronicle: Chronicle;

@@ -1,9 +1,9 @@
 // One seed from beginning to end.
 
-import type { Violation } from "./chronicle.js";
-import { makePlan, type Plan } from "./plan.js";
+import type { Counters } from "./checkers/rare-states.js";
+import type { Violation } from "./event-log.js";
 import { Simulation, type Tamper } from "./simulation.js";
-import type { Counters } from "./sometimes.js";
+import { makePlan, type Plan } from "./workload/plan.js";
 
 export type SeedOptions = {
   /** Keeps the story; it takes memory and time. */

@@ -1,8 +1,8 @@
 // From a seed that breaks a promise to the few faults and operations that it takes: they are left out,
 // half of them first and then ever fewer, for as long as the same promise is still broken.
 
-import { makePlan } from "./plan.js";
 import { runSeed, type SeedOptions, type SeedReport } from "./seed.js";
+import { makePlan } from "./workload/plan.js";
 
 export type Shrunk = {
   /** The same violation with what is left, and its story. */

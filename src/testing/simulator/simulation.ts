@@ -3,23 +3,23 @@
 // that was begun has to end.
 
 import { VirtualClock } from "../virtual-clock.js";
-import { Answers } from "./answers.js";
-import { Chronicle } from "./chronicle.js";
-import { type Connection, SimulatedDatabase } from "./database.js";
-import { Elsewhere } from "./elsewhere.js";
-import { Fleet } from "./fleet.js";
-import { Judges } from "./judges.js";
-import type { Note } from "./notes.js";
-import type { Operation } from "./operation.js";
-import { type OperationWorld, perform } from "./operations.js";
-import type { Plan } from "./plan.js";
-import type { SimulatedProcess } from "./process.js";
-import { quieten } from "./quiet.js";
-import { GARBLED } from "./schedule-history.js";
-import { judgeTables } from "./table-checks.js";
-import { Troubles } from "./troubles.js";
-import { judgeUserTables } from "./user-checks.js";
-import { type WireWorld, wireStore } from "./wire.js";
+import { Judges } from "./checkers/checkers.js";
+import { Answers } from "./checkers/responses.js";
+import type { Note } from "./checkers/row-changes.js";
+import { GARBLED } from "./checkers/schedules.js";
+import { judgeTables } from "./checkers/tables.js";
+import { judgeUserTables } from "./checkers/user-tables.js";
+import { Chronicle } from "./event-log.js";
+import { Troubles } from "./faults/injector.js";
+import { quieten } from "./faults/quiet.js";
+import { type Connection, SimulatedDatabase } from "./fleet/database.js";
+import { Fleet } from "./fleet/fleet.js";
+import type { SimulatedProcess } from "./fleet/process.js";
+import { Elsewhere } from "./fleet/remote-side.js";
+import { type WireWorld, wireStore } from "./fleet/wire.js";
+import type { Operation } from "./workload/operation.js";
+import { type OperationWorld, perform } from "./workload/operations.js";
+import type { Plan } from "./workload/plan.js";
 
 /** Changes what a transaction does, right before it is committed: so that checkers can be seen to fail. */
 export type Tamper = (

@@ -1,0 +1,190 @@
+// Batches as the committed transactions left them, and the promises about them: made once under the
+// fence of their run, counted exactly as their children end and go on, and followed by one run.
+
+import type { BatchStore, NewBatch } from "../../../store/store.js";
+import type { Chronicle } from "../event-log.js";
+import type { Note } from "./row-changes.js";
+import type { Transaction } from "./run-facts.js";
+import type { RunHistory } from "./runs.js";
+
+type BatchFacts = {
+  readonly id: number;
+  readonly parent: string;
+  readonly name: string;
+  /** The fence under which it was made. */
+  readonly fence: number;
+  readonly thenRun: string | null;
+  readonly children: Map<string, number | null>;
+  /** Runs that had ended before, by status: they count from the beginning. */
+  before: readonly number[];
+  counts: Counts;
+  continuations: number;
+};
+
+type Counts = {
+  readonly scheduled: number;
+  readonly refused: number;
+  readonly unended: number;
+  /** Completed, failed, cancelled. */
+  readonly ended: readonly number[];
+};
+
+const NONE: Counts = { scheduled: 0, refused: 0, unended: 0, ended: [0, 0, 0] };
+const MAKING = ["enqueueBatch", "enqueueChildren"];
+
+export class BatchHistory {
+  readonly #batches = new Map<number, BatchFacts>();
+  readonly #byChild = new Map<string, BatchFacts>();
+  readonly #byContinuation = new Map<string, BatchFacts>();
+  readonly #chronicle: Chronicle;
+  readonly #runs: RunHistory;
+
+  constructor(chronicle: Chronicle, runs: RunHistory) {
+    this.#chronicle = chronicle;
+    this.#runs = runs;
+  }
+
+  commit(transaction: Transaction): void {
+    const touched = new Set<BatchFacts>();
+    const made = new Set<BatchFacts>();
+    for (const note of transaction.notes) this.#take(note, transaction, { touched, made });
+    for (const batch of made) this.#begin(batch);
+    for (const batch of touched) this.#judge(batch, transaction);
+    if (MAKING.includes(transaction.verb)) this.#judgeFence(transaction, made.size > 0);
+  }
+
+  #take(
+    note: Note,
+    transaction: Transaction,
+    { touched, made }: { touched: Set<BatchFacts>; made: Set<BatchFacts> },
+  ): void {
+    const [kind, first] = note;
+    switch (kind) {
+      case "batch+": {
+        const batch = this.#born(note, transaction);
+        made.add(batch);
+        touched.add(batch);
+        break;
+      }
+      case "batch~": {
+        const [, id, scheduled, refused, unended, completed, failed, cancelled] = note.map(Number);
+        const batch = this.#batches.get(Number(id));
+        if (!batch) break;
+        batch.counts = {
+          scheduled: Number(scheduled),
+          refused: Number(refused),
+          unended: Number(unended),
+          ended: [Number(completed), Number(failed), Number(cancelled)],
+        };
+        touched.add(batch);
+        break;
+      }
+      case "run+":
+        this.#run(note, transaction, touched);
+        break;
+      case "outcome+":
+      case "outcome-": {
+        const batch = this.#byChild.get(String(first));
+        if (!batch || transaction.verb === "remove") break;
+        batch.children.set(String(first), kind === "outcome+" ? Number(note[3]) : null);
+        touched.add(batch);
+        break;
+      }
+      default:
+        break;
+    }
+  }
+
+  #born([, id, parent, name, thenRun]: Note, { params }: Transaction): BatchFacts {
+    const batch: BatchFacts = {
+      id: Number(id),
+      parent: String(parent),
+      name: String(name),
+      fence: (params as NewBatch).parent.fence,
+      thenRun: thenRun === null ? null : String(thenRun),
+      children: new Map(),
+      before: [0, 0, 0],
+      counts: NONE,
+      continuations: 0,
+    };
+    for (const other of this.#batches.values()) {
+      if (other.parent === batch.parent && other.name === batch.name)
+        this.#violate(`Run ${parent} has two batches of the name ${name}.`);
+    }
+    this.#batches.set(batch.id, batch);
+    if (batch.thenRun !== null) this.#byContinuation.set(batch.thenRun, batch);
+    return batch;
+  }
+
+  #run(note: Note, { verb }: Transaction, touched: Set<BatchFacts>): void {
+    const [, id, , , , , , , parent, batchId, input] = note;
+    const batch = this.#batches.get(Number(batchId));
+    if (batchId !== null && batch) {
+      if (verb !== "enqueueBatch") this.#violate(`Batch ${batchId} got a child by ${verb}.`);
+      batch.children.set(String(id), null);
+      this.#byChild.set(String(id), batch);
+      touched.add(batch);
+    }
+    const before = this.#byContinuation.get(String(id));
+    if (!before) return;
+    before.continuations += 1;
+    if (parent !== before.parent) this.#violate(`Run ${id} comes after a batch of another run.`);
+    this.#judgeInput(before, String(input));
+    if (verb === "reclaim") this.#chronicle.saw("batch-ended-by-reaper");
+    if (verb === "cancel") this.#chronicle.saw("batch-ended-by-cancel");
+  }
+
+  /** The rows of counts are written before the run that comes after. */
+  #judgeInput({ id, counts }: BatchFacts, input: string): void {
+    const [completed, failed, cancelled] = counts.ended;
+    const { scheduled, refused: errors } = counts;
+    const right = JSON.stringify({ scheduled, errors, completed, failed, cancelled });
+    if (input !== right) this.#violate(`What comes after batch ${id} got ${input}, not ${right}.`);
+  }
+
+  /** What it begins with beyond its children had ended before. */
+  #begin(batch: BatchFacts): void {
+    batch.before = batch.counts.ended;
+    const before = batch.before.reduce((sum, count) => sum + count, 0);
+    if (before > 0) this.#chronicle.saw("batch-met-ended-run");
+    if (batch.counts.scheduled !== batch.children.size + before)
+      this.#violate(
+        `Batch ${batch.id} says ${batch.counts.scheduled} and has ${batch.children.size} children.`,
+      );
+  }
+
+  #judge(batch: BatchFacts, { verb }: Transaction): void {
+    const { id, children, before, counts } = batch;
+    const statuses = [...children.values()];
+    const unended = statuses.filter((status) => status === null).length;
+    const ended = before.map(
+      (count, at) => count + statuses.filter((status) => status === at + 1).length,
+    );
+    if (unended !== counts.unended || String(ended) !== String(counts.ended))
+      this.#violate(
+        `After ${verb}, batch ${id} counts ${counts.unended} and ${counts.ended}, not ${unended} and ${ended}.`,
+      );
+    if (batch.continuations > 1) this.#violate(`Batch ${id} was followed by two runs.`);
+    if (unended === 0 && batch.thenRun !== null && batch.continuations === 0)
+      this.#violate(`Batch ${id} has ended, and nothing comes after it.`);
+    if (unended > 0 && batch.continuations === 1) this.#chronicle.saw("child-retried-after-batch");
+  }
+
+  /** Only the current holder of a run makes runs of it; a later one gets what the first one made. */
+  #judgeFence({ params, notes, process }: Transaction, isMade: boolean): void {
+    const { parent, name } = params as NewBatch & Parameters<BatchStore["enqueueChildren"]>[0];
+    const lease = this.#runs.leases.get(parent.fence);
+    const isHeld = lease?.process === process && lease.ids.includes(parent.id);
+    if (notes.length > 0 && !isHeld)
+      this.#chronicle.violate("S3", `Run ${parent.id} made runs without holding ${parent.fence}.`);
+    if (isMade || !isHeld || name === undefined) return;
+    for (const batch of this.#batches.values()) {
+      if (batch.parent === parent.id && batch.name === name && batch.fence !== parent.fence)
+        this.#chronicle.saw("batch-replayed");
+    }
+  }
+
+  #violate(text: string): void {
+    this.#chronicle.violate("B", text);
+  }
+}

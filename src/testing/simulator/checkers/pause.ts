@@ -1,0 +1,45 @@
+// The pause of everything as the committed transactions left it, and S14 for it: once it is on, nothing
+// fires and nothing is handed out, whoever asks.
+
+import { OUTCOMES } from "../../../schedules/rules/tick.js";
+import type { Chronicle } from "../event-log.js";
+import type { Note } from "./row-changes.js";
+import { isReady, type Transaction } from "./run-facts.js";
+import type { RunHistory } from "./runs.js";
+
+export class PauseHistory {
+  readonly #chronicle: Chronicle;
+  readonly #runs: RunHistory;
+  #isOn = false;
+
+  constructor(chronicle: Chronicle, runs: RunHistory) {
+    this.#chronicle = chronicle;
+    this.#runs = runs;
+  }
+
+  get isOn(): boolean {
+    return this.#isOn;
+  }
+
+  commit({ notes, process, verb }: Transaction): void {
+    for (const note of notes) {
+      const [kind] = note;
+      if (this.#isOn && isForbidden(note))
+        this.#chronicle.violate(
+          "S14",
+          `${kind} ${note[1]} by ${verb} of ${process.label} while everything is paused.`,
+        );
+      if (kind === "pause+") this.#isOn = true;
+      else if (kind === "pause~" && note[2] !== null) this.#ended();
+    }
+  }
+
+  #ended(): void {
+    this.#isOn = false;
+    if ([...this.#runs.runs.values()].some(isReady)) this.#chronicle.saw("everything-paused");
+  }
+}
+
+function isForbidden(note: Note): boolean {
+  return note[0] === "lease+" || (note[0] === "tick+" && OUTCOMES[Number(note[5])] === "fired");
+}

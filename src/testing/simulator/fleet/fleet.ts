@@ -1,0 +1,230 @@
+// The processes of one simulation, and their supervisor: who is gone is replaced, until one is left.
+
+import type { Sends } from "../../../remote/dispatching.js";
+import type { Store } from "../../../store/store.js";
+import type { RunContext } from "../../../worker/handler/context.js";
+import { SeededChance, type VirtualClock } from "../../virtual-clock.js";
+import type { Judges } from "../checkers/checkers.js";
+import type { Chronicle } from "../event-log.js";
+import type { Fault } from "../faults/catalogue.js";
+import { mix } from "../random.js";
+import type { HandlerHost } from "../workload/jobs.js";
+import { jobsAt, type Plan } from "../workload/plan.js";
+import type { Connection } from "./database.js";
+import { SimulatedProcess } from "./process.js";
+
+export type FleetWorld = {
+  readonly plan: Plan;
+  readonly clock: VirtualClock;
+  /** How far the simulated time lies from that of the clock. */
+  readonly shiftMs: number;
+  readonly chronicle: Chronicle;
+  readonly judges: Judges;
+  nowMs(): number;
+  databaseNow(): number;
+  connect(process: SimulatedProcess): Connection;
+  wire(store: Store, process: SimulatedProcess): Store;
+  sendsOf(process: SimulatedProcess): Sends;
+  /** Whether clocks lie so much that this process may err about its leases. */
+  isClockExcused(process: SimulatedProcess): boolean;
+};
+
+/** Processes that start this long after a blackout come back from it. */
+const BACK_MS = 30_000;
+const STARTED_AGAIN_MS = 1_000;
+
+export class Fleet {
+  readonly #world: FleetWorld;
+  readonly #places: (SimulatedProcess | null)[];
+  #bootCount = 0;
+  #awayUntilMs = 0;
+  /** What the first processes after a blackout meet. */
+  #armedAtStart: Fault | null = null;
+  #survivor: SimulatedProcess | undefined;
+
+  constructor(world: FleetWorld) {
+    this.#world = world;
+    this.#places = Array.from({ length: world.plan.placeCount }, () => null);
+  }
+
+  /** The only one that is left in the quiet. */
+  get survivor(): SimulatedProcess | undefined {
+    return this.#survivor;
+  }
+
+  startAll(): void {
+    for (const place of this.#places.keys()) this.#startPlace(place);
+  }
+
+  endAll(): void {
+    for (const process of this.#places) process?.die();
+  }
+
+  /** The process at this place, or the next one that fits. */
+  choose(place: number, fits: (process: SimulatedProcess) => boolean): SimulatedProcess | null {
+    const { length } = this.#places;
+    for (let step = 0; step < length; step += 1) {
+      const process = this.#places[(place + step) % length];
+      if (process && !process.isDead && fits(process)) return process;
+    }
+    return null;
+  }
+
+  crash(process: SimulatedProcess, why: string): void {
+    if (process.isDead) return;
+    const { chronicle } = this.#world;
+    process.die();
+    chronicle.mark(`${process.label} crashes`);
+    chronicle.tell(() => `${process.label} crashes ${why}`);
+    this.#replaceLater(process);
+  }
+
+  stop(process: SimulatedProcess, graceMs: number): void {
+    if (process.isStopping || process.isDead) return;
+    const { chronicle } = this.#world;
+    process.isStopping = true;
+    void process.holdfast.stop({ grace: graceMs }).then((report) => {
+      if (process.isDead) return;
+      chronicle.mark(`${process.label} stopped ${JSON.stringify(report)}`);
+      chronicle.tell(() => `${process.label} has stopped: ${JSON.stringify(report)}`);
+      if (report.abandoned > 0) chronicle.saw("abandoned-at-stop");
+      process.die();
+      this.#replaceLater(process);
+    });
+  }
+
+  /** All crash at once. Whoever comes back first finds much to do, and may fail at it. */
+  blackout(fault: Fault): void {
+    this.#awayUntilMs = this.#world.nowMs() + fault.ms;
+    const isHard = fault.id % 2 === 0;
+    this.#armedAtStart = isHard ? { ...fault, kind: "not-sent", verbs: ["dueSchedules"] } : null;
+    for (const process of [...this.#places]) if (process) this.crash(process, "in a blackout");
+  }
+
+  /** As an outside cron has it: a process that lives for one bounded pass. */
+  async callOnce(luck: number): Promise<string> {
+    const { chronicle, plan } = this.#world;
+    this.#bootCount += 1;
+    const process = this.#boot(`T${this.#bootCount}`, -1, plan.jobs);
+    const limit = luck % 4;
+    const { fired, executed, dispatched } = await process.holdfast.tick({ limit, budget: "20s" });
+    if (fired.length > 0) chronicle.saw("pass-fired");
+    if (executed > 0) chronicle.saw("pass-executed");
+    if (executed + dispatched > limit)
+      chronicle.violate("S7", `A pass of at most ${limit} executed ${executed} runs.`);
+    await process.holdfast.stop({ grace: 0 });
+    process.die();
+    return `${fired.length} fired, ${executed} executed`;
+  }
+
+  /** Everybody dies but for one, whom nothing befalls any more. */
+  leaveOne(): SimulatedProcess {
+    // A blackout is over too: who is restarted in the quiet neither stays away nor meets what comes with it.
+    this.#awayUntilMs = 0;
+    const survivor = this.#chooseSurvivor();
+    this.#survivor = survivor;
+    for (const process of this.#places)
+      if (process && process !== survivor && !process.isDead) process.die();
+    survivor.armed.length = 0;
+    survivor.connection.troubles.length = 0;
+    survivor.cutOffUntilMs = 0;
+    survivor.clock.mend();
+    return survivor;
+  }
+
+  /** A process that has lived through it and no longer suffers from it, or a fresh one. */
+  #chooseSurvivor(): SimulatedProcess {
+    const { seed, oldPlace, jobs } = this.#world.plan;
+    const chance = new SeededChance(mix(seed, "survivor")).next();
+    const fits = (process: SimulatedProcess) =>
+      process.place !== oldPlace && process.isServing && process.lateUntilMs <= this.#world.nowMs();
+    const found = chance < 0.5 ? this.choose(0, fits) : null;
+    if (found) return found;
+    const place = oldPlace === 0 ? 1 : 0;
+    this.#places[place]?.die();
+    return this.#startPlace(place, jobs);
+  }
+
+  #startPlace(place: number, jobs = jobsAt(this.#world.plan, place)): SimulatedProcess {
+    const { chronicle } = this.#world;
+    this.#bootCount += 1;
+    const label = `${"ABCDEFG"[place]}${this.#bootCount}`;
+    const process = this.#boot(label, place, jobs);
+    this.#places[place] = process;
+    chronicle.mark(`${label} starts`);
+    chronicle.tell(() => `${label} starts`);
+    const isBack = this.#world.nowMs() < this.#awayUntilMs + BACK_MS;
+    if (this.#armedAtStart && isBack) process.armed.push(this.#armedAtStart);
+    void this.#start(process);
+    return process;
+  }
+
+  #boot(label: string, place: number, jobs: Plan["jobs"]): SimulatedProcess {
+    const { plan, clock: base, shiftMs, ...world } = this.#world;
+    const { seed, pollMs, isNamed, isAlert, hasTarget } = plan;
+    const process = new SimulatedProcess({ label, place, seed, base, shiftMs, jobs });
+    process.boot({
+      seed,
+      pollMs,
+      isNamed,
+      isAlert,
+      hasTarget,
+      jobs,
+      connection: world.connect(process),
+      databaseNow: world.databaseNow,
+      wire: (store) => world.wire(store, process),
+      sends: world.sendsOf(process),
+      host: this.#host(process),
+    });
+    return process;
+  }
+
+  #host(process: SimulatedProcess): Omit<HandlerHost, "clock" | "seed"> {
+    const { chronicle, judges, nowMs } = this.#world;
+    return {
+      begun: (ctx) => {
+        if (process.isDead) return;
+        judges.effects.begun(process.label, ctx);
+        this.#judgeStart(process, ctx);
+      },
+      ended: (ctx) => {
+        if (!process.isDead) judges.effects.ended(ctx, nowMs());
+      },
+      replayed: () => chronicle.saw("item-replayed"),
+      crash: () => this.crash(process, "by a poisonous run"),
+    };
+  }
+
+  /** Nobody begins what was taken away, as trust ends before the lease does; but for clocks that lie. */
+  #judgeStart(process: SimulatedProcess, { runId, fence }: RunContext): void {
+    const { chronicle, judges, isClockExcused } = this.#world;
+    if (judges.runs.runs.get(runId)?.fence === fence || isClockExcused(process)) return;
+    chronicle.violate("E", `${process.label} began run ${runId}, which it no longer holds.`);
+  }
+
+  /** A start that fails is tried again. */
+  async #start(process: SimulatedProcess): Promise<void> {
+    for (;;) {
+      try {
+        await process.holdfast.start({ worker: { concurrency: this.#world.plan.concurrency } });
+        process.isStarted = true;
+        return;
+      } catch {
+        if (process.isStopping) return;
+        await new Promise<void>((resolve) => process.clock.timer(STARTED_AGAIN_MS, resolve));
+      }
+    }
+  }
+
+  #replaceLater(process: SimulatedProcess): void {
+    const { plan, clock, nowMs } = this.#world;
+    const waitMs = Math.max(plan.restartMs, this.#awayUntilMs - nowMs());
+    clock.timer(waitMs, () => {
+      if (this.#places[process.place] !== process) return;
+      // In the quiet one place is left, and its process knows every job.
+      if (this.#survivor === undefined) this.#startPlace(process.place);
+      else if (this.#survivor === process)
+        this.#survivor = this.#startPlace(process.place, plan.jobs);
+    });
+  }
+}
