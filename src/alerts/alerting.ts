@@ -3,8 +3,7 @@
 // by one instance, and again by another if that one dies. Needs neither scheduler nor worker, so that
 // an instance that only serves notices when all schedulers are dead. When to repeat is loop.ts's business.
 
-import { apartOf, hoursRead, withoutApart } from "../core/alert-rates.js";
-import { skewOf } from "../engine/clock-watch.js";
+import { skewOf } from "../instance/clock-watch.js";
 import { type RetryPolicy, retryDelayMs } from "../runs/rules/retry.js";
 import { describeFailure } from "../shared/failure.js";
 import { momentOf, type Network, type Ports } from "../shared/ports.js";
@@ -21,6 +20,7 @@ import { type AlertKind, type Finding, subjectText } from "./rules/alert.js";
 import { findAlerts, sightParams } from "./rules/find.js";
 import type { Sight, SightRate } from "./rules/observation.js";
 import { planAlerts } from "./rules/plan.js";
+import { apartOf, hoursRead, withoutApart } from "./rules/rates.js";
 import type { AlertRules } from "./rules/rules.js";
 import { paused, pauseNote } from "./rules/words.js";
 

@@ -4,8 +4,8 @@
 // right beginning shows.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
-import { rememberSecrets } from "../core/known-secrets.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
+import { rememberSecrets } from "../shared/known-secrets.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import { isLimited, type Reach, reachOf } from "./reach.js";
 import { SCOPES, type Scope } from "./wire/schemas.js";

@@ -2,15 +2,13 @@
 // that it lives in, what it tells through and what it sends through. Of the file system it reads the nearest package.json.
 
 import { hostname } from "node:os";
-import { rememberSecrets } from "../core/known-secrets.js";
-import { configuredSecrets } from "../engine/configured-secrets.js";
-import { packageName } from "../engine/package-name.js";
 import { type Actor, codeActor } from "../operations/rules/audit.js";
 import { Dispatcher } from "../remote/dispatch/dispatcher.js";
 import type { Sends } from "../remote/dispatching.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { systemNetwork } from "../shared/adapters/network.js";
 import { systemChance, systemIds } from "../shared/adapters/random.js";
+import { rememberSecrets } from "../shared/known-secrets.js";
 import type { Clock, Network, Ports } from "../shared/ports.js";
 import { storeFor } from "../store/open.js";
 import type { Store } from "../store/store.js";
@@ -19,7 +17,9 @@ import { LentLogger, type Logger, lineLogger } from "../telemetry/log.js";
 import { Meters } from "../telemetry/meters.js";
 import { Tracing } from "../telemetry/tracing.js";
 import type { Config, HoldfastOptions } from "./config.js";
+import { configuredSecrets } from "./configured-secrets.js";
 import { readConfigWithin, type Surroundings, surroundings } from "./launch-overrides.js";
+import { packageName } from "./package-name.js";
 
 /** What tests and the simulator put in place of the real world. */
 export type Internals = {

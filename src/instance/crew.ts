@@ -1,7 +1,6 @@
 // The crew of an instance: who executes runs here and at each target, the loop that polls for them, and
 // the pulse that keeps their leases. A bounded pass has one of its own, which nothing outlives.
 
-import type { BeginWindow } from "../engine/begin-window.js";
 import { type Keeping, pruneSome } from "../operations/retention.js";
 import type { Sends } from "../remote/dispatching.js";
 import type { StoredRuns } from "../runs/wake-hint.js";
@@ -18,6 +17,7 @@ import { mainThreadPulse, type Pulse } from "../worker/lease-heartbeat.js";
 import { Workers } from "../worker/pool.js";
 import { Worker, type WorkerParams } from "../worker/worker.js";
 import type { KnownJobs } from "./announced-jobs.js";
+import type { BeginWindow } from "./begin-window.js";
 import type { Config, StartConfig } from "./config.js";
 import type { RunnableJobs } from "./local-jobs.js";
 import { Loop, type LoopParams } from "./loop.js";

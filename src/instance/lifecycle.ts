@@ -4,7 +4,6 @@
 
 import type { Alerting } from "../alerts/alerting.js";
 import { requireMailer } from "../alerts/destinations/email.js";
-import { BeginWindow } from "../engine/begin-window.js";
 import type { Locking } from "../locks/locking.js";
 import type { Upkeep } from "../operations/maintenance.js";
 import { databaseLabel } from "../operations/settings.js";
@@ -21,6 +20,7 @@ import type { Opening } from "../store/lazy-store.js";
 import type { Appetite, Store } from "../store/store.js";
 import type { StopReport } from "../worker/worker.js";
 import type { KnownJobs } from "./announced-jobs.js";
+import { BeginWindow } from "./begin-window.js";
 import { readStart, type StartConfig, type StartOptions } from "./config.js";
 import type { Basis } from "./context.js";
 import { boundedCrew, type Crew, type CrewParts, newCrew } from "./crew.js";

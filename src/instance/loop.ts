@@ -2,7 +2,6 @@
 // heartbeats at a third of the shortest lease, the janitor once an hour. Polling is what correctness
 // rests on; a wake-up only makes it sooner, and late or early timers never matter.
 
-import { ClockWatch } from "../engine/clock-watch.js";
 import { POLLED_WITHIN_MS } from "../schedules/advance.js";
 import type { Looked, TickReport } from "../schedules/ticker.js";
 import { StoreGoneError } from "../shared/errors.js";
@@ -16,6 +15,7 @@ import type { Pulse } from "../worker/lease-heartbeat.js";
 import { beatOnce, enforceCancelsOnce, promoteOnce, reapOnce } from "../worker/passes.js";
 import type { Workers } from "../worker/pool.js";
 import { elapsedMs, type Moment, renewEveryMs } from "../worker/rules/lease.js";
+import { ClockWatch } from "./clock-watch.js";
 
 const POLL_JITTER = 0.2;
 /** After polls that fail: no more than this beyond a poll, so that an outage delays takeovers no longer. */

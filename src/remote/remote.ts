@@ -2,7 +2,6 @@
 // runs by id and fence; everything is written under the fence, so that a worker that was declared dead
 // changes nothing. Answers may be lost on the way: every verb can be asked again.
 
-import { RemoteLogs } from "../engine/remote-logs.js";
 import { STAGES_MAX } from "../runs/rules/progress.js";
 import type { Ending, RunId } from "../runs/rules/run.js";
 import type { LogsPolicy } from "../runs/rules/run-logs.js";
@@ -21,6 +20,7 @@ import { callRemoteHooks, type RemoteHooksParams } from "../worker/remote-hooks.
 import { classifyFailure } from "../worker/rules/classify.js";
 import { settlementOf, tellEnding, transitionOf } from "../worker/settlement.js";
 import { type RemoteCaller, type RemoteClaimParams, RemoteClaims } from "./claims.js";
+import { RemoteLogs } from "./logs.js";
 import {
   type RemoteFailure,
   type RemoteItem,

@@ -3,13 +3,13 @@
 // One walker does both, reading every member once: a getter cannot answer the check and the
 // encoding differently. Its work, depth and output are bounded.
 
-import { hideSecrets } from "../core/known-secrets.js";
 import {
   InputNotJsonError,
   InputTooLargeError,
   ItemNotJsonError,
   ItemTooLargeError,
 } from "./errors.js";
+import { hideSecrets } from "./known-secrets.js";
 import { type PathSegment, pathText } from "./path.js";
 
 export const INPUT_BYTES_MAX = 256 * 1024;

@@ -2,7 +2,7 @@
 // a page.
 // When in doubt it hides too much: an address with a hidden host is a smaller harm than a leak.
 
-import { hideSecrets } from "../core/known-secrets.js";
+import { hideSecrets } from "./known-secrets.js";
 
 const HIDDEN = "***";
 const SECRET_PARAMETER =

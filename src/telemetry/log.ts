@@ -2,12 +2,12 @@
 // Code elsewhere emits events; only this file words them.
 
 import type { AlertKind, Severity } from "../alerts/rules/alert.js";
-import { hideSecrets, hideSecretsIn } from "../core/known-secrets.js";
 import type { RunId, RunStatus } from "../runs/rules/run.js";
 import type { PingState } from "../schedules/rules/monitor.js";
 import type { Reason } from "../schedules/rules/tick.js";
 import type { StoredError } from "../shared/failure.js";
 import { shownJson } from "../shared/json.js";
+import { hideSecrets, hideSecretsIn } from "../shared/known-secrets.js";
 import { redactError, redactMember, redactText } from "../shared/redact.js";
 
 /** What the library calls on a logger; pino fits, and so does console. */

@@ -8,7 +8,7 @@
 // begins, performer.ts runs it, completer.ts sees it off.
 // Essays: docs/internals/lease-and-fence.md, docs/internals/shutdown.md.
 
-import type { BeginWindow } from "../engine/begin-window.js";
+import type { BeginWindow } from "../instance/begin-window.js";
 import { ABORT_GRACE_MS, type RunId } from "../runs/rules/run.js";
 import { CancelledError, LeaseLostError, ShutdownError } from "../shared/errors.js";
 import { type Clock, delay, momentOf, type Ports, type Timer } from "../shared/ports.js";

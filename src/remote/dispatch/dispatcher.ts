@@ -2,10 +2,10 @@
 // a target allows, none while its circuit is open. Answers with a plain value that says what became of
 // it; what that means for the run is the engine's to decide. It never sends anything twice.
 
-import { hideSecrets } from "../../core/known-secrets.js";
 import type { Mode } from "../../runs/rules/run.js";
 import { type StoredError, storedError } from "../../shared/failure.js";
 import { encodeResult } from "../../shared/json.js";
+import { hideSecrets } from "../../shared/known-secrets.js";
 import type { Clock, Network } from "../../shared/ports.js";
 import { redactBody } from "../../shared/redact.js";
 import { Turns } from "../../shared/semaphore.js";

@@ -4,7 +4,7 @@
 
 import type { FSWatcher } from "node:fs";
 import { resolve as resolvePath } from "node:path";
-import { collectGarbage } from "../../adapters/garbage.js";
+import { collectGarbage } from "../../shared/adapters/garbage.js";
 import {
   ConfigurationError,
   StoreReadOnlyError,

@@ -1,7 +1,7 @@
 // `ctx.log`: every line goes to the instance's logger, and is kept with the run where that is wanted.
 // Takes what people write: a message, fields and a message, an error and a message.
 
-import { hideSecrets, hideSecretsIn } from "../../core/known-secrets.js";
+import { hideSecrets, hideSecretsIn } from "../../shared/known-secrets.js";
 import type { Logger } from "../../telemetry/log.js";
 
 export type RunLogLine = {

@@ -2,8 +2,8 @@
 
 import type { AlertConfig } from "../alerts/alert-options.js";
 import type { Destination } from "../alerts/destinations/destinations.js";
-import type { Config } from "../instance/config.js";
 import type { BuiltInJobs } from "../remote/built-in-jobs.js";
+import type { Config } from "./config.js";
 
 /** Headers whose values are words that everybody uses. */
 const PLAIN_HEADERS: ReadonlySet<string> = new Set([

@@ -2,10 +2,10 @@
 
 import { expect, test } from "vitest";
 import { keptFields, keptMessage } from "../runs/rules/run-logs.js";
-import { describeFailure, storedError } from "../shared/failure.js";
-import { encodeInput, encodeResult, storableText } from "../shared/json.js";
-import { redactBody, redactText } from "../shared/redact.js";
+import { describeFailure, storedError } from "./failure.js";
+import { encodeInput, encodeResult, storableText } from "./json.js";
 import { hideSecrets, hideSecretsIn, rememberSecrets } from "./known-secrets.js";
+import { redactBody, redactText } from "./redact.js";
 
 const SECRET = 'a "quoted" secret/of 24+';
 const TOKEN = `hfcb1_${"0a".repeat(32)}`;

@@ -1,11 +1,11 @@
 // Keeps the log lines of remote workers with their runs, within the same limits as the lines of a handler: so
 // many lines and characters of an attempt. Lines beyond them are counted, and a last line says how many.
 
-import type { RemoteLine } from "../remote/remote-run.js";
 import { droppedLine, keptMessage, type LogsPolicy, linesWithin } from "../runs/rules/run-logs.js";
 import type { Ports } from "../shared/ports.js";
 import type { HeldRun } from "../store/remote-store.js";
 import type { Claim, Grant, Store } from "../store/store.js";
+import type { RemoteLine } from "./remote-run.js";
 
 type Sent = {
   readonly store: Store;

@@ -1,7 +1,7 @@
 // The rate of a job without the runs of schedules that do not count for it.
 
 import { expect, test } from "vitest";
-import { apartOf, hoursRead, withoutApart } from "./alert-rates.js";
+import { apartOf, hoursRead, withoutApart } from "./rates.js";
 
 const HOUR = 3_600_000;
 const row = { schedule: "s", job: "study", hourAt: 10 * HOUR, oldestAt: 9 * HOUR, ticks: 5 };

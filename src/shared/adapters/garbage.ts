@@ -2,7 +2,7 @@
 
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { nextTurn } from "../shared/adapters/event-loop.js";
+import { nextTurn } from "./event-loop.js";
 
 /** A library frees what was collected in a later turn of the event loop. */
 const TURNS = 2;

@@ -1,7 +1,7 @@
 // Computes how many runs of each job ended how, for the alert about failures. A schedule with a rule of its own, or with
 // `alerts: false`, takes its runs out of the rate of its job. Pure.
 
-import type { SightApart, SightRate, SightSchedule } from "../alerts/rules/observation.js";
+import type { SightApart, SightRate, SightSchedule } from "./observation.js";
 
 const HOUR_MS = 3_600_000;
 /** How many ticks of such schedules one look reads, all of them together. */
