@@ -9,11 +9,11 @@ export const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 
 /** What may be in it; everything else is there by mistake. */
 const MAY_HOLD = [
-  /^dist\/(adapters|alerts|cli|client|core|engine|http|locks|store|telemetry|testing)\/.+\.d\.ts$/,
-  /^dist\/(adapters\/child-process|cli\/main|engine\/pulse-thread|testing\/index)\.js$/,
+  /^dist\/(alerts|cli|client|http|instance|locks|operations|remote|runs|schedules|shared|store|telemetry|testing|worker)\/.+\.d\.ts$/,
+  /^dist\/(shared\/adapters\/child-process|cli\/main|instance\/heartbeat-thread|testing\/index)\.js$/,
   /^dist\/(client\/(index|receive)|http\/(assets|fastify|index)|locks\/(advisory|redis))\.js$/,
   /^dist\/shared\/[^/]+\.js$/,
-  /^dist\/index\.(js|d\.ts)$/,
+  /^dist\/(index\.(js|d\.ts)|holdfast\.d\.ts)$/,
   /^(CHANGELOG|README|SECURITY|UPGRADING)\.md$/,
   /^(\.env\.example|LICENSE|package\.json)$/,
 ];

@@ -22,7 +22,7 @@ test("the text of every mutant occurs in its file exactly once", () => {
 test("every mutant changes the product's code, and nothing else", () => {
   for (const mutant of MUTANTS) {
     expect(mutant.file, mutant.name).toMatch(
-      /^src\/(alerts|core|engine|http|locks|store|telemetry)\/.+(?<!\.test)\.ts$/,
+      /^src\/(alerts|http|instance|locks|operations|remote|runs|schedules|shared|store|telemetry|worker)\/.+(?<!\.test)\.ts$/,
     );
     const text = textOf(mutant.file);
     expect(mutated(text, mutant), mutant.name).not.toBe(text);

@@ -1,7 +1,7 @@
 // What the soak's verdict is made of, on figures that are known: it must notice whatever creeps.
 
 import { describe, expect, test } from "vitest";
-import { spreadOf, verdictOf } from "../scripts/chaos/soak-verdict.mjs";
+import { spreadOf, verdictOf } from "../chaos/soak-verdict.mjs";
 
 const SECONDS = 7_200;
 const MEGA = 2 ** 20;

@@ -21,7 +21,7 @@ const CLOCKS = ["Date.now", "performance.now", "process.hrtime"];
 const CHANCE = ["Math.random", "crypto.randomUUID", "crypto.getRandomValues"];
 const TIMER_MODULES = ["node:timers", "node:timers/promises", "timers", "timers/promises"];
 const RANDOM_IMPORTS = ["randomUUID", "randomBytes", "randomInt", "randomFillSync", "webcrypto"];
-const SYNONYMS = ["task", "tasks", "slot", "slots", "payload", "payloads", "epoch", "epochs"];
+const SYNONYMS = ["task", "tasks", "payload", "payloads", "epoch", "epochs"];
 const SQL_START =
   /^\s*(select\s.+\sfrom\s|insert\s+into\s|update\s+\S+\s+set\s|delete\s+from\s|with\s+\w+\s+as\s*\()/is;
 
@@ -35,8 +35,8 @@ const MAY_WAIT: string[] = [
   "test/support/until.ts",
 ];
 
-test("time, chance and the network are reached through src/adapters alone", () => {
-  const outside = PRODUCT.filter(({ name }) => !name.startsWith("src/adapters/"));
+test("time, chance and the network are reached through src/shared/adapters alone", () => {
+  const outside = PRODUCT.filter(({ name }) => !name.startsWith("src/shared/adapters/"));
   expect(find(outside, ambient)).toEqual([]);
 });
 
@@ -66,7 +66,7 @@ test("the page knows of the source the types of the wire alone", () => {
       const source = String((node.source as Node | null)?.value ?? "");
       if (!source.includes("../src/")) return;
       const isType = node.importKind === "type" || node.exportKind === "type";
-      return isType && /\/src\/http\/contract(\.js|\/)/.test(source) ? undefined : source;
+      return isType && /\/src\/http\/wire\//.test(source) ? undefined : source;
     }),
   ).toEqual([]);
 });

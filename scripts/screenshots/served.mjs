@@ -12,7 +12,7 @@ import { chanceOf, declareWorld } from "./world.mjs";
 export async function serveWorld({ file, modules, port = 0 }) {
   const { Holdfast, PermanentError } = await import(`${modules}/index.js`);
   const { createAnswerer } = await import(`${modules}/http/handler.js`);
-  const { serve } = await import(`${modules}/http/serve.js`);
+  const { serve } = await import(`${modules}/http/server.js`);
   const quiet = () => undefined;
   const desks = await startDesks((grant) => holdfast.remote.complete(grant, { price: 23_450 }));
   /** @param {number} seed */

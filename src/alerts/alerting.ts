@@ -3,13 +3,13 @@
 // by one instance, and again by another if that one dies. Needs neither scheduler nor worker, so that
 // an instance that only serves notices when all schedulers are dead. When to repeat is loop.ts's business.
 
-import { skewOf } from "../instance/clock-watch.js";
 import { type RetryPolicy, retryDelayMs } from "../runs/rules/retry.js";
 import { describeFailure } from "../shared/failure.js";
 import { momentOf, type Network, type Ports } from "../shared/ports.js";
 import type { AlertRecord, ClaimedDelivery } from "../store/alert-store.js";
 import type { StatisticsRecord } from "../store/operator-store.js";
 import type { Store } from "../store/store.js";
+import { skewOf } from "../telemetry/clock-watch.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Heartbeat } from "./alert-options.js";
 import { toNotice } from "./alert-view.js";

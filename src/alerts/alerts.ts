@@ -2,12 +2,12 @@
 // alerting.ts.
 
 import { type Actor, auditEntry } from "../operations/rules/audit.js";
-import { type By, readBy } from "../schedules/options.js";
 import { durationWords } from "../schedules/rules/when-text.js";
 import { type Duration, durationMs } from "../shared/duration.js";
 import { AlertNotFoundError, ConfigurationError } from "../shared/errors.js";
 import { isUuid } from "../shared/id.js";
 import { requireName } from "../shared/names.js";
+import { type By, readBy } from "../shared/options.js";
 import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../shared/paging.js";
 import type { Network, Ports } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";

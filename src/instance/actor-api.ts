@@ -10,9 +10,9 @@ import type { Queues } from "../operations/queues.js";
 import { type Actor, VIAS } from "../operations/rules/audit.js";
 import type { Runs } from "../runs/runs.js";
 import type { Calendars } from "../schedules/calendars.js";
-import { requireOptions } from "../schedules/options.js";
 import type { Schedules } from "../schedules/schedules.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
+import { requireOptions } from "../shared/options.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 
 /** Who asks, for the audit trail. */

@@ -3,18 +3,9 @@
 import type { AlertConfig } from "../alerts/alert-options.js";
 import type { Destination } from "../alerts/destinations/destinations.js";
 import type { BuiltInJobs } from "../remote/built-in-jobs.js";
+import { headerSecrets } from "../shared/known-secrets.js";
 import type { Config } from "./config.js";
 
-/** Headers whose values are words that everybody uses. */
-const PLAIN_HEADERS: ReadonlySet<string> = new Set([
-  "accept",
-  "accept-encoding",
-  "accept-language",
-  "cache-control",
-  "content-type",
-  "prefer",
-  "user-agent",
-]);
 const SECRET_VARIABLE = /pass|pwd|secret|token|key|credential|auth/i;
 
 export function configuredSecrets(
@@ -30,13 +21,6 @@ export function configuredSecrets(
     ...alertSecrets(alerts),
     ...builtInSecrets(builtIn),
   ];
-}
-
-/** Values of headers that a configuration sends, whole and without their scheme ("Bearer", "Basic"). */
-export function headerSecrets(headers: Readonly<Record<string, string>>): readonly string[] {
-  return Object.entries(headers)
-    .filter(([name]) => !PLAIN_HEADERS.has(name.toLowerCase()))
-    .flatMap(([, value]) => [value, ...value.split(/\s+/).slice(1)]);
 }
 
 function builtInSecrets({ shell, http }: BuiltInJobs): readonly string[] {

@@ -6,16 +6,17 @@ import { POLLED_WITHIN_MS } from "../schedules/advance.js";
 import type { Looked, TickReport } from "../schedules/ticker.js";
 import { StoreGoneError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
+import { elapsedMs, type Moment } from "../shared/moment.js";
 import { delay, momentOf, type Ports, type Timer } from "../shared/ports.js";
 import type { Halt } from "../store/pause-store.js";
 import type { Appetite, PollAnswer, Settlement, Store } from "../store/store.js";
+import { ClockWatch } from "../telemetry/clock-watch.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import type { Pulse } from "../worker/lease-heartbeat.js";
 import { beatOnce, enforceCancelsOnce, promoteOnce, reapOnce } from "../worker/passes.js";
 import type { Workers } from "../worker/pool.js";
-import { elapsedMs, type Moment, renewEveryMs } from "../worker/rules/lease.js";
-import { ClockWatch } from "./clock-watch.js";
+import { renewEveryMs } from "../worker/rules/lease.js";
 
 const POLL_JITTER = 0.2;
 /** After polls that fail: no more than this beyond a poll, so that an outage delays takeovers no longer. */

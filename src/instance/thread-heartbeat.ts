@@ -55,7 +55,7 @@ export async function threadPulse(params: {
   const database = addressOf(config);
   const workerData: ThreadData = { database, schema, synchronous, holder };
   // By its folder: as it is published, this module is in another one (scripts/build.mjs).
-  const thread = new Thread(new URL("./heartbeat-thread.js", import.meta.url), {
+  const thread = new Thread(new URL("../instance/heartbeat-thread.js", import.meta.url), {
     workerData,
     execArgv: [],
   });

@@ -3,14 +3,9 @@
 // the moment of asking, and without answers trust runs out by itself.
 
 import { LeaseLostError } from "../shared/errors.js";
+import { elapsedMs, type Moment } from "../shared/moment.js";
 import { type Clock, delay, momentOf, type Timer } from "../shared/ports.js";
-import {
-  elapsedMs,
-  isTrusted,
-  type Moment,
-  renewEveryMs,
-  renewTimeoutMs,
-} from "../worker/rules/lease.js";
+import { isTrusted, renewEveryMs, renewTimeoutMs } from "../worker/rules/lease.js";
 import type { LockProvider } from "./provider.js";
 import type { LockGrant } from "./rules/lock.js";
 

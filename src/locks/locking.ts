@@ -11,10 +11,10 @@ import {
   StoreUnavailableError,
 } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
+import { elapsedMs, type Moment } from "../shared/moment.js";
 import { delay, momentOf, type Ports } from "../shared/ports.js";
 import type { Emit } from "../telemetry/log.js";
 import type { TraceSpan, Tracing } from "../telemetry/tracing.js";
-import { elapsedMs, type Moment } from "../worker/rules/lease.js";
 import { Hold } from "./hold.js";
 import { type LockOptions, type LockSettings, readLockOptions } from "./lock-options.js";
 import type { LockProvider } from "./provider.js";

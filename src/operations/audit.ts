@@ -1,7 +1,7 @@
 // `holdfast.audit`: who changed what, from where, when and why, newest first.
 
-import { requireOptions } from "../schedules/options.js";
 import { ConfigurationError } from "../shared/errors.js";
+import { requireOptions } from "../shared/options.js";
 import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../shared/paging.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Store } from "../store/store.js";

@@ -1,13 +1,13 @@
 // `holdfast.health()`: a few figures against thresholds, for a probe or a person: how many runs succeed,
 // whether holders give signs of life, whether anybody looks at the schedules.
 
-import { CLOCK_TOLERANCE_MS, skewOf } from "../instance/clock-watch.js";
 import { type Duration, durationMs } from "../shared/duration.js";
 import { formatDuration } from "../shared/duration-text.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { type Clock, momentOf } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Store } from "../store/store.js";
+import { CLOCK_TOLERANCE_MS, skewOf } from "../telemetry/clock-watch.js";
 import type { CheckReport } from "./check.js";
 import { readStats, statsOf } from "./overview.js";
 

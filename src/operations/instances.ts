@@ -1,8 +1,8 @@
 // `holdfast.instances`: which instances there are, and making one of them quiet: it claims and fires
 // nothing until it is woken, while the others go on. It hears of it by its own poll.
 
-import { readNote } from "../schedules/options.js";
 import { InstanceNotFoundError } from "../shared/errors.js";
+import { readNote } from "../shared/options.js";
 import type { Store } from "../store/store.js";
 import {
   type InstanceListOptions,

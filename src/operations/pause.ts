@@ -1,8 +1,8 @@
 // The pause of everything: one switch beside each schedule's own pause and each queue's. Once it is in
 // the database nothing fires and nothing is claimed, in any process; what runs goes on.
 
-import { readBy, readNote, requireOptions } from "../schedules/options.js";
 import { ConfigurationError } from "../shared/errors.js";
+import { readBy, readNote, requireOptions } from "../shared/options.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";

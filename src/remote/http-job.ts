@@ -2,10 +2,9 @@
 // as what is sent to workers: addresses are judged, nothing is followed, size and time are bounded. A
 // status below 300 is the result; any other fails the attempt by its class, and Retry-After is heard.
 
-import { headerSecrets } from "../instance/configured-secrets.js";
 import type { JobOptions } from "../runs/rules/job.js";
 import { PermanentError } from "../shared/errors.js";
-import { formsOf, hideValues } from "../shared/known-secrets.js";
+import { formsOf, headerSecrets, hideValues } from "../shared/known-secrets.js";
 import type { Clock, Network } from "../shared/ports.js";
 import type { RunContext } from "../worker/handler/context.js";
 import { chosenInput, nameOf } from "./allow-list-schema.js";

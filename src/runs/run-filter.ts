@@ -1,8 +1,8 @@
 // What `runs.list` may be asked for, and the same in the words of the store.
 
-import { instantMs } from "../schedules/options.js";
 import { ConfigurationError } from "../shared/errors.js";
 import { firstIdAt, isUuid } from "../shared/id.js";
+import { instantMs } from "../shared/options.js";
 import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT } from "../shared/paging.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { RunFilter } from "../store/store.js";

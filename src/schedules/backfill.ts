@@ -1,11 +1,11 @@
 // Beginning and ending a backfill, as decisions; its steps are in backfill-step.ts.
 
 import { BackfillRunningError } from "../shared/errors.js";
+import { refuse } from "../shared/options.js";
 import type { BackfillChange, ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import { progressOf } from "./advance.js";
 import { refuseMonitor } from "./check-in.js";
 import { type Asker, audited, existing } from "./edit.js";
-import { refuse } from "./options.js";
 import { stretchOf } from "./rules/tick.js";
 import type { When } from "./rules/when.js";
 import { compile } from "./schedule-cache.js";

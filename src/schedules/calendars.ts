@@ -4,6 +4,7 @@
 import { type Actor, auditEntry } from "../operations/rules/audit.js";
 import { CalendarInUseError, ConfigurationError } from "../shared/errors.js";
 import { requireName } from "../shared/names.js";
+import { type By, readBy, requireOptions } from "../shared/options.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { CalendarRecord, ScheduleRecord } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
@@ -14,7 +15,6 @@ import {
   describeCalendar,
   readCalendar,
 } from "./calendars/calendar.js";
-import { type By, readBy, requireOptions } from "./options.js";
 import type { ScheduleDefinition } from "./rules/schedule.js";
 
 export type Calendar = {

@@ -4,6 +4,7 @@
 import type { Actor } from "../operations/rules/audit.js";
 import { ConfigurationError, DuplicateScheduleError, type Problem } from "../shared/errors.js";
 import { requireName } from "../shared/names.js";
+import { requireOptions } from "../shared/options.js";
 import type { Ports } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { ScheduleState } from "../store/schedule-store.js";
@@ -25,7 +26,7 @@ import {
   wantedOf,
 } from "./declared.js";
 import { type Asker, anchorAfter, lateWarning } from "./edit.js";
-import { calendarsOf, requireOptions } from "./options.js";
+import { calendarsOf } from "./options.js";
 import { previewOf } from "./preview.js";
 import { lookAt } from "./rules/monitor.js";
 import { readSchedule, SCHEDULE_MEMBERS, type ScheduleOptions } from "./rules/schedule.js";

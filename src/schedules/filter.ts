@@ -1,10 +1,10 @@
 // What `schedules.list` and `schedules.ticks` may be asked for, and the same in the words of the store.
 
 import { ConfigurationError } from "../shared/errors.js";
+import { instantMs, requireOptions } from "../shared/options.js";
 import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT } from "../shared/paging.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { ScheduleFilter, TickFilter } from "../store/schedule-store.js";
-import { instantMs, requireOptions } from "./options.js";
 import { OUTCOMES, type Outcome } from "./rules/tick.js";
 import type { ScheduleStatus } from "./view.js";
 

@@ -6,15 +6,13 @@ import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { readInstant } from "../shared/instant.js";
 import { storableText } from "../shared/json.js";
 import { requireKey, requireName } from "../shared/names.js";
+import { type By, jobName, readBy, refuse, requireOptions } from "../shared/options.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Store } from "../store/store.js";
 import type { CalendarRules } from "./calendars/calendar.js";
 import { monitorJob } from "./rules/monitor.js";
 import { readSchedule, type ScheduleDefinition, type ScheduleOptions } from "./rules/schedule.js";
 import type { Schedule } from "./view.js";
-
-/** Who did it: kept with versions, pauses and backfills. */
-export type By = { readonly by?: string | undefined };
 
 export type UpsertOptions<Input = unknown> = ScheduleOptions &
   (
@@ -89,43 +87,6 @@ export function jobOf(
   return refuse(field, "goes without `monitor: true`: a monitor runs nothing here");
 }
 
-export function jobName(job: unknown, field: string): string {
-  const isJob = typeof job === "object" && job !== null && "name" in job;
-  return requireName(isJob ? job.name : job, field);
-}
-
-/** Options that are none at all are the commonest mistake. */
-export function requireOptions(value: unknown, field: string): void {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return;
-  const kind = value === null ? "null" : Array.isArray(value) ? "a list" : typeof value;
-  refuse(field, `must be an object such as { cron: "0 2 * * *" }, but is ${kind}.`);
-}
-
-const NOTE_LENGTH_MAX = 2_000;
-
-/** A sentence for people: kept with a pause. */
-export function readNote(note: unknown, field: string): string | null {
-  if (note === undefined || note === null) return null;
-  if (typeof note !== "string")
-    return refuse(field, `must be a text such as "the API is down", but is ${typeof note}.`);
-  if (note.length > NOTE_LENGTH_MAX)
-    return refuse(
-      field,
-      `must have at most ${NOTE_LENGTH_MAX} characters, but has ${note.length}.`,
-    );
-  return storableText(note, NOTE_LENGTH_MAX);
-}
-
-/** Who asks: a name like any other. */
-export function readBy(options: unknown, field: string): string | undefined {
-  if (options === undefined) return undefined;
-  requireOptions(options, field);
-  const problems = refuseUnknownMembers(options as object, ["by"], field);
-  if (problems.length > 0) throw new ConfigurationError(problems);
-  const { by } = options as By;
-  return by === undefined ? undefined : requireName(by, `${field}.by`);
-}
-
 export function readUpsertAsked(options: UpsertAsked | undefined, field: string): UpsertAsked {
   if (options === undefined) return {};
   requireOptions(options, field);
@@ -161,13 +122,4 @@ export function readTrigger(options: TriggerOptions) {
       ? null
       : { id: requireKey(deliveryId, "deliveryId"), hashOf: inputHash };
   return { mode, isIfDue: ifDue, delivery };
-}
-
-export function instantMs(value: Date | string, field: string): number {
-  const instant = readInstant(value);
-  return typeof instant === "string" ? refuse(field, instant) : instant;
-}
-
-export function refuse(field: string, message: string): never {
-  throw new ConfigurationError([{ field, message }]);
 }

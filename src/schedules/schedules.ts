@@ -10,6 +10,7 @@ import {
 } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
 import { requireName } from "../shared/names.js";
+import { type By, instantMs, readBy, readNote, refuse, requireOptions } from "../shared/options.js";
 import { pageOf } from "../shared/paging.js";
 import type { Ports } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
@@ -48,17 +49,11 @@ import {
 } from "./filter.js";
 import {
   type BackfillOptions,
-  type By,
   calendarsOf,
   definitionOf,
-  instantMs,
   jobOf,
-  readBy,
-  readNote,
   readTrigger,
   readUpsertAsked,
-  refuse,
-  requireOptions,
   type TriggerOptions,
   type UpsertAsked,
   type Upserted,

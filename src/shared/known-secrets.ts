@@ -71,3 +71,21 @@ function encoded(value: string): string {
     return value;
   }
 }
+
+/** Headers whose values are words that everybody uses. */
+const PLAIN_HEADERS: ReadonlySet<string> = new Set([
+  "accept",
+  "accept-encoding",
+  "accept-language",
+  "cache-control",
+  "content-type",
+  "prefer",
+  "user-agent",
+]);
+
+/** Values of headers that a configuration sends, whole and without their scheme ("Bearer", "Basic"). */
+export function headerSecrets(headers: Readonly<Record<string, string>>): readonly string[] {
+  return Object.entries(headers)
+    .filter(([name]) => !PLAIN_HEADERS.has(name.toLowerCase()))
+    .flatMap(([, value]) => [value, ...value.split(/\s+/).slice(1)]);
+}

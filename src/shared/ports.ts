@@ -1,7 +1,7 @@
 // The ports: everything that is not a pure function of its arguments reaches the engine through
 // one of these. Production wires the adapters; the simulator wires its own, all from one seed.
 
-import type { Moment } from "../worker/rules/lease.js";
+import type { Moment } from "./moment.js";
 
 /** A timer that was set and can be taken back. */
 export type Timer = { cancel(): void };

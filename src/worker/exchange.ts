@@ -4,6 +4,7 @@
 // Essay: docs/internals/ambiguous-commits.md.
 
 import { describeFailure } from "../shared/failure.js";
+import type { Moment } from "../shared/moment.js";
 import { momentOf, type Ports } from "../shared/ports.js";
 import { isAbsent } from "../shared/retry-while-unavailable.js";
 import { countOf } from "../store/record.js";
@@ -14,7 +15,6 @@ import type { Backoff } from "./backoff.js";
 import { type Demand, NO_ORDER, type Order } from "./claim-planner.js";
 import type { RunnableJob } from "./execution.js";
 import type { Leases } from "./leases.js";
-import type { Moment } from "./rules/lease.js";
 import type { Outbox } from "./settlement-buffer.js";
 
 /**

@@ -1,8 +1,9 @@
 // The leases in an instance's hands: which fences to renew, how long each may be trusted, and when the
 // last run of one is gone. What it believes only ever shortens what the database granted.
 
+import type { Moment } from "../shared/moment.js";
 import type { Claim, RenewAnswer, Settlement } from "../store/store.js";
-import { isTrusted, type Moment } from "./rules/lease.js";
+import { isTrusted } from "./rules/lease.js";
 
 /** `open` counts the runs of a lease that are still in our hands. */
 type Lease = {

@@ -8,7 +8,6 @@
 // begins, performer.ts runs it, completer.ts sees it off.
 // Essays: docs/internals/lease-and-fence.md, docs/internals/shutdown.md.
 
-import type { BeginWindow } from "../instance/begin-window.js";
 import { ABORT_GRACE_MS, type RunId } from "../runs/rules/run.js";
 import { CancelledError, LeaseLostError, ShutdownError } from "../shared/errors.js";
 import { type Clock, delay, momentOf, type Ports, type Timer } from "../shared/ports.js";
@@ -18,6 +17,7 @@ import type { Emit, EventName, Logger } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import type { Tracing } from "../telemetry/tracing.js";
 import { Backoff } from "./backoff.js";
+import type { BeginWindow } from "./begin-window.js";
 import type { Allowance } from "./claim-budget.js";
 import { Demand } from "./claim-planner.js";
 import { Settler } from "./completer.js";

@@ -15,9 +15,9 @@ export const SUITES = {
   "unit: failure": { args: ["src/shared/failure.test.ts", "src/shared/json.test.ts"] },
   "unit: evaluate": { args: ["src/schedules/rules/evaluate.test.ts"] },
   "unit: dispatch": {
-    args: ["breaker", "callback-token", "dispatcher", "guard", "signature", "targets", "turns"].map(
-      (name) => `src/http/dispatch/${name}.test.ts`,
-    ),
+    args: ["breaker", "callback-token", "dispatcher", "guard", "signature", "targets"]
+      .map((name) => `src/remote/dispatch/${name}.test.ts`)
+      .concat("src/shared/semaphore.test.ts"),
   },
   "conformance: SQLite": {
     args: ["test/conformance/store-sqlite.test.ts", "-t", "SQLite in memory"],

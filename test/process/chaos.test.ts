@@ -4,9 +4,9 @@
 
 import pg from "pg";
 import { describe, expect, test } from "vitest";
-import { type Report, runCampaign } from "../../scripts/chaos/campaign.mjs";
-import { type History, judge } from "../../scripts/chaos/checks.mjs";
-import { Network } from "../../scripts/chaos/proxy.mjs";
+import { type Report, runCampaign } from "../../chaos/campaign.mjs";
+import { type History, judge } from "../../chaos/checks.mjs";
+import { Network } from "../../chaos/proxy.mjs";
 import { POSTGRES_URL } from "./crew.js";
 
 const SEED = 5;

@@ -2,7 +2,7 @@
 // does it as often as it is told to, and with an asynchronous standby.
 
 import { describe, expect, test } from "vitest";
-import { runFailover } from "../../scripts/chaos/failover.mjs";
+import { runFailover } from "../../chaos/failover.mjs";
 import { POSTGRES_URL } from "./crew.js";
 
 const LIMIT_MS = 240_000;

@@ -2,8 +2,8 @@
 // histories, each spoilt in one place, show that they look.
 
 import { describe, expect, test } from "vitest";
-import type { Entry } from "../../scripts/chaos/history-tables.mjs";
-import { replay } from "../../scripts/chaos/replay.mjs";
+import type { Entry } from "../../chaos/history-tables.mjs";
+import { replay } from "../../chaos/replay.mjs";
 
 describe("the simulator's checkers, given a recorded history", () => {
   test.each<[what: string, check: string | null, spoil: (entries: Entry[]) => void]>([

@@ -13,10 +13,10 @@ import {
 import type { JobDefinition } from "../../runs/rules/job.js";
 import type { RunId } from "../../runs/rules/run.js";
 import { type StoredRuns, storedRuns } from "../../runs/wake-hint.js";
-import { jobName } from "../../schedules/options.js";
 import { ConfigurationError, LeaseLostError } from "../../shared/errors.js";
 import { describeFailure } from "../../shared/failure.js";
 import { requireName } from "../../shared/names.js";
+import { jobName } from "../../shared/options.js";
 import type { Clock } from "../../shared/ports.js";
 import { refuseUnknownMembers } from "../../shared/suggest.js";
 import type { BatchAnswer, BatchError } from "../../store/batch-store.js";

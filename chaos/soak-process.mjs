@@ -16,7 +16,7 @@ import { BARE, DRAWN_JOBS, declareSoak } from "./soak-jobs.mjs";
 const { name, seed, database, folder, role, sinkPort, ...soak } = JSON.parse(
   process.argv[2] ?? "{}",
 );
-const library = await import(new URL("../../build/index.js", import.meta.url).href);
+const library = await import(new URL("../build/index.js", import.meta.url).href);
 const append = (/** @type {string} */ file, /** @type {object} */ line) =>
   fs.appendFileSync(`${folder}/${file}-${name}`, `${JSON.stringify(line)}\n`);
 const log = (/** @type {object} */ fields) => append("events", { atMs: Date.now(), ...fields });

@@ -7,7 +7,7 @@ import os from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import pg from "pg";
-import { startPostgres } from "../postgres.mjs";
+import { startPostgres } from "../scripts/postgres.mjs";
 import { forgetLost } from "./lost.mjs";
 import { createLedger, nothing } from "./place.mjs";
 import { Network } from "./proxy.mjs";
@@ -87,7 +87,7 @@ export async function openPair({ isSynchronous, timeline }) {
 
 /** What an operator does after a failover that may have lost commits, before anybody works again. */
 async function raiseFences(/** @type {string} */ database) {
-  const library = await import(new URL("../../build/index.js", import.meta.url).href);
+  const library = await import(new URL("../build/index.js", import.meta.url).href);
   const logger = { debug() {}, info() {}, warn() {}, error() {} };
   const holdfast = new library.Holdfast({ database, logger });
   await holdfast.recover({ apply: true });

@@ -3,7 +3,7 @@
 
 import path from "node:path";
 import pg from "pg";
-import { startPostgres } from "../postgres.mjs";
+import { startPostgres } from "../scripts/postgres.mjs";
 import { CREATE_SQLITE_HISTORY } from "./history-tables.mjs";
 import { CREATE_LEDGER } from "./jobs.mjs";
 import { againstPostgres } from "./nemesis-postgres.mjs";

@@ -18,7 +18,7 @@ export async function ownCheck(database) {
 
 /** @param {string} database @param {(holdfast: any) => Promise<any>} use */
 async function withHoldfast(database, use) {
-  const library = await import(new URL("../../build/index.js", import.meta.url).href);
+  const library = await import(new URL("../build/index.js", import.meta.url).href);
   const logger = { debug() {}, info() {}, warn() {}, error() {} };
   const holdfast = new library.Holdfast({ database, logger });
   try {

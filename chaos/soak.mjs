@@ -8,7 +8,7 @@ import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
-import { startPostgres } from "../postgres.mjs";
+import { startPostgres } from "../scripts/postgres.mjs";
 import { judge } from "./checks.mjs";
 import { Member } from "./crew.mjs";
 import { Draw } from "./draw.mjs";
@@ -214,7 +214,7 @@ export async function runSoak({ seconds, seed, rate, tell, onWindow = () => unde
     );
     const tables = await archive.whole(reader);
     const { makeWhen } = await import(
-      new URL("../../build/schedules/rules/when.js", import.meta.url).href
+      new URL("../build/schedules/rules/when.js", import.meta.url).href
     );
     const operations = readOperations(folder);
     const history = { tables, operations, effects: readEffects(folder), makeWhen };

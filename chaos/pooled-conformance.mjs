@@ -2,10 +2,10 @@
 
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { startPostgres } from "../postgres.mjs";
+import { startPostgres } from "../scripts/postgres.mjs";
 import { POOLED_SETTINGS, startPooler } from "./pooler.mjs";
 
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const ROOT = fileURLToPath(new URL("../", import.meta.url));
 /** Every test has sessions of its own at the same time as others. */
 const SESSIONS = 60;
 

@@ -4,7 +4,7 @@
 /** @typedef {import("./history-tables.mjs").Entry} Entry */
 /** @typedef {import("./finder.mjs").Violation} Violation */
 
-const TESTING = new URL("../../build/testing/simulator/", import.meta.url).href;
+const TESTING = new URL("../build/testing/simulator/", import.meta.url).href;
 /** Fences of PostgreSQL come from a sequence: two claims at once may commit in the other order. */
 const IN_COMMIT_ORDER = /^Fence \d+ was granted although/;
 
@@ -14,10 +14,10 @@ const IN_COMMIT_ORDER = /^Fence \d+ was granted although/;
  * @returns {Promise<Violation[]>}
  */
 export async function replay({ entries, effects, database }) {
-  const { Chronicle } = await import(`${TESTING}chronicle.js`);
-  const { Effects } = await import(`${TESTING}effects.js`);
-  const { RunHistory } = await import(`${TESTING}run-history.js`);
-  const { ScheduleHistory } = await import(`${TESTING}schedule-history.js`);
+  const { Chronicle } = await import(`${TESTING}event-log.js`);
+  const { Effects } = await import(`${TESTING}workload/effects.js`);
+  const { RunHistory } = await import(`${TESTING}checkers/runs.js`);
+  const { ScheduleHistory } = await import(`${TESTING}checkers/schedules.js`);
   let nowMs = 0;
   const chronicle = new Chronicle({ nowMs: () => nowMs, startsAt: 0, isTold: false });
   const done = new Effects(chronicle);

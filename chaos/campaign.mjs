@@ -6,7 +6,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { freePort } from "../postgres.mjs";
+import { freePort } from "../scripts/postgres.mjs";
 import { judge } from "./checks.mjs";
 import { Client } from "./client.mjs";
 import { Member } from "./crew.mjs";
@@ -148,7 +148,7 @@ class Campaign {
   /** @returns {Promise<Report>} */
   async run() {
     const { seed, seconds, folder, place, httpPort } = this.#params;
-    const modules = new URL("../../build/", import.meta.url).href;
+    const modules = new URL("../build/", import.meta.url).href;
     const library = await import(`${modules}index.js`);
     const { createClient } = await import(`${modules}client/index.js`);
     const logger = { debug() {}, info() {}, warn() {}, error() {} };
@@ -332,7 +332,7 @@ class Campaign {
     const replayed = await this.#replayed(reader, effects);
     await reader.close();
     const { makeWhen } = await import(
-      new URL("../../build/schedules/rules/when.js", import.meta.url).href
+      new URL("../build/schedules/rules/when.js", import.meta.url).href
     );
     const { history, forgiven } = place.forgive({ tables, operations, effects, makeWhen });
     const { found, duplicates } = duplicatesOf(history);
@@ -386,7 +386,7 @@ class Campaign {
   /** The simulator's triggers, or null where nothing is recorded. @returns {Promise<string | null>} */
   async #triggers() {
     if (!this.#params.isRecorded) return null;
-    const notes = new URL("../../build/testing/simulator/checkers/row-changes.js", import.meta.url)
+    const notes = new URL("../build/testing/simulator/checkers/row-changes.js", import.meta.url)
       .href;
     return (await import(notes)).noteTriggers();
   }

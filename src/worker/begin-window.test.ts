@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { NO_LIMITS } from "../worker/rules/limits.js";
 import { type Admission, BeginWindow } from "./begin-window.js";
+import { NO_LIMITS } from "./rules/limits.js";
 
 function claimed(
   claimedMs: number,

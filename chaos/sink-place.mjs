@@ -2,7 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { freePort } from "../postgres.mjs";
+import { freePort } from "../scripts/postgres.mjs";
 
 const SINK = fileURLToPath(new URL("./sink.mjs", import.meta.url));
 

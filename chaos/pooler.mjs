@@ -7,7 +7,7 @@ import net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { freePort } from "../postgres.mjs";
+import { freePort } from "../scripts/postgres.mjs";
 
 /** @typedef {{ url: string, port: number, stop: () => Promise<void> }} Pooler */
 

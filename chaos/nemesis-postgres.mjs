@@ -14,7 +14,7 @@ const COMMITS_WITHIN_MS = 1_500;
 const LONG_MS = 120_000;
 
 /**
- * @param {{ url: string, server: import("../postgres.mjs").PostgresServer, seed: number,
+ * @param {{ url: string, server: import("../scripts/postgres.mjs").PostgresServer, seed: number,
  *   proxy: import("./proxy.mjs").Network, timeline: import("./timeline.mjs").Timeline }} params
  *   url: past the proxy
  * @returns {(nemesis: import("./nemesis.mjs").Nemesis) => Record<string, Doer>}

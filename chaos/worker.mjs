@@ -16,7 +16,7 @@ const { name, skewMs, seed, database, folder, role, sinkPort, httpPort, isRecord
   process.argv[2] ?? "{}",
 );
 
-const modules = new URL("../../build/", import.meta.url).href;
+const modules = new URL("../build/", import.meta.url).href;
 const library = await import(`${modules}index.js`);
 const { storeFor } = await import(`${modules}store/open.js`);
 

@@ -1,8 +1,8 @@
 // Watches the clocks for the loop: by the answer to each poll, how far the clock of this process is off the database's,
 // and whether the database's went back. Says each once, with its size.
 
-import type { Emit } from "../telemetry/log.js";
-import type { Moment } from "../worker/rules/lease.js";
+import type { Moment } from "../shared/moment.js";
+import type { Emit } from "./log.js";
 
 /** A clock that is off by more, or went back by more, is named. */
 export const CLOCK_TOLERANCE_MS = 5_000;

@@ -3,19 +3,19 @@
 
 import fs from "node:fs";
 import { parseArgs } from "node:util";
-import { ensureBuilt } from "./bootstrap.mjs";
-import { runCampaign } from "./chaos/campaign.mjs";
-import { pictureOf } from "./chaos/picture.mjs";
-import { kindsOf } from "./chaos/plan.mjs";
+import { ensureBuilt } from "../scripts/bootstrap.mjs";
+import { runCampaign } from "./campaign.mjs";
+import { pictureOf } from "./picture.mjs";
+import { kindsOf } from "./plan.mjs";
 import {
   OVERDUE_MAX_MS,
   readCampaign,
   TAKEOVER_MAX_MS,
   totalsOf,
   writeCampaign,
-} from "./chaos/totals.mjs";
+} from "./totals.mjs";
 
-/** @typedef {import("./chaos/totals.mjs").Campaign} Campaign */
+/** @typedef {import("./totals.mjs").Campaign} Campaign */
 
 const USAGE = `npm run chaos -- [failover | pooler | soak] [options]
   --database postgres | sqlite | both   where (both)
@@ -87,14 +87,14 @@ const tell = (/** @type {string} */ line) => console.error(line);
 
 if (command === "chaos") await chaos();
 else if (command === "failover") {
-  const { failovers } = await import("./chaos/failover.mjs");
+  const { failovers } = await import("./failover.mjs");
   const isSynchronous = values.standby === "sync";
   const report = await failovers({ times, seed, isSynchronous, tell });
   tellJson(report);
   process.exitCode = report.violations.length > 0 ? 1 : 0;
 } else if (command === "soak") await soak();
 else {
-  const { conformanceThroughPooler } = await import("./chaos/pooled-conformance.mjs");
+  const { conformanceThroughPooler } = await import("./pooled-conformance.mjs");
   const code = await conformanceThroughPooler();
   const report = await runCampaign({ database: "postgres", seconds, seed, isPooled: true, tell });
   show([totalsOf({ database: "postgres", seed, isPooled: true, rounds: [report] })]);
@@ -115,8 +115,8 @@ async function chaos() {
 }
 
 async function soak() {
-  const { runSoak } = await import("./chaos/soak.mjs");
-  const { soakPictureOf } = await import("./chaos/soak-picture.mjs");
+  const { runSoak } = await import("./soak.mjs");
+  const { soakPictureOf } = await import("./soak-picture.mjs");
   const write = (/** @type {any} */ report) => {
     tellJson(report);
     if (values.json !== undefined && values.json !== "-")
