@@ -7,11 +7,10 @@ import { type Acting, type ActorOptions, readActor } from "./instance/actor-api.
 import { type Assembly, assemble } from "./instance/compose.js";
 import type { HoldfastOptions, StartOptions } from "./instance/config.js";
 import { type Basis, basisOf, type Internals } from "./instance/context.js";
-import { runnableAs } from "./instance/local-jobs.js";
+import { runnableAs } from "./instance/jobs.js";
 import { type Hosting, hosting, hostingOf } from "./instance/server-internals.js";
 import type { Ticked, TickOptions } from "./instance/tick-once.js";
-import type { LockOptions } from "./locks/lock-options.js";
-import type { HeldLock, LockResult } from "./locks/locking.js";
+import type { HeldLock, LockOptions, LockResult } from "./locks/locking.js";
 import type { Locks } from "./locks/locks.js";
 import { Audit } from "./operations/audit.js";
 import type { CheckOptions, CheckReport } from "./operations/check.js";
@@ -62,9 +61,8 @@ import type { StandardSchema } from "./shared/schema.js";
 import type { Store } from "./store/store.js";
 import type { Listener } from "./telemetry/bus.js";
 import type { EventName, Logger } from "./telemetry/log.js";
-import type { Handler } from "./worker/execution.js";
-import { readAround } from "./worker/hook-options.js";
-import type { AroundOptions } from "./worker/hooks.js";
+import type { Handler } from "./worker/attempt.js";
+import { type AroundOptions, readAround } from "./worker/hooks.js";
 import type { StopReport } from "./worker/worker.js";
 
 const STOP_GRACE = "25s";

@@ -24,8 +24,7 @@ export type { Acting, ActorOptions } from "./instance/actor-api.js";
 export type { HoldfastOptions, StartOptions, WorkerOptions } from "./instance/config.js";
 export type { Ticked, TickOptions } from "./instance/tick-once.js";
 export { type AdvisoryResult, type AdvisoryTransaction, advisoryLock } from "./locks/advisory.js";
-export type { LockOptions } from "./locks/lock-options.js";
-export type { HeldLock, LockResult } from "./locks/locking.js";
+export type { HeldLock, LockOptions, LockResult } from "./locks/locking.js";
 export type {
   Lock,
   LockGrantView,
@@ -81,7 +80,6 @@ export type {
 export { type Verified, type VerifyParams, verifyDispatch } from "./remote/dispatch/signature.js";
 export type { WorkerTargetOptions } from "./remote/dispatch/targets.js";
 export type { RunExchange } from "./runs/dispatch-log.js";
-export type { ItemListOptions, ItemPage, RunItem } from "./runs/item-view.js";
 export type {
   Enqueued,
   EnqueueOptions,
@@ -96,23 +94,29 @@ export type { RetryOptions } from "./runs/rules/retry.js";
 export type { Mode, OnLost, RunId, RunStatus } from "./runs/rules/run.js";
 export type { LogsOptions } from "./runs/rules/run-logs.js";
 export type { Batch, ChildListOptions } from "./runs/run-children.js";
-export type { RunListOptions } from "./runs/run-filter.js";
+export type { RunListOptions, Runs } from "./runs/runs.js";
 export type {
+  ItemListOptions,
+  ItemPage,
+  Run,
+  RunAttempt,
+  RunDetails,
+  RunItem,
   RunLogEntry,
   RunLogOptions,
   RunLogPage,
+  RunPage,
   RunProgress,
-} from "./runs/run-records.js";
-export type { Run, RunAttempt, RunDetails, RunPage } from "./runs/run-view.js";
-export type { Runs } from "./runs/runs.js";
+} from "./runs/view.js";
 export type { CalendarOptions } from "./schedules/calendars/calendar.js";
 export type { Calendar, Calendars } from "./schedules/calendars.js";
 export type { Pinged, PingOptions } from "./schedules/check-in.js";
 export type { PlannedChange } from "./schedules/declared.js";
 export type { Explanation } from "./schedules/explainer.js";
-export type { ScheduleListOptions, TickListOptions } from "./schedules/filter.js";
 export type {
   BackfillOptions,
+  ScheduleListOptions,
+  TickListOptions,
   TriggerOptions,
   UpsertAsked,
   Upserted,
@@ -187,16 +191,15 @@ export type { PostgresTx } from "./store/postgres/transactor.js";
 export type { SqliteHandle } from "./store/sqlite/connection.js";
 export type { EventOf, Listener, OnError } from "./telemetry/bus.js";
 export type { EventName, Events, Logger } from "./telemetry/log.js";
-export type { TelemetryOptions } from "./telemetry/telemetry-options.js";
-export type { OpenTelemetry } from "./telemetry/tracing.js";
-export type { RunContext } from "./worker/handler/context.js";
-export type { BatchCounts, BatchEntry, BatchOptions } from "./worker/handler/fan-out.js";
-export type { RunLog, RunLogLine } from "./worker/handler/run-log.js";
+export type { OpenTelemetry, TelemetryOptions } from "./telemetry/tracing.js";
 export type {
   CommitOptions,
   ItemOptions,
   TransactionHandle,
-} from "./worker/handler/work-options.js";
+} from "./worker/handler/commit.js";
+export type { RunContext } from "./worker/handler/context.js";
+export type { BatchCounts, BatchEntry, BatchOptions } from "./worker/handler/fan-out.js";
+export type { RunLog, RunLogLine } from "./worker/handler/logs.js";
 export type { AroundOptions, Middleware } from "./worker/hooks.js";
 export type { ConcurrencyOptions, RateOptions } from "./worker/rules/limits.js";
 export type { StopReport } from "./worker/worker.js";

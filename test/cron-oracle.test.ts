@@ -3,8 +3,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { cronSchedule } from "../src/schedules/cron/cron.js";
-import { nextTick } from "../src/schedules/cron/next.js";
+import { cronSchedule, nextTick } from "../src/schedules/cron/cron.js";
 import { comparer } from "./oracle/compare.js";
 import { EXPRESSIONS, FROM_MS, HARD_ZONES, UNTIL_MS } from "./oracle/cron-cases.js";
 import { changesOf, oracleCron, wallClock } from "./oracle/cron-oracle.js";

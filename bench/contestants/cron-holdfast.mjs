@@ -1,7 +1,6 @@
 // Holdfast's own cron engine, from the built files and not through the public interface, which does not show it.
 
-import { cronSchedule } from "../../build/schedules/cron/cron.js";
-import { nextTick } from "../../build/schedules/cron/next.js";
+import { cronSchedule, nextTick } from "../../build/schedules/cron/cron.js";
 
 export async function open() {
   return {

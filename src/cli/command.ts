@@ -3,8 +3,8 @@
 
 import { Command } from "commander";
 import { suggest } from "../shared/suggest.js";
+import { refuseWrongFlags, type WrongFlag } from "./flags/errors.js";
 import { UsageError } from "./flags/usage.js";
-import { refuseWrongFlags, type WrongFlag } from "./flags/wrong.js";
 import type { CommonFlags } from "./instance.js";
 import type { Shell } from "./shell.js";
 

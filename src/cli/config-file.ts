@@ -7,7 +7,7 @@ import { createRequire } from "node:module";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Holdfast } from "../holdfast.js";
-import { prop, textProp } from "../shared/thrown.js";
+import { prop, textProp } from "../shared/failure.js";
 import { ImpossibleError } from "./failure.js";
 
 /** The first one that exists is taken. */

@@ -4,7 +4,7 @@
 // the library.
 
 import { CommanderError } from "commander";
-import { textProp } from "../shared/thrown.js";
+import { textProp } from "../shared/failure.js";
 import { UsageError } from "./flags/usage.js";
 import { EXIT } from "./shell.js";
 

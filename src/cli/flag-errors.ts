@@ -4,7 +4,7 @@
 
 import type { Holdfast } from "../holdfast.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
-import { prop, textProp } from "../shared/thrown.js";
+import { prop, textProp } from "../shared/failure.js";
 import type { Call } from "./command.js";
 import { UsageError } from "./flags/usage.js";
 

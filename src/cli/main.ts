@@ -7,7 +7,7 @@ import { shownJson } from "../shared/json.js";
 import type { Call } from "./command.js";
 import { readDatabaseFlag } from "./database.js";
 import { describeExit } from "./failure.js";
-import { noteWrongFlags } from "./flags/wrong.js";
+import { noteWrongFlags } from "./flags/errors.js";
 import { packageVersion } from "./package-files.js";
 import { EXIT, Shell } from "./shell.js";
 
@@ -27,7 +27,7 @@ const COMMANDS = {
   instances: async () => (await import("./commands/instances.js")).instancesCommand,
   audit: async () => (await import("./commands/audit.js")).auditCommand,
   pause: async () => (await import("./commands/pause.js")).pauseCommand,
-  resume: async () => (await import("./commands/resume.js")).resumeCommand,
+  resume: async () => (await import("./commands/pause.js")).resumeCommand,
   enqueue: async () => (await import("./commands/enqueue.js")).enqueueCommand,
   exec: async () => (await import("./commands/exec.js")).execCommand,
   locks: async () => (await import("./commands/locks.js")).locksCommand,

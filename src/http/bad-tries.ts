@@ -1,7 +1,7 @@
 // Slows down callers that guess secrets. After a few wrong ones from a peer no secret of that peer is judged for a while, the
 // right one neither, and each further wrong one doubles the wait. Other peers are not affected. Bounded in memory.
 
-import { judgeAddress } from "../remote/dispatch/address.js";
+import { judgeAddress } from "../remote/dispatch/guard.js";
 import type { Ask } from "./request.js";
 
 /** So many wrong ones cost nothing: people mistype, and a rotation leaves callers with the old one. */

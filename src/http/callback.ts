@@ -3,7 +3,7 @@
 
 import type { Holdfast } from "../holdfast.js";
 import { hosting } from "../instance/server-internals.js";
-import { fenceOfToken } from "../remote/dispatch/callback-token.js";
+import { fenceOfToken } from "../remote/dispatch/signature.js";
 import { HttpError } from "./problem.js";
 import type { Ask } from "./request.js";
 

@@ -14,7 +14,7 @@ import { callbackFenceOf, callbackTokenOf } from "./callback.js";
 import { HttpError, refusalAnswer, refusalOf } from "./problem.js";
 import { requireLimitable } from "./reach.js";
 import type { Answer, Ask } from "./request.js";
-import type { Call, Implementation, Reply, Surroundings } from "./route.js";
+import type { Call, Implementation, Reply, Surroundings } from "./router.js";
 
 const ids = systemIds();
 const REQUEST_ID = /^[\w.:-]{1,100}$/;

@@ -3,7 +3,7 @@
 // nothing of the inside leaks.
 
 import type { Problem } from "../shared/errors.js";
-import { textProp } from "../shared/thrown.js";
+import { textProp } from "../shared/failure.js";
 import type { Answer } from "./request.js";
 
 export type Refusal = {

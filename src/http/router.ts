@@ -1,6 +1,18 @@
 // Which of the routes a path means. A word in a path goes before a parameter, and a path that is known but not by this
 // method says by which ones it is.
 
+import type { z } from "zod";
+import type { Holdfast } from "../holdfast.js";
+import type { Acting } from "../instance/actor-api.js";
+import type { Actor } from "../operations/rules/audit.js";
+import type { Logger } from "../telemetry/log.js";
+import type { Access, Granted } from "./access.js";
+import type { AccessReport } from "./access-report.js";
+import type { EventFeed } from "./events.js";
+import type { Answer, Ask } from "./request.js";
+import type { Sessions } from "./session.js";
+import type { Route, Scope } from "./wire/schemas.js";
+
 export type Found<T> =
   | { readonly value: T; readonly params: Readonly<Record<string, string>> }
   | { readonly methods: readonly string[] }
@@ -73,4 +85,70 @@ function decoded(segment: string): string {
   } catch {
     return segment;
   }
+}
+
+// What implements a route: a function from a checked call to a reply.
+
+/** What every route has at hand. */
+export type Surroundings = {
+  readonly holdfast: Holdfast;
+  readonly access: Access;
+  readonly report: AccessReport;
+  readonly sessions: Sessions;
+  /** Null: no event stream is served. */
+  readonly events: EventFeed | null;
+  readonly logger: Logger;
+  readonly nowMs: () => number;
+  /** Where the handler is mounted; the path of its cookie. */
+  readonly basePath: string;
+  /** What a trigger answers when the database cannot be read. */
+  readonly storeErrorStatus: number;
+};
+
+type Parsed<T, Without> = T extends z.ZodType ? z.output<T> : Without;
+
+export type Call<R extends Route = Route> = Surroundings & {
+  readonly ask: Ask;
+  readonly requestId: string;
+  readonly address: string;
+  /** The caller, for the audit trail. */
+  readonly actor: Actor;
+  readonly granted: Granted;
+  /** The verbs that change something, in the caller's name. */
+  readonly acting: Acting;
+  /** A further scope that this call turns out to need. */
+  readonly needs: (scope: Scope) => void;
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Parsed<R["query"], Record<string, never>>;
+  readonly body: Parsed<R["body"], Record<string, never>>;
+};
+
+/** Told as JSON. */
+export type Reply = {
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+export type Implementation = {
+  readonly route: Route;
+  readonly handle: (call: Call) => Promise<Reply | Answer>;
+};
+
+/** Ties a function to its route; the schemas of the route give it its types. */
+export function on<R extends Route>(
+  route: R,
+  handle: (call: Call<R>) => Promise<Reply | Answer>,
+): Implementation {
+  return { route, handle: handle as unknown as Implementation["handle"] };
+}
+
+export function reply(body: unknown, status = 200, headers?: Reply["headers"]): Reply {
+  return { status, body, ...(headers === undefined ? {} : { headers }) };
+}
+
+/** Only the members that were given: `undefined` is not the same as left out. */
+export function given<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  const entries = Object.entries(value).filter(([, each]) => each !== undefined);
+  return Object.fromEntries(entries) as never;
 }

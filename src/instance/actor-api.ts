@@ -1,19 +1,29 @@
 // `holdfast.as(actor)`: the verbs that change something, in somebody's name. Whoever passes calls of
 // others on (the HTTP handler, a bot, a back office) says once who asks; the audit trail keeps it.
 
-import type { Alerts } from "../alerts/alerts.js";
-import type { Locks } from "../locks/locks.js";
-import type { CleanedUp, CleanupOptions } from "../operations/cleanup.js";
-import type { Instances } from "../operations/instances.js";
-import type { Pause, PauseOptions } from "../operations/pause.js";
-import type { Queues } from "../operations/queues.js";
-import { type Actor, VIAS } from "../operations/rules/audit.js";
-import type { Runs } from "../runs/runs.js";
-import type { Calendars } from "../schedules/calendars.js";
-import type { Schedules } from "../schedules/schedules.js";
+import { Alerts } from "../alerts/alerts.js";
+import type { Destination } from "../alerts/destinations/destinations.js";
+import { Locks } from "../locks/locks.js";
+import type { LockProvider } from "../locks/provider.js";
+import { type CleanedUp, type CleanupOptions, cleanUp } from "../operations/cleanup.js";
+import { Instances } from "../operations/instances.js";
+import { type Pause, type PauseOptions, pauseAll, resumeAll } from "../operations/pause.js";
+import { Queues } from "../operations/queues.js";
+import { type Actor, type AuditEntry, VIAS } from "../operations/rules/audit.js";
+import { Runs } from "../runs/runs.js";
+import type { Waiter } from "../runs/waiter.js";
+import { Calendars } from "../schedules/calendars.js";
+import type { PlannedChange } from "../schedules/declared.js";
+import type { CompiledSchedules } from "../schedules/schedule-cache.js";
+import { Schedules } from "../schedules/schedules.js";
+import type { Desk } from "../schedules/updater.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { requireOptions } from "../shared/options.js";
+import type { Network, Ports } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
+import type { Store } from "../store/store.js";
+import type { Emit } from "../telemetry/log.js";
+import type { KnownJobs } from "./jobs.js";
 
 /** Who asks, for the audit trail. */
 export type ActorOptions = {
@@ -58,5 +68,82 @@ export function readActor(options: ActorOptions): Actor {
     scope: text(options.scope),
     address: text(options.address),
     requestId: text(options.requestId),
+  };
+}
+
+// Puts together the verbs that change something for one actor; they share everything else of the instance.
+
+export type ActingParts = {
+  readonly store: (verb: string) => Promise<Store>;
+  readonly ports: Ports;
+  readonly desk: Desk;
+  readonly waiter: Waiter;
+  readonly jobs: KnownJobs;
+  readonly compiled: CompiledSchedules;
+  readonly app: string | null;
+  readonly locks: (verb: string) => Promise<LockProvider>;
+  /** Whether locks are kept elsewhere, so that the trail has to be written apart from them. */
+  readonly hasLocksElsewhere: boolean;
+  readonly emit: Emit;
+  readonly destinations: readonly Destination[];
+  readonly network: Network;
+  readonly reconcileOnce: () => Promise<void>;
+  readonly plan: () => Promise<readonly PlannedChange[]>;
+  readonly apply: () => Promise<readonly PlannedChange[]>;
+  /** Something may be due now that was not before. */
+  readonly onChanged: () => void;
+};
+
+export function actingAs(actor: Actor, parts: ActingParts): Acting {
+  const { store, ports, desk, emit, onChanged, jobs } = parts;
+  const schedules = new Schedules({
+    store,
+    actor,
+    ports,
+    desk,
+    compiled: parts.compiled,
+    encode: (job, input) => jobs.encode(job, input),
+    ensureJob: (name) => jobs.ensure(name),
+    app: parts.app,
+    reconcileOnce: parts.reconcileOnce,
+    plan: parts.plan,
+    apply: parts.apply,
+    onChanged,
+    emit,
+  });
+  const addAudit = async (entry: AuditEntry) => (await store("locks")).addAudit(entry);
+  return {
+    schedules,
+    runs: new Runs({
+      store: () => store("runs"),
+      actor,
+      waiter: parts.waiter,
+      ports,
+      desk,
+      onChanged,
+    }),
+    queues: new Queues({ store: () => store("queues"), actor, onChanged }),
+    calendars: new Calendars({
+      store: () => store("calendars"),
+      actor,
+      applyTo: (schedule) => schedules.applyCalendars(schedule),
+    }),
+    locks: new Locks({
+      provider: parts.locks,
+      actor,
+      addAudit: parts.hasLocksElsewhere ? addAudit : null,
+      onReleased: (facts) => emit("lock.revoked", facts),
+    }),
+    instances: new Instances({ store, actor, onChanged }),
+    alerts: new Alerts({
+      store,
+      actor,
+      destinations: parts.destinations,
+      ports,
+      network: parts.network,
+    }),
+    cleanup: (options = {}) => cleanUp({ store, actor, ports, emit, onChanged }, options),
+    pause: (options = {}) => pauseAll({ store, actor, emit }, options),
+    resume: (options = {}) => resumeAll({ store, actor, emit, onChanged }, options),
   };
 }

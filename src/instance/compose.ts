@@ -10,20 +10,17 @@ import { Metrics } from "../operations/metrics.js";
 import type { Actor } from "../operations/rules/audit.js";
 import { BUILT_IN_JOBS } from "../remote/built-in-jobs.js";
 import { Remote } from "../remote/remote.js";
-import { Enqueuer } from "../runs/enqueuer.js";
+import { Enqueuer, newSender } from "../runs/enqueue.js";
 import type { Sender } from "../runs/job.js";
-import { newSender } from "../runs/sending.js";
 import { Waiter } from "../runs/waiter.js";
-import { Declarations } from "../schedules/declarations.js";
-import { Reconciling } from "../schedules/reconcile.js";
+import { Declarations, Reconciling } from "../schedules/reconcile.js";
 import { CompiledSchedules } from "../schedules/schedule-cache.js";
 import { Desk } from "../schedules/updater.js";
 import { Opening } from "../store/lazy-store.js";
-import type { Acting } from "./actor-api.js";
-import { actingAs } from "./actor-compose.js";
-import { KnownJobs } from "./announced-jobs.js";
+import { type Acting, actingAs } from "./actor-api.js";
 import type { HoldfastOptions } from "./config.js";
 import type { Basis } from "./context.js";
+import { KnownJobs } from "./jobs.js";
 import { Life } from "./lifecycle.js";
 
 export type Assembly = {

@@ -26,9 +26,14 @@ import type { OwnCheck } from "../store/check-store.js";
 import { type Database, placeProblems } from "../store/open.js";
 import type { OnError } from "../telemetry/bus.js";
 import { LOG_LEVELS, type Logger, type LogLevel } from "../telemetry/log.js";
-import { type TelemetryOptions, telemetryProblems } from "../telemetry/telemetry-options.js";
-import { NOTHING_AROUND, readAround } from "../worker/hook-options.js";
-import { AROUND_OPTIONS, type Around, type AroundOptions } from "../worker/hooks.js";
+import { type TelemetryOptions, telemetryProblems } from "../telemetry/tracing.js";
+import {
+  AROUND_OPTIONS,
+  type Around,
+  type AroundOptions,
+  NOTHING_AROUND,
+  readAround,
+} from "../worker/hooks.js";
 import { LEASE_MIN_MS } from "../worker/rules/lease.js";
 
 export type HoldfastOptions = AroundOptions & {

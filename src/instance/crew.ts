@@ -3,8 +3,8 @@
 
 import { type Keeping, pruneSome } from "../operations/retention.js";
 import type { Sends } from "../remote/dispatching.js";
-import type { StoredRuns } from "../runs/wake-hint.js";
-import type { Declarations } from "../schedules/declarations.js";
+import type { StoredRuns } from "../runs/enqueue.js";
+import type { Declarations } from "../schedules/reconcile.js";
 import type { Ports } from "../shared/ports.js";
 import type { Settlement, Store } from "../store/store.js";
 import type { Bus } from "../telemetry/bus.js";
@@ -12,14 +12,13 @@ import type { Logger } from "../telemetry/log.js";
 import type { Meters } from "../telemetry/meters.js";
 import type { Tracing } from "../telemetry/tracing.js";
 import type { BeginWindow } from "../worker/begin-window.js";
-import { Allowance } from "../worker/claim-budget.js";
+import { Allowance } from "../worker/claim-planner.js";
 import { FanOut } from "../worker/handler/fan-out.js";
-import { mainThreadPulse, type Pulse } from "../worker/lease-heartbeat.js";
+import { mainThreadPulse, type Pulse } from "../worker/passes.js";
 import { Workers } from "../worker/pool.js";
 import { Worker, type WorkerParams } from "../worker/worker.js";
-import type { KnownJobs } from "./announced-jobs.js";
 import type { Config, StartConfig } from "./config.js";
-import type { RunnableJobs } from "./local-jobs.js";
+import type { KnownJobs, RunnableJobs } from "./jobs.js";
 import { Loop, type LoopParams } from "./loop.js";
 import type { BoundedWorker } from "./tick-once.js";
 

@@ -3,15 +3,14 @@
 // files. Essay: docs/internals/shutdown.md.
 
 import type { Alerting } from "../alerts/alerting.js";
-import { requireMailer } from "../alerts/destinations/email.js";
+import { requireMailer } from "../alerts/destinations/send.js";
 import type { Locking } from "../locks/locking.js";
 import type { Upkeep } from "../operations/maintenance.js";
 import { databaseLabel } from "../operations/settings.js";
 import { requirePublicUrl } from "../remote/dispatch/targets.js";
+import type { StoredRuns } from "../runs/enqueue.js";
 import type { Waiter } from "../runs/waiter.js";
-import type { StoredRuns } from "../runs/wake-hint.js";
-import type { Declarations } from "../schedules/declarations.js";
-import type { Reconciling } from "../schedules/reconcile.js";
+import type { Declarations, Reconciling } from "../schedules/reconcile.js";
 import type { CompiledSchedules } from "../schedules/schedule-cache.js";
 import { releaseOnce, type TickerParams, type TickReport, tickOnce } from "../schedules/ticker.js";
 import type { StoreGoneError } from "../shared/errors.js";
@@ -20,10 +19,10 @@ import type { Opening } from "../store/lazy-store.js";
 import type { Appetite, Store } from "../store/store.js";
 import { BeginWindow } from "../worker/begin-window.js";
 import type { StopReport } from "../worker/worker.js";
-import type { KnownJobs } from "./announced-jobs.js";
 import { readStart, type StartConfig, type StartOptions } from "./config.js";
 import type { Basis } from "./context.js";
 import { boundedCrew, type Crew, type CrewParts, newCrew } from "./crew.js";
+import type { KnownJobs } from "./jobs.js";
 import { passOnce, readTick, type Ticked, type TickOptions } from "./tick-once.js";
 
 export type LifeParams = {

@@ -13,8 +13,13 @@ import type { Appetite, PollAnswer, Settlement, Store } from "../store/store.js"
 import { ClockWatch } from "../telemetry/clock-watch.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
-import type { Pulse } from "../worker/lease-heartbeat.js";
-import { beatOnce, enforceCancelsOnce, promoteOnce, reapOnce } from "../worker/passes.js";
+import {
+  beatOnce,
+  enforceCancelsOnce,
+  type Pulse,
+  promoteOnce,
+  reapOnce,
+} from "../worker/passes.js";
 import type { Workers } from "../worker/pool.js";
 import { renewEveryMs } from "../worker/rules/lease.js";
 

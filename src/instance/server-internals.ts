@@ -1,7 +1,7 @@
 // What a server around an instance needs of it, and users do not. It hangs on a symbol, so that it is no
 // part of what they see: on a registered one, since the server may come from another copy of this package.
 
-import { isCallbackToken, type TokenGrant } from "../remote/dispatch/callback-token.js";
+import { isCallbackToken, type TokenGrant } from "../remote/dispatch/signature.js";
 import type { AccessStore } from "../store/access-store.js";
 import type { Glance } from "../store/operator-store.js";
 import type { Store } from "../store/store.js";

@@ -9,7 +9,7 @@ import { describeFailure } from "../shared/failure.js";
 import { type Clock, delay } from "../shared/ports.js";
 import type { RenewAnswer, RenewParams, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
-import type { Pulse } from "../worker/lease-heartbeat.js";
+import type { Pulse } from "../worker/passes.js";
 import type { Config } from "./config.js";
 import type { HeldLease } from "./standby-heartbeat.js";
 

@@ -2,21 +2,26 @@
 // Safe whatever the function does or the network loses: a grant whose answer was lost is recognised by
 // its token, and a holder that can no longer be sure of its lease says so instead of going on.
 
+import { type Duration, durationMs } from "../shared/duration.js";
 import {
   ConfigurationError,
   LeaseLostError,
   OutcomeUnknownError,
+  type Problem,
   ShutdownError,
   StoppedError,
   StoreUnavailableError,
 } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
 import { elapsedMs, type Moment } from "../shared/moment.js";
+import { requireName, requirePriority } from "../shared/names.js";
 import { delay, momentOf, type Ports } from "../shared/ports.js";
+import { gather } from "../shared/problems.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Emit } from "../telemetry/log.js";
 import type { TraceSpan, Tracing } from "../telemetry/tracing.js";
+import { LEASE_MIN_MS } from "../worker/rules/lease.js";
 import { Hold } from "./hold.js";
-import { type LockOptions, type LockSettings, readLockOptions } from "./lock-options.js";
 import type { LockProvider } from "./provider.js";
 import type { LockAnswer, LockGrant, LockRequest } from "./rules/lock.js";
 
@@ -340,4 +345,47 @@ async function outcomeOf<Value>(
   } catch (error) {
     return { error };
   }
+}
+
+// The options of a lock, as callers give them, checked whole.
+
+export type LockOptions = {
+  /** How long the lock outlives a holder that died; renewed while the function runs. @default HOLDFAST_LOCK_LEASE, else "6m" */
+  readonly lease?: Duration | undefined;
+  /** How long to wait for it. @default not at all */
+  readonly wait?: Duration | undefined;
+  /** Of calls that wait: larger is served first, from -100 to 100. @default 0 */
+  readonly priority?: number | undefined;
+};
+
+export type LockSettings = {
+  readonly leaseMs: number;
+  readonly waitMs: number;
+  readonly priority: number;
+};
+
+function readLockOptions(
+  name: unknown,
+  options: LockOptions,
+  defaultLeaseMs: number,
+): LockSettings {
+  requireName(name, "lock(name)");
+  if (typeof options !== "object" || options === null) {
+    const message = 'must be an object, for example { lease: "5m" }';
+    throw new ConfigurationError([{ field: "lock().options", message }]);
+  }
+  const problems: Problem[] = refuseUnknownMembers(
+    options,
+    ["lease", "wait", "priority"],
+    "lock()",
+  );
+  const read = (take: () => number): number => gather(problems, take, 0);
+  const { lease = defaultLeaseMs, wait = 0, priority = 0 } = options;
+  const settings = {
+    leaseMs: read(() => durationMs(lease, "lock().lease", { min: LEASE_MIN_MS })),
+    waitMs: read(() => durationMs(wait, "lock().wait")),
+    priority: read(() => requirePriority(priority, "lock().priority")),
+  };
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return settings;
 }

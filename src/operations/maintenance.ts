@@ -1,10 +1,10 @@
 // What keeps a database well: looking whether its promises hold, mending and recovering it, and removing
 // what is past its time. What was changed is in the audit trail.
 
-import type { KnownJobs } from "../instance/announced-jobs.js";
 import type { Basis } from "../instance/context.js";
+import type { KnownJobs } from "../instance/jobs.js";
 import type { Locking } from "../locks/locking.js";
-import type { Declarations } from "../schedules/declarations.js";
+import type { Declarations } from "../schedules/reconcile.js";
 import type { CompiledSchedules } from "../schedules/schedule-cache.js";
 import type { Opening } from "../store/lazy-store.js";
 import type { Store } from "../store/store.js";

@@ -10,8 +10,8 @@ import { type Clock, delay } from "../shared/ports.js";
 import type { ReplyLine } from "../store/log-store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Tracing } from "../telemetry/tracing.js";
-import type { Dispatch, Execution, LetGo, Report } from "../worker/execution.js";
-import { factsOf } from "../worker/settlement.js";
+import type { Dispatch, Execution, LetGo } from "../worker/attempt.js";
+import { factsOf, type Report } from "../worker/settlement.js";
 import type { DispatchAnswer, Dispatcher } from "./dispatch/dispatcher.js";
 
 /** How long an answer waits for the note of it to be stored; it counts for more than its note. */

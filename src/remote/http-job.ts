@@ -7,8 +7,7 @@ import { PermanentError } from "../shared/errors.js";
 import { formsOf, headerSecrets, hideValues } from "../shared/known-secrets.js";
 import type { Clock, Network } from "../shared/ports.js";
 import type { RunContext } from "../worker/handler/context.js";
-import { chosenInput, nameOf } from "./allow-list-schema.js";
-import type { BuiltInJobs, HttpOrigin } from "./built-in-jobs.js";
+import { type BuiltInJobs, chosenInput, type HttpOrigin, nameOf } from "./built-in-jobs.js";
 import { type GuardedAnswer, guardedFetch } from "./dispatch/guard.js";
 
 type Input = {

@@ -5,7 +5,7 @@ import { droppedLine, keptMessage, type LogsPolicy, linesWithin } from "../runs/
 import type { Ports } from "../shared/ports.js";
 import type { HeldRun } from "../store/remote-store.js";
 import type { Claim, Grant, Store } from "../store/store.js";
-import type { RemoteLine } from "./remote-run.js";
+import type { RemoteLine } from "./claims.js";
 
 type Sent = {
   readonly store: Store;

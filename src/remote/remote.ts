@@ -16,12 +16,13 @@ import type { Claim, Grant, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import type { Tracing } from "../telemetry/tracing.js";
-import { callRemoteHooks, type RemoteHooksParams } from "../worker/remote-hooks.js";
+import { callRemoteHooks, type RemoteHooksParams } from "../worker/hooks.js";
 import { classifyFailure } from "../worker/rules/classify.js";
 import { settlementOf, tellEnding, transitionOf } from "../worker/settlement.js";
-import { type RemoteCaller, type RemoteClaimParams, RemoteClaims } from "./claims.js";
-import { RemoteLogs } from "./logs.js";
 import {
+  type RemoteCaller,
+  type RemoteClaimParams,
+  RemoteClaims,
   type RemoteFailure,
   type RemoteItem,
   type RemoteLine,
@@ -29,10 +30,10 @@ import {
   toItem,
   toRemoteRuns,
   toStoredError,
-} from "./remote-run.js";
+} from "./claims.js";
+import { RemoteLogs } from "./logs.js";
 
-export type { RemoteCaller } from "./claims.js";
-export type { RemoteRun } from "./remote-run.js";
+export type { RemoteCaller, RemoteRun } from "./claims.js";
 
 /** A lease that somebody has locked at this moment is asked for again. */
 const UNKNOWN_TRIES = 5;

@@ -4,11 +4,10 @@
 
 import type { JobOptions } from "../runs/rules/job.js";
 import { PermanentError } from "../shared/errors.js";
+import { textProp } from "../shared/failure.js";
 import { LastLines, OutputLines } from "../shared/output-lines.js";
-import { textProp } from "../shared/thrown.js";
 import type { RunContext } from "../worker/handler/context.js";
-import { chosenInput, nameOf } from "./allow-list-schema.js";
-import type { BuiltInJobs, ShellCommand } from "./built-in-jobs.js";
+import { type BuiltInJobs, chosenInput, nameOf, type ShellCommand } from "./built-in-jobs.js";
 
 type Input = { readonly command: string };
 type Result = { readonly exitCode: 0; readonly durationMs: number; readonly output: string };

@@ -30,8 +30,7 @@ import { lookAt } from "./rules/monitor.js";
 import type { ScheduleDefinition } from "./rules/schedule.js";
 import { makeWhen } from "./rules/when.js";
 import { type Compiled, compile, tzdataOf } from "./schedule-cache.js";
-import { closeBooks, nextAfter } from "./settle-ticks.js";
-import type { Decision, Read } from "./updater.js";
+import { closeBooks, type Decision, nextAfter, type Read } from "./updater.js";
 
 /** Who pauses what vanished from the code; such a pause ends when it is declared again. */
 export const VANISHED_BY = "holdfast";

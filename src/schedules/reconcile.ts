@@ -1,9 +1,38 @@
 // Brings the database up to the schedules that this process declares: once, before one is fired or looked
 // at, and whenever somebody applies them.
 
+import type { Actor } from "../operations/rules/audit.js";
+import { ConfigurationError, DuplicateScheduleError, type Problem } from "../shared/errors.js";
+import { requireName } from "../shared/names.js";
+import { requireOptions } from "../shared/options.js";
+import type { Ports } from "../shared/ports.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Opening } from "../store/lazy-store.js";
-import type { Declarations } from "./declarations.js";
-import type { PlannedChange } from "./declared.js";
+import type { ScheduleState } from "../store/schedule-store.js";
+import type { Store } from "../store/store.js";
+import type { Emit } from "../telemetry/log.js";
+import { catchUpWithCalendars } from "./calendars.js";
+import { isNewerTzdata } from "./cron/zone.js";
+import {
+  type Declaration,
+  findVanished,
+  isUpToDate,
+  isVanished,
+  judge,
+  type PlannedChange,
+  pauseVanished,
+  reconcile,
+  tellVerdict,
+  vanishedWords,
+  wantedOf,
+} from "./declared.js";
+import { type Asker, anchorAfter, lateWarning } from "./edit.js";
+import { calendarsOf } from "./options.js";
+import { previewOf } from "./preview.js";
+import { lookAt } from "./rules/monitor.js";
+import { readSchedule, SCHEDULE_MEMBERS, type ScheduleOptions } from "./rules/schedule.js";
+import { compile, tzdataOf } from "./schedule-cache.js";
+import { closeBooks, type Desk } from "./updater.js";
 
 export type ReconcilingParams = {
   readonly declarations: Declarations;
@@ -55,5 +84,239 @@ export class Reconciling {
     await declarations.reportVanished(store);
     onApplied();
     return planned;
+  }
+}
+
+// What this instance's code declares, and the passes over it: at the start, each minute, and when
+// somebody asks for a plan or applies it.
+
+export type DeclarationsParams = {
+  readonly ports: Ports;
+  readonly desk: Desk;
+  readonly actor: Actor;
+  readonly app: string | null;
+  readonly release: string | null;
+  /** False: what vanished is only reported, as in development. */
+  readonly mayPause: boolean;
+  readonly emit: Emit;
+  readonly encode: (job: string, input: unknown) => Promise<string>;
+  readonly ensureJob: (name: string) => Promise<void>;
+};
+
+type Declared = { readonly name: string; readonly job: string; readonly options: ScheduleOptions };
+
+const PREVIEWED = 5;
+const TZDATA_BATCH = 500;
+
+export class Declarations {
+  readonly #params: DeclarationsParams;
+  readonly #declared = new Map<string, Declared>();
+  readonly #reported = new Set<string>();
+  readonly #desk: Desk;
+
+  constructor(params: DeclarationsParams) {
+    this.#params = params;
+    this.#desk = params.desk;
+  }
+
+  get names(): readonly string[] {
+    return [...this.#declared.keys()];
+  }
+
+  /** Everything that can be checked without the database is checked at once. */
+  add(name: string, job: string, options: ScheduleOptions): void {
+    const checked = requireName(name, "schedule(name)");
+    if (this.#declared.has(checked)) throw new DuplicateScheduleError(checked);
+    const field = `schedule("${checked}")`;
+    requireOptions(options, field);
+    const problems = refuseUnknownMembers(options, SCHEDULE_MEMBERS, field);
+    if (problems.length > 0) throw new ConfigurationError(problems);
+    const { calendars: _, ...rest } = options;
+    readSchedule(rest, { field, nowMs: null, calendar: () => undefined, calendarNames: [] });
+    this.#declared.set(checked, { name: checked, job, options });
+  }
+
+  /** Brings the database up to the code. */
+  async reconcileAll(
+    store: Store,
+    { isForced, only }: { readonly isForced: boolean; readonly only?: string },
+  ): Promise<readonly PlannedChange[]> {
+    const changes: PlannedChange[] = [];
+    const chosen = [...this.#declared.values()].filter(({ name }) => (only ?? name) === name);
+    const { schedules, now } = await store.scheduleStates({
+      names: chosen.map(({ name }) => name),
+    });
+    const states = new Map(schedules.map((state) => [state.name, state]));
+    await this.#checkAll(store, chosen, states);
+    for (const declared of chosen) {
+      const declaration = await this.#declarationOf(declared);
+      const calendars = await calendarsOf(store, declared.options);
+      const params = { ...this.#context(store), calendars, isForced };
+      // Most are as they were: they need not be read once more, one by one.
+      const verdict = isUpToDate(declaration, states.get(declared.name), params)
+        ? "unchanged"
+        : await reconcile(declaration, params);
+      if (declared.options.calendars !== undefined && verdict !== "foreign")
+        await catchUpWithCalendars({ ...this.#context(store), name: declared.name });
+      tellVerdict(this.#params.emit, declared.name, verdict);
+      if (verdict === "created" || verdict === "edited") {
+        const { definition } = wantedOf(declaration, { ...params, now: null });
+        const warning = lateWarning(definition, now);
+        if (warning !== null)
+          this.#params.emit("schedule.warned", { schedule: declared.name, warning });
+      }
+      const { name: schedule } = declared;
+      changes.push({ schedule, change: verdict, ticksBefore: [], ticksAfter: [] });
+    }
+    return changes;
+  }
+
+  /** All that is wrong is said at once, before anything is stored. */
+  async #checkAll(
+    store: Store,
+    chosen: readonly Declared[],
+    states: ReadonlyMap<string, ScheduleState>,
+  ): Promise<void> {
+    const problems: Problem[] = [];
+    const { now } = await store.scheduleStates({ names: [] });
+    for (const declared of chosen) {
+      try {
+        if (!declared.options.monitor) await this.#params.ensureJob(declared.job);
+        const declaration = await this.#declarationOf(declared);
+        const calendars = await calendarsOf(store, declared.options);
+        const isNew = !states.has(declared.name);
+        const params = { ...this.#context(store), calendars, isForced: false };
+        wantedOf(declaration, { ...params, now: isNew ? now : null });
+      } catch (error) {
+        if (!(error instanceof ConfigurationError)) throw error;
+        problems.push(...error.problems);
+      }
+    }
+    if (problems.length > 0) throw new ConfigurationError(problems);
+  }
+
+  /** What `reconcileAll` with force would do, and which upcoming ticks it would move. */
+  async plan(store: Store): Promise<readonly PlannedChange[]> {
+    const planned: PlannedChange[] = [];
+    const context = this.#context(store);
+    for (const declared of this.#declared.values()) {
+      const calendars = await calendarsOf(store, declared.options);
+      const { schedules, now } = await store.scheduleStates({ names: [declared.name] });
+      const state = schedules[0] ?? null;
+      const declaration = await this.#declarationOf(declared);
+      const wanted = wantedOf(declaration, {
+        ...context,
+        calendars,
+        now: state ? null : now,
+        isForced: true,
+      });
+      const judged = await judge({ state, now }, wanted, context);
+      const change = judged === "unchanged" && state && isVanished(state) ? "edited" : judged;
+      const isThere = state !== null && state.deletedAt === null;
+      const before = isThere ? ticksOf(state, now) : [];
+      const isKept = change === "unchanged" || change === "foreign";
+      const definition = JSON.stringify(wanted.definition);
+      const anchorAt = isThere ? anchorAfter(state, wanted.definition, now) : now;
+      const after = isKept ? before : ticksOf({ definition, anchorAt }, now);
+      planned.push({ schedule: declared.name, change, ticksBefore: before, ticksAfter: after });
+    }
+    for (const { name } of await this.#vanished(store)) {
+      planned.push({ schedule: name, change: "vanished", ticksBefore: [], ticksAfter: [] });
+    }
+    return planned;
+  }
+
+  /** Whether there is anything to look at each minute: an app without a name pauses nothing. */
+  get isWatchful(): boolean {
+    return this.#params.app !== null && this.#params.mayPause;
+  }
+
+  async reportVanished(store: Store): Promise<void> {
+    const { app, mayPause, emit } = this.#params;
+    await this.#reviveDropped(store);
+    const vanished = await this.#vanished(store);
+    const paused = mayPause ? await pauseVanished(this.#context(store), vanished) : [];
+    for (const { name } of vanished) {
+      const isPaused = paused.includes(name);
+      if (this.#reported.has(name) && !isPaused) continue;
+      this.#reported.add(name);
+      const done = { isPaused: isPaused && app !== null, app };
+      emit("schedule.vanished", {
+        schedule: name,
+        ...done,
+        what: vanishedWords(name, done.isPaused),
+      });
+    }
+  }
+
+  /** After a rollback: what a newer release had dropped goes on once nobody of that release is left. */
+  async #reviveDropped(store: Store): Promise<void> {
+    const { schedules } = await store.scheduleStates({ names: this.names });
+    for (const { name } of schedules.filter(isVanished)) {
+      const declared = this.#declared.get(name);
+      if (!declared) continue;
+      const calendars = await calendarsOf(store, declared.options);
+      const params = { ...this.#context(store), calendars, isForced: false };
+      const verdict = await reconcile(await this.#declarationOf(declared), params);
+      // That it is refused was said at the start.
+      if (verdict !== "older") tellVerdict(this.#params.emit, name, verdict);
+    }
+  }
+
+  #vanished(store: Store) {
+    return findVanished({ store, app: this.#params.app, declared: new Set(this.names) });
+  }
+
+  /** Ticks that newer rules of time zones have moved; the past stays as it was recorded. */
+  async recompute(store: Store): Promise<void> {
+    const runtime = process.versions.tz;
+    if (runtime === undefined) return;
+    const names = await store.schedulesByTzdata({ not: runtime, limit: TZDATA_BATCH });
+    for (const name of names) {
+      await this.#desk.change(store, name, ({ state, now }) => {
+        const stored = state?.tzdata ?? undefined;
+        if (!state || state.nextAt === null || !isNewerTzdata({ runtime, stored }))
+          return { answer: undefined };
+        const around = { now, lastPolledAt: null, newId: this.#asker().newId };
+        const books = closeBooks(state, around);
+        if (!books.isClosed) return { first: books.change };
+        const { progress } = books.change;
+        const { definition, when } = compile(state);
+        const nextAt = lookAt(definition, when.next(Math.max(progress.cursorAt, now)));
+        const cursorAt = Math.max(progress.cursorAt, now);
+        const moved = { cursorAt, nextAt, isEnded: nextAt === null, tzdata: tzdataOf(definition) };
+        return {
+          answer: undefined,
+          change: { ...books.change, progress: { ...progress, ...moved } },
+        };
+      });
+    }
+  }
+
+  async #declarationOf({ name, job, options }: Declared): Promise<Declaration> {
+    const input = options.monitor ? "null" : await this.#params.encode(job, options.input ?? null);
+    return { name, job, options, input };
+  }
+
+  #context(store: Store) {
+    const { app, release } = this.#params;
+    return { store, desk: this.#desk, app, release, asker: this.#asker() };
+  }
+
+  #asker(): Asker {
+    const { chance, ids } = this.#params.ports;
+    const by = this.#params.app === null ? "code" : `code of ${this.#params.app}`;
+    return { by, actor: this.#params.actor, chance: chance.next(), newId: () => ids.run() };
+  }
+}
+
+function ticksOf(
+  stored: { readonly definition: string; readonly anchorAt: number },
+  now: number,
+): readonly Date[] {
+  try {
+    return previewOf(compile(stored), now, PREVIEWED).ticks;
+  } catch {
+    return []; // What cannot be evaluated has no ticks to show.
   }
 }

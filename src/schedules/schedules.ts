@@ -18,8 +18,8 @@ import type { ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import { backfillDecision, cancelBackfillDecision } from "./backfill.js";
-import { catchUpWithCalendars } from "./calendar-catch-up.js";
 import type { CalendarRules } from "./calendars/calendar.js";
+import { catchUpWithCalendars } from "./calendars.js";
 import {
   type Pinged,
   type PingOptions,
@@ -41,20 +41,18 @@ import {
 } from "./edit.js";
 import { type Explanation, explainAt } from "./explainer.js";
 import {
-  readScheduleFilter,
-  readTickFilter,
-  type ScheduleListOptions,
-  type TickListOptions,
-  tickCursor,
-} from "./filter.js";
-import {
   type BackfillOptions,
   calendarsOf,
   definitionOf,
   jobOf,
+  readScheduleFilter,
+  readTickFilter,
   readTrigger,
   readUpsertAsked,
+  type ScheduleListOptions,
+  type TickListOptions,
   type TriggerOptions,
+  tickCursor,
   type UpsertAsked,
   type Upserted,
   type UpsertOptions,

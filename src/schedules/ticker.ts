@@ -19,7 +19,7 @@ import {
   replacedBy,
   type Surroundings,
 } from "./advance.js";
-import { backfillStep } from "./backfill-step.js";
+import { backfillStep } from "./backfill.js";
 import { OUTCOME_OF } from "./rules/tick.js";
 import type { CompiledSchedules } from "./schedule-cache.js";
 

@@ -3,7 +3,6 @@
 // a failure must not fail on its content (kestra-io/kestra#10326: redelivered for ever).
 
 import { encodeResult, storableText } from "./json.js";
-import { isObject, prop, textProp } from "./thrown.js";
 
 export type StoredError = {
   code: string;
@@ -166,4 +165,50 @@ function unescaped(text: string): string {
     } catch {}
   }
   return "";
+}
+
+// Reads members of values that somebody threw, which may be anything: null, a string, a Proxy that
+// throws at every question. Total; what cannot be read is undefined.
+
+export function isObject(value: unknown): value is object {
+  return (typeof value === "object" && value !== null) || typeof value === "function";
+}
+
+/** The member, or undefined if there is none or reading it throws. */
+export function prop(value: unknown, key: string | number): unknown {
+  if (!isObject(value)) return undefined;
+  try {
+    return (value as Readonly<Record<string | number, unknown>>)[key];
+  } catch {
+    return undefined;
+  }
+}
+
+/** The member if it is a string. */
+export function textProp(value: unknown, key: string): string | undefined {
+  const member = prop(value, key);
+  return typeof member === "string" ? member : undefined;
+}
+
+/** The member if it is a number. */
+export function numberProp(value: unknown, key: string): number | undefined {
+  const member = prop(value, key);
+  return typeof member === "number" ? member : undefined;
+}
+
+// What equal errors have in common: their words, without the numbers, ids and times that differ from one
+// to the next. Pure.
+
+const UUID = /\b[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}\b/gi;
+const TIME = /\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?/g;
+const HEX = /\b(0x[\da-f]+|(?=[\da-f]*\d)(?=[\da-f]*[a-f])[\da-f]{8,})\b/gi;
+const NUMBER = /\d+(\.\d+)?/g;
+
+/** The message with placeholders: "run <id> took <n> ms". */
+export function errorPattern(message: string): string {
+  return message
+    .replace(UUID, "<id>")
+    .replace(TIME, "<time>")
+    .replace(HEX, "<hex>")
+    .replace(NUMBER, "<n>");
 }

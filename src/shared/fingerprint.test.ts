@@ -1,7 +1,7 @@
 // Errors that are the same for whoever has to mend them.
 
 import { expect, test } from "vitest";
-import { errorPattern } from "./fingerprint.js";
+import { errorPattern } from "./failure.js";
 
 test.for([
   ["connect ECONNREFUSED 10.0.0.7:5432", "connect ECONNREFUSED <n>.<n>:<n>"],

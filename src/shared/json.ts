@@ -10,7 +10,7 @@ import {
   ItemTooLargeError,
 } from "./errors.js";
 import { hideSecrets } from "./known-secrets.js";
-import { type PathSegment, pathText } from "./path.js";
+import { type PathSegment, pathText } from "./problems.js";
 
 export const INPUT_BYTES_MAX = 256 * 1024;
 export const RESULT_BYTES_MAX = 1024 * 1024;

@@ -1,7 +1,7 @@
 // Where something is inside a value.
 
 import { expect, test } from "vitest";
-import { pathText } from "./path.js";
+import { pathText } from "./problems.js";
 
 test.each<[readonly (string | number | symbol)[], string]>([
   [[], "input"],

@@ -3,7 +3,7 @@
 // library is a dependency.
 
 import { InputInvalidError, type InputIssue } from "./errors.js";
-import { type PathSegment, pathText } from "./path.js";
+import { type PathSegment, pathText } from "./problems.js";
 
 /** Any schema of any library that speaks Standard Schema v1. */
 export interface StandardSchema<Input = unknown, Output = Input> {

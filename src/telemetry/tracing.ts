@@ -2,7 +2,9 @@
 // it is imported here, and where it is not given nothing of this runs. The context goes with the run as
 // text: whoever executes it, in whatever process and at whatever attempt, goes on with the same trace.
 
+import type { Problem } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
+import { refuseUnknownMembers } from "../shared/suggest.js";
 import { formatTraceparent, parseTraceparent } from "../shared/trace-context.js";
 
 type Context = unknown;
@@ -276,4 +278,30 @@ export class Tracing {
 function traced<Run extends NewRun>(runs: readonly Run[], span: TraceSpan): readonly Run[] {
   const trace = span.traceparent;
   return runs.map((run) => ({ ...run, trace }));
+}
+
+// The option `telemetry` of an instance, checked whole.
+
+export type TelemetryOptions = {
+  /** The module `@opentelemetry/api`: spans are made with whatever it is set up with. */
+  readonly opentelemetry?: OpenTelemetry | undefined;
+};
+
+export function telemetryProblems(options: unknown): readonly Problem[] {
+  const example = 'for example { opentelemetry: await import("@opentelemetry/api") }';
+  if (typeof options !== "object" || options === null)
+    return [{ field: "telemetry", message: `must be an object, ${example}` }];
+  const problems: Problem[] = refuseUnknownMembers(options, ["opentelemetry"], "telemetry");
+  const { opentelemetry } = options as { readonly opentelemetry?: Partial<OpenTelemetry> };
+  const isApi =
+    typeof opentelemetry?.trace?.getTracer === "function" &&
+    typeof opentelemetry.trace.setSpanContext === "function" &&
+    typeof opentelemetry.context?.with === "function" &&
+    opentelemetry.ROOT_CONTEXT !== undefined;
+  if (opentelemetry !== undefined && !isApi)
+    problems.push({
+      field: "telemetry.opentelemetry",
+      message: `must be the module "@opentelemetry/api", ${example}`,
+    });
+  return problems;
 }

@@ -3,7 +3,7 @@
 
 import { AssertionError } from "node:assert";
 import { inspect, isDeepStrictEqual } from "node:util";
-import type { Run } from "../runs/run-view.js";
+import type { Run } from "../runs/view.js";
 
 const SHOWN_MAX = 10;
 

@@ -4,13 +4,13 @@
 import { Holdfast } from "../holdfast.js";
 import type { HoldfastOptions } from "../instance/config.js";
 import type { JobOf } from "../runs/job.js";
+import { systemNetwork } from "../shared/adapters/network.js";
 import { durationMs } from "../shared/duration.js";
-import type { Ports } from "../shared/ports.js";
+import type { Network, Ports } from "../shared/ports.js";
 import type { SqliteHandle } from "../store/sqlite/connection.js";
 import { SqliteStore } from "../store/sqlite/store.js";
 import type { PollAnswer, Store } from "../store/store.js";
 import type { Logger } from "../telemetry/log.js";
-import { heldNetwork } from "./held-network.js";
 import type { AnyHandler, KitHandlers } from "./kit-handlers.js";
 import { InstanceClock, SeededChance, seededIds, type VirtualClock } from "./virtual-clock.js";
 
@@ -210,4 +210,23 @@ export class KitDatabase {
     this.#hasOrphans = (await this.#store.runs({ status: "running", limit: 1 })).length > 0;
     return this.#hasOrphans;
   }
+}
+
+// The network of a test: the real one, with real servers. While a request is on its way time stands still,
+// as it does while a handler works: a service on this machine takes no time.
+
+function heldNetwork(clock: VirtualClock): Network {
+  const held = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
+    const release = clock.hold(() => what);
+    try {
+      return await work();
+    } finally {
+      release();
+    }
+  };
+  return {
+    resolve: (hostname) => held(`the lookup of ${hostname}`, () => systemNetwork.resolve(hostname)),
+    send: (request) =>
+      held(`a request to ${request.address}:${request.port}`, () => systemNetwork.send(request)),
+  };
 }

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { TimerHeap } from "./timer-heap.js";
+import { TimerHeap } from "./virtual-clock.js";
 
 test("timers come out by time and then by the order in which they were set", () => {
   const step = fc.oneof(

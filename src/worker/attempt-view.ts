@@ -2,7 +2,6 @@
 
 import type { LogsPolicy } from "../runs/rules/run-logs.js";
 import type { Claim, ClaimedRun } from "../store/store.js";
-import type { CommitPhase } from "./handler/work-options.js";
 
 export type Attempted = {
   readonly run: ClaimedRun;
@@ -20,3 +19,9 @@ export type Attempted = {
   /** The last call of `ctx.commit`, also if nobody waits for it. */
   committing: Promise<unknown> | null;
 };
+
+/**
+ * How far a commit has come. While it is being settled nobody but the database knows whether the run
+ * is still held: a heartbeat that no longer finds it says nothing.
+ */
+export type CommitPhase = "none" | "working" | "settling" | "done";

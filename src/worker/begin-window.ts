@@ -2,7 +2,7 @@
 // The database counts a run when it is claimed. A claim may then wait here, unread or in the buffer, and begin together
 // with those of the next window. So each begin is counted again here, by this instance's monotonic clock.
 
-import type { Execution } from "./execution.js";
+import type { Execution } from "./attempt.js";
 import { flowKeyOf, WHOLE_JOB } from "./rules/limits.js";
 
 /** A run that begins later than this after its claim was sent may meet runs that another instance was granted since. */

@@ -3,9 +3,8 @@
 import { expect, test } from "vitest";
 import { defineJob } from "../runs/rules/job.js";
 import type { Claim } from "../store/store.js";
-import { Allowance } from "./claim-budget.js";
-import { Demand, type DemandParams, NO_ORDER } from "./claim-planner.js";
-import type { RunnableJob } from "./execution.js";
+import type { RunnableJob } from "./attempt.js";
+import { Allowance, Demand, type DemandParams, NO_ORDER } from "./claim-planner.js";
 
 const JOBS = new Map([["study", defineJob("study", {}) as RunnableJob]]);
 

@@ -4,11 +4,9 @@
 
 import { countOf } from "../store/record.js";
 import type { Claim, ExchangeParams } from "../store/store.js";
-import type { Allowance } from "./claim-budget.js";
-import type { RunnableJob } from "./execution.js";
-import { LimitedTurn } from "./limited-turn.js";
-import { Pace } from "./prefetch.js";
+import type { RunnableJob } from "./attempt.js";
 import type { Quarantine } from "./quarantine.js";
+import { isLimited } from "./rules/limits.js";
 import type { Hands } from "./slots.js";
 
 export type DemandParams = {
@@ -194,5 +192,127 @@ export class Demand {
   #ask(count: number): void {
     this.#asked += count;
     this.#params.allowance?.take(count);
+  }
+}
+
+// How many runs to claim: enough for the free slots, and a buffer as deep as runs are short, so that
+// a claimed run is expected to wait for no longer than a moment. Decides by averages, touches nothing.
+
+const CLAIM_MAX = 1_000;
+/** As many claims as may be on their way at once. */
+const BUFFER_MAX = 3_000;
+/** What the inputs in the buffer may weigh: large ones would fill the memory and stop the event loop. */
+const BUFFER_CHARS_MAX = 16 * 1024 * 1024;
+/** How long a claimed run may be expected to wait in the buffer. */
+const BUFFER_WAIT_MS = 200;
+/** Runs shorter than this are as good as instant. */
+const RUN_MIN_MS = 0.05;
+
+class Pace {
+  readonly #concurrency: number;
+  #averageMs = 0;
+  #averageChars = 0;
+
+  constructor(concurrency: number) {
+    this.#concurrency = concurrency;
+  }
+
+  /** A run has taken this long. */
+  ran(ranMs: number): void {
+    this.#averageMs =
+      this.#averageMs === 0 ? Math.max(ranMs, 0.01) : this.#averageMs * 0.9 + ranMs * 0.1;
+  }
+
+  /** Notes how large inputs are; the last claim says as much as all before it. */
+  claimed(claims: readonly Claim[]): void {
+    let count = 0;
+    let chars = 0;
+    for (const { runs } of claims) {
+      count += runs.length;
+      for (const { input } of runs) chars += input.length;
+    }
+    if (count > 0) this.#averageChars = (this.#averageChars + chars / count) / 2;
+  }
+
+  /** `have` counts runs in slots, in the buffer and on their way; `slow` slots are taken for long. */
+  wanted({ have, slow }: { readonly have: number; readonly slow: number }): number {
+    const concurrency = this.#concurrency;
+    const depth = this.#depth(Math.max(0, concurrency - slow));
+    const missing = concurrency + depth - have;
+    // A buffer that is still half full is left alone: small claims cost as much as large ones.
+    const isWorthIt = missing >= Math.min(CLAIM_MAX, Math.ceil(depth / 2)) || have < concurrency;
+    return isWorthIt ? Math.max(0, Math.min(CLAIM_MAX, missing)) : 0;
+  }
+
+  /** Nothing is buffered before it is known how long runs take. */
+  #depth(slots: number): number {
+    if (this.#averageMs === 0) return 0;
+    const expected = (slots / Math.max(this.#averageMs, RUN_MIN_MS)) * BUFFER_WAIT_MS;
+    const affordable = BUFFER_CHARS_MAX / Math.max(this.#averageChars, 1);
+    return Math.floor(Math.min(BUFFER_MAX, affordable, expected));
+  }
+}
+
+// Whether an exchange also asks for runs that wait for a limit, and who has the first choice of the
+// room: the two kinds of runs take turns, so that neither starves the other. Workers without limited
+// jobs ask for suspects alone, which are rare.
+
+class LimitedTurn {
+  readonly #jobs: ReadonlyMap<string, RunnableJob>;
+  #mayHave = false;
+  #isFirst = false;
+
+  constructor(jobs: ReadonlyMap<string, RunnableJob>) {
+    this.#jobs = jobs;
+  }
+
+  /** There is something to claim; whether it is limited, nobody said. */
+  mayBe(): void {
+    if (this.#mayHave) return;
+    for (const { limits } of this.#jobs.values()) if (isLimited(limits)) this.#mayHave = true;
+  }
+
+  /** There is something that a limit may let through: also of a job whose code has none any more. */
+  is(): void {
+    this.#mayHave = true;
+  }
+
+  /** What the next exchange says about it. Whoever hears of more says so again. */
+  take(limit: number, wantsSuspect: boolean): Pick<ExchangeParams, "limited"> {
+    if (limit === 0 || !(this.#mayHave || wantsSuspect)) return {};
+    // Kept while claims go on: where the room was too small for all, there will be another turn.
+    if (!wantsSuspect) this.#isFirst = !this.#isFirst;
+    return { limited: this.#isFirst ? "first" : "last" };
+  }
+
+  /** The last claim had room left: nothing more is let through for now. */
+  wasEnough(): void {
+    this.#mayHave = false;
+  }
+}
+
+// How many runs may still be claimed, by workers that share it. What one asked for and did not get is
+// there for the others, who are told: they may have looked while it was asked for.
+
+export class Allowance {
+  readonly #listeners: (() => void)[] = [];
+  #left: number;
+
+  constructor(left: number) {
+    this.#left = left;
+  }
+
+  get left(): number {
+    return this.#left;
+  }
+
+  /** Negative: it is given back. */
+  take(count: number): void {
+    this.#left -= count;
+    if (count < 0) for (const listener of this.#listeners) listener();
+  }
+
+  onReturned(listener: () => void): void {
+    this.#listeners.push(listener);
   }
 }

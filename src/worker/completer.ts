@@ -5,11 +5,18 @@ import type { Ports } from "../shared/ports.js";
 import type { Settlement } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
-import type { Execution, LetGo, Report } from "./execution.js";
+import type { Execution, LetGo } from "./attempt.js";
+import type { Outbox } from "./exchange.js";
 import type { HandlerServices } from "./handler/services.js";
 import type { Leases } from "./leases.js";
-import { factsOf, isHandBack, settlementOf, tellEnding, transitionOf } from "./settlement.js";
-import type { Outbox } from "./settlement-buffer.js";
+import {
+  factsOf,
+  isHandBack,
+  type Report,
+  settlementOf,
+  tellEnding,
+  transitionOf,
+} from "./settlement.js";
 
 const COMMITTED: Report = { ending: { kind: "completed" }, result: null, error: null };
 

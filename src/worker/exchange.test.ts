@@ -3,9 +3,8 @@
 import { expect, test } from "vitest";
 import type { ExchangeParams, Settlement } from "../store/store.js";
 import type { Demand } from "./claim-planner.js";
-import { Exchanges, type ExchangesParams } from "./exchange.js";
+import { Exchanges, type ExchangesParams, Outbox } from "./exchange.js";
 import { Leases } from "./leases.js";
-import { Outbox } from "./settlement-buffer.js";
 
 function drain(params: { readonly ended: number; readonly wanted: number }) {
   const sent: Pick<ExchangeParams, "settlements" | "limit">[] = [];

@@ -2,8 +2,21 @@
 // The order: onStart of the instance, then of the job; middleware of the instance, then of the job; the
 // handler; back out; onSuccess or onFailure of the job, then of the instance.
 
-import type { LogsOptions, LogsPolicy } from "../runs/rules/run-logs.js";
-import type { RunContext } from "./handler/context.js";
+import type { Ending, Transition } from "../runs/rules/run.js";
+import {
+  LOGS_DEFAULT,
+  type LogsOptions,
+  type LogsPolicy,
+  readLogs,
+} from "../runs/rules/run-logs.js";
+import { ConfigurationError, LeaseLostError, type Problem } from "../shared/errors.js";
+import { describeFailure, type StoredError } from "../shared/failure.js";
+import { gather } from "../shared/problems.js";
+import type { Claim, ClaimedRun } from "../store/store.js";
+import type { Emit, Logger } from "../telemetry/log.js";
+import type { Attempted } from "./attempt-view.js";
+import { type ContextServices, RunContext } from "./handler/context.js";
+import { factsOf } from "./settlement.js";
 
 /** Runs the handler by calling `next` once; what it returns is the result, what it throws the error. */
 export type Middleware = (run: RunContext, next: () => Promise<unknown>) => unknown;
@@ -75,4 +88,127 @@ export async function callHooks<Name extends Hook>(params: {
       onFailed(error);
     }
   }
+}
+
+// Options around a run, of an instance and of a job: checked whole, the job's put after the instance's.
+
+const HOOK_EXAMPLES = {
+  onStart: "onStart: (run) => …",
+  onSuccess: "onSuccess: (run, result) => …",
+  onFailure: "onFailure: (run, error, { willRetry }) => …",
+} as const;
+
+export const NOTHING_AROUND: Around = { logs: LOGS_DEFAULT, middleware: [], hooks: [] };
+
+/** `outer` is the instance's; `field` names the member, for example `job("mail").onStart`. */
+export function readAround(
+  options: AroundOptions,
+  outer: Around,
+  field: (member: string) => string,
+): Around {
+  const problems: Problem[] = [];
+  const logs = gather(
+    problems,
+    () => readLogs(options.logs, outer.logs, field("logs")),
+    outer.logs,
+  );
+  for (const [hook, example] of Object.entries(HOOK_EXAMPLES)) {
+    const given = options[hook as keyof typeof HOOK_EXAMPLES];
+    if (given === undefined || typeof given === "function") continue;
+    problems.push({ field: field(hook), message: `must be a function, for example ${example}` });
+  }
+  const { middleware = [], onStart, onSuccess, onFailure } = options;
+  const own = (Array.isArray(middleware) ? middleware : [middleware]) as readonly Middleware[];
+  if (own.some((each) => typeof each !== "function"))
+    problems.push({
+      field: field("middleware"),
+      message: "must be a function or a list of them, for example (run, next) => next()",
+    });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  const hooks = {
+    ...(onStart ? { onStart } : {}),
+    ...(onSuccess ? { onSuccess } : {}),
+    ...(onFailure ? { onFailure } : {}),
+  };
+  return {
+    logs,
+    middleware: [...outer.middleware, ...own],
+    hooks: Object.keys(hooks).length === 0 ? outer.hooks : [...outer.hooks, hooks],
+  };
+}
+
+// Hooks of a job whose run ended elsewhere: by a worker over the network, or by the callback of a dispatched
+// one. They are called in the process that took the end, once it is stored; nobody holds the run any more.
+
+export type EndedElsewhere = {
+  readonly claim: Claim;
+  readonly run: ClaimedRun;
+  readonly ending: Ending;
+  readonly transition: Transition;
+  /** JSON. */
+  readonly result: string | null;
+  readonly error: StoredError | null;
+};
+
+export type RemoteHooksParams = {
+  /** Undefined: the job is not registered in this process. */
+  readonly aroundOf: (job: string) => Around | undefined;
+  readonly logger: Logger;
+  readonly emit: Emit;
+};
+
+export async function callRemoteHooks(
+  { aroundOf, logger, emit }: RemoteHooksParams,
+  ended: EndedElsewhere,
+): Promise<void> {
+  const { claim, run, ending, transition, result, error } = ended;
+  const around = aroundOf(claim.job);
+  if (!around || around.hooks.length === 0) return;
+  const call = (hook: Hook, args: readonly unknown[]) =>
+    callHooks({
+      around,
+      hook,
+      args: [contextOf(ended, around, logger), ...args] as never,
+      onFailed: (thrown) => {
+        const facts = { ...factsOf({ claim, run }), hook, error: describeFailure(thrown) };
+        emit("hook.failed", facts, thrown);
+      },
+    });
+  if (ending.kind === "completed")
+    await call("onSuccess", [result === null ? undefined : JSON.parse(result)]);
+  if (ending.kind === "failed" && transition.to !== "cancelled")
+    await call("onFailure", [toError(error), { willRetry: transition.to === "pending" }]);
+}
+
+/** What a worker elsewhere said, as an error with its code, name and stack. */
+function toError(stored: StoredError | null): Error {
+  const { message = "unknown", name, code, stack } = stored ?? {};
+  return Object.assign(new Error(message), { name, code, ...(stack ? { stack } : {}) });
+}
+
+/** All that a run tells about itself; whatever needs its lease is refused as for one that was lost. */
+function contextOf({ claim, run }: EndedElsewhere, around: Around, logger: Logger): RunContext {
+  const lost = () => new LeaseLostError(run.id, claim.fence);
+  const refused = () => Promise.reject(lost());
+  const attempted: Attempted = {
+    run,
+    claim,
+    logs: around.logs,
+    hasTold: false,
+    signal: () => AbortSignal.abort(lost()),
+    stopReason: null,
+    startedMs: 0,
+    commitPhase: "done",
+    committing: null,
+  };
+  const services = {
+    log: logger,
+    fanOut: { enqueue: refused, enqueueBatch: refused },
+    heartbeat: refused,
+    item: refused,
+    commit: refused,
+    progress: refused,
+    keepLine: () => undefined,
+  } as unknown as ContextServices;
+  return new RunContext(attempted, services);
 }

@@ -7,9 +7,8 @@ import { StoreUnavailableError } from "../shared/errors.js";
 import type { StoredError } from "../shared/failure.js";
 import { type Clock, momentOf } from "../shared/ports.js";
 import { LOST_ERROR, TIMEOUT_ERROR } from "../store/record.js";
-import type { Store } from "../store/store.js";
+import type { RenewAnswer, RenewParams, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
-import type { Pulse } from "./lease-heartbeat.js";
 import type { Workers } from "./pool.js";
 import { LEASE_DEFAULT_MS, renewTimeoutMs } from "./rules/lease.js";
 
@@ -90,4 +89,25 @@ export async function reapOnce(params: {
 /** Ends runs that were told to stop long ago and did not. */
 export async function enforceCancelsOnce(store: Store, chance: number): Promise<number> {
   return (await store.enforceCancels({ graceMs: CANCEL_GRACE_MS, chance })).length;
+}
+
+// Whoever sends the heartbeats: the main thread here; a thread of its own can take its place
+// (thread-heartbeat.ts).
+
+export interface Pulse {
+  /** Whether a blocked event loop keeps its heartbeats from being sent. */
+  readonly isOnMainThread: boolean;
+  /** What is to be renewed has changed. What is new is told before any of it is begun. */
+  changed(): void;
+  renew(params: RenewParams): Promise<RenewAnswer>;
+  close(): Promise<void>;
+}
+
+export function mainThreadPulse(store: Store): Pulse {
+  return {
+    isOnMainThread: true,
+    changed: () => undefined,
+    renew: (params) => store.renew(params),
+    close: async () => undefined,
+  };
 }

@@ -4,7 +4,7 @@
 // suspects nor the rest stop the others.
 
 import type { Clock, Timer } from "../shared/ports.js";
-import type { Execution } from "./execution.js";
+import type { Execution } from "./attempt.js";
 
 const QUARANTINE_MS = 5_000;
 

@@ -1,13 +1,13 @@
 // From how an attempt ended to what is stored and what is told of it. Pure but for the telling.
 
 import { type Ending, settle, type Transition } from "../runs/rules/run.js";
-import type { Settlement } from "../store/store.js";
+import type { StoredError } from "../shared/failure.js";
+import type { Claim, ClaimedRun, Settlement } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
-import type { Execution, Report } from "./execution.js";
 
 /** A run with the claim that it is held under. */
-type Held = Pick<Execution, "run" | "claim">;
+type Held = { readonly run: ClaimedRun; readonly claim: Claim };
 
 export function transitionOf(
   held: Held & { readonly isCancelRequested: boolean },
@@ -111,3 +111,12 @@ export function factsOf({ run, claim }: Held) {
   const facts = { run: run.id, job: claim.job, attempt: claim.attempt };
   return run.tags.length === 0 ? facts : { ...facts, tags: run.tags };
 }
+
+/** How the attempt ended, with what there is to store. */
+export type Report = {
+  readonly ending: Ending;
+  readonly result: string | null;
+  readonly error: StoredError | null;
+  /** What the handler returned or threw, as it is. */
+  readonly value?: unknown;
+};

@@ -3,10 +3,10 @@
 
 import type { RunId } from "../runs/rules/run.js";
 import type { Clock } from "../shared/ports.js";
-import type { Execution } from "./execution.js";
-import { Fifo } from "./fifo.js";
+import type { Grant, Store } from "../store/store.js";
+import type { Execution } from "./attempt.js";
+import type { Backoff } from "./backoff.js";
 import type { Quarantine } from "./quarantine.js";
-import type { StartMarks } from "./start-recorder.js";
 
 /** A run that waited this long in the buffer is given back: others may have a free slot. */
 const STALE_MS = 2_000;
@@ -146,4 +146,116 @@ export class Hands {
   drop(): void {
     this.#running.clear();
   }
+}
+
+// A queue whose head can be taken in constant time: `Array.shift` moves all that is behind it.
+
+class Fifo<T> {
+  #items: (T | undefined)[] = [];
+  #head = 0;
+
+  get length(): number {
+    return this.#items.length - this.#head;
+  }
+
+  push(item: T): void {
+    this.#items.push(item);
+  }
+
+  first(): T | undefined {
+    return this.#items[this.#head];
+  }
+
+  shift(): T | undefined {
+    const item = this.#items[this.#head];
+    if (this.length === 0) return undefined;
+    this.#items[this.#head] = undefined;
+    this.#head += 1;
+    if (this.#head > 1_000 && this.#head * 2 > this.#items.length) this.#compact();
+    return item;
+  }
+
+  /** Takes out what fits and answers with it, in order. */
+  remove(fits: (item: T) => boolean): T[] {
+    this.#compact();
+    const items = this.#items as T[];
+    const removed = items.filter(fits);
+    if (removed.length > 0) this.#items = items.filter((item) => !fits(item));
+    return removed;
+  }
+
+  *[Symbol.iterator](): Generator<T> {
+    for (let at = this.#head; at < this.#items.length; at += 1) yield this.#items[at] as T;
+  }
+
+  #compact(): void {
+    this.#items = this.#items.slice(this.#head);
+    this.#head = 0;
+  }
+}
+
+// Where a loss would be final, that the handler begins is stored before it does: whoever takes the run
+// over must know. Those that begin together are one statement.
+
+export type StartMarksParams = {
+  readonly store: Store;
+  readonly backoff: Pick<Backoff, "failed">;
+  /** Stored; `isHeld` is false where the run was no longer ours. */
+  readonly onMarked: (execution: Execution, isHeld: boolean) => void;
+  /** Not begun, or not known to be. */
+  readonly onFailed: (execution: Execution) => void;
+  /** All of a statement have been told about. */
+  readonly onDone: () => void;
+};
+
+type Mark = { readonly execution: Execution; readonly grant: Grant };
+
+export class StartMarks {
+  readonly #params: StartMarksParams;
+  #queue: Mark[] = [];
+  #count = 0;
+
+  constructor(params: StartMarksParams) {
+    this.#params = params;
+  }
+
+  /** Those that are being stored, and those that will be. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Those that are not on their way yet. */
+  *queued(): Generator<Execution> {
+    for (const { execution } of this.#queue) yield execution;
+  }
+
+  add(execution: Execution): void {
+    this.#count += 1;
+    this.#queue.push({ execution, grant: { id: execution.run.id, fence: execution.claim.fence } });
+    if (this.#queue.length === 1) queueMicrotask(() => void this.#send());
+  }
+
+  async #send(): Promise<void> {
+    const { store, backoff, onMarked, onFailed, onDone } = this.#params;
+    const marks = this.#queue;
+    this.#queue = [];
+    try {
+      const held = await store.markStarted(marks.map(({ grant }) => grant));
+      const isHeld = new Set(held.map(({ id, fence }) => `${id} ${fence}`));
+      this.#count -= marks.length;
+      for (const { execution, grant } of marks)
+        onMarked(execution, isHeld.has(`${grant.id} ${grant.fence}`));
+    } catch (error) {
+      this.#count -= marks.length;
+      for (const { execution } of marks) onFailed(execution);
+      await backoff.failed("mark a start", error);
+    }
+    onDone();
+  }
+}
+
+/** An attempt whose loss would end the run: its start must be known to the reaper. */
+export function isLossFinal({ claim, run }: Execution): boolean {
+  const attemptsMax = claim.policy.retry.attempts + run.extraAttempts;
+  return claim.policy.onLost === "fail" || claim.attempt >= attemptsMax;
 }

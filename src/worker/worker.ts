@@ -16,23 +16,25 @@ import type { Claim, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName, Logger } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import type { Tracing } from "../telemetry/tracing.js";
+import {
+  Deadlines,
+  Execution,
+  type LetGo,
+  overTime,
+  Performer,
+  type RunnableJob,
+} from "./attempt.js";
 import { Backoff } from "./backoff.js";
 import type { BeginWindow } from "./begin-window.js";
-import type { Allowance } from "./claim-budget.js";
-import { Demand } from "./claim-planner.js";
+import { type Allowance, Demand } from "./claim-planner.js";
 import { Settler } from "./completer.js";
-import { Deadlines } from "./deadlines.js";
-import { type ClaimedSince, Exchanges } from "./exchange.js";
-import { Execution, type LetGo, overTime, type Report, type RunnableJob } from "./execution.js";
+import { type ClaimedSince, Exchanges, Outbox } from "./exchange.js";
 import type { FanOut } from "./handler/fan-out.js";
 import { HandlerServices } from "./handler/services.js";
 import { Leases, type Renewed } from "./leases.js";
-import { Performer } from "./performer.js";
 import { Quarantine } from "./quarantine.js";
-import { factsOf } from "./settlement.js";
-import { Outbox } from "./settlement-buffer.js";
-import { Hands } from "./slots.js";
-import { isLossFinal, StartMarks } from "./start-recorder.js";
+import { factsOf, type Report } from "./settlement.js";
+import { Hands, isLossFinal, StartMarks } from "./slots.js";
 
 /** How long a stopping instance waits for a slow database to take what has ended. */
 const SETTLE_PATIENCE_MS = 10_000;

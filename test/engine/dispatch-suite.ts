@@ -4,8 +4,8 @@
 import { expect } from "vitest";
 import type { HoldfastOptions } from "../../src/instance/config.js";
 import { hosting } from "../../src/instance/server-internals.js";
-import { callbackToken } from "../../src/remote/dispatch/callback-token.js";
 import type { DispatchAnswer, DispatchOrder } from "../../src/remote/dispatch/dispatcher.js";
+import { callbackToken } from "../../src/remote/dispatch/signature.js";
 import type { Sends } from "../../src/remote/dispatching.js";
 import { ConfigurationError } from "../../src/shared/errors.js";
 import { delay } from "../../src/shared/ports.js";

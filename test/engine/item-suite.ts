@@ -1,10 +1,10 @@
 // Items of a run: done once over all attempts, counted, and one result for each.
 
 import { expect } from "vitest";
-import type { Run } from "../../src/runs/run-view.js";
+import type { Run } from "../../src/runs/view.js";
 import { LeaseLostError, RetryLater } from "../../src/shared/errors.js";
+import type { ItemOptions } from "../../src/worker/handler/commit.js";
 import type { RunContext } from "../../src/worker/handler/context.js";
-import type { ItemOptions } from "../../src/worker/handler/work-options.js";
 import { Effects } from "./effects.js";
 import { aborted, Door, expectEnded, type World, type WorldTest } from "./world.js";
 

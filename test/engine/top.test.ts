@@ -2,8 +2,7 @@
 
 import picocolors from "picocolors";
 import { expect, test } from "vitest";
-import { endedEachMinute, lookAtAll } from "../../src/cli/top/observe.js";
-import { topPage } from "../../src/cli/top/page.js";
+import { endedEachMinute, lookAtAll, topPage } from "../../src/cli/top/page.js";
 import { Holdfast } from "../../src/holdfast.js";
 import { storeFor } from "../../src/store/open.js";
 

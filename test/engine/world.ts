@@ -6,7 +6,7 @@ import { Holdfast } from "../../src/holdfast.js";
 import type { HoldfastOptions } from "../../src/instance/config.js";
 import type { Sends } from "../../src/remote/dispatching.js";
 import type { RunId, RunStatus } from "../../src/runs/rules/run.js";
-import type { Run } from "../../src/runs/run-view.js";
+import type { Run } from "../../src/runs/view.js";
 import type { Network } from "../../src/shared/ports.js";
 import type { RunRecord, Store } from "../../src/store/store.js";
 import type { EventName, Events, Logger } from "../../src/telemetry/log.js";

@@ -62,7 +62,7 @@ export const ALERT_MUTANTS = [
   {
     name: "alert-slack-unescaped",
     promise: "a name calls no channel",
-    file: "src/alerts/destinations/slack.ts",
+    file: "src/alerts/destinations/send.ts",
     find: 'return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");',
     replace: "return text;",
     suites: ["engine: alerts"],

@@ -53,7 +53,7 @@ export const DISPATCH_MUTANTS = [
   {
     name: "returned-allowance-not-told",
     promise: "L: in a bounded pass no worker starves beside another",
-    file: "src/worker/claim-budget.ts",
+    file: "src/worker/claim-planner.ts",
     find: "if (count < 0) for (const listener of this.#listeners) listener();",
     replace: "",
     suites: ["engine: dispatch, PostgreSQL"],
@@ -70,7 +70,7 @@ export const DISPATCH_MUTANTS = [
   {
     name: "mapped-address-not-looked-into",
     promise: "an IPv4 address is judged, however it is written",
-    file: "src/remote/dispatch/address.ts",
+    file: "src/remote/dispatch/guard.ts",
     find: "if (isEmbedding) return judge(address.slice(12), V4) ?? PUBLIC;",
     replace: "if (isEmbedding) return PUBLIC;",
     suites: ["unit: dispatch"],
@@ -78,7 +78,7 @@ export const DISPATCH_MUTANTS = [
   {
     name: "metadata-allowed-with-private-network",
     promise: "a cloud's metadata service is never a worker",
-    file: "src/remote/dispatch/address.ts",
+    file: "src/remote/dispatch/guard.ts",
     find: '["169.254.169.254/32", "forbidden", "cloud metadata"],\n',
     replace: "",
     suites: ["unit: dispatch"],
@@ -110,7 +110,7 @@ export const DISPATCH_MUTANTS = [
   {
     name: "token-for-any-fence",
     promise: "S3: the token of an earlier attempt is refused",
-    file: "src/remote/dispatch/callback-token.ts",
+    file: "src/remote/dispatch/signature.ts",
     find: "bytes.set(hmac(hmac(secret, KEY_LABEL), ",
     replace: "bytes.set(hmac(hmac(secret, KEY_LABEL), runId ||",
     suites: ["unit: dispatch"],

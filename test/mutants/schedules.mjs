@@ -80,7 +80,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "resume-fires-the-pause",
     promise: "S14: what a pause left out is recorded, not fired",
-    file: "src/schedules/settle-ticks.ts",
+    file: "src/schedules/updater.ts",
     find: "if (state.pausedAt === null && state.brokenAt === null && state.isJobKnown) {",
     replace: "if (state.brokenAt === null && state.isJobKnown) {",
     suites: ["engine: schedules"],
@@ -161,7 +161,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "calendar-change-not-passed-on",
     promise: "L1: who changes a calendar changes the schedules that use it",
-    file: "src/schedules/calendar-catch-up.ts",
+    file: "src/schedules/calendars.ts",
     find: "rules: current.get(each.name) ?? each.rules,",
     replace: "rules: each.rules ?? current.get(each.name),",
     suites: ["simulation"],

@@ -101,7 +101,7 @@ export const TICK_MUTANTS = [
   {
     name: "gap-skipped",
     promise: "S4: a time that the clocks jump over fires once, after the gap",
-    file: "src/schedules/cron/next.ts",
+    file: "src/schedules/cron/cron.ts",
     find: "return isMadeUp ? lowMs - shiftMs : lowMs;",
     replace: "return lowMs;",
     suites: ["unit: cron"],
@@ -109,7 +109,7 @@ export const TICK_MUTANTS = [
   {
     name: "overlap-of-the-clocks-fires-twice",
     promise: "S4: a time that comes twice fires once",
-    file: "src/schedules/cron/next.ts",
+    file: "src/schedules/cron/cron.ts",
     find: 'return dst.overlap === "first" ? Math.max(lowMs, startMs - shiftMs + offsetMs) : lowMs;',
     replace: "return lowMs;",
     suites: ["unit: cron"],

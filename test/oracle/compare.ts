@@ -1,7 +1,6 @@
 // Lays the ticks of the product beside those of the oracle, around one instant of one zone.
 
-import { type CronSchedule, cronSchedule } from "../../src/schedules/cron/cron.js";
-import { nextTick } from "../../src/schedules/cron/next.js";
+import { type CronSchedule, cronSchedule, nextTick } from "../../src/schedules/cron/cron.js";
 import { EXPRESSIONS, POLICIES } from "./cron-cases.js";
 import { fitsOf, oracleCron, oracleTicks, type WallClock, walk } from "./cron-oracle.js";
 

@@ -10,7 +10,7 @@ import { DatabaseSync } from "@photostructure/sqlite";
 import pg from "pg";
 import { test as base, describe, expect, type TestAPI } from "vitest";
 import { Holdfast } from "../../src/holdfast.js";
-import type { Run } from "../../src/runs/run-view.js";
+import type { Run } from "../../src/runs/view.js";
 import type { ScheduleOptions } from "../../src/schedules/rules/schedule.js";
 import type { Tick } from "../../src/schedules/view.js";
 import { until } from "../support/until.js";

@@ -8,8 +8,7 @@ import path from "node:path";
 import pg from "pg";
 import { test as base, describe, expect } from "vitest";
 import type { Holdfast } from "../../src/holdfast.js";
-import { isCallbackToken } from "../../src/remote/dispatch/callback-token.js";
-import { verifyDispatch } from "../../src/remote/dispatch/signature.js";
+import { isCallbackToken, verifyDispatch } from "../../src/remote/dispatch/signature.js";
 import { ended, newFolder, POSTGRES_URL } from "./crew.js";
 
 // As it is built: the thread of the heartbeat is a file that Node loads by itself.

@@ -8,7 +8,7 @@ import { readSchedule } from "../../src/schedules/rules/schedule.js";
 import { OUTCOMES, REASONS } from "../../src/schedules/rules/tick.js";
 import { MonitorHistory } from "../../src/testing/simulator/checkers/monitors.js";
 import type { Note } from "../../src/testing/simulator/checkers/row-changes.js";
-import type { Transaction } from "../../src/testing/simulator/checkers/run-facts.js";
+import type { Transaction } from "../../src/testing/simulator/checkers/run-places.js";
 import { ScheduleHistory } from "../../src/testing/simulator/checkers/schedules.js";
 import { Chronicle } from "../../src/testing/simulator/event-log.js";
 import { MONITOR } from "../../src/testing/simulator/workload/monitor-plan.js";

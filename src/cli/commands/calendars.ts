@@ -1,11 +1,19 @@
 // `holdfast calendars`: the group of commands for named sets of times at which schedules do not tick.
 
 import type { Command } from "commander";
-import { type Call, newCommand } from "../command.js";
-import { calendarsDeleteCommand } from "./calendars-delete.js";
-import { calendarsListCommand } from "./calendars-list.js";
-import { calendarsSetCommand } from "./calendars-set.js";
-import { calendarsShowCommand } from "./calendars-show.js";
+import { windowText } from "../../schedules/calendars/windows.js";
+import type { Calendar } from "../../schedules/calendars.js";
+import { quoteShort } from "../../shared/suggest.js";
+import { type AskerFlags, askedBy, withByOption } from "../actor.js";
+import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { type CalendarFlags, calendarOptions, withCalendarOptions } from "../flags/calendars.js";
+import { underFlagNames } from "../flags/errors.js";
+import { readName, requireCalendar } from "../flags/read.js";
+import { type CommonFlags, withInstance } from "../instance.js";
+import { type Fact, factLines, newTable } from "../output/runs.js";
+import { shortTime } from "../output/times.js";
+import { showLook, type WatchFlags, withWatchOption } from "../read-command.js";
+import { type Colours, cut, EXIT, plain } from "../shell.js";
 
 const COMMANDS = [
   calendarsListCommand,
@@ -22,4 +30,141 @@ export function calendarsCommand(call: Call): Command {
   });
   for (const add of COMMANDS) command.addCommand(add(call));
   return command;
+}
+
+// `holdfast calendars list`: every calendar, with what it excludes and who uses it.
+
+const DESCRIPTION_LENGTH_MAX = 60;
+const USERS_LENGTH_MAX = 40;
+
+function calendarsListCommand(call: Call): Command {
+  const command = newCommand({
+    name: "list",
+    summary: "List calendars by name.",
+    examples: ["calendars list"],
+  });
+  return act<CommonFlags & WatchFlags>(
+    withConfigOption(withWatchOption(command)),
+    call,
+    async (flags) => {
+      const { shell } = call;
+      return showLook({ flags, shell }, async (holdfast) => {
+        const calendars = await holdfast.calendars.list();
+        return { text: listPage(calendars, shell.colours), document: { calendars } };
+      });
+    },
+  );
+}
+
+function listPage(calendars: readonly Calendar[], colours: Colours): string {
+  if (calendars.length === 0) return "No calendars.";
+  const table = newTable(["name", "rule", "used by", "changed"], colours);
+  for (const { name, description, schedules, updatedAt } of calendars) {
+    table.push([
+      plain(name),
+      cut(plain(description), DESCRIPTION_LENGTH_MAX),
+      cut(plain(schedules.join(", ")), USERS_LENGTH_MAX),
+      shortTime(updatedAt),
+    ]);
+  }
+  return table.toString();
+}
+
+// `holdfast calendars show`: everything that one calendar excludes.
+
+const EVENTS_SHOWN_MAX = 20;
+
+function calendarsShowCommand(call: Call): Command {
+  const command = newCommand({
+    name: "show",
+    summary: "Show one calendar: what it excludes, and which schedules use it.",
+    examples: ["calendars show business-days"],
+  }).argument("<name>", "name of the calendar", readName);
+  return act<CommonFlags & WatchFlags>(
+    withConfigOption(withWatchOption(command)),
+    call,
+    async (flags, name = "") => {
+      const { shell } = call;
+      return showLook({ flags, shell }, async (holdfast) => {
+        const calendar = await requireCalendar(holdfast, name);
+        return { text: calendarPage(calendar, shell.colours), document: calendar };
+      });
+    },
+  );
+}
+
+function calendarPage(calendar: Calendar, colours: Colours): string {
+  const { rules, schedules, updatedAt, updatedBy, version } = calendar;
+  const by = updatedBy === null ? "" : ` by ${plain(updatedBy)}`;
+  const list = (values: readonly string[]) => (values.length ? plain(values.join(", ")) : null);
+  const facts: Fact[] = [
+    ["calendar", plain(calendar.name)],
+    ["rule", plain(calendar.description)],
+    ["timezone", rules.timezone ?? "that of each schedule"],
+    ["days", rules.days && `only ${rules.days.join(", ")}`],
+    ["dates", list(rules.dates)],
+    ["windows", list(rules.windows.map(windowText))],
+    ["events", eventsText(rules.events.map(({ summary }) => summary))],
+    ["used by", list(schedules) ?? "no schedule"],
+    ["version", `${version}, changed ${shortTime(updatedAt)}${by}`],
+  ];
+  return factLines(facts, colours).join("\n");
+}
+
+function eventsText(summaries: readonly string[]): string | null {
+  if (summaries.length === 0) return null;
+  const shown = plain(summaries.slice(0, EVENTS_SHOWN_MAX).join(", "));
+  const restCount = summaries.length - EVENTS_SHOWN_MAX;
+  return restCount > 0 ? `${shown} and ${restCount} more` : shown;
+}
+
+// `holdfast calendars set`: makes a calendar, or puts other rules in its place.
+
+type Flags = CommonFlags & CalendarFlags & AskerFlags;
+
+function calendarsSetCommand(call: Call): Command {
+  const command = newCommand({
+    name: "set",
+    summary: "Make a calendar, or put other rules in its place; schedules follow at once.",
+    examples: [
+      "calendars set business-days --days mon-fri --dates 2026-12-24..2026-12-26,01-01",
+      "calendars set quiet --window 22:00..06:00 --window 'sat 12:00..24:00' --tz Europe/Paris",
+      "calendars set holidays --ics holidays.ics",
+    ],
+  }).argument("<name>", "name of the calendar", readName);
+  withByOption(withCalendarOptions(command));
+  return act<Flags>(withConfigOption(command), call, async (flags, name = "") => {
+    const { shell } = call;
+    const options = calendarOptions(flags);
+    return withInstance({ flags, purpose: "add", shell }, async (holdfast) => {
+      const calendar = await underFlagNames("calendars.upsert()", () =>
+        holdfast.calendars.upsert(name, options, { by: askedBy(flags) }),
+      );
+      const { description, schedules } = calendar;
+      const users = schedules.length === 0 ? "" : `\nUsed by ${plain(schedules.join(", "))}.`;
+      await shell.say(`Calendar ${quoteShort(name)}: ${plain(description)}.${users}`);
+      await shell.answer(calendar);
+      return EXIT.done;
+    });
+  });
+}
+
+// `holdfast calendars delete`: removes a calendar that no schedule uses.
+
+function calendarsDeleteCommand(call: Call): Command {
+  const command = newCommand({
+    name: "delete",
+    summary: "Delete a calendar; refused while schedules use it.",
+    examples: ["calendars delete business-days"],
+  }).argument("<name>", "name of the calendar", readName);
+  return act<CommonFlags>(withConfigOption(command), call, async (flags, name = "") => {
+    const { shell } = call;
+    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+      await requireCalendar(holdfast, name);
+      await holdfast.calendars.delete(name);
+      await shell.say(`Calendar ${quoteShort(name)} deleted.`);
+      await shell.answer({ name, answer: "deleted" });
+      return EXIT.done;
+    });
+  });
 }

@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import type { EnqueueOptions } from "../../runs/job.js";
 import { requireKey, requireName, requirePriority, requireTags } from "../../shared/names.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
-import { readInput } from "../flags/input.js";
+import { readInput } from "../flags/read.js";
 import {
   readDurationFlag,
   readInstantFlag,

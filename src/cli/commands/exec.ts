@@ -2,12 +2,12 @@
 // answer; lease, output, exit code and duration are kept as a run.
 
 import { type Command, Option } from "commander";
-import { textProp } from "../../shared/thrown.js";
+import { textProp } from "../../shared/failure.js";
 import type { Logger } from "../../telemetry/log.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type ExecAnswer, type ExecParams, execAnyway, execAsRun } from "../exec/exec.js";
 import { describeExit } from "../failure.js";
-import { readName } from "../flags/names.js";
+import { readName } from "../flags/read.js";
 import { readDurationFlag, UsageError, wholeNumber } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { shortTime } from "../output/times.js";

@@ -4,8 +4,8 @@ import { type Command, InvalidArgumentError } from "commander";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { readDurationFlag, wholeNumber } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { healthPage } from "../output/repair.js";
-import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../repeat.js";
+import { healthPage } from "../output/check.js";
+import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../read-command.js";
 import { EXIT } from "../shell.js";
 
 type Flags = CommonFlags &

@@ -7,7 +7,7 @@ import type { Command } from "commander";
 import { cronSchedule } from "../../schedules/cron/cron.js";
 import { type CrontabNote, readCrontab } from "../../schedules/cron/crontab.js";
 import { ConfigurationError } from "../../shared/errors.js";
-import { textProp } from "../../shared/thrown.js";
+import { textProp } from "../../shared/failure.js";
 import { act, type Call, newCommand } from "../command.js";
 import { ImpossibleError } from "../failure.js";
 import { UsageError } from "../flags/usage.js";

@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import type { Holdfast } from "../../holdfast.js";
-import { textProp } from "../../shared/thrown.js";
+import { textProp } from "../../shared/failure.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { EXIT, type Shell } from "../shell.js";

@@ -9,7 +9,7 @@ import { UsageError } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
 import { ProgressBar } from "../output/progress-bar.js";
 import { EXIT } from "../shell.js";
-import { onSignals } from "../signals.js";
+import { onSignals } from "../work.js";
 
 type Flags = CommonFlags & {
   readonly from?: string;

@@ -2,14 +2,13 @@
 // touches one. Needs no database.
 
 import type { Command } from "commander";
-import { type CronSchedule, cronSchedule } from "../../schedules/cron/cron.js";
+import { type CronSchedule, cronSchedule, nextTick } from "../../schedules/cron/cron.js";
 import { type DstTouch, describeTouch, dstTouches } from "../../schedules/cron/dst.js";
-import { nextTick } from "../../schedules/cron/next.js";
 import { describeCron } from "../../schedules/cron/words.js";
 import { systemClock } from "../../shared/adapters/clock.js";
 import { ConfigurationError } from "../../shared/errors.js";
 import { act, type Call, newCommand } from "../command.js";
-import { type DstFlags, dstOptions, withDstOptions } from "../flags/dst.js";
+import { type DstFlags, dstOptions, withDstOptions } from "../flags/schedules.js";
 import { readInstantFlag, UsageError, wholeNumber } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
 import { newTable } from "../output/runs.js";

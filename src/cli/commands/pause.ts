@@ -1,12 +1,14 @@
 // `holdfast pause --all`: nothing fires and nothing is claimed until `resume --all`.
 
 import type { Command } from "commander";
+import type { Holdfast } from "../../holdfast.js";
+import type { Pause } from "../../operations/pause.js";
 import { type AskerFlags, askedBy, withByOption } from "../actor.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { requireAll } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { pauseText } from "../output/pause.js";
-import { EXIT } from "../shell.js";
+import { shortTime } from "../output/times.js";
+import { type Colours, EXIT, plain } from "../shell.js";
 
 type Flags = CommonFlags & AskerFlags & { readonly all?: boolean; readonly note?: string };
 
@@ -34,4 +36,56 @@ export function pauseCommand(call: Call): Command {
       return EXIT.done;
     });
   });
+}
+
+// `holdfast resume --all`: lifts the pause of everything, and it alone.
+
+type ResumeFlags = CommonFlags & AskerFlags & { readonly all?: boolean };
+
+export function resumeCommand(call: Call): Command {
+  const command = newCommand({
+    name: "resume",
+    summary:
+      "Lift the pause of everything; schedules and queues that are paused by themselves stay so.",
+    examples: ["resume --all"],
+  }).option("--all", "everything on this database (must be said)");
+  return act<ResumeFlags>(withConfigOption(withByOption(command)), call, async (flags) => {
+    const { shell } = call;
+    requireAll(flags.all, "schedules resume <name>, queues resume <name>");
+    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+      const lifted = await holdfast.resume({ by: askedBy(flags) });
+      await shell.say(
+        lifted
+          ? `Everything goes on; it was paused ${pauseText(lifted)}. Ticks of that time are not caught up.`
+          : "Nothing to lift: everything was not paused.",
+      );
+      await shell.answer({ lifted });
+      return EXIT.done;
+    });
+  });
+}
+
+// The pause of everything as lines for people: what is on, above whatever it holds up.
+
+export function pauseText({ since, by, note }: Pause): string {
+  const who = by === null ? "" : ` by ${plain(by)}`;
+  const why = note === null ? "" : ` (${plain(note)})`;
+  return `since ${shortTime(since)}${who}${why}`;
+}
+
+/** A line to go before a page; empty where nothing is paused. */
+function bannerOf(paused: Pause | null, colours: Colours): string {
+  if (!paused) return "";
+  const text = `Everything is paused ${pauseText(paused)}: nothing fires and nothing is claimed.`;
+  return `${colours.yellow(text)}\n`;
+}
+
+/** A page with the banner before it. */
+export async function underPause(
+  holdfast: Holdfast,
+  { text, document }: { readonly text: string; readonly document: object },
+  colours: Colours,
+): Promise<{ readonly text: string; readonly document: object }> {
+  const pausedAll = await holdfast.paused();
+  return { text: `${bannerOf(pausedAll, colours)}${text}`, document: { ...document, pausedAll } };
 }

@@ -4,9 +4,9 @@ import type { Command } from "commander";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { ImpossibleError } from "../failure.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { underPause } from "../output/pause.js";
-import { recoverPage } from "../output/repair.js";
+import { recoverPage } from "../output/check.js";
 import { EXIT } from "../shell.js";
+import { underPause } from "./pause.js";
 
 type Flags = CommonFlags & {
   readonly yes?: boolean;

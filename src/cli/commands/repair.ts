@@ -3,7 +3,7 @@
 import type { Command } from "commander";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CommonFlags, withInstance } from "../instance.js";
-import { repairPage } from "../output/repair.js";
+import { repairPage } from "../output/check.js";
 import { EXIT } from "../shell.js";
 
 type Flags = CommonFlags & { readonly apply?: boolean };

@@ -1,14 +1,39 @@
 // `holdfast runs`: the group of commands that look at runs and act on them.
 
 import type { Command } from "commander";
-import { type Call, newCommand } from "../command.js";
-import { runsCancelCommand } from "./runs-cancel.js";
-import { runsChildrenCommand } from "./runs-children.js";
-import { runsItemsCommand } from "./runs-items.js";
-import { runsListCommand } from "./runs-list.js";
-import { runsLogsCommand } from "./runs-logs.js";
-import { runsRetryCommand } from "./runs-retry.js";
-import { runsShowCommand } from "./runs-show.js";
+import type { Holdfast } from "../../holdfast.js";
+import { MODES, RUN_STATUSES } from "../../runs/rules/run.js";
+import type { ChildListOptions } from "../../runs/run-children.js";
+import type { RunListOptions } from "../../runs/runs.js";
+import type {
+  ItemListOptions,
+  RunAttempt,
+  RunDetails,
+  RunItem,
+  RunLogEntry,
+} from "../../runs/view.js";
+import { systemClock } from "../../shared/adapters/clock.js";
+import { delay } from "../../shared/ports.js";
+import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { oneOf, readCursor, readRunId, UsageError, wholeNumber } from "../flags/usage.js";
+import { type CommonFlags, withInstance } from "../instance.js";
+import {
+  batchPage,
+  itemListPage,
+  itemTable,
+  logLine,
+  runListPage,
+  runPage,
+} from "../output/runs.js";
+import {
+  filterOf,
+  noSuchRun,
+  showLook,
+  type WatchFlags,
+  withWatchOption,
+} from "../read-command.js";
+import { type Colours, EXIT, type Shell } from "../shell.js";
+import { firstSignal } from "../work.js";
 
 export function runsCommand(call: Call): Command {
   const command = newCommand({
@@ -28,4 +53,342 @@ export function runsCommand(call: Call): Command {
     command.addCommand(add(call));
   }
   return command;
+}
+
+// `holdfast runs list`: runs that fit, newest first.
+
+type ListFlags = CommonFlags & RunListOptions & WatchFlags;
+
+const LIST_FILTERS = [
+  "status",
+  "job",
+  "schedule",
+  "mode",
+  "tag",
+  "text",
+  "limit",
+  "cursor",
+] as const;
+
+function runsListCommand(call: Call): Command {
+  const command = newCommand({
+    name: "list",
+    summary: "List runs, the newest first.",
+    examples: [
+      "runs list --status failed --job send-mail",
+      "runs list --schedule nightly-report --mode scheduled",
+      "runs list --limit 20 --watch 5s",
+    ],
+  })
+    .option("--status <status>", RUN_STATUSES.join(", "), oneOf(RUN_STATUSES))
+    .option("--job <name>", "runs of this job")
+    .option("--schedule <name>", "runs that this schedule made")
+    .option("--mode <mode>", MODES.join(", "), oneOf(MODES))
+    .option("--tag <tag>", "runs with this tag")
+    .option("--text <text>", "part of the input, or a whole key or id")
+    .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
+    .option("--cursor <id>", "go on where an earlier list ended", readCursor);
+  return act<ListFlags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
+    const { shell } = call;
+    const filter: RunListOptions = filterOf(flags, LIST_FILTERS);
+    return showLook({ flags, shell }, async ({ runs }) => {
+      const page = await runs.list(filter);
+      return { text: runListPage(page, shell.colours), document: page };
+    });
+  });
+}
+
+// `holdfast runs show`: everything about one run, with its attempts and its slowest items.
+
+type ShowFlags = CommonFlags & WatchFlags;
+type Shown = {
+  readonly run: RunDetails;
+  readonly attempts: readonly RunAttempt[];
+  readonly slowest: readonly RunItem[];
+};
+
+const SLOWEST_MAX = 5;
+
+function runsShowCommand(call: Call): Command {
+  const command = newCommand({
+    name: "show",
+    summary: "Show one run with its attempts.",
+    examples: [
+      "runs show 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55",
+      "runs show 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --watch 1s",
+    ],
+  }).argument("<run>", "id of the run", readRunId);
+  const watched = withWatchOption(command, "show it until it has ended, for example 1s");
+  return act<ShowFlags>(withConfigOption(watched), call, async (flags, id = "") => {
+    const { shell } = call;
+    return showLook({ flags, shell }, async (holdfast) => {
+      const found = await look(holdfast, id);
+      if (!found) return noSuchRun(shell, id);
+      return {
+        text: pageOf(found, shell.colours),
+        document: { ...found.run, attempts: found.attempts },
+        isLast: found.run.finishedAt !== null,
+      };
+    });
+  });
+}
+
+async function look(holdfast: Holdfast, id: string): Promise<Shown | null> {
+  const run = await holdfast.runs.get(id);
+  if (!run) return null;
+  const slowest = run.items.total === 0 ? [] : await slowestOf(holdfast, id);
+  return { run, attempts: await holdfast.runs.attempts(id), slowest };
+}
+
+async function slowestOf(holdfast: Holdfast, id: string): Promise<readonly RunItem[]> {
+  return (await holdfast.runs.items(id, { sort: "slowest", limit: SLOWEST_MAX })).items;
+}
+
+function pageOf({ run, attempts, slowest }: Shown, colours: Colours): string {
+  const page = runPage(run, attempts, colours);
+  if (slowest.length === 0) return page;
+  return `${page}\n\n${colours.dim("slowest items")}\n${itemTable(slowest, colours)}`;
+}
+
+// `holdfast runs items`: the items of one run, by key or the slowest first.
+
+type ItemsFlags = CommonFlags &
+  WatchFlags &
+  Omit<ItemListOptions, "sort"> & { readonly slowest?: boolean };
+
+function runsItemsCommand(call: Call): Command {
+  const command = newCommand({
+    name: "items",
+    summary: "List the items of a run.",
+    examples: [
+      "runs items 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --outcome failed",
+      "runs items 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --slowest --limit 10",
+    ],
+  })
+    .argument("<run>", "id of the run", readRunId)
+    .option("--outcome <outcome>", "only items that turned out so, for example failed")
+    .option("--slowest", "those that took longest first (default: by key)")
+    .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
+    .option("--cursor <cursor>", "go on where an earlier list ended");
+  return act<ItemsFlags>(
+    withConfigOption(withWatchOption(command)),
+    call,
+    async (flags, id = "") => {
+      const { shell } = call;
+      const { outcome, slowest, limit, cursor } = flags;
+      return showLook({ flags, shell }, async ({ runs }) => {
+        const run = await runs.get(id);
+        if (!run) return noSuchRun(shell, id);
+        const page = await runs.items(id, {
+          ...(outcome === undefined ? {} : { outcome }),
+          ...(slowest ? { sort: "slowest" } : {}),
+          ...(limit === undefined ? {} : { limit }),
+          ...(cursor === undefined ? {} : { cursor }),
+        });
+        return { text: itemListPage(page, shell.colours), document: page };
+      });
+    },
+  );
+}
+
+// `holdfast runs children`: what a run fanned out into: its batches with their counts, and the runs
+// that it made.
+
+type ChildrenFlags = CommonFlags & ChildListOptions & WatchFlags & { readonly failed?: boolean };
+
+const CHILDREN_FILTERS = ["status", "batch", "limit", "cursor"] as const;
+
+function runsChildrenCommand(call: Call): Command {
+  const command = newCommand({
+    name: "children",
+    summary: "Show the batches of a run, and the runs that it made.",
+    examples: [
+      "runs children 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55",
+      "runs children 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --failed",
+    ],
+  })
+    .argument("<run>", "id of the run that made them", readRunId)
+    .option("--failed", "short for --status failed")
+    .option("--status <status>", RUN_STATUSES.join(", "), oneOf(RUN_STATUSES))
+    .option("--batch <name>", "only those of this batch")
+    .option("--limit <count>", "at most so many (default: 50)", wholeNumber({ min: 1, max: 1_000 }))
+    .option("--cursor <id>", "go on where an earlier list ended", readCursor);
+  return act<ChildrenFlags>(
+    withConfigOption(withWatchOption(command)),
+    call,
+    async (flags, id = "") => {
+      const { shell } = call;
+      const filter = {
+        ...filterOf(flags, CHILDREN_FILTERS),
+        ...(flags.failed === true ? { status: "failed" } : {}),
+      } as ChildListOptions;
+      return showLook({ flags, shell }, async ({ runs }) => {
+        const batches = await runs.batches(id);
+        const page = await runs.children(id, filter);
+        // What it made may outlive it.
+        const isNothing = batches.length === 0 && page.runs.length === 0;
+        if (isNothing && !(await runs.get(id))) return noSuchRun(shell, id);
+        const parts = batches.length === 0 ? [] : [batchPage(batches, shell.colours), ""];
+        const text = [...parts, runListPage(page, shell.colours)].join("\n");
+        return { text, document: { batches, ...page } };
+      });
+    },
+  );
+}
+
+// `holdfast runs logs`: the log lines that were kept with a run, and those that are yet to come.
+
+type LogsFlags = CommonFlags & { readonly follow?: boolean };
+
+const LOOK_MS = 500;
+
+function runsLogsCommand(call: Call): Command {
+  const command = newCommand({
+    name: "logs",
+    summary: "Show the log lines that were kept with a run.",
+    examples: [
+      "runs logs 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55",
+      "runs logs 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --follow",
+    ],
+  })
+    .argument("<run>", "id of the run", readRunId)
+    .option("--follow", "go on with new lines until the run has ended");
+  return act<LogsFlags>(withConfigOption(command), call, async (flags, id = "") => {
+    const { shell } = call;
+    if (flags.follow && shell.isJson)
+      throw new UsageError("--follow and --json exclude each other: --json is one document.");
+    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+      if ((await holdfast.runs.get(id)) === null) {
+        shell.complain(`There is no run ${id}: it never existed, or it was pruned.`);
+        await shell.answer(null);
+        return EXIT.no;
+      }
+      if (flags.follow) return follow(holdfast, id, shell);
+      const lines: RunLogEntry[] = [];
+      const cursor = await readOn({
+        holdfast,
+        id,
+        after: null,
+        take: (page) => lines.push(...page),
+      });
+      for (const line of lines) await shell.say(logLine(line, shell.colours));
+      if (lines.length === 0) await shell.say("No log lines.");
+      await shell.answer({ lines, cursor });
+      return EXIT.done;
+    });
+  });
+}
+
+/** Whether it has ended is asked before its lines are: the last ones are stored before its end. */
+async function follow(holdfast: Holdfast, id: string, shell: Shell): Promise<number> {
+  const stopped = new AbortController();
+  void firstSignal().then(() => stopped.abort());
+  let cursor: string | null = null;
+  while (!stopped.signal.aborted) {
+    const run = await holdfast.runs.get(id);
+    cursor = await readOn({
+      holdfast,
+      id,
+      after: cursor,
+      take: async (page) => {
+        for (const line of page) await shell.say(logLine(line, shell.colours));
+      },
+    });
+    if (run === null || run.finishedAt !== null) break;
+    await delay(systemClock, LOOK_MS, stopped.signal);
+  }
+  return EXIT.done;
+}
+
+/** Page by page to the last line there is; answers where that was. */
+async function readOn(params: {
+  readonly holdfast: Holdfast;
+  readonly id: string;
+  readonly after: string | null;
+  readonly take: (lines: readonly RunLogEntry[]) => unknown;
+}): Promise<string | null> {
+  const { holdfast, id, take } = params;
+  for (let { after } = params; ; ) {
+    const { lines, cursor } = await holdfast.runs.logs(id, { after });
+    if (lines.length === 0) return cursor;
+    await take(lines);
+    after = cursor;
+  }
+}
+
+// `holdfast runs cancel`: a pending run at once; a running one is told to stop.
+
+const CANCEL_WORDS = {
+  cancelled: "cancelled",
+  requested: "told to stop; it is cancelled when it does, or after 30 s",
+  already_terminal: "not cancelled: it had already ended",
+  not_found: "not found: it never existed, or it was pruned",
+} as const;
+
+function runsCancelCommand(call: Call): Command {
+  const command = newCommand({
+    name: "cancel",
+    summary: "Cancel a run that has not ended.",
+    examples: ["runs cancel 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55"],
+  }).argument("<run>", "id of the run", readRunId);
+  return act<CommonFlags>(withConfigOption(command), call, async (flags, id = "") => {
+    const { shell } = call;
+    const answer = await withInstance({ flags, purpose: "look", shell }, (holdfast) =>
+      holdfast.runs.cancel(id),
+    );
+    await shell.say(`Run ${id}: ${CANCEL_WORDS[answer]}.`);
+    await shell.answer({ id, answer });
+    return answer === "cancelled" || answer === "requested" ? EXIT.done : EXIT.no;
+  });
+}
+
+// `holdfast runs retry`: one attempt more for a run that failed or was cancelled, or for the failed
+// ones among the runs that it made.
+
+const RETRY_WORDS = {
+  pending: "pending again, with one attempt more",
+  not_terminal: "not retried: it has not ended yet",
+  completed: "not retried: it completed",
+  not_found: "not found: it never existed, or it was pruned",
+} as const;
+
+type RetryFlags = CommonFlags & { readonly children?: boolean; readonly batch?: string };
+
+function runsRetryCommand(call: Call): Command {
+  const command = newCommand({
+    name: "retry",
+    summary: "Give a failed or cancelled run one attempt more.",
+    examples: [
+      "runs retry 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55",
+      "runs retry 0199c1f2-5a3e-7c41-9d0b-2f6c1c8e7a55 --children",
+    ],
+  })
+    .argument("<run>", "id of the run", readRunId)
+    .option("--children", "every failed run that it made, instead of itself")
+    .option("--batch <name>", "with --children: only those of this batch");
+  return act<RetryFlags>(withConfigOption(command), call, async (flags, id = "") => {
+    const { shell } = call;
+    if (flags.children === true) return retryChildren(call, flags, id);
+    if (flags.batch !== undefined)
+      throw new UsageError("--batch says which children to retry: add --children.");
+    const answer = await withInstance({ flags, purpose: "look", shell }, (holdfast) =>
+      holdfast.runs.retry(id),
+    );
+    await shell.say(`Run ${id}: ${RETRY_WORDS[answer]}.`);
+    await shell.answer({ id, answer });
+    return answer === "pending" ? EXIT.done : EXIT.no;
+  });
+}
+
+async function retryChildren({ shell }: Call, flags: RetryFlags, id: string): Promise<number> {
+  const only = flags.batch === undefined ? {} : { batch: flags.batch };
+  const { retried } = await withInstance({ flags, purpose: "look", shell }, (holdfast) =>
+    holdfast.runs.retryFailed(id, only),
+  );
+  const words = retried === 1 ? "1 failed child is" : `${retried} failed children are`;
+  await shell.say(
+    retried === 0 ? `Run ${id}: no failed children.` : `Run ${id}: ${words} pending again.`,
+  );
+  await shell.answer({ id, retried });
+  return retried > 0 ? EXIT.done : EXIT.no;
 }

@@ -8,8 +8,7 @@ import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { oneOf, UsageError } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
 import { errorsPage, statsPage } from "../output/stats.js";
-import { showLook } from "../read-command.js";
-import { type WatchFlags, withWatchOption } from "../repeat.js";
+import { showLook, type WatchFlags, withWatchOption } from "../read-command.js";
 
 type Flags = CommonFlags &
   WatchFlags & {

@@ -7,12 +7,11 @@ import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { UsageError } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { canDraw } from "../output/screen.js";
-import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../repeat.js";
+import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../read-command.js";
 import { EXIT } from "../shell.js";
-import { firstSignal } from "../signals.js";
-import { endedEachMinute, lookAtAll, type TopLook } from "../top/observe.js";
-import { topPage } from "../top/page.js";
+import { endedEachMinute, lookAtAll, type TopLook, topPage } from "../top/page.js";
 import { live } from "../top/top.js";
+import { firstSignal } from "../work.js";
 
 type Flags = CommonFlags & WatchFlags;
 

@@ -10,12 +10,12 @@ import type { RunId } from "../../runs/rules/run.js";
 import { systemClock } from "../../shared/adapters/clock.js";
 import { formatDuration } from "../../shared/duration-text.js";
 import { PermanentError } from "../../shared/errors.js";
+import { textProp } from "../../shared/failure.js";
 import { delay } from "../../shared/ports.js";
-import { textProp } from "../../shared/thrown.js";
 import type { RunContext } from "../../worker/handler/context.js";
+import { pauseText } from "../commands/pause.js";
 import { DeclinedError, describeExit } from "../failure.js";
 import { UsageError } from "../flags/usage.js";
-import { pauseText } from "../output/pause.js";
 import type { Shell } from "../shell.js";
 import { type ExecEnd, GRACE_MS, type ProgramParams, performProgram } from "./program.js";
 

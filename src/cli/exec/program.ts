@@ -4,8 +4,8 @@
 import { type ProgramEnd, runProgram, type Stream } from "../../shared/adapters/child-process.js";
 import { formatDuration } from "../../shared/duration-text.js";
 import { PermanentError } from "../../shared/errors.js";
+import { textProp } from "../../shared/failure.js";
 import { LastLines, OutputLines } from "../../shared/output-lines.js";
-import { textProp } from "../../shared/thrown.js";
 
 export type ProgramParams = {
   readonly command: readonly string[];

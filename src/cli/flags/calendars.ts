@@ -4,8 +4,8 @@ import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
 import type { CalendarOptions } from "../../schedules/calendars/calendar.js";
-import { WEEKDAYS } from "../../schedules/calendars/weekdays.js";
-import { textProp } from "../../shared/thrown.js";
+import { WEEKDAYS } from "../../schedules/calendars/windows.js";
+import { textProp } from "../../shared/failure.js";
 import { UsageError } from "./usage.js";
 
 type Window = NonNullable<CalendarOptions["windows"]>[number];

@@ -9,8 +9,7 @@ import { OVERLAPS, type Overlap } from "../../schedules/rules/overlap.js";
 import { MISSED_LIMIT_MAX, MISSED_RUNS } from "../../schedules/rules/schedule.js";
 import type { Schedule } from "../../schedules/view.js";
 import { requireName, requirePriority, requireTags } from "../../shared/names.js";
-import { type DstFlags, dstOptions, withDstOptions } from "./dst.js";
-import { readInput } from "./input.js";
+import { readInput } from "./read.js";
 import {
   oneOf,
   readDurationFlag,
@@ -250,4 +249,36 @@ type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 function given<T extends object>(members: T): Given<T> {
   const entries = Object.entries(members).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as Given<T>;
+}
+
+// The options for what a fixed-time cron schedule does where the clocks change.
+
+type Gap = NonNullable<DstOptions["gap"]>;
+type DstOverlap = NonNullable<DstOptions["overlap"]>;
+export type DstFlags = { readonly dstGap?: Gap; readonly dstOverlap?: DstOverlap };
+
+const GAPS: readonly Gap[] = ["after", "skip"];
+const DST_OVERLAPS: readonly DstOverlap[] = ["first", "second", "both"];
+
+export function withDstOptions(command: Command): Command {
+  return command
+    .option(
+      "--dst-gap <what>",
+      "a time that the clocks jump over: after (default) or skip",
+      oneOf(GAPS),
+    )
+    .option(
+      "--dst-overlap <what>",
+      "a time that comes twice: first (default), second or both",
+      oneOf(DST_OVERLAPS),
+    );
+}
+
+/** Undefined where nothing was given. */
+export function dstOptions({ dstGap, dstOverlap }: DstFlags): DstOptions | undefined {
+  if (dstGap === undefined && dstOverlap === undefined) return undefined;
+  return {
+    ...(dstGap === undefined ? {} : { gap: dstGap }),
+    ...(dstOverlap === undefined ? {} : { overlap: dstOverlap }),
+  };
 }

@@ -2,11 +2,21 @@
 
 import Table from "cli-table3";
 import { waitingText } from "../../runs/pending-reason.js";
+import { FAILED_OUTCOME } from "../../runs/rules/item.js";
 import type { RunStatus } from "../../runs/rules/run.js";
-import type { Run, RunAttempt, RunDetails, RunPage } from "../../runs/run-view.js";
+import type { Batch } from "../../runs/run-children.js";
+import type {
+  ItemPage,
+  Run,
+  RunAttempt,
+  RunDetails,
+  RunItem,
+  RunLogEntry,
+  RunPage,
+  RunProgress,
+} from "../../runs/view.js";
 import { formatDuration } from "../../shared/duration-text.js";
 import { type Colours, cut, plain } from "../shell.js";
-import { progressText, stagesText } from "./progress.js";
 import { shortTime } from "./times.js";
 
 const NOTE_LENGTH_MAX = 40;
@@ -153,4 +163,101 @@ function stackLines(stack: string): string[] {
 
 export function valueText(value: unknown): string {
   return cut(plain(JSON.stringify(value) ?? "undefined"), VALUE_LENGTH_MAX);
+}
+
+// How far a run is, for people: a bar where the end is known, and the stages with their times.
+
+const BAR_WIDTH = 20;
+
+/** sort [#####---------------] 25 of 100 (25 %) */
+export function progressText({ stage, done, total }: RunProgress): string {
+  const parts = stage === null ? [] : [plain(stage)];
+  if (done !== null && total !== null && total > 0) {
+    const part = Math.min(1, done / total);
+    const full = Math.floor(part * BAR_WIDTH);
+    parts.push(`[${"#".repeat(full)}${"-".repeat(BAR_WIDTH - full)}]`);
+    parts.push(`${done} of ${total} (${Math.floor(part * 100)} %)`);
+  } else if (done !== null) parts.push(String(done));
+  else if (total !== null) parts.push(`of ${total}`);
+  return parts.join(" ");
+}
+
+function stagesText({ stages }: RunProgress): string | null {
+  if (stages.length === 0) return null;
+  return stages.map(({ stage, at }) => `${plain(stage)} (${shortTime(at)})`).join(", ");
+}
+
+// Items of a run as a table for people.
+
+const KEY_LENGTH_MAX = 40;
+const ITEMS_NOTE_LENGTH_MAX = 60;
+
+export function itemListPage({ items, nextCursor }: ItemPage, colours: Colours): string {
+  if (items.length === 0) return "No items.";
+  const more = nextCursor === null ? "" : `\nMore: add --cursor ${nextCursor}`;
+  return `${itemTable(items, colours)}${more}`;
+}
+
+export function itemTable(items: readonly RunItem[], colours: Colours): string {
+  const table = newTable(["item", "outcome", "attempt", "started", "took", "note"], colours);
+  for (const item of items) {
+    const note = item.error ? item.error.message : valueText(item.value);
+    const outcome = plain(item.outcome);
+    table.push([
+      cut(plain(item.key), KEY_LENGTH_MAX),
+      item.outcome === FAILED_OUTCOME ? colours.red(outcome) : outcome,
+      String(item.attempt),
+      shortTime(item.startedAt),
+      formatDuration(item.durationMs),
+      cut(plain(note), ITEMS_NOTE_LENGTH_MAX),
+    ]);
+  }
+  return table.toString();
+}
+
+// Batches as a page of text for people: how each stands, and why some entries have no child.
+
+const ERRORS_SHOWN = 10;
+const MESSAGE_LENGTH_MAX = 100;
+
+export function batchPage(batches: readonly Batch[], colours: Colours): string {
+  const head = ["batch", "scheduled", "refused", "completed", "failed", "cancelled", "then"];
+  const table = newTable(head, colours);
+  for (const batch of batches) {
+    table.push([
+      plain(batch.name),
+      String(batch.scheduled),
+      String(batch.errors.length),
+      String(batch.completed),
+      String(batch.failed),
+      String(batch.cancelled),
+      batch.then ?? "",
+    ]);
+  }
+  return [table.toString(), ...batches.flatMap(refusals)].join("\n");
+}
+
+function refusals({ name, errors }: Batch): string[] {
+  const lines = errors
+    .slice(0, ERRORS_SHOWN)
+    .map(
+      ({ index, code, message }) =>
+        `${plain(name)}[${index}]: ${code} ${cut(plain(message), MESSAGE_LENGTH_MAX)}`,
+    );
+  const rest = errors.length - lines.length;
+  return rest > 0 ? [...lines, `${plain(name)}: ${rest} more refused; --json has all`] : lines;
+}
+
+// Log lines of a run, one line each, for people.
+
+const COLOUR_OF_LEVEL = { debug: "dim", info: "cyan", warn: "yellow", error: "red" } as const;
+
+/** 2026-01-15T12:00:01.000Z #1 info  looked at it {"market":"eu"} */
+export function logLine(
+  { at, attempt, level, message, fields }: RunLogEntry,
+  colours: Colours,
+): string {
+  const text = Object.keys(fields).length === 0 ? "" : ` ${plain(JSON.stringify(fields))}`;
+  const shown = colours[COLOUR_OF_LEVEL[level]](level.padEnd(5));
+  return `${colours.dim(`${at.toISOString()} #${attempt}`)} ${shown} ${plain(message)}${colours.dim(text)}`;
 }

@@ -1,11 +1,17 @@
 // Schedules as pages of text for people: one table of many, or everything about one.
 
+import type { Holdfast } from "../../holdfast.js";
 import { requireZone, UTC, type Zone } from "../../schedules/cron/zone.js";
+import type { PlannedChange } from "../../schedules/declared.js";
+import type { Upserted } from "../../schedules/options.js";
 import type { Preview } from "../../schedules/preview.js";
+import type { Outcome } from "../../schedules/rules/tick.js";
 import type { Backfill, Schedule, ScheduleStatus, Tick } from "../../schedules/view.js";
-import { type Colours, cut, plain } from "../shell.js";
+import { systemClock } from "../../shared/adapters/clock.js";
+import { formatDuration } from "../../shared/duration-text.js";
+import { quoteShort } from "../../shared/suggest.js";
+import { type Colours, cut, plain, type Shell } from "../shell.js";
 import { COLOUR_OF_RUN, type Fact, factLines, newTable, valueText } from "./runs.js";
-import { tickTable } from "./ticks.js";
 import { fromNow, localTime, shortTime } from "./times.js";
 
 const WHEN_LENGTH_MAX = 40;
@@ -196,4 +202,176 @@ function zoneOf({ timezone }: Pick<Schedule, "timezone">): Zone {
 /** A name may have spaces in it. */
 function quoted(text: string): string {
   return /^[\w.:@/-]+$/.test(text) ? text : `'${plain(text).replaceAll("'", "'\\''")}'`;
+}
+
+// The ledger as a table for people: what became of each tick, and why.
+
+const NOTE_LENGTH_MAX = 60;
+
+const COLOUR_OF_OUTCOME: Readonly<Record<Outcome, "green" | "yellow" | "red">> = {
+  fired: "green",
+  skipped: "yellow",
+  missed: "red",
+};
+
+type TableParams = { readonly colours: Colours; readonly isOfOne: boolean };
+
+export function tickListPage(
+  page: { readonly ticks: readonly Tick[]; readonly nextCursor: string | null },
+  params: TableParams,
+): string {
+  if (page.ticks.length === 0) return "No ticks.";
+  const more = page.nextCursor === null ? "" : `\nMore: add --cursor '${plain(page.nextCursor)}'`;
+  return `${tickTable(page.ticks, params)}${more}`;
+}
+
+function tickTable(ticks: readonly Tick[], { colours, isOfOne }: TableParams): string {
+  const columns = ["tick", "outcome", "reason", "late", "run", "note"];
+  const table = newTable(isOfOne ? columns : ["schedule", ...columns], colours);
+  for (const tick of ticks) {
+    const { at, reason, lateMs, runId } = tick;
+    table.push([
+      ...(isOfOne ? [] : [plain(tick.schedule)]),
+      shortTime(at),
+      outcomeText(tick, colours),
+      reason,
+      lateMs === null ? "" : formatDuration(lateMs),
+      runId ?? "",
+      cut(plain(noteOf(tick)), NOTE_LENGTH_MAX),
+    ]);
+  }
+  return table.toString().replace(/(?<! ) +$/gm, "");
+}
+
+/** A tick whose run failed or was cancelled did not end well, although it was fired. */
+function outcomeText({ outcome, runStatus }: Tick, colours: Colours): string {
+  if (runStatus === "failed") return colours.red(`${outcome}, failed`);
+  if (runStatus === "cancelled") return colours.yellow(`${outcome}, cancelled`);
+  return colours[COLOUR_OF_OUTCOME[outcome]](outcome);
+}
+
+/** A stretch says how long it is; a pause says who paused. */
+function noteOf({ count, lastAt, evidence }: Tick): string {
+  const stretch = count > 1 ? `${count} ticks until ${shortTime(lastAt)}` : "";
+  const by = evidence?.by ? `by ${evidence.by}` : "";
+  const why = evidence?.note ?? evidence?.error ?? "";
+  return [stretch, by, why].filter((part) => part !== "").join("; ");
+}
+
+// What `plan` found and `apply` did, for people: one line a schedule, and the ticks that move.
+
+/** `isEffective`: applying it changes something. */
+export type Change = PlannedChange & { readonly isEffective: boolean };
+
+type Words = { readonly planned: string; readonly done: string };
+
+const WORDS: Readonly<Record<PlannedChange["change"], Words>> = {
+  created: { planned: "would be created", done: "created" },
+  edited: { planned: "would be changed", done: "changed" },
+  older: {
+    planned: "would be put back: a newer definition is in force",
+    done: "put back, over a newer definition",
+  },
+  unchanged: { planned: "unchanged", done: "unchanged" },
+  foreign: {
+    planned: "left alone: another app, or a call, made a schedule of this name",
+    done: "left alone: another app, or a call, made a schedule of this name",
+  },
+  vanished: {
+    planned: "no longer declared: would be paused",
+    done: "no longer declared: paused",
+  },
+};
+const VANISHED_ONLY = "no longer declared: left as it is";
+
+export async function plannedChanges(
+  holdfast: Holdfast,
+  planned: readonly PlannedChange[],
+): Promise<readonly Change[]> {
+  const changes: Change[] = [];
+  for (const each of planned) {
+    changes.push({ ...each, isEffective: await isEffective(holdfast, each) });
+  }
+  return changes;
+}
+
+async function isEffective(
+  holdfast: Holdfast,
+  { schedule, change }: PlannedChange,
+): Promise<boolean> {
+  if (change !== "vanished") return change !== "unchanged" && change !== "foreign";
+  // Only an app with a name may speak for what is not there any more, and it pauses only once.
+  const found = await holdfast.schedules.get(schedule);
+  return found !== null && found.app !== null && found.pausedAt === null;
+}
+
+export function planPage(
+  changes: readonly Change[],
+  { colours, isDone }: { readonly colours: Colours; readonly isDone: boolean },
+): string {
+  if (changes.length === 0) return "The code declares no schedules.";
+  const width = Math.max(...changes.map(({ schedule }) => plain(schedule).length)) + 2;
+  const lines = changes.flatMap((each) => [
+    `${plain(each.schedule).padEnd(width)}${wordsFor(each, { colours, isDone })}`,
+    ...movedLines(each, colours),
+  ]);
+  const count = changes.filter((each) => each.isEffective).length;
+  const said = isDone ? "changed" : "would change";
+  const which = count === 0 ? "Nothing" : `${count} schedule${count === 1 ? "" : "s"}`;
+  return [...lines, `${which} ${said}.`].join("\n");
+}
+
+function wordsFor(
+  { change, isEffective }: Change,
+  { colours, isDone }: { readonly colours: Colours; readonly isDone: boolean },
+): string {
+  if (change === "vanished" && !isEffective) return colours.dim(VANISHED_ONLY);
+  const words = WORDS[change][isDone ? "done" : "planned"];
+  if (change === "foreign") return colours.yellow(words);
+  return isEffective ? words : colours.dim(words);
+}
+
+/** Ticks that go away, and those that come. */
+function movedLines({ ticksBefore, ticksAfter }: Change, colours: Colours): string[] {
+  const before = ticksBefore.map(shortTime);
+  const after = ticksAfter.map(shortTime);
+  return [
+    ...before.filter((each) => !after.includes(each)).map((each) => colours.red(`  - ${each}`)),
+    ...after.filter((each) => !before.includes(each)).map((each) => colours.green(`  + ${each}`)),
+  ];
+}
+
+// What is said once a schedule was made or changed: when it ticks, and what to know about it.
+
+export async function sayUpserted(params: {
+  readonly upserted: Upserted;
+  readonly said: string;
+  readonly shell: Shell;
+}): Promise<void> {
+  const { upserted, said, shell } = params;
+  const { schedule, warnings } = upserted;
+  const yellow = (text: string) => shell.colours.yellow(plain(text));
+  const lines = [
+    `Schedule ${quoteShort(schedule.name)} ${said}: ${plain(schedule.description)}.`,
+    nextText(schedule),
+    ...warnings.map((warning) => yellow(`Warning: ${warning}`)),
+  ];
+  await shell.say(lines.join("\n"));
+  await shell.answer(upserted);
+}
+
+/** "Next tick: 2026-03-08 07:00:00Z, in 3 h." */
+export function nextText({ nextAt, status }: Pick<Schedule, "nextAt" | "status">): string {
+  if (nextAt !== null)
+    return `Next tick: ${shortTime(nextAt)}, ${fromNow(nextAt, systemClock.wallMs())}.`;
+  return status === "paused" ? "It is paused: no tick until it is resumed." : "No tick follows.";
+}
+
+/** A schedule that code declares does not wholly belong to whoever changes it by hand. */
+export function codeNote(schedule: Schedule, change: "changed" | "deleted"): string | null {
+  if (schedule.source !== "code") return null;
+  const where = `It is declared in code${schedule.app === null ? "" : ` of ${plain(schedule.app)}`}`;
+  return change === "changed"
+    ? `${where}: this change stays until the definition there changes.`
+    : `${where}: the next start there makes it again. Remove it from the code, or pause it.`;
 }

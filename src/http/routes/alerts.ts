@@ -1,7 +1,7 @@
 // Alerts: looked at, and what people do about one.
 
 import { AlertNotFoundError } from "../../shared/errors.js";
-import { given, type Implementation, on, reply } from "../route.js";
+import { given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
 export const alertRoutes: readonly Implementation[] = [

@@ -1,6 +1,6 @@
 // Who changed what, and instances that are told to be quiet.
 
-import { given, type Implementation, on, reply } from "../route.js";
+import { given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
 export const auditRoutes: readonly Implementation[] = [

@@ -1,7 +1,7 @@
 // Check-ins of what monitors watch.
 
 import type { PingOptions } from "../../schedules/check-in.js";
-import { type Call, given, type Implementation, on, reply } from "../route.js";
+import { type Call, given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
 export const pingRoutes: readonly Implementation[] = [

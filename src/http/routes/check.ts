@@ -1,6 +1,6 @@
 // The health of the tables.
 
-import { given, type Implementation, on, reply } from "../route.js";
+import { given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
 export const checkRoutes: readonly Implementation[] = [

@@ -1,6 +1,6 @@
 // The stream of hints, as server-sent events.
 
-import { type Implementation, on } from "../route.js";
+import { type Implementation, on } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
 const HEADERS = {

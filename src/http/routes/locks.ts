@@ -1,6 +1,6 @@
 // Named locks: looked at, and taken from their holder by an operator.
 
-import { given, type Implementation, on, reply } from "../route.js";
+import { given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
 export const lockRoutes: readonly Implementation[] = [

@@ -1,7 +1,7 @@
 // The metrics, in the format that whoever scrapes asks for.
 
 import { CONTENT_TYPES } from "../../telemetry/exposition.js";
-import { type Implementation, on } from "../route.js";
+import { type Implementation, on } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
 export const metricsRoutes: readonly Implementation[] = [

@@ -1,6 +1,6 @@
 // Looking at the whole: which jobs and instances there are, how runs ended, what failed and why.
 
-import { given, type Implementation, on, reply } from "../route.js";
+import { given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
 export const overviewRoutes: readonly Implementation[] = [

@@ -1,6 +1,6 @@
 // The pause of everything: seen, set and lifted.
 
-import { given, type Implementation, on, reply } from "../route.js";
+import { given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
 export const pauseRoutes: readonly Implementation[] = [

@@ -1,6 +1,6 @@
 // Queues: how long they are, and stopping one without stopping anything else.
 
-import { type Implementation, on, reply } from "../route.js";
+import { type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
 export const queueRoutes: readonly Implementation[] = [

@@ -3,7 +3,7 @@
 import type { Runs } from "../../runs/runs.js";
 import { RunNotFoundError } from "../../shared/errors.js";
 import { HttpError, refusalOf } from "../problem.js";
-import { type Call, given, type Implementation, on, reply } from "../route.js";
+import { type Call, given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
 export const runRoutes: readonly Implementation[] = [
@@ -72,5 +72,49 @@ function conflict(error: string, detail: string): HttpError {
 }
 
 function idOf(params: Call["params"]): string {
+  return String(params.id);
+}
+
+// What belongs to a run, read part by part: its exchanges with a service elsewhere, its items, its log
+// lines, the runs and batches it made.
+
+const LINES_DEFAULT = 1_000;
+
+export const runPartRoutes: readonly Implementation[] = [
+  on(ROUTES.listExchanges, async (call) => {
+    const exchanges = await call.holdfast.runs.exchanges(partsIdOf(call));
+    return reply(await ofKnownRun(call, { exchanges }, exchanges));
+  }),
+  on(ROUTES.listItems, async (call) => {
+    const page = await call.holdfast.runs.items(partsIdOf(call), given(call.query));
+    return reply(await ofKnownRun(call, page, page.items));
+  }),
+  on(ROUTES.listLogs, async (call) => {
+    const { cursor: after, limit = LINES_DEFAULT } = call.query;
+    const options = { limit, ...(after === undefined ? {} : { after }) };
+    const { lines, cursor } = await call.holdfast.runs.logs(partsIdOf(call), options);
+    const nextCursor = lines.length === limit ? cursor : null;
+    return reply(await ofKnownRun(call, { lines, nextCursor, cursor }, lines));
+  }),
+  on(ROUTES.listChildren, async (call) => {
+    const page = await call.holdfast.runs.children(partsIdOf(call), given(call.query));
+    return reply(await ofKnownRun(call, page, page.runs));
+  }),
+  on(ROUTES.listBatches, async (call) => {
+    const batches = await call.holdfast.runs.batches(partsIdOf(call));
+    return reply(await ofKnownRun(call, { batches, nextCursor: null }, batches));
+  }),
+];
+
+type OfRun = Pick<Call, "holdfast" | "params">;
+
+/** Where there is nothing, there may be no such run either. */
+async function ofKnownRun<Page>(call: OfRun, page: Page, found: readonly unknown[]): Promise<Page> {
+  if (found.length === 0 && !(await call.holdfast.runs.get(partsIdOf(call))))
+    throw new RunNotFoundError(partsIdOf(call));
+  return page;
+}
+
+function partsIdOf({ params }: OfRun): string {
   return String(params.id);
 }

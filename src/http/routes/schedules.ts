@@ -1,7 +1,7 @@
 // Schedules: looked at, made, changed, explained.
 
 import { ScheduleNotFoundError } from "../../shared/errors.js";
-import { type Call, given, type Implementation, on, reply } from "../route.js";
+import { type Call, given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
 export const scheduleRoutes: readonly Implementation[] = [
@@ -53,3 +53,11 @@ export const scheduleRoutes: readonly Implementation[] = [
 function nameOf(params: Call["params"]): string {
   return String(params.name);
 }
+
+// The ledger of many schedules side by side.
+
+export const timelineRoutes: readonly Implementation[] = [
+  on(ROUTES.timeline, async ({ holdfast, query }) =>
+    reply(await holdfast.schedules.timeline(given(query))),
+  ),
+];

@@ -1,7 +1,7 @@
 // The page's session, and whether this process is well.
 
 import { HttpError } from "../problem.js";
-import { type Implementation, on, reply } from "../route.js";
+import { type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
 export const sessionRoutes: readonly Implementation[] = [

@@ -4,7 +4,7 @@
 import { hosting } from "../../instance/server-internals.js";
 import { codeOf } from "../problem.js";
 import { isLimited, requireJob, requireQueue } from "../reach.js";
-import { type Call, given, type Implementation, on, reply } from "../route.js";
+import { type Call, given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
 const READ_ERROR = "schedule_read_error";

@@ -4,7 +4,7 @@
 import { ConfigurationError } from "../../shared/errors.js";
 import { readInstant } from "../../shared/instant.js";
 import { callerOf, requireJob } from "../reach.js";
-import { type Call, given, type Implementation, on, reply } from "../route.js";
+import { type Call, given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
 export const workerRoutes: readonly Implementation[] = [

@@ -11,10 +11,9 @@ import { OVERVIEW_ROUTES } from "./overview.js";
 import { PAUSE_ROUTES } from "./pause.js";
 import { QUEUES_ROUTES } from "./queues.js";
 import { RUNS_ROUTES } from "./runs.js";
-import { SCHEDULES_ROUTES } from "./schedules.js";
+import { SCHEDULES_ROUTES, TIMELINE_ROUTES } from "./schedules.js";
 import { HOUSE_ROUTES } from "./session.js";
 import { TICKING_ROUTES } from "./tick.js";
-import { TIMELINE_ROUTES } from "./timeline.js";
 import { WORKER_ROUTES } from "./worker.js";
 
 export const ROUTES = {

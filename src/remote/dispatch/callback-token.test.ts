@@ -2,8 +2,7 @@
 
 import { createHmac } from "node:crypto";
 import { expect, test } from "vitest";
-import { callbackToken, fenceOfToken, isCallbackToken } from "./callback-token.js";
-import { isEqualDigest } from "./hmac.js";
+import { callbackToken, fenceOfToken, isCallbackToken, isEqualDigest } from "./signature.js";
 
 const SECRET = "a-secret-of-enough-letters";
 const GRANT = { runId: "0199c1aa-0000-7000-8000-000000000001", fence: 41 };

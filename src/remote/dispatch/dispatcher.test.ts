@@ -10,9 +10,8 @@ import {
 import type { PinnedResponse } from "../../shared/ports.js";
 import { VirtualClock } from "../../testing/virtual-clock.js";
 import { OPEN_MS, OPENS_AFTER } from "./breaker.js";
-import { isCallbackToken } from "./callback-token.js";
 import { Dispatcher, type DispatcherParams } from "./dispatcher.js";
-import { verifyDispatch } from "./signature.js";
+import { isCallbackToken, verifyDispatch } from "./signature.js";
 import { readDispatch, type WorkerTargetOptions } from "./targets.js";
 
 const SECRET = "a-secret-of-enough-letters";

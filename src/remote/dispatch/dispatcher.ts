@@ -11,9 +11,8 @@ import { redactBody } from "../../shared/redact.js";
 import { Turns } from "../../shared/semaphore.js";
 import { classifyFailure } from "../../worker/rules/classify.js";
 import * as breaker from "./breaker.js";
-import { callbackToken } from "./callback-token.js";
 import { type GuardedAnswer, guardedFetch } from "./guard.js";
-import { signDispatch } from "./signature.js";
+import { callbackToken, signDispatch } from "./signature.js";
 import type { DispatchConfig, Target } from "./targets.js";
 
 /** One attempt of a run, as its worker gets it. */

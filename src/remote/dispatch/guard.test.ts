@@ -9,8 +9,7 @@ import {
   untilAborted,
 } from "../../../test/support/recording-network.js";
 import { VirtualClock } from "../../testing/virtual-clock.js";
-import { judgeAddress } from "./address.js";
-import { type GuardedRequest, guardedFetch, RESPONSE_BYTES_MAX } from "./guard.js";
+import { type GuardedRequest, guardedFetch, judgeAddress, RESPONSE_BYTES_MAX } from "./guard.js";
 
 const PUBLIC = "93.184.216.34";
 

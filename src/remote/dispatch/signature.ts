@@ -2,14 +2,14 @@
 // the dispatcher, verifying by workers, in whatever runtime they have. What is signed is the raw
 // body: a body that was parsed and written again has another signature.
 
+import { createHmac, timingSafeEqual } from "node:crypto";
 import { systemClock } from "../../shared/adapters/clock.js";
-import { fromHex, hmac, isEqualDigest, toHex } from "./hmac.js";
 
-export const ID_HEADER = "holdfast-id";
+const ID_HEADER = "holdfast-id";
 /** Whole seconds since 1970, as text. */
-export const TIMESTAMP_HEADER = "holdfast-timestamp";
+const TIMESTAMP_HEADER = "holdfast-timestamp";
 /** `v1=` and 64 hexadecimal digits; several, separated by commas, while a secret rotates. */
-export const SIGNATURE_HEADER = "holdfast-signature";
+const SIGNATURE_HEADER = "holdfast-signature";
 
 /** A request that is older, or from a clock that is further ahead, is refused: it may be a replay. */
 export const TOLERANCE_MS = 5 * 60_000;
@@ -118,4 +118,86 @@ function header(headers: RequestHeaders, name: string): string | null {
 
 function isHeaders(headers: RequestHeaders): headers is { get(name: string): string | null } {
   return typeof headers.get === "function";
+}
+
+// The token that a dispatch gives to its worker: good for one run under one fence, and for nothing
+// else. It is made from the target's secret and never stored; whoever holds it learns nothing of the
+// secret, and a token of another run, another attempt or another target is refused.
+
+/** Keeps the tokens' key apart from the one that signs requests. */
+const KEY_LABEL = "holdfast callback token v1";
+const PREFIX = "hfcb1_";
+/** The fence, readable by everybody, comes first: so a token can be judged before a body is read. */
+const FENCE_BYTES = 8;
+
+export type TokenGrant = { readonly runId: string; readonly fence: number };
+
+export function callbackToken(grant: TokenGrant, secret: string): string {
+  return `${PREFIX}${toHex(bytesOf(grant, secret))}`;
+}
+
+/** The fence that a token says it is for; null where it cannot be a token. */
+export function fenceOfToken(token: string): number | null {
+  const bytes = givenBytes(token);
+  if (bytes === null) return null;
+  const fence = Buffer.from(bytes).readBigUInt64BE();
+  return fence > 0n && fence <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(fence) : null;
+}
+
+/**
+ * Whether the token was made for this run and fence. `secrets` are those of the target of the run's job,
+ * never of all targets: the worker of one target knows its own secret and could make tokens for others.
+ */
+export function isCallbackToken(params: {
+  readonly token: string;
+  readonly grant: TokenGrant;
+  readonly secrets: readonly string[];
+}): boolean {
+  const { token, grant, secrets } = params;
+  const isFence = Number.isSafeInteger(grant.fence) && grant.fence > 0;
+  const given = givenBytes(token);
+  if (!isFence || given === null) return false;
+  let isRight = false;
+  for (const secret of secrets.filter((each) => each !== ""))
+    isRight = isEqualDigest(bytesOf(grant, secret), given) || isRight;
+  return isRight;
+}
+
+/** The fence, then 192 bits of a digest over run and fence. */
+function bytesOf({ runId, fence }: TokenGrant, secret: string): Uint8Array {
+  const bytes = Buffer.alloc(32);
+  bytes.writeBigUInt64BE(BigInt(fence));
+  bytes.set(hmac(hmac(secret, KEY_LABEL), `${runId}.${fence}`).subarray(0, 24), FENCE_BYTES);
+  return bytes;
+}
+
+function givenBytes(token: string): Uint8Array | null {
+  return token.startsWith(PREFIX) ? fromHex(token.slice(PREFIX.length)) : null;
+}
+
+// HMAC-SHA256, and how digests are compared. By node:crypto, which Deno and Bun have as well: unlike
+// WebCrypto it answers at once, so that a simulated clock need not wait for it.
+
+const DIGEST_BYTES = 32;
+
+export function hmac(secret: string | Uint8Array, text: string | Uint8Array): Uint8Array {
+  return createHmac("sha256", secret).update(text).digest();
+}
+
+/** How long it takes says nothing about where they differ. */
+export function isEqualDigest(left: Uint8Array, right: Uint8Array): boolean {
+  const areDigests = left.length === DIGEST_BYTES && right.length === DIGEST_BYTES;
+  return areDigests && timingSafeEqual(left, right);
+}
+
+function toHex(digest: Uint8Array): string {
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** The digest of 64 hexadecimal digits, or null. */
+function fromHex(text: string): Uint8Array | null {
+  if (!/^[0-9a-f]{64}$/i.test(text)) return null;
+  return Uint8Array.from({ length: DIGEST_BYTES }, (_, at) =>
+    Number.parseInt(text.slice(at * 2, at * 2 + 2), 16),
+  );
 }

@@ -3,6 +3,10 @@
 // the wrong days. Occurrences are computed when asked for, so a rule without an end has none here either.
 // Times are those of the clock on the wall of the event's zone, as if they were UTC.
 
+import { ConfigurationError } from "../../shared/errors.js";
+import { quoteShort } from "../../shared/suggest.js";
+import { requireZone, type Zone } from "../cron/zone.js";
+
 export type IcsRepeat = {
   readonly every: "day" | "week" | "month" | "year";
   readonly interval: number;
@@ -208,4 +212,186 @@ function monthsOf(date: Date): number {
 /** Monday is 0; 1970-01-01 was a Thursday. */
 function weekdayOf(day: number): number {
   return (((day + 3) % 7) + 7) % 7;
+}
+
+// Dates, times and durations as .ics files write them: "20261225", "20261225T180000Z", "P1DT2H".
+// Pure and total: what is wrong comes back as a complaint that follows the name of a property.
+
+export type IcsTime = {
+  /** A whole day: no time of the day was given. */
+  readonly isDate: boolean;
+  /** The zone of the time; null: it floats, and means the clock of whoever reads it. */
+  readonly zone: Zone | null;
+  /** What the clock on the wall shows, as if it were UTC. */
+  readonly wallMs: number;
+};
+
+const TIME = /^(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)(Z)?)?$/;
+const DURATION =
+  /^\+?P(?:(\d{1,4})W)?(?:(\d{1,4})D)?(?:T(?:(\d{1,5})H)?(?:(\d{1,6})M)?(?:(\d{1,8})S)?)?$/;
+const MINUTE_MS = 60_000;
+const TIME_DAY_MS = 1_440 * MINUTE_MS;
+
+/** The time of a property, in the zone its TZID names. */
+export function readTime({ params, value }: IcsProperty): IcsTime | string {
+  return readTimeText(value.trim(), params.get("TZID"));
+}
+
+/** All times of a property that may have several, separated by commas. */
+export function readTimes({ params, value }: IcsProperty): IcsTime[] | string {
+  const times: IcsTime[] = [];
+  for (const text of value.split(",")) {
+    const time = readTimeText(text.trim(), params.get("TZID"));
+    if (typeof time === "string") return time;
+    times.push(time);
+  }
+  return times;
+}
+
+export function readTimeText(text: string, zoneName: string | undefined): IcsTime | string {
+  const [, year, month, day, hour, minute, second, z] = TIME.exec(text) ?? [];
+  const right = '"20261225", "20261225T180000Z" or "20261225T180000"';
+  const wrong = `must be a time such as ${right}, but is ${quoteShort(text)}`;
+  if (year === undefined) return wrong;
+  const isDate = hour === undefined;
+  const date = `${year}-${month}-${day}`;
+  // A leap second, which files may have, is read as the second before it.
+  const time = isDate ? "00:00:00" : `${hour}:${minute}:${second === "60" ? "59" : second}`;
+  const wallMs = Date.parse(`${date}T${time}Z`);
+  const isReal = wallMs >= 0 && new Date(wallMs).toISOString().startsWith(`${date}T${time}`);
+  if (!isReal) return wrong;
+  if (isDate) return { isDate, zone: null, wallMs };
+  const zone = readZone(z === undefined ? zoneName : "UTC");
+  return typeof zone === "string" ? zone : { isDate, zone, wallMs };
+}
+
+function readZone(name: string | undefined): Zone | null | string {
+  if (name === undefined) return null;
+  try {
+    // Some programs write "/Europe/Paris" for names that all know.
+    return requireZone(name.replace(/^\//, ""), "TZID");
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    return `has a TZID that ${error.problems[0]?.message.replace(/\.$/, "")}`;
+  }
+}
+
+export type IcsDuration = {
+  /** Weeks and days, which end at the same time of the day. */
+  readonly nominalMs: number;
+  /** Hours, minutes and seconds, which elapse. */
+  readonly exactMs: number;
+};
+
+export function readIcsDuration(text: string): IcsDuration | string {
+  const found = DURATION.exec(text.trim());
+  const parts = found?.slice(1) ?? [];
+  if (found === null || parts.every((each) => each === undefined)) {
+    return `must be a duration such as "P1D" or "PT2H30M", but is ${quoteShort(text)}`;
+  }
+  const [weeks = 0, days = 0, hours = 0, minutes = 0, seconds = 0] = parts.map((each) =>
+    each === undefined ? 0 : Number(each),
+  );
+  return {
+    nominalMs: (weeks * 7 + days) * TIME_DAY_MS,
+    exactMs: (hours * 60 + minutes) * MINUTE_MS + seconds * 1_000,
+  };
+}
+
+/**
+ * The instant at which the clock shows that time; the first of two. A time that the clocks jump over
+ * counts by the offset before the jump, as RFC 5545 has it.
+ */
+export function instantOf(zone: Zone, wallMs: number): number {
+  const time = zone.fromLocal(wallMs);
+  if (time.kind === "once") return time.atMs;
+  return time.kind === "overlap" ? time.firstMs : wallMs - zone.offsetAt(time.endMs - 1);
+}
+
+// The outer shape of an .ics file (RFC 5545): folded lines joined, properties with their parameters,
+// and the events among the components. Knows nothing of what the properties mean.
+// Linear in the length of the text, which ics.ts limits.
+
+export type IcsProperty = {
+  readonly name: string;
+  readonly params: ReadonlyMap<string, string>;
+  readonly value: string;
+};
+
+/** The properties of one VEVENT, without those of components inside it, such as alarms. */
+export type IcsComponent = {
+  /** Where it begins, counted from 1 as an editor does. */
+  readonly line: number;
+  readonly properties: readonly IcsProperty[];
+};
+
+/** The events, or what is wrong with the text in words that follow "the .ics text …". */
+export function readComponents(text: string): IcsComponent[] | string {
+  const lines = text.replace(/^\uFEFF/, "").split(/\r\n|\n|\r/);
+  const events: IcsComponent[] = [];
+  const open: string[] = [];
+  let properties: IcsProperty[] = [];
+  let line = 0;
+  for (let index = 0; index < lines.length; ) {
+    const number = index + 1;
+    let whole = lines[index++] ?? "";
+    // A line that begins with a space or a tab continues the one before it.
+    while (/^[ \t]/.test(lines[index] ?? "")) whole += (lines[index++] ?? "").slice(1);
+    if (whole.trim() === "") continue;
+    const property = readProperty(whole);
+    if (property === null) return `has no property in line ${number}`;
+    const { name, value } = property;
+    const component = value.trim().toUpperCase();
+    if (open.length === 0 && (name !== "BEGIN" || component !== "VCALENDAR")) {
+      return `must be inside BEGIN:VCALENDAR and END:VCALENDAR, but line ${number} is not`;
+    }
+    if (name === "BEGIN") {
+      open.push(component);
+      if (isEvent(open)) [properties, line] = [[], number];
+    } else if (name === "END") {
+      if (isEvent(open)) events.push({ line, properties });
+      if (open.pop() !== component) return `ends a component in line ${number} that is not open`;
+    } else if (isEvent(open)) properties.push(property);
+  }
+  if (open.length > 0) return `ends before END:${open.at(-1)?.slice(0, 40)}`;
+  if (lines.every((each) => each.trim() === "")) return "is empty";
+  return events;
+}
+
+function isEvent(open: readonly string[]): boolean {
+  return open.length === 2 && open[1] === "VEVENT";
+}
+
+function readProperty(line: string): IcsProperty | null {
+  const [name = ""] = /^[A-Za-z0-9-]+/.exec(line) ?? [];
+  if (name === "") return null;
+  const params = new Map<string, string>();
+  let at = name.length;
+  while (line[at] === ";") {
+    const equals = line.indexOf("=", at);
+    if (equals === -1) return null;
+    const end = endOfParam(line, equals + 1);
+    if (end === -1) return null;
+    const value = line.slice(equals + 1, end).replace(/^"(.*)"$/, "$1");
+    params.set(line.slice(at + 1, equals).toUpperCase(), value);
+    at = end;
+  }
+  if (line[at] !== ":") return null;
+  return { name: name.toUpperCase(), params, value: line.slice(at + 1) };
+}
+
+/** Where the value of a parameter ends: at a semicolon or colon outside of quotes. */
+function endOfParam(line: string, from: number): number {
+  let isQuoted = false;
+  for (let at = from; at < line.length; at++) {
+    const char = line[at];
+    if (char === '"') isQuoted = !isQuoted;
+    else if (!isQuoted && (char === ";" || char === ":")) return at;
+  }
+  return -1;
+}
+
+/** Text with its escapes undone: `\,` `\;` `\n` `\\`. */
+export function unescapeText(value: string): string {
+  return value.replace(/\\([\\;,nN])/g, (_, char: string) => (/n/i.test(char) ? " " : char));
 }

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { ConfigurationError } from "../../shared/errors.js";
 import { requireZone } from "../cron/zone.js";
 import { eventSources, readIcs } from "./ics.js";
-import { firstOfAll, onClockOf } from "./spans.js";
+import { firstOfAll, onClockOf } from "./windows.js";
 
 function file(...events: string[]): string {
   const wrapped = events.map((each) => `BEGIN:VEVENT\n${each}\nEND:VEVENT`);

@@ -4,19 +4,24 @@
 // Pure; the text, the events and the counted occurrences are limited.
 
 import { ConfigurationError, type Problem } from "../../shared/errors.js";
-import { kindOf, PROBLEMS_OF_LIST_MAX, refuse } from "../../shared/nested-problems.js";
+import { kindOf, PROBLEMS_OF_LIST_MAX, refuse } from "../../shared/problems.js";
 import { requireZone, type Zone } from "../cron/zone.js";
-import { type IcsComponent, type IcsProperty, readComponents, unescapeText } from "./ics-lines.js";
-import { type IcsRepeat, nextOccurrence, readRepeat } from "./ics-repeat.js";
 import {
+  type IcsComponent,
+  type IcsProperty,
+  type IcsRepeat,
   type IcsTime,
   instantOf,
+  nextOccurrence,
+  readComponents,
   readIcsDuration,
+  readRepeat,
   readTime,
   readTimes,
   readTimeText,
-} from "./ics-time.js";
-import { type Reach, type Span, SpanList, type SpanSource } from "./spans.js";
+  unescapeText,
+} from "./ics-repeat.js";
+import { type Reach, type Span, SpanList, type SpanSource } from "./windows.js";
 
 /** An event as stored. It ends `nominalMs` later by the clock on the wall, and `exactMs` after that. */
 export type IcsEvent = {

@@ -4,12 +4,9 @@
 
 import { ConfigurationError } from "../../shared/errors.js";
 import { readInstant } from "../../shared/instant.js";
-import { kindOf, readList, refuse } from "../../shared/nested-problems.js";
-import { quoteShort, refuseUnknownMembers } from "../../shared/suggest.js";
+import { kindOf, readList, refuse } from "../../shared/problems.js";
+import { quoteShort, refuseUnknownMembers, suggest } from "../../shared/suggest.js";
 import type { Zone } from "../cron/zone.js";
-import { DAY_MS } from "./dates.js";
-import type { Reach, Span, SpanSource } from "./spans.js";
-import { readWeekdays, WEEKDAYS, weekdaysText } from "./weekdays.js";
 
 /** A window as stored. Texts are canonical: "22:00", "2026-12-20T18:00:00.000Z", "2026-12-20T18:00". */
 export type CalendarWindow = {
@@ -20,7 +17,7 @@ export type CalendarWindow = {
   readonly days: readonly string[] | null;
 };
 
-export const WINDOWS_MAX = 100;
+const WINDOWS_MAX = 100;
 
 const TEXT_LENGTH_MAX = 40;
 const CLOCK = /^(?:([01]\d|2[0-3]):([0-5]\d)|24:00)$/;
@@ -139,3 +136,188 @@ export function windowText({ kind, from, to, days }: CalendarWindow): string {
   const on = kind !== "daily" ? "" : days === null ? " every day" : ` on ${weekdaysText(days)}`;
   return `${shortText(from)} to ${shortText(to)}${on}`;
 }
+
+// Excluded time as spans that can be looked up and jumped over. A source of spans need not list
+// them: it answers where the first one of a range is, so that rules that go on for ever cost nothing.
+// Pure arithmetic. Whether times are UTC or those of the clock on the wall is the caller's affair,
+// and `onClockOf` leads from the one to the other.
+
+export type Span = {
+  readonly startMs: number;
+  /** The first instant that no longer belongs to the span. */
+  readonly endMs: number;
+  /** The rule that excludes it, in words. */
+  readonly words: string;
+};
+
+export type Reach = { readonly fromMs: number; readonly untilMs: number };
+
+export interface SpanSource {
+  /**
+   * A span that holds `fromMs`; else the first one that begins before `untilMs`; else null. What
+   * belongs together may come in pieces, one after the other.
+   */
+  firstSpan(reach: Reach): Span | null;
+}
+
+/** Spans that are all known. Where they overlap, the earlier one keeps the time. */
+export class SpanList implements SpanSource {
+  readonly #spans: readonly Span[];
+
+  constructor(spans: readonly Span[]) {
+    const sorted = spans.toSorted((a, b) => a.startMs - b.startMs || b.endMs - a.endMs);
+    const disjoint: Span[] = [];
+    let endMs = Number.NEGATIVE_INFINITY;
+    for (const span of sorted) {
+      if (span.endMs <= endMs) continue;
+      disjoint.push(span.startMs < endMs ? { ...span, startMs: endMs } : span);
+      endMs = span.endMs;
+    }
+    this.#spans = disjoint;
+  }
+
+  firstSpan({ fromMs, untilMs }: Reach): Span | null {
+    // By halving: the first one that ends after `fromMs`.
+    let low = 0;
+    let high = this.#spans.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#spans[middle]?.endMs ?? 0) > fromMs) high = middle;
+      else low = middle + 1;
+    }
+    const span = this.#spans[low];
+    return span !== undefined && span.startMs < untilMs ? span : null;
+  }
+}
+
+/**
+ * Spans of the clock on the wall as spans of time: an instant is excluded if the clock of the zone
+ * then shows an excluded time. So an hour that comes twice is excluded twice, and an excluded date
+ * ends when the date does, wherever the clocks change.
+ */
+export function onClockOf(zone: Zone, wall: SpanSource): SpanSource {
+  return {
+    firstSpan({ fromMs, untilMs }) {
+      let stretch = zone.stretchAt(fromMs);
+      let lowMs = fromMs;
+      while (lowMs < untilMs) {
+        const { offsetMs } = stretch;
+        const highMs = Math.min(untilMs, stretch.endMs);
+        const found = wall.firstSpan({ fromMs: lowMs + offsetMs, untilMs: highMs + offsetMs });
+        if (found !== null) {
+          const startMs = Math.max(found.startMs - offsetMs, stretch.startMs);
+          const endMs = Math.min(found.endMs - offsetMs, stretch.endMs);
+          return { startMs, endMs, words: found.words };
+        }
+        lowMs = highMs;
+        if (lowMs >= untilMs) return null;
+        // At the edge of the table the stretch may go on, or another may follow.
+        if (stretch.next === null) zone.cover(stretch.endMs + 1);
+        if (lowMs >= stretch.endMs && stretch.next !== null) stretch = stretch.next;
+      }
+      return null;
+    },
+  };
+}
+
+/**
+ * The same spans, with the last answer remembered: who walks through time past many sources asks
+ * most of them for the same span again and again. A source's spans must come in order of their ends.
+ */
+export function remembered(source: SpanSource): SpanSource {
+  let askedMs = Number.POSITIVE_INFINITY;
+  let last: Span | null = null;
+  return {
+    firstSpan(reach) {
+      const { fromMs, untilMs } = reach;
+      if (last !== null && askedMs <= fromMs && fromMs < last.endMs) {
+        return last.startMs < untilMs ? last : null;
+      }
+      const span = source.firstSpan(reach);
+      if (span !== null) [last, askedMs] = [span, fromMs];
+      return span;
+    },
+  };
+}
+
+/** The span of any source that holds `fromMs` and reaches farthest, else the one that begins first. */
+export function firstOfAll(sources: readonly SpanSource[], reach: Reach): Span | null {
+  const { fromMs } = reach;
+  let best: Span | null = null;
+  for (const source of sources) {
+    const span = source.firstSpan(reach);
+    if (span === null) continue;
+    const isBetter =
+      best === null ||
+      (span.startMs <= fromMs
+        ? best.startMs > fromMs || span.endMs > best.endMs
+        : span.startMs < best.startMs);
+    if (isBetter) best = span;
+  }
+  return best;
+}
+
+// Weekdays as calendars name them, Monday first; the days that do not count are excluded.
+
+export const WEEKDAYS: readonly string[] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+
+const NAMES = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split(" ");
+const WEEKDAYS_EXAMPLE = '["mon", "tue", "wed", "thu", "fri"]';
+const ENTRIES_MAX = 50;
+
+/** The weekdays, Monday first, each once; null if that is all of them. */
+export function readWeekdays(value: unknown, field: string): string[] | null {
+  const given = readList(value, {
+    field,
+    countMax: ENTRIES_MAX,
+    example: WEEKDAYS_EXAMPLE,
+    read: readWeekday,
+  });
+  if (given.length === 0) {
+    refuse(field, `must name at least one weekday, such as ${WEEKDAYS_EXAMPLE}, but is empty.`);
+  }
+  const days = WEEKDAYS.filter((day) => given.includes(day));
+  return days.length === WEEKDAYS.length ? null : days;
+}
+
+function readWeekday(value: unknown, field: string): string {
+  const right = `one of ${WEEKDAYS.join(", ")}`;
+  if (typeof value !== "string") {
+    return refuse(field, `must be ${right}, but is ${kindOf(value)}.`);
+  }
+  const day = value.length > 20 ? "" : value.toLowerCase();
+  if (WEEKDAYS.includes(day)) return day;
+  const meant = suggest(day.slice(0, 3), WEEKDAYS);
+  const hint = meant === undefined ? "" : ` Did you mean "${meant}"?`;
+  return refuse(field, `must be ${right}, but is ${quoteShort(value)}.${hint}`);
+}
+
+/** "mon to fri", "sat and sun". */
+export function weekdaysText(days: readonly string[]): string {
+  const first = WEEKDAYS.indexOf(days[0] ?? "");
+  const last = WEEKDAYS.indexOf(days.at(-1) ?? "");
+  if (days.length >= 3 && last - first === days.length - 1) return `${days[0]} to ${days.at(-1)}`;
+  if (days.length <= 1) return days.join("");
+  return `${days.slice(0, -1).join(", ")} and ${days.at(-1)}`;
+}
+
+/** The days that are not among these, as times of the clock on the wall. */
+export function otherDays(days: readonly string[]): SpanSource {
+  const counts = WEEKDAYS.map((day) => days.includes(day));
+  const only = weekdaysText(days);
+  return {
+    firstSpan({ fromMs, untilMs }: Reach): Span | null {
+      const today = Math.floor(fromMs / DAY_MS);
+      for (let day = today; day < today + 7 && day * DAY_MS < untilMs; day++) {
+        // 1970-01-01 was a Thursday.
+        const weekday = (((day + 3) % 7) + 7) % 7;
+        if (counts[weekday]) continue;
+        const words = `${NAMES[weekday]} is no day of it (${only})`;
+        return { startMs: day * DAY_MS, endMs: (day + 1) * DAY_MS, words };
+      }
+      return null;
+    },
+  };
+}
+
+export const DAY_MS = 86_400_000;

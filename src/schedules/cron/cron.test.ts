@@ -4,8 +4,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ConfigurationError } from "../../shared/errors.js";
-import { type CronOptions, cronSchedule, type DstOptions } from "./cron.js";
-import { nextTick } from "./next.js";
+import { type CronOptions, cronSchedule, type DstOptions, nextTick } from "./cron.js";
 import { Zone } from "./zone.js";
 
 const DAY = 86_400_000;

@@ -1,9 +1,8 @@
 // Which changes of the clocks touch a schedule, and what is said about them.
 
 import { expect, test } from "vitest";
-import { type CronOptions, cronSchedule } from "./cron.js";
+import { type CronOptions, cronSchedule, nextTick } from "./cron.js";
 import { describeTouch, dstTouches } from "./dst.js";
-import { nextTick } from "./next.js";
 
 const DAY = 86_400_000;
 

@@ -1,9 +1,7 @@
 // Where changes of the clocks touch a schedule: for the warning when it is made, and for notes
 // beside its ticks. Says what next.ts does, in facts and in words; decides nothing itself.
 
-import type { CronSchedule } from "./cron.js";
-import { nextLocal } from "./local.js";
-import { GAP_MAX_MS } from "./next.js";
+import { type CronSchedule, GAP_MAX_MS, nextLocal } from "./cron.js";
 import type { CronExpression } from "./parse.js";
 import type { Stretch } from "./zone.js";
 

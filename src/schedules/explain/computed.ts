@@ -6,7 +6,7 @@ import { type CronSchedule, cronSchedule } from "../cron/cron.js";
 import { type DstTouch, describeTouch, dstTouches } from "../cron/dst.js";
 import { UTC, type Zone } from "../cron/zone.js";
 import type { ScheduleDefinition } from "../rules/schedule.js";
-import type { WhenDefinition } from "../rules/when-definition.js";
+import type { WhenDefinition } from "../rules/when.js";
 import { instantText } from "../rules/when-text.js";
 import { describeWhen } from "../rules/when-words.js";
 import {

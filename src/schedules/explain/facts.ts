@@ -5,7 +5,7 @@ import type { RunId } from "../../runs/rules/run.js";
 import { requireZone, UTC, type Zone } from "../cron/zone.js";
 import type { ScheduleDefinition } from "../rules/schedule.js";
 import type { TickEntry } from "../rules/tick.js";
-import type { WhenDefinition } from "../rules/when-definition.js";
+import type { WhenDefinition } from "../rules/when.js";
 import { instantText } from "../rules/when-text.js";
 import type { RunFacts, WriteTime } from "./run.js";
 import { shortText } from "./run.js";

@@ -6,18 +6,15 @@ import { type DurationLimits, formatDuration, readDuration } from "../../shared/
 import { ConfigurationError, type Problem } from "../../shared/errors.js";
 import { readInstant } from "../../shared/instant.js";
 import { requireName } from "../../shared/names.js";
-import { readList, refuse } from "../../shared/nested-problems.js";
-import { gather } from "../../shared/problems.js";
+import { gather, readList, refuse } from "../../shared/problems.js";
 import { listShort, quoteShort, suggest } from "../../shared/suggest.js";
-import type { CalendarRules } from "../calendars/calendar.js";
-import { readDates } from "../calendars/dates.js";
+import { type CalendarRules, readDates } from "../calendars/calendar.js";
 import { cronSchedule, type DstOptions } from "../cron/cron.js";
 import { requireZone, UTC } from "../cron/zone.js";
-import { makeWhen } from "./when.js";
-import type { WhenDefinition } from "./when-definition.js";
+import { makeWhen, type WhenDefinition } from "./when.js";
 import { instantText } from "./when-text.js";
 
-export type { WhenDefinition } from "./when-definition.js";
+export type { WhenDefinition } from "./when.js";
 
 /** Exactly one of `cron`, `every` and `at`. */
 type WhenPattern =

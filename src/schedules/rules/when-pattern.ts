@@ -1,10 +1,11 @@
 // The bare pattern of a schedule (cron, grid, one time), without anything that excludes ticks. Says
 // which tick comes next, and how many there are in a range without going through them one by one.
 
-import type { CronSchedule } from "../cron/cron.js";
+import { firstOfAll, type SpanSource } from "../calendars/windows.js";
+import { type CronSchedule, nextTick } from "../cron/cron.js";
 import type { Work } from "../cron/days.js";
-import { nextTick } from "../cron/next.js";
-import { countTicks } from "./when-count.js";
+import type { CronExpression } from "../cron/parse.js";
+import type { Stretch } from "../cron/zone.js";
 
 const YEAR_10000_MS = 253_402_300_800_000;
 
@@ -58,7 +59,7 @@ export const NO_PATTERN: Pattern = {
 };
 
 /** Fewer than `count` ticks are in the range only if the range has no more. Ascending. */
-export function newestTicks(
+function newestTicks(
   pattern: Pattern,
   { afterMs, untilMs }: TickRange,
   { count, work }: { readonly count: number; readonly work: Work },
@@ -89,4 +90,223 @@ export function newestTicks(
     ticks.push(tickMs);
   }
   return ticks;
+}
+
+// How many ticks of a cron schedule are in a range, by multiplication: matching days × times of a
+// day. Exact: it must always be what going through them with nextTick would count. Around changes
+// of the clocks, where days are no plain days, it does go through them: nextTick alone decides there.
+
+const DAY_MS = 86_400_000;
+
+/** Ticks after `afterMs`, up to and including `untilMs`; at most a hundred years of them. */
+function countTicks(
+  schedule: CronSchedule,
+  { afterMs, untilMs }: { readonly afterMs: number; readonly untilMs: number },
+  work: Work,
+): number {
+  // Ticks are whole seconds, and there are none before 1970.
+  let fromMs = (Math.floor(Math.max(afterMs, -1) / 1_000) + 1) * 1_000;
+  const endMs = Math.floor(untilMs) + 1;
+  if (fromMs >= endMs) return 0;
+  schedule.zone.cover(endMs);
+  let count = 0;
+  let stretch: Stretch | null = schedule.zone.stretchAt(fromMs);
+  for (; stretch !== null && fromMs < endMs; stretch = stretch.next) {
+    work.steps++;
+    const highMs = Math.min(endMs, stretch.endMs);
+    const plain = plainPart(schedule, stretch);
+    const plainFromMs = Math.min(Math.max(fromMs, plain.fromMs), highMs);
+    const plainEndMs = Math.min(Math.max(plainFromMs, plain.endMs), highMs);
+    count += countOneByOne(schedule, { fromMs, endMs: plainFromMs }, work);
+    count += countLocal(schedule.expression, {
+      fromMs: plainFromMs + stretch.offsetMs,
+      endMs: plainEndMs + stretch.offsetMs,
+      work,
+    });
+    count += countOneByOne(schedule, { fromMs: plainEndMs, endMs: highMs }, work);
+    fromMs = highMs;
+  }
+  return count;
+}
+
+/** The part of a stretch in which ticks are simply what the clock on the wall shows. */
+function plainPart(
+  { expression }: CronSchedule,
+  { startMs, endMs, offsetMs, previous, next }: Stretch,
+): { fromMs: number; endMs: number } {
+  if (expression.isWildcard) return { fromMs: startMs, endMs };
+  const before = Math.abs(offsetMs - (previous?.offsetMs ?? offsetMs));
+  const after = Math.abs(offsetMs - (next?.offsetMs ?? offsetMs));
+  return { fromMs: startMs + before, endMs: endMs - after };
+}
+
+function countOneByOne(
+  schedule: CronSchedule,
+  { fromMs, endMs }: { readonly fromMs: number; readonly endMs: number },
+  work: Work,
+): number {
+  let count = 0;
+  if (fromMs >= endMs) return 0;
+  let tickMs = nextTick(schedule, fromMs - 1);
+  while (tickMs !== null && tickMs < endMs) {
+    work.steps++;
+    count++;
+    tickMs = nextTick(schedule, tickMs);
+  }
+  return count;
+}
+
+type LocalRange = { readonly fromMs: number; readonly endMs: number; readonly work: Work };
+
+/** Fitting local times at or after `fromMs` and before `endMs`. */
+function countLocal(cron: CronExpression, { fromMs, endMs, work }: LocalRange): number {
+  if (fromMs >= endMs) return 0;
+  const firstDay = Math.floor(fromMs / DAY_MS);
+  const lastDay = Math.floor(endMs / DAY_MS);
+  const perDay = timesBefore(cron, 86_400);
+  let days = 0;
+  for (let day = cron.days.next(firstDay, work); day < lastDay; ) {
+    work.steps++;
+    days++;
+    day = cron.days.next(day + 1, work);
+  }
+  // All days but the last count whole; then what lies before the start and before the end.
+  const before = isDay(cron, firstDay, work) ? timesBefore(cron, secondOf(fromMs)) : 0;
+  const rest = isDay(cron, lastDay, work) ? timesBefore(cron, secondOf(endMs)) : 0;
+  return days * perDay - before + rest;
+}
+
+function isDay(cron: CronExpression, day: number, work: Work): boolean {
+  return cron.days.next(day, work) === day;
+}
+
+/** The first second of the day that is not before the time. */
+function secondOf(localMs: number): number {
+  return Math.ceil((localMs - Math.floor(localMs / DAY_MS) * DAY_MS) / 1_000);
+}
+
+/** How many fitting times of a day are before that second of it. */
+function timesBefore({ nextHour, nextMinute, nextSecond }: CronExpression, second: number): number {
+  const hour = Math.floor(second / 3_600);
+  const minute = Math.floor(second / 60) % 60;
+  const perMinute = valuesBefore(nextSecond, 60);
+  const perHour = valuesBefore(nextMinute, 60) * perMinute;
+  let count = valuesBefore(nextHour, hour) * perHour;
+  if (hour >= 24 || nextHour[hour] !== hour) return count;
+  count += valuesBefore(nextMinute, minute) * perMinute;
+  if (nextMinute[minute] === minute) count += valuesBefore(nextSecond, second % 60);
+  return count;
+}
+
+/** How many allowed values are smaller than `end`, by a table of the next allowed value for each. */
+function valuesBefore(nextAllowed: Uint8Array, end: number): number {
+  let count = 0;
+  for (let value = nextAllowed[0] ?? end; value < end; value = nextAllowed[value + 1] ?? end) {
+    count++;
+  }
+  return count;
+}
+
+// What a schedule has in a range of time, after an outage for example: how many ticks, the first, the
+// last, the newest. Between two excluded spans ticks are counted, not visited, so 200 days of every
+// second cost about as much as 200 days of every hour.
+
+export type Survey = {
+  readonly count: number;
+  readonly firstMs: number | null;
+  readonly lastMs: number | null;
+  /** The newest of them, ascending, at most the number asked for. */
+  readonly newest: readonly number[];
+  /** False: the budget was used up; the survey then covers (afterMs, reachedMs] only. */
+  readonly isComplete: boolean;
+  readonly reachedMs: number;
+};
+
+export type SurveyParams = {
+  readonly afterMs: number;
+  readonly untilMs: number;
+  readonly newest: number;
+  /**
+   * Steps of work: ticks visited, excluded spans passed, days counted.
+   * @default 300_000
+   */
+  readonly budget?: number;
+};
+
+export type Surveyed = {
+  readonly pattern: Pattern;
+  readonly excluded: readonly SpanSource[];
+  readonly fromMs: number;
+  readonly untilMs: number;
+};
+
+const BUDGET = 300_000;
+const HORIZON_MS = 100 * 366 * 86_400_000;
+/** A part is surveyed whole, so parts are kept short enough that the budget means something. */
+const PART_MAX_MS = 366 * 86_400_000;
+const RULES_PER_STEP = 8;
+
+/** A range without exclusions that has ticks. */
+type Part = TickRange & { readonly count: number };
+
+export function surveyTicks(
+  { pattern, excluded, fromMs, untilMs }: Surveyed,
+  { afterMs, untilMs: askedMs, newest, budget = BUDGET }: SurveyParams,
+): Survey {
+  const work = { steps: 0 };
+  const wanted = Math.max(1, newest);
+  const lastMs = Math.floor(Math.min(askedMs, untilMs));
+  let cursorMs = Math.floor(Math.max(afterMs, fromMs - 1, -1)) + 1;
+  const horizonMs = Math.min(lastMs, cursorMs + HORIZON_MS);
+  let count = 0;
+  let firstMs: number | null = null;
+  // The last parts, as many as hold the newest ticks.
+  const parts: Part[] = [];
+  let partsCount = 0;
+  while (cursorMs <= horizonMs && work.steps < budget) {
+    // Asking many rules is work too, though less than visiting a tick.
+    work.steps += 1 + Math.floor(excluded.length / RULES_PER_STEP);
+    const partEndMs = Math.min(horizonMs + 1, cursorMs + PART_MAX_MS);
+    const span =
+      excluded.length === 0 ? null : firstOfAll(excluded, { fromMs: cursorMs, untilMs: partEndMs });
+    const endMs = span === null ? partEndMs : span.startMs;
+    if (endMs > cursorMs) {
+      const range = { afterMs: cursorMs - 1, untilMs: endMs - 1 };
+      const found = pattern.count(range, work);
+      if (found > 0) {
+        firstMs ??= pattern.next(range.afterMs);
+        count += found;
+        parts.push({ ...range, count: found });
+        partsCount += found;
+        while (partsCount - (parts[0]?.count ?? 0) >= wanted)
+          partsCount -= parts.shift()?.count ?? 0;
+      }
+    }
+    cursorMs = span === null ? partEndMs : span.endMs;
+  }
+  const ticks = newestOfParts(pattern, parts, { count: wanted, work });
+  const isComplete = cursorMs > lastMs;
+  return {
+    count,
+    firstMs,
+    lastMs: ticks.at(-1) ?? null,
+    newest: newest > 0 ? ticks : [],
+    isComplete,
+    reachedMs: isComplete ? askedMs : cursorMs - 1,
+  };
+}
+
+function newestOfParts(
+  pattern: Pattern,
+  parts: readonly Part[],
+  { count, work }: { readonly count: number; readonly work: { steps: number } },
+): number[] {
+  const found: number[][] = [];
+  let missing = count;
+  for (const part of parts.toReversed()) {
+    const ticks = newestTicks(pattern, part, { count: Math.min(missing, part.count), work });
+    found.push(ticks);
+    missing -= ticks.length;
+  }
+  return found.toReversed().flat();
 }

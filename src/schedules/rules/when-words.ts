@@ -3,7 +3,7 @@
 import { parseCron } from "../cron/parse.js";
 import { describeCron } from "../cron/words.js";
 import { requireZone } from "../cron/zone.js";
-import type { WhenDefinition } from "./when-definition.js";
+import type { WhenDefinition } from "./when.js";
 import { durationWords, instantText } from "./when-text.js";
 
 /** For example "at 02:00 every day, Europe/Paris, except on 2 dates and in the calendar "freeze"". */

@@ -2,8 +2,7 @@
 // creation time give the same ticks on every instance. All work is bounded: excluded time is jumped
 // over span by span, never tick by tick, and nothing looks more than a hundred years ahead.
 
-import { calendarSources } from "../calendars/calendar.js";
-import { dateSources } from "../calendars/dates.js";
+import { type CalendarRules, calendarSources, dateSources } from "../calendars/calendar.js";
 import {
   firstOfAll,
   onClockOf,
@@ -11,15 +10,22 @@ import {
   remembered,
   type Span,
   type SpanSource,
-} from "../calendars/spans.js";
-import { cronSchedule } from "../cron/cron.js";
+} from "../calendars/windows.js";
+import { cronSchedule, type DstPolicy } from "../cron/cron.js";
 import { requireZone, type Zone } from "../cron/zone.js";
-import type { WhenDefinition } from "./when-definition.js";
-import { cronPattern, gridPattern, NO_PATTERN, oncePattern, type Pattern } from "./when-pattern.js";
-import { type Survey, type SurveyParams, surveyTicks } from "./when-survey.js";
+import {
+  cronPattern,
+  gridPattern,
+  NO_PATTERN,
+  oncePattern,
+  type Pattern,
+  type Survey,
+  type SurveyParams,
+  surveyTicks,
+} from "./when-pattern.js";
 import { instantText } from "./when-text.js";
 
-export type { Survey, SurveyParams } from "./when-survey.js";
+export type { Survey, SurveyParams } from "./when-pattern.js";
 
 export interface When {
   readonly definition: WhenDefinition;
@@ -129,3 +135,23 @@ function inWords(source: SpanSource, whose: string): SpanSource {
     },
   };
 }
+
+// The checked "when" of a schedule, as it is stored: JSON, canonical (equal schedules give equal
+// JSON), and complete: with it and its creation time any instance finds the same ticks.
+
+export type WhenDefinition = {
+  readonly kind: "cron" | "grid" | "range" | "at";
+  readonly cron: string | null;
+  readonly timezone: string;
+  readonly dst: DstPolicy | null;
+  /** The interval of a grid; the lower bound of a range. */
+  readonly everyMs: number | null;
+  /** The upper bound of a range. */
+  readonly everyMaxMs: number | null;
+  readonly atMs: number | null;
+  readonly fromMs: number | null;
+  readonly untilMs: number | null;
+  readonly exclude: readonly string[];
+  /** Copies, so that a schedule is evaluated without the table of calendars. */
+  readonly calendars: readonly { readonly name: string; readonly rules: CalendarRules }[];
+};

@@ -8,16 +8,17 @@ import {
   RunCommittedError,
 } from "../../shared/errors.js";
 import { encodeResult } from "../../shared/json.js";
-import type { Ports } from "../../shared/ports.js";
+import type { Clock, Ports } from "../../shared/ports.js";
 import { isAbsent, patiently } from "../../shared/retry-while-unavailable.js";
 import { refuseUnknownMembers } from "../../shared/suggest.js";
+import type { PostgresTx } from "../../store/postgres/transactor.js";
+import type { SqliteHandle } from "../../store/sqlite/connection.js";
 import type { Settlement, Store } from "../../store/store.js";
 import { transactorOf } from "../../store/transactor-of.js";
 import type { Emit } from "../../telemetry/log.js";
 import type { Attempted } from "../attempt-view.js";
+import { renewEveryMs } from "../rules/lease.js";
 import { settlementOf } from "../settlement.js";
-import { workOf } from "./in-transaction.js";
-import type { CommitOptions } from "./work-options.js";
 
 export type CommitsParams = {
   readonly store: Store;
@@ -123,3 +124,104 @@ function checkCommit(fn: unknown, options: object): void {
   }
   if (problems.length > 0) throw new ConfigurationError(problems);
 }
+
+// The user's function inside of a transaction: what it returned and what it threw, kept apart from what
+// the database says of the transaction around it. On SQLite the function is synchronous and holds the
+// file and the event loop for as long as it takes; whoever does so for long is named.
+
+/** Undefined until the function has ended. */
+export type Work<Made> = {
+  readonly run: (tx: unknown) => Made | Promise<Made>;
+  made: { readonly what: Made } | null;
+  thrown: { readonly error: unknown } | null;
+};
+
+export function workOf<Tx, Value, Made>(params: {
+  readonly verb: string;
+  readonly fn: (tx: Tx) => Value | Promise<Value>;
+  /** From what the function returned to what is to be stored. */
+  readonly make: (value: Value) => Made;
+  readonly attempted: Attempted;
+  readonly clock: Clock;
+  readonly emit: Emit;
+  /** The function holds the file and the event loop. */
+  readonly isSync: boolean;
+}): Work<Made> {
+  const { fn, make } = params;
+  const failed = (error: unknown): never => {
+    work.thrown = { error };
+    throw error;
+  };
+  const ended = (value: Value): Made => {
+    try {
+      const what = make(value);
+      work.made = { what };
+      return what;
+    } catch (error) {
+      return failed(error);
+    }
+  };
+  const work: Work<Made> = {
+    made: null,
+    thrown: null,
+    run: (tx) => {
+      const startedMs = params.clock.monotonicMs();
+      let value: Value | Promise<Value>;
+      try {
+        value = fn(tx as Tx);
+      } catch (error) {
+        return failed(error);
+      } finally {
+        if (params.isSync) tellIfLong(params, params.clock.monotonicMs() - startedMs);
+      }
+      return isThenable(value) ? Promise.resolve(value).then(ended, failed) : ended(value);
+    },
+  };
+  return work;
+}
+
+/** A heartbeat was missed meanwhile; with one more, siblings are lost. */
+function tellIfLong(
+  { attempted, verb, emit }: Pick<Parameters<typeof workOf>[0], "attempted" | "verb" | "emit">,
+  heldMs: number,
+): void {
+  const { run, claim } = attempted;
+  const { leaseMs } = claim.policy;
+  if (heldMs <= renewEveryMs(leaseMs)) return;
+  const { job, attempt } = claim;
+  emit("run.held_up", { run: run.id, job, attempt, verb, heldMs: Math.round(heldMs), leaseMs });
+}
+
+export function isThenable<Value>(value: Value | Promise<Value>): value is Promise<Value> {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    typeof (value as { then?: unknown }).then === "function"
+  );
+}
+
+// What a handler may say about an item and a commit, and what it gets in a transaction.
+
+/**
+ * What is in a transaction: `query` on PostgreSQL, the database handle on SQLite. Code that is meant for
+ * one of them says so: `ctx.commit((tx: PostgresTx) => …)`.
+ */
+export type TransactionHandle = PostgresTx & SqliteHandle;
+
+export type CommitOptions = {
+  /** The database object that opens the transaction, on PostgreSQL; `tx` is then what it gives. */
+  readonly on?: unknown | undefined;
+};
+
+export type ItemOptions<Value = unknown> = {
+  /**
+   * What a failure does: `throw` ends this attempt, `record` goes on, and the call answers undefined.
+   * Either way it is stored, and a later attempt tries the item again.
+   * @default "throw"
+   */
+  readonly onError?: "throw" | "record" | undefined;
+  /** Names how a done item turned out, for counting. @default () => "ok" */
+  readonly outcome?: ((value: Value) => string) | undefined;
+  /** True: `fn(tx)` runs in a transaction, which also stores the item. On SQLite `fn` is synchronous. */
+  readonly tx?: boolean | undefined;
+};

@@ -9,9 +9,9 @@ import type { BatchAnswer } from "../../store/batch-store.js";
 import type { Grant } from "../../store/store.js";
 import type { Logger } from "../../telemetry/log.js";
 import type { Attempted } from "../attempt-view.js";
+import type { CommitOptions, ItemOptions, TransactionHandle } from "./commit.js";
 import { type BatchEntry, type BatchOptions, type FanOut, readBatchOptions } from "./fan-out.js";
-import { type RunLog, type RunLogLevel, runLog } from "./run-log.js";
-import type { CommitOptions, ItemOptions, TransactionHandle } from "./work-options.js";
+import { type RunLog, type RunLogLevel, runLog } from "./logs.js";
 
 /** What a context needs of the worker that runs it; one object for all runs. */
 export type ContextServices = {

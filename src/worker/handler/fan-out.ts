@@ -1,6 +1,7 @@
 // Runs that a run makes: `ctx.enqueue` and `ctx.enqueueBatch`. Checks and builds them; that they are
 // stored only under the fence of the run that asks is for the store to see to.
 
+import { type StoredRuns, storedRuns } from "../../runs/enqueue.js";
 import {
   accepted,
   type Enqueued,
@@ -12,7 +13,6 @@ import {
 } from "../../runs/job.js";
 import type { JobDefinition } from "../../runs/rules/job.js";
 import type { RunId } from "../../runs/rules/run.js";
-import { type StoredRuns, storedRuns } from "../../runs/wake-hint.js";
 import { ConfigurationError, LeaseLostError } from "../../shared/errors.js";
 import { describeFailure } from "../../shared/failure.js";
 import { requireName } from "../../shared/names.js";
@@ -20,9 +20,8 @@ import { jobName } from "../../shared/options.js";
 import type { Clock } from "../../shared/ports.js";
 import { refuseUnknownMembers } from "../../shared/suggest.js";
 import type { BatchAnswer, BatchError } from "../../store/batch-store.js";
-import type { Grant, NewRun, Store } from "../../store/store.js";
+import type { EnqueueAnswer, Grant, NewRun, Store } from "../../store/store.js";
 import type { Tracing } from "../../telemetry/tracing.js";
-import { ChildEnqueuer } from "./child-enqueuer.js";
 
 /** One child of a batch: its job, its input, and the options of an enqueue. */
 export type BatchEntry<Input = unknown> = EnqueueOptions & {
@@ -198,4 +197,70 @@ function once(definitionOf: FanOutParams["definitionOf"]): FanOutParams["definit
     known.set(name, found);
     return found;
   };
+}
+
+// Calls of `ctx.enqueue` that come together travel together, by the run that makes them: each of their
+// transactions is under one fence. A lone call goes out at once.
+
+/** Each is a transaction of its own, on PostgreSQL on a connection of its own. */
+const IN_FLIGHT_MAX = 2;
+const TOGETHER_MAX = 1_000;
+
+type Asked = {
+  readonly run: NewRun;
+  readonly resolve: (answer: EnqueueAnswer | "stale") => void;
+  readonly reject: (error: unknown) => void;
+};
+
+class ChildEnqueuer {
+  readonly #store: Store;
+  readonly #asked = new Map<string, { readonly parent: Grant; readonly children: Asked[] }>();
+  #inFlight = 0;
+  #isScheduled = false;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  one(parent: Grant, run: NewRun): Promise<EnqueueAnswer | "stale"> {
+    return new Promise((resolve, reject) => {
+      const name = `${parent.id} ${parent.fence}`;
+      const waiting = this.#asked.get(name) ?? { parent, children: [] };
+      this.#asked.set(name, waiting);
+      waiting.children.push({ run, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    // A microtask later, so that calls made together travel together.
+    queueMicrotask(() => {
+      this.#isScheduled = false;
+      while (this.#inFlight < IN_FLIGHT_MAX && this.#asked.size > 0) void this.#sendFirst();
+    });
+  }
+
+  async #sendFirst(): Promise<void> {
+    const [name, { parent, children }] = this.#asked.entries().next().value as [
+      string,
+      { parent: Grant; children: Asked[] },
+    ];
+    const together = children.splice(0, TOGETHER_MAX);
+    if (children.length === 0) this.#asked.delete(name);
+    this.#inFlight += 1;
+    try {
+      const runs = together.map(({ run }) => run);
+      const answers = await this.#store.enqueueChildren({ parent, runs });
+      together.forEach(({ resolve }, at) => {
+        resolve(answers === "stale" ? answers : (answers[at] as EnqueueAnswer));
+      });
+    } catch (error) {
+      for (const { reject } of together) reject(error);
+    } finally {
+      this.#inFlight -= 1;
+      if (this.#asked.size > 0) this.#schedule();
+    }
+  }
 }

@@ -4,7 +4,7 @@ import { Console } from "node:console";
 import { Writable } from "node:stream";
 import { expect, test } from "vitest";
 import { Bus } from "../../telemetry/bus.js";
-import { runLog } from "./run-log.js";
+import { runLog } from "./logs.js";
 
 /** As pino is, where it matters: methods on a prototype, bindings of children, levels. */
 class Pinoish {

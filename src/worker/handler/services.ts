@@ -13,7 +13,7 @@ import { Commits, type CommitsParams } from "./commit.js";
 import type { ContextServices } from "./context.js";
 import type { FanOut } from "./fan-out.js";
 import { Items } from "./items.js";
-import { LogKeeper } from "./log-writer.js";
+import { LogKeeper } from "./logs.js";
 import { ProgressBoard } from "./progress-writer.js";
 
 /** How long an attempt that has ended waits for what it told to be stored, before it is settled anyway. */

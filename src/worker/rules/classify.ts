@@ -4,7 +4,7 @@
 // It has no clock, so a Retry-After date counts only from the answer's own Date header.
 
 import { PermanentError, RetryLater } from "../../shared/errors.js";
-import { isObject, numberProp, prop, textProp } from "../../shared/thrown.js";
+import { isObject, numberProp, prop, textProp } from "../../shared/failure.js";
 
 export type FailureClass = "transient" | "permanent";
 

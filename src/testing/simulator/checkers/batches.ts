@@ -4,7 +4,7 @@
 import type { BatchStore, NewBatch } from "../../../store/store.js";
 import type { Chronicle } from "../event-log.js";
 import type { Note } from "./row-changes.js";
-import type { Transaction } from "./run-facts.js";
+import type { Transaction } from "./run-places.js";
 import type { RunHistory } from "./runs.js";
 
 type BatchFacts = {

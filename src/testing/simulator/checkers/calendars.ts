@@ -2,7 +2,7 @@
 // that every schedule which used it before goes by the new rules, or by newer ones, when he is answered.
 
 import type { Chronicle } from "../event-log.js";
-import type { Transaction } from "./run-facts.js";
+import type { Transaction } from "./run-places.js";
 import type { ScheduleHistory } from "./schedules.js";
 
 type Put = { readonly rules: string; readonly worldMs: number };

@@ -9,7 +9,7 @@ import { FlowHistory } from "./limits.js";
 import { LockHistory } from "./locks.js";
 import { MonitorHistory } from "./monitors.js";
 import { PauseHistory } from "./pause.js";
-import type { Transaction } from "./run-facts.js";
+import type { Transaction } from "./run-places.js";
 import { RunHistory } from "./runs.js";
 import { ScheduleHistory } from "./schedules.js";
 

@@ -12,10 +12,10 @@ import {
   type GrantEnd,
   HELD,
   type LeaseFacts,
+  type RunBook,
   type RunFacts,
   type Transaction,
-} from "./run-facts.js";
-import type { RunBook } from "./run-places.js";
+} from "./run-places.js";
 
 const CANCEL_GRACE_MS = 30_000;
 /** Longer than the database is ever away, and than a worker backs off. */

@@ -2,8 +2,8 @@
 // who counts in a limit is held or ready, and no window of a rate has one claim too many.
 
 import type { Chronicle } from "../event-log.js";
-import { LIMITS } from "../workload/limited-jobs.js";
-import { HELD, READY, type RunFacts, type Transaction } from "./run-facts.js";
+import { LIMITS } from "../workload/jobs.js";
+import { HELD, READY, type RunFacts, type Transaction } from "./run-places.js";
 import type { RunHistory } from "./runs.js";
 
 export class FlowHistory {

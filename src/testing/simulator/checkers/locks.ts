@@ -4,7 +4,7 @@
 import type { LockGrant } from "../../../locks/rules/lock.js";
 import type { Chronicle } from "../event-log.js";
 import type { SimulatedProcess } from "../fleet/process.js";
-import type { Transaction } from "./run-facts.js";
+import type { Transaction } from "./run-places.js";
 
 type GrantFacts = LockGrant & {
   readonly holder: string;

@@ -7,7 +7,7 @@ import { OUTCOMES, REASONS } from "../../../schedules/rules/tick.js";
 import type { Chronicle } from "../event-log.js";
 import { MONITOR } from "../workload/monitor-plan.js";
 import type { Note } from "./row-changes.js";
-import type { Transaction } from "./run-facts.js";
+import type { Transaction } from "./run-places.js";
 import type { ScheduleHistory } from "./schedules.js";
 
 export class MonitorHistory {

@@ -4,7 +4,7 @@
 import { OUTCOMES } from "../../../schedules/rules/tick.js";
 import type { Chronicle } from "../event-log.js";
 import type { Note } from "./row-changes.js";
-import { isReady, type Transaction } from "./run-facts.js";
+import { isReady, type Transaction } from "./run-places.js";
 import type { RunHistory } from "./runs.js";
 
 export class PauseHistory {

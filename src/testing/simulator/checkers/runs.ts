@@ -19,11 +19,11 @@ import {
   type PolicyFacts,
   placesText,
   READY,
+  RunBook,
   type RunFacts,
   type Transaction,
   WAITING,
-} from "./run-facts.js";
-import { RunBook } from "./run-places.js";
+} from "./run-places.js";
 
 const COMPLETED = 1;
 const FAILED = 2;

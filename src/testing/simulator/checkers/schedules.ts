@@ -8,7 +8,7 @@ import type { Chronicle } from "../event-log.js";
 import { short } from "../workload/effects.js";
 import type { Sometimes } from "./rare-states.js";
 import type { Note } from "./row-changes.js";
-import { isActive, type RunFacts, type Transaction } from "./run-facts.js";
+import { isActive, type RunFacts, type Transaction } from "./run-places.js";
 import { isNearChange, oracleTicks } from "./tick-oracle.js";
 
 /** Stands for what a newer release may write, and this one cannot read. */

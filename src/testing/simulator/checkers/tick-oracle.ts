@@ -2,7 +2,7 @@
 // walking over every minute and asking `Intl` what the clock on the wall shows. Shares no code with the
 // product, so that a mistake would have to be made twice. Knows only what simulations draw.
 
-import type { WhenDefinition } from "../../../schedules/rules/when-definition.js";
+import type { WhenDefinition } from "../../../schedules/rules/when.js";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;

@@ -3,7 +3,7 @@
 
 import type { VirtualClock } from "../../virtual-clock.js";
 import type { Judges } from "../checkers/checkers.js";
-import type { RunFacts } from "../checkers/run-facts.js";
+import type { RunFacts } from "../checkers/run-places.js";
 import type { Chronicle } from "../event-log.js";
 import type { Fleet } from "../fleet/fleet.js";
 import type { Elsewhere } from "../fleet/remote-side.js";

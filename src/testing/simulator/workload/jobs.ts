@@ -3,20 +3,21 @@
 // laid side by side.
 
 import type { PlainJobOptions } from "../../../runs/job-options.js";
+import type { JobOptions } from "../../../runs/rules/job.js";
 import { PermanentError, RetryLater } from "../../../shared/errors.js";
 import type { Clock } from "../../../shared/ports.js";
 import type { RunContext } from "../../../worker/handler/context.js";
+import type { BatchEntry } from "../../../worker/handler/fan-out.js";
+import { type Limits, resolveLimits } from "../../../worker/rules/limits.js";
 import { TARGET } from "../fleet/remote-names.js";
 import { type Draw, mix } from "../random.js";
-import { fan } from "./fan-out-job.js";
-import { limitOptions } from "./limited-jobs.js";
 import { tellPart } from "./reporting.js";
-import { commitWork, doItems } from "./storing-jobs.js";
+import { writeCommit, writeItem } from "./user-tables.js";
 
 /** How often a slow handler tells how far it is. */
 const PARTS = 3;
 
-export const BEHAVIOURS = [
+const BEHAVIOURS = [
   "quick",
   "slow",
   "flaky",
@@ -174,3 +175,95 @@ function work(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
     signal.addEventListener("abort", onAbort, { once: true });
   });
 }
+
+// The handlers of a simulation that store something while they run: one commits its work with its run,
+// one does items, some of them with work of their own. What they find done by an earlier attempt, they tell.
+
+const ITEMS = 4;
+
+/** Takes a while, and stops when told. */
+type Rest = () => Promise<void>;
+
+/** The function may be called and rolled back: what counts is in the tables. */
+async function commitWork(ctx: RunContext, onWork: () => void): Promise<void> {
+  await ctx.commit((tx) => {
+    onWork();
+    writeCommit(tx, ctx);
+    return { fence: ctx.fence, attempt: ctx.attempt };
+  });
+}
+
+async function doItems(
+  ctx: RunContext,
+  params: { readonly luck: number; readonly rest: Rest; readonly onReplayed: () => void },
+): Promise<void> {
+  const { luck, rest, onReplayed } = params;
+  for (let n = 0; n < ITEMS; n += 1) {
+    const isTx = n % 2 === 1;
+    const key = `${isTx ? "tx" : "plain"}-${n}`;
+    let isCalled = false;
+    await rest();
+    await ctx.item(
+      key,
+      (tx) => {
+        isCalled = true;
+        if (isTx) writeItem(tx, ctx, key);
+        if ((luck >> n) % 5 === 0) throw new Error("This item fails for now.");
+        return ctx.fence;
+      },
+      { tx: isTx, onError: n === 2 ? "throw" : "record" },
+    );
+    if (!isCalled) onReplayed();
+  }
+}
+
+// The job of a simulation that makes runs: what it asks for is the same at every attempt of a run, as
+// far as chance goes, and it may fail after it has asked.
+
+/** Of every kind, those whose loss is final most of all; few that kill their process, as others do, too. */
+const CHILDREN = [
+  ...["quick", "quick", "once", "once", "once", "once"],
+  ...["flaky", "flaky", "wrong", "postponing", "rare", "poison"],
+] as const;
+const COUNT_MAX = 4;
+
+export async function fan(ctx: RunContext, fate: number, luck: number): Promise<void> {
+  const count = fate % (COUNT_MAX + 1);
+  const entries = Array.from({ length: count }, (_, at): BatchEntry => {
+    const draw = mix(fate, at);
+    const job = CHILDREN[draw % CHILDREN.length] as string;
+    // Few keys for many callers, so that some children are there already, live or ended.
+    const key = draw % 5 === 0 ? { key: `child-${draw % 7}` } : {};
+    return { job, input: { n: draw % 5 === 0 ? 0 : draw }, ...key };
+  });
+  await ctx.enqueueBatch(entries, { name: `batch-${fate % 2}`, then: "quick" });
+  if (fate % 3 === 0)
+    await ctx.enqueue("quick", { n: fate }, { key: `single-${fate % 50}` }).catch(ignoreKey);
+  if (luck % 3 === 0) throw new Error("The service hung up after the batch was stored.");
+}
+
+/** Somebody else has the key with another input: that is for the caller to know. */
+function ignoreKey(error: unknown): void {
+  if ((error as { code?: string }).code !== "KEY_CONFLICT") throw error;
+}
+
+// The limits of a simulation's jobs. The same for all seeds: the checkers know them by the job's name.
+
+const OPTIONS: Readonly<Record<string, Pick<JobOptions, "concurrency" | "rate">>> = {
+  limited: { concurrency: { limit: 2, key: "lot" } },
+  paced: { concurrency: { limit: 3 }, rate: { limit: 2, per: "30s", key: "lot" } },
+};
+
+function limitOptions(job: string): Pick<JobOptions, "concurrency" | "rate"> {
+  return OPTIONS[job] ?? {};
+}
+
+export const LIMITS: Readonly<Record<string, Limits>> = Object.fromEntries(
+  Object.entries(OPTIONS).map(([job, options]) => [
+    job,
+    resolveLimits(options, (member) => member),
+  ]),
+);
+
+/** Inputs fall into so many lots, so that runs meet under one key. */
+export const LOTS = 3;

@@ -4,7 +4,7 @@
 import { DeliveryConflictError, HoldfastError, KeyConflictError } from "../../../shared/errors.js";
 import type { CalendarHistory } from "../checkers/calendars.js";
 import type { MonitorHistory } from "../checkers/monitors.js";
-import type { RunFacts } from "../checkers/run-facts.js";
+import type { RunFacts } from "../checkers/run-places.js";
 import type { RunHistory } from "../checkers/runs.js";
 import type { ScheduleHistory } from "../checkers/schedules.js";
 import type { Clients } from "../clients.js";
@@ -12,8 +12,8 @@ import type { Chronicle } from "../event-log.js";
 import type { SimulatedProcess } from "../fleet/process.js";
 import type { Elsewhere } from "../fleet/remote-side.js";
 import { short } from "./effects.js";
-import { LOTS } from "./limited-jobs.js";
-import { type LockWorld, underLock } from "./lock-operation.js";
+import { LOTS } from "./jobs.js";
+import { type LockWorld, underLock } from "./locks.js";
 import { monitorOptions } from "./monitor-plan.js";
 import type { Operation } from "./operation.js";
 

@@ -5,7 +5,7 @@ import { drawFault, drawMix, type Fault } from "../faults/catalogue.js";
 import { Draw } from "../random.js";
 import { drawCalendar } from "./calendar-plan.js";
 import { type Behaviour, drawJobs, type JobPlan } from "./jobs.js";
-import { drawLocks } from "./lock-plan.js";
+import { drawLocks } from "./locks.js";
 import { drawMonitor } from "./monitor-plan.js";
 import type { Operation, OperationKind } from "./operation.js";
 import { drawElsewhere } from "./remote-plan.js";

@@ -1,0 +1,299 @@
+// `holdfast schedules create`: makes a schedule. One that is there already is left alone.
+
+import type { Command } from "commander";
+import type { Holdfast } from "../../holdfast.js";
+import type { Upserted, UpsertOptions } from "../../schedules/options.js";
+import type { Schedule } from "../../schedules/view.js";
+import { textProp } from "../../shared/failure.js";
+import { requireName } from "../../shared/names.js";
+import { quoteShort } from "../../shared/suggest.js";
+import { type AskerFlags, askedBy, withByOption } from "../actor.js";
+import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { DeclinedError } from "../failure.js";
+import { underFlagNames } from "../flags/errors.js";
+import { aboutSchedule, readName, requireSchedule } from "../flags/read.js";
+import {
+  changedOptions,
+  optionsOf,
+  readUnset,
+  refuseSeveralPatterns,
+  requirePattern,
+  type ScheduleFlags,
+  UNSETTABLE,
+  type Unsettable,
+  withScheduleOptions,
+} from "../flags/schedules.js";
+import { refusing, UsageError } from "../flags/usage.js";
+import { type CommonFlags, requireConfig, withInstance } from "../instance.js";
+import { codeNote, nextText, plannedChanges, planPage, sayUpserted } from "../output/schedules.js";
+import { EXIT, plain } from "../shell.js";
+import { withConfig } from "./start.js";
+
+type Flags = CommonFlags & ScheduleFlags & AskerFlags;
+
+export function schedulesCreateCommand(call: Call): Command {
+  const command = newCommand({
+    name: "create",
+    summary: "Make a schedule. One of that name that exists is left alone; use update for it.",
+    examples: [
+      'schedules create nightly-report --job report --cron "0 2 * * *" --tz Europe/Paris',
+      `schedules create poll-eu --job poll --every 10m --input '{"market":"eu"}' --overlap queue`,
+      "schedules create crawl --job crawl --every 10m..15m --after-failure 30m",
+      "schedules create goodbye --job send-mail --at 2030-01-31T09:00:00Z",
+      'schedules create backup --monitor --cron "0 3 * * *" --grace 30m',
+    ],
+  })
+    .argument("<name>", "name of the schedule", readName)
+    .option("--job <name>", "the job that it runs", (text) =>
+      refusing(() => requireName(text, "--job")),
+    )
+    .option("--monitor", "instead of a job: something elsewhere runs, and checks in here");
+  withByOption(withScheduleOptions(command));
+  return act<Flags>(withConfigOption(command), call, async (flags, name = "") => {
+    const { shell } = call;
+    requireJob(flags);
+    requirePattern(flags);
+    const options = (await optionsOf(flags)) as UpsertOptions;
+    return withInstance({ flags, purpose: "add", shell }, async ({ schedules }) => {
+      if (await schedules.get(name)) throw exists(name);
+      const asked = { by: askedBy(flags), ifVersion: 0 };
+      const upserted = await underFlagNames("schedules.upsert()", () =>
+        schedules.upsert(name, options, asked),
+      ).catch((error: unknown) => {
+        throw textProp(error, "code") === "SCHEDULE_CHANGED" ? exists(name) : error;
+      });
+      await sayUpserted({ upserted, said: "created", shell });
+      return EXIT.done;
+    });
+  });
+}
+
+function requireJob({ job, monitor }: Flags): void {
+  if (job !== undefined && monitor)
+    throw new UsageError("--job and --monitor exclude each other; give one of them.");
+  if (job === undefined && !monitor)
+    throw new UsageError(
+      "Say what it runs: --job report; or --monitor, if something elsewhere runs and checks in.",
+    );
+}
+
+function exists(name: string): DeclinedError {
+  const shown = quoteShort(name);
+  return new DeclinedError(
+    `There is a schedule ${shown} already; nothing was changed. ` +
+      `To change it: holdfast schedules update ${shown} …`,
+    "SCHEDULE_EXISTS",
+  );
+}
+
+// `holdfast schedules update`: changes the given members of a schedule; the others stay as they are.
+
+type UpdateFlags = CommonFlags &
+  ScheduleFlags &
+  AskerFlags & { readonly unset?: readonly Unsettable[] };
+
+/** Somebody else is at the same schedule so often only if something is wrong. */
+const TRIES_MAX = 50;
+
+/** Flags that say how it is done, not what the schedule is to be. */
+const NO_MEMBERS = ["database", "json", "config", "by"];
+
+export function schedulesUpdateCommand(call: Call): Command {
+  const command = newCommand({
+    name: "update",
+    summary: "Change a schedule. What is not given stays; lists that are given are replaced.",
+    examples: [
+      'schedules update nightly-report --cron "30 3 * * *"',
+      "schedules update nightly-report --missed all --missed-limit 10",
+      "schedules update nightly-report --unset until,exclude",
+    ],
+  })
+    .argument("<name>", "name of the schedule", readName)
+    .option("--job <name>", "another job", (text) => refusing(() => requireName(text, "--job")));
+  withScheduleOptions(command).option(
+    "--unset <names>",
+    `do without these, separated by commas: ${UNSETTABLE.join(", ")}`,
+    readUnset,
+  );
+  return act<UpdateFlags>(
+    withConfigOption(withByOption(command)),
+    call,
+    async (flags, name = "") => {
+      const { shell } = call;
+      refuseMistakes(flags);
+      return withInstance({ flags, purpose: "look", needsCode: true, shell }, async (holdfast) => {
+        const { before, upserted } = await changed(holdfast, name, flags);
+        const isChanged = upserted.schedule.version !== before.version;
+        await sayUpserted({ upserted, said: isChanged ? "changed" : "was that already", shell });
+        const note = isChanged ? codeNote(before, "changed") : null;
+        if (note !== null) await shell.say(note);
+        return EXIT.done;
+      });
+    },
+  );
+}
+
+type Changed = { readonly before: Schedule; readonly upserted: Upserted };
+
+/** What somebody else changed between the look and the change stays: it is looked at again. */
+async function changed(holdfast: Holdfast, name: string, flags: UpdateFlags): Promise<Changed> {
+  for (let tries = 1; ; tries += 1) {
+    const before = await requireSchedule(holdfast, name);
+    const options = await changedOptions(before, { flags, unset: flags.unset ?? [] });
+    const asked = { by: askedBy(flags), ifVersion: before.version };
+    try {
+      const upserted = await underFlagNames("schedules.upsert()", () =>
+        holdfast.schedules.upsert(name, options, asked),
+      );
+      return { before, upserted };
+    } catch (error) {
+      if (textProp(error, "code") !== "SCHEDULE_CHANGED" || tries === TRIES_MAX) throw error;
+    }
+  }
+}
+
+function refuseMistakes(flags: UpdateFlags): void {
+  refuseSeveralPatterns(flags);
+  const given = Object.keys(flags).filter((name) => !NO_MEMBERS.includes(name));
+  if (given.length === 0) {
+    throw new UsageError(
+      'Say what to change, for example --cron "30 3 * * *"; --help shows what there is.',
+    );
+  }
+  for (const name of flags.unset ?? []) {
+    const member = name.replace(/-[a-z]/g, ([, letter = ""]) => letter.toUpperCase());
+    if (given.includes(member)) {
+      throw new UsageError(`--${name} and --unset ${name} contradict each other.`);
+    }
+  }
+}
+
+// `holdfast schedules delete`: it fires no more; runs it has made go on.
+
+type DeleteFlags = CommonFlags & AskerFlags;
+
+export function schedulesDeleteCommand(call: Call): Command {
+  const command = newCommand({
+    name: "delete",
+    summary: "Delete a schedule. Its history stays, and runs it has made go on.",
+    examples: ["schedules delete nightly-report"],
+  }).argument("<name>", "name of the schedule", readName);
+  return act<DeleteFlags>(
+    withConfigOption(withByOption(command)),
+    call,
+    async (flags, name = "") => {
+      const { shell } = call;
+      return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+        const schedule = await requireSchedule(holdfast, name);
+        await aboutSchedule({ holdfast, name }, () =>
+          holdfast.schedules.delete(name, { by: askedBy(flags) }),
+        );
+        const note = codeNote(schedule, "deleted");
+        await shell.say(`Schedule ${quoteShort(name)} deleted.${note === null ? "" : `\n${note}`}`);
+        await shell.answer({ name, answer: "deleted" });
+        return EXIT.done;
+      });
+    },
+  );
+}
+
+// `holdfast schedules pause`: no tick fires until it is resumed.
+
+type PauseFlags = CommonFlags & AskerFlags & { readonly note?: string };
+
+export function schedulesPauseCommand(call: Call): Command {
+  const command = newCommand({
+    name: "pause",
+    summary: "Pause a schedule: its ticks are skipped until it is resumed, and not caught up.",
+    examples: ['schedules pause nightly-report --note "the source is being moved"'],
+  })
+    .argument("<name>", "name of the schedule", readName)
+    .option("--note <text>", "why, for whoever looks at it");
+  return act<PauseFlags>(
+    withConfigOption(withByOption(command)),
+    call,
+    async (flags, name = "") => {
+      const { shell } = call;
+      return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+        const schedule = await aboutSchedule({ holdfast, name }, () =>
+          holdfast.schedules.pause(name, flags.note, { by: askedBy(flags) }),
+        );
+        const note = schedule.pauseNote === null ? "" : ` (${plain(schedule.pauseNote)})`;
+        await shell.say(`Schedule ${quoteShort(name)} is paused${note}; runs it has made go on.`);
+        await shell.answer(schedule);
+        return EXIT.done;
+      });
+    },
+  );
+}
+
+// `holdfast schedules resume`: ends a pause, or has a broken schedule evaluated again.
+
+type ResumeFlags = CommonFlags & AskerFlags;
+
+export function schedulesResumeCommand(call: Call): Command {
+  const command = newCommand({
+    name: "resume",
+    summary: "Resume a paused schedule, or have a broken one evaluated again.",
+    examples: ["schedules resume nightly-report"],
+  }).argument("<name>", "name of the schedule", readName);
+  return act<ResumeFlags>(
+    withConfigOption(withByOption(command)),
+    call,
+    async (flags, name = "") => {
+      const { shell } = call;
+      return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+        const schedule = await aboutSchedule({ holdfast, name }, () =>
+          holdfast.schedules.resume(name, { by: askedBy(flags) }),
+        );
+        const { status } = schedule;
+        await shell.say(`Schedule ${quoteShort(name)} is ${status}. ${nextText(schedule)}`);
+        await shell.answer(schedule);
+        return EXIT.done;
+      });
+    },
+  );
+}
+
+// `holdfast schedules plan`: what `apply` would change, and which upcoming ticks would move.
+
+export function schedulesPlanCommand(call: Call): Command {
+  const command = newCommand({
+    name: "plan",
+    summary: "Show what apply would change; exit code 1 if something would.",
+    examples: ["schedules plan", "schedules plan jobs/holdfast.config.mjs --json"],
+  }).argument("[config]", "configuration file (default: the one in this folder)");
+  return act<CommonFlags>(command, call, async (given, config) => {
+    const { shell } = call;
+    const flags = withConfig(given, requireConfig(config));
+    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+      const changes = await plannedChanges(holdfast, await holdfast.schedules.plan());
+      await shell.say(planPage(changes, { colours: shell.colours, isDone: false }));
+      await shell.answer({ changes });
+      return changes.some(({ isEffective }) => isEffective) ? EXIT.no : EXIT.done;
+    });
+  });
+}
+
+// `holdfast schedules apply`: brings the database up to the schedules that the code declares, also
+// over a newer definition: a rollback.
+
+export function schedulesApplyCommand(call: Call): Command {
+  const command = newCommand({
+    name: "apply",
+    summary: "Bring the database up to the schedules that the configuration file declares.",
+    examples: ["schedules apply", "schedules apply jobs/holdfast.config.mjs"],
+  }).argument("[config]", "configuration file (default: the one in this folder)");
+  return act<CommonFlags>(command, call, async (given, config) => {
+    const { shell } = call;
+    const flags = withConfig(given, requireConfig(config));
+    return withInstance({ flags, purpose: "add", shell }, async (holdfast) => {
+      // Looked at first: afterwards nobody can tell what `apply` paused from what was paused before.
+      const changes = await plannedChanges(holdfast, await holdfast.schedules.plan());
+      await holdfast.schedules.apply();
+      await shell.say(planPage(changes, { colours: shell.colours, isDone: true }));
+      await shell.answer({ changes });
+      return EXIT.done;
+    });
+  });
+}
