@@ -1,4 +1,4 @@
-// Turns samples into medians, spreads and ratios, and prints them. It judges goals, but never hides a figure.
+// Semaphore samples into medians, spreads and ratios, and prints them. It judges goals, but never hides a figure.
 
 const median = (values) => {
   const sorted = [...values].sort((a, b) => a - b);

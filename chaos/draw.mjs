@@ -1,4 +1,4 @@
-// Chance by seed: the same seed and label draw the same numbers.
+// Random by seed: the same seed and label draw the same numbers.
 
 export class Draw {
   #state;

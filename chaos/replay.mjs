@@ -14,12 +14,12 @@ const IN_COMMIT_ORDER = /^Fence \d+ was granted although/;
  * @returns {Promise<Violation[]>}
  */
 export async function replay({ entries, effects, database }) {
-  const { Chronicle } = await import(`${TESTING}event-log.js`);
+  const { EventLog } = await import(`${TESTING}event-log.js`);
   const { Effects } = await import(`${TESTING}workload/effects.js`);
   const { RunHistory } = await import(`${TESTING}checkers/runs.js`);
   const { ScheduleHistory } = await import(`${TESTING}checkers/schedules.js`);
   let nowMs = 0;
-  const chronicle = new Chronicle({ nowMs: () => nowMs, startsAt: 0, isTold: false });
+  const chronicle = new EventLog({ nowMs: () => nowMs, startsAt: 0, isTold: false });
   const done = new Effects(chronicle);
   for (const { what, run, fence, attempt, pid } of effects) {
     const attempted = { runId: run, fence, attempt };

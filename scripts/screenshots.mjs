@@ -13,7 +13,7 @@ import { ALL } from "./screenshots/world.mjs";
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const modules = path.join(root, "build");
-/** Elsewhere, for a look at them first. */
+/** RemoteSide, for a look at them first. */
 const images = path.resolve(process.argv[2] ?? path.join(root, "docs", "images"));
 const WIDTH = 1_280;
 const HEIGHT = 800;

@@ -4,11 +4,11 @@
 
 import type { Alerts } from "./alerts/alerts.js";
 import { type Acting, type ActorOptions, readActor } from "./instance/actor-api.js";
-import { type Assembly, assemble } from "./instance/compose.js";
+import { assemble, type Composition } from "./instance/compose.js";
 import type { HoldfastOptions, StartOptions } from "./instance/config.js";
-import { type Basis, basisOf, type Internals } from "./instance/context.js";
+import { basisOf, type InstanceContext, type Internals } from "./instance/context.js";
 import { runnableAs } from "./instance/jobs.js";
-import { type Hosting, hosting, hostingOf } from "./instance/server-internals.js";
+import { hosting, hostingOf, type ServerInternals } from "./instance/server-internals.js";
 import type { Ticked, TickOptions } from "./instance/tick-once.js";
 import type { HeldLock, LockOptions, LockResult } from "./locks/locking.js";
 import type { Locks } from "./locks/locks.js";
@@ -62,7 +62,7 @@ import type { Store } from "./store/store.js";
 import type { Listener } from "./telemetry/bus.js";
 import type { EventName, Logger } from "./telemetry/log.js";
 import type { Handler } from "./worker/attempt.js";
-import { type AroundOptions, readAround } from "./worker/hooks.js";
+import { type AroundOptions, readHooks } from "./worker/hooks.js";
 import type { StopReport } from "./worker/worker.js";
 
 const STOP_GRACE = "25s";
@@ -91,9 +91,9 @@ export class Holdfast {
   /** What its lines go to. */
   readonly logger: Logger;
   /** @internal What a server around it needs. */
-  readonly [hosting]: Hosting;
-  readonly #basis: Basis;
-  readonly #parts: Assembly;
+  readonly [hosting]: ServerInternals;
+  readonly #basis: InstanceContext;
+  readonly #parts: Composition;
 
   constructor(options: HoldfastOptions = {}, internals: Internals = {}) {
     const basis = basisOf(options, internals);
@@ -135,7 +135,7 @@ export class Holdfast {
     if (jobs.has(name)) throw new DuplicateJobError(name);
     const definition = defineJob(name, options);
     refuseUnknownTarget(definition, config.dispatch);
-    const around = readAround(options, config.around, (member) => `job("${name}").${member}`);
+    const around = readHooks(options, config.around, (member) => `job("${name}").${member}`);
     jobs.add(
       definition,
       around,

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 
 export type Mood = "ok" | "rate_limited" | "failing" | "hanging_up" | "forbidding";
 
-export type Execution = {
+export type ActiveAttempt = {
   readonly instanceId: string;
   readonly report: string;
   readonly timeWindowStart: string;
@@ -17,7 +17,7 @@ export type Execution = {
 export type MarketingApi = {
   readonly url: string;
   /** Every execution that it accepted, in order. */
-  readonly executions: Execution[];
+  readonly executions: ActiveAttempt[];
   /** Bodies as they came, also of what it refused. */
   readonly bodies: string[];
   readonly tokensGiven: () => number;
@@ -32,7 +32,7 @@ const KNOWN_INSTANCES = /^amc-[a-z0-9]+$/;
 const DATE = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}$/;
 
 export async function startMarketingApi(): Promise<MarketingApi> {
-  const executions: Execution[] = [];
+  const executions: ActiveAttempt[] = [];
   const bodies: string[] = [];
   const moods: Mood[] = [];
   let tokens = 0;
@@ -54,7 +54,7 @@ export async function startMarketingApi(): Promise<MarketingApi> {
     if (mood === "forbidding") return answer(403, { error: "no permission for this instance" });
     const token = Number(request.headers.authorization?.replace("Bearer token-", ""));
     if (!(token >= goodFrom) || isExpiredForGood) return answer(401, { error: "token expired" });
-    const asked = JSON.parse(text) as Omit<Execution, "idempotencyKey">;
+    const asked = JSON.parse(text) as Omit<ActiveAttempt, "idempotencyKey">;
     if (!KNOWN_INSTANCES.test(asked.instanceId)) return answer(400, { error: "unknown instance" });
     if (!DATE.test(asked.timeWindowStart) || !DATE.test(asked.timeWindowEnd))
       return answer(400, { error: "dates are written as 2026-01-15T00:00:00, without a zone" });

@@ -17,7 +17,7 @@ import type { Destination } from "./destinations/destinations.js";
 import { type Post, sendHeartbeat, sendNotice } from "./destinations/send.js";
 import { type AlertKind, type Finding, subjectText } from "./rules/alert.js";
 import { findAlerts, sightParams } from "./rules/find.js";
-import type { Sight, SightRate } from "./rules/observation.js";
+import type { AlertObservation, ObservedRate } from "./rules/observation.js";
 import { planAlerts } from "./rules/plan.js";
 import { apartOf, hoursRead, withoutApart } from "./rules/rates.js";
 import type { AlertRules } from "./rules/rules.js";
@@ -97,7 +97,7 @@ export class Alerting {
       store.sightOfRest(sightParams(rules, seen.schedules)),
       this.#jobRates(store, seen),
     ]);
-    const sight: Sight = { ...seen, ...rest, jobRates };
+    const sight: AlertObservation = { ...seen, ...rest, jobRates };
     const found = await this.#pausing(findAlerts(sight, rules), rest.pausedTicks);
     const open = await store.openAlerts();
     const ownKinds = new Set(
@@ -119,8 +119,8 @@ export class Alerting {
   /** A job is judged by fewer hours where runs that do not count for it are too many to read. */
   async #jobRates(
     store: Store,
-    { schedules, now }: Pick<Sight, "schedules" | "now">,
-  ): Promise<readonly SightRate[]> {
+    { schedules, now }: Pick<AlertObservation, "schedules" | "now">,
+  ): Promise<readonly ObservedRate[]> {
     const { failureRate } = this.#params.rules;
     if (!failureRate) return [];
     const { overMs } = failureRate;
@@ -220,7 +220,7 @@ export class Alerting {
 }
 
 /** Runs made by hand, for a test or by a backfill are left out. */
-function ratesOf(records: readonly StatisticsRecord[]): readonly SightRate[] {
+function ratesOf(records: readonly StatisticsRecord[]): readonly ObservedRate[] {
   const jobs = new Map<string, { name: string; completed: number; failed: number }>();
   for (const { job, status, regular } of records) {
     if (job === null || status === "cancelled") continue;

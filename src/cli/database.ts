@@ -4,7 +4,7 @@
 import { hostname } from "node:os";
 import { absoluteDatabase } from "../instance/launch-overrides.js";
 import { systemClock } from "../shared/adapters/clock.js";
-import { systemChance } from "../shared/adapters/random.js";
+import { systemRandom } from "../shared/adapters/random.js";
 import { ConfigurationError } from "../shared/errors.js";
 import { storeFor } from "../store/open.js";
 import { UsageError } from "./flags/usage.js";
@@ -30,7 +30,7 @@ function refuseOthers(url: string, flag: string): void {
       migrate: "off",
       mayCreate: false,
       clock: systemClock,
-      chance: systemChance,
+      chance: systemRandom,
     });
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;

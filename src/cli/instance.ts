@@ -3,7 +3,7 @@
 
 import path from "node:path";
 import { Holdfast } from "../holdfast.js";
-import { setSurroundings } from "../instance/launch-overrides.js";
+import { setLaunchOverrides } from "../instance/launch-overrides.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import type { Problem } from "../shared/errors.js";
 import { LOG_LEVELS, type Logger, type LogLevel, lineLogger } from "../telemetry/log.js";
@@ -41,7 +41,7 @@ export async function withInstance<T>(
   const file = configFor(params);
   const isLooking = purpose === "look" || (file === null && isWithoutPlace(purpose, flags));
   const usual = loggerFor(shell, { level: "warn", out: process.stderr });
-  setSurroundings({
+  setLaunchOverrides({
     ...databaseOf(flags),
     ...(file === null ? {} : { folder: path.dirname(file) }),
     ...(isLooking ? { migrate: "check" } : purpose === "migrate" ? { migrate: "auto" } : {}),
@@ -91,7 +91,7 @@ export async function loadInstance(params: {
 }): Promise<Holdfast> {
   const { flags, shell, mayPause = true, problems = [] } = params;
   const file = requireConfig(flags.config);
-  setSurroundings({
+  setLaunchOverrides({
     ...databaseOf(flags),
     folder: path.dirname(file),
     logger: loggerFor(shell, { level: "info", out: process.stdout }),

@@ -19,7 +19,7 @@ export type Seen = Page & { readonly document: unknown };
 /** Null: there is no such thing, and that was said already. */
 export type Look = (holdfast: Holdfast) => Promise<Seen | null>;
 
-export async function showLook(
+export async function runReadCommand(
   params: {
     readonly flags: CommonFlags & WatchFlags;
     readonly shell: Shell;

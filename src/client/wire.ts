@@ -5,7 +5,7 @@ import type { z } from "zod";
 import type { ROUTES } from "../http/wire/contract.js";
 import { retryDelayMs } from "../runs/rules/retry.js";
 import { systemClock } from "../shared/adapters/clock.js";
-import { systemChance } from "../shared/adapters/random.js";
+import { systemRandom } from "../shared/adapters/random.js";
 import { delay } from "../shared/ports.js";
 import { NoAnswerError, RequestRefusedError } from "./errors.js";
 
@@ -72,7 +72,7 @@ export class Wire {
       } catch (error) {
         const isWorth = attempt < tries && !signal?.aborted && isWorthAnother(error, isRepeatable);
         if (!isWorth) throw error;
-        const backoffMs = retryDelayMs(BACKOFF, attempt, () => systemChance.next());
+        const backoffMs = retryDelayMs(BACKOFF, attempt, () => systemRandom.next());
         const askedMs = error instanceof RequestRefusedError ? (error.retryAfterMs ?? 0) : 0;
         await delay(systemClock, Math.max(backoffMs, askedMs), signal);
         if (signal?.aborted) throw error;

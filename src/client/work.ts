@@ -5,7 +5,7 @@
 import { retryDelayMs } from "../runs/rules/retry.js";
 import { ABORT_GRACE_MS } from "../runs/rules/run.js";
 import { systemClock } from "../shared/adapters/clock.js";
-import { systemChance, systemIds } from "../shared/adapters/random.js";
+import { systemIds, systemRandom } from "../shared/adapters/random.js";
 import { CancelledError, ConfigurationError } from "../shared/errors.js";
 import { delay } from "../shared/ports.js";
 import { RequestRefusedError, WorkerStoppedError } from "./errors.js";
@@ -91,7 +91,7 @@ class WorkLoop {
         if (isForGood(error)) throw error;
         this.#hear(error);
         failures += 1;
-        const pauseMs = retryDelayMs(BACKOFF, failures, () => systemChance.next());
+        const pauseMs = retryDelayMs(BACKOFF, failures, () => systemRandom.next());
         await delay(systemClock, pauseMs, this.#options.signal);
       }
     }

@@ -8,7 +8,7 @@ import { tokenRefused } from "./callback.js";
 import { isChange, isHere, type Origins } from "./origin.js";
 import { HttpError } from "./problem.js";
 import { isLimited, type Reach, reachOf } from "./reach.js";
-import type { Ask } from "./request.js";
+import type { HttpRequest } from "./request.js";
 import { SECRET_VARIABLES, type Secret, type Secrets } from "./secrets.js";
 import type { Sessions } from "./session.js";
 import { SCOPES, type Scope } from "./wire/schemas.js";
@@ -44,7 +44,11 @@ export type AccessParams = {
 };
 
 /** Where a request comes from. */
-export type Caller = { readonly ask: Ask; readonly address: string; readonly requestId: string };
+export type Caller = {
+  readonly ask: HttpRequest;
+  readonly address: string;
+  readonly requestId: string;
+};
 
 const BEARER = /^Bearer ([\x21-\x2b\x2d-\x7e]+)$/;
 export class Access {
@@ -56,7 +60,7 @@ export class Access {
   }
 
   /** Refuses a change that a page of another origin causes, on every route and whatever opens it. */
-  refuseForeignChange(ask: Ask): void {
+  refuseForeignChange(ask: HttpRequest): void {
     if (this.#params.origins.isForeignChange(ask)) throw originRefused();
   }
 
@@ -119,7 +123,7 @@ export class Access {
   }
 
   /** A browser sends its cookie by itself, so a change must also come from our own page. */
-  async #sessionScopes(ask: Ask): Promise<ReadonlySet<Scope>> {
+  async #sessionScopes(ask: HttpRequest): Promise<ReadonlySet<Scope>> {
     const secret = await this.#params.sessions.secretOf(ask);
     // A secret with limits has no sessions: the page is not for it.
     if (secret === null || isLimited(secret)) return new Set();
@@ -128,7 +132,7 @@ export class Access {
   }
 
   /** Scopes without a secret, for a peer on this machine. No cookie has a part in it. */
-  #openScopes(ask: Ask, address: string): readonly Scope[] {
+  #openScopes(ask: HttpRequest, address: string): readonly Scope[] {
     const { secrets, isOpenHere } = this.#params;
     if (!isOpenHere || !isHere(ask, address)) return [];
     return SCOPES.filter((scope) => !secrets.opens(scope));
@@ -160,7 +164,7 @@ function tooManyTries(waitS: number): HttpError {
   });
 }
 
-async function ownGrant(authorize: Authorize, ask: Ask): Promise<Granted> {
+async function ownGrant(authorize: Authorize, ask: HttpRequest): Promise<Granted> {
   const { scopes, by, ...reach } = authorizedOf(await authorize(ask.request));
   if (scopes.length === 0) throw unauthorized();
   // Who may do everything may do each thing.

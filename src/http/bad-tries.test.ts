@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { BadTries, peerOf } from "./bad-tries.js";
-import { askOf } from "./request.js";
+import { requestOf } from "./request.js";
 
 const START_MS = 1_000_000;
 
@@ -50,5 +50,5 @@ test.for([
   ["unknown", "198.51.100.7", null],
 ] as const)("%s with X-Forwarded-For %s counts as %s", ([address, forwarded, peer]) => {
   const headers = forwarded === null ? {} : { "x-forwarded-for": forwarded };
-  expect(peerOf(askOf(new Request("http://h/", { headers })), address)).toBe(peer);
+  expect(peerOf(requestOf(new Request("http://h/", { headers })), address)).toBe(peer);
 });

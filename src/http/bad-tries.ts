@@ -2,7 +2,7 @@
 // right one neither, and each further wrong one doubles the wait. Other peers are not affected. Bounded in memory.
 
 import { judgeAddress } from "../remote/dispatch/guard.js";
-import type { Ask } from "./request.js";
+import type { HttpRequest } from "./request.js";
 
 /** So many wrong ones cost nothing: people mistype, and a rotation leaves callers with the old one. */
 const FREE_TRIES = 10;
@@ -48,7 +48,7 @@ export class BadTries {
  * guesser would hold up everybody; a peer with a public address names nobody. Of IPv6 the network counts: whoever has
  * one address has all of it. Null: the server passes no address, and callers cannot be told apart.
  */
-export function peerOf(ask: Ask, address: string): string | null {
+export function peerOf(ask: HttpRequest, address: string): string | null {
   const { kind, what } = judgeAddress(address);
   if (what === "not an address") return null;
   const forwarded = kind === "private" ? ask.headers.get("x-forwarded-for") : null;

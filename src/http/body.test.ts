@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { readJson } from "./body.js";
-import { type Ask, askOf, type BodySource } from "./request.js";
+import { type BodySource, type HttpRequest, requestOf } from "./request.js";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -20,9 +20,9 @@ function stalled(...pieces: string[]): BodySource {
   };
 }
 
-function asked(body: BodySource): Ask {
+function asked(body: BodySource): HttpRequest {
   const headers = { "content-type": "application/json" };
-  return { ...askOf(new Request("http://h/", { method: "POST", headers })), body };
+  return { ...requestOf(new Request("http://h/", { method: "POST", headers })), body };
 }
 
 test("one that never ends is given up after 30 s, also where what came would be right", async () => {

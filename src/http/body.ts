@@ -4,13 +4,13 @@
 import { systemClock } from "../shared/adapters/clock.js";
 import { isDeeperThan, JSON_DEPTH_MAX } from "../shared/json.js";
 import { HttpError } from "./problem.js";
-import type { Ask } from "./request.js";
+import type { HttpRequest } from "./request.js";
 
 export const BODY_BYTES_MAX = 2 * 1024 * 1024;
 const BODY_TIMEOUT_MS = 30_000;
 
 /** The parsed body; none at all is an empty object. */
-export async function readJson(ask: Ask): Promise<unknown> {
+export async function readJson(ask: HttpRequest): Promise<unknown> {
   const text = await readText(ask);
   if (text === "") return {};
   refuseMediaType(ask);
@@ -24,7 +24,7 @@ export async function readJson(ask: Ask): Promise<unknown> {
   }
 }
 
-function refuseMediaType(ask: Ask): void {
+function refuseMediaType(ask: HttpRequest): void {
   const type = (ask.headers.get("content-type") ?? "").split(";")[0]?.trim().toLowerCase();
   if (type === "application/json" || type?.endsWith("+json")) return;
   throw new HttpError({
@@ -34,7 +34,7 @@ function refuseMediaType(ask: Ask): void {
   });
 }
 
-async function readText({ body, headers }: Ask): Promise<string> {
+async function readText({ body, headers }: HttpRequest): Promise<string> {
   if (body === null) return "";
   const encoding = headers.get("content-encoding");
   if (encoding !== null && encoding !== "identity") {

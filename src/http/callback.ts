@@ -5,12 +5,12 @@ import type { Holdfast } from "../holdfast.js";
 import { hosting } from "../instance/server-internals.js";
 import { fenceOfToken } from "../remote/dispatch/signature.js";
 import { HttpError } from "./problem.js";
-import type { Ask } from "./request.js";
+import type { HttpRequest } from "./request.js";
 
 const TOKEN = /^Bearer (hfcb1_\S+)$/;
 
 /** The callback token of a request; null if it carries none. */
-export function callbackTokenOf(ask: Ask): string | null {
+export function callbackTokenOf(ask: HttpRequest): string | null {
   return TOKEN.exec(ask.headers.get("authorization") ?? "")?.[1] ?? null;
 }
 

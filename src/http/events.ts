@@ -3,7 +3,7 @@
 // hear of a thing twice, and reads the thing itself elsewhere. While nobody listens nothing is done.
 
 import type { Holdfast } from "../holdfast.js";
-import { type Hosting, hosting } from "../instance/server-internals.js";
+import { hosting, type ServerInternals } from "../instance/server-internals.js";
 import { StoppedError } from "../shared/errors.js";
 import type { Clock, Ids, Timer } from "../shared/ports.js";
 import { EVENT_NAMES } from "../telemetry/log.js";
@@ -34,7 +34,7 @@ type Client = {
 
 export class EventFeed {
   readonly #holdfast: Holdfast;
-  readonly #host: Hosting;
+  readonly #host: ServerInternals;
   readonly #clock: Clock;
   readonly #ids: Ids;
   readonly #clients = new Set<Client>();
@@ -46,7 +46,7 @@ export class EventFeed {
   #count = 0;
   #kept: { readonly no: number; readonly hint: Hint }[] = [];
   #gathered: Hint[] = [];
-  #seen: Awaited<ReturnType<Hosting["glance"]>> | null = null;
+  #seen: Awaited<ReturnType<ServerInternals["glance"]>> | null = null;
 
   constructor(params: { readonly holdfast: Holdfast; readonly clock: Clock; readonly ids: Ids }) {
     this.#holdfast = params.holdfast;

@@ -9,9 +9,9 @@ import type { StartOptions } from "../instance/config.js";
 import { hosting } from "../instance/server-internals.js";
 import type { Logger } from "../telemetry/log.js";
 import { createAnswerer, type HandlerOptions } from "./handler.js";
-import { NO_URL, NodeAsk, noAddress, urlOf } from "./node.js";
+import { NO_URL, NodeHttpRequest, noAddress, urlOf } from "./node.js";
 import { refused } from "./pipeline.js";
-import type { Answer } from "./request.js";
+import type { HttpResponse } from "./request.js";
 
 export type FastifyPluginOptions = HandlerOptions & {
   readonly holdfast: Holdfast;
@@ -71,7 +71,12 @@ export async function holdfastFastify(
       const { protocol, host = request.hostname, url: target, raw: incoming, body } = request;
       const url = urlOf({ protocol, host, target });
       const payload = body instanceof Readable ? body : incoming;
-      const ask = new NodeAsk({ incoming, outgoing: reply.raw, url: url ?? NO_URL, payload });
+      const ask = new NodeHttpRequest({
+        incoming,
+        outgoing: reply.raw,
+        url: url ?? NO_URL,
+        payload,
+      });
       const answer =
         url === null
           ? refused(ask, noAddress())
@@ -108,7 +113,7 @@ function isAllOff(start: StartOptions | undefined): boolean {
 }
 
 /** Nothing is an empty text: of null Fastify would make the word. */
-function contentOf({ content }: Answer, method: string): unknown {
+function contentOf({ content }: HttpResponse, method: string): unknown {
   if (method === "HEAD" || content === null) return "";
   return content instanceof Uint8Array
     ? Buffer.from(content.buffer, content.byteOffset, content.byteLength)

@@ -16,8 +16,8 @@ import { Origins, originProblems } from "./origin.js";
 import { assetAnswer, isLostVisitor, isPagePath, pageAnswer } from "./page.js";
 import { answerCall, refused, secured } from "./pipeline.js";
 import { HttpError } from "./problem.js";
-import { type Answer, type Ask, askOf, responseOf } from "./request.js";
-import { Router, type Surroundings } from "./router.js";
+import { type HttpRequest, type HttpResponse, requestOf, responseOf } from "./request.js";
+import { type RouteContext, Router } from "./router.js";
 import { alertRoutes } from "./routes/alerts.js";
 import { auditRoutes } from "./routes/audit.js";
 import { checkRoutes } from "./routes/check.js";
@@ -100,14 +100,15 @@ const IMPLEMENTATIONS = [
 const ids = systemIds();
 
 /** The same before it is tied to anybody's idea of a request; what a server of our own calls. */
-export type Answerer = (ask: Ask, info?: ConnectionInfo) => Promise<Answer>;
+export type Answerer = (ask: HttpRequest, info?: ConnectionInfo) => Promise<HttpResponse>;
 
 export function createHandler(holdfast: Holdfast, options: HandlerOptions = {}): Handler {
   return handlerOf(createAnswerer(holdfast, options));
 }
 
 export function handlerOf(answerer: Answerer): Handler {
-  return async (request, info) => responseOf(await answerer(askOf(request), info), request.method);
+  return async (request, info) =>
+    responseOf(await answerer(requestOf(request), info), request.method);
 }
 
 export function createAnswerer(holdfast: Holdfast, options: HandlerOptions = {}): Answerer {
@@ -127,7 +128,7 @@ export function createAnswerer(holdfast: Holdfast, options: HandlerOptions = {})
     nowMs,
     report,
   });
-  const around: Surroundings = {
+  const around: RouteContext = {
     holdfast,
     access,
     report,
@@ -143,13 +144,13 @@ export function createAnswerer(holdfast: Holdfast, options: HandlerOptions = {})
 
 /** What a path leads to. */
 type Place = (call: {
-  readonly ask: Ask;
+  readonly ask: HttpRequest;
   readonly params: Params;
   readonly address: string;
-}) => Promise<Answer>;
+}) => Promise<HttpResponse>;
 type Params = Readonly<Record<string, string>>;
 
-function routed(around: Surroundings): Answerer {
+function routed(around: RouteContext): Answerer {
   const { basePath } = around;
   const router = placesOf(around);
   return async (ask, info) => {
@@ -169,7 +170,7 @@ function routed(around: Surroundings): Answerer {
   };
 }
 
-function placesOf(around: Surroundings): Router<Place> {
+function placesOf(around: RouteContext): Router<Place> {
   const router = new Router<Place>();
   const isServed = (route: Route) => route !== ROUTES.events || around.events !== null;
   for (const implementation of IMPLEMENTATIONS.filter(({ route }) => isServed(route))) {

@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { systemClock } from "../shared/adapters/clock.js";
 import { HttpError } from "./problem.js";
-import { type Answer, type Ask, askOf, type BodySource } from "./request.js";
+import { type BodySource, type HttpRequest, type HttpResponse, requestOf } from "./request.js";
 
 const HOST = /^[\w.:[\]-]{1,300}$/;
 /** So long the rest of a body that nobody reads may take: who closes at once may lose its answer. */
@@ -37,10 +37,10 @@ export function noAddress(): HttpError {
   });
 }
 
-export class NodeAsk implements Ask {
+export class NodeHttpRequest implements HttpRequest {
   readonly method: string;
   readonly url: string;
-  readonly headers: Ask["headers"];
+  readonly headers: HttpRequest["headers"];
   readonly #incoming: IncomingMessage;
   readonly #outgoing: ServerResponse;
   readonly #payload: Readable;
@@ -65,7 +65,7 @@ export class NodeAsk implements Ask {
 
   get body(): BodySource | null {
     // From then on it is read there, by whoever comes first.
-    if (this.#request) return askOf(this.#request).body;
+    if (this.#request) return requestOf(this.#request).body;
     return this.#hasBody ? new NodeBody(this.#payload) : null;
   }
 
@@ -168,7 +168,11 @@ function cutOff(): HttpError {
 }
 
 /** Sends the answer; what is left of the body that was sent with the question is let pass for a moment. */
-export function answerNode(incoming: IncomingMessage, outgoing: ServerResponse, answer: Answer) {
+export function answerNode(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  answer: HttpResponse,
+) {
   const { status, headers, content } = answer;
   if (!incoming.complete) lingerAfter(incoming, outgoing);
   if (content instanceof ReadableStream) {

@@ -3,7 +3,7 @@
 // request. It also says in Origin and Sec-Fetch-Site which page that was, and no page can change those headers.
 
 import type { Problem } from "../shared/errors.js";
-import type { Ask } from "./request.js";
+import type { HttpRequest } from "./request.js";
 
 const FORWARDING = [
   "forwarded",
@@ -25,7 +25,7 @@ export class Origins {
   }
 
   /** Whether a page of another origin causes a change here. A header that only a program adds speaks against it. */
-  isForeignChange(ask: Ask): boolean {
+  isForeignChange(ask: HttpRequest): boolean {
     if (!isChange(ask)) return false;
     const authorization = ask.headers.get("authorization");
     if (authorization !== null && !AMBIENT_SCHEME.test(authorization)) return false;
@@ -35,20 +35,20 @@ export class Origins {
   }
 
   /** Whether the request proves that the own page sent it: the proof that a change by cookie needs. */
-  isFromOwnPage(ask: Ask): boolean {
+  isFromOwnPage(ask: HttpRequest): boolean {
     if (!isOwnSite(ask)) return false;
     const origin = ask.headers.get("origin");
     if (origin === null) return ask.headers.get("sec-fetch-site") === "same-origin";
     return this.#isOwn(origin, ask);
   }
 
-  #isOwn(origin: string, ask: Ask): boolean {
+  #isOwn(origin: string, ask: HttpRequest): boolean {
     const host = hostOfOrigin(origin);
     return host !== null && (host === hostOf(ask) || host === this.#own);
   }
 }
 
-export function isChange({ method }: Ask): boolean {
+export function isChange({ method }: HttpRequest): boolean {
   return method !== "GET" && method !== "HEAD";
 }
 
@@ -57,7 +57,7 @@ export function isChange({ method }: Ask): boolean {
  * is one too (a name that was made to lead here is not), and neither a proxy nor a page of another site stands behind it.
  * A peer whose address the server does not know counts as remote.
  */
-export function isHere(ask: Ask, address: string): boolean {
+export function isHere(ask: HttpRequest, address: string): boolean {
   if (!isLoopbackAddress(address) || !isLoopbackName(hostOf(ask))) return false;
   if (FORWARDING.some((name) => ask.headers.has(name))) return false;
   const origin = ask.headers.get("origin");
@@ -76,12 +76,12 @@ function isOrigin(text: unknown): boolean {
 }
 
 /** Neither same-site: a neighbour of the same domain is another page. */
-function isOwnSite(ask: Ask): boolean {
+function isOwnSite(ask: HttpRequest): boolean {
   const site = ask.headers.get("sec-fetch-site");
   return site === null || site === "same-origin" || site === "none";
 }
 
-function hostOf(ask: Ask): string {
+function hostOf(ask: HttpRequest): string {
   return (ask.headers.get("host") ?? new URL(ask.url).host).toLowerCase();
 }
 

@@ -3,7 +3,7 @@
 // where there is no file system.
 
 import type { Asset } from "./assets.js";
-import type { Answer, Ask } from "./request.js";
+import type { HttpRequest, HttpResponse } from "./request.js";
 
 const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
@@ -34,14 +34,14 @@ export function isPagePath(path: string): boolean {
 const NOT_OF_THE_PAGE: readonly string[] = ["api", "assets"];
 
 /** Whether a wrong address is one that a person typed or followed: their browser accepts a page, programs do not. */
-export function isLostVisitor(path: string, ask: Ask): boolean {
+export function isLostVisitor(path: string, ask: HttpRequest): boolean {
   const [before, folder = ""] = path.split("/");
   const takesPage = /\btext\/html\b/.test(ask.headers.get("accept") ?? "");
   return before === "" && takesPage && !NOT_OF_THE_PAGE.includes(folder);
 }
 
 /** The page; with the status 404 it says by itself that there is nothing at its address. */
-export async function pageAnswer(basePath: string, status: 200 | 404 = 200): Promise<Answer> {
+export async function pageAnswer(basePath: string, status: 200 | 404 = 200): Promise<HttpResponse> {
   const { INDEX } = await import("./assets.js");
   const headers = {
     "content-type": "text/html; charset=utf-8",
@@ -53,7 +53,7 @@ export async function pageAnswer(basePath: string, status: 200 | 404 = 200): Pro
 }
 
 /** Null: there is no such file. */
-export async function assetAnswer(name: string, ask: Ask): Promise<Answer | null> {
+export async function assetAnswer(name: string, ask: HttpRequest): Promise<HttpResponse | null> {
   const { ASSETS } = await import("./assets.js");
   const asset = Object.hasOwn(ASSETS, name) ? ASSETS[name] : undefined;
   if (asset === undefined) return null;

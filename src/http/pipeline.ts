@@ -13,23 +13,23 @@ import { readJson } from "./body.js";
 import { callbackFenceOf, callbackTokenOf } from "./callback.js";
 import { HttpError, refusalAnswer, refusalOf } from "./problem.js";
 import { requireLimitable } from "./reach.js";
-import type { Answer, Ask } from "./request.js";
-import type { Call, Implementation, Reply, Surroundings } from "./router.js";
+import type { HttpRequest, HttpResponse } from "./request.js";
+import type { Call, Implementation, Reply, RouteContext } from "./router.js";
 
 const ids = systemIds();
 const REQUEST_ID = /^[\w.:-]{1,100}$/;
 
 type Asked = {
-  readonly ask: Ask;
+  readonly ask: HttpRequest;
   readonly params: Readonly<Record<string, string>>;
   readonly address: string;
 };
 
 export async function answerCall(
   { route, handle }: Implementation,
-  around: Surroundings,
+  around: RouteContext,
   { ask, params, address }: Asked,
-): Promise<Answer> {
+): Promise<HttpResponse> {
   const requestId = requestIdOf(ask);
   const caller = { ask, address, requestId };
   let granted: Granted = { scopes: new Set(), by: "http" };
@@ -75,7 +75,7 @@ export async function answerCall(
 
 /** The fence that the caller's token is good for. */
 async function requireCallback(
-  { holdfast, access }: Surroundings,
+  { holdfast, access }: RouteContext,
   call: { readonly token: string; readonly params: Asked["params"]; readonly caller: Caller },
 ): Promise<number> {
   const { token, params, caller } = call;
@@ -83,24 +83,24 @@ async function requireCallback(
   return fence ?? (await access.refuseToken(caller));
 }
 
-function contentOf(reply: Reply | Answer): Answer {
+function contentOf(reply: Reply | HttpResponse): HttpResponse {
   if ("content" in reply) return reply;
   const headers = { ...reply.headers, "content-type": "application/json" };
   return { status: reply.status, headers, content: JSON.stringify(reply.body) };
 }
 
 /** What is not a call of the API: the page, its files, a path that leads nowhere. */
-export function secured(ask: Ask, answer: Answer): Answer {
+export function secured(ask: HttpRequest, answer: HttpResponse): HttpResponse {
   return withSafety(answer, requestIdOf(ask));
 }
 
-export function refused(ask: Ask, error: HttpError): Answer {
+export function refused(ask: HttpRequest, error: HttpError): HttpResponse {
   const requestId = requestIdOf(ask);
   return withSafety(refusalAnswer(error.refusal, requestId), requestId);
 }
 
 /** On every answer, whatever it is. */
-function withSafety({ status, headers, content }: Answer, requestId: string): Answer {
+function withSafety({ status, headers, content }: HttpResponse, requestId: string): HttpResponse {
   const safe = {
     "cache-control": "no-store",
     ...headers,
@@ -114,12 +114,12 @@ function withSafety({ status, headers, content }: Answer, requestId: string): An
 }
 
 /** A caller's own id goes through, so that its log and ours can be put side by side. */
-function requestIdOf(ask: Ask): string {
+function requestIdOf(ask: HttpRequest): string {
   const given = ask.headers.get("x-request-id");
   return given !== null && REQUEST_ID.test(given) ? given : ids.unique();
 }
 
-function queryOf(ask: Ask): Record<string, string> {
+function queryOf(ask: HttpRequest): Record<string, string> {
   const query: Record<string, string> = Object.create(null);
   for (const [name, value] of new URL(ask.url).searchParams) {
     refuseNul(value, name);

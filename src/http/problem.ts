@@ -4,7 +4,7 @@
 
 import type { Problem } from "../shared/errors.js";
 import { textProp } from "../shared/failure.js";
-import type { Answer } from "./request.js";
+import type { HttpResponse } from "./request.js";
 
 export type Refusal = {
   readonly status: number;
@@ -106,7 +106,7 @@ const INTERNAL: Refusal = {
   detail: "Something went wrong inside; the log has it under the request id.",
 };
 
-export function refusalAnswer(refusal: Refusal, requestId: string): Answer {
+export function refusalAnswer(refusal: Refusal, requestId: string): HttpResponse {
   const { status, error, detail, problems } = refusal;
   const body = {
     type: "about:blank",

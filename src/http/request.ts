@@ -1,7 +1,7 @@
 // What is asked and what is answered, whoever serves it. Both are plain, so that a server need not make a Request and a
 // Response of them; here is their way from and to those, for the servers that speak them. Why: docs/decisions/0007-http-on-plain-values.md
 
-export type Ask = {
+export type HttpRequest = {
   readonly method: string;
   /** Whole: "http://127.0.0.1:4780/api/runs?limit=1". */
   readonly url: string;
@@ -22,14 +22,14 @@ export type BodySource = {
   cancel(): void;
 };
 
-export type Answer = {
+export type HttpResponse = {
   readonly status: number;
   /** Their names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly content: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null;
 };
 
-export function askOf(request: Request): Ask {
+export function requestOf(request: Request): HttpRequest {
   return {
     method: request.method,
     url: request.url,
@@ -45,7 +45,7 @@ export function askOf(request: Request): Ask {
   };
 }
 
-export function responseOf({ status, headers, content }: Answer, method: string): Response {
+export function responseOf({ status, headers, content }: HttpResponse, method: string): Response {
   return new Response(method === "HEAD" ? null : content, { status, headers });
 }
 

@@ -9,7 +9,7 @@ import type { Logger } from "../telemetry/log.js";
 import type { Access, Granted } from "./access.js";
 import type { AccessReport } from "./access-report.js";
 import type { EventFeed } from "./events.js";
-import type { Answer, Ask } from "./request.js";
+import type { HttpRequest, HttpResponse } from "./request.js";
 import type { Sessions } from "./session.js";
 import type { Route, Scope } from "./wire/schemas.js";
 
@@ -90,7 +90,7 @@ function decoded(segment: string): string {
 // What implements a route: a function from a checked call to a reply.
 
 /** What every route has at hand. */
-export type Surroundings = {
+export type RouteContext = {
   readonly holdfast: Holdfast;
   readonly access: Access;
   readonly report: AccessReport;
@@ -107,8 +107,8 @@ export type Surroundings = {
 
 type Parsed<T, Without> = T extends z.ZodType ? z.output<T> : Without;
 
-export type Call<R extends Route = Route> = Surroundings & {
-  readonly ask: Ask;
+export type Call<R extends Route = Route> = RouteContext & {
+  readonly ask: HttpRequest;
   readonly requestId: string;
   readonly address: string;
   /** The caller, for the audit trail. */
@@ -132,13 +132,13 @@ export type Reply = {
 
 export type Implementation = {
   readonly route: Route;
-  readonly handle: (call: Call) => Promise<Reply | Answer>;
+  readonly handle: (call: Call) => Promise<Reply | HttpResponse>;
 };
 
 /** Ties a function to its route; the schemas of the route give it its types. */
 export function on<R extends Route>(
   route: R,
-  handle: (call: Call<R>) => Promise<Reply | Answer>,
+  handle: (call: Call<R>) => Promise<Reply | HttpResponse>,
 ): Implementation {
   return { route, handle: handle as unknown as Implementation["handle"] };
 }

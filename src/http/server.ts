@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { systemClock } from "../shared/adapters/clock.js";
 import { ConfigurationError } from "../shared/errors.js";
 import type { Answerer } from "./handler.js";
-import { answerNode, NO_URL, NodeAsk, noAddress, urlOf } from "./node.js";
+import { answerNode, NO_URL, NodeHttpRequest, noAddress, urlOf } from "./node.js";
 import { refused } from "./pipeline.js";
 import { HttpError } from "./problem.js";
 
@@ -108,7 +108,7 @@ function listener(answerer: Answerer) {
 async function respond(answerer: Answerer, incoming: IncomingMessage, outgoing: ServerResponse) {
   const { headers, url: target = "" } = incoming;
   const url = urlOf({ protocol: "http", host: headers.host, target });
-  const ask = new NodeAsk({ incoming, outgoing, url: url ?? NO_URL });
+  const ask = new NodeHttpRequest({ incoming, outgoing, url: url ?? NO_URL });
   const { remoteAddress } = incoming.socket;
   try {
     const refusal = url === null ? noAddress() : hasTooMany(incoming) ? tooManyHeaders() : null;

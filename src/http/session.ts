@@ -8,7 +8,7 @@ import type { Holdfast } from "../holdfast.js";
 import { hosting } from "../instance/server-internals.js";
 import { type Actor, auditEntry } from "../operations/rules/audit.js";
 import { systemIds } from "../shared/adapters/random.js";
-import type { Ask } from "./request.js";
+import type { HttpRequest } from "./request.js";
 import type { Secret, Secrets } from "./secrets.js";
 
 const COOKIE = "holdfast_session";
@@ -34,7 +34,7 @@ export class Sessions {
   }
 
   /** The value of a Set-Cookie header. */
-  async begin(ask: Ask, secret: Secret, actor: Actor): Promise<string> {
+  async begin(ask: HttpRequest, secret: Secret, actor: Actor): Promise<string> {
     const token = `${ids.unique()}${ids.unique()}`.replaceAll("-", "");
     const change = `scopes ${[...secret.scopes].join(", ")}`;
     const store = await this.#store("beginSession");
@@ -49,7 +49,7 @@ export class Sessions {
   }
 
   /** The secret that the request's session belongs to; null if there is no session that counts. */
-  async secretOf(ask: Ask): Promise<Secret | null> {
+  async secretOf(ask: HttpRequest): Promise<Secret | null> {
     const digest = this.#digestOf(ask);
     if (digest === null) return null;
     const store = await this.#store("sessionSecret");
@@ -58,7 +58,7 @@ export class Sessions {
   }
 
   /** Ends the session that the request carries, if there is one; answers with the header that removes the cookie. */
-  async end(ask: Ask, actor: Actor): Promise<string> {
+  async end(ask: HttpRequest, actor: Actor): Promise<string> {
     const digest = this.#digestOf(ask);
     if (digest !== null) {
       const audit = auditEntry(actor, { verb: "end", noun: "session", name: null });
@@ -73,13 +73,13 @@ export class Sessions {
   }
 
   /** Null: no session can be meant. */
-  #digestOf(ask: Ask): string | null {
+  #digestOf(ask: HttpRequest): string | null {
     if (this.#params.secrets.isEmpty) return null;
     const token = this.#valueOf(ask);
     return token !== null && TOKEN.test(token) ? digestOf(token) : null;
   }
 
-  #cookie(ask: Ask, value: string, maxAgeS: number): string {
+  #cookie(ask: HttpRequest, value: string, maxAgeS: number): string {
     const isSecure = this.#isSecure(ask);
     const path = isSecure ? "/" : this.#params.basePath || "/";
     const pair = `${this.#nameOf(ask)}=${value}`;
@@ -87,7 +87,7 @@ export class Sessions {
     return [...parts, ...(isSecure ? ["Secure"] : [])].join("; ");
   }
 
-  #valueOf(ask: Ask): string | null {
+  #valueOf(ask: HttpRequest): string | null {
     const wanted = this.#nameOf(ask);
     for (const part of (ask.headers.get("cookie") ?? "").split(";")) {
       const [name, ...value] = part.trim().split("=");
@@ -100,12 +100,12 @@ export class Sessions {
    * Browsers take a name with the prefix __Host- from this very host over TLS only, so no neighbour can put a cookie in its place.
    * The prefix demands the path "/". The place of the handler is in the name instead.
    */
-  #nameOf(ask: Ask): string {
+  #nameOf(ask: HttpRequest): string {
     const place = this.#params.basePath.replaceAll("/", ".");
     return this.#isSecure(ask) ? `__Host-${COOKIE}${place}` : COOKIE;
   }
 
-  #isSecure(ask: Ask): boolean {
+  #isSecure(ask: HttpRequest): boolean {
     return this.#params.isHttps || ask.url.startsWith("https:");
   }
 }

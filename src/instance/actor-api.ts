@@ -14,16 +14,16 @@ import { Runs } from "../runs/runs.js";
 import type { Waiter } from "../runs/waiter.js";
 import { Calendars } from "../schedules/calendars.js";
 import type { PlannedChange } from "../schedules/declared.js";
-import type { CompiledSchedules } from "../schedules/schedule-cache.js";
+import type { ScheduleCache } from "../schedules/schedule-cache.js";
 import { Schedules } from "../schedules/schedules.js";
-import type { Desk } from "../schedules/updater.js";
+import type { ScheduleUpdater } from "../schedules/updater.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { requireOptions } from "../shared/options.js";
 import type { Network, Ports } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
-import type { KnownJobs } from "./jobs.js";
+import type { AnnouncedJobs } from "./jobs.js";
 
 /** Who asks, for the audit trail. */
 export type ActorOptions = {
@@ -73,13 +73,13 @@ export function readActor(options: ActorOptions): Actor {
 
 // Puts together the verbs that change something for one actor; they share everything else of the instance.
 
-export type ActingParts = {
+export type ActorParts = {
   readonly store: (verb: string) => Promise<Store>;
   readonly ports: Ports;
-  readonly desk: Desk;
+  readonly desk: ScheduleUpdater;
   readonly waiter: Waiter;
-  readonly jobs: KnownJobs;
-  readonly compiled: CompiledSchedules;
+  readonly jobs: AnnouncedJobs;
+  readonly compiled: ScheduleCache;
   readonly app: string | null;
   readonly locks: (verb: string) => Promise<LockProvider>;
   /** Whether locks are kept elsewhere, so that the trail has to be written apart from them. */
@@ -94,7 +94,7 @@ export type ActingParts = {
   readonly onChanged: () => void;
 };
 
-export function actingAs(actor: Actor, parts: ActingParts): Acting {
+export function actingAs(actor: Actor, parts: ActorParts): Acting {
   const { store, ports, desk, emit, onChanged, jobs } = parts;
   const schedules = new Schedules({
     store,

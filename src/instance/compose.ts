@@ -5,7 +5,7 @@ import { NO_ALERTS } from "../alerts/alert-options.js";
 import { ALERTS_BY, Alerting } from "../alerts/alerting.js";
 import { leaseRows } from "../locks/lease-rows.js";
 import { Locking } from "../locks/locking.js";
-import { Upkeep } from "../operations/maintenance.js";
+import { Maintenance } from "../operations/maintenance.js";
 import { Metrics } from "../operations/metrics.js";
 import type { Actor } from "../operations/rules/audit.js";
 import { BUILT_IN_JOBS } from "../remote/built-in-jobs.js";
@@ -14,23 +14,23 @@ import { Enqueuer, newSender } from "../runs/enqueue.js";
 import type { Sender } from "../runs/job.js";
 import { Waiter } from "../runs/waiter.js";
 import { Declarations, Reconciling } from "../schedules/reconcile.js";
-import { CompiledSchedules } from "../schedules/schedule-cache.js";
-import { Desk } from "../schedules/updater.js";
-import { Opening } from "../store/lazy-store.js";
+import { ScheduleCache } from "../schedules/schedule-cache.js";
+import { ScheduleUpdater } from "../schedules/updater.js";
+import { LazyStore } from "../store/lazy-store.js";
 import { type Acting, actingAs } from "./actor-api.js";
 import type { HoldfastOptions } from "./config.js";
-import type { Basis } from "./context.js";
-import { KnownJobs } from "./jobs.js";
-import { Life } from "./lifecycle.js";
+import type { InstanceContext } from "./context.js";
+import { AnnouncedJobs } from "./jobs.js";
+import { Lifecycle } from "./lifecycle.js";
 
-export type Assembly = {
-  readonly opening: Opening;
-  readonly jobs: KnownJobs;
+export type Composition = {
+  readonly opening: LazyStore;
+  readonly jobs: AnnouncedJobs;
   readonly declarations: Declarations;
   readonly sender: Sender;
   readonly locking: Locking;
-  readonly life: Life;
-  readonly upkeep: Upkeep;
+  readonly life: Lifecycle;
+  readonly upkeep: Maintenance;
   readonly metrics: Metrics;
   readonly remote: Remote;
   /** The verbs that change something, in this name. */
@@ -39,17 +39,20 @@ export type Assembly = {
   readonly own: Acting;
 };
 
-export function assemble(basis: Basis, given: Pick<HoldfastOptions, "locks">): Assembly {
+export function assemble(
+  basis: InstanceContext,
+  given: Pick<HoldfastOptions, "locks">,
+): Composition {
   const { config, ports, network, store, instanceId, actor, bus, meters, tracing } = basis;
   const { app, release } = config;
   const { emit, listens } = bus;
-  const opening = new Opening(store);
+  const opening = new LazyStore(store);
   const opened = (verb: string) => opening.for(verb);
   const onChanged = () => void life.changed();
 
-  const jobs = new KnownJobs(opened);
-  const compiled = new CompiledSchedules();
-  const desk = new Desk(ports);
+  const jobs = new AnnouncedJobs(opened);
+  const compiled = new ScheduleCache();
+  const desk = new ScheduleUpdater(ports);
   const waiter = new Waiter({ store: () => opened("runs"), clock: ports.clock });
 
   const declarations = new Declarations({
@@ -94,8 +97,8 @@ export function assemble(basis: Basis, given: Pick<HoldfastOptions, "locks">): A
     : null;
 
   const parts = { basis, opening, jobs, compiled, declarations, locking };
-  const upkeep = new Upkeep({ ...parts, onChanged });
-  const life = new Life({ ...parts, reconciling, alerting, waiter, upkeep });
+  const upkeep = new Maintenance({ ...parts, onChanged });
+  const life = new Lifecycle({ ...parts, reconciling, alerting, waiter, upkeep });
 
   const enqueuer = new Enqueuer({
     store,

@@ -29,10 +29,10 @@ import { LOG_LEVELS, type Logger, type LogLevel } from "../telemetry/log.js";
 import { type TelemetryOptions, telemetryProblems } from "../telemetry/tracing.js";
 import {
   AROUND_OPTIONS,
-  type Around,
   type AroundOptions,
+  type HookChain,
   NOTHING_AROUND,
-  readAround,
+  readHooks,
 } from "../worker/hooks.js";
 import { LEASE_MIN_MS } from "../worker/rules/lease.js";
 
@@ -139,7 +139,7 @@ export type Config = {
   readonly isSchedulerEnabled: boolean;
   readonly isLockingEnabled: boolean;
   readonly lockLeaseMs: number;
-  readonly around: Around;
+  readonly around: HookChain;
   readonly dispatch: DispatchConfig;
   readonly checks: readonly OwnCheck[];
   readonly alerts: AlertConfig;
@@ -267,7 +267,7 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
           : durationMs(options.lockLease, "lockLease", { min: LEASE_MIN_MS }),
       0,
     ),
-    around: read(() => readAround(options, NOTHING_AROUND, (member) => member), NOTHING_AROUND),
+    around: read(() => readHooks(options, NOTHING_AROUND, (member) => member), NOTHING_AROUND),
     dispatch: read(
       () =>
         readDispatch({

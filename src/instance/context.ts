@@ -7,7 +7,7 @@ import { Dispatcher } from "../remote/dispatch/dispatcher.js";
 import type { Sends } from "../remote/dispatching.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { systemNetwork } from "../shared/adapters/network.js";
-import { systemChance, systemIds } from "../shared/adapters/random.js";
+import { systemIds, systemRandom } from "../shared/adapters/random.js";
 import { rememberSecrets } from "../shared/known-secrets.js";
 import type { Clock, Network, Ports } from "../shared/ports.js";
 import { storeFor } from "../store/open.js";
@@ -18,7 +18,7 @@ import { Meters } from "../telemetry/meters.js";
 import { Tracing } from "../telemetry/tracing.js";
 import type { Config, HoldfastOptions } from "./config.js";
 import { configuredSecrets } from "./configured-secrets.js";
-import { readConfigWithin, type Surroundings, surroundings } from "./launch-overrides.js";
+import { type LaunchOverrides, readConfigWithin, surroundings } from "./launch-overrides.js";
 import { packageName } from "./package-name.js";
 
 /** What tests and the simulator put in place of the real world. */
@@ -33,7 +33,7 @@ export type Internals = {
   readonly network?: Network;
 };
 
-export type Basis = {
+export type InstanceContext = {
   readonly config: Config;
   readonly ports: Ports;
   readonly network: Network;
@@ -52,11 +52,11 @@ export type Basis = {
   readonly sends: Sends;
 };
 
-export function basisOf(options: HoldfastOptions, internals: Internals): Basis {
+export function basisOf(options: HoldfastOptions, internals: Internals): InstanceContext {
   const around = surroundings();
   const config = withApp(readConfigWithin(around, options, process.env), { around, internals });
   rememberSecrets(configuredSecrets(config));
-  const ports = internals.ports ?? { clock: systemClock, chance: systemChance, ids: systemIds() };
+  const ports = internals.ports ?? { clock: systemClock, chance: systemRandom, ids: systemIds() };
   const network = internals.network ?? systemNetwork;
   const store = internals.store?.(config, ports) ?? newStore({ config, ports, around, internals });
   const instanceId = `${hostname()}:${process.pid}:${ports.ids.unique()}`;
@@ -88,7 +88,7 @@ export function basisOf(options: HoldfastOptions, internals: Internals): Basis {
 /** Instances in a database of a test's own take no name from where the test happens to run. */
 function withApp(
   config: Config,
-  { around, internals }: { readonly around: Surroundings; readonly internals: Internals },
+  { around, internals }: { readonly around: LaunchOverrides; readonly internals: Internals },
 ): Config {
   if (config.app !== null || internals.store) return config;
   const [program, cwd] = [process.argv[1], process.cwd()];
@@ -98,7 +98,7 @@ function withApp(
 function newStore(params: {
   readonly config: Config;
   readonly ports: Ports;
-  readonly around: Surroundings;
+  readonly around: LaunchOverrides;
   readonly internals: Internals;
 }): Store {
   const { config, around, internals } = params;
@@ -118,7 +118,7 @@ function newDispatcher({
   ports: { clock },
   network,
   bus,
-}: Pick<Basis, "config" | "ports" | "network" | "bus">): Sends {
+}: Pick<InstanceContext, "config" | "ports" | "network" | "bus">): Sends {
   return new Dispatcher({
     ...config.dispatch,
     clock,

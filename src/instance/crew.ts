@@ -3,7 +3,7 @@
 
 import { type Keeping, pruneSome } from "../operations/retention.js";
 import type { Sends } from "../remote/dispatching.js";
-import type { StoredRuns } from "../runs/enqueue.js";
+import type { WakeHint } from "../runs/enqueue.js";
 import type { Declarations } from "../schedules/reconcile.js";
 import type { Ports } from "../shared/ports.js";
 import type { Settlement, Store } from "../store/store.js";
@@ -12,13 +12,13 @@ import type { Logger } from "../telemetry/log.js";
 import type { Meters } from "../telemetry/meters.js";
 import type { Tracing } from "../telemetry/tracing.js";
 import type { BeginWindow } from "../worker/begin-window.js";
-import { Allowance } from "../worker/claim-planner.js";
+import { ClaimBudget } from "../worker/claim-planner.js";
 import { FanOut } from "../worker/handler/fan-out.js";
-import { mainThreadPulse, type Pulse } from "../worker/passes.js";
+import { type LeaseHeartbeat, mainThreadHeartbeat } from "../worker/passes.js";
 import { Workers } from "../worker/pool.js";
 import { Worker, type WorkerParams } from "../worker/worker.js";
 import type { Config, StartConfig } from "./config.js";
-import type { KnownJobs, RunnableJobs } from "./jobs.js";
+import type { AnnouncedJobs, LocalJobs } from "./jobs.js";
 import { Loop, type LoopParams } from "./loop.js";
 import type { BoundedWorker } from "./tick-once.js";
 
@@ -33,14 +33,14 @@ export type CrewParts = {
   readonly logger: Logger;
   readonly meters: Meters;
   readonly tracing: Tracing | null;
-  readonly jobs: KnownJobs;
+  readonly jobs: AnnouncedJobs;
   readonly sends: Sends;
   readonly declarations: Declarations;
   readonly keeping: Keeping;
   readonly tidyLocks: () => Promise<void>;
   readonly begins: BeginWindow;
   readonly release: LoopParams["release"];
-  readonly onStored: (stored: StoredRuns) => void;
+  readonly onStored: (stored: WakeHint) => void;
   readonly onGone: LoopParams["onGone"];
   readonly onSettled: (settlements: readonly Settlement[]) => void;
 };
@@ -48,9 +48,13 @@ export type CrewParts = {
 export type CrewOrders = Pick<WorkerParams, "concurrency" | "queues"> &
   Pick<LoopParams, "tick" | "alert"> &
   Pick<StartConfig, "heartbeat"> &
-  Partial<Pick<WorkerParams, "allowance" | "onDrained">> & { readonly jobs: RunnableJobs };
+  Partial<Pick<WorkerParams, "allowance" | "onDrained">> & { readonly jobs: LocalJobs };
 
-export type Crew = { readonly worker: Workers; readonly loop: Loop; readonly pulse: Pulse };
+export type Crew = {
+  readonly worker: Workers;
+  readonly loop: Loop;
+  readonly pulse: LeaseHeartbeat;
+};
 
 export async function newCrew(parts: CrewParts, orders: CrewOrders): Promise<Crew> {
   const { store, holder, ports, config, bus, meters, tracing } = parts;
@@ -96,7 +100,7 @@ export async function newCrew(parts: CrewParts, orders: CrewOrders): Promise<Cre
       }),
   );
   const worker = new Workers([here, ...elsewhere], ports);
-  const pulse = await newPulse(parts, { heartbeat, worker });
+  const pulse = await newHeartbeat(parts, { heartbeat, worker });
   const { declarations } = parts;
   const loop = new Loop({
     store,
@@ -138,20 +142,20 @@ export async function boundedCrew(
     heartbeat: "main",
     tick: null,
     alert: null,
-    allowance: new Allowance(claimMax),
+    allowance: new ClaimBudget(claimMax),
     onDrained,
   });
   return { ...crew, over };
 }
 
 /** A thread is not even loaded where nobody asks for one. */
-async function newPulse(
+async function newHeartbeat(
   { store, holder, config, ports, bus }: CrewParts,
   { heartbeat, worker }: { heartbeat: StartConfig["heartbeat"]; worker: Workers },
-): Promise<Pulse> {
-  if (heartbeat === "main") return mainThreadPulse(store);
-  const { threadPulse } = await import("./thread-heartbeat.js");
-  return threadPulse({
+): Promise<LeaseHeartbeat> {
+  if (heartbeat === "main") return mainThreadHeartbeat(store);
+  const { threadHeartbeat } = await import("./thread-heartbeat.js");
+  return threadHeartbeat({
     store,
     holder,
     config,

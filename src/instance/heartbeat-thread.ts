@@ -3,9 +3,9 @@
 
 import { parentPort, workerData } from "node:worker_threads";
 import { systemClock } from "../shared/adapters/clock.js";
-import { systemChance } from "../shared/adapters/random.js";
+import { systemRandom } from "../shared/adapters/random.js";
 import { storeFor } from "../store/open.js";
-import { Beater } from "./standby-heartbeat.js";
+import { StandbyHeartbeat } from "./standby-heartbeat.js";
 import type { FromThread, ThreadData, ToThread } from "./thread-heartbeat.js";
 
 const { holder, ...database } = workerData as ThreadData;
@@ -15,11 +15,11 @@ const store = storeFor({
   migrate: "off",
   mayCreate: false,
   clock: systemClock,
-  chance: systemChance,
+  chance: systemRandom,
 });
 await store.open();
 
-const beater = new Beater({ store, holder, clock: systemClock });
+const beater = new StandbyHeartbeat({ store, holder, clock: systemClock });
 const say = (message: FromThread) => parentPort?.postMessage(message);
 
 parentPort?.on("message", (message: ToThread) => void take(message));

@@ -8,16 +8,16 @@ import { encodeInput } from "../shared/json.js";
 import { validateInput } from "../shared/schema.js";
 import type { Store } from "../store/store.js";
 import type { Handler, RunnableJob } from "../worker/attempt.js";
-import type { Around } from "../worker/hooks.js";
+import type { HookChain } from "../worker/hooks.js";
 import { NO_LIMITS } from "../worker/rules/limits.js";
-import type { Basis } from "./context.js";
+import type { InstanceContext } from "./context.js";
 
-export class KnownJobs {
+export class AnnouncedJobs {
   /** Those that this process can see to. */
-  readonly runnable = new RunnableJobs();
+  readonly runnable = new LocalJobs();
   readonly #opened: (verb: string) => Promise<Store>;
   readonly #definitions = new Map<string, JobDefinition>();
-  readonly #arounds = new Map<string, Around>();
+  readonly #arounds = new Map<string, HookChain>();
   /** Jobs that the database knows from this instance. */
   readonly #announced = new Set<string>();
 
@@ -25,7 +25,7 @@ export class KnownJobs {
     this.#opened = opened;
   }
 
-  add(definition: JobDefinition, around: Around, runnable: RunnableJob | null): void {
+  add(definition: JobDefinition, around: HookChain, runnable: RunnableJob | null): void {
     this.#definitions.set(definition.name, definition);
     this.#arounds.set(definition.name, around);
     if (runnable) this.runnable.add(runnable);
@@ -39,7 +39,7 @@ export class KnownJobs {
     return this.#definitions.values();
   }
 
-  aroundOf(name: string): Around | undefined {
+  aroundOf(name: string): HookChain | undefined {
     return this.#arounds.get(name);
   }
 
@@ -69,7 +69,7 @@ export class KnownJobs {
   }
 
   /** These of the runnable ones, or all; a name that is none of them is a mistake. */
-  chosen(names: readonly string[] | null): RunnableJobs {
+  chosen(names: readonly string[] | null): LocalJobs {
     if (names === null) return this.runnable;
     for (const name of names)
       if (!this.runnable.has(name)) throw new UnknownJobError(name, this.runnable.names());
@@ -100,7 +100,7 @@ export class KnownJobs {
 // The jobs that this process can see to, by who carries them out: a handler here, or a target. More may
 // come at any time; the maps that were handed out grow along.
 
-export class RunnableJobs {
+export class LocalJobs {
   readonly #all = new Map<string, RunnableJob>();
   readonly #byWorker = new Map<string | null, Map<string, RunnableJob>>();
 
@@ -123,8 +123,8 @@ export class RunnableJobs {
   }
 
   /** These of them, as they are now. */
-  only(names: readonly string[]): RunnableJobs {
-    const chosen = new RunnableJobs();
+  only(names: readonly string[]): LocalJobs {
+    const chosen = new LocalJobs();
     for (const [name, job] of this.#all) if (names.includes(name)) chosen.add(job);
     return chosen;
   }
@@ -138,9 +138,9 @@ export class RunnableJobs {
 
 /** Null where neither a handler nor a target was named: the job is for others to execute. */
 export function runnableAs(
-  params: Pick<Basis, "config" | "ports" | "store" | "sends" | "bus" | "tracing"> & {
+  params: Pick<InstanceContext, "config" | "ports" | "store" | "sends" | "bus" | "tracing"> & {
     readonly definition: JobDefinition;
-    readonly around: Around;
+    readonly around: HookChain;
     readonly run: Handler | undefined;
   },
 ): RunnableJob | null {

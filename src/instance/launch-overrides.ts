@@ -8,7 +8,7 @@ import { ConfigurationError, type Problem } from "../shared/errors.js";
 import type { Logger } from "../telemetry/log.js";
 import { type Config, type Environment, type HoldfastOptions, readConfig } from "./config.js";
 
-export type Surroundings = {
+export type LaunchOverrides = {
   /** A flag: wins over the option in code. */
   readonly database?: string;
   /** Where relative `sqlite:` paths begin. Left out: the working directory. */
@@ -30,17 +30,17 @@ export type Surroundings = {
 const KEY = Symbol.for("holdfast.surroundings");
 
 /** Holds for every instance that this process makes from now on. */
-export function setSurroundings(surroundings: Surroundings): void {
+export function setLaunchOverrides(surroundings: LaunchOverrides): void {
   Object.assign(globalThis, { [KEY]: surroundings });
 }
 
-export function surroundings(): Surroundings {
-  return (globalThis as { [KEY]?: Surroundings })[KEY] ?? {};
+export function surroundings(): LaunchOverrides {
+  return (globalThis as { [KEY]?: LaunchOverrides })[KEY] ?? {};
 }
 
 /** The configuration of an instance that is made in these surroundings. */
 export function readConfigWithin(
-  around: Surroundings,
+  around: LaunchOverrides,
   options: HoldfastOptions,
   env: Environment,
 ): Config {

@@ -5,43 +5,43 @@
 import type { Alerting } from "../alerts/alerting.js";
 import { requireMailer } from "../alerts/destinations/send.js";
 import type { Locking } from "../locks/locking.js";
-import type { Upkeep } from "../operations/maintenance.js";
+import type { Maintenance } from "../operations/maintenance.js";
 import { databaseLabel } from "../operations/settings.js";
 import { requirePublicUrl } from "../remote/dispatch/targets.js";
-import type { StoredRuns } from "../runs/enqueue.js";
+import type { WakeHint } from "../runs/enqueue.js";
 import type { Waiter } from "../runs/waiter.js";
 import type { Declarations, Reconciling } from "../schedules/reconcile.js";
-import type { CompiledSchedules } from "../schedules/schedule-cache.js";
+import type { ScheduleCache } from "../schedules/schedule-cache.js";
 import { releaseOnce, type TickerParams, type TickReport, tickOnce } from "../schedules/ticker.js";
 import type { StoreGoneError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
-import type { Opening } from "../store/lazy-store.js";
+import type { LazyStore } from "../store/lazy-store.js";
 import type { Appetite, Store } from "../store/store.js";
 import { BeginWindow } from "../worker/begin-window.js";
 import type { StopReport } from "../worker/worker.js";
 import { readStart, type StartConfig, type StartOptions } from "./config.js";
-import type { Basis } from "./context.js";
+import type { InstanceContext } from "./context.js";
 import { boundedCrew, type Crew, type CrewParts, newCrew } from "./crew.js";
-import type { KnownJobs } from "./jobs.js";
+import type { AnnouncedJobs } from "./jobs.js";
 import { passOnce, readTick, type Ticked, type TickOptions } from "./tick-once.js";
 
-export type LifeParams = {
-  readonly basis: Basis;
-  readonly opening: Opening;
-  readonly jobs: KnownJobs;
-  readonly compiled: CompiledSchedules;
+export type LifecycleParams = {
+  readonly basis: InstanceContext;
+  readonly opening: LazyStore;
+  readonly jobs: AnnouncedJobs;
+  readonly compiled: ScheduleCache;
   readonly declarations: Declarations;
   readonly reconciling: Reconciling;
   readonly locking: Locking;
   readonly alerting: Alerting | null;
   readonly waiter: Waiter;
-  readonly upkeep: Upkeep;
+  readonly upkeep: Maintenance;
 };
 
 type Started = Crew & { readonly holder: number };
 
-export class Life {
-  readonly #params: LifeParams;
+export class Lifecycle {
+  readonly #params: LifecycleParams;
   #starting: Promise<Started> | null = null;
   #announcing: Promise<number> | null = null;
   #stopping: Promise<StopReport> | null = null;
@@ -55,7 +55,7 @@ export class Life {
   /** Bounded passes that are going on, each with how to end it. */
   readonly #passes = new Map<Promise<unknown>, AbortController>();
 
-  constructor(params: LifeParams) {
+  constructor(params: LifecycleParams) {
     this.#params = params;
     this.#works = () => ({ jobs: params.jobs.runnable.names(), queues: null });
   }
@@ -91,7 +91,7 @@ export class Life {
 
   /** An instance without jobs to run still polls: it promotes, reclaims and keeps itself known. */
   async #begin(settings: StartConfig): Promise<Started> {
-    const { basis, opening, alerting, locking } = this.#params;
+    const { basis, alerting, locking } = this.#params;
     const jobs = this.#params.jobs.chosen(settings.jobs);
     await this.#requireMailer();
     const store = await this.#whenThere();
@@ -218,7 +218,7 @@ export class Life {
   // ── what happens meanwhile ─────────────────────────────────────────────────────────────────────
 
   /** New runs of this process need no poll to be found. */
-  async stored({ dueInMs, jobs }: StoredRuns): Promise<void> {
+  async stored({ dueInMs, jobs }: WakeHint): Promise<void> {
     const started = await this.#started();
     if (dueInMs > 0) started?.loop.pollWithin(dueInMs);
     else if (jobs) started?.worker.wakeFor(jobs);

@@ -8,7 +8,7 @@ import { StoreGoneError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
 import { elapsedMs, type Moment } from "../shared/moment.js";
 import { delay, momentOf, type Ports, type Timer } from "../shared/ports.js";
-import type { Halt } from "../store/pause-store.js";
+import type { GlobalPause } from "../store/pause-store.js";
 import type { Appetite, PollAnswer, Settlement, Store } from "../store/store.js";
 import { ClockWatch } from "../telemetry/clock-watch.js";
 import type { Emit } from "../telemetry/log.js";
@@ -16,7 +16,7 @@ import type { Meter } from "../telemetry/meters.js";
 import {
   beatOnce,
   enforceCancelsOnce,
-  type Pulse,
+  type LeaseHeartbeat,
   promoteOnce,
   reapOnce,
 } from "../worker/passes.js";
@@ -39,7 +39,7 @@ const BEAT_RETRY_MS = 250;
 
 export type LoopParams = {
   readonly store: Store;
-  readonly pulse: Pulse;
+  readonly pulse: LeaseHeartbeat;
   readonly ports: Ports;
   readonly worker: Workers;
   readonly holder: number;
@@ -247,7 +247,7 @@ export class Loop {
   }
 
   /** The database itself keeps a claim from everybody while all is paused; quiet is for the worker to keep. */
-  #heed(halt: Halt | null): void {
+  #heed(halt: GlobalPause | null): void {
     const { worker, emit, instanceId: instance } = this.#params;
     worker.halt(halt?.kind === "quiet");
     const isHalted = halt !== null;

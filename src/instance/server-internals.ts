@@ -6,12 +6,12 @@ import type { AccessStore } from "../store/access-store.js";
 import type { Glance } from "../store/operator-store.js";
 import type { Store } from "../store/store.js";
 import { type Emit, LentLogger, type Logger } from "../telemetry/log.js";
-import type { Assembly } from "./compose.js";
-import type { Basis } from "./context.js";
+import type { Composition } from "./compose.js";
+import type { InstanceContext } from "./context.js";
 
 export const hosting: unique symbol = Symbol.for("holdfast.hosting");
 
-export type Hosting = {
+export type ServerInternals = {
   /** Aborts when a stop begins: what serves this instance has to end with it. */
   readonly stopSignal: AbortSignal;
   /** The instance's lines go there, unless it was given a logger. */
@@ -32,9 +32,9 @@ export type Hosting = {
 };
 
 export function hostingOf(
-  { config, bus, logger: own }: Basis,
-  { opening, jobs }: Pick<Assembly, "opening" | "jobs">,
-): Hosting {
+  { config, bus, logger: own }: InstanceContext,
+  { opening, jobs }: Pick<Composition, "opening" | "jobs">,
+): ServerInternals {
   return {
     stopSignal: opening.stopSignal,
     lendLogger: (logger) => {

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import type { RenewParams } from "../store/store.js";
 import { VirtualClock } from "../testing/virtual-clock.js";
-import { Beater, SILENT_LEASES_MAX } from "./standby-heartbeat.js";
+import { SILENT_LEASES_MAX, StandbyHeartbeat } from "./standby-heartbeat.js";
 
 function world() {
   const clock = new VirtualClock();
@@ -17,7 +17,7 @@ function world() {
       return { held: [], unknown: [] };
     },
   };
-  const beater = new Beater({ store, clock, holder: 1 });
+  const beater = new StandbyHeartbeat({ store, clock, holder: 1 });
   const fail = (times: number) => {
     failures = times;
   };

@@ -13,7 +13,7 @@ const RETRY_MS = 250;
 
 export type HeldLease = { readonly fence: number; readonly leaseMs: number };
 
-export class Beater {
+export class StandbyHeartbeat {
   readonly #store: Pick<Store, "renew">;
   readonly #clock: Clock;
   readonly #holder: number;

@@ -9,7 +9,7 @@ import { describeFailure } from "../shared/failure.js";
 import { type Clock, delay } from "../shared/ports.js";
 import type { RenewAnswer, RenewParams, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
-import type { Pulse } from "../worker/passes.js";
+import type { LeaseHeartbeat } from "../worker/passes.js";
 import type { Config } from "./config.js";
 import type { HeldLease } from "./standby-heartbeat.js";
 
@@ -42,14 +42,14 @@ type Asked = {
 
 const CLOSE_PATIENCE_MS = 2_000;
 
-export async function threadPulse(params: {
+export async function threadHeartbeat(params: {
   readonly config: Config;
   readonly holder: number;
   readonly store: Store;
   readonly clock: Clock;
   readonly held: () => readonly HeldLease[];
   readonly emit: Emit;
-}): Promise<Pulse> {
+}): Promise<LeaseHeartbeat> {
   const { config, holder, clock } = params;
   const { schema, synchronous } = config;
   const database = addressOf(config);
@@ -63,7 +63,7 @@ export async function threadPulse(params: {
   thread.unref();
   // Rejects with whatever ends it before it is ready.
   await once(thread, "message");
-  const pulse = new ThreadPulse(thread, params);
+  const pulse = new ThreadHeartbeat(thread, params);
   return {
     isOnMainThread: false,
     changed: () => pulse.changed(),
@@ -84,7 +84,7 @@ function addressOf({ database }: Config): string {
   ]);
 }
 
-class ThreadPulse {
+class ThreadHeartbeat {
   readonly #thread: Thread;
   readonly #store: Store;
   readonly #held: () => readonly HeldLease[];

@@ -1,12 +1,12 @@
 // What keeps a database well: looking whether its promises hold, mending and recovering it, and removing
 // what is past its time. What was changed is in the audit trail.
 
-import type { Basis } from "../instance/context.js";
-import type { KnownJobs } from "../instance/jobs.js";
+import type { InstanceContext } from "../instance/context.js";
+import type { AnnouncedJobs } from "../instance/jobs.js";
 import type { Locking } from "../locks/locking.js";
 import type { Declarations } from "../schedules/reconcile.js";
-import type { CompiledSchedules } from "../schedules/schedule-cache.js";
-import type { Opening } from "../store/lazy-store.js";
+import type { ScheduleCache } from "../schedules/schedule-cache.js";
+import type { LazyStore } from "../store/lazy-store.js";
 import type { Store } from "../store/store.js";
 import { reapOnce } from "../worker/passes.js";
 import { type CheckOptions, type CheckReport, readCheck, reportOf } from "./check.js";
@@ -23,22 +23,22 @@ import {
 } from "./retention.js";
 import { auditEntry } from "./rules/audit.js";
 
-export type UpkeepParams = {
-  readonly basis: Pick<Basis, "store" | "config" | "ports" | "bus" | "actor">;
-  readonly opening: Opening;
-  readonly jobs: KnownJobs;
-  readonly compiled: CompiledSchedules;
+export type MaintenanceParams = {
+  readonly basis: Pick<InstanceContext, "store" | "config" | "ports" | "bus" | "actor">;
+  readonly opening: LazyStore;
+  readonly jobs: AnnouncedJobs;
+  readonly compiled: ScheduleCache;
   readonly declarations: Declarations;
   readonly locking: Locking;
   /** Something may be due now that was not before. */
   readonly onChanged: () => void;
 };
 
-export class Upkeep {
-  readonly #params: UpkeepParams;
+export class Maintenance {
+  readonly #params: MaintenanceParams;
   readonly #retention: JobRetention;
 
-  constructor(params: UpkeepParams) {
+  constructor(params: MaintenanceParams) {
     this.#params = params;
     this.#retention = new JobRetention(() => params.jobs.declared());
   }

@@ -2,7 +2,7 @@
 // first; the file is only read.
 
 import { systemClock } from "../shared/adapters/clock.js";
-import { systemChance } from "../shared/adapters/random.js";
+import { systemRandom } from "../shared/adapters/random.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { type MoveAnswer, type MoveProgress, moveToPostgres } from "../store/move.js";
 import { storeFor } from "../store/open.js";
@@ -34,7 +34,7 @@ export async function moveDatabase(params: {
     });
   if (file === undefined || problems.length > 0) throw new ConfigurationError(problems);
   const clock = systemClock;
-  const chance = systemChance;
+  const chance = systemRandom;
   // Tables of another version are refused, and the new ones are made.
   for (const { database, migrate, mayCreate } of [
     { database: from, migrate: "check", mayCreate: false },

@@ -3,7 +3,7 @@
 // gone end, and what would fire and run next is told before it does.
 
 import { advance } from "../schedules/advance.js";
-import type { CompiledSchedules } from "../schedules/schedule-cache.js";
+import type { ScheduleCache } from "../schedules/schedule-cache.js";
 import { ConfigurationError } from "../shared/errors.js";
 import type { Ports } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
@@ -51,7 +51,7 @@ export function readRecover(options: RecoverOptions): { readonly isApplied: bool
 export async function recoverOnce(params: {
   readonly store: Store;
   readonly ports: Ports;
-  readonly compiled: CompiledSchedules;
+  readonly compiled: ScheduleCache;
   readonly isApplied: boolean;
   /** Runs of leases that were ended are taken back at once. */
   readonly reap: () => Promise<unknown>;

@@ -1,7 +1,7 @@
 // How an instance is set up, for people to read: durations as one would write them, and no secret.
 
 import type { Config } from "../instance/config.js";
-import type { Basis } from "../instance/context.js";
+import type { InstanceContext } from "../instance/context.js";
 import { writeDuration } from "../shared/duration.js";
 import { redactUrl } from "../shared/redact.js";
 
@@ -27,7 +27,7 @@ export type Settings = {
 };
 
 export function settingsOf(
-  basis: Pick<Basis, "config" | "store" | "instanceId">,
+  basis: Pick<InstanceContext, "config" | "store" | "instanceId">,
   life: { readonly isScheduler: boolean; readonly isWorker: boolean },
 ): Settings {
   const { config } = basis;
@@ -52,7 +52,10 @@ export function settingsOf(
 }
 
 /** The database in words, without secrets. */
-export function databaseLabel({ config, store }: Pick<Basis, "config" | "store">): string {
+export function databaseLabel({
+  config,
+  store,
+}: Pick<InstanceContext, "config" | "store">): string {
   const { database } = config;
   return typeof database === "string" ? redactUrl(database) : `a given ${store.engine} handle`;
 }

@@ -10,7 +10,7 @@ import { type Clock, delay } from "../shared/ports.js";
 import type { ReplyLine } from "../store/log-store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Tracing } from "../telemetry/tracing.js";
-import type { Dispatch, Execution, LetGo } from "../worker/attempt.js";
+import type { ActiveAttempt, Dispatch, LetGo } from "../worker/attempt.js";
 import { factsOf, type Report } from "../worker/settlement.js";
 import type { DispatchAnswer, Dispatcher } from "./dispatch/dispatcher.js";
 
@@ -73,7 +73,7 @@ export function dispatchTo(params: {
   };
 }
 
-function reportOf(answer: DispatchAnswer, execution: Execution): Report | LetGo {
+function reportOf(answer: DispatchAnswer, execution: ActiveAttempt): Report | LetGo {
   switch (answer.kind) {
     case "completed":
       return {
@@ -106,7 +106,7 @@ function reportOf(answer: DispatchAnswer, execution: Execution): Report | LetGo 
 
 function undelivered(
   { reason, pauseMs }: Extract<DispatchAnswer, { readonly kind: "not_delivered" }>,
-  { stopReason }: Execution,
+  { stopReason }: ActiveAttempt,
 ): Report {
   if (stopReason instanceof CancelledError) return cancelled(stopReason);
   if (stopReason instanceof TimeoutError) {

@@ -1,7 +1,7 @@
 // How a run that was asked for reaches the database: alone or with others of the same moment, in a
 // statement of its own, or inside the caller's transaction; under the trace that is going on, if any.
 
-import { Together } from "../shared/batcher.js";
+import { Batcher } from "../shared/batcher.js";
 import { ConfigurationError } from "../shared/errors.js";
 import type { Clock, Ids } from "../shared/ports.js";
 import type { EnqueueAnswer, NewRun, Store } from "../store/store.js";
@@ -73,8 +73,8 @@ const WAKE_EVERY_MS = 10;
 export class Enqueuer {
   readonly #store: Store;
   readonly #clock: Clock;
-  readonly #onStored: (stored: StoredRuns) => void;
-  readonly #together: Together<NewRun, EnqueueAnswer>;
+  readonly #onStored: (stored: WakeHint) => void;
+  readonly #together: Batcher<NewRun, EnqueueAnswer>;
   #toldAt = Number.NEGATIVE_INFINITY;
   #isWakePending = false;
 
@@ -82,12 +82,12 @@ export class Enqueuer {
     readonly store: Store;
     readonly clock: Clock;
     /** Called after a commit. */
-    readonly onStored: (stored: StoredRuns) => void;
+    readonly onStored: (stored: WakeHint) => void;
   }) {
     this.#store = params.store;
     this.#clock = params.clock;
     this.#onStored = params.onStored;
-    this.#together = new Together({
+    this.#together = new Batcher({
       send: (runs) => this.#storeAll(runs, { isAtomic: false }),
       charsOf: ({ input }) => input.length,
     });
@@ -132,14 +132,14 @@ export class Enqueuer {
 // What a commit that stored runs means for the workers of this process: when the first of them is due, and
 // whose they are.
 
-export type StoredRuns = {
+export type WakeHint = {
   /** Until the first of them is due; zero or less: now. */
   readonly dueInMs: number;
   /** Left out: runs of any job. */
   readonly jobs?: readonly string[];
 };
 
-export function storedRuns(runs: readonly NewRun[], wallMs: number): StoredRuns {
+export function storedRuns(runs: readonly NewRun[], wallMs: number): WakeHint {
   let dueInMs = Number.POSITIVE_INFINITY;
   const jobs = new Set<string>();
   for (const { job, dueAt, delayMs } of runs) {

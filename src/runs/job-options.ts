@@ -5,10 +5,10 @@ import type { RunContext } from "../worker/handler/context.js";
 import type { AroundOptions } from "../worker/hooks.js";
 import type { JobOptions } from "./rules/job.js";
 
-type AroundJobOptions = Omit<JobOptions, "input"> & AroundOptions;
+type JobHookOptions = Omit<JobOptions, "input"> & AroundOptions;
 
 /** Options of a job whose input is checked by a schema. */
-export type SchemaJobOptions<Schema extends StandardSchema, Result> = AroundJobOptions & {
+export type SchemaJobOptions<Schema extends StandardSchema, Result> = JobHookOptions & {
   readonly input: Schema & WithoutDate<InferInput<Schema>>;
   /** Left out: the job is enqueued here and executed elsewhere. */
   readonly run?:
@@ -17,7 +17,7 @@ export type SchemaJobOptions<Schema extends StandardSchema, Result> = AroundJobO
 };
 
 /** Options of a job whose input is taken as it is. */
-export type PlainJobOptions<Input, Result> = AroundJobOptions & {
+export type PlainJobOptions<Input, Result> = JobHookOptions & {
   readonly input?: undefined;
   readonly run?:
     | (((input: Input, ctx: RunContext) => Result | Promise<Result>) & WithoutDate<Input>)

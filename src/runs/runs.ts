@@ -2,7 +2,7 @@
 
 import { type Actor, type AuditEntry, auditEntry } from "../operations/rules/audit.js";
 import { reviveUnderSchedule } from "../schedules/retry-run.js";
-import type { Desk } from "../schedules/updater.js";
+import type { ScheduleUpdater } from "../schedules/updater.js";
 import { type Duration, durationMs } from "../shared/duration.js";
 import { ConfigurationError, RunAmbiguousError, RunNotFoundError } from "../shared/errors.js";
 import { firstIdAt, idFragment, isUuid } from "../shared/id.js";
@@ -50,7 +50,7 @@ export class Runs {
   readonly #store: () => Promise<Store>;
   readonly #waiter: Waiter;
   readonly #ports: Ports;
-  readonly #desk: Desk;
+  readonly #desk: ScheduleUpdater;
   readonly #onChanged: () => void;
   readonly #actor: Actor;
 
@@ -59,7 +59,7 @@ export class Runs {
     readonly actor: Actor;
     readonly waiter: Waiter;
     readonly ports: Ports;
-    readonly desk: Desk;
+    readonly desk: ScheduleUpdater;
     /** A run that was cancelled or revived may free another one, or be due itself. */
     readonly onChanged: () => void;
   }) {

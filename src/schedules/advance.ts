@@ -12,14 +12,14 @@ import { evaluate } from "./rules/evaluate.js";
 import { judgeMonitor } from "./rules/monitor.js";
 import { gateToOpen, type LiveRun } from "./rules/overlap.js";
 import { oneTick, type TickEntry } from "./rules/tick.js";
-import { type Compiled, tzdataOf } from "./schedule-cache.js";
+import { type CachedSchedule, tzdataOf } from "./schedule-cache.js";
 
 /** A tick that is this much overdue, while somebody was there to see it, was stuck. */
 export const STUCK_MS = 300_000;
 /** Somebody was there if an instance with the scheduler on has polled this lately. */
 export const POLLED_WITHIN_MS = 60_000;
 
-export type Surroundings = {
+export type TickContext = {
   readonly now: number;
   /** When an instance with the scheduler on had last polled, before this one did now. */
   readonly lastPolledAt: number | null;
@@ -48,8 +48,8 @@ export type Advance = {
 /** Closes the books of a schedule up to now, and opens the gate that is free. */
 export function advance(
   state: ScheduleState,
-  { definition, when }: Compiled,
-  seenBy: Surroundings,
+  { definition, when }: CachedSchedule,
+  seenBy: TickContext,
 ): Advance {
   const { now, lastPolledAt, wasHere = false, newId, hasCancelled = false, fires = true } = seenBy;
   const isStuck = fires && isStuckAt(state, now, wasHere ? lastPolledAt : null);

@@ -8,10 +8,10 @@ import type { BackfillChange, ScheduleChange, ScheduleState } from "../store/sch
 import type { Store } from "../store/store.js";
 import { askedRun, liveOf, progressOf } from "./advance.js";
 import { refuseMonitor } from "./check-in.js";
-import { type Asker, audited, existing } from "./edit.js";
+import { audited, type ChangeAuthor, existing } from "./edit.js";
 import { stretchOf } from "./rules/tick.js";
 import type { When } from "./rules/when.js";
-import { type CompiledSchedules, compile } from "./schedule-cache.js";
+import { compile, type ScheduleCache } from "./schedule-cache.js";
 import type { Decision, Read } from "./updater.js";
 
 const BACKFILL_MAX = 100_000;
@@ -24,7 +24,7 @@ export function backfillDecision(
     readonly fromAt: number;
     readonly toAt: number;
     readonly isAll: boolean;
-    readonly asker: Asker;
+    readonly asker: ChangeAuthor;
   },
 ): Decision<void> {
   const { name, id, fromAt, isAll, asker } = params;
@@ -57,7 +57,7 @@ export function backfillDecision(
 /** True if there was one to end. */
 export function cancelBackfillDecision(
   read: Read,
-  { name, asker }: { readonly name: string; readonly asker: Asker },
+  { name, asker }: { readonly name: string; readonly asker: ChangeAuthor },
 ): Decision<boolean> {
   const state = existing(read, name);
   if (!state.backfill) return { answer: false };
@@ -91,7 +91,7 @@ const CHUNK = 500;
 export async function backfillStep(params: {
   readonly store: Store;
   readonly state: ScheduleState;
-  readonly compiled: CompiledSchedules;
+  readonly compiled: ScheduleCache;
   readonly ids: Ids;
 }): Promise<ScheduleChange | null> {
   const { store, state, compiled, ids } = params;

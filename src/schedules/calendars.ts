@@ -15,9 +15,9 @@ import {
   describeCalendar,
   readCalendar,
 } from "./calendars/calendar.js";
-import { type Asker, upsertDecision } from "./edit.js";
+import { type ChangeAuthor, upsertDecision } from "./edit.js";
 import type { ScheduleDefinition } from "./rules/schedule.js";
-import type { Desk } from "./updater.js";
+import type { ScheduleUpdater } from "./updater.js";
 
 export type Calendar = {
   readonly name: string;
@@ -135,9 +135,9 @@ async function allSchedules(store: Store): Promise<readonly ScheduleRecord[]> {
 
 export async function catchUpWithCalendars(params: {
   readonly store: Store;
-  readonly desk: Desk;
+  readonly desk: ScheduleUpdater;
   readonly name: string;
-  readonly asker: Asker;
+  readonly asker: ChangeAuthor;
 }): Promise<void> {
   const { store, desk, name, asker } = params;
   await desk.change<void>(store, name, async (read) => {

@@ -11,10 +11,10 @@ import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { CheckIn, ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import type { RunRecord, Store } from "../store/store.js";
 import { advance, progressOf } from "./advance.js";
-import { type Asker, existing } from "./edit.js";
+import { type ChangeAuthor, existing } from "./edit.js";
 import { beganFor, judgedAt, PING_STATES, type PingState, tickFor } from "./rules/monitor.js";
 import { oneTick } from "./rules/tick.js";
-import { type Compiled, compile } from "./schedule-cache.js";
+import { type CachedSchedule, compile } from "./schedule-cache.js";
 import type { Decision, Read } from "./updater.js";
 
 export type PingOptions = {
@@ -49,7 +49,7 @@ export type PingParams = {
   readonly state: PingState;
   readonly error: StoredError | null;
   readonly deliveryId: string | null;
-  readonly asker: Asker;
+  readonly asker: ChangeAuthor;
 };
 
 export function readPing(options: PingOptions): Pick<PingParams, "state" | "error" | "deliveryId"> {
@@ -127,7 +127,7 @@ export async function pingDecision(
 
 type Place = {
   readonly now: number;
-  readonly compiled: Compiled;
+  readonly compiled: CachedSchedule;
   /** Null: it is about the last recorded one. */
   readonly tick: number | null;
 };

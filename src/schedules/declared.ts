@@ -10,7 +10,7 @@ import type { Emit } from "../telemetry/log.js";
 import { progressOf } from "./advance.js";
 import type { CalendarRules } from "./calendars/calendar.js";
 import {
-  type Asker,
+  type ChangeAuthor,
   pauseDecision,
   resumeDecision,
   upsertDecision,
@@ -19,7 +19,7 @@ import {
 } from "./edit.js";
 import { compareReleases, isNewerDefinition } from "./rules/release.js";
 import { readSchedule, type ScheduleOptions } from "./rules/schedule.js";
-import type { Desk, Read } from "./updater.js";
+import type { Read, ScheduleUpdater } from "./updater.js";
 
 /** Live instances come first; no fleet is larger. */
 const INSTANCES_MAX = 1_000;
@@ -34,10 +34,10 @@ export type Declaration = {
 
 export type DeclaredParams = {
   readonly store: Store;
-  readonly desk: Desk;
+  readonly desk: ScheduleUpdater;
   readonly app: string | null;
   readonly release: string | null;
-  readonly asker: Asker;
+  readonly asker: ChangeAuthor;
 };
 
 export type Verdict =

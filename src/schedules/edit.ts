@@ -23,14 +23,14 @@ import type {
   ScheduleStanding,
   ScheduleState,
 } from "../store/schedule-store.js";
-import type { Surroundings } from "./advance.js";
+import type { TickContext } from "./advance.js";
 import { cronSchedule } from "./cron/cron.js";
 import { describeTouch, dstTouches } from "./cron/dst.js";
 import { lookAt } from "./rules/monitor.js";
 import type { ScheduleDefinition } from "./rules/schedule.js";
 import { makeWhen } from "./rules/when.js";
-import { type Compiled, compile, tzdataOf } from "./schedule-cache.js";
-import { closeBooks, type Decision, nextAfter, type Read } from "./updater.js";
+import { type CachedSchedule, compile, tzdataOf } from "./schedule-cache.js";
+import { type Decision, nextAfter, type Read, settleTicks } from "./updater.js";
 
 /** Who pauses what vanished from the code; such a pause ends when it is declared again. */
 export const VANISHED_BY = "holdfast";
@@ -49,15 +49,15 @@ export type Wanted = {
   readonly isForced: boolean;
 };
 
-export type Asker = {
+export type ChangeAuthor = {
   readonly by: string | null;
   readonly actor: Actor;
   readonly chance: number;
-} & Omit<Surroundings, "now" | "lastPolledAt">;
+} & Omit<TickContext, "now" | "lastPolledAt">;
 
 /** What the audit trail keeps of a change of this schedule. */
 export function audited(
-  { actor, by }: Pick<Asker, "actor" | "by">,
+  { actor, by }: Pick<ChangeAuthor, "actor" | "by">,
   facts: Omit<AuditFacts, "noun">,
 ): { readonly audit: AuditEntry } {
   return { audit: auditEntry(actor, { noun: "schedule", ...facts }, by) };
@@ -94,7 +94,7 @@ const NO_PROGRESS: ScheduleProgress = {
 export function upsertDecision(
   { state, now }: Read,
   wanted: Wanted,
-  asker: Asker,
+  asker: ChangeAuthor,
 ): Decision<Edited> {
   if (!state) return creation(wanted, now, asker);
   const isSame =
@@ -106,7 +106,7 @@ export function upsertDecision(
   const isSameOrigin =
     wanted.codeHash === null || (wanted.codeHash === state.codeHash && wanted.app === state.app);
   if (isSame && isSameOrigin && !wanted.isForced) return { answer: "unchanged" };
-  const books = closeBooks(state, { ...asker, now, lastPolledAt: null });
+  const books = settleTicks(state, { ...asker, now, lastPolledAt: null });
   if (!books.isClosed) return { first: books.change };
   const { change } = books;
   const anchorAt = anchorAfter(state, wanted.definition, now);
@@ -163,7 +163,7 @@ export function requireVersion(
     throw new ScheduleChangedError({ schedule: name, ifVersion, version });
 }
 
-function creation(wanted: Wanted, now: number, asker: Asker): Decision<Edited> {
+function creation(wanted: Wanted, now: number, asker: ChangeAuthor): Decision<Edited> {
   const edit = editOf(wanted, { kind: "created", anchorAt: now, asker });
   const { when } = compile(edit);
   const { fromMs, kind } = wanted.definition.when;
@@ -186,7 +186,7 @@ function creation(wanted: Wanted, now: number, asker: Asker): Decision<Edited> {
 
 export function pauseDecision(
   read: Read,
-  params: { readonly name: string; readonly note: string | null; readonly asker: Asker },
+  params: { readonly name: string; readonly note: string | null; readonly asker: ChangeAuthor },
 ): Decision<void> {
   const state = existing(read, params.name);
   const { note, asker } = params;
@@ -195,7 +195,7 @@ export function pauseDecision(
   const isTaken = state.pausedBy === VANISHED_BY && asker.by !== VANISHED_BY;
   const isSame = state.pausedAt !== null && !isTaken && (note === null || note === state.pauseNote);
   if (isSame) return { answer: undefined };
-  const books = closeBooks(state, { ...asker, now, lastPolledAt: null });
+  const books = settleTicks(state, { ...asker, now, lastPolledAt: null });
   if (!books.isClosed) return { first: books.change };
   const { brokenAt, brokenError } = state;
   return {
@@ -212,12 +212,12 @@ export function pauseDecision(
 /** Also for a broken schedule: it is evaluated again. */
 export function resumeDecision(
   read: Read,
-  params: { readonly name: string; readonly asker: Asker },
+  params: { readonly name: string; readonly asker: ChangeAuthor },
 ): Decision<void> {
   const state = existing(read, params.name);
   const { now } = read;
   if (state.pausedAt === null && state.brokenAt === null) return { answer: undefined };
-  const books = closeBooks(state, { ...params.asker, now, lastPolledAt: null });
+  const books = settleTicks(state, { ...params.asker, now, lastPolledAt: null });
   if (!books.isClosed) return { first: books.change };
   const { progress } = books.change;
   const { chance } = params.asker;
@@ -238,10 +238,10 @@ export function resumeDecision(
 /** Soft: id and cursor stay, so that a recreated one never fires a tick again. */
 export function deleteDecision(
   read: Read,
-  params: { readonly name: string; readonly asker: Asker },
+  params: { readonly name: string; readonly asker: ChangeAuthor },
 ): Decision<void> {
   const state = existing(read, params.name);
-  const books = closeBooks(state, { ...params.asker, now: read.now, lastPolledAt: null });
+  const books = settleTicks(state, { ...params.asker, now: read.now, lastPolledAt: null });
   if (!books.isClosed) return { first: books.change };
   // The definition stays as it is, readable or not; nothing is drawn from it any more.
   const edit: ScheduleEdit = {
@@ -270,7 +270,7 @@ export function deleteDecision(
 }
 
 /** What cannot be read cannot be resumed, only replaced. */
-function readable(state: ScheduleState): Compiled {
+function readable(state: ScheduleState): CachedSchedule {
   try {
     return compile(state);
   } catch (error) {
@@ -289,7 +289,7 @@ export function existing({ state }: Read, name: string): ScheduleState {
 
 function editOf(
   wanted: Wanted,
-  params: { readonly kind: EditKind; readonly anchorAt: number; readonly asker: Asker },
+  params: { readonly kind: EditKind; readonly anchorAt: number; readonly asker: ChangeAuthor },
 ): ScheduleEdit {
   const { definition } = wanted;
   const { kind, everyMs, everyMaxMs } = definition.when;

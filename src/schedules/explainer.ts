@@ -25,7 +25,7 @@ import type {
 import type { RunFacts } from "./explain/run.js";
 import type { Outcome, Reason } from "./rules/tick.js";
 import type { When } from "./rules/when.js";
-import { type Compiled, compile } from "./schedule-cache.js";
+import { type CachedSchedule, compile } from "./schedule-cache.js";
 
 export type Explanation = {
   readonly schedule: string;
@@ -60,7 +60,7 @@ export async function explainAt({ store, state, now, atMs }: Asked): Promise<Exp
 type Era = {
   readonly version: ScheduleVersion;
   /** Null if it cannot be read. */
-  readonly compiled: Compiled | null;
+  readonly compiled: CachedSchedule | null;
   readonly fromAt: number;
   readonly toAt: number;
   readonly isCurrent: boolean;
@@ -360,7 +360,7 @@ class Inquiry {
 }
 
 function eraOf(version: ScheduleVersion, next: ScheduleVersion | undefined): Era {
-  let compiled: Compiled | null | undefined;
+  let compiled: CachedSchedule | null | undefined;
   return {
     version,
     // Read when it is asked for: of many versions only those near the instant are.
@@ -413,7 +413,7 @@ function newestIn(
   return null;
 }
 
-function compiledOrNull(version: ScheduleVersion): Compiled | null {
+function compiledOrNull(version: ScheduleVersion): CachedSchedule | null {
   try {
     return compile(version);
   } catch {

@@ -3,9 +3,7 @@
 import { inputHash, type Job } from "../runs/job.js";
 import type { InputOption } from "../runs/job-options.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
-import { readInstant } from "../shared/instant.js";
-import { storableText } from "../shared/json.js";
-import { requireKey, requireName } from "../shared/names.js";
+import { requireKey } from "../shared/names.js";
 import { type By, instantMs, jobName, readBy, refuse, requireOptions } from "../shared/options.js";
 import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT } from "../shared/paging.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";

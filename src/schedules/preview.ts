@@ -7,7 +7,7 @@ import { warningsFor } from "./edit.js";
 import type { ScheduleDefinition } from "./rules/schedule.js";
 import { makeWhen } from "./rules/when.js";
 import { describeWhen } from "./rules/when-words.js";
-import type { Compiled } from "./schedule-cache.js";
+import type { CachedSchedule } from "./schedule-cache.js";
 
 export type Preview = {
   readonly ticks: readonly Date[];
@@ -25,7 +25,11 @@ export type DefinitionPreview = Preview & {
 const PREVIEW_MAX = 1_000;
 
 /** The next ticks of a definition, with notes. */
-export function previewOf({ definition, when }: Compiled, afterMs: number, count: number): Preview {
+export function previewOf(
+  { definition, when }: CachedSchedule,
+  afterMs: number,
+  count: number,
+): Preview {
   if (!Number.isInteger(count) || count < 1 || count > PREVIEW_MAX)
     throw new ConfigurationError([
       {
@@ -49,7 +53,7 @@ export function previewOf({ definition, when }: Compiled, afterMs: number, count
 }
 
 /** Of an interval that is drawn the next tick alone is known, unless a rule moves it. */
-export function previewOfDrawn({ when }: Compiled, nextAt: number | null): Preview {
+export function previewOfDrawn({ when }: CachedSchedule, nextAt: number | null): Preview {
   const at = nextAt === null ? null : when.firstAllowed(nextAt);
   return { ticks: at === null ? [] : [new Date(at)], notes: [] };
 }

@@ -7,7 +7,7 @@ import { requireName } from "../shared/names.js";
 import { requireOptions } from "../shared/options.js";
 import type { Ports } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { Opening } from "../store/lazy-store.js";
+import type { LazyStore } from "../store/lazy-store.js";
 import type { ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
@@ -26,17 +26,17 @@ import {
   vanishedWords,
   wantedOf,
 } from "./declared.js";
-import { type Asker, anchorAfter, lateWarning } from "./edit.js";
+import { anchorAfter, type ChangeAuthor, lateWarning } from "./edit.js";
 import { calendarsOf } from "./options.js";
 import { previewOf } from "./preview.js";
 import { lookAt } from "./rules/monitor.js";
 import { readSchedule, SCHEDULE_MEMBERS, type ScheduleOptions } from "./rules/schedule.js";
 import { compile, tzdataOf } from "./schedule-cache.js";
-import { closeBooks, type Desk } from "./updater.js";
+import { type ScheduleUpdater, settleTicks } from "./updater.js";
 
 export type ReconcilingParams = {
   readonly declarations: Declarations;
-  readonly opening: Opening;
+  readonly opening: LazyStore;
   /** The code at hand wins over what was stored by newer code. */
   readonly isDevelopment: boolean;
   /** Whether this instance fires what is due. */
@@ -92,7 +92,7 @@ export class Reconciling {
 
 export type DeclarationsParams = {
   readonly ports: Ports;
-  readonly desk: Desk;
+  readonly desk: ScheduleUpdater;
   readonly actor: Actor;
   readonly app: string | null;
   readonly release: string | null;
@@ -112,7 +112,7 @@ export class Declarations {
   readonly #params: DeclarationsParams;
   readonly #declared = new Map<string, Declared>();
   readonly #reported = new Set<string>();
-  readonly #desk: Desk;
+  readonly #desk: ScheduleUpdater;
 
   constructor(params: DeclarationsParams) {
     this.#params = params;
@@ -278,7 +278,7 @@ export class Declarations {
         if (!state || state.nextAt === null || !isNewerTzdata({ runtime, stored }))
           return { answer: undefined };
         const around = { now, lastPolledAt: null, newId: this.#asker().newId };
-        const books = closeBooks(state, around);
+        const books = settleTicks(state, around);
         if (!books.isClosed) return { first: books.change };
         const { progress } = books.change;
         const { definition, when } = compile(state);
@@ -303,7 +303,7 @@ export class Declarations {
     return { store, desk: this.#desk, app, release, asker: this.#asker() };
   }
 
-  #asker(): Asker {
+  #asker(): ChangeAuthor {
     const { chance, ids } = this.#params.ports;
     const by = this.#params.app === null ? "code" : `code of ${this.#params.app}`;
     return { by, actor: this.#params.actor, chance: chance.next(), newId: () => ids.run() };

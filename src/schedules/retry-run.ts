@@ -8,13 +8,13 @@ import { refuseMonitor } from "./check-in.js";
 import { monitorJob } from "./rules/monitor.js";
 import { isRevivalGated } from "./rules/overlap.js";
 import { compile } from "./schedule-cache.js";
-import type { Desk } from "./updater.js";
+import type { ScheduleUpdater } from "./updater.js";
 
 export async function reviveUnderSchedule(params: {
   readonly store: Store;
   readonly run: RunRecord;
   readonly schedule: string;
-  readonly desk: Desk;
+  readonly desk: ScheduleUpdater;
   readonly audit: AuditEntry;
 }): Promise<RetryAnswer> {
   const { store, run, schedule, desk, audit } = params;

@@ -6,19 +6,22 @@ import type { ScheduleState } from "../store/schedule-store.js";
 import type { ScheduleDefinition } from "./rules/schedule.js";
 import { makeWhen, type When } from "./rules/when.js";
 
-export type Compiled = { readonly definition: ScheduleDefinition; readonly when: When };
+export type CachedSchedule = { readonly definition: ScheduleDefinition; readonly when: When };
 
 type Stored = { readonly definition: string; readonly anchorAt: number };
 
 /** Beyond this all are read again. */
 const KEPT_MAX = 100_000;
 
-export class CompiledSchedules {
-  readonly #byText = new Map<string, Compiled>();
-  readonly #byId = new Map<number, { readonly version: number; readonly compiled: Compiled }>();
+export class ScheduleCache {
+  readonly #byText = new Map<string, CachedSchedule>();
+  readonly #byId = new Map<
+    number,
+    { readonly version: number; readonly compiled: CachedSchedule }
+  >();
 
   /** Throws what is wrong with a definition that this instance cannot evaluate. */
-  of(state: Stored & Pick<ScheduleState, "id" | "version">): Compiled {
+  of(state: Stored & Pick<ScheduleState, "id" | "version">): CachedSchedule {
     const kept = this.#byId.get(state.id);
     if (kept?.version === state.version) return kept.compiled;
     const compiled = this.#ofText(state);
@@ -27,7 +30,7 @@ export class CompiledSchedules {
     return compiled;
   }
 
-  #ofText(stored: Stored): Compiled {
+  #ofText(stored: Stored): CachedSchedule {
     const kept = this.#byText.get(stored.definition);
     if (kept) return kept;
     const compiled = compile(stored);
@@ -38,7 +41,7 @@ export class CompiledSchedules {
   }
 }
 
-export function compile(stored: Stored): Compiled {
+export function compile(stored: Stored): CachedSchedule {
   const definition = JSON.parse(stored.definition) as ScheduleDefinition;
   return { definition, when: makeWhen(definition.when, stored.anchorAt) };
 }

@@ -29,7 +29,7 @@ import {
 } from "./check-in.js";
 import type { PlannedChange } from "./declared.js";
 import {
-  type Asker,
+  type ChangeAuthor,
   deleteDecision,
   existing,
   pauseDecision,
@@ -69,10 +69,10 @@ import {
   type ScheduleDefinition,
   type ScheduleOptions,
 } from "./rules/schedule.js";
-import { type CompiledSchedules, compile } from "./schedule-cache.js";
+import { compile, type ScheduleCache } from "./schedule-cache.js";
 import { readTimeline, type Timeline, type TimelineOptions, timelineOf } from "./timeline.js";
 import { type Triggered, triggerDecision } from "./trigger.js";
-import type { Desk, Read } from "./updater.js";
+import type { Read, ScheduleUpdater } from "./updater.js";
 import {
   type Backfill,
   type Schedule,
@@ -88,8 +88,8 @@ export type SchedulesParams = {
   readonly store: (verb: string) => Promise<Store>;
   readonly actor: Actor;
   readonly ports: Ports;
-  readonly desk: Desk;
-  readonly compiled: CompiledSchedules;
+  readonly desk: ScheduleUpdater;
+  readonly compiled: ScheduleCache;
   /** Encodes and checks an input as an enqueue of that job would. */
   readonly encode: (job: string, input: unknown) => Promise<string>;
   /** Makes sure that a job is known to the database; throws if it is known to nobody. */
@@ -106,7 +106,7 @@ export type SchedulesParams = {
 
 export class Schedules {
   readonly #params: SchedulesParams;
-  readonly #desk: Desk;
+  readonly #desk: ScheduleUpdater;
 
   constructor(params: SchedulesParams) {
     this.#params = params;
@@ -410,7 +410,7 @@ export class Schedules {
     return { state, now, compiled: compile(state) };
   }
 
-  #asker(by: string | undefined): Asker {
+  #asker(by: string | undefined): ChangeAuthor {
     const { ids, chance } = this.#params.ports;
     const { actor } = this.#params;
     return { by: by ?? null, actor, chance: chance.next(), newId: () => ids.run() };

@@ -5,7 +5,7 @@
 
 import { describeFailure } from "../shared/failure.js";
 import type { Ports } from "../shared/ports.js";
-import { isAbsent } from "../shared/retry-while-unavailable.js";
+import { isUnavailable } from "../shared/retry-while-unavailable.js";
 import type { ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
@@ -17,11 +17,11 @@ import {
   breakUp,
   openGate,
   replacedBy,
-  type Surroundings,
+  type TickContext,
 } from "./advance.js";
 import { backfillStep } from "./backfill.js";
 import { OUTCOME_OF } from "./rules/tick.js";
-import type { CompiledSchedules } from "./schedule-cache.js";
+import type { ScheduleCache } from "./schedule-cache.js";
 
 /** Nothing is written while it reads, so few large reads: 10,000 due at once fired in 0.6 s, by 2,000 in 0.8 s. */
 const READ_MAX = 10_000;
@@ -37,7 +37,7 @@ export type TickerParams = {
   readonly store: Store;
   readonly ports: Ports;
   readonly holder: number | null;
-  readonly compiled: CompiledSchedules;
+  readonly compiled: ScheduleCache;
   /** How often the change of a schedule was refused in a row, by its number. */
   readonly refusals: Map<number, number>;
   readonly emit: Emit;
@@ -65,7 +65,7 @@ type Decided = { readonly state: ScheduleState } & Partial<Advance> & {
   };
 
 /** Who had looked at schedules before this pass, and whether it fires. */
-export type Looked = Pick<Surroundings, "lastPolledAt" | "wasHere" | "fires">;
+export type Looked = Pick<TickContext, "lastPolledAt" | "wasHere" | "fires">;
 
 /**
  * Opens the gates that are free, cancels what is replaced and goes on with backfills. Any instance does it, also one
@@ -202,7 +202,7 @@ async function writeAll(
     tellClaims(params, decided, ids);
     return decided.filter(({ change }) => ids.has(change.id));
   } catch (error) {
-    if (isAbsent(error)) throw error;
+    if (isUnavailable(error)) throw error;
     const [only, ...others] = decided;
     if (only && others.length === 0) return writeRefused(params, only, error);
     const applied: Decided[] = [];

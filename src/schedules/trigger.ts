@@ -6,9 +6,9 @@ import { DeliveryConflictError } from "../shared/errors.js";
 import type { ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
 import { advance, askedRun, isActive, liveOf, progressOf } from "./advance.js";
-import { type Asker, audited, existing } from "./edit.js";
+import { audited, type ChangeAuthor, existing } from "./edit.js";
 import { admitTrigger, type Overlap } from "./rules/overlap.js";
-import type { CompiledSchedules } from "./schedule-cache.js";
+import type { ScheduleCache } from "./schedule-cache.js";
 import type { Decision, Read } from "./updater.js";
 
 export type Triggered =
@@ -30,13 +30,13 @@ export type TriggerParams = {
   readonly input: string | null;
   readonly isIfDue: boolean;
   readonly delivery: { readonly id: string; readonly hashOf: (input: string) => string } | null;
-  readonly asker: Asker;
+  readonly asker: ChangeAuthor;
 };
 
 export async function triggerDecision(
   read: Read,
   params: TriggerParams,
-  { store, compiled }: { readonly store: Store; readonly compiled: CompiledSchedules },
+  { store, compiled }: { readonly store: Store; readonly compiled: ScheduleCache },
 ): Promise<Decision<Triggered>> {
   const state = existing(read, params.name);
   const { delivery } = params;
@@ -60,7 +60,7 @@ export async function triggerDecision(
 async function byHand(
   state: ScheduleState,
   { name, mode, input, asker }: TriggerParams,
-  { store, compiled }: { readonly store: Store; readonly compiled: CompiledSchedules },
+  { store, compiled }: { readonly store: Store; readonly compiled: ScheduleCache },
 ): Promise<Decision<Triggered>> {
   const overlap = overlapOf(state, compiled);
   const admission = admitTrigger(overlap, state.live);
@@ -87,7 +87,7 @@ async function ifDue(
   { now }: Read,
   state: ScheduleState,
   { asker }: TriggerParams,
-  { store, compiled }: { readonly store: Store; readonly compiled: CompiledSchedules },
+  { store, compiled }: { readonly store: Store; readonly compiled: ScheduleCache },
 ): Promise<Decision<Triggered>> {
   const isDue = isActive(state) && state.nextAt !== null && state.nextAt <= now;
   const isAllPaused = state.pauses.some(({ until }) => until === null);
@@ -119,7 +119,7 @@ async function locked(store: Store, state: ScheduleState, id: RunId): Promise<Tr
   };
 }
 
-function overlapOf(state: ScheduleState, compiled: CompiledSchedules): Overlap {
+function overlapOf(state: ScheduleState, compiled: ScheduleCache): Overlap {
   try {
     return compiled.of(state).definition.overlap;
   } catch {

@@ -6,11 +6,11 @@ import { OutcomeUnknownError, ScheduleBusyError } from "../shared/errors.js";
 import { delay, type Ports } from "../shared/ports.js";
 import type { NewSchedule, ScheduleChange, ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
-import { advance, progressOf, type Surroundings } from "./advance.js";
+import { advance, progressOf, type TickContext } from "./advance.js";
 import { lookAt } from "./rules/monitor.js";
 import type { ScheduleDefinition } from "./rules/schedule.js";
 import { type Reason, stretchOf, type TickEntry } from "./rules/tick.js";
-import { type Compiled, compile } from "./schedule-cache.js";
+import { type CachedSchedule, compile } from "./schedule-cache.js";
 
 /** What a decision wants written, and what its caller hears once it is. */
 export type Decision<T> =
@@ -25,7 +25,7 @@ const TRIES_MAX = 200;
 
 type Decide<T> = (read: Read) => Decision<T> | Promise<Decision<T>>;
 
-export class Desk {
+export class ScheduleUpdater {
   readonly #ports: Ports;
   readonly #queues = new Map<string, Promise<void>>();
 
@@ -97,13 +97,13 @@ function madeBy({ runs: [run], checkIn }: ScheduleChange): RunId | null {
 // Closing the books of a schedule before something about it changes: every tick up to now is fired or
 // recorded by the definition that stood until now. Pure but for new ids.
 
-export type Books = {
+export type TickBooks = {
   readonly change: ScheduleChange;
   /** False: write this change, and close the books again. */
   readonly isClosed: boolean;
 };
 
-export function closeBooks(state: ScheduleState, around: Surroundings): Books {
+export function settleTicks(state: ScheduleState, around: TickContext): TickBooks {
   const nothing: ScheduleChange = {
     id: state.id,
     revision: state.revision,
@@ -135,7 +135,7 @@ export function closeBooks(state: ScheduleState, around: Surroundings): Books {
 function cutShort(
   change: ScheduleChange,
   state: ScheduleState,
-  { when }: Compiled,
+  { when }: CachedSchedule,
   now: number,
 ): ScheduleChange {
   const { progress } = change;
@@ -154,7 +154,7 @@ const CUT_SHORT = "the monitor was changed while it waited for this check-in";
 
 /** The first tick after now; an interval that is drawn begins anew. */
 export function nextAfter(
-  { definition, when }: Compiled,
+  { definition, when }: CachedSchedule,
   { cursorAt, now, chance }: { readonly cursorAt: number; readonly now: number; chance: number },
 ): { readonly nextAt: number | null; readonly isEnded: boolean } {
   const nextAt =
@@ -172,7 +172,7 @@ function draw({ when: { everyMs, everyMaxMs } }: ScheduleDefinition, chance: num
 /** What a pause left out, or what could not be evaluated, as one row. */
 function stretchSince(
   state: ScheduleState,
-  { definition, when }: Compiled,
+  { definition, when }: CachedSchedule,
   now: number,
 ): TickEntry[] {
   if (definition.when.kind === "range" || state.isEnded) return [];
@@ -186,7 +186,7 @@ function stretchSince(
   return [{ ...stretch, reason, run: null, evidence: evidence as TickEntry["evidence"] }];
 }
 
-function compiledOrNull(state: ScheduleState): Compiled | null {
+function compiledOrNull(state: ScheduleState): CachedSchedule | null {
   try {
     return compile(state);
   } catch {

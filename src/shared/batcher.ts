@@ -2,7 +2,7 @@
 // next one. Each caller is answered after the commit of its own batch, and one bad item never fails its
 // neighbours. Nothing is delayed on purpose: a lone call goes out at once.
 
-import { isAbsent } from "./retry-while-unavailable.js";
+import { isUnavailable } from "./retry-while-unavailable.js";
 
 const BATCH_MAX = 1_000;
 /** Larger batches would keep the event loop, or be refused by drivers and servers. */
@@ -16,7 +16,7 @@ type Asked<Item, Answer> = {
   readonly reject: (error: unknown) => void;
 };
 
-export class Together<Item, Answer> {
+export class Batcher<Item, Answer> {
   readonly #send: (items: readonly Item[]) => Promise<readonly Answer[]>;
   readonly #charsOf: (item: Item) => number;
   #asked: Asked<Item, Answer>[] = [];
@@ -80,7 +80,7 @@ export class Together<Item, Answer> {
         resolve(answers[at] as Answer);
       });
     } catch (error) {
-      if (batch.length === 1 || isAbsent(error)) for (const { reject } of batch) reject(error);
+      if (batch.length === 1 || isUnavailable(error)) for (const { reject } of batch) reject(error);
       else for (const asked of batch) await this.#sendBatch([asked]);
     }
   }

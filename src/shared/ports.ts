@@ -25,7 +25,7 @@ export interface Clock {
 }
 
 /** Chance: a number in [0, 1). */
-export interface Chance {
+export interface Random {
   next(): number;
 }
 
@@ -73,7 +73,7 @@ export interface Network {
 /** Everything an engine needs from outside, but for its store. */
 export type Ports = {
   readonly clock: Clock;
-  readonly chance: Chance;
+  readonly chance: Random;
   readonly ids: Ids;
 };
 

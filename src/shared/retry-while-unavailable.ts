@@ -14,13 +14,13 @@ export async function patiently<T>(clock: Clock, ask: () => Promise<T>): Promise
     try {
       return await ask();
     } catch (error) {
-      if (tries >= TRIES_MAX || !isAbsent(error)) throw error;
+      if (tries >= TRIES_MAX || !isUnavailable(error)) throw error;
       await delay(clock, Math.min(WAIT_MAX_MS, FIRST_WAIT_MS * 2 ** (tries - 1)));
     }
   }
 }
 
-export function isAbsent(error: unknown): boolean {
+export function isUnavailable(error: unknown): boolean {
   return (
     error instanceof StoreUnavailableError ||
     error instanceof StoreReadOnlyError ||

@@ -1,12 +1,12 @@
 // Turns: how many at a time, and in which order.
 
 import { expect, test } from "vitest";
-import { Turns } from "./semaphore.js";
+import { Semaphore } from "./semaphore.js";
 
 const never = new AbortController().signal;
 
 test("so many have a turn at a time, the others in the order in which they came", async () => {
-  const turns = new Turns(2);
+  const turns = new Semaphore(2);
   const order: string[] = [];
   const give = new Map<string, () => void>();
   const take = (name: string) =>
@@ -27,7 +27,7 @@ test("so many have a turn at a time, the others in the order in which they came"
 });
 
 test("a turn is given back once, however often its holder says so", async () => {
-  const turns = new Turns(1);
+  const turns = new Semaphore(1);
   const back = await turns.take(never);
   const second = turns.take(never);
   back?.();
@@ -37,7 +37,7 @@ test("a turn is given back once, however often its holder says so", async () => 
 });
 
 test("whoever stops waiting is forgotten and takes no turn from the others", async () => {
-  const turns = new Turns(1);
+  const turns = new Semaphore(1);
   const back = await turns.take(never);
   const impatient = new AbortController();
   const left = turns.take(impatient.signal);

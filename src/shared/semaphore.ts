@@ -1,7 +1,7 @@
 // So many at a time, in the order in which they came. Waits for no time of its own: a turn is free when
 // somebody gives theirs back, and whoever stops waiting is forgotten.
 
-export class Turns {
+export class Semaphore {
   readonly #max: number;
   readonly #waiting = new Set<() => void>();
   #taken = 0;

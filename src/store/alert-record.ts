@@ -13,14 +13,14 @@ import {
 } from "../alerts/rules/alert.js";
 import type {
   Culprit,
-  SightApart,
-  SightEnd,
+  ObservedApart,
+  ObservedEnd,
+  ObservedRate,
+  ObservedRun,
+  ObservedSchedule,
+  ObservedSkip,
+  ObservedTick,
   SightJob,
-  SightRate,
-  SightRun,
-  SightSchedule,
-  SightSkip,
-  SightTick,
 } from "../alerts/rules/observation.js";
 import type { ScheduleAlertRules } from "../alerts/rules/rules.js";
 import { REASONS } from "../schedules/rules/tick.js";
@@ -74,7 +74,7 @@ export function heldRow({ id, finding }: { readonly id: string; readonly finding
   return { id, message: finding.message, evidence: JSON.stringify(finding.evidence) };
 }
 
-export function toSightSchedule(row: Row): SightSchedule {
+export function toObservedSchedule(row: Row): ObservedSchedule {
   return {
     name: String(row.name),
     job: String(row.job),
@@ -98,10 +98,10 @@ function rulesOf(definition: unknown): Partial<ScheduleAlertRules> | null {
   }
 }
 
-export function toSightTick(row: Row): SightTick {
+export function toObservedTick(row: Row): ObservedTick {
   return {
     schedule: String(row.name),
-    reason: REASONS[Number(row.reason)] as SightTick["reason"],
+    reason: REASONS[Number(row.reason)] as ObservedTick["reason"],
     firstAt: Number(row.at),
     lastAt: Number(row.last_at),
     count: Number(row.count),
@@ -109,7 +109,7 @@ export function toSightTick(row: Row): SightTick {
   };
 }
 
-export function toSightRun(row: Row): SightRun {
+export function toObservedRun(row: Row): ObservedRun {
   return {
     id: String(row.id),
     job: String(row.job),
@@ -140,7 +140,7 @@ export function toSightJob(row: Row): SightJob {
   };
 }
 
-export function toSightRate(row: Row): SightRate {
+export function toSightRate(row: Row): ObservedRate {
   return {
     name: String(row.name),
     completed: Number(row.completed),
@@ -148,7 +148,7 @@ export function toSightRate(row: Row): SightRate {
   };
 }
 
-export function toSightApart(row: Row): SightApart {
+export function toSightApart(row: Row): ObservedApart {
   return {
     schedule: String(row.name),
     job: String(row.job),
@@ -160,17 +160,17 @@ export function toSightApart(row: Row): SightApart {
   };
 }
 
-export function toSightEnd(row: Row): SightEnd {
+export function toSightEnd(row: Row): ObservedEnd {
   return {
     schedule: String(row.name),
     at: Number(row.at),
     run: String(row.run),
-    status: row.status === null ? null : (statusOf(Number(row.status)) as SightEnd["status"]),
+    status: row.status === null ? null : (statusOf(Number(row.status)) as ObservedEnd["status"]),
     error: textOrNull(row.error),
   };
 }
 
-export function toSightSkip(row: Row): SightSkip {
+export function toObservedSkip(row: Row): ObservedSkip {
   return {
     schedule: String(row.name),
     lastAt: Number(row.last_at),

@@ -11,7 +11,12 @@ import type {
   OpenAlert,
   Severity,
 } from "../alerts/rules/alert.js";
-import type { Sight, SightApart, SightParams, SightSchedule } from "../alerts/rules/observation.js";
+import type {
+  AlertObservation,
+  ObservationParams,
+  ObservedApart,
+  ObservedSchedule,
+} from "../alerts/rules/observation.js";
 import type { Audited } from "./audit-store.js";
 
 export type AlertDelivery = {
@@ -80,14 +85,14 @@ export type AlertMark =
   | { readonly mark: "resolve"; readonly by: string | null };
 
 /** What a look finds: schedules first, since their own rules say what else to read. */
-export type SightOfSchedules = Pick<
-  Sight,
+export type ObservedSchedules = Pick<
+  AlertObservation,
   "now" | "schedulerPolledAt" | "recordedUntil" | "ticks"
 > & {
-  readonly schedules: readonly SightSchedule[];
+  readonly schedules: readonly ObservedSchedule[];
 };
 
-export type SightOfRest = Omit<Sight, "jobRates" | keyof SightOfSchedules> & {
+export type ObservedRest = Omit<AlertObservation, "jobRates" | keyof ObservedSchedules> & {
   /** The newest tick at which each schedule was paused by its rule, as its newest alert says. */
   readonly pausedTicks: Readonly<Record<string, number>>;
 };
@@ -103,14 +108,14 @@ export interface AlertStore {
     readonly everyMs: number;
   }): Promise<{ readonly now: number; readonly isMine: boolean }>;
 
-  sightOfSchedules(): Promise<SightOfSchedules>;
-  sightOfRest(params: SightParams): Promise<SightOfRest>;
+  sightOfSchedules(): Promise<ObservedSchedules>;
+  sightOfRest(params: ObservationParams): Promise<ObservedRest>;
   /** How the newest scheduled runs of each of these ended, up to `limit` of each, with a day more than asked for. */
   sightOfApart(params: {
     readonly schedules: readonly string[];
     readonly overMs: number;
     readonly limit: number;
-  }): Promise<readonly SightApart[]>;
+  }): Promise<readonly ObservedApart[]>;
 
   openAlerts(): Promise<readonly OpenAlert[]>;
   /**

@@ -45,7 +45,7 @@ export type QueueRecord = {
   readonly pauseNote: string | null;
 };
 
-export interface FlowStore {
+export interface LimitStore {
   /** Null where the run is not pending. */
   waitingFor(id: RunId): Promise<Waiting | null>;
   /** Every queue that a run was ever sent to or that was paused, by name. */

@@ -10,7 +10,7 @@ const RETRY_MAX_MS = 1_000;
 /** While a start waits, it says so at once and then this often. */
 const SAY_EVERY_MS = 5_000;
 
-export class Opening {
+export class LazyStore {
   readonly #store: Store;
   readonly #stopped = new AbortController();
   #opening: Promise<Store> | null = null;

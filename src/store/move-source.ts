@@ -1,7 +1,7 @@
 // The SQLite side of a move: read in one snapshot from beginning to end, by pages in the order of each
 // table's key. Never writes.
 
-import type { Chance, Clock } from "../shared/ports.js";
+import type { Clock, Random } from "../shared/ports.js";
 import { MOVED_TABLES, type MovedTable } from "./move-tables.js";
 import * as sql from "./sql/move.js";
 import { type Row, SqliteFile } from "./sqlite/connection.js";
@@ -15,7 +15,7 @@ export class MoveSource {
   readonly #file: SqliteFile;
   readonly #shapes = new Map<string, Shape>();
 
-  constructor(params: { readonly file: string; readonly clock: Clock; readonly chance: Chance }) {
+  constructor(params: { readonly file: string; readonly clock: Clock; readonly chance: Random }) {
     const { file, clock, chance } = params;
     this.#file = new SqliteFile({
       source: { file },

@@ -2,7 +2,7 @@
 // new database's sequences are raised above every number that was ever given. The source is only read.
 // Killed at any moment, the same call goes on behind the last batch that was committed.
 
-import type { Chance, Clock } from "../shared/ports.js";
+import type { Clock, Random } from "../shared/ports.js";
 import { MoveSource } from "./move-source.js";
 import {
   columnsToMove,
@@ -53,7 +53,7 @@ export type MoveParams = {
   readonly url: string;
   readonly schema: string;
   readonly clock: Clock;
-  readonly chance: Chance;
+  readonly chance: Random;
   /** Also while instances live; what they write meanwhile stays behind. */
   readonly evenIfLive: boolean;
   readonly onProgress: (progress: MoveProgress) => void;

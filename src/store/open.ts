@@ -2,7 +2,7 @@
 // code: a driver is loaded when a database of its kind is opened.
 
 import { ConfigurationError, type Problem } from "../shared/errors.js";
-import type { Chance, Clock } from "../shared/ports.js";
+import type { Clock, Random } from "../shared/ports.js";
 import { gather } from "../shared/problems.js";
 import { redactUrl } from "../shared/redact.js";
 import { checkPostgresUrl, type PostgresSource } from "./postgres/connection.js";
@@ -21,7 +21,7 @@ export type OpenParams = {
   readonly migrate: "auto" | "check" | "off";
   readonly mayCreate: boolean;
   readonly clock: Clock;
-  readonly chance: Chance;
+  readonly chance: Random;
 };
 
 const SQLITE_FILE = /^sqlite:(?:\/\/(?=\/))?(.+)$/;

@@ -5,7 +5,7 @@ import type { Pause } from "../operations/rules/pause.js";
 import type { Audited } from "./audit-store.js";
 
 /** Why an instance claims and fires nothing: everything is paused, or it alone was told to be quiet. */
-export type Halt = {
+export type GlobalPause = {
   readonly kind: "all" | "quiet";
   readonly since: number;
   readonly note: string | null;

@@ -1,7 +1,7 @@
 // Rows about the pause of everything as the store's records, the same for both databases.
 
 import type { Pause } from "../operations/rules/pause.js";
-import type { Halt } from "./pause-store.js";
+import type { GlobalPause } from "./pause-store.js";
 import type { PollAnswer } from "./store.js";
 
 type Row = Record<string, unknown>;
@@ -16,7 +16,7 @@ export function toPause(row: Row): Pause {
 }
 
 /** `paused` and `quiet` of a poll: JSON of since and note, or null. */
-export function toHalt({ paused, quiet }: Row): Halt | null {
+export function toGlobalPause({ paused, quiet }: Row): GlobalPause | null {
   const found = paused ?? quiet;
   if (found === null || found === undefined) return null;
   const [since, note] = (typeof found === "string" ? JSON.parse(found) : found) as unknown[];

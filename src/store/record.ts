@@ -15,7 +15,7 @@ import { splitTags } from "../shared/trace-context.js";
 import { isLimited, type Limits, NO_LIMITS, WHOLE_JOB } from "../worker/rules/limits.js";
 import type { BatchError, BatchRecord } from "./batch-store.js";
 import type { QueueRecord, Waiting } from "./flow-store.js";
-import { toHalt } from "./record-pause.js";
+import { toGlobalPause } from "./record-pause.js";
 import type {
   AttemptRecord,
   Claim,
@@ -164,7 +164,7 @@ export function toWaiting(row: Row): Waiting {
   if (row.gate === "schedule" && row.is_kept) return { reason: "schedule" };
   if (row.gate === null && wakeAt !== null && wakeAt > now)
     return { reason: "time", until: wakeAt };
-  const halt = toHalt({ paused: row.paused });
+  const halt = toGlobalPause({ paused: row.paused });
   if (halt) return { reason: "paused", since: halt.since, note: halt.note };
   if (row.paused_at !== null) {
     const since = Number(row.paused_at);

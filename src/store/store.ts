@@ -17,12 +17,12 @@ import type { Audited, AuditStore } from "./audit-store.js";
 import type { BatchVerbs, NewBatchOf } from "./batch-store.js";
 import type { CheckStore } from "./check-store.js";
 import type { FiguresStore } from "./figures-store.js";
-import type { FlowStore } from "./flow-store.js";
+import type { LimitStore } from "./flow-store.js";
 import type { ItemStore } from "./item-store.js";
 import type { LockStore } from "./lock-store.js";
 import type { LogStore } from "./log-store.js";
 import type { OperatorStore } from "./operator-store.js";
-import type { Halt, PauseStore } from "./pause-store.js";
+import type { GlobalPause, PauseStore } from "./pause-store.js";
 import type { ProgressStore } from "./progress-store.js";
 import type { RemoteStore } from "./remote-store.js";
 import type { RepairStore } from "./repair-store.js";
@@ -271,7 +271,7 @@ export type PollAnswer = {
   /** When the next waiting run or tick becomes due, by the database's clock. */
   readonly nextWakeAt: number | null;
   /** It may claim and fire nothing; then nothing is said to be ready or due to be fired either. */
-  readonly halt: Halt | null;
+  readonly halt: GlobalPause | null;
 };
 
 export type Reclaimed = Grant & {
@@ -356,7 +356,7 @@ export type WakeListener = (hint: { readonly isOwn: boolean }) => void;
 
 export interface Store
   extends ScheduleStore,
-    FlowStore,
+    LimitStore,
     LockStore,
     BatchStore,
     ItemStore<Settlement>,

@@ -12,7 +12,7 @@ import { SqliteStore } from "../store/sqlite/store.js";
 import type { PollAnswer, Store } from "../store/store.js";
 import type { Logger } from "../telemetry/log.js";
 import type { AnyHandler, KitHandlers } from "./kit-handlers.js";
-import { InstanceClock, SeededChance, seededIds, type VirtualClock } from "./virtual-clock.js";
+import { InstanceClock, SeededRandom, seededIds, type VirtualClock } from "./virtual-clock.js";
 
 /** What a test keeps is kept, unless it asks for less. */
 const KEEP = "3650d";
@@ -44,7 +44,7 @@ type World = {
 export class KitDatabase {
   readonly #world: World;
   readonly #store: SqliteStore;
-  readonly #chance: SeededChance;
+  readonly #chance: SeededRandom;
   readonly #ports: Omit<Ports, "clock">;
   readonly #opened: Promise<void>;
   /** Runs of killed instances may still be leased to them. */
@@ -53,7 +53,7 @@ export class KitDatabase {
   constructor(world: World) {
     this.#world = world;
     const { clock, seed } = world;
-    this.#chance = new SeededChance(seed);
+    this.#chance = new SeededRandom(seed);
     this.#ports = { chance: this.#chance, ids: seededIds(clock, this.#chance) };
     this.#store = new SqliteStore({
       source: { file: ":memory:" },

@@ -5,7 +5,7 @@
 
 import { afterPromises, afterRealMs, nextTurn } from "../shared/adapters/event-loop.js";
 import { UuidV7Source } from "../shared/id.js";
-import type { Chance, Clock, Ids, Timer } from "../shared/ports.js";
+import type { Clock, Ids, Random, Timer } from "../shared/ports.js";
 
 const START_AT = Date.UTC(2026, 0, 15, 12);
 /** The two clocks of a real machine never agree either. */
@@ -249,7 +249,7 @@ export class InstanceClock implements Clock {
 }
 
 /** A sequence of numbers in [0, 1) that depends on nothing but its seed. */
-export class SeededChance implements Chance {
+export class SeededRandom implements Random {
   #state: number;
 
   constructor(seed: number) {
@@ -264,7 +264,7 @@ export class SeededChance implements Chance {
   }
 }
 
-export function seededIds(clock: Clock, chance: Chance): Ids {
+export function seededIds(clock: Clock, chance: Random): Ids {
   const fill = (bytes: Uint8Array) => {
     for (let at = 0; at < bytes.length; at += 1) bytes[at] = Math.floor(chance.next() * 256);
   };

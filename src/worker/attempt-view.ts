@@ -3,7 +3,7 @@
 import type { LogsPolicy } from "../runs/rules/run-logs.js";
 import type { Claim, ClaimedRun } from "../store/store.js";
 
-export type Attempted = {
+export type AttemptView = {
   readonly run: ClaimedRun;
   readonly claim: Claim;
   /** Which of its log lines are kept. */

@@ -22,37 +22,37 @@ import type { TraceSpan, Tracing } from "../telemetry/tracing.js";
 import type { CommitPhase } from "./attempt-view.js";
 import { type ContextServices, RunContext } from "./handler/context.js";
 import type { HandlerServices } from "./handler/services.js";
-import { type Around, callHooks, type Hook, isBare, throughMiddleware } from "./hooks.js";
+import { callHooks, type Hook, type HookChain, isBare, throughMiddleware } from "./hooks.js";
 import { classifyFailure } from "./rules/classify.js";
 import { factsOf, type Report, transitionOf } from "./settlement.js";
 
-export type PerformerParams = {
+export type AttemptRunnerParams = {
   readonly clock: Clock;
   readonly emit: Emit;
   readonly tracing: Tracing | null;
   readonly services: HandlerServices;
   /** Whether it was neither lost nor given up meanwhile. */
-  readonly isOurs: (execution: Execution) => boolean;
-  readonly onEnded: (execution: Execution, report: Report | LetGo) => void;
+  readonly isOurs: (execution: ActiveAttempt) => boolean;
+  readonly onEnded: (execution: ActiveAttempt, report: Report | LetGo) => void;
 };
 
-export class Performer {
-  readonly #params: PerformerParams;
+export class AttemptRunner {
+  readonly #params: AttemptRunnerParams;
   readonly #wallMs: () => number;
 
-  constructor(params: PerformerParams) {
+  constructor(params: AttemptRunnerParams) {
     this.#params = params;
     this.#wallMs = () => params.clock.wallMs();
   }
 
-  begin(execution: Execution): void {
+  begin(execution: ActiveAttempt): void {
     const { tracing } = this.#params;
     if (tracing) this.#trace(execution, tracing);
     else if (isBare(execution.job.around)) void this.#perform(execution);
     else void this.#surround(execution);
   }
 
-  #trace(execution: Execution, tracing: Tracing): void {
+  #trace(execution: ActiveAttempt, tracing: Tracing): void {
     const { run, claim, claimedMs, startedMs } = execution;
     const span = tracing.attempt({
       run: run.id,
@@ -67,7 +67,7 @@ export class Performer {
     void span.within(() => this.#surround(execution));
   }
 
-  #perform(execution: Execution): Promise<void> {
+  #perform(execution: ActiveAttempt): Promise<void> {
     const { services, onEnded } = this.#params;
     return execution
       .perform(services.forContext, this.#wallMs)
@@ -77,7 +77,7 @@ export class Performer {
   }
 
   /** The hooks belong to the attempt: it is held while they run. */
-  async #surround(execution: Execution): Promise<void> {
+  async #surround(execution: ActiveAttempt): Promise<void> {
     const { services, isOurs } = this.#params;
     await this.#callHooks(execution, "onStart", []);
     const report = await execution.perform(services.forContext, this.#wallMs);
@@ -87,7 +87,7 @@ export class Performer {
     await this.#end(execution, report);
   }
 
-  async #callEndHooks(execution: Execution, report: Report): Promise<void> {
+  async #callEndHooks(execution: ActiveAttempt, report: Report): Promise<void> {
     const { kind } = report.ending;
     if (kind === "completed") await this.#callHooks(execution, "onSuccess", [report.value]);
     if (kind === "failed" || kind === "timeout") {
@@ -96,7 +96,7 @@ export class Performer {
     }
   }
 
-  #callHooks(execution: Execution, hook: Hook, args: readonly unknown[]): Promise<void> {
+  #callHooks(execution: ActiveAttempt, hook: Hook, args: readonly unknown[]): Promise<void> {
     const { services, emit } = this.#params;
     return callHooks({
       around: execution.job.around,
@@ -110,7 +110,7 @@ export class Performer {
   }
 
   /** What the attempt told is stored first, under the fence that it still has. */
-  async #end(execution: Execution, report: Report | LetGo): Promise<void> {
+  async #end(execution: ActiveAttempt, report: Report | LetGo): Promise<void> {
     const { services, onEnded } = this.#params;
     if (execution.hasTold) await services.toldStored(execution);
     onEnded(execution, report);
@@ -122,8 +122,8 @@ export class Performer {
 
 export type Handler = (input: never, ctx: RunContext) => unknown;
 /** Has an attempt carried out by a service elsewhere. */
-export type Dispatch = (execution: Execution) => Promise<Report | LetGo>;
-export type RunnableJob = JobDefinition & { readonly around: Around } & (
+export type Dispatch = (execution: ActiveAttempt) => Promise<Report | LetGo>;
+export type RunnableJob = JobDefinition & { readonly around: HookChain } & (
     | { readonly run: Handler }
     | { readonly dispatch: Dispatch }
   );
@@ -138,7 +138,7 @@ const COMPLETED: Ending = { kind: "completed" };
 
 export type StopReason = LeaseLostError | CancelledError | TimeoutError | ShutdownError;
 
-export class Execution {
+export class ActiveAttempt {
   readonly claim: Claim;
   readonly run: ClaimedRun;
   readonly job: RunnableJob;
@@ -327,23 +327,23 @@ export function overTime(timeoutMs: number): Report {
 
 export class Deadlines {
   readonly #clock: Clock;
-  readonly #running: () => Iterable<Execution>;
-  readonly #onDisobeyed: (execution: Execution) => void;
+  readonly #running: () => Iterable<ActiveAttempt>;
+  readonly #onDisobeyed: (execution: ActiveAttempt) => void;
   readonly #graces = new Set<Timer>();
   #next: { readonly atMs: number; readonly timer: Timer } | null = null;
 
   constructor(params: {
     readonly clock: Clock;
-    readonly running: () => Iterable<Execution>;
+    readonly running: () => Iterable<ActiveAttempt>;
     /** The handler goes on although its time and its grace are over. */
-    readonly onDisobeyed: (execution: Execution) => void;
+    readonly onDisobeyed: (execution: ActiveAttempt) => void;
   }) {
     this.#clock = params.clock;
     this.#running = params.running;
     this.#onDisobeyed = params.onDisobeyed;
   }
 
-  watch(execution: Execution): void {
+  watch(execution: ActiveAttempt): void {
     const atMs = deadlineMs(execution);
     if (this.#next && this.#next.atMs <= atMs) return;
     this.#next?.timer.cancel();
@@ -365,7 +365,7 @@ export class Deadlines {
     }
   }
 
-  #end(execution: Execution): void {
+  #end(execution: ActiveAttempt): void {
     execution.abort(new TimeoutError(execution.claim.policy.timeoutMs));
     const timer = this.#clock.timer(ABORT_GRACE_MS, () => {
       this.#graces.delete(timer);
@@ -376,6 +376,6 @@ export class Deadlines {
 }
 
 /** Counted from the claim, as the database counts it. */
-function deadlineMs({ claimedMs, claim }: Execution): number {
+function deadlineMs({ claimedMs, claim }: ActiveAttempt): number {
   return claimedMs + claim.policy.timeoutMs;
 }

@@ -2,7 +2,7 @@
 // The database counts a run when it is claimed. A claim may then wait here, unread or in the buffer, and begin together
 // with those of the next window. So each begin is counted again here, by this instance's monotonic clock.
 
-import type { Execution } from "./attempt.js";
+import type { ActiveAttempt } from "./attempt.js";
 import { flowKeyOf, WHOLE_JOB } from "./rules/limits.js";
 
 /** A run that begins later than this after its claim was sent may meet runs that another instance was granted since. */
@@ -20,7 +20,7 @@ export class BeginWindow {
   readonly #windows = new Map<string, Window>();
 
   /** A begin that is admitted is counted. */
-  admit(execution: Pick<Execution, "job" | "run" | "claimedMs">, nowMs: number): Admission {
+  admit(execution: Pick<ActiveAttempt, "job" | "run" | "claimedMs">, nowMs: number): Admission {
     const { job, run, claimedMs } = execution;
     const { rate } = job.limits;
     if (rate === null) return "begins";

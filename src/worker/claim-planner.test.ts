@@ -4,12 +4,17 @@ import { expect, test } from "vitest";
 import { defineJob } from "../runs/rules/job.js";
 import type { Claim } from "../store/store.js";
 import type { RunnableJob } from "./attempt.js";
-import { Allowance, Demand, type DemandParams, NO_ORDER } from "./claim-planner.js";
+import {
+  ClaimBudget,
+  ClaimPlanner,
+  type ClaimPlannerParams,
+  NO_CLAIM_REQUEST,
+} from "./claim-planner.js";
 
 const JOBS = new Map([["study", defineJob("study", {}) as RunnableJob]]);
 
-function demand(params: Partial<DemandParams> = {}) {
-  const made = new Demand({
+function demand(params: Partial<ClaimPlannerParams> = {}) {
+  const made = new ClaimPlanner({
     concurrency: 4,
     jobs: JOBS,
     hands: { count: 0, bufferedCount: 0, hasRoom: true },
@@ -26,7 +31,7 @@ const claims = (count: number) => [
 
 test("nothing is asked for before somebody says that there may be work", () => {
   const hungry = demand();
-  expect(hungry.order()).toEqual({ ...NO_ORDER, hints: 0 });
+  expect(hungry.order()).toEqual({ ...NO_CLAIM_REQUEST, hints: 0 });
   hungry.mayHaveWork();
   expect(hungry.order().limit).toBe(4);
 });
@@ -54,7 +59,7 @@ test("what is on its way counts as held until it has come", () => {
 });
 
 test("workers that share an allowance never ask for more than is left of it", () => {
-  const allowance = new Allowance(5);
+  const allowance = new ClaimBudget(5);
   const [one, other] = [demand({ allowance }), demand({ allowance })];
   for (const each of [one, other]) each.mayHaveWork();
   one.sent(one.order());

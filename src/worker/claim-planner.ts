@@ -7,33 +7,33 @@ import type { Claim, ExchangeParams } from "../store/store.js";
 import type { RunnableJob } from "./attempt.js";
 import type { Quarantine } from "./quarantine.js";
 import { isLimited } from "./rules/limits.js";
-import type { Hands } from "./slots.js";
+import type { Slots } from "./slots.js";
 
-export type DemandParams = {
+export type ClaimPlannerParams = {
   readonly concurrency: number;
   /** The jobs that this process can run; more may come later. */
   readonly jobs: ReadonlyMap<string, RunnableJob>;
   /** How many runs it may still claim, perhaps together with others. Left out: no end of them. */
-  readonly allowance?: Allowance;
+  readonly allowance?: ClaimBudget;
   /** How many runs it may hold now, its slots aside. Left out: as many as it likes. */
   readonly room?: () => number;
-  readonly hands: Pick<Hands, "count" | "bufferedCount" | "hasRoom">;
+  readonly hands: Pick<Slots, "count" | "bufferedCount" | "hasRoom">;
   readonly quarantine: Pick<Quarantine, "isOn" | "isSuspectsTurn">;
 };
 
 /** What one claim asks for. */
-export type Order = {
+export type ClaimRequest = {
   readonly limit: number;
   readonly wantsSuspect: boolean;
   /** How often it had been said by then that there may be work. */
   readonly hints: number;
 };
 
-export const NO_ORDER: Order = { limit: 0, wantsSuspect: false, hints: 0 };
+export const NO_CLAIM_REQUEST: ClaimRequest = { limit: 0, wantsSuspect: false, hints: 0 };
 
-export class Demand {
-  readonly #params: DemandParams;
-  readonly #pace: Pace;
+export class ClaimPlanner {
+  readonly #params: ClaimPlannerParams;
+  readonly #pace: Prefetch;
   readonly #limited: LimitedTurn;
   #isOpen = false;
   #isHalted = false;
@@ -44,9 +44,9 @@ export class Demand {
   #asked = 0;
   #slowCount = 0;
 
-  constructor(params: DemandParams) {
+  constructor(params: ClaimPlannerParams) {
     this.#params = params;
-    this.#pace = new Pace(params.concurrency);
+    this.#pace = new Prefetch(params.concurrency);
     this.#limited = new LimitedTurn(params.jobs);
   }
 
@@ -113,7 +113,7 @@ export class Demand {
   }
 
   /** What a claim that is sent now asks for. */
-  order(): Order {
+  order(): ClaimRequest {
     const wantsSuspect = this.wantsSuspect();
     return { limit: wantsSuspect ? 1 : this.wanted(), wantsSuspect, hints: this.#hints };
   }
@@ -157,18 +157,18 @@ export class Demand {
   // ── what comes of it ───────────────────────────────────────────────────────────────────────────
 
   /** It is on its way. Answers what it says about runs behind a limit. */
-  sent({ limit, wantsSuspect }: Order): Pick<ExchangeParams, "limited"> {
+  sent({ limit, wantsSuspect }: ClaimRequest): Pick<ExchangeParams, "limited"> {
     this.#ask(limit);
     return this.#limited.take(limit, wantsSuspect);
   }
 
   /** It is no longer on its way; what it brought is taken with `got`. */
-  returned({ limit }: Order): void {
+  returned({ limit }: ClaimRequest): void {
     this.#ask(-limit);
   }
 
   /** What an order brought, in full. */
-  answered(order: Order, claims: readonly Claim[]): void {
+  answered(order: ClaimRequest, claims: readonly Claim[]): void {
     const count = countOf(claims);
     this.#pace.claimed(claims);
     if (order.wantsSuspect) {
@@ -208,7 +208,7 @@ const BUFFER_WAIT_MS = 200;
 /** Runs shorter than this are as good as instant. */
 const RUN_MIN_MS = 0.05;
 
-class Pace {
+class Prefetch {
   readonly #concurrency: number;
   #averageMs = 0;
   #averageChars = 0;
@@ -294,7 +294,7 @@ class LimitedTurn {
 // How many runs may still be claimed, by workers that share it. What one asked for and did not get is
 // there for the others, who are told: they may have looked while it was asked for.
 
-export class Allowance {
+export class ClaimBudget {
   readonly #listeners: (() => void)[] = [];
   #left: number;
 

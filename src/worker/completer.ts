@@ -5,8 +5,8 @@ import type { Ports } from "../shared/ports.js";
 import type { Settlement } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
-import type { Execution, LetGo } from "./attempt.js";
-import type { Outbox } from "./exchange.js";
+import type { ActiveAttempt, LetGo } from "./attempt.js";
+import type { SettlementBuffer } from "./exchange.js";
 import type { HandlerServices } from "./handler/services.js";
 import type { Leases } from "./leases.js";
 import {
@@ -20,14 +20,14 @@ import {
 
 const COMMITTED: Report = { ending: { kind: "completed" }, result: null, error: null };
 
-export type SettlerParams = {
+export type CompleterParams = {
   readonly ports: Ports;
   readonly emit: Emit;
   readonly listens: (name: EventName) => boolean;
   readonly meter: Meter;
   readonly services: Pick<HandlerServices, "failedItems">;
   readonly leases: Pick<Leases, "letGo">;
-  readonly outbox: Pick<Outbox, "push">;
+  readonly outbox: Pick<SettlementBuffer, "push">;
 };
 
 /** What has become of attempts since the start. */
@@ -43,11 +43,11 @@ export type Tally = {
   handedBack: number;
 };
 
-export class Settler {
-  readonly #params: SettlerParams;
+export class Completer {
+  readonly #params: CompleterParams;
   readonly #tally: Tally = { finished: 0, executed: 0, dispatched: 0, unknown: 0, handedBack: 0 };
 
-  constructor(params: SettlerParams) {
+  constructor(params: CompleterParams) {
     this.#params = params;
   }
 
@@ -55,7 +55,7 @@ export class Settler {
     return this.#tally;
   }
 
-  settle(execution: Execution, report: Report): void {
+  settle(execution: ActiveAttempt, report: Report): void {
     const { emit, listens, meter, services, ports, outbox } = this.#params;
     const transition = transitionOf(execution, report.ending, () => ports.chance.next());
     const ranMs = execution.startedMs === 0 ? 0 : ports.clock.monotonicMs() - execution.startedMs;
@@ -71,7 +71,7 @@ export class Settler {
   }
 
   /** Its own transaction has completed it, while its handler still runs. */
-  committed(execution: Execution, { ranMs }: Settlement): void {
+  committed(execution: ActiveAttempt, { ranMs }: Settlement): void {
     const { emit, listens, meter, services, leases } = this.#params;
     leases.letGo(execution.claim.fence);
     this.#countFinished(execution);
@@ -82,14 +82,14 @@ export class Settler {
   }
 
   /** Its handler has ended too, which changes nothing about the run any more. */
-  endedAfterCommit(execution: Execution, report: Report | LetGo): void {
+  endedAfterCommit(execution: ActiveAttempt, report: Report | LetGo): void {
     const error = "letGo" in report ? null : report.error;
     execution.span?.end("completed", error);
     if (error) this.#params.emit("run.after_commit", { ...factsOf(execution), error });
   }
 
   /** Under the same fence, but no longer ours to renew or to end. */
-  letGo(execution: Execution, { letGo, reason }: LetGo): void {
+  letGo(execution: ActiveAttempt, { letGo, reason }: LetGo): void {
     const { emit, leases } = this.#params;
     const { fence } = execution.claim;
     leases.letGo(fence);
@@ -101,7 +101,7 @@ export class Settler {
     else emit("run.unknown", { ...facts, reason });
   }
 
-  #countFinished({ isDispatched }: Execution): void {
+  #countFinished({ isDispatched }: ActiveAttempt): void {
     this.#tally.finished += 1;
     if (isDispatched) this.#tally.dispatched += 1;
     else this.#tally.executed += 1;

@@ -2,15 +2,15 @@
 
 import { expect, test } from "vitest";
 import type { ExchangeParams, Settlement } from "../store/store.js";
-import type { Demand } from "./claim-planner.js";
-import { Exchanges, type ExchangesParams, Outbox } from "./exchange.js";
+import type { ClaimPlanner } from "./claim-planner.js";
+import { Exchange, SettlementBuffer, type WorkerExchangeParams } from "./exchange.js";
 import { Leases } from "./leases.js";
 
 function drain(params: { readonly ended: number; readonly wanted: number }) {
   const sent: Pick<ExchangeParams, "settlements" | "limit">[] = [];
-  const outbox = new Outbox();
+  const outbox = new SettlementBuffer();
   for (let count = 0; count < params.ended; count += 1) outbox.push({} as Settlement);
-  const demand: Partial<Demand> = {
+  const demand: Partial<ClaimPlanner> = {
     hasMore: true,
     wanted: () => params.wanted,
     wantsSuspect: () => false,
@@ -22,7 +22,7 @@ function drain(params: { readonly ended: number; readonly wanted: number }) {
     // Nothing is ever answered.
     return new Promise(() => {});
   };
-  const exchanges = new Exchanges({
+  const exchanges = new Exchange({
     store: { exchange },
     ports: {
       clock: { wallMs: () => 0, monotonicMs: () => 0 },
@@ -35,7 +35,7 @@ function drain(params: { readonly ended: number; readonly wanted: number }) {
     demand,
     outbox,
     leases: new Leases(),
-  } as unknown as ExchangesParams);
+  } as unknown as WorkerExchangeParams);
   while (exchanges.isWanted) void exchanges.send();
   return sent.map(({ settlements, limit }) => [settlements.length, limit]);
 }

@@ -7,14 +7,14 @@ import { SettlementRefusedError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
 import type { Moment } from "../shared/moment.js";
 import { momentOf, type Ports } from "../shared/ports.js";
-import { isAbsent } from "../shared/retry-while-unavailable.js";
+import { isUnavailable } from "../shared/retry-while-unavailable.js";
 import { countOf } from "../store/record.js";
 import type { Claim, ExchangeAnswer, Settlement, Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import type { RunnableJob } from "./attempt.js";
 import type { Backoff } from "./backoff.js";
-import { type Demand, NO_ORDER, type Order } from "./claim-planner.js";
+import { type ClaimPlanner, type ClaimRequest, NO_CLAIM_REQUEST } from "./claim-planner.js";
 import type { Leases } from "./leases.js";
 
 /**
@@ -25,7 +25,7 @@ const EXCHANGES_MAX = 3;
 /** One more beside the first is worth it only for this much work. */
 const NEXT_EXCHANGE_MIN = 100;
 
-export type ExchangesParams = {
+export type WorkerExchangeParams = {
   readonly store: Store;
   readonly ports: Ports;
   readonly holder: number;
@@ -35,8 +35,8 @@ export type ExchangesParams = {
   readonly isApart: boolean;
   readonly emit: Emit;
   readonly meter: Meter;
-  readonly demand: Demand;
-  readonly outbox: Outbox;
+  readonly demand: ClaimPlanner;
+  readonly outbox: SettlementBuffer;
   readonly leases: Leases;
   readonly backoff: Backoff;
   /** Aborts when the worker is no more: nothing is sent after it. */
@@ -55,11 +55,11 @@ export type ExchangesParams = {
 
 export type ClaimedSince = { readonly sentAt: Moment; readonly claimedMs: number };
 
-export class Exchanges {
-  readonly #params: ExchangesParams;
+export class Exchange {
+  readonly #params: WorkerExchangeParams;
   #count = 0;
 
-  constructor(params: ExchangesParams) {
+  constructor(params: WorkerExchangeParams) {
     this.#params = params;
   }
 
@@ -85,7 +85,7 @@ export class Exchanges {
     const wanted = demand.order();
     const settlements = outbox.take({ hasClaim: wanted.limit > 0 });
     // What may be refused again would take the claim with it.
-    const order = outbox.isDoubtful(settlements) ? NO_ORDER : wanted;
+    const order = outbox.isDoubtful(settlements) ? NO_CLAIM_REQUEST : wanted;
     const sentAt = momentOf(ports.clock);
     const token = ports.ids.unique();
     this.#count += 1;
@@ -112,7 +112,7 @@ export class Exchanges {
       if (order.limit > 0) this.#claimed(order, answer.claims, sentAt);
       if (answer.limitedInMs != null) this.#params.onLimitedIn(Math.max(1, answer.limitedInMs));
     } catch (error) {
-      if (isAbsent(error)) outbox.putBack(settlements);
+      if (isUnavailable(error)) outbox.putBack(settlements);
       else this.#refused(settlements, error);
       await backoff.failed("exchange", error);
       if (order.limit > 0) void this.#readBack({ token, order, claimedMs: sentAt.monotonicMs });
@@ -146,7 +146,7 @@ export class Exchanges {
     emit("run.unsettled", { ...facts, error: describeFailure(error) }, error);
   }
 
-  #claimed(order: Order, claims: readonly Claim[], sentAt: Moment): void {
+  #claimed(order: ClaimRequest, claims: readonly Claim[], sentAt: Moment): void {
     const { demand, meter, onClaims } = this.#params;
     meter.claimed(countOf(claims));
     demand.answered(order, claims);
@@ -159,7 +159,7 @@ export class Exchanges {
    */
   async #readBack(asked: {
     readonly token: string;
-    readonly order: Order;
+    readonly order: ClaimRequest;
     readonly claimedMs: number;
   }): Promise<void> {
     const { store, ports, holder, demand, leases, backoff, over, onClaims } = this.#params;
@@ -199,7 +199,7 @@ type Doubt = {
   readonly isPlain: boolean;
 };
 
-export class Outbox {
+export class SettlementBuffer {
   #settlements: Settlement[] = [];
   readonly #doubts = new Map<Settlement, Doubt>();
   #takenCount = 0;

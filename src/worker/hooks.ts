@@ -14,7 +14,7 @@ import { describeFailure, type StoredError } from "../shared/failure.js";
 import { gather } from "../shared/problems.js";
 import type { Claim, ClaimedRun } from "../store/store.js";
 import type { Emit, Logger } from "../telemetry/log.js";
-import type { Attempted } from "./attempt-view.js";
+import type { AttemptView } from "./attempt-view.js";
 import { type ContextServices, RunContext } from "./handler/context.js";
 import { factsOf } from "./settlement.js";
 
@@ -41,7 +41,7 @@ const HOOKS = ["onStart", "onSuccess", "onFailure"] as const;
 export type Hook = (typeof HOOKS)[number];
 
 /** What an instance or a job puts around its runs, checked. */
-export type Around = {
+export type HookChain = {
   readonly logs: LogsPolicy;
   readonly middleware: readonly Middleware[];
   /** The instance's first. */
@@ -49,7 +49,7 @@ export type Around = {
 };
 
 /** Nothing but the handler: most jobs have no more, and pay for no more. */
-export function isBare({ middleware, hooks }: Around): boolean {
+export function isBare({ middleware, hooks }: HookChain): boolean {
   return middleware.length === 0 && hooks.length === 0;
 }
 
@@ -74,7 +74,7 @@ export function throughMiddleware(
 
 /** One after the other; what one of them throws is told and stops nobody. */
 export async function callHooks<Name extends Hook>(params: {
-  readonly around: Around;
+  readonly around: HookChain;
   readonly hook: Name;
   readonly args: Parameters<NonNullable<AroundOptions[Name]>>;
   readonly onFailed: (error: unknown) => void;
@@ -98,14 +98,14 @@ const HOOK_EXAMPLES = {
   onFailure: "onFailure: (run, error, { willRetry }) => …",
 } as const;
 
-export const NOTHING_AROUND: Around = { logs: LOGS_DEFAULT, middleware: [], hooks: [] };
+export const NOTHING_AROUND: HookChain = { logs: LOGS_DEFAULT, middleware: [], hooks: [] };
 
 /** `outer` is the instance's; `field` names the member, for example `job("mail").onStart`. */
-export function readAround(
+export function readHooks(
   options: AroundOptions,
-  outer: Around,
+  outer: HookChain,
   field: (member: string) => string,
-): Around {
+): HookChain {
   const problems: Problem[] = [];
   const logs = gather(
     problems,
@@ -140,7 +140,7 @@ export function readAround(
 // Hooks of a job whose run ended elsewhere: by a worker over the network, or by the callback of a dispatched
 // one. They are called in the process that took the end, once it is stored; nobody holds the run any more.
 
-export type EndedElsewhere = {
+export type EndedRemotely = {
   readonly claim: Claim;
   readonly run: ClaimedRun;
   readonly ending: Ending;
@@ -152,14 +152,14 @@ export type EndedElsewhere = {
 
 export type RemoteHooksParams = {
   /** Undefined: the job is not registered in this process. */
-  readonly aroundOf: (job: string) => Around | undefined;
+  readonly aroundOf: (job: string) => HookChain | undefined;
   readonly logger: Logger;
   readonly emit: Emit;
 };
 
 export async function callRemoteHooks(
   { aroundOf, logger, emit }: RemoteHooksParams,
-  ended: EndedElsewhere,
+  ended: EndedRemotely,
 ): Promise<void> {
   const { claim, run, ending, transition, result, error } = ended;
   const around = aroundOf(claim.job);
@@ -187,10 +187,10 @@ function toError(stored: StoredError | null): Error {
 }
 
 /** All that a run tells about itself; whatever needs its lease is refused as for one that was lost. */
-function contextOf({ claim, run }: EndedElsewhere, around: Around, logger: Logger): RunContext {
+function contextOf({ claim, run }: EndedRemotely, around: HookChain, logger: Logger): RunContext {
   const lost = () => new LeaseLostError(run.id, claim.fence);
   const refused = () => Promise.reject(lost());
-  const attempted: Attempted = {
+  const attempted: AttemptView = {
     run,
     claim,
     logs: around.logs,

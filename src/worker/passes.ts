@@ -24,7 +24,7 @@ const OVER_TIME = JSON.parse(TIMEOUT_ERROR) as StoredError;
 /** Renews everything held in one statement, and tells the worker what is no longer its own. */
 export async function beatOnce(params: {
   readonly worker: Workers;
-  readonly pulse: Pulse;
+  readonly pulse: LeaseHeartbeat;
   readonly holder: number;
   readonly clock: Clock;
 }): Promise<void> {
@@ -94,7 +94,7 @@ export async function enforceCancelsOnce(store: Store, chance: number): Promise<
 // Whoever sends the heartbeats: the main thread here; a thread of its own can take its place
 // (thread-heartbeat.ts).
 
-export interface Pulse {
+export interface LeaseHeartbeat {
   /** Whether a blocked event loop keeps its heartbeats from being sent. */
   readonly isOnMainThread: boolean;
   /** What is to be renewed has changed. What is new is told before any of it is begun. */
@@ -103,7 +103,7 @@ export interface Pulse {
   close(): Promise<void>;
 }
 
-export function mainThreadPulse(store: Store): Pulse {
+export function mainThreadHeartbeat(store: Store): LeaseHeartbeat {
   return {
     isOnMainThread: true,
     changed: () => undefined,

@@ -4,14 +4,14 @@
 // suspects nor the rest stop the others.
 
 import type { Clock, Timer } from "../shared/ports.js";
-import type { Execution } from "./attempt.js";
+import type { ActiveAttempt } from "./attempt.js";
 
 const QUARANTINE_MS = 5_000;
 
 export class Quarantine {
   readonly #clock: Clock;
   readonly #onOver: () => void;
-  #suspect: Execution | null = null;
+  #suspect: ActiveAttempt | null = null;
   #timer: Timer | null = null;
   #turnMs = 0;
 
@@ -30,16 +30,16 @@ export class Quarantine {
   }
 
   /** From the moment that it is chosen: its start may have to be stored first. */
-  enter(suspect: Execution): void {
+  enter(suspect: ActiveAttempt): void {
     this.#suspect = suspect;
   }
 
-  begun(suspect: Execution): void {
+  begun(suspect: ActiveAttempt): void {
     this.#suspect = suspect;
     this.#timer = this.#clock.timer(QUARANTINE_MS, () => this.leave(suspect));
   }
 
-  leave(execution: Execution): void {
+  leave(execution: ActiveAttempt): void {
     if (this.#suspect !== execution) return;
     this.#suspect = null;
     this.#timer?.cancel();

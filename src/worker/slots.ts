@@ -4,33 +4,33 @@
 import type { RunId } from "../runs/rules/run.js";
 import type { Clock } from "../shared/ports.js";
 import type { Grant, Store } from "../store/store.js";
-import type { Execution } from "./attempt.js";
+import type { ActiveAttempt } from "./attempt.js";
 import type { Backoff } from "./backoff.js";
 import type { Quarantine } from "./quarantine.js";
 
 /** A run that waited this long in the buffer is given back: others may have a free slot. */
 const STALE_MS = 2_000;
 
-export type HandsParams = {
+export type SlotsParams = {
   readonly clock: Clock;
   readonly concurrency: number;
   readonly quarantine: Pick<Quarantine, "isOn">;
-  readonly marks: Pick<StartMarks, "count" | "queued">;
+  readonly marks: Pick<StartRecorder, "count" | "queued">;
 };
 
-export class Hands {
+export class Slots {
   readonly #clock: Clock;
   readonly #concurrency: number;
-  readonly #quarantine: HandsParams["quarantine"];
-  readonly #marks: HandsParams["marks"];
-  readonly #running = new Map<RunId, Execution>();
-  readonly #buffer = new Fifo<Execution>();
+  readonly #quarantine: SlotsParams["quarantine"];
+  readonly #marks: SlotsParams["marks"];
+  readonly #running = new Map<RunId, ActiveAttempt>();
+  readonly #buffer = new Fifo<ActiveAttempt>();
   /** Claimed, and not to begin before the window of their rate lets them. */
-  #aside: Execution[] = [];
+  #aside: ActiveAttempt[] = [];
   /** When a run of a job last left its slot, by job. */
   readonly #leftMs = new Map<string, number>();
 
-  constructor(params: HandsParams) {
+  constructor(params: SlotsParams) {
     this.#clock = params.clock;
     this.#concurrency = params.concurrency;
     this.#quarantine = params.quarantine;
@@ -59,31 +59,31 @@ export class Hands {
     return !this.#quarantine.isOn && this.startedCount < this.#concurrency;
   }
 
-  *[Symbol.iterator](): Generator<Execution> {
+  *[Symbol.iterator](): Generator<ActiveAttempt> {
     yield* this.#running.values();
     yield* this.#buffer;
     yield* this.#aside;
     yield* this.#marks.queued();
   }
 
-  running(): Iterable<Execution> {
+  running(): Iterable<ActiveAttempt> {
     return this.#running.values();
   }
 
-  runningOf(id: RunId): Execution | undefined {
+  runningOf(id: RunId): ActiveAttempt | undefined {
     return this.#running.get(id);
   }
 
-  isRunning(execution: Execution): boolean {
+  isRunning(execution: ActiveAttempt): boolean {
     return this.#running.get(execution.run.id) === execution;
   }
 
-  buffer(execution: Execution, sinceMs: number): void {
+  buffer(execution: ActiveAttempt, sinceMs: number): void {
     execution.bufferedMs = sinceMs;
     this.#buffer.push(execution);
   }
 
-  firstBuffered(): Execution | undefined {
+  firstBuffered(): ActiveAttempt | undefined {
     return this.#buffer.first();
   }
 
@@ -92,14 +92,14 @@ export class Hands {
   }
 
   /** Takes those out of the buffer and answers with them, in order. */
-  unbuffer(fits: (execution: Execution) => boolean): Execution[] {
+  unbuffer(fits: (execution: ActiveAttempt) => boolean): ActiveAttempt[] {
     const aside = this.#aside.filter(fits);
     if (aside.length > 0) this.#aside = this.#aside.filter((execution) => !fits(execution));
     return [...this.#buffer.remove(fits), ...aside];
   }
 
   /** It waits beside the buffer, so that others behind it may start. */
-  putAside(execution: Execution): void {
+  putAside(execution: ActiveAttempt): void {
     this.#aside.push(execution);
   }
 
@@ -109,12 +109,12 @@ export class Hands {
     this.#aside = [];
   }
 
-  run(execution: Execution): void {
+  run(execution: ActiveAttempt): void {
     this.#running.set(execution.run.id, execution);
   }
 
   /** It leaves its slot. False: it has none, or another one was started in its place since then. */
-  leave(execution: Execution): boolean {
+  leave(execution: ActiveAttempt): boolean {
     if (!this.isRunning(execution)) return false;
     this.#leftMs.set(execution.claim.job, this.#clock.monotonicMs());
     return this.#running.delete(execution.run.id);
@@ -197,25 +197,25 @@ class Fifo<T> {
 // Where a loss would be final, that the handler begins is stored before it does: whoever takes the run
 // over must know. Those that begin together are one statement.
 
-export type StartMarksParams = {
+export type StartRecorderParams = {
   readonly store: Store;
   readonly backoff: Pick<Backoff, "failed">;
   /** Stored; `isHeld` is false where the run was no longer ours. */
-  readonly onMarked: (execution: Execution, isHeld: boolean) => void;
+  readonly onMarked: (execution: ActiveAttempt, isHeld: boolean) => void;
   /** Not begun, or not known to be. */
-  readonly onFailed: (execution: Execution) => void;
+  readonly onFailed: (execution: ActiveAttempt) => void;
   /** All of a statement have been told about. */
   readonly onDone: () => void;
 };
 
-type Mark = { readonly execution: Execution; readonly grant: Grant };
+type Mark = { readonly execution: ActiveAttempt; readonly grant: Grant };
 
-export class StartMarks {
-  readonly #params: StartMarksParams;
+export class StartRecorder {
+  readonly #params: StartRecorderParams;
   #queue: Mark[] = [];
   #count = 0;
 
-  constructor(params: StartMarksParams) {
+  constructor(params: StartRecorderParams) {
     this.#params = params;
   }
 
@@ -225,11 +225,11 @@ export class StartMarks {
   }
 
   /** Those that are not on their way yet. */
-  *queued(): Generator<Execution> {
+  *queued(): Generator<ActiveAttempt> {
     for (const { execution } of this.#queue) yield execution;
   }
 
-  add(execution: Execution): void {
+  add(execution: ActiveAttempt): void {
     this.#count += 1;
     this.#queue.push({ execution, grant: { id: execution.run.id, fence: execution.claim.fence } });
     if (this.#queue.length === 1) queueMicrotask(() => void this.#send());
@@ -255,7 +255,7 @@ export class StartMarks {
 }
 
 /** An attempt whose loss would end the run: its start must be known to the reaper. */
-export function isLossFinal({ claim, run }: Execution): boolean {
+export function isLossFinal({ claim, run }: ActiveAttempt): boolean {
   const attemptsMax = claim.policy.retry.attempts + run.extraAttempts;
   return claim.policy.onLost === "fail" || claim.attempt >= attemptsMax;
 }

@@ -17,24 +17,24 @@ import type { Emit, EventName, Logger } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";
 import type { Tracing } from "../telemetry/tracing.js";
 import {
+  ActiveAttempt,
+  AttemptRunner,
   Deadlines,
-  Execution,
   type LetGo,
   overTime,
-  Performer,
   type RunnableJob,
 } from "./attempt.js";
 import { Backoff } from "./backoff.js";
 import type { BeginWindow } from "./begin-window.js";
-import { type Allowance, Demand } from "./claim-planner.js";
-import { Settler } from "./completer.js";
-import { type ClaimedSince, Exchanges, Outbox } from "./exchange.js";
+import { type ClaimBudget, ClaimPlanner } from "./claim-planner.js";
+import { Completer } from "./completer.js";
+import { type ClaimedSince, Exchange, SettlementBuffer } from "./exchange.js";
 import type { FanOut } from "./handler/fan-out.js";
 import { HandlerServices } from "./handler/services.js";
 import { Leases, type Renewed } from "./leases.js";
 import { Quarantine } from "./quarantine.js";
 import { factsOf, type Report } from "./settlement.js";
-import { Hands, isLossFinal, StartMarks } from "./slots.js";
+import { isLossFinal, Slots, StartRecorder } from "./slots.js";
 
 /** How long a stopping instance waits for a slow database to take what has ended. */
 const SETTLE_PATIENCE_MS = 10_000;
@@ -73,7 +73,7 @@ export type WorkerParams = {
   /** Each run gets a lease of its own: a worker elsewhere may take it over. */
   readonly isApart?: boolean;
   /** How many runs it may still claim, perhaps together with others. Left out: no end of them. */
-  readonly allowance?: Allowance;
+  readonly allowance?: ClaimBudget;
   /** How many runs it may hold now, its slots aside. Left out: as many as it likes. */
   readonly room?: () => number;
   /** Called when it holds nothing and claims nothing more unless somebody wakes it. */
@@ -84,15 +84,15 @@ export class Worker {
   readonly #params: WorkerParams;
   readonly #clock: Clock;
   readonly #leases = new Leases();
-  readonly #outbox = new Outbox();
+  readonly #outbox = new SettlementBuffer();
   readonly #backoff: Backoff;
-  readonly #marks: StartMarks;
-  readonly #hands: Hands;
-  readonly #demand: Demand;
-  readonly #exchanges: Exchanges;
+  readonly #marks: StartRecorder;
+  readonly #hands: Slots;
+  readonly #demand: ClaimPlanner;
+  readonly #exchanges: Exchange;
   readonly #services: HandlerServices;
-  readonly #performer: Performer;
-  readonly #settler: Settler;
+  readonly #performer: AttemptRunner;
+  readonly #settler: Completer;
   readonly #deadlines: Deadlines;
   readonly #quarantine: Quarantine;
   /** Aborts when this worker is no more: nothing is sent and nothing waits after it. */
@@ -112,7 +112,7 @@ export class Worker {
 
     this.#backoff = new Backoff({ clock, emit: params.emit, over });
     const backoff = this.#backoff;
-    this.#marks = new StartMarks({
+    this.#marks = new StartRecorder({
       store: params.store,
       backoff,
       onMarked: (execution, isHeld) => this.#marked(execution, isHeld),
@@ -123,7 +123,7 @@ export class Worker {
     this.#quarantine = new Quarantine({ clock, onOver: schedule });
     const quarantine = this.#quarantine;
     const { concurrency } = params;
-    this.#hands = new Hands({ clock, concurrency, quarantine, marks: this.#marks });
+    this.#hands = new Slots({ clock, concurrency, quarantine, marks: this.#marks });
     this.#deadlines = new Deadlines({
       clock,
       running: () => this.#hands.running(),
@@ -131,9 +131,9 @@ export class Worker {
         this.#ended(execution, overTime(execution.claim.policy.timeoutMs)),
     });
 
-    this.#demand = new Demand({ ...params, hands: this.#hands, quarantine });
+    this.#demand = new ClaimPlanner({ ...params, hands: this.#hands, quarantine });
     const demand = this.#demand;
-    this.#exchanges = new Exchanges({
+    this.#exchanges = new Exchange({
       ...params,
       isApart: params.isApart ?? false,
       demand,
@@ -149,18 +149,19 @@ export class Worker {
 
     this.#services = new HandlerServices({
       ...params,
-      onCommitted: (attempted, settlement) => this.#committed(attempted as Execution, settlement),
+      onCommitted: (attempted, settlement) =>
+        this.#committed(attempted as ActiveAttempt, settlement),
       onRenewed: (answer) => this.renewed(answer),
     });
     const services = this.#services;
-    this.#performer = new Performer({
+    this.#performer = new AttemptRunner({
       ...params,
       clock,
       services,
       isOurs: (execution) => this.#hands.isRunning(execution),
       onEnded: (execution, report) => this.#ended(execution, report),
     });
-    this.#settler = new Settler({ ...params, services, leases, outbox });
+    this.#settler = new Completer({ ...params, services, leases, outbox });
   }
 
   start(): void {
@@ -266,7 +267,7 @@ export class Worker {
   }
 
   /** A claim that waited here is not covered by its turn any more: it waits a little, or goes back to its line. */
-  #startWithinRate(execution: Execution): void {
+  #startWithinRate(execution: ActiveAttempt): void {
     const isRated = execution.job.limits.rate !== null;
     const admission = isRated
       ? this.#params.begins.admit(execution, this.#clock.monotonicMs())
@@ -293,7 +294,7 @@ export class Worker {
     this.#recall = { atMs, timer };
   }
 
-  #isTrusted({ claim }: Execution): boolean {
+  #isTrusted({ claim }: ActiveAttempt): boolean {
     return this.#leases.isTrusted(claim.fence, momentOf(this.#clock));
   }
 
@@ -310,14 +311,14 @@ export class Worker {
       const job = this.#params.jobs.get(claim.job);
       if (!job) continue;
       for (const run of claim.runs)
-        this.#hands.buffer(new Execution({ claim, run, job, claimedMs }), sinceMs);
+        this.#hands.buffer(new ActiveAttempt({ claim, run, job, claimedMs }), sinceMs);
     }
     if (countOf(claims) > 0) this.#params.onClaimed();
     this.#startBuffered();
   }
 
   /** That it begins is stored. The answer may have taken long, and much may have happened meanwhile. */
-  #marked(execution: Execution, isHeld: boolean): void {
+  #marked(execution: ActiveAttempt, isHeld: boolean): void {
     if (this.#over.signal.aborted) return;
     if (!isHeld || !this.#leases.has(execution.claim.fence)) this.#lose(execution);
     else if (!this.#demand.isOpen) this.#handBack(execution);
@@ -328,7 +329,7 @@ export class Worker {
     }
   }
 
-  #start(execution: Execution): void {
+  #start(execution: ActiveAttempt): void {
     const { run, claim } = execution;
     const { meter, listens, emit } = this.#params;
     // Lost, and claimed again before the heartbeat said so: the earlier execution is a stranger's.
@@ -343,7 +344,7 @@ export class Worker {
     this.#performer.begin(execution);
   }
 
-  #ended(execution: Execution, report: Report | LetGo): void {
+  #ended(execution: ActiveAttempt, report: Report | LetGo): void {
     // Lost or given up meanwhile: what the handler says no longer counts.
     if (!this.#hands.leave(execution)) return;
     this.#demand.ran(this.#clock.monotonicMs() - execution.startedMs);
@@ -361,7 +362,7 @@ export class Worker {
     this.#startBuffered();
   }
 
-  #settle(execution: Execution, report: Report): void {
+  #settle(execution: ActiveAttempt, report: Report): void {
     this.#settler.settle(execution, report);
     this.#schedule();
   }
@@ -379,7 +380,7 @@ export class Worker {
   }
 
   /** The run is completed already, whatever its handler does from here on. */
-  #committed(execution: Execution, settlement: Settlement): void {
+  #committed(execution: ActiveAttempt, settlement: Settlement): void {
     this.#settled([settlement]);
     // Given up meanwhile: what was settled for it then is refused, and lets go of the lease.
     if (this.#hands.isRunning(execution)) this.#settler.committed(execution, settlement);
@@ -403,7 +404,7 @@ export class Worker {
     this.#schedule();
   }
 
-  #lose(execution: Execution): void {
+  #lose(execution: ActiveAttempt): void {
     const { run, claim } = execution;
     execution.abort(new LeaseLostError(run.id, claim.fence));
     execution.span?.end("lost");
@@ -440,7 +441,7 @@ export class Worker {
     for (const execution of this.#hands.unbuffer(() => true)) this.#handBack(execution);
   }
 
-  #handBack(execution: Execution): void {
+  #handBack(execution: ActiveAttempt): void {
     this.#quarantine.leave(execution);
     this.#settle(execution, { ending: { kind: "handed_back" }, result: null, error: null });
   }
@@ -513,6 +514,6 @@ export class Worker {
 }
 
 /** It may have ended the process of its earlier holder; what is done elsewhere ends nobody here. */
-function isDangerous({ claim, isDispatched }: Execution): boolean {
+function isDangerous({ claim, isDispatched }: ActiveAttempt): boolean {
   return claim.isSuspect && !isDispatched;
 }

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
 import { systemClock } from "../../src/shared/adapters/clock.js";
-import { systemChance } from "../../src/shared/adapters/random.js";
+import { systemRandom } from "../../src/shared/adapters/random.js";
 import type { PostgresSource } from "../../src/store/postgres/connection.js";
 import { PostgresStore } from "../../src/store/postgres/store.js";
 import { SqliteStore } from "../../src/store/sqlite/store.js";
@@ -44,7 +44,7 @@ function sqliteAt(file: string): Pick<Place, "newStore"> {
       new SqliteStore({
         source: { file },
         clock: systemClock,
-        chance: systemChance,
+        chance: systemRandom,
         synchronous: "NORMAL",
         migrate,
         mayCreate: true,

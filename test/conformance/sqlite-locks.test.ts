@@ -4,7 +4,7 @@ import { DatabaseSync } from "@photostructure/sqlite";
 import { expect, test } from "vitest";
 import { leaseRows } from "../../src/locks/lease-rows.js";
 import { systemClock } from "../../src/shared/adapters/clock.js";
-import { systemChance } from "../../src/shared/adapters/random.js";
+import { systemRandom } from "../../src/shared/adapters/random.js";
 import type { SqliteHandle } from "../../src/store/sqlite/connection.js";
 import { SqliteStore } from "../../src/store/sqlite/store.js";
 
@@ -25,7 +25,7 @@ async function opened() {
   const store = new SqliteStore({
     source: { handle: handle as unknown as SqliteHandle },
     clock: systemClock,
-    chance: systemChance,
+    chance: systemRandom,
     synchronous: "FULL",
     migrate: "auto",
     mayCreate: true,

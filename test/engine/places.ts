@@ -6,7 +6,7 @@ import { systemClock } from "../../src/shared/adapters/clock.js";
 import { PostgresStore } from "../../src/store/postgres/store.js";
 import type { SqliteHandle } from "../../src/store/sqlite/connection.js";
 import { SqliteStore } from "../../src/store/sqlite/store.js";
-import { SeededChance } from "../../src/testing/virtual-clock.js";
+import { SeededRandom } from "../../src/testing/virtual-clock.js";
 import { borrowSchema } from "../support/borrowed-schema.js";
 import type { EnginePlace } from "./world.js";
 
@@ -23,7 +23,7 @@ export async function memoryPlace(): Promise<EnginePlace> {
       new SqliteStore({
         source: { handle: handle as unknown as SqliteHandle },
         clock,
-        chance: new SeededChance(1),
+        chance: new SeededRandom(1),
         synchronous: "FULL",
         migrate: "auto",
         mayCreate: true,

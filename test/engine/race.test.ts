@@ -5,14 +5,14 @@ import { DatabaseSync } from "@photostructure/sqlite";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Holdfast } from "../../src/holdfast.js";
-import { CompiledSchedules } from "../../src/schedules/schedule-cache.js";
+import { ScheduleCache } from "../../src/schedules/schedule-cache.js";
 import { tickOnce } from "../../src/schedules/ticker.js";
 import type { Clock } from "../../src/shared/ports.js";
 import type { SqliteHandle } from "../../src/store/sqlite/connection.js";
 import { SqliteStore } from "../../src/store/sqlite/store.js";
 import type { Store } from "../../src/store/store.js";
 import { Meters } from "../../src/telemetry/meters.js";
-import { SeededChance, seededIds } from "../../src/testing/virtual-clock.js";
+import { SeededRandom, seededIds } from "../../src/testing/virtual-clock.js";
 
 const START = Date.UTC(2026, 0, 15, 12);
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
@@ -26,7 +26,7 @@ type Member = { readonly holdfast: Holdfast; readonly store: Store; tick(): Prom
 class Room {
   readonly members: readonly Member[];
   readonly #handle = new DatabaseSync(":memory:");
-  readonly #chance = new SeededChance(7);
+  readonly #chance = new SeededRandom(7);
   now = START;
 
   constructor(s: Scheduler) {
@@ -55,7 +55,7 @@ class Room {
         store,
         ports,
         holder: null,
-        compiled: new CompiledSchedules(),
+        compiled: new ScheduleCache(),
         refusals: new Map(),
         emit: () => undefined,
         listens: () => false,

@@ -10,7 +10,7 @@ import { test as base, describe, expect } from "vitest";
 import { Holdfast } from "../../src/holdfast.js";
 import type { HoldfastOptions } from "../../src/instance/config.js";
 import { systemClock } from "../../src/shared/adapters/clock.js";
-import { systemChance, systemIds } from "../../src/shared/adapters/random.js";
+import { systemIds, systemRandom } from "../../src/shared/adapters/random.js";
 import { LeaseLostError, StoreGoneError, StoreReadOnlyError } from "../../src/shared/errors.js";
 import type { SqliteHandle } from "../../src/store/sqlite/connection.js";
 import type { Logger } from "../../src/telemetry/log.js";
@@ -89,7 +89,7 @@ describe("a SQLite file that is no longer in its place", () => {
     const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + pausedMs };
     const holdfast = new Holdfast(
       { database: `sqlite:${file}`, logger: SILENT },
-      { ports: { clock, chance: systemChance, ids: systemIds() } },
+      { ports: { clock, chance: systemRandom, ids: systemIds() } },
     );
     const study = holdfast.job("study", {});
     await study.enqueue({});

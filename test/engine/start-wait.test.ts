@@ -7,7 +7,7 @@ import type { HoldfastOptions } from "../../src/instance/config.js";
 import { StoppedError, StoreUnavailableError } from "../../src/shared/errors.js";
 import { SqliteStore } from "../../src/store/sqlite/store.js";
 import type { Logger } from "../../src/telemetry/log.js";
-import { SeededChance, seededIds, VirtualClock } from "../../src/testing/virtual-clock.js";
+import { SeededRandom, seededIds, VirtualClock } from "../../src/testing/virtual-clock.js";
 import { borrowSchema } from "../support/borrowed-schema.js";
 import { POSTGRES_URL } from "./places.js";
 import { Door } from "./world.js";
@@ -17,7 +17,7 @@ const SILENT: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 /** An instance in virtual time whose database can be opened after so many tries that fail with this. */
 function absent(failure: StoreUnavailableError, options: HoldfastOptions = {}) {
   const clock = new VirtualClock();
-  const chance = new SeededChance(1);
+  const chance = new SeededRandom(1);
   const scene = { clock, tries: 0, awaited: [] as number[], isThere: false };
   const store = new SqliteStore({
     source: { file: ":memory:" },

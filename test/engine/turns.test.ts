@@ -13,7 +13,7 @@ import type { Clock, Timer } from "../../src/shared/ports.js";
 import type { SqliteHandle } from "../../src/store/sqlite/connection.js";
 import { SqliteStore } from "../../src/store/sqlite/store.js";
 import type { Logger } from "../../src/telemetry/log.js";
-import { SeededChance, seededIds } from "../../src/testing/virtual-clock.js";
+import { SeededRandom, seededIds } from "../../src/testing/virtual-clock.js";
 
 const SILENT: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 /** Without a turn for timers none of the verbs would end before this many calls. */
@@ -89,7 +89,7 @@ class Scene {
 
   constructor() {
     const { clock } = this;
-    const chance = new SeededChance(1);
+    const chance = new SeededRandom(1);
     this.store = new SqliteStore({
       source: { handle: this.handle as unknown as SqliteHandle },
       clock,

@@ -12,7 +12,7 @@ import type { RunRecord, Store } from "../../src/store/store.js";
 import type { EventName, Events, Logger } from "../../src/telemetry/log.js";
 import {
   InstanceClock,
-  SeededChance,
+  SeededRandom,
   seededIds,
   VirtualClock,
 } from "../../src/testing/virtual-clock.js";
@@ -56,7 +56,7 @@ export class World {
   readonly clock = new VirtualClock();
   readonly #place: EnginePlace;
   readonly #members: Member[] = [];
-  readonly #chance = new SeededChance(7);
+  readonly #chance = new SeededRandom(7);
   readonly #ids = seededIds(this.clock, this.#chance);
   #observer: Store | undefined;
   /** How far the database's clock is ahead of the machines'. */

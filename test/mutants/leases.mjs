@@ -96,8 +96,8 @@ export const LEASE_MUTANTS = [
     name: "expiry-by-instance-clock",
     promise: "S2: the database's clock decides",
     file: "src/store/sqlite/store.ts",
-    find: "new SqliteAsker({ file, now })",
-    replace: "new SqliteAsker({ file, now: () => clock.wallMs() })",
+    find: "new SqliteSession({ file, now })",
+    replace: "new SqliteSession({ file, now: () => clock.wallMs() })",
     suites: ["engine: clock and pause"],
   },
   {

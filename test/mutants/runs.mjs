@@ -104,8 +104,8 @@ export const RUN_MUTANTS = [
     name: "lost-answer-taken-for-a-success",
     promise: "S11: what has ended is stored, although an answer was lost",
     file: "src/worker/exchange.ts",
-    find: "if (isAbsent(error)) outbox.putBack(settlements);\n      else ",
-    replace: "if (!isAbsent(error)) ",
+    find: "if (isUnavailable(error)) outbox.putBack(settlements);\n      else ",
+    replace: "if (!isUnavailable(error)) ",
     suites: ["engine: runs"],
   },
   {

@@ -154,7 +154,7 @@ export const SCHEDULE_MUTANTS = [
     name: "one-broken-schedule-stops-all",
     promise: "L6: one schedule never stops the others",
     file: "src/schedules/ticker.ts",
-    find: "if (isAbsent(error)) throw error;\n    const [only",
+    find: "if (isUnavailable(error)) throw error;\n    const [only",
     replace: "throw error;\n    const [only",
     suites: ["engine: schedules"],
   },

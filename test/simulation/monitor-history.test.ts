@@ -10,7 +10,7 @@ import { MonitorHistory } from "../../src/testing/simulator/checkers/monitors.js
 import type { Note } from "../../src/testing/simulator/checkers/row-changes.js";
 import type { Transaction } from "../../src/testing/simulator/checkers/run-places.js";
 import { ScheduleHistory } from "../../src/testing/simulator/checkers/schedules.js";
-import { Chronicle } from "../../src/testing/simulator/event-log.js";
+import { EventLog } from "../../src/testing/simulator/event-log.js";
 import { MONITOR } from "../../src/testing/simulator/workload/monitor-plan.js";
 
 const SECOND = 1_000;
@@ -21,7 +21,7 @@ const TICK = NOON + 240 * SECOND;
 type Grace = "20s" | "2m";
 
 function history() {
-  const chronicle = new Chronicle({ nowMs: () => 0, startsAt: 0, isTold: false });
+  const chronicle = new EventLog({ nowMs: () => 0, startsAt: 0, isTold: false });
   const schedules = new ScheduleHistory(chronicle);
   const monitors = new MonitorHistory(chronicle, schedules);
   const commit = (now: number, notes: readonly Note[]) => {

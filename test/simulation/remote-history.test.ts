@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { RemoteHistory } from "../../src/testing/simulator/checkers/remote.js";
 import type { RunHistory } from "../../src/testing/simulator/checkers/runs.js";
-import type { Chronicle } from "../../src/testing/simulator/event-log.js";
+import type { EventLog } from "../../src/testing/simulator/event-log.js";
 
 const GRANT = { id: "run", fence: 31 };
 const KEY = "run 31";
@@ -18,7 +18,7 @@ function judged(settled: { readonly isCancelled: boolean }, isAccepted: boolean)
     cancelledEnds: new Set(settled.isCancelled ? [KEY] : []),
   };
   const history = new RemoteHistory(
-    chronicle as unknown as Chronicle,
+    chronicle as unknown as EventLog,
     runs as unknown as RunHistory,
   );
   history.ended(GRANT, isAccepted);

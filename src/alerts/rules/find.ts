@@ -2,7 +2,7 @@
 // general ones; what they are about is then the schedule, not its job. Pure.
 
 import type { AlertSubject, Finding } from "./alert.js";
-import type { Sight, SightParams, SightSchedule } from "./observation.js";
+import type { AlertObservation, ObservationParams, ObservedSchedule } from "./observation.js";
 import type { AlertRules, ScheduleAlertRules } from "./rules.js";
 import * as words from "./words.js";
 
@@ -19,8 +19,8 @@ type Kind = keyof ScheduleAlertRules;
 /** What to read for these rules, those of schedules included. */
 export function sightParams(
   rules: AlertRules,
-  schedules: readonly Pick<SightSchedule, "name" | "rules">[],
-): SightParams {
+  schedules: readonly Pick<ObservedSchedule, "name" | "rules">[],
+): ObservationParams {
   const own = schedules.flatMap(({ name, rules: its }) => (its ? [{ name, its }] : []));
   const least = (...values: readonly (number | null | undefined)[]) => {
     const given = values.filter((each) => each !== null && each !== undefined);
@@ -58,7 +58,7 @@ export function sightParams(
 /** How many of the newest ticks are read to count failures in a row; null: no rule asks. */
 function streakDepth(
   rules: AlertRules,
-  schedules: readonly Pick<SightSchedule, "rules">[],
+  schedules: readonly Pick<ObservedSchedule, "rules">[],
 ): number | null {
   const depths = [rules, ...schedules.map(({ rules: its }) => its ?? {})].flatMap(
     ({ consecutiveFailures: each }: Partial<ScheduleAlertRules>) =>
@@ -73,7 +73,7 @@ function skipDepth(rules: AlertRules, own: readonly Partial<ScheduleAlertRules>[
   return depths.length === 0 ? null : Math.max(COUNTED_MIN, ...depths);
 }
 
-export function findAlerts(sight: Sight, rules: AlertRules): readonly Finding[] {
+export function findAlerts(sight: AlertObservation, rules: AlertRules): readonly Finding[] {
   const own = new Map(sight.schedules.map(({ name, rules: its }) => [name, its ?? {}]));
   const ruleOf = <K extends Kind>(kind: K, schedule: string | null): ScheduleAlertRules[K] => {
     const its = schedule === null ? undefined : own.get(schedule)?.[kind];
@@ -96,7 +96,7 @@ export function findAlerts(sight: Sight, rules: AlertRules): readonly Finding[] 
 }
 
 type Seen = {
-  readonly sight: Sight;
+  readonly sight: AlertObservation;
   readonly rules: AlertRules;
   readonly ruleOf: <K extends Kind>(kind: K, schedule: string | null) => ScheduleAlertRules[K];
   readonly hasOwn: (kind: Kind, schedule: string | null) => boolean;
@@ -171,7 +171,7 @@ function running({ sight, rules, ruleOf }: Seen): readonly Finding[] {
 function failureRate({ sight, rules, ruleOf }: Seen): readonly Finding[] {
   const judge = (
     type: "job" | "schedule",
-    rates: Sight["jobRates"],
+    rates: AlertObservation["jobRates"],
     rule: (name: string) => AlertRules["failureRate"],
   ) =>
     rates.flatMap(({ name, completed, failed }): Finding[] => {
@@ -326,7 +326,10 @@ function house({ sight, rules }: Seen): readonly Finding[] {
 }
 
 /** Until the clock has caught up with what was recorded by it, no schedule fires. */
-function steppedBack({ now, recordedUntil }: Sight, { clockSkew }: AlertRules): Finding[] {
+function steppedBack(
+  { now, recordedUntil }: AlertObservation,
+  { clockSkew }: AlertRules,
+): Finding[] {
   const steppedMs = recordedUntil === null ? 0 : recordedUntil - now;
   if (clockSkew === null || recordedUntil === null || steppedMs <= clockSkew) return [];
   return [

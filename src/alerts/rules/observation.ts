@@ -5,7 +5,7 @@ import type { RunId, TerminalStatus } from "../../runs/rules/run.js";
 import type { ScheduleAlertRules } from "./rules.js";
 
 /** A schedule that is late, stands still, cannot be evaluated or has rules of its own. */
-export type SightSchedule = {
+export type ObservedSchedule = {
   readonly name: string;
   readonly job: string;
   readonly nextAt: number | null;
@@ -17,7 +17,7 @@ export type SightSchedule = {
 };
 
 /** A running run that was silent or ran for longer than some rule allows. */
-export type SightRun = {
+export type ObservedRun = {
   readonly id: RunId;
   readonly job: string;
   readonly schedule: string | null;
@@ -38,7 +38,7 @@ export type SightJob = {
 };
 
 /** The newest ledger row of a schedule, where it tells of trouble. */
-export type SightTick = {
+export type ObservedTick = {
   readonly schedule: string;
   readonly reason: "stuck_reset" | "no_ping";
   readonly firstAt: number;
@@ -48,14 +48,14 @@ export type SightTick = {
 };
 
 /** How many runs of a job or schedule ended how. */
-export type SightRate = {
+export type ObservedRate = {
   readonly name: string;
   readonly completed: number;
   readonly failed: number;
 };
 
 /** Runs of a schedule that does not count for its job: those that ended within one hour, or have not. */
-export type SightApart = {
+export type ObservedApart = {
   readonly schedule: string;
   readonly job: string;
   /** Null: they have not ended. */
@@ -67,7 +67,7 @@ export type SightApart = {
 };
 
 /** One of the newest fired ticks of a schedule with how its run stands; the newest first. */
-export type SightEnd = {
+export type ObservedEnd = {
   readonly schedule: string;
   readonly at: number;
   readonly run: RunId;
@@ -77,7 +77,7 @@ export type SightEnd = {
 };
 
 /** One of the newest ledger rows of a schedule that has a live run, where the newest is a skip; the newest first. */
-export type SightSkip = {
+export type ObservedSkip = {
   readonly schedule: string;
   readonly lastAt: number;
   readonly count: number;
@@ -107,31 +107,31 @@ export type Culprit =
     }
   | { readonly what: "reader"; readonly pages: number };
 
-export type Sight = {
+export type AlertObservation = {
   /** The database's. */
   readonly now: number;
   /** When an instance with the scheduler on has last looked at schedules. */
   readonly schedulerPolledAt: number | null;
   /** Up to when ticks are recorded: later than now only if the database's clock went back. */
   readonly recordedUntil: number | null;
-  readonly schedules: readonly SightSchedule[];
-  readonly runs: readonly SightRun[];
+  readonly schedules: readonly ObservedSchedule[];
+  readonly runs: readonly ObservedRun[];
   readonly running: {
     readonly total: number;
     readonly bySchedule: Readonly<Record<string, number>>;
   };
   readonly jobs: readonly SightJob[];
-  readonly ticks: readonly SightTick[];
-  readonly jobRates: readonly SightRate[];
-  readonly scheduleRates: readonly SightRate[];
-  readonly ends: readonly SightEnd[];
-  readonly skips: readonly SightSkip[];
+  readonly ticks: readonly ObservedTick[];
+  readonly jobRates: readonly ObservedRate[];
+  readonly scheduleRates: readonly ObservedRate[];
+  readonly ends: readonly ObservedEnd[];
+  readonly skips: readonly ObservedSkip[];
   readonly skews: readonly { readonly instance: string; readonly skewMs: number }[];
   readonly culprits: readonly Culprit[];
 };
 
 /** What of all that is worth reading: the smallest of the bounds that any rule has. Null: nothing. */
-export type SightParams = {
+export type ObservationParams = {
   readonly silentMs: number | null;
   readonly ranMs: number | null;
   readonly isRunningCounted: boolean;

@@ -1,7 +1,7 @@
 // Computes how many runs of each job ended how, for the alert about failures. A schedule with a rule of its own, or with
 // `alerts: false`, takes its runs out of the rate of its job. Pure.
 
-import type { SightApart, SightRate, SightSchedule } from "./observation.js";
+import type { ObservedApart, ObservedRate, ObservedSchedule } from "./observation.js";
 
 const HOUR_MS = 3_600_000;
 /** How many ticks of such schedules one look reads, all of them together. */
@@ -9,8 +9,8 @@ const APART_MAX = 30_000;
 
 /** The schedules whose runs do not count for their job, of jobs with failures: nothing else needs to be read. */
 export function apartOf(
-  schedules: readonly Pick<SightSchedule, "name" | "rules" | "job">[],
-  rates: readonly SightRate[],
+  schedules: readonly Pick<ObservedSchedule, "name" | "rules" | "job">[],
+  rates: readonly ObservedRate[],
 ): { readonly schedules: readonly string[]; readonly limit: number } {
   const failing = new Set(rates.flatMap(({ name, failed }) => (failed > 0 ? [name] : [])));
   const names = schedules
@@ -24,7 +24,7 @@ export function apartOf(
  * window. A schedule with more ticks than were read can be told from the rest of its job only for the newest ones.
  */
 export function hoursRead(
-  rows: readonly SightApart[],
+  rows: readonly ObservedApart[],
   { limit, sinceAt }: { readonly limit: number; readonly sinceAt: number },
 ): ReadonlyMap<string, number | null> {
   const read = new Map<string, { job: string; ticks: number; oldestAt: number }>();
@@ -49,10 +49,10 @@ export function hoursRead(
 
 /** The rate of a job from this hour on, without those runs. */
 export function withoutApart(
-  rate: SightRate,
-  rows: readonly SightApart[],
+  rate: ObservedRate,
+  rows: readonly ObservedApart[],
   sinceHourAt: number,
-): SightRate {
+): ObservedRate {
   let { completed, failed } = rate;
   for (const row of rows) {
     if (row.job !== rate.name || row.hourAt === null || row.hourAt < sinceHourAt) continue;

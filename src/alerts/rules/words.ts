@@ -3,13 +3,13 @@
 import { formatDuration } from "../../shared/duration-text.js";
 import { storableText } from "../../shared/json.js";
 import type { AlertKind } from "./alert.js";
-import type { Culprit, SightEnd, SightRun, SightTick } from "./observation.js";
+import type { Culprit, ObservedEnd, ObservedRun, ObservedTick } from "./observation.js";
 
 /** Of many the first few are named. */
 export const SHOWN_MAX = 5;
 const ERROR_LENGTH_MAX = 300;
 
-export function stale(runs: readonly SightRun[]): string {
+export function stale(runs: readonly ObservedRun[]): string {
   const longest = Math.max(...runs.map(({ silentMs }) => silentMs));
   const shown = runs.map(({ id, holder, silentMs }) => {
     return `${id} held by ${holder}, silent for ${formatDuration(silentMs)}`;
@@ -17,7 +17,7 @@ export function stale(runs: readonly SightRun[]): string {
   return `${many(runs.length, "run")} had no heartbeat for up to ${formatDuration(longest)}, and nobody took over: ${list(shown)}.`;
 }
 
-export function slow(runs: readonly SightRun[]): string {
+export function slow(runs: readonly ObservedRun[]): string {
   const shown = runs.map(({ id, ranMs, items }) => {
     return `${id} for ${formatDuration(ranMs)}, ${many(items, "item")} done`;
   });
@@ -61,7 +61,7 @@ export function silent(params: {
   return `Nothing was heard of the tick of ${iso(nextAt)}, ${formatDuration(now - nextAt)} after its time; ${who}.`;
 }
 
-export function tick({ reason, firstAt, lastAt, count, recordedAt }: SightTick): string {
+export function tick({ reason, firstAt, lastAt, count, recordedAt }: ObservedTick): string {
   if (reason === "stuck_reset")
     return `Stood still at the tick of ${iso(firstAt)} and was set going again at ${iso(recordedAt)}; to be resolved by a tick that fires in time.`;
   return count === 1
@@ -71,7 +71,7 @@ export function tick({ reason, firstAt, lastAt, count, recordedAt }: SightTick):
 
 export function streak(
   { count, isAtLeast }: { readonly count: number; readonly isAtLeast: boolean },
-  { run, at, error }: SightEnd,
+  { run, at, error }: ObservedEnd,
 ): string {
   return `${isAtLeast ? "At least " : ""}${many(count, "run")} failed in a row, the last one for the tick of ${iso(at)} (run ${run}): ${cut(errorOf(error) ?? "no error was kept")}.`;
 }

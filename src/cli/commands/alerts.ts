@@ -10,7 +10,7 @@ import { underFlagNames } from "../flags/errors.js";
 import { oneOf, readAlertId, readDurationFlag, wholeNumber } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { alertListPage, alertPage, alertTestPage } from "../output/alerts.js";
-import { filterOf, showLook, type WatchFlags, withWatchOption } from "../read-command.js";
+import { filterOf, runReadCommand, type WatchFlags, withWatchOption } from "../read-command.js";
 import { EXIT, plain } from "../shell.js";
 
 const COMMANDS = [
@@ -53,7 +53,7 @@ function alertsListCommand(call: Call): Command {
   return act<ListFlags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
     const { shell } = call;
     const filter: AlertListOptions = filterOf(flags, FILTERS);
-    return showLook({ flags, shell }, async ({ alerts }) => {
+    return runReadCommand({ flags, shell }, async ({ alerts }) => {
       const page = await alerts.list(filter);
       return { text: alertListPage(page, shell.colours), document: page };
     });
@@ -75,7 +75,7 @@ function alertsShowCommand(call: Call): Command {
     call,
     async (flags, id = "") => {
       const { shell } = call;
-      return showLook({ flags, shell }, async ({ alerts }) => {
+      return runReadCommand({ flags, shell }, async ({ alerts }) => {
         const alert = await alerts.get(id);
         if (!alert) throw new AlertNotFoundError(id);
         return { text: alertPage(alert, shell.colours), document: alert };

@@ -8,7 +8,7 @@ import { oneOf, wholeNumber } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
 import { newTable } from "../output/runs.js";
 import { shortTime } from "../output/times.js";
-import { filterOf, showLook, type WatchFlags, withWatchOption } from "../read-command.js";
+import { filterOf, runReadCommand, type WatchFlags, withWatchOption } from "../read-command.js";
 import { type Colours, cut, plain } from "../shell.js";
 
 export function auditCommand(call: Call): Command {
@@ -42,7 +42,7 @@ function auditListCommand(call: Call): Command {
   return act<Flags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
     const { shell } = call;
     const filter: AuditListOptions = filterOf(flags, FILTERS);
-    return showLook({ flags, shell }, async (holdfast) => {
+    return runReadCommand({ flags, shell }, async (holdfast) => {
       const page = await holdfast.audit.list(filter);
       const more = page.nextCursor === null ? "" : `\nMore: add --cursor ${page.nextCursor}`;
       return { text: `${listPage(page.entries, shell.colours)}${more}`, document: page };

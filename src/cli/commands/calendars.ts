@@ -12,7 +12,7 @@ import { readName, requireCalendar } from "../flags/read.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { type Fact, factLines, newTable } from "../output/runs.js";
 import { shortTime } from "../output/times.js";
-import { showLook, type WatchFlags, withWatchOption } from "../read-command.js";
+import { runReadCommand, type WatchFlags, withWatchOption } from "../read-command.js";
 import { type Colours, cut, EXIT, plain } from "../shell.js";
 
 const COMMANDS = [
@@ -48,7 +48,7 @@ function calendarsListCommand(call: Call): Command {
     call,
     async (flags) => {
       const { shell } = call;
-      return showLook({ flags, shell }, async (holdfast) => {
+      return runReadCommand({ flags, shell }, async (holdfast) => {
         const calendars = await holdfast.calendars.list();
         return { text: listPage(calendars, shell.colours), document: { calendars } };
       });
@@ -85,7 +85,7 @@ function calendarsShowCommand(call: Call): Command {
     call,
     async (flags, name = "") => {
       const { shell } = call;
-      return showLook({ flags, shell }, async (holdfast) => {
+      return runReadCommand({ flags, shell }, async (holdfast) => {
         const calendar = await requireCalendar(holdfast, name);
         return { text: calendarPage(calendar, shell.colours), document: calendar };
       });

@@ -8,7 +8,7 @@ import { wholeNumber } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { newTable } from "../output/runs.js";
 import { shortTime } from "../output/times.js";
-import { showLook, type WatchFlags, withWatchOption } from "../read-command.js";
+import { runReadCommand, type WatchFlags, withWatchOption } from "../read-command.js";
 import { type Colours, cut, EXIT, plain } from "../shell.js";
 import { underPause } from "./pause.js";
 
@@ -40,7 +40,7 @@ function instancesListCommand(call: Call): Command {
   return act<ListFlags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
     const { shell } = call;
     const { limit, cursor } = flags;
-    return showLook({ flags, shell }, async (holdfast) => {
+    return runReadCommand({ flags, shell }, async (holdfast) => {
       const page = await holdfast.instances.list({
         ...(limit === undefined ? {} : { limit }),
         ...(cursor === undefined ? {} : { cursor }),

@@ -7,7 +7,7 @@ import { readName } from "../flags/read.js";
 import { wholeNumber } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { lockHistoryPage, lockListPage, lockStatsPage } from "../output/locks.js";
-import { showLook, type WatchFlags, withWatchOption } from "../read-command.js";
+import { runReadCommand, type WatchFlags, withWatchOption } from "../read-command.js";
 import { EXIT, plain } from "../shell.js";
 
 const COMMANDS = [locksListCommand, locksStatsCommand, locksHistoryCommand, locksReleaseCommand];
@@ -41,7 +41,7 @@ function locksListCommand(call: Call): Command {
       ...(limit === undefined ? {} : { limit }),
       ...(cursor === undefined ? {} : { cursor }),
     };
-    return showLook({ flags, shell, needsCode: true }, async ({ locks }) => {
+    return runReadCommand({ flags, shell, needsCode: true }, async ({ locks }) => {
       const page = await locks.list(options);
       return { text: lockListPage(page, shell.colours), document: page };
     });
@@ -61,7 +61,7 @@ function locksStatsCommand(call: Call): Command {
     call,
     async (flags) => {
       const { shell } = call;
-      return showLook({ flags, shell, needsCode: true }, async (holdfast) => {
+      return runReadCommand({ flags, shell, needsCode: true }, async (holdfast) => {
         const stats = await holdfast.locks.stats();
         return { text: lockStatsPage(stats, shell.colours), document: stats };
       });
@@ -89,7 +89,7 @@ function locksHistoryCommand(call: Call): Command {
     async (flags, name) => {
       const { shell } = call;
       const { limit, cursor } = flags;
-      return showLook({ flags, shell, needsCode: true }, async (holdfast) => {
+      return runReadCommand({ flags, shell, needsCode: true }, async (holdfast) => {
         const page = await holdfast.locks.history({
           ...(name === undefined ? {} : { name }),
           ...(limit === undefined ? {} : { limit }),

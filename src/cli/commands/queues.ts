@@ -9,7 +9,7 @@ import { readName } from "../flags/read.js";
 import { type CommonFlags, withInstance } from "../instance.js";
 import { newTable } from "../output/runs.js";
 import { shortTime } from "../output/times.js";
-import { showLook, type WatchFlags, withWatchOption } from "../read-command.js";
+import { runReadCommand, type WatchFlags, withWatchOption } from "../read-command.js";
 import { type Colours, cut, EXIT, plain } from "../shell.js";
 import { underPause } from "./pause.js";
 
@@ -39,7 +39,7 @@ function queuesListCommand(call: Call): Command {
     call,
     async (flags) => {
       const { shell } = call;
-      return showLook({ flags, shell }, async (holdfast) => {
+      return runReadCommand({ flags, shell }, async (holdfast) => {
         const queues = await holdfast.queues.list();
         const shown = { text: listPage(queues, shell.colours), document: { queues } };
         return underPause(holdfast, shown, shell.colours);

@@ -28,7 +28,7 @@ import {
 import {
   filterOf,
   noSuchRun,
-  showLook,
+  runReadCommand,
   type WatchFlags,
   withWatchOption,
 } from "../read-command.js";
@@ -91,7 +91,7 @@ function runsListCommand(call: Call): Command {
   return act<ListFlags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
     const { shell } = call;
     const filter: RunListOptions = filterOf(flags, LIST_FILTERS);
-    return showLook({ flags, shell }, async ({ runs }) => {
+    return runReadCommand({ flags, shell }, async ({ runs }) => {
       const page = await runs.list(filter);
       return { text: runListPage(page, shell.colours), document: page };
     });
@@ -121,7 +121,7 @@ function runsShowCommand(call: Call): Command {
   const watched = withWatchOption(command, "show it until it has ended, for example 1s");
   return act<ShowFlags>(withConfigOption(watched), call, async (flags, id = "") => {
     const { shell } = call;
-    return showLook({ flags, shell }, async (holdfast) => {
+    return runReadCommand({ flags, shell }, async (holdfast) => {
       const found = await look(holdfast, id);
       if (!found) return noSuchRun(shell, id);
       return {
@@ -176,7 +176,7 @@ function runsItemsCommand(call: Call): Command {
     async (flags, id = "") => {
       const { shell } = call;
       const { outcome, slowest, limit, cursor } = flags;
-      return showLook({ flags, shell }, async ({ runs }) => {
+      return runReadCommand({ flags, shell }, async ({ runs }) => {
         const run = await runs.get(id);
         if (!run) return noSuchRun(shell, id);
         const page = await runs.items(id, {
@@ -222,7 +222,7 @@ function runsChildrenCommand(call: Call): Command {
         ...filterOf(flags, CHILDREN_FILTERS),
         ...(flags.failed === true ? { status: "failed" } : {}),
       } as ChildListOptions;
-      return showLook({ flags, shell }, async ({ runs }) => {
+      return runReadCommand({ flags, shell }, async ({ runs }) => {
         const batches = await runs.batches(id);
         const page = await runs.children(id, filter);
         // What it made may outlive it.

@@ -20,7 +20,7 @@ import {
   tickListPage,
 } from "../output/schedules.js";
 import { shortTime } from "../output/times.js";
-import { filterOf, showLook, type WatchFlags, withWatchOption } from "../read-command.js";
+import { filterOf, runReadCommand, type WatchFlags, withWatchOption } from "../read-command.js";
 import { type Colours, cut, EXIT, plain } from "../shell.js";
 import { underPause } from "./pause.js";
 import {
@@ -94,7 +94,7 @@ function schedulesListCommand(call: Call): Command {
   return act<ListFlags>(withConfigOption(withWatchOption(command)), call, async (flags) => {
     const { shell } = call;
     const filter: ScheduleListOptions = filterOf(flags, LIST_FILTERS);
-    return showLook({ flags, shell }, async (holdfast) => {
+    return runReadCommand({ flags, shell }, async (holdfast) => {
       const page = await holdfast.schedules.list(filter);
       const setting = { colours: shell.colours, nowMs: systemClock.wallMs() };
       const shown = { text: scheduleListPage(page, setting), document: page };
@@ -121,7 +121,7 @@ function schedulesShowCommand(call: Call): Command {
     call,
     async (flags, name = "") => {
       const { shell } = call;
-      return showLook({ flags, shell }, async (holdfast) => {
+      return runReadCommand({ flags, shell }, async (holdfast) => {
         const details = await look(holdfast, name);
         const { schedule, ...rest } = details;
         const setting = { colours: shell.colours, nowMs: systemClock.wallMs() };
@@ -179,7 +179,7 @@ function schedulesTicksCommand(call: Call): Command {
   return act<TicksFlags>(withConfigOption(withWatchOption(command)), call, async (flags, name) => {
     const { shell } = call;
     const filter: TickListOptions = filterOf(flags, TICKS_FILTERS);
-    return showLook({ flags, shell }, async (holdfast) => {
+    return runReadCommand({ flags, shell }, async (holdfast) => {
       const { schedules } = holdfast;
       const page = await schedules.ticks(name ?? null, filter);
       // A deleted schedule keeps its ledger; only a name without history is a mistake.
@@ -209,7 +209,7 @@ function schedulesPreviewCommand(call: Call): Command {
     call,
     async (flags, name = "") => {
       const { shell } = call;
-      return showLook({ flags, shell }, async (holdfast) => {
+      return runReadCommand({ flags, shell }, async (holdfast) => {
         const schedule = await requireSchedule(holdfast, name);
         const preview = await holdfast.schedules.preview(name, flags.count);
         const setting = { colours: shell.colours, nowMs: systemClock.wallMs() };
@@ -274,7 +274,7 @@ function schedulesVersionsCommand(call: Call): Command {
     call,
     async (flags, name = "") => {
       const { shell } = call;
-      return showLook({ flags, shell }, async (holdfast) => {
+      return runReadCommand({ flags, shell }, async (holdfast) => {
         const versions = await holdfast.schedules.versions(name);
         if (versions.length === 0) throw await unknownSchedule({ holdfast, name });
         return { text: versionsPage(versions, shell.colours), document: { versions } };

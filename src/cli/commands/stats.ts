@@ -8,7 +8,7 @@ import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { oneOf, UsageError } from "../flags/usage.js";
 import type { CommonFlags } from "../instance.js";
 import { errorsPage, statsPage } from "../output/stats.js";
-import { showLook, type WatchFlags, withWatchOption } from "../read-command.js";
+import { runReadCommand, type WatchFlags, withWatchOption } from "../read-command.js";
 
 type Flags = CommonFlags &
   WatchFlags & {
@@ -44,7 +44,7 @@ export function statsCommand(call: Call): Command {
     const { since, by, job, errors = false } = flags;
     if (errors && (by !== undefined || job !== undefined))
       throw new UsageError("--errors takes --since alone, for example: stats --errors --since 24h");
-    return showLook({ flags, shell }, async (holdfast) => {
+    return runReadCommand({ flags, shell }, async (holdfast) => {
       if (errors) {
         const report = await holdfast.errors({ since });
         return { text: errorsPage(report, { since, colours: shell.colours }), document: report };

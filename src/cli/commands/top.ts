@@ -9,7 +9,7 @@ import { type CommonFlags, withInstance } from "../instance.js";
 import { canDraw } from "../output/screen.js";
 import { refuseWatchedJson, repeat, type WatchFlags, withWatchOption } from "../read-command.js";
 import { EXIT } from "../shell.js";
-import { endedEachMinute, lookAtAll, type TopLook, topPage } from "../top/page.js";
+import { endedEachMinute, lookAtAll, type TopObservation, topPage } from "../top/page.js";
 import { live } from "../top/top.js";
 import { firstSignal } from "../work.js";
 
@@ -32,7 +32,7 @@ export function topCommand(call: Call): Command {
     if (watch !== undefined && watch < EVERY_MIN_MS)
       throw new UsageError("--watch: nobody reads faster than 200ms; give that or more.");
     return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
-      let before: TopLook | null = null;
+      let before: TopObservation | null = null;
       const { colours } = shell;
       const look = async () => {
         const now = await lookAtAll(holdfast, systemClock.wallMs());

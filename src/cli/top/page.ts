@@ -14,7 +14,7 @@ import { type Colours, cut, plain } from "../shell.js";
 
 export type NextTick = { readonly schedule: string; readonly job: string; readonly at: Date };
 
-export type TopLook = {
+export type TopObservation = {
   readonly at: Date;
   readonly database: string;
   /** The pause of everything, where it is on. */
@@ -35,7 +35,7 @@ const SECTION_ROWS_MAX = 50;
 /** Schedules are listed by name: the soonest of so many are shown. */
 const SCHEDULES_READ_MAX = 1_000;
 
-export async function lookAtAll(holdfast: Holdfast, nowMs: number): Promise<TopLook> {
+export async function lookAtAll(holdfast: Holdfast, nowMs: number): Promise<TopObservation> {
   const limit = SECTION_ROWS_MAX;
   const [paused, { instances }, queues, running, { schedules }, failed, { overall }] =
     await Promise.all([
@@ -66,7 +66,7 @@ export async function lookAtAll(holdfast: Holdfast, nowMs: number): Promise<TopL
 }
 
 /** What ended between two looks, for each minute; null where nothing can be said of it. */
-export function endedEachMinute(before: TopLook | null, now: TopLook): number | null {
+export function endedEachMinute(before: TopObservation | null, now: TopObservation): number | null {
   if (before === null) return null;
   const minutes = (now.at.getTime() - before.at.getTime()) / 60_000;
   const ended = now.recent.total - before.recent.total;
@@ -95,7 +95,7 @@ export type TopSetting = {
 
 type Section = { readonly title: string; readonly head: string[]; readonly rows: string[][] };
 
-export function topPage(look: TopLook, setting: TopSetting): string {
+export function topPage(look: TopObservation, setting: TopSetting): string {
   const { colours, rows, note } = setting;
   const sections = [
     instances(look, colours),
@@ -134,7 +134,7 @@ export function shareRows(needs: readonly number[], room: number | null): readon
   return shares;
 }
 
-function summary(look: TopLook, { colours, eachMinute }: TopSetting): string {
+function summary(look: TopObservation, { colours, eachMinute }: TopSetting): string {
   const sum = (of: "ready" | "waiting" | "running") =>
     look.queues.reduce((total, queue) => total + queue[of], 0);
   const { completed, failed, successRate } = look.recent;
@@ -165,7 +165,7 @@ function sectionLines({ title, head, rows }: Section, share: number, colours: Co
   ];
 }
 
-function instances({ instances: all, at }: TopLook, colours: Colours): Section {
+function instances({ instances: all, at }: TopObservation, colours: Colours): Section {
   return {
     title: "Instances",
     head: ["instance", "app", "release", "holds", "fires", "seen"],
@@ -180,7 +180,7 @@ function instances({ instances: all, at }: TopLook, colours: Colours): Section {
   };
 }
 
-function queues({ queues: all }: TopLook, colours: Colours): Section {
+function queues({ queues: all }: TopObservation, colours: Colours): Section {
   return {
     title: "Queues",
     head: ["queue", "ready", "waiting", "running", ""],
@@ -196,7 +196,7 @@ function queues({ queues: all }: TopLook, colours: Colours): Section {
   };
 }
 
-function running({ running: all, at }: TopLook): Section {
+function running({ running: all, at }: TopObservation): Section {
   return {
     title: "Running",
     head: ["run", "job", "for", "attempt", "holder", "progress"],
@@ -211,7 +211,7 @@ function running({ running: all, at }: TopLook): Section {
   };
 }
 
-function nextTicks({ nextTicks: all, at }: TopLook): Section {
+function nextTicks({ nextTicks: all, at }: TopObservation): Section {
   return {
     title: "Next ticks",
     head: ["when", "schedule", "job", "tick"],
@@ -224,7 +224,7 @@ function nextTicks({ nextTicks: all, at }: TopLook): Section {
   };
 }
 
-function failures({ failures: all, at }: TopLook, colours: Colours): Section {
+function failures({ failures: all, at }: TopObservation, colours: Colours): Section {
   return {
     title: "Last failures",
     head: ["run", "job", "ended", "error"],

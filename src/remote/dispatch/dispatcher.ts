@@ -8,7 +8,7 @@ import { encodeResult } from "../../shared/json.js";
 import { hideSecrets } from "../../shared/known-secrets.js";
 import type { Clock, Network } from "../../shared/ports.js";
 import { redactBody } from "../../shared/redact.js";
-import { Turns } from "../../shared/semaphore.js";
+import { Semaphore } from "../../shared/semaphore.js";
 import { classifyFailure } from "../../worker/rules/classify.js";
 import * as breaker from "./breaker.js";
 import { type GuardedAnswer, guardedFetch } from "./guard.js";
@@ -76,7 +76,7 @@ const EXCERPT_MAX = 2_000;
 /** Statuses by which a target says that it cannot serve anybody now. */
 const UNAVAILABLE: ReadonlySet<number> = new Set([502, 503, 504]);
 
-type Post = { readonly target: Target; readonly turns: Turns; circuit: breaker.Circuit };
+type Post = { readonly target: Target; readonly turns: Semaphore; circuit: breaker.Circuit };
 
 export class Dispatcher {
   readonly #params: DispatcherParams;
@@ -87,7 +87,7 @@ export class Dispatcher {
     this.#posts = new Map(
       [...params.targets].map(([name, target]) => [
         name,
-        { target, turns: new Turns(target.concurrency), circuit: breaker.CLOSED },
+        { target, turns: new Semaphore(target.concurrency), circuit: breaker.CLOSED },
       ]),
     );
   }

@@ -1,9 +1,9 @@
 // Real chance and real ids.
 
 import { UuidV7Source } from "../id.js";
-import type { Chance, Ids } from "../ports.js";
+import type { Ids, Random } from "../ports.js";
 
-export const systemChance: Chance = { next: () => Math.random() };
+export const systemRandom: Random = { next: () => Math.random() };
 
 export function systemIds(): Ids {
   const source = new UuidV7Source(

@@ -2,14 +2,14 @@
 
 import type { AccessStore } from "../access-store.js";
 import type { PostgresAudit } from "./audit.js";
-import type { PostgresAsker } from "./session.js";
+import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/access.js";
 
 export class PostgresAccess implements AccessStore {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
   readonly #audit: PostgresAudit;
 
-  constructor(asker: PostgresAsker, audit: PostgresAudit) {
+  constructor(asker: PostgresSession, audit: PostgresAudit) {
     this.#asker = asker;
     this.#audit = audit;
   }

@@ -2,7 +2,7 @@
 // changes nothing more, but for a turn: a lost one is made up for a minute later.
 
 import type { OpenAlert } from "../../alerts/rules/alert.js";
-import type { SightParams } from "../../alerts/rules/observation.js";
+import type { ObservationParams } from "../../alerts/rules/observation.js";
 import {
   heldRow,
   newAlertRow,
@@ -10,16 +10,16 @@ import {
   pausedTickOf,
   toAlertRecord,
   toCulprit,
+  toObservedRun,
+  toObservedSchedule,
+  toObservedSkip,
+  toObservedTick,
   toOpenAlert,
   toRunning,
   toSightApart,
   toSightEnd,
   toSightJob,
   toSightRate,
-  toSightRun,
-  toSightSchedule,
-  toSightSkip,
-  toSightTick,
   toSkew,
 } from "../alert-record.js";
 import type {
@@ -29,22 +29,22 @@ import type {
   AlertWrites,
   ClaimedDelivery,
   DeliveryEnd,
-  SightOfRest,
-  SightOfSchedules,
+  ObservedRest,
+  ObservedSchedules,
 } from "../alert-store.js";
 import type { PostgresAudit } from "./audit.js";
 import type { Row } from "./connection.js";
-import type { PostgresAsker } from "./session.js";
+import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/alerts.js";
 import type { PostgresTransactions } from "./transactions.js";
 
 export class PostgresAlerts implements AlertStore {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
   readonly #transactions: PostgresTransactions;
   readonly #audit: PostgresAudit;
 
   constructor(params: {
-    readonly asker: PostgresAsker;
+    readonly asker: PostgresSession;
     readonly transactions: PostgresTransactions;
     readonly audit: PostgresAudit;
   }) {
@@ -59,7 +59,7 @@ export class PostgresAlerts implements AlertStore {
     return { now: Number(row?.now), isMine: row?.is_mine === true };
   }
 
-  async sightOfSchedules(): Promise<SightOfSchedules> {
+  async sightOfSchedules(): Promise<ObservedSchedules> {
     const [looked, schedules, ticks] = await Promise.all([
       this.#ask(sql.LOOKED),
       this.#ask(sql.SCHEDULES),
@@ -70,13 +70,13 @@ export class PostgresAlerts implements AlertStore {
       now: Number(looked[0]?.now),
       schedulerPolledAt: polledAt === null ? null : Number(polledAt),
       recordedUntil: numberOrNull(looked[0]?.recorded_until),
-      schedules: schedules.map(toSightSchedule),
-      ticks: ticks.map(toSightTick),
+      schedules: schedules.map(toObservedSchedule),
+      ticks: ticks.map(toObservedTick),
     };
   }
 
   /** What no rule asks for is not read. */
-  async sightOfRest(params: SightParams): Promise<SightOfRest> {
+  async sightOfRest(params: ObservationParams): Promise<ObservedRest> {
     const { silentMs, ranMs, isRunningCounted, runningOf, unattendedMs, ratesOf, ends } = params;
     const when = (isAsked: boolean, text: string, values: object = params) =>
       isAsked ? this.#ask(text, values) : Promise.resolve([]);
@@ -93,14 +93,14 @@ export class PostgresAlerts implements AlertStore {
     const failing = [...new Set(ended.map(({ name }) => String(name)))];
     const paused = await when(failing.length > 0, sql.PAUSED_TICKS, { schedules: failing });
     return {
-      runs: runs.map(toSightRun),
+      runs: runs.map(toObservedRun),
       running: toRunning(running),
       jobs: jobs.map(toSightJob),
       skews: skews.map(toSkew),
       culprits: culprits.map(toCulprit),
       scheduleRates: rates.map(toSightRate),
       ends: ended.map(toSightEnd),
-      skips: skips.map(toSightSkip),
+      skips: skips.map(toObservedSkip),
       pausedTicks: Object.fromEntries(paused.flatMap(pausedTickOf)),
     };
   }

@@ -5,7 +5,7 @@ import type { AuditEntry } from "../../operations/rules/audit.js";
 import type { AuditFilter, AuditRecord, AuditStore } from "../audit-store.js";
 import { auditFilterParams, auditParams, toAuditRecord } from "../record-audit.js";
 import type { Row } from "./connection.js";
-import type { PostgresAsker } from "./session.js";
+import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/audit.js";
 import type { PostgresTransactions } from "./transactions.js";
 
@@ -20,10 +20,10 @@ type Change = {
 };
 
 export class PostgresAudit implements AuditStore {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
   readonly #transactions: PostgresTransactions;
 
-  constructor(asker: PostgresAsker, transactions: PostgresTransactions) {
+  constructor(asker: PostgresSession, transactions: PostgresTransactions) {
     this.#asker = asker;
     this.#transactions = transactions;
   }

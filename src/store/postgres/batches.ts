@@ -9,8 +9,8 @@ import type * as store from "../store.js";
 import type { PostgresAudit } from "./audit.js";
 import type { Row } from "./connection.js";
 import type { PostgresEnqueue } from "./enqueue.js";
-import type { Ask } from "./enqueue-rules.js";
-import type { PostgresAsker } from "./session.js";
+import type { Send } from "./enqueue-rules.js";
+import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/batches.js";
 import { RETRY_CHILDREN } from "./sql/runs.js";
 import type { PostgresTransactions } from "./transactions.js";
@@ -19,14 +19,14 @@ import type { PostgresTransactions } from "./transactions.js";
 class Stale extends Error {}
 
 export class PostgresBatches implements store.BatchStore {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
   readonly #transactions: PostgresTransactions;
   readonly #enqueue: PostgresEnqueue;
   readonly #wake: () => void;
   readonly #audit: PostgresAudit;
 
   constructor(params: {
-    readonly asker: PostgresAsker;
+    readonly asker: PostgresSession;
     readonly transactions: PostgresTransactions;
     readonly enqueue: PostgresEnqueue;
     readonly wake: () => void;
@@ -123,12 +123,12 @@ export class PostgresBatches implements store.BatchStore {
   async #underFence<T>(
     what: string,
     { id, fence }: store.Grant,
-    work: (ask: Ask) => Promise<T>,
+    work: (ask: Send) => Promise<T>,
   ): Promise<T | "stale"> {
     try {
       const value = await this.#asker.patiently(what, () =>
         this.#transactions.run(async (query) => {
-          const ask: Ask = (template, params) => this.#asker.within(query, template, params);
+          const ask: Send = (template, params) => this.#asker.within(query, template, params);
           const answer = await work(ask);
           if ((await ask(sql.HELD, { parent: id, fence })).length === 0) throw new Stale();
           return answer;

@@ -14,7 +14,7 @@ import {
 import { LinkFailure, type PlainLink, type PostgresSource, plainLink } from "./connection.js";
 import type { InTurn } from "./mutex.js";
 import { PIN_TRANSACTION } from "./pinned.js";
-import { DATABASE_CLOCK, type PostgresAsker } from "./session.js";
+import { DATABASE_CLOCK, type PostgresSession } from "./session.js";
 
 const BEGIN = "begin isolation level repeatable read read only";
 /** The server gives up by itself first: then the connection can be used for what is next. */
@@ -22,13 +22,13 @@ const CLIENT_PATIENCE_MS = 5_000;
 const CANCELLED = "57014";
 
 export class PostgresChecks implements CheckStore {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
   readonly #source: PostgresSource;
   readonly #clock: Clock;
   readonly #inTurn: InTurn;
 
   constructor(params: {
-    readonly asker: PostgresAsker;
+    readonly asker: PostgresSession;
     readonly source: PostgresSource;
     readonly clock: Clock;
     readonly inTurn: InTurn;

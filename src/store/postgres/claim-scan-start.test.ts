@@ -2,14 +2,14 @@
 
 import { expect, test } from "vitest";
 import type { Clock } from "../../shared/ports.js";
-import { ClaimBound, FROM_THE_START } from "./claim-scan-start.js";
+import { ClaimScanStart, FROM_THE_START } from "./claim-scan-start.js";
 
 const APPETITE = "false null noop";
 
 function place() {
   let nowMs = 0;
   const clock = { monotonicMs: () => nowMs } as Clock;
-  const bound = new ClaimBound(clock);
+  const bound = new ClaimScanStart(clock);
   const claim = (params: { limit: number; count: number; head: string; tookMs?: number }) => {
     const low = bound.low(APPETITE);
     bound.saw({ appetite: APPETITE, low, tookMs: 1, ...params });

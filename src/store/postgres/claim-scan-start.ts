@@ -14,7 +14,7 @@ const CLAIM_MIN = 100;
 
 export const FROM_THE_START = "-9223372036854775808";
 
-export class ClaimBound {
+export class ClaimScanStart {
   readonly #clock: Clock;
   readonly #bounds = new Map<string, { readonly low: string; readonly untilMs: number }>();
 

@@ -10,12 +10,12 @@ import type { Row } from "./connection.js";
 import * as sql from "./sql/enqueue.js";
 
 /** A statement inside of a transaction. */
-export type Ask = (template: string, params: Row) => Promise<Row[]>;
+export type Send = (template: string, params: Row) => Promise<Row[]>;
 /** What a run that another run made has more than others. */
 export type Origin = { readonly parent: RunId; readonly batch: number | null };
 
 export type Storing = {
-  readonly ask: Ask;
+  readonly ask: Send;
   /** Told by the commit, unless null. */
   readonly channel: string | null;
   /** All or none: one that is refused undoes the others. Null: they are stored all the same. */
@@ -42,7 +42,7 @@ export function hasRules({ flow, key }: store.NewRun): boolean {
 
 /** How a layer is written: the texts depend on the transaction and on who makes the runs. */
 type Texts = {
-  readonly ask: Ask;
+  readonly ask: Send;
   readonly change: (runs: string) => Promise<unknown>;
   readonly put: (runs: string) => Promise<unknown>;
 };
@@ -84,7 +84,7 @@ async function storeLayer(
 async function takeKeys(
   keyed: readonly store.NewRun[],
   rowOf: ReadonlyMap<string, Row>,
-  ask: Ask,
+  ask: Send,
 ): Promise<readonly KeyHolder[]> {
   if (keyed.length === 0) return [];
   await ask(sql.TAKE_KEYS, { runs: JSON.stringify(keyed.map(({ id }) => rowOf.get(id))) });
@@ -101,7 +101,7 @@ async function takeKeys(
 async function meetRivals(
   keyed: readonly store.NewRun[],
   holders: readonly KeyHolder[],
-  ask: Ask,
+  ask: Send,
 ): Promise<{ readonly changed: readonly Row[]; readonly holders: readonly KeyHolder[] }> {
   const runOf = new Map(keyed.map((run) => [run.id, run]));
   const isRival = ({ id, run }: KeyHolder) =>
@@ -151,7 +151,10 @@ async function meetRivals(
 }
 
 /** Takes runs from their places that have not begun; answers under which limit each of them waited. */
-async function pull(ids: readonly string[], ask: Ask): Promise<ReadonlyMap<string, string | null>> {
+async function pull(
+  ids: readonly string[],
+  ask: Send,
+): Promise<ReadonlyMap<string, string | null>> {
   const pulled = new Map<string, string | null>();
   let open = ids;
   for (let tries = 0; open.length > 0 && tries < PULLS_MAX; tries += 1) {

@@ -9,8 +9,8 @@ import type * as store from "../store.js";
 import type { TxQuery } from "../transaction.js";
 import { columnsOf, textArray } from "./array.js";
 import { LinkFailure, type Row } from "./connection.js";
-import { type Ask, hasRules, type Origin, type Storing, storeByRules } from "./enqueue-rules.js";
-import type { PostgresAsker } from "./session.js";
+import { hasRules, type Origin, type Send, type Storing, storeByRules } from "./enqueue-rules.js";
+import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/enqueue.js";
 import * as within from "./sql/within.js";
 import type { PostgresTransactions } from "./transactions.js";
@@ -22,7 +22,7 @@ const CHUNK_MAX = 5_000;
 const CHUNK_CHARS_MAX = 8 * 1024 * 1024;
 
 export class PostgresEnqueue {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
   readonly #transactions: PostgresTransactions;
   readonly #channel: string;
   readonly #wake: () => void;
@@ -32,7 +32,7 @@ export class PostgresEnqueue {
   readonly #policiesByDigest = new Map<string, number>();
 
   constructor(params: {
-    readonly asker: PostgresAsker;
+    readonly asker: PostgresSession;
     readonly transactions: PostgresTransactions;
     /** What waiting workers listen to. */
     readonly channel: string;
@@ -200,7 +200,7 @@ export class PostgresEnqueue {
   /** Whose the keys are afterwards. A key may vanish between the two statements: then once more. */
   async #takeKeys(
     keyed: readonly Row[],
-    ask: Ask,
+    ask: Send,
     taking: string = sql.ENQUEUE_KEYED,
     origin: Partial<Origin> = {},
   ): Promise<readonly KeyHolder[]> {
@@ -231,7 +231,7 @@ export class PostgresEnqueue {
    * transaction takes them too.
    */
   async storeChildren(
-    ask: Ask,
+    ask: Send,
     runs: readonly store.NewRun[],
     origin: Origin,
   ): Promise<readonly store.EnqueueAnswer[]> {
@@ -252,7 +252,7 @@ export class PostgresEnqueue {
   }
 
   async #storeChildrenByRules(
-    ask: Ask,
+    ask: Send,
     runs: readonly store.NewRun[],
     origin: Origin,
   ): Promise<readonly store.EnqueueAnswer[]> {
@@ -299,7 +299,7 @@ export class PostgresEnqueue {
   }
 
   /** In a transaction that is not repeated here: it fails, and the next one knows better. */
-  #noticing(ask: Ask): Ask {
+  #noticing(ask: Send): Send {
     return (template, params) =>
       ask(template, params).catch((error: unknown) => {
         this.#hasForgotten(error);

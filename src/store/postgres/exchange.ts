@@ -5,11 +5,11 @@ import { type Clock, delay } from "../../shared/ports.js";
 import { countOf, isSameEnd, toEnding } from "../record.js";
 import type { HeldRun } from "../remote-store.js";
 import type * as store from "../store.js";
-import { ClaimBound, FROM_THE_START } from "./claim-scan-start.js";
+import { ClaimScanStart, FROM_THE_START } from "./claim-scan-start.js";
 import { claimsOf } from "./claims.js";
 import type { PostgresLink } from "./connection.js";
 import type { PostgresPoll } from "./poll.js";
-import type { PostgresAsker } from "./session.js";
+import type { PostgresSession } from "./session.js";
 import { settlementColumns, wholeLeaseColumns } from "./settlements.js";
 import * as sql from "./sql/exchange.js";
 
@@ -25,20 +25,20 @@ type Exchanged = store.ExchangeAnswer & { readonly isHeld?: boolean };
 export class PostgresExchange
   implements Pick<store.Store, "exchange" | "claimsByToken" | "heldRun">
 {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
   readonly #clock: Clock;
   readonly #poll: Pick<PostgresPoll, "lineUp">;
-  readonly #bound: ClaimBound;
+  readonly #bound: ClaimScanStart;
 
   constructor(params: {
-    readonly asker: PostgresAsker;
+    readonly asker: PostgresSession;
     readonly clock: Clock;
     readonly poll: Pick<PostgresPoll, "lineUp">;
   }) {
     this.#asker = params.asker;
     this.#clock = params.clock;
     this.#poll = params.poll;
-    this.#bound = new ClaimBound(params.clock);
+    this.#bound = new ClaimScanStart(params.clock);
   }
 
   /**

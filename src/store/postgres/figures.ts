@@ -2,13 +2,13 @@
 
 import type { FigureRecord, FiguresStore } from "../figures-store.js";
 import { toFigureRecord, toScheduleNames } from "../record-figures.js";
-import type { PostgresAsker } from "./session.js";
+import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/figures.js";
 
 export class PostgresFigures implements Omit<FiguresStore, "load"> {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
 
-  constructor(asker: PostgresAsker) {
+  constructor(asker: PostgresSession) {
     this.#asker = asker;
   }
 

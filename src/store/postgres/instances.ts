@@ -5,16 +5,16 @@ import { instanceColumns, limitColumns, remoteColumns, toAnnouncement } from "..
 import type * as store from "../store.js";
 import type { InstanceVerbs } from "../store-of-parts.js";
 import type { PostgresEnqueue } from "./enqueue.js";
-import type { PostgresAsker } from "./session.js";
+import type { PostgresSession } from "./session.js";
 import * as flows from "./sql/flow.js";
 import * as sql from "./sql/instances.js";
 
 export class PostgresInstances implements InstanceVerbs {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
   readonly #enqueue: Pick<PostgresEnqueue, "policy" | "lane">;
 
   constructor(params: {
-    readonly asker: PostgresAsker;
+    readonly asker: PostgresSession;
     readonly enqueue: Pick<PostgresEnqueue, "policy" | "lane">;
   }) {
     this.#asker = params.asker;

@@ -9,7 +9,7 @@ import type { Grant, Settlement } from "../store.js";
 import type { OpenTransaction, Transactor } from "../transaction.js";
 import { plainColumn, textColumn } from "./array.js";
 import { LinkFailure, type PostgresSource, type Row } from "./connection.js";
-import type { PostgresAsker } from "./session.js";
+import type { PostgresSession } from "./session.js";
 import { settlementColumns } from "./settlements.js";
 import { FINISH, FINISH_CHILD, FINISH_LIMITED, FINISH_SCHEDULED } from "./sql/exchange.js";
 import * as sql from "./sql/items.js";
@@ -20,10 +20,10 @@ const STATE_TRIES_MAX = 100;
 /** An item that another statement stores at this moment is seen by the next look. */
 const STORE_TRIES_MAX = 5;
 
-type Ask = (template: string, params: Row) => Promise<Row[]>;
+type Send = (template: string, params: Row) => Promise<Row[]>;
 
 export class PostgresItems implements items.ItemStore<Settlement> {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
   readonly #clock: Clock;
   readonly #own: PostgresTransactor;
 
@@ -32,7 +32,7 @@ export class PostgresItems implements items.ItemStore<Settlement> {
   }
 
   constructor(params: {
-    readonly asker: PostgresAsker;
+    readonly asker: PostgresSession;
     readonly source: PostgresSource;
     readonly clock: Clock;
   }) {
@@ -47,7 +47,7 @@ export class PostgresItems implements items.ItemStore<Settlement> {
 
   async storeItems(given: readonly items.ItemWrite[]): Promise<readonly items.ItemAnswer[]> {
     const answers: items.ItemAnswer[] = [];
-    const ask: Ask = (template, params) => this.#asker.repeat("storeItems", template, params);
+    const ask: Send = (template, params) => this.#asker.repeat("storeItems", template, params);
     for (const places of inRounds(given)) {
       const round = places.map((at) => given[at] as items.ItemWrite);
       const stored = await store(ask, round, sql.STORE_ITEMS);
@@ -108,7 +108,7 @@ export class PostgresItems implements items.ItemStore<Settlement> {
   async commitItem(params: items.CommitItemParams): Promise<items.ItemAnswer> {
     return this.#transact<items.ItemAnswer>("commitItem", params, async ({ tx, query }) => {
       const item = await params.work(tx);
-      const ask: Ask = (template, values) => this.#asker.withinForeign(query, template, values);
+      const ask: Send = (template, values) => this.#asker.withinForeign(query, template, values);
       const [answer] = await store(ask, [item], sql.STORE_ITEM_LAST);
       if (answer !== "stored") throw new RolledBack(answer);
       return "stored";
@@ -156,7 +156,7 @@ export class PostgresItems implements items.ItemStore<Settlement> {
  * each grant are asked about by themselves, and then one by one: storing an item again is no news.
  */
 async function store(
-  ask: Ask,
+  ask: Send,
   given: readonly items.ItemWrite[],
   template: string,
 ): Promise<readonly items.ItemAnswer[]> {
@@ -182,7 +182,7 @@ async function store(
 }
 
 /** An item that is done and stays; one that another statement stores at this moment is asked for again. */
-async function kept(ask: Ask, item: items.ItemWrite): Promise<items.ItemAnswer> {
+async function kept(ask: Send, item: items.ItemWrite): Promise<items.ItemAnswer> {
   for (let tries = 1; tries <= STORE_TRIES_MAX; tries += 1) {
     const [found] = await ask(sql.ITEMS_BY_KEYS, {
       id: item.id,

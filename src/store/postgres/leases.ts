@@ -4,15 +4,15 @@
 import { ATTEMPT_ENDS } from "../../runs/rules/run.js";
 import { statusOf } from "../record.js";
 import type * as store from "../store.js";
-import type { PostgresAsker } from "./session.js";
+import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/leases.js";
 
 export class PostgresLeases
   implements Pick<store.Store, "renew" | "markStarted" | "reclaim" | "enforceCancels">
 {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
 
-  constructor(asker: PostgresAsker) {
+  constructor(asker: PostgresSession) {
     this.#asker = asker;
   }
 

@@ -18,20 +18,20 @@ import { toHeldGrant, toLockHistory, toLockRecord, toLockStats } from "../lock-r
 import type { LockStore } from "../lock-store.js";
 import type { PostgresAudit } from "./audit.js";
 import type { Row } from "./connection.js";
-import type { PostgresAsker } from "./session.js";
+import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/locks.js";
 
 /** Somebody takes the lock at this very moment; a look or two later it shows who. */
 const LOOKS_MAX = 5;
 
 export class PostgresLocks implements LockStore {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
   readonly #clock: Clock;
 
   readonly #audit: PostgresAudit;
 
   constructor(params: {
-    readonly asker: PostgresAsker;
+    readonly asker: PostgresSession;
     readonly clock: Clock;
     readonly audit: PostgresAudit;
   }) {

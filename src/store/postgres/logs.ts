@@ -10,13 +10,13 @@ import {
 import { toKeptLog, toLogRecord } from "../record-kept.js";
 import type { Grant } from "../store.js";
 import { plainColumn, textColumn } from "./array.js";
-import type { PostgresAsker } from "./session.js";
+import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/logs.js";
 
 export class PostgresLogs {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
 
-  constructor(asker: PostgresAsker) {
+  constructor(asker: PostgresSession) {
     this.#asker = asker;
   }
 

@@ -6,7 +6,7 @@ import { inTransaction, type PostgresSource } from "./connection.js";
 import { firstDays } from "./days.js";
 import { CREATE_BATCHES } from "./schema/batch.js";
 import { CREATE_SCHEMA, SCHEMA_VERSION } from "./schema/schema.js";
-import { DATABASE_CLOCK, type PostgresAsker } from "./session.js";
+import { DATABASE_CLOCK, type PostgresSession } from "./session.js";
 import { createFunctions } from "./sql/functions.js";
 import { CREATE_PRIVATE_VIEWS, CREATE_VIEWS } from "./sql/views.js";
 
@@ -15,7 +15,7 @@ export type SchemaVersion = { readonly version: number; readonly minCompatible: 
 export async function schemaVersion({
   work,
   dialect,
-}: PostgresAsker): Promise<SchemaVersion | null> {
+}: PostgresSession): Promise<SchemaVersion | null> {
   const table = dialect.name("schema_version");
   const { rows } = await work.query({
     text: `select to_regclass('${table}') is not null as known`,
@@ -38,7 +38,7 @@ function onItsOwnClock(dialect: Dialect): Dialect {
 
 /** Makes the tables, or brings those of an older version up to this one. */
 export async function createSchema(params: {
-  readonly asker: PostgresAsker;
+  readonly asker: PostgresSession;
   readonly source: PostgresSource;
   readonly clock: Clock;
   readonly schema: string;

@@ -3,7 +3,7 @@
 
 export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
 
-export function newTurns(): InTurn {
+export function newSemaphore(): InTurn {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
     const mine = last.then(work, work);

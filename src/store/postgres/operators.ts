@@ -19,14 +19,14 @@ import {
 } from "../record-operators.js";
 import { toTimelineCell } from "../record-timeline.js";
 import type { TimelineCell, TimelineParams, TimelineStore } from "../timeline-store.js";
-import type { PostgresAsker } from "./session.js";
+import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/operators.js";
 import { TIMELINE } from "./sql/timeline.js";
 
 export class PostgresOperators implements OperatorStore, TimelineStore {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
 
-  constructor(asker: PostgresAsker) {
+  constructor(asker: PostgresSession) {
     this.#asker = asker;
   }
 

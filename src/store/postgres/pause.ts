@@ -7,17 +7,17 @@ import { toQueueRecord } from "../record.js";
 import { toPause } from "../record-pause.js";
 import type { Store } from "../store.js";
 import type { PostgresAudit } from "./audit.js";
-import type { PostgresAsker } from "./session.js";
+import type { PostgresSession } from "./session.js";
 import { PAUSE_QUEUE, QUEUES } from "./sql/flow.js";
 import * as sql from "./sql/pause.js";
 
 type Queues = Pick<Store, "pauseQueue" | "queues">;
 
 export class PostgresPause implements PauseStore, Queues {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
   readonly #audit: PostgresAudit;
 
-  constructor(asker: PostgresAsker, audit: PostgresAudit) {
+  constructor(asker: PostgresSession, audit: PostgresAudit) {
     this.#asker = asker;
     this.#audit = audit;
   }

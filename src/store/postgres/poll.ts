@@ -1,15 +1,15 @@
 // Whether there is anything to do on PostgreSQL, and what makes waiting runs ready when their time has come.
 
 import { CANCEL_GRACE_MS, type RunId } from "../../runs/rules/run.js";
-import { heeding, toHalt } from "../record-pause.js";
+import { heeding, toGlobalPause } from "../record-pause.js";
 import type * as store from "../store.js";
-import type { PostgresAsker } from "./session.js";
+import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/poll.js";
 
 export class PostgresPoll implements Pick<store.Store, "poll" | "promote"> {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
 
-  constructor(asker: PostgresAsker) {
+  constructor(asker: PostgresSession) {
     this.#asker = asker;
   }
 
@@ -21,7 +21,7 @@ export class PostgresPoll implements Pick<store.Store, "poll" | "promote"> {
     });
     return heeding({
       now: Number(row.now),
-      halt: toHalt(row),
+      halt: toGlobalPause(row),
       hasReady: row.hasReady === true,
       hasSuspect: row.hasSuspect === true,
       hasLimited: row.hasLimited === true,

@@ -4,13 +4,13 @@ import type { RunId } from "../../runs/rules/run.js";
 import type { ProgressParams, ProgressRecord } from "../progress-store.js";
 import { toProgressRecord } from "../record-kept.js";
 import type { RenewAnswer } from "../store.js";
-import type { PostgresAsker } from "./session.js";
+import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/progress.js";
 
 export class PostgresProgress {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
 
-  constructor(asker: PostgresAsker) {
+  constructor(asker: PostgresSession) {
     this.#asker = asker;
   }
 

@@ -10,7 +10,7 @@ import { fillIn } from "../sql/template.js";
 import { type PlainLink, type PostgresSource, plainLink } from "./connection.js";
 import type { InTurn } from "./mutex.js";
 import { PIN_TRANSACTION } from "./pinned.js";
-import type { PostgresAsker } from "./session.js";
+import type { PostgresSession } from "./session.js";
 
 const TIMEOUT_MS = 600_000;
 const STILL =
@@ -20,13 +20,13 @@ type Row = Record<string, unknown>;
 type Change = (template: string, params?: Row) => Promise<number>;
 
 export class PostgresRepairs implements RepairStore {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
   readonly #source: PostgresSource;
   readonly #clock: Clock;
   readonly #inTurn: InTurn;
 
   constructor(params: {
-    readonly asker: PostgresAsker;
+    readonly asker: PostgresSession;
     readonly source: PostgresSource;
     readonly clock: Clock;
     readonly inTurn: InTurn;

@@ -10,7 +10,7 @@ import type { PostgresAudit } from "./audit.js";
 import type { PostgresSource } from "./connection.js";
 import { dropDays, dropDaysOfLogs, makeDays, thinLedger } from "./days.js";
 import type { InTurn } from "./mutex.js";
-import type { PostgresAsker } from "./session.js";
+import type { PostgresSession } from "./session.js";
 import { PRUNE_ALERTS } from "./sql/alerts.js";
 import { PRUNE_BATCHES } from "./sql/batches.js";
 import { PRUNE_FLOWS } from "./sql/flow.js";
@@ -19,7 +19,7 @@ import { PRUNE, REMOVE_RUNS } from "./sql/retention.js";
 import { PRUNE_SCHEDULES } from "./sql/schedules.js";
 
 export class PostgresRetention implements RetentionStore {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
   readonly #audit: PostgresAudit;
   readonly #access: PostgresAccess;
   readonly #source: PostgresSource;
@@ -28,7 +28,7 @@ export class PostgresRetention implements RetentionStore {
   readonly #inTurn: InTurn;
 
   constructor(params: {
-    readonly asker: PostgresAsker;
+    readonly asker: PostgresSession;
     readonly audit: PostgresAudit;
     readonly access: PostgresAccess;
     readonly source: PostgresSource;

@@ -10,7 +10,7 @@ import type * as store from "../store.js";
 import type { RunVerbs } from "../store-of-parts.js";
 import type { PostgresAudit } from "./audit.js";
 import type { Row } from "./connection.js";
-import type { PostgresAsker } from "./session.js";
+import type { PostgresSession } from "./session.js";
 import * as reads from "./sql/reads.js";
 import { REMOVE } from "./sql/retention.js";
 import * as sql from "./sql/runs.js";
@@ -18,12 +18,12 @@ import * as sql from "./sql/runs.js";
 const COMPLETED = 1;
 
 export class PostgresRuns implements RunVerbs {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
   readonly #clock: Clock;
   readonly #audit: PostgresAudit;
 
   constructor(params: {
-    readonly asker: PostgresAsker;
+    readonly asker: PostgresSession;
     readonly clock: Clock;
     readonly audit: PostgresAudit;
   }) {

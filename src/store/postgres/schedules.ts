@@ -23,25 +23,25 @@ import { plainColumn, textArray, textColumn } from "./array.js";
 import type { PostgresAudit } from "./audit.js";
 import type { Row } from "./connection.js";
 import type { PostgresEnqueue } from "./enqueue.js";
-import type { PostgresAsker } from "./session.js";
+import type { PostgresSession } from "./session.js";
 import { ADD_AUDIT } from "./sql/audit.js";
 import * as sql from "./sql/schedules.js";
 import type { PostgresTransactions } from "./transactions.js";
 
-type Ask = (template: string, params: Row) => Promise<Row[]>;
+type Send = (template: string, params: Row) => Promise<Row[]>;
 
 /** Undoes a change of which some other part than its revision did not hold. */
 class NotApplied extends Error {}
 
 export class PostgresSchedules implements store.ScheduleStore {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
   readonly #transactions: PostgresTransactions;
   readonly #channel: string;
   readonly #enqueue: PostgresEnqueue;
   readonly #audit: PostgresAudit;
 
   constructor(params: {
-    readonly asker: PostgresAsker;
+    readonly asker: PostgresSession;
     readonly transactions: PostgresTransactions;
     /** What waiting workers listen to. */
     readonly channel: string;
@@ -110,7 +110,7 @@ export class PostgresSchedules implements store.ScheduleStore {
     return true;
   }
 
-  async #writeRest(change: store.ScheduleChange, ask: Ask): Promise<void> {
+  async #writeRest(change: store.ScheduleChange, ask: Send): Promise<void> {
     const { id, standing, edit, release, revives, delivery, backfill, audit } = change;
     if (audit) await ask(ADD_AUDIT, auditParams(audit));
     if (release !== undefined) await ask(sql.SET_RELEASE, { id, release });
@@ -266,7 +266,7 @@ export class PostgresSchedules implements store.ScheduleStore {
     return this.#asker.repeat(what, template, params);
   }
 
-  #transaction<T>(what: string, work: (ask: Ask) => Promise<T>): Promise<T> {
+  #transaction<T>(what: string, work: (ask: Send) => Promise<T>): Promise<T> {
     return this.#asker.described(what, () =>
       this.#transactions.run((query) =>
         work((template, params) => this.#asker.within(query, template, params)),
@@ -289,7 +289,7 @@ function statesOf(rows: readonly Row[]) {
 }
 
 async function addVersion(
-  ask: Ask,
+  ask: Send,
   params: { readonly id: number; readonly version: number; readonly edit: store.ScheduleEdit },
 ): Promise<void> {
   const { id, version, edit } = params;

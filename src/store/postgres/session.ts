@@ -22,7 +22,7 @@ const PATIENCE_MS = 30_000;
 /** Ours, which takes a name to keep a plan by, or a caller's, which does not. */
 type AnyQuery = (text: string, values: readonly unknown[], name: string) => Promise<readonly Row[]>;
 
-export class PostgresAsker {
+export class PostgresSession {
   /** Enqueues, exchanges, the reaper, and whatever else may have to wait for a row that somebody has locked. */
   readonly work: PostgresLink;
   /** Renewals and polls, and exchanges that wait for nobody; listens. */

@@ -22,7 +22,7 @@ import { PostgresLeases } from "./leases.js";
 import { PostgresLocks } from "./locks.js";
 import { PostgresLogs } from "./logs.js";
 import { channelOf, createSchema, schemaVersion } from "./migrate.js";
-import { newTurns } from "./mutex.js";
+import { newSemaphore } from "./mutex.js";
 import { PostgresOperators } from "./operators.js";
 import { PostgresPause } from "./pause.js";
 import { PostgresPoll } from "./poll.js";
@@ -32,7 +32,7 @@ import { PostgresRetention } from "./retention.js";
 import { PostgresRuns } from "./runs.js";
 import { PostgresSchedules } from "./schedules.js";
 import { SCHEMA_VERSION } from "./schema/schema.js";
-import { PostgresAsker } from "./session.js";
+import { PostgresSession } from "./session.js";
 import { PostgresTransactions, TRANSACTIONS_MAX } from "./transactions.js";
 import { PostgresWithin } from "./within.js";
 
@@ -49,7 +49,7 @@ export class PostgresStore extends StoreOfParts {
   readonly engine = "postgres";
   readonly #params: PostgresStoreParams;
   readonly #listeners: Set<store.WakeListener>;
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
   readonly #transactions: PostgresTransactions;
   readonly #items: PostgresItems;
   readonly #retention: PostgresRetention;
@@ -63,14 +63,14 @@ export class PostgresStore extends StoreOfParts {
       for (const listener of listeners) listener({ isOwn });
     };
     const wake = () => this.wake();
-    const asker = new PostgresAsker({ source, schema, clock, channel, onNotice, now });
+    const asker = new PostgresSession({ source, schema, clock, channel, onNotice, now });
     const transactions = new PostgresTransactions({ source, clock });
     const enqueue = new PostgresEnqueue({ asker, transactions, channel, wake });
     const audit = new PostgresAudit(asker, transactions);
     const access = new PostgresAccess(asker, audit);
     const poll = new PostgresPoll(asker);
     const items = new PostgresItems({ asker, source, clock });
-    const rare = { asker, source, clock, inTurn: newTurns() };
+    const rare = { asker, source, clock, inTurn: newSemaphore() };
     const retention = new PostgresRetention({ ...rare, schema, audit, access });
     super({
       enqueue,

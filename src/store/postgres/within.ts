@@ -5,19 +5,19 @@ import { txQuery } from "../foreign/index.js";
 import type { EnqueueAnswer, WithinParams } from "../store.js";
 import type { TxQuery } from "../transaction.js";
 import type { PostgresEnqueue } from "./enqueue.js";
-import type { PostgresAsker } from "./session.js";
+import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/within.js";
 
 const FIELD = "enqueue().tx";
 
 export class PostgresWithin {
-  readonly #asker: PostgresAsker;
+  readonly #asker: PostgresSession;
   readonly #enqueue: PostgresEnqueue;
   /** Transactions, and clients that serve one after the other, whose database is known to be ours. */
   readonly #checked = new WeakSet<object>();
   #identity: string | null = null;
 
-  constructor(params: { readonly asker: PostgresAsker; readonly enqueue: PostgresEnqueue }) {
+  constructor(params: { readonly asker: PostgresSession; readonly enqueue: PostgresEnqueue }) {
     this.#asker = params.asker;
     this.#enqueue = params.enqueue;
   }

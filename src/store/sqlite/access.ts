@@ -3,15 +3,15 @@
 import type { AccessStore } from "../access-store.js";
 import type { SqliteAudit } from "./audit.js";
 import type { SqliteFile } from "./connection.js";
-import type { SqliteAsker } from "./session.js";
+import type { SqliteSession } from "./session.js";
 import * as sql from "./sql/access.js";
 
 export class SqliteAccess implements AccessStore {
-  readonly #asker: SqliteAsker;
+  readonly #asker: SqliteSession;
   readonly #file: SqliteFile;
   readonly #audit: SqliteAudit;
 
-  constructor(asker: SqliteAsker, audit: SqliteAudit) {
+  constructor(asker: SqliteSession, audit: SqliteAudit) {
     this.#asker = asker;
     this.#file = asker.file;
     this.#audit = audit;

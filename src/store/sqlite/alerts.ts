@@ -2,23 +2,23 @@
 // that reads.
 
 import type { AlertEvent, OpenAlert } from "../../alerts/rules/alert.js";
-import type { Culprit, SightParams } from "../../alerts/rules/observation.js";
+import type { Culprit, ObservationParams } from "../../alerts/rules/observation.js";
 import {
   heldRow,
   newAlertRow,
   numberOrNull,
   pausedTickOf,
   toAlertRecord,
+  toObservedRun,
+  toObservedSchedule,
+  toObservedSkip,
+  toObservedTick,
   toOpenAlert,
   toRunning,
   toSightApart,
   toSightEnd,
   toSightJob,
   toSightRate,
-  toSightRun,
-  toSightSchedule,
-  toSightSkip,
-  toSightTick,
   toSkew,
 } from "../alert-record.js";
 import type {
@@ -28,23 +28,23 @@ import type {
   AlertWrites,
   ClaimedDelivery,
   DeliveryEnd,
-  SightOfRest,
-  SightOfSchedules,
+  ObservedRest,
+  ObservedSchedules,
 } from "../alert-store.js";
 import type { SqliteAudit } from "./audit.js";
 import { isOpenTransaction, type Row, type SqliteFile } from "./connection.js";
-import type { SqliteAsker } from "./session.js";
+import type { SqliteSession } from "./session.js";
 import * as sql from "./sql/alerts.js";
 
 /** Four times what SQLite moves by itself: so much waits only if a reader is in the way. */
 const PAGES_MAX = 4_000;
 
 export class SqliteAlerts implements AlertStore {
-  readonly #asker: SqliteAsker;
+  readonly #asker: SqliteSession;
   readonly #file: SqliteFile;
   readonly #audit: SqliteAudit;
 
-  constructor(asker: SqliteAsker, audit: SqliteAudit) {
+  constructor(asker: SqliteSession, audit: SqliteAudit) {
     this.#asker = asker;
     this.#file = asker.file;
     this.#audit = audit;
@@ -57,7 +57,7 @@ export class SqliteAlerts implements AlertStore {
     });
   }
 
-  async sightOfSchedules(): Promise<SightOfSchedules> {
+  async sightOfSchedules(): Promise<ObservedSchedules> {
     return this.#asker.read((now) => {
       const looked = this.#file.get(sql.LOOKED);
       const polledAt = looked?.polled_at ?? null;
@@ -65,14 +65,14 @@ export class SqliteAlerts implements AlertStore {
         now,
         schedulerPolledAt: polledAt === null ? null : Number(polledAt),
         recordedUntil: numberOrNull(looked?.recorded_until),
-        schedules: this.#file.all(sql.SCHEDULES, { now }).map(toSightSchedule),
-        ticks: this.#file.all(sql.TROUBLED_TICKS).map(toSightTick),
+        schedules: this.#file.all(sql.SCHEDULES, { now }).map(toObservedSchedule),
+        ticks: this.#file.all(sql.TROUBLED_TICKS).map(toObservedTick),
       };
     });
   }
 
   /** What no rule asks for is not read. */
-  async sightOfRest(params: SightParams): Promise<SightOfRest> {
+  async sightOfRest(params: ObservationParams): Promise<ObservedRest> {
     const { silentMs, ranMs, isRunningCounted, runningOf, ratesOf, ends } = params;
     return this.#asker.read((now) => {
       const when = (isAsked: boolean, text: string, values: Row = {}) =>
@@ -85,7 +85,7 @@ export class SqliteAlerts implements AlertStore {
       const { skips } = params;
       return {
         runs: when(silentMs !== null || ranMs !== null, sql.HELD_RUNS, { silentMs, ranMs }).map(
-          toSightRun,
+          toObservedRun,
         ),
         running: toRunning(
           when(isRunningCounted || runningOf.length > 0, sql.RUNNING, { schedules }),
@@ -98,7 +98,7 @@ export class SqliteAlerts implements AlertStore {
           this.#file.all(sql.ENDS, { id, name, depth }).map(toSightEnd),
         ),
         skips: when(skips !== null, sql.SKIPPING).flatMap(({ id, name, is_waiting: isWaiting }) =>
-          this.#file.all(sql.SKIPS, { id, name, isWaiting, skips }).map(toSightSkip),
+          this.#file.all(sql.SKIPS, { id, name, isWaiting, skips }).map(toObservedSkip),
         ),
         pausedTicks: Object.fromEntries(
           failing.flatMap(({ name }) =>

@@ -4,14 +4,14 @@ import type { AuditEntry } from "../../operations/rules/audit.js";
 import type { AuditFilter, AuditRecord, AuditStore } from "../audit-store.js";
 import { auditFilterParams, auditParams, toAuditRecord } from "../record-audit.js";
 import type { SqliteFile } from "./connection.js";
-import type { SqliteAsker } from "./session.js";
+import type { SqliteSession } from "./session.js";
 import * as sql from "./sql/audit.js";
 
 export class SqliteAudit implements AuditStore {
-  readonly #asker: SqliteAsker;
+  readonly #asker: SqliteSession;
   readonly #file: SqliteFile;
 
-  constructor(asker: SqliteAsker) {
+  constructor(asker: SqliteSession) {
     this.#asker = asker;
     this.#file = asker.file;
   }

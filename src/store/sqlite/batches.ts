@@ -9,25 +9,25 @@ import type { SqliteAudit } from "./audit.js";
 import { changeBatch } from "./child-counts.js";
 import type { Row, SqliteFile } from "./connection.js";
 import type { SqliteEnqueue } from "./enqueue.js";
-import type { SqliteFlow } from "./flow.js";
+import type { SqliteLimits } from "./flow.js";
 import type { SqliteLeases } from "./leases.js";
-import type { SqliteAsker } from "./session.js";
+import type { SqliteSession } from "./session.js";
 import * as sql from "./sql/batches.js";
 
 export class SqliteBatches implements store.BatchStore {
-  readonly #asker: SqliteAsker;
+  readonly #asker: SqliteSession;
   readonly #file: SqliteFile;
   readonly #audit: SqliteAudit;
   readonly #enqueue: SqliteEnqueue;
   readonly #leases: SqliteLeases;
-  readonly #flow: SqliteFlow;
+  readonly #flow: SqliteLimits;
 
   constructor(params: {
-    readonly asker: SqliteAsker;
+    readonly asker: SqliteSession;
     readonly audit: SqliteAudit;
     readonly enqueue: SqliteEnqueue;
     readonly leases: SqliteLeases;
-    readonly flow: SqliteFlow;
+    readonly flow: SqliteLimits;
   }) {
     this.#asker = params.asker;
     this.#file = params.asker.file;

@@ -5,11 +5,11 @@ import type { BatchCount } from "../batch-count.js";
 import { statusCode } from "../record.js";
 import type { ChildChange } from "./books.js";
 import type { Row, SqliteFile } from "./connection.js";
-import type { SqliteFlow } from "./flow.js";
+import type { SqliteLimits } from "./flow.js";
 import * as sql from "./sql/batches.js";
 import { GATE_SCHEDULE_RUNS, READY_SCHEDULE_RUNS } from "./sql/schedule-changes.js";
 
-type Tables = { readonly file: SqliteFile; readonly flow: SqliteFlow };
+type Tables = { readonly file: SqliteFile; readonly flow: SqliteLimits };
 
 /** Counts ends and revivals; answers how many runs that come after were made. */
 export function countChildren(

@@ -11,7 +11,7 @@ import {
   StoreUnavailableError,
   StoreUnsupportedError,
 } from "../../shared/errors.js";
-import { type Chance, type Clock, delay } from "../../shared/ports.js";
+import { type Clock, delay, type Random } from "../../shared/ports.js";
 import { type Dialect, overRows, type Statement, unnamed } from "../sql/template.js";
 import { SqlitePlace } from "./place.js";
 
@@ -39,7 +39,7 @@ export type SqliteSource = { readonly file: string } | { readonly handle: Sqlite
 export type SqliteParams = {
   readonly source: SqliteSource;
   readonly clock: Clock;
-  readonly chance: Chance;
+  readonly chance: Random;
   readonly synchronous: "FULL" | "NORMAL";
   /** Whether a missing file may be made. */
   readonly mayCreate: boolean;

@@ -6,8 +6,8 @@ import { answersOf, firstOfEachKey, type KeyHolder, lastsColumns, layersOf } fro
 import { modeCode, policyDigest } from "../record.js";
 import type * as store from "../store.js";
 import { type Row, type SqliteFile, sqliteCode } from "./connection.js";
-import type { SqliteFlow } from "./flow.js";
-import type { SqliteAsker } from "./session.js";
+import type { SqliteLimits } from "./flow.js";
+import type { SqliteSession } from "./session.js";
 import * as sql from "./sql/statements.js";
 
 /** SQLITE_CONSTRAINT. */
@@ -30,14 +30,14 @@ export class Refused extends Error {
 }
 
 export class SqliteEnqueue {
-  readonly #asker: SqliteAsker;
+  readonly #asker: SqliteSession;
   readonly #file: SqliteFile;
-  readonly #flow: SqliteFlow;
+  readonly #flow: SqliteLimits;
   readonly #lanes = new Map<string, number>();
   /** By identity: a policy is made once with its job. */
   readonly #policies = new WeakMap<Policy, number>();
 
-  constructor(asker: SqliteAsker, flow: SqliteFlow) {
+  constructor(asker: SqliteSession, flow: SqliteLimits) {
     this.#asker = asker;
     this.#file = asker.file;
     this.#flow = flow;
@@ -151,7 +151,7 @@ export class SqliteEnqueue {
     const isStored = this.#insertRows(rows, now, origin);
     const ready: unknown[] = [];
     const delayed: unknown[] = [];
-    const limited: Parameters<SqliteFlow["add"]>[0][number][] = [];
+    const limited: Parameters<SqliteLimits["add"]>[0][number][] = [];
     for (const [at, [id, dueAt, lane, policy, , priority]] of (
       rows as [RunId, number, number, number, number, number][]
     ).entries()) {

@@ -5,18 +5,18 @@ import type * as store from "../store.js";
 import type { ExchangeVerbs } from "../store-of-parts.js";
 import type { SqliteLeases } from "./leases.js";
 import type { SqlitePause } from "./pause.js";
-import type { SqliteAsker } from "./session.js";
+import type { SqliteSession } from "./session.js";
 
 const NOTHING_SETTLED = { stale: [], hasContinued: false } as const;
 const NOTHING_CLAIMED = { count: 0, freeAt: null } as const;
 
 export class SqliteExchange implements ExchangeVerbs {
-  readonly #asker: SqliteAsker;
+  readonly #asker: SqliteSession;
   readonly #leases: SqliteLeases;
   readonly #pause: SqlitePause;
 
   constructor(params: {
-    readonly asker: SqliteAsker;
+    readonly asker: SqliteSession;
     readonly leases: SqliteLeases;
     readonly pause: SqlitePause;
   }) {

@@ -2,13 +2,13 @@
 
 import type { FigureRecord, FiguresStore } from "../figures-store.js";
 import { toFigureRecord, toScheduleNames } from "../record-figures.js";
-import type { SqliteAsker } from "./session.js";
+import type { SqliteSession } from "./session.js";
 import * as sql from "./sql/figures.js";
 
 export class SqliteFigures implements Omit<FiguresStore, "load"> {
-  readonly #asker: SqliteAsker;
+  readonly #asker: SqliteSession;
 
-  constructor(asker: SqliteAsker) {
+  constructor(asker: SqliteSession) {
     this.#asker = asker;
   }
 

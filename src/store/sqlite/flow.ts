@@ -43,7 +43,7 @@ type Line = {
   readonly taken: Row[];
 };
 
-export class SqliteFlow {
+export class SqliteLimits {
   readonly #file: SqliteFile;
 
   constructor(file: SqliteFile) {

@@ -8,15 +8,15 @@ import type { LeaseVerbs } from "../store-of-parts.js";
 import { Books, isOverItsTime, judgeLoss, type LeaseRow } from "./books.js";
 import type { Row, SqliteFile } from "./connection.js";
 import { CHANCE_STEP, type SqliteLeases } from "./leases.js";
-import type { SqliteAsker } from "./session.js";
+import type { SqliteSession } from "./session.js";
 import * as sql from "./sql/statements.js";
 
 export class SqliteHolding implements LeaseVerbs {
-  readonly #asker: SqliteAsker;
+  readonly #asker: SqliteSession;
   readonly #file: SqliteFile;
   readonly #leases: SqliteLeases;
 
-  constructor(asker: SqliteAsker, leases: SqliteLeases) {
+  constructor(asker: SqliteSession, leases: SqliteLeases) {
     this.#asker = asker;
     this.#file = asker.file;
     this.#leases = leases;

@@ -11,20 +11,20 @@ import type * as store from "../store.js";
 import type { InstanceVerbs } from "../store-of-parts.js";
 import type { SqliteFile } from "./connection.js";
 import type { SqliteEnqueue } from "./enqueue.js";
-import type { SqliteFlow } from "./flow.js";
-import type { SqliteAsker } from "./session.js";
+import type { SqliteLimits } from "./flow.js";
+import type { SqliteSession } from "./session.js";
 import * as sql from "./sql/statements.js";
 
 export class SqliteInstances implements InstanceVerbs {
-  readonly #asker: SqliteAsker;
+  readonly #asker: SqliteSession;
   readonly #file: SqliteFile;
   readonly #enqueue: SqliteEnqueue;
-  readonly #flow: SqliteFlow;
+  readonly #flow: SqliteLimits;
 
   constructor(params: {
-    readonly asker: SqliteAsker;
+    readonly asker: SqliteSession;
     readonly enqueue: SqliteEnqueue;
-    readonly flow: SqliteFlow;
+    readonly flow: SqliteLimits;
   }) {
     this.#asker = params.asker;
     this.#file = params.asker.file;

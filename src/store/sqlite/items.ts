@@ -8,17 +8,17 @@ import { RolledBack, ThrownByWork } from "../rolled-back.js";
 import type { Grant, Settlement } from "../store.js";
 import type { SqliteFile } from "./connection.js";
 import type { SqliteLeases } from "./leases.js";
-import type { SqliteAsker } from "./session.js";
+import type { SqliteSession } from "./session.js";
 import * as sql from "./sql/items.js";
 
 type Known = { readonly outcome: string; readonly value: string; readonly isDone: boolean };
 
 export class SqliteItems implements items.ItemStore<Settlement> {
-  readonly #asker: SqliteAsker;
+  readonly #asker: SqliteSession;
   readonly #file: SqliteFile;
   readonly #leases: SqliteLeases;
 
-  constructor(asker: SqliteAsker, leases: SqliteLeases) {
+  constructor(asker: SqliteSession, leases: SqliteLeases) {
     this.#asker = asker;
     this.#file = asker.file;
     this.#leases = leases;

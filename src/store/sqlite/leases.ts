@@ -14,7 +14,7 @@ import {
 } from "./books.js";
 import { countChildren } from "./child-counts.js";
 import type { Row, SqliteFile } from "./connection.js";
-import type { LetThrough, SqliteFlow } from "./flow.js";
+import type { LetThrough, SqliteLimits } from "./flow.js";
 import { BATCH_OF } from "./sql/batches.js";
 import { END_SCHEDULE_RUNS, GATE_REVIVED } from "./sql/schedule-changes.js";
 import * as sql from "./sql/statements.js";
@@ -27,10 +27,10 @@ const NONE: Claimed = { count: 0, freeAt: null };
 
 export class SqliteLeases {
   readonly #file: SqliteFile;
-  readonly #flow: SqliteFlow;
-  readonly #tables: { readonly file: SqliteFile; readonly flow: SqliteFlow };
+  readonly #flow: SqliteLimits;
+  readonly #tables: { readonly file: SqliteFile; readonly flow: SqliteLimits };
 
-  constructor(file: SqliteFile, flow: SqliteFlow) {
+  constructor(file: SqliteFile, flow: SqliteLimits) {
     this.#file = file;
     this.#flow = flow;
     this.#tables = { file, flow };

@@ -18,18 +18,18 @@ import { toHeldGrant, toLockHistory, toLockRecord, toLockStats } from "../lock-r
 import type { LockStore } from "../lock-store.js";
 import type { SqliteAudit } from "./audit.js";
 import type { Row, SqliteFile } from "./connection.js";
-import type { SqliteAsker } from "./session.js";
+import type { SqliteSession } from "./session.js";
 import * as sql from "./sql/locks.js";
 
 /** Without a time it ended when its lease ran out, whenever that is noticed. */
 type End = { readonly state: LockState; readonly endedAt?: number; readonly note?: string | null };
 
 export class SqliteLocks implements LockStore {
-  readonly #asker: SqliteAsker;
+  readonly #asker: SqliteSession;
   readonly #file: SqliteFile;
   readonly #audit: SqliteAudit;
 
-  constructor(asker: SqliteAsker, audit: SqliteAudit) {
+  constructor(asker: SqliteSession, audit: SqliteAudit) {
     this.#asker = asker;
     this.#file = asker.file;
     this.#audit = audit;

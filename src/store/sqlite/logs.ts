@@ -13,15 +13,15 @@ import { toKeptLog, toLogRecord } from "../record-kept.js";
 import type { Grant } from "../store.js";
 import type { SqliteFile } from "./connection.js";
 import type { SqliteLeases } from "./leases.js";
-import type { SqliteAsker } from "./session.js";
+import type { SqliteSession } from "./session.js";
 import * as sql from "./sql/logs.js";
 
 export class SqliteLogs {
-  readonly #asker: SqliteAsker;
+  readonly #asker: SqliteSession;
   readonly #file: SqliteFile;
   readonly #leases: SqliteLeases;
 
-  constructor(asker: SqliteAsker, leases: SqliteLeases) {
+  constructor(asker: SqliteSession, leases: SqliteLeases) {
     this.#asker = asker;
     this.#file = asker.file;
     this.#leases = leases;

@@ -20,15 +20,15 @@ import {
 import { toTimelineCell } from "../record-timeline.js";
 import type { TimelineCell, TimelineParams, TimelineStore } from "../timeline-store.js";
 import type { Row, SqliteFile } from "./connection.js";
-import type { SqliteAsker } from "./session.js";
+import type { SqliteSession } from "./session.js";
 import * as sql from "./sql/operators.js";
 import { TIMELINE } from "./sql/timeline.js";
 
 export class SqliteOperators implements OperatorStore, TimelineStore {
-  readonly #asker: SqliteAsker;
+  readonly #asker: SqliteSession;
   readonly #file: SqliteFile;
 
-  constructor(asker: SqliteAsker) {
+  constructor(asker: SqliteSession) {
     this.#asker = asker;
     this.#file = asker.file;
   }

@@ -1,11 +1,11 @@
 // One poll on SQLite: what there is to do, and that this instance is here; and runs whose time has come.
 
 import { CANCEL_GRACE_MS } from "../../runs/rules/run.js";
-import { heeding, toHalt } from "../record-pause.js";
+import { heeding, toGlobalPause } from "../record-pause.js";
 import type * as store from "../store.js";
 import type { SqliteFile } from "./connection.js";
-import type { SqliteFlow } from "./flow.js";
-import type { SqliteAsker } from "./session.js";
+import type { SqliteLimits } from "./flow.js";
+import type { SqliteSession } from "./session.js";
 import { LAST_POLLED, POLL, SEE_INSTANCE } from "./sql/poll.js";
 import * as sql from "./sql/statements.js";
 
@@ -18,10 +18,10 @@ type Polled = {
 } & { readonly nextTickAt: number | null; readonly paused: unknown; readonly quiet: unknown };
 
 export class SqlitePoll implements Pick<store.Store, "poll" | "promote"> {
-  readonly #asker: SqliteAsker;
-  readonly #flow: SqliteFlow;
+  readonly #asker: SqliteSession;
+  readonly #flow: SqliteLimits;
 
-  constructor(asker: SqliteAsker, flow: SqliteFlow) {
+  constructor(asker: SqliteSession, flow: SqliteLimits) {
     this.#asker = asker;
     this.#flow = flow;
   }
@@ -68,7 +68,7 @@ function pollOnce(
   const wakeAt = Math.min(nextWakeAt ?? Infinity, nextTickAt ?? Infinity);
   return heeding({
     now,
-    halt: toHalt(polled),
+    halt: toGlobalPause(polled),
     hasReady: polled.hasReady === 1,
     hasSuspect: polled.hasSuspect === 1,
     hasLimited: polled.hasLimited === 1,

@@ -4,13 +4,13 @@ import { statementsFor, toRemains, toVitals } from "../mending.js";
 import type { Mended, Remains, RepairStore, Vitals } from "../repair-store.js";
 import * as sql from "../sql/recovery.js";
 import type { Row, SqliteFile } from "./connection.js";
-import type { SqliteAsker } from "./session.js";
+import type { SqliteSession } from "./session.js";
 
 export class SqliteRepairs implements RepairStore {
   readonly #file: SqliteFile;
-  readonly #asker: SqliteAsker;
+  readonly #asker: SqliteSession;
 
-  constructor(asker: SqliteAsker) {
+  constructor(asker: SqliteSession) {
     this.#file = asker.file;
     this.#asker = asker;
   }

@@ -7,9 +7,9 @@ import type { SqliteAccess } from "./access.js";
 import type { SqliteAlerts } from "./alerts.js";
 import type { SqliteAudit } from "./audit.js";
 import type { SqliteFile } from "./connection.js";
-import type { SqliteFlow } from "./flow.js";
+import type { SqliteLimits } from "./flow.js";
 import type { SqlitePause } from "./pause.js";
-import type { SqliteAsker } from "./session.js";
+import type { SqliteSession } from "./session.js";
 import { PRUNE_BATCHES } from "./sql/batches.js";
 import { DELETE_ITEMS } from "./sql/items.js";
 import { PRUNE_LOGS } from "./sql/logs.js";
@@ -37,8 +37,8 @@ const VISITED_MAX = 10_000;
 
 /** What has rows of its own that grow old. */
 type Parts = {
-  readonly asker: SqliteAsker;
-  readonly flow: SqliteFlow;
+  readonly asker: SqliteSession;
+  readonly flow: SqliteLimits;
   readonly alerts: SqliteAlerts;
   readonly pause: SqlitePause;
   readonly audit: SqliteAudit;

@@ -8,26 +8,26 @@ import type { RunVerbs } from "../store-of-parts.js";
 import type { SqliteAudit } from "./audit.js";
 import { Books, type LeaseRow } from "./books.js";
 import type { SqliteFile } from "./connection.js";
-import type { SqliteFlow } from "./flow.js";
+import type { SqliteLimits } from "./flow.js";
 import type { SqliteLeases } from "./leases.js";
 import { removeRuns } from "./retention.js";
-import type { SqliteAsker } from "./session.js";
+import type { SqliteSession } from "./session.js";
 import { WAITING_FOR } from "./sql/flow.js";
 import * as sql from "./sql/statements.js";
 
 type Removal = "removed" | "not_terminal" | "not_found";
 
 export class SqliteRuns implements RunVerbs {
-  readonly #asker: SqliteAsker;
+  readonly #asker: SqliteSession;
   readonly #file: SqliteFile;
   readonly #leases: SqliteLeases;
-  readonly #flow: SqliteFlow;
+  readonly #flow: SqliteLimits;
   readonly #audit: SqliteAudit;
 
   constructor(params: {
-    readonly asker: SqliteAsker;
+    readonly asker: SqliteSession;
     readonly leases: SqliteLeases;
-    readonly flow: SqliteFlow;
+    readonly flow: SqliteLimits;
     readonly audit: SqliteAudit;
   }) {
     this.#asker = params.asker;

@@ -11,7 +11,7 @@ import * as schedules from "../schedule-store.js";
 import type { SqliteAudit } from "./audit.js";
 import type { Row, SqliteFile } from "./connection.js";
 import type { SqliteEnqueue } from "./enqueue.js";
-import type { SqliteFlow } from "./flow.js";
+import type { SqliteLimits } from "./flow.js";
 import type { SqliteLeases } from "./leases.js";
 import type { SqlitePause } from "./pause.js";
 import * as sql from "./sql/schedule-changes.js";
@@ -23,7 +23,7 @@ export class SqliteScheduleChanges {
   readonly #file: SqliteFile;
   readonly #enqueue: SqliteEnqueue;
   readonly #leases: SqliteLeases;
-  readonly #flow: SqliteFlow;
+  readonly #flow: SqliteLimits;
   readonly #pause: SqlitePause;
   readonly #audit: SqliteAudit;
 
@@ -31,7 +31,7 @@ export class SqliteScheduleChanges {
     readonly file: SqliteFile;
     readonly enqueue: SqliteEnqueue;
     readonly leases: SqliteLeases;
-    readonly flow: SqliteFlow;
+    readonly flow: SqliteLimits;
     readonly pause: SqlitePause;
     readonly audit: SqliteAudit;
   }) {

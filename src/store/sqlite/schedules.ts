@@ -15,24 +15,24 @@ import * as schedules from "../schedule-store.js";
 import type { SqliteAudit } from "./audit.js";
 import type { Row, SqliteFile } from "./connection.js";
 import type { SqliteEnqueue } from "./enqueue.js";
-import type { SqliteFlow } from "./flow.js";
+import type { SqliteLimits } from "./flow.js";
 import type { SqliteLeases } from "./leases.js";
 import type { SqlitePause } from "./pause.js";
 import { SqliteScheduleChanges } from "./schedule-changes.js";
-import type { SqliteAsker } from "./session.js";
+import type { SqliteSession } from "./session.js";
 import * as sql from "./sql/schedules.js";
 
 export class SqliteSchedules implements schedules.ScheduleStore {
-  readonly #asker: SqliteAsker;
+  readonly #asker: SqliteSession;
   readonly #file: SqliteFile;
   readonly #changes: SqliteScheduleChanges;
   readonly #audit: SqliteAudit;
 
   constructor(params: {
-    readonly asker: SqliteAsker;
+    readonly asker: SqliteSession;
     readonly enqueue: SqliteEnqueue;
     readonly leases: SqliteLeases;
-    readonly flow: SqliteFlow;
+    readonly flow: SqliteLimits;
     readonly pause: SqlitePause;
     readonly audit: SqliteAudit;
   }) {

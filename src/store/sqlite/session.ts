@@ -4,7 +4,7 @@
 import type { SqliteFile } from "./connection.js";
 import { NOW } from "./sql/statements.js";
 
-export class SqliteAsker {
+export class SqliteSession {
   readonly file: SqliteFile;
   readonly #now: (() => number) | undefined;
   #learnt: (() => void)[] = [];

@@ -3,7 +3,7 @@
 // the same pure functions that the engine uses. Here is what it is made of; who keeps which verb is in
 // store-of-parts.ts, and how in the file of each part.
 
-import type { Chance, Clock } from "../../shared/ports.js";
+import type { Clock, Random } from "../../shared/ports.js";
 import type { Dialect } from "../sql/template.js";
 import type * as store from "../store.js";
 import { StoreOfParts } from "../store-of-parts.js";
@@ -16,7 +16,7 @@ import { SqliteFile, type SqliteHandle, type SqliteSource } from "./connection.j
 import { SqliteEnqueue } from "./enqueue.js";
 import { SqliteExchange } from "./exchange.js";
 import { SqliteFigures } from "./figures.js";
-import { SqliteFlow } from "./flow.js";
+import { SqliteLimits } from "./flow.js";
 import { SqliteHolding } from "./holding.js";
 import { SqliteInstances } from "./instances.js";
 import { SqliteItems } from "./items.js";
@@ -32,7 +32,7 @@ import { SqliteRepairs } from "./repairs.js";
 import { SqliteRetention } from "./retention.js";
 import { SqliteRuns } from "./runs.js";
 import { SqliteSchedules } from "./schedules.js";
-import { SqliteAsker } from "./session.js";
+import { SqliteSession } from "./session.js";
 import { SqliteWithin } from "./within.js";
 
 export const SQLITE_DIALECT: Dialect = {
@@ -44,7 +44,7 @@ export const SQLITE_DIALECT: Dialect = {
 export type SqliteStoreParams = {
   readonly source: SqliteSource;
   readonly clock: Clock;
-  readonly chance: Chance;
+  readonly chance: Random;
   readonly synchronous: "FULL" | "NORMAL";
   readonly migrate: "auto" | "check" | "off";
   readonly mayCreate: boolean;
@@ -67,13 +67,13 @@ export class SqliteStore extends StoreOfParts {
   };
   readonly #migrate: "auto" | "check" | "off";
   readonly #listeners = new Set<store.WakeListener>();
-  readonly #asker: SqliteAsker;
+  readonly #asker: SqliteSession;
 
   constructor(params: SqliteStoreParams) {
     const { clock, now } = params;
     const file = new SqliteFile({ ...params, dialect: SQLITE_DIALECT });
-    const asker = new SqliteAsker({ file, now });
-    const flow = new SqliteFlow(file);
+    const asker = new SqliteSession({ file, now });
+    const flow = new SqliteLimits(file);
     const leases = new SqliteLeases(file, flow);
     const enqueue = new SqliteEnqueue(asker, flow);
     const audit = new SqliteAudit(asker);

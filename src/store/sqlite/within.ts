@@ -6,12 +6,12 @@ import { ConfigurationError } from "../../shared/errors.js";
 import type { EnqueueAnswer, WithinParams } from "../store.js";
 import { fileOf, isOpenTransaction, type SqliteHandle } from "./connection.js";
 import { Refused, SqliteEnqueue } from "./enqueue.js";
-import { SqliteFlow } from "./flow.js";
-import { SqliteAsker } from "./session.js";
+import { SqliteLimits } from "./flow.js";
+import { SqliteSession } from "./session.js";
 
 const FIELD = "enqueue().tx";
 
-type Entry = { readonly asker: SqliteAsker; readonly enqueue: SqliteEnqueue };
+type Entry = { readonly asker: SqliteSession; readonly enqueue: SqliteEnqueue };
 
 export class SqliteWithin {
   readonly #own: Entry;
@@ -57,8 +57,8 @@ export class SqliteWithin {
       throw wrong(
         `is open on ${fileOf(handle) || "a database in memory"}, and Holdfast on ${fileOf(own) || "another one in memory"}; runs are stored in the same file as what they belong to`,
       );
-    const asker = new SqliteAsker({ file: this.#own.asker.file.on(handle) });
-    const entry = { asker, enqueue: new SqliteEnqueue(asker, new SqliteFlow(asker.file)) };
+    const asker = new SqliteSession({ file: this.#own.asker.file.on(handle) });
+    const entry = { asker, enqueue: new SqliteEnqueue(asker, new SqliteLimits(asker.file)) };
     this.#others.set(handle, entry);
     return entry;
   }

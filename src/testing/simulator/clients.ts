@@ -2,15 +2,15 @@
 // mean the same run to everybody who uses it with the same input (S12).
 
 import type { RunHistory } from "./checkers/runs.js";
-import type { Chronicle } from "./event-log.js";
+import type { EventLog } from "./event-log.js";
 
 export class Clients {
-  readonly #chronicle: Chronicle;
+  readonly #chronicle: EventLog;
   readonly #runs: RunHistory;
   readonly #acknowledged = new Set<string>();
   readonly #keys = new Map<string, { readonly run: string; readonly input: string }>();
 
-  constructor(chronicle: Chronicle, runs: RunHistory) {
+  constructor(chronicle: EventLog, runs: RunHistory) {
     this.#chronicle = chronicle;
     this.#runs = runs;
   }

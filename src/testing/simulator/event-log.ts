@@ -16,7 +16,7 @@ export type Violation = {
 const VIOLATIONS_MAX = 5;
 const HASHED_AT_ONCE = 16_384;
 
-export class Chronicle {
+export class EventLog {
   readonly counters = noCounters();
   readonly violations: Violation[] = [];
   readonly story: string[] = [];

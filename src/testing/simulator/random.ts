@@ -1,7 +1,7 @@
 // Choices that depend on nothing but a seed. Every part of a simulation has a stream of its own, so
 // that leaving one fault or operation out changes none of the others' choices.
 
-import { SeededChance } from "../virtual-clock.js";
+import { SeededRandom } from "../virtual-clock.js";
 
 /** A number from any texts and numbers; the same on every machine. */
 export function mix(...parts: readonly (string | number)[]): number {
@@ -17,10 +17,10 @@ export function mix(...parts: readonly (string | number)[]): number {
 }
 
 export class Draw {
-  readonly #chance: SeededChance;
+  readonly #chance: SeededRandom;
 
   constructor(...parts: readonly (string | number)[]) {
-    this.#chance = new SeededChance(mix(...parts));
+    this.#chance = new SeededRandom(mix(...parts));
   }
 
   next(): number {

@@ -3,19 +3,19 @@
 // that was begun has to end.
 
 import { VirtualClock } from "../virtual-clock.js";
-import { Judges } from "./checkers/checkers.js";
+import { Checkers } from "./checkers/checkers.js";
 import { Answers } from "./checkers/responses.js";
 import type { Note } from "./checkers/row-changes.js";
 import { GARBLED } from "./checkers/schedules.js";
 import { judgeTables } from "./checkers/tables.js";
 import { judgeUserTables } from "./checkers/user-tables.js";
-import { Chronicle } from "./event-log.js";
-import { Troubles } from "./faults/injector.js";
+import { EventLog } from "./event-log.js";
+import { FaultInjector } from "./faults/injector.js";
 import { quieten } from "./faults/quiet.js";
 import { type Connection, SimulatedDatabase } from "./fleet/database.js";
 import { Fleet } from "./fleet/fleet.js";
 import type { SimulatedProcess } from "./fleet/process.js";
-import { Elsewhere } from "./fleet/remote-side.js";
+import { RemoteSide } from "./fleet/remote-side.js";
 import { type WireWorld, wireStore } from "./fleet/wire.js";
 import type { Operation } from "./workload/operation.js";
 import { type OperationWorld, perform } from "./workload/operations.js";
@@ -35,7 +35,7 @@ export type SimulationParams = {
 
 export type SimulationResult = {
   readonly hash: string;
-  readonly chronicle: Chronicle;
+  readonly chronicle: EventLog;
   readonly virtualMs: number;
   readonly faultCount: number;
   readonly operationCount: number;
@@ -54,13 +54,13 @@ export class Simulation {
   readonly #clock = new VirtualClock({ isSwift: true });
   readonly #shiftMs: number;
   readonly #startedMs: number;
-  readonly #chronicle: Chronicle;
-  readonly #judges: Judges;
+  readonly #chronicle: EventLog;
+  readonly #judges: Checkers;
   readonly #answers: Answers;
   readonly #database = SimulatedDatabase.take();
   readonly #fleet: Fleet;
-  readonly #troubles: Troubles;
-  readonly #elsewhere: Elsewhere;
+  readonly #troubles: FaultInjector;
+  readonly #elsewhere: RemoteSide;
   #operationCount = 0;
   #callCount = 0;
   #commitCount = 0;
@@ -71,8 +71,8 @@ export class Simulation {
     const { startsAt } = plan.setting;
     this.#startedMs = this.#clock.monotonicMs();
     this.#shiftMs = startsAt - this.#clock.wallMs();
-    const chronicle = new Chronicle({ nowMs: this.#nowMs, startsAt, isTold });
-    const judges = new Judges(chronicle);
+    const chronicle = new EventLog({ nowMs: this.#nowMs, startsAt, isTold });
+    const judges = new Checkers(chronicle);
     this.#chronicle = chronicle;
     this.#judges = judges;
     this.#answers = new Answers(chronicle, judges);
@@ -87,8 +87,8 @@ export class Simulation {
       sendsOf: (process) => this.#elsewhere.sendsOf(process),
       isClockExcused: (process) => this.#troubles.isClockExcused(process),
     });
-    this.#troubles = new Troubles({ ...shared, fleet: this.#fleet });
-    this.#elsewhere = new Elsewhere({
+    this.#troubles = new FaultInjector({ ...shared, fleet: this.#fleet });
+    this.#elsewhere = new RemoteSide({
       chronicle,
       seed: plan.seed,
       effects: judges.effects,

@@ -9,14 +9,14 @@ import {
 } from "../../shared/errors.js";
 import { encodeResult } from "../../shared/json.js";
 import type { Clock, Ports } from "../../shared/ports.js";
-import { isAbsent, patiently } from "../../shared/retry-while-unavailable.js";
+import { isUnavailable, patiently } from "../../shared/retry-while-unavailable.js";
 import { refuseUnknownMembers } from "../../shared/suggest.js";
 import type { PostgresTx } from "../../store/postgres/transactor.js";
 import type { SqliteHandle } from "../../store/sqlite/connection.js";
 import type { Settlement, Store } from "../../store/store.js";
 import { transactorOf } from "../../store/transactor-of.js";
 import type { Emit } from "../../telemetry/log.js";
-import type { Attempted } from "../attempt-view.js";
+import type { AttemptView } from "../attempt-view.js";
 import { renewEveryMs } from "../rules/lease.js";
 import { settlementOf } from "../settlement.js";
 
@@ -26,7 +26,7 @@ export type CommitsParams = {
   readonly holder: number;
   readonly emit: Emit;
   /** The run is completed. */
-  readonly onCommitted: (attempted: Attempted, settlement: Settlement) => void;
+  readonly onCommitted: (attempted: AttemptView, settlement: Settlement) => void;
 };
 
 export class Commits {
@@ -37,7 +37,7 @@ export class Commits {
   }
 
   async commit<Value, Tx>(
-    attempted: Attempted,
+    attempted: AttemptView,
     fn: (tx: Tx) => Value | Promise<Value>,
     options: CommitOptions,
   ): Promise<Value> {
@@ -86,7 +86,7 @@ export class Commits {
     }
   }
 
-  #settlement(attempted: Attempted, value: unknown): Settlement {
+  #settlement(attempted: AttemptView, value: unknown): Settlement {
     return settlementOf({
       held: attempted,
       report: { result: encodeResult(value), error: null },
@@ -97,7 +97,7 @@ export class Commits {
 
   /** Only what was lost after the work had ended may have taken effect. */
   async #readBack(
-    { run, claim }: Attempted,
+    { run, claim }: AttemptView,
     { error, isSettled }: { readonly error: unknown; readonly isSettled: boolean },
   ): Promise<"committed" | "stale"> {
     if (!isSettled || !(error instanceof OutcomeUnknownError)) throw error;
@@ -105,7 +105,7 @@ export class Commits {
     const grant = { id: run.id, fence: claim.fence };
     const state = await patiently(ports.clock, () => store.grantState(grant)).catch(
       (later: unknown) => {
-        throw isAbsent(later) ? error : later;
+        throw isUnavailable(later) ? error : later;
       },
     );
     if (state === "completed") return "committed";
@@ -141,7 +141,7 @@ export function workOf<Tx, Value, Made>(params: {
   readonly fn: (tx: Tx) => Value | Promise<Value>;
   /** From what the function returned to what is to be stored. */
   readonly make: (value: Value) => Made;
-  readonly attempted: Attempted;
+  readonly attempted: AttemptView;
   readonly clock: Clock;
   readonly emit: Emit;
   /** The function holds the file and the event loop. */

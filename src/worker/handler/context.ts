@@ -8,7 +8,7 @@ import { ConfigurationError } from "../../shared/errors.js";
 import type { BatchAnswer } from "../../store/batch-store.js";
 import type { Grant } from "../../store/store.js";
 import type { Logger } from "../../telemetry/log.js";
-import type { Attempted } from "../attempt-view.js";
+import type { AttemptView } from "../attempt-view.js";
 import type { CommitOptions, ItemOptions, TransactionHandle } from "./commit.js";
 import { type BatchEntry, type BatchOptions, type FanOut, readBatchOptions } from "./fan-out.js";
 import { type RunLog, type RunLogLevel, runLog } from "./logs.js";
@@ -17,29 +17,29 @@ import { type RunLog, type RunLogLevel, runLog } from "./logs.js";
 export type ContextServices = {
   readonly log: Logger;
   readonly fanOut: FanOut;
-  heartbeat(attempted: Attempted): Promise<void>;
+  heartbeat(attempted: AttemptView): Promise<void>;
   item(asked: {
-    readonly attempted: Attempted;
+    readonly attempted: AttemptView;
     readonly key: string;
     readonly fn: (tx: never) => unknown;
     readonly options: ItemOptions<never>;
   }): Promise<unknown>;
   commit<Value, Tx>(
-    attempted: Attempted,
+    attempted: AttemptView,
     fn: (tx: Tx) => Value | Promise<Value>,
     options: CommitOptions,
   ): Promise<Value>;
-  progress(attempted: Attempted, told: ProgressOptions): Promise<void>;
-  keepLine(attempted: Attempted, level: RunLogLevel, fields: object, message: string): void;
+  progress(attempted: AttemptView, told: ProgressOptions): Promise<void>;
+  keepLine(attempted: AttemptView, level: RunLogLevel, fields: object, message: string): void;
 };
 
 export class RunContext {
-  readonly #attempted: Attempted;
+  readonly #attempted: AttemptView;
   readonly #services: ContextServices;
   #log: RunLog | null = null;
   #batchNames: Set<string> | null = null;
 
-  constructor(attempted: Attempted, services: ContextServices) {
+  constructor(attempted: AttemptView, services: ContextServices) {
     this.#attempted = attempted;
     this.#services = services;
   }

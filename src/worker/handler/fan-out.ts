@@ -1,7 +1,7 @@
 // Runs that a run makes: `ctx.enqueue` and `ctx.enqueueBatch`. Checks and builds them; that they are
 // stored only under the fence of the run that asks is for the store to see to.
 
-import { type StoredRuns, storedRuns } from "../../runs/enqueue.js";
+import { storedRuns, type WakeHint } from "../../runs/enqueue.js";
 import {
   accepted,
   type Enqueued,
@@ -61,7 +61,7 @@ export type FanOutParams = {
   /** By its name, from this process or as another one announced it. */
   readonly definitionOf: (job: string) => Promise<JobDefinition>;
   /** Called after a commit. */
-  readonly onStored: (stored: StoredRuns) => void;
+  readonly onStored: (stored: WakeHint) => void;
 };
 
 export class FanOut {

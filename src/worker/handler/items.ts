@@ -3,7 +3,7 @@
 
 import { FAILED_OUTCOME, OK_OUTCOME, requireOutcome } from "../../runs/rules/item.js";
 import type { RunId } from "../../runs/rules/run.js";
-import { Together } from "../../shared/batcher.js";
+import { Batcher } from "../../shared/batcher.js";
 import {
   ConfigurationError,
   ItemConflictError,
@@ -21,12 +21,12 @@ import { refuseUnknownMembers } from "../../shared/suggest.js";
 import type { ItemAnswer, ItemWrite } from "../../store/item-store.js";
 import type { Store } from "../../store/store.js";
 import type { Emit } from "../../telemetry/log.js";
-import type { Attempted } from "../attempt-view.js";
+import type { AttemptView } from "../attempt-view.js";
 import { factsOf } from "../settlement.js";
 import { type ItemOptions, workOf } from "./commit.js";
 
 type Asked = {
-  readonly attempted: Attempted;
+  readonly attempted: AttemptView;
   readonly key: string;
   readonly fn: (tx: never) => unknown;
   readonly options: ItemOptions<never>;
@@ -47,7 +47,7 @@ export class Items {
   readonly #clock: Clock;
   readonly #emit: Emit;
   readonly #writer: ItemWriter;
-  readonly #books = new WeakMap<Attempted, Book>();
+  readonly #books = new WeakMap<AttemptView, Book>();
 
   constructor(params: { readonly store: Store; readonly clock: Clock; readonly emit: Emit }) {
     this.#store = params.store;
@@ -57,7 +57,7 @@ export class Items {
   }
 
   /** How many items of this attempt have failed, and were not done by a later call. */
-  failedCount(attempted: Attempted): number {
+  failedCount(attempted: AttemptView): number {
     return this.#books.get(attempted)?.failed.size ?? 0;
   }
 
@@ -151,7 +151,7 @@ export class Items {
 
   /** Whether a transaction whose answer was lost has stored its item. */
   async #readBack(
-    { run, claim }: Attempted,
+    { run, claim }: AttemptView,
     key: string,
     error: OutcomeUnknownError,
   ): Promise<Ended> {
@@ -202,7 +202,7 @@ export class Items {
     };
   }
 
-  #book(attempted: Attempted): Book {
+  #book(attempted: AttemptView): Book {
     let book = this.#books.get(attempted);
     if (!book) {
       const { run } = attempted;
@@ -220,7 +220,7 @@ export class Items {
 }
 
 /** Attempts that were handed back, put off or refunded are counted apart, and may have done items. */
-function isFirstGrant({ run, claim }: Attempted): boolean {
+function isFirstGrant({ run, claim }: AttemptView): boolean {
   const grants = claim.attempt + run.refunds + run.laters + run.extraAttempts;
   return grants === 1 && !claim.isSuspect;
 }
@@ -351,10 +351,10 @@ class ItemBook {
 // for once more.
 
 class ItemWriter {
-  readonly #together: Together<ItemWrite, ItemAnswer>;
+  readonly #together: Batcher<ItemWrite, ItemAnswer>;
 
   constructor({ store, clock }: { readonly store: Store; readonly clock: Clock }) {
-    this.#together = new Together({
+    this.#together = new Batcher({
       send: (items) => patiently(clock, () => store.storeItems(items)),
       charsOf: ({ value, error }) => (value?.length ?? 0) + (error?.length ?? 0),
     });

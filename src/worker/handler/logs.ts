@@ -13,7 +13,7 @@ import type { Clock, Timer } from "../../shared/ports.js";
 import type { LogLine } from "../../store/log-store.js";
 import type { Store } from "../../store/store.js";
 import type { Logger } from "../../telemetry/log.js";
-import type { Attempted } from "../attempt-view.js";
+import type { AttemptView } from "../attempt-view.js";
 
 export type RunLogLine = {
   (message: string): void;
@@ -73,7 +73,7 @@ const LINES_SENT_MAX = 2_000;
 type Line = Omit<LogLine, "agoMs"> & { readonly atMs: number };
 
 type Book = {
-  readonly attempted: Attempted;
+  readonly attempted: AttemptView;
   /** Not stored yet. */
   lines: Line[];
   count: number;
@@ -88,7 +88,7 @@ export class LogKeeper {
   readonly #clock: Clock;
   readonly #holder: number;
   readonly #onFailed: (error: unknown, retryInMs: number) => void;
-  readonly #books = new Map<Attempted, Book>();
+  readonly #books = new Map<AttemptView, Book>();
   #waiting = 0;
   #sending: Promise<void> | null = null;
   #timer: Timer | null = null;
@@ -106,7 +106,7 @@ export class LogKeeper {
     this.#onFailed = params.onFailed;
   }
 
-  keep(attempted: Attempted, level: RunLogLevel, fields: object, message: string): void {
+  keep(attempted: AttemptView, level: RunLogLevel, fields: object, message: string): void {
     const { max } = attempted.logs;
     if (this.#isClosed || !isKept(level, attempted.logs)) return;
     const book = this.#books.get(attempted) ?? newBook(attempted);
@@ -119,7 +119,7 @@ export class LogKeeper {
   }
 
   /** The attempt is over: what it said is stored now, or never. */
-  async finish(attempted: Attempted): Promise<void> {
+  async finish(attempted: AttemptView): Promise<void> {
     const book = this.#books.get(attempted);
     if (!book) return;
     await this.#sending;
@@ -127,7 +127,7 @@ export class LogKeeper {
     this.forget(attempted);
   }
 
-  forget(attempted: Attempted): void {
+  forget(attempted: AttemptView): void {
     this.#waiting -= this.#books.get(attempted)?.lines.length ?? 0;
     this.#books.delete(attempted);
   }
@@ -216,7 +216,7 @@ export class LogKeeper {
   }
 }
 
-function newBook(attempted: Attempted): Book {
+function newBook(attempted: AttemptView): Book {
   return { attempted, lines: [], count: 0, chars: 0, dropped: 0, said: 0 };
 }
 

@@ -13,13 +13,13 @@ import { LeaseLostError } from "../../shared/errors.js";
 import { type Clock, momentOf, type Timer } from "../../shared/ports.js";
 import type { ProgressWrite } from "../../store/progress-store.js";
 import type { Store } from "../../store/store.js";
-import type { Attempted } from "../attempt-view.js";
+import type { AttemptView } from "../attempt-view.js";
 import type { Renewed } from "../leases.js";
 
 const EVERY_MS = 1_000;
 
 type Entry = {
-  readonly attempted: Attempted;
+  readonly attempted: AttemptView;
   progress: Progress;
   toldMs: number;
   readonly stages: { readonly stage: string; readonly atMs: number }[];
@@ -35,7 +35,7 @@ export class ProgressBoard {
   readonly #holder: number;
   readonly #onRenewed: (answer: Renewed) => void;
   readonly #onFailed: (error: unknown, retryInMs: number) => void;
-  readonly #entries = new Map<Attempted, Entry>();
+  readonly #entries = new Map<AttemptView, Entry>();
   #sending: Promise<void> | null = null;
   #timer: Timer | null = null;
   #isClosed = false;
@@ -56,7 +56,7 @@ export class ProgressBoard {
   }
 
   /** Resolves when it is stored, or at once if it can wait for the next write. */
-  tell(attempted: Attempted, told: ProgressOptions): Promise<void> {
+  tell(attempted: AttemptView, told: ProgressOptions): Promise<void> {
     const entry = this.#entries.get(attempted) ?? newEntry(attempted);
     const progress = nextProgress(entry.progress, told);
     const nowMs = this.#clock.monotonicMs();
@@ -80,7 +80,7 @@ export class ProgressBoard {
   }
 
   /** The attempt is over: its last word is stored now, if the database takes it. */
-  async finish(attempted: Attempted): Promise<void> {
+  async finish(attempted: AttemptView): Promise<void> {
     const entry = this.#entries.get(attempted);
     if (!entry) return;
     await this.#sending;
@@ -91,7 +91,7 @@ export class ProgressBoard {
     this.forget(attempted);
   }
 
-  forget(attempted: Attempted): void {
+  forget(attempted: AttemptView): void {
     this.#entries.delete(attempted);
   }
 
@@ -160,7 +160,7 @@ export class ProgressBoard {
   }
 }
 
-function newEntry(attempted: Attempted): Entry {
+function newEntry(attempted: AttemptView): Entry {
   return {
     attempted,
     progress: NO_PROGRESS,

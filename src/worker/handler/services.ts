@@ -6,7 +6,7 @@ import { describeFailure } from "../../shared/failure.js";
 import { delay, momentOf, type Ports } from "../../shared/ports.js";
 import type { Store } from "../../store/store.js";
 import type { Emit, Logger } from "../../telemetry/log.js";
-import type { Attempted } from "../attempt-view.js";
+import type { AttemptView } from "../attempt-view.js";
 import type { Renewed } from "../leases.js";
 import { renewTimeoutMs } from "../rules/lease.js";
 import { Commits, type CommitsParams } from "./commit.js";
@@ -62,12 +62,12 @@ export class HandlerServices {
   }
 
   /** How many items of this attempt have failed, and were not done by a later call. */
-  failedItems(attempted: Attempted): number {
+  failedItems(attempted: AttemptView): number {
     return this.#items.failedCount(attempted);
   }
 
   /** Until what this attempt told is stored, as far as the database can be reached. */
-  async toldStored(attempted: Attempted): Promise<void> {
+  async toldStored(attempted: AttemptView): Promise<void> {
     const done = new AbortController();
     const stored = Promise.all([
       this.#progress.finish(attempted),
@@ -79,7 +79,7 @@ export class HandlerServices {
   }
 
   /** What it told and is not stored yet is let go. */
-  forget(attempted: Attempted): void {
+  forget(attempted: AttemptView): void {
     if (!attempted.hasTold) return;
     this.#progress.forget(attempted);
     this.#logs.forget(attempted);
@@ -90,7 +90,7 @@ export class HandlerServices {
     this.#logs.close();
   }
 
-  async #beat({ run, claim }: Attempted): Promise<void> {
+  async #beat({ run, claim }: AttemptView): Promise<void> {
     const { store, holder, ports, onRenewed } = this.#params;
     const { fence, policy } = claim;
     const sentAt = momentOf(ports.clock);

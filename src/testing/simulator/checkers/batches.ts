@@ -2,7 +2,7 @@
 // fence of their run, counted exactly as their children end and go on, and followed by one run.
 
 import type { BatchStore, NewBatch } from "../../../store/store.js";
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 import type { Note } from "./row-changes.js";
 import type { Transaction } from "./run-places.js";
 import type { RunHistory } from "./runs.js";
@@ -36,10 +36,10 @@ export class BatchHistory {
   readonly #batches = new Map<number, BatchFacts>();
   readonly #byChild = new Map<string, BatchFacts>();
   readonly #byContinuation = new Map<string, BatchFacts>();
-  readonly #chronicle: Chronicle;
+  readonly #chronicle: EventLog;
   readonly #runs: RunHistory;
 
-  constructor(chronicle: Chronicle, runs: RunHistory) {
+  constructor(chronicle: EventLog, runs: RunHistory) {
     this.#chronicle = chronicle;
     this.#runs = runs;
   }

@@ -1,19 +1,19 @@
 // Calendars as the committed transactions left them, and what somebody who changed one may expect:
 // that every schedule which used it before goes by the new rules, or by newer ones, when he is answered.
 
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 import type { Transaction } from "./run-places.js";
 import type { ScheduleHistory } from "./schedules.js";
 
 type Put = { readonly rules: string; readonly worldMs: number };
 
 export class CalendarHistory {
-  readonly #chronicle: Chronicle;
+  readonly #chronicle: EventLog;
   readonly #schedules: ScheduleHistory;
   /** Everything that a calendar has been, oldest first. */
   readonly #puts = new Map<string, Put[]>();
 
-  constructor(chronicle: Chronicle, schedules: ScheduleHistory) {
+  constructor(chronicle: EventLog, schedules: ScheduleHistory) {
     this.#chronicle = chronicle;
     this.#schedules = schedules;
   }

@@ -1,11 +1,11 @@
 // All checkers of one simulation, and the order in which they take in a commit.
 
 import { Clients } from "../clients.js";
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 import { Effects } from "../workload/effects.js";
 import { BatchHistory } from "./batches.js";
 import { CalendarHistory } from "./calendars.js";
-import { FlowHistory } from "./limits.js";
+import { LimitChecker } from "./limits.js";
 import { LockHistory } from "./locks.js";
 import { MonitorHistory } from "./monitors.js";
 import { PauseHistory } from "./pause.js";
@@ -13,7 +13,7 @@ import type { Transaction } from "./run-places.js";
 import { RunHistory } from "./runs.js";
 import { ScheduleHistory } from "./schedules.js";
 
-export class Judges {
+export class Checkers {
   readonly effects: Effects;
   readonly runs: RunHistory;
   readonly schedules: ScheduleHistory;
@@ -23,9 +23,9 @@ export class Judges {
   readonly locks: LockHistory;
   readonly clients: Clients;
   readonly #batches: BatchHistory;
-  readonly #flows: FlowHistory;
+  readonly #flows: LimitChecker;
 
-  constructor(chronicle: Chronicle) {
+  constructor(chronicle: EventLog) {
     this.effects = new Effects(chronicle);
     this.runs = new RunHistory(chronicle, this.effects);
     this.schedules = new ScheduleHistory(chronicle);
@@ -35,7 +35,7 @@ export class Judges {
     this.locks = new LockHistory(chronicle);
     this.clients = new Clients(chronicle, this.runs);
     this.#batches = new BatchHistory(chronicle, this.runs);
-    this.#flows = new FlowHistory(chronicle, this.runs);
+    this.#flows = new LimitChecker(chronicle, this.runs);
   }
 
   /** Runs come first: what the others say is about the runs that this transaction touched. */

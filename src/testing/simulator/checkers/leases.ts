@@ -3,7 +3,7 @@
 // judged as a whole: how many (S7), how often (S10), from where (S14); so is one that is kept for no reason (L).
 
 import type { ExchangeParams, Grant } from "../../../store/store.js";
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 import type { SimulatedProcess } from "../fleet/process.js";
 import { type Effects, short } from "../workload/effects.js";
 import { isElsewhere } from "../workload/jobs.js";
@@ -27,14 +27,14 @@ export class LeaseHistory {
   /** Of those that were settled, the ones that were cancelled by it. */
   readonly cancelledEnds = new Set<string>();
   readonly #book: RunBook;
-  readonly #chronicle: Chronicle;
+  readonly #chronicle: EventLog;
   readonly #effects: Effects;
   /** By the number under which they hold leases. */
   readonly #processes = new Map<number, SimulatedProcess>();
   #fenceMax = 0;
   #claimed = 0;
 
-  constructor(book: RunBook, chronicle: Chronicle, effects: Effects) {
+  constructor(book: RunBook, chronicle: EventLog, effects: Effects) {
     this.#book = book;
     this.#chronicle = chronicle;
     this.#effects = effects;

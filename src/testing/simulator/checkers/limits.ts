@@ -1,13 +1,13 @@
 // Limits as the committed transactions left them: no key has more holders than its limit at any commit,
 // who counts in a limit is held or ready, and no window of a rate has one claim too many.
 
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 import { LIMITS } from "../workload/jobs.js";
 import { HELD, READY, type RunFacts, type Transaction } from "./run-places.js";
 import type { RunHistory } from "./runs.js";
 
-export class FlowHistory {
-  readonly #chronicle: Chronicle;
+export class LimitChecker {
+  readonly #chronicle: EventLog;
   readonly #runs: RunHistory;
   /** Runs that were let through, with the flow that they count in. */
   readonly #through = new Map<string, number | null>();
@@ -18,7 +18,7 @@ export class FlowHistory {
   readonly #claims = new Map<string, number[]>();
   #now = Number.NEGATIVE_INFINITY;
 
-  constructor(chronicle: Chronicle, runs: RunHistory) {
+  constructor(chronicle: EventLog, runs: RunHistory) {
     this.#chronicle = chronicle;
     this.#runs = runs;
   }

@@ -2,7 +2,7 @@
 // at every commit from the rows that it changed; and what functions under a lock saw of each other.
 
 import type { LockGrant } from "../../../locks/rules/lock.js";
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 import type { SimulatedProcess } from "../fleet/process.js";
 import type { Transaction } from "./run-places.js";
 
@@ -18,12 +18,12 @@ const STATE_RELEASED = 1;
 const STATE_EXPIRED = 2;
 
 export class LockHistory {
-  readonly #chronicle: Chronicle;
+  readonly #chronicle: EventLog;
   readonly #grants = new Map<number, GrantFacts>();
   /** Fences of each name, in the order of their grants. */
   readonly #byName = new Map<string, number[]>();
 
-  constructor(chronicle: Chronicle) {
+  constructor(chronicle: EventLog) {
     this.#chronicle = chronicle;
   }
 

@@ -4,14 +4,14 @@
 import type { Pinged } from "../../../schedules/check-in.js";
 import type { PingState } from "../../../schedules/rules/monitor.js";
 import { OUTCOMES, REASONS } from "../../../schedules/rules/tick.js";
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 import { MONITOR } from "../workload/monitor-plan.js";
 import type { Note } from "./row-changes.js";
 import type { Transaction } from "./run-places.js";
 import type { ScheduleHistory } from "./schedules.js";
 
 export class MonitorHistory {
-  readonly #chronicle: Chronicle;
+  readonly #chronicle: EventLog;
   readonly #schedules: ScheduleHistory;
   /** Every end that was told; those of one delivery are one. */
   readonly #told = new Set<string>();
@@ -27,7 +27,7 @@ export class MonitorHistory {
   /** As it stood before the transaction at hand: what changes it first records what is over, by that. */
   #graceMs = 0;
 
-  constructor(chronicle: Chronicle, schedules: ScheduleHistory) {
+  constructor(chronicle: EventLog, schedules: ScheduleHistory) {
     this.#chronicle = chronicle;
     this.#schedules = schedules;
   }

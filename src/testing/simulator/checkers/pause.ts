@@ -2,17 +2,17 @@
 // fires and nothing is handed out, whoever asks.
 
 import { OUTCOMES } from "../../../schedules/rules/tick.js";
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 import type { Note } from "./row-changes.js";
 import { isReady, type Transaction } from "./run-places.js";
 import type { RunHistory } from "./runs.js";
 
 export class PauseHistory {
-  readonly #chronicle: Chronicle;
+  readonly #chronicle: EventLog;
   readonly #runs: RunHistory;
   #isOn = false;
 
-  constructor(chronicle: Chronicle, runs: RunHistory) {
+  constructor(chronicle: EventLog, runs: RunHistory) {
     this.#chronicle = chronicle;
     this.#runs = runs;
   }

@@ -2,18 +2,18 @@
 // acknowledged is there, and what was refused changed nothing.
 
 import type { Grant } from "../../../store/store.js";
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 import type { SimulatedDatabase } from "../fleet/database.js";
 import type { RunHistory } from "./runs.js";
 
 export class RemoteHistory {
-  readonly #chronicle: Chronicle;
+  readonly #chronicle: EventLog;
   readonly #runs: RunHistory;
   /** Value by run and key. */
   readonly #items = new Map<string, string>();
   readonly #acknowledged = new Set<string>();
 
-  constructor(chronicle: Chronicle, runs: RunHistory) {
+  constructor(chronicle: EventLog, runs: RunHistory) {
     this.#chronicle = chronicle;
     this.#runs = runs;
   }

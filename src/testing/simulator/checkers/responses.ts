@@ -2,18 +2,18 @@
 // or that there was none, are rare states of their own.
 
 import type { ExchangeAnswer, ExchangeParams, Grant } from "../../../store/store.js";
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 import type { SimulatedProcess } from "../fleet/process.js";
 import { judgeToldAnswer } from "../workload/reporting.js";
-import type { Judges } from "./checkers.js";
+import type { Checkers } from "./checkers.js";
 
 type Call = { readonly verb: string; readonly params: unknown };
 
 export class Answers {
-  readonly #chronicle: Chronicle;
-  readonly #judges: Judges;
+  readonly #chronicle: EventLog;
+  readonly #judges: Checkers;
 
-  constructor(chronicle: Chronicle, judges: Judges) {
+  constructor(chronicle: EventLog, judges: Checkers) {
     this.#chronicle = chronicle;
     this.#judges = judges;
   }

@@ -1,7 +1,7 @@
 // The runs of a simulation and the places that they are in, as rows enter and leave the tables: each in one
 // place (S16), and none that nobody made (S13). Beside them what runs refer to: lanes, policies, queues.
 
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 import type { SimulatedProcess } from "../fleet/process.js";
 import type { Note } from "./row-changes.js";
 
@@ -11,11 +11,11 @@ export class RunBook {
   readonly lanes = new Map<number, { readonly queue: string; readonly job: string }>();
   readonly policies = new Map<number, PolicyFacts>();
   readonly pausedQueues = new Set<string>();
-  readonly #chronicle: Chronicle;
+  readonly #chronicle: EventLog;
   #touched = new Map<string, RunFacts>();
   #left = new Map<string, LeaseFacts>();
 
-  constructor(chronicle: Chronicle) {
+  constructor(chronicle: EventLog) {
     this.#chronicle = chronicle;
   }
 

@@ -3,7 +3,7 @@
 // is granted and taken away is judged by leases.ts, where a run is by run-places.ts.
 
 import type { ExchangeParams, Settlement } from "../../../store/store.js";
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 import { ELSEWHERE } from "../fleet/remote-names.js";
 import { type Effects, short } from "../workload/effects.js";
 import { MONITOR_JOB } from "../workload/monitor-plan.js";
@@ -35,11 +35,11 @@ const REVIVING = ["retry", "retryChildren", "writeSchedules"];
 export class RunHistory {
   readonly #book: RunBook;
   readonly #leases: LeaseHistory;
-  readonly #chronicle: Chronicle;
+  readonly #chronicle: EventLog;
   readonly #effects: Effects;
   readonly #lost: { readonly run: RunFacts; readonly hasBegun: boolean }[] = [];
 
-  constructor(chronicle: Chronicle, effects: Effects) {
+  constructor(chronicle: EventLog, effects: Effects) {
     this.#chronicle = chronicle;
     this.#effects = effects;
     this.#book = new RunBook(chronicle);

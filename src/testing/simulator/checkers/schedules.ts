@@ -4,7 +4,7 @@
 import type { ScheduleDefinition } from "../../../schedules/rules/schedule.js";
 import { OUTCOMES, REASONS } from "../../../schedules/rules/tick.js";
 import type { ScheduleChange } from "../../../store/schedule-store.js";
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 import { short } from "../workload/effects.js";
 import type { Sometimes } from "./rare-states.js";
 import type { Note } from "./row-changes.js";
@@ -68,14 +68,14 @@ const SEEN: Readonly<Record<string, Sometimes>> = {
 
 export class ScheduleHistory {
   readonly schedules = new Map<number, ScheduleFacts>();
-  readonly #chronicle: Chronicle;
+  readonly #chronicle: EventLog;
   readonly #fired = new Set<string>();
   /** When a process read a schedule at a revision, by the database's clock. */
   readonly #reads = new Map<string, number>();
   /** Triggers that somebody asked for, by schedule. */
   readonly asked = new Map<string, number>();
 
-  constructor(chronicle: Chronicle) {
+  constructor(chronicle: EventLog) {
     this.#chronicle = chronicle;
   }
 

@@ -1,7 +1,7 @@
 // What the tables must look like at any moment, asked in SQL: the same promises as the histories judge,
 // found by another way.
 
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 import type { SimulatedDatabase } from "../fleet/database.js";
 
 /** Each answers rows only where something is wrong. */
@@ -99,7 +99,7 @@ const MEANINGS = [
   "is a flow whose window does not add up",
 ];
 
-export function judgeTables(database: SimulatedDatabase, chronicle: Chronicle): void {
+export function judgeTables(database: SimulatedDatabase, chronicle: EventLog): void {
   CHECKS.forEach(([promise, sql], at) => {
     for (const { what } of database.all(sql))
       chronicle.violate(promise, `The tables say: ${what} ${MEANINGS[at]}.`);

@@ -1,6 +1,6 @@
 // What must be true at any moment of the user's own tables in the simulated database, beside ours.
 
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 import type { SimulatedDatabase } from "../fleet/database.js";
 
 /** Each answers rows only where something is wrong. Runs that were removed have left their effects. */
@@ -48,7 +48,7 @@ const CHECKS: readonly (readonly [promise: string, meaning: string, sql: string]
   ],
 ];
 
-export function judgeUserTables(database: SimulatedDatabase, chronicle: Chronicle): void {
+export function judgeUserTables(database: SimulatedDatabase, chronicle: EventLog): void {
   for (const [promise, meaning, sql] of CHECKS)
     for (const { what } of database.all(sql))
       chronicle.violate(promise, `The tables say: ${what} ${meaning}.`);

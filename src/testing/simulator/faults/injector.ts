@@ -2,16 +2,16 @@
 // the database and its clock.
 
 import type { VirtualClock } from "../../virtual-clock.js";
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 import type { Fleet } from "../fleet/fleet.js";
 import type { SimulatedProcess } from "../fleet/process.js";
 import type { Plan } from "../workload/plan.js";
 import { type Fault, faultInWords } from "./catalogue.js";
 
-export type TroublesWorld = {
+export type FaultWorld = {
   readonly plan: Plan;
   readonly clock: VirtualClock;
-  readonly chronicle: Chronicle;
+  readonly chronicle: EventLog;
   readonly fleet: Fleet;
   nowMs(): number;
 };
@@ -19,15 +19,15 @@ export type TroublesWorld = {
 /** A step of the database's clock may end leases that were granted this long before it. */
 const CLOCK_EXCUSE_MS = 60_000;
 
-export class Troubles {
-  readonly #world: TroublesWorld;
+export class FaultInjector {
+  readonly #world: FaultWorld;
   #count = 0;
   #downUntilMs = 0;
   #restarts = 0;
   #databaseOffsetMs = 0;
   #databaseSteppedMs = Number.NEGATIVE_INFINITY;
 
-  constructor(world: TroublesWorld) {
+  constructor(world: FaultWorld) {
     this.#world = world;
   }
 

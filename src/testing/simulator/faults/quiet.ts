@@ -2,18 +2,18 @@
 // that was begun has to end (L).
 
 import type { VirtualClock } from "../../virtual-clock.js";
-import type { Judges } from "../checkers/checkers.js";
+import type { Checkers } from "../checkers/checkers.js";
 import type { RunFacts } from "../checkers/run-places.js";
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 import type { Fleet } from "../fleet/fleet.js";
-import type { Elsewhere } from "../fleet/remote-side.js";
+import type { RemoteSide } from "../fleet/remote-side.js";
 
 export type QuietWorld = {
   readonly clock: VirtualClock;
-  readonly chronicle: Chronicle;
-  readonly judges: Judges;
+  readonly chronicle: EventLog;
+  readonly judges: Checkers;
   readonly fleet: Fleet;
-  readonly elsewhere: Elsewhere;
+  readonly elsewhere: RemoteSide;
   readonly pollMs: number;
   databaseNow(): number;
 };

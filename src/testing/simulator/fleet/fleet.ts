@@ -3,9 +3,9 @@
 import type { Sends } from "../../../remote/dispatching.js";
 import type { Store } from "../../../store/store.js";
 import type { RunContext } from "../../../worker/handler/context.js";
-import { SeededChance, type VirtualClock } from "../../virtual-clock.js";
-import type { Judges } from "../checkers/checkers.js";
-import type { Chronicle } from "../event-log.js";
+import { SeededRandom, type VirtualClock } from "../../virtual-clock.js";
+import type { Checkers } from "../checkers/checkers.js";
+import type { EventLog } from "../event-log.js";
 import type { Fault } from "../faults/catalogue.js";
 import { mix } from "../random.js";
 import type { HandlerHost } from "../workload/jobs.js";
@@ -18,8 +18,8 @@ export type FleetWorld = {
   readonly clock: VirtualClock;
   /** How far the simulated time lies from that of the clock. */
   readonly shiftMs: number;
-  readonly chronicle: Chronicle;
-  readonly judges: Judges;
+  readonly chronicle: EventLog;
+  readonly judges: Checkers;
   nowMs(): number;
   databaseNow(): number;
   connect(process: SimulatedProcess): Connection;
@@ -135,7 +135,7 @@ export class Fleet {
   /** A process that has lived through it and no longer suffers from it, or a fresh one. */
   #chooseSurvivor(): SimulatedProcess {
     const { seed, oldPlace, jobs } = this.#world.plan;
-    const chance = new SeededChance(mix(seed, "survivor")).next();
+    const chance = new SeededRandom(mix(seed, "survivor")).next();
     const fits = (process: SimulatedProcess) =>
       process.place !== oldPlace && process.isServing && process.lateUntilMs <= this.#world.nowMs();
     const found = chance < 0.5 ? this.choose(0, fits) : null;

@@ -5,7 +5,7 @@ import { Holdfast } from "../../../holdfast.js";
 import type { Sends } from "../../../remote/dispatching.js";
 import { SqliteStore } from "../../../store/sqlite/store.js";
 import type { Store } from "../../../store/store.js";
-import { SeededChance, seededIds, type VirtualClock } from "../../virtual-clock.js";
+import { SeededRandom, seededIds, type VirtualClock } from "../../virtual-clock.js";
 import type { Fault } from "../faults/catalogue.js";
 import { Draw, mix } from "../random.js";
 import { type HandlerHost, type JobPlan, jobOptions } from "../workload/jobs.js";
@@ -69,7 +69,7 @@ export class SimulatedProcess {
     readonly host: Omit<HandlerHost, "clock" | "seed">;
   }): void {
     const { seed, connection, databaseNow, wire, host } = params;
-    const chance = new SeededChance(mix(seed, "chance", this.label));
+    const chance = new SeededRandom(mix(seed, "chance", this.label));
     this.connection = connection;
     this.holdfast = new Holdfast(
       {
@@ -88,7 +88,7 @@ export class SimulatedProcess {
             new SqliteStore({
               source: { handle: connection.handle },
               clock: this.clock,
-              chance: new SeededChance(mix(seed, "store", this.label)),
+              chance: new SeededRandom(mix(seed, "store", this.label)),
               synchronous: "FULL",
               migrate: "auto",
               mayCreate: true,

@@ -3,12 +3,12 @@
 
 import type { Remote } from "../../../remote/remote.js";
 import { LeaseLostError } from "../../../shared/errors.js";
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 import { mix } from "../random.js";
 import type { SimulatedProcess } from "./process.js";
 
 export type LineWorld = {
-  readonly chronicle: Chronicle;
+  readonly chronicle: EventLog;
   readonly seed: number;
   /** An instance that serves at this moment. */
   server(luck: number): SimulatedProcess | null;

@@ -9,25 +9,25 @@ import type { SimulatedDatabase } from "./database.js";
 import type { SimulatedProcess } from "./process.js";
 import { ElsewhereLine, type LineWorld } from "./remote-line.js";
 import { ELSEWHERE, TARGET_OPTIONS } from "./remote-names.js";
-import { type RemoteWorkerWorld, workElsewhere } from "./remote-worker.js";
+import { type RemoteWorkerWorld, workRemotely } from "./remote-worker.js";
 import { Target, type TargetWorld } from "./target.js";
 
-export type ElsewhereWorld = LineWorld &
+export type RemoteWorld = LineWorld &
   Omit<RemoteWorkerWorld & TargetWorld, "line" | "history"> & { readonly runs: RunHistory };
 
 const WORKERS = 3;
 const LIMIT_MAX = 3;
 const LAST_LIMIT = 20;
 
-export class Elsewhere {
-  readonly #world: ElsewhereWorld;
+export class RemoteSide {
+  readonly #world: RemoteWorld;
   readonly #workers: RemoteWorkerWorld;
   readonly #target: Target;
   readonly #history: RemoteHistory;
   #lastCount = 0;
   #isFinishing = false;
 
-  constructor(world: ElsewhereWorld) {
+  constructor(world: RemoteWorld) {
     this.#world = world;
     this.#history = new RemoteHistory(world.chronicle, world.runs);
     const shared = { ...world, line: new ElsewhereLine(world), history: this.#history };
@@ -48,7 +48,7 @@ export class Elsewhere {
 
   work({ id, luck }: { readonly id: number; readonly luck: number }): Promise<string> {
     const name = `${ELSEWHERE}${1 + (luck % WORKERS)}`;
-    return workElsewhere(
+    return workRemotely(
       { name, claimId: `claim-${id}`, limit: 1 + (luck % LIMIT_MAX) },
       this.#workers,
     );
@@ -60,7 +60,7 @@ export class Elsewhere {
     this.#isFinishing = true;
     this.#lastCount += 1;
     const claimId = `last-${this.#lastCount}`;
-    await workElsewhere({ name: `${ELSEWHERE}last`, claimId, limit: LAST_LIMIT }, this.#workers);
+    await workRemotely({ name: `${ELSEWHERE}last`, claimId, limit: LAST_LIMIT }, this.#workers);
     this.#isFinishing = false;
   }
 

@@ -4,13 +4,13 @@
 
 import type { RemoteRun } from "../../../remote/remote.js";
 import type { RemoteHistory } from "../checkers/remote.js";
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 import { mix } from "../random.js";
 import type { Effects } from "../workload/effects.js";
 import type { ElsewhereLine } from "./remote-line.js";
 
 export type RemoteWorkerWorld = {
-  readonly chronicle: Chronicle;
+  readonly chronicle: EventLog;
   readonly seed: number;
   readonly line: ElsewhereLine;
   readonly effects: Effects;
@@ -26,7 +26,7 @@ const JOBS = ["remote"] as const;
 const ITEMS = ["far-1", "far-2"] as const;
 
 /** One claim and all that comes of it. Resolves when nothing of it is left. */
-export async function workElsewhere(
+export async function workRemotely(
   params: { readonly name: string; readonly claimId: string; readonly limit: number },
   world: RemoteWorkerWorld,
 ): Promise<string> {

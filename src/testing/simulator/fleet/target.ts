@@ -5,14 +5,14 @@
 import { hosting } from "../../../instance/server-internals.js";
 import type { Network, PinnedRequest, PinnedResponse } from "../../../shared/ports.js";
 import type { RemoteHistory } from "../checkers/remote.js";
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 import { mix } from "../random.js";
 import type { Effects } from "../workload/effects.js";
 import type { SimulatedProcess } from "./process.js";
 import type { ElsewhereLine } from "./remote-line.js";
 
 export type TargetWorld = {
-  readonly chronicle: Chronicle;
+  readonly chronicle: EventLog;
   readonly seed: number;
   readonly line: ElsewhereLine;
   readonly effects: Effects;

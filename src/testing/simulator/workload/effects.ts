@@ -1,6 +1,6 @@
 // What handlers did, told by themselves as they did it: the world outside, which no database guards.
 
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 
 /** One attempt, wherever it is made. */
 type Attempt = { readonly runId: string; readonly fence: number; readonly attempt: number };
@@ -8,11 +8,11 @@ type Attempt = { readonly runId: string; readonly fence: number; readonly attemp
 type Effect = { readonly label: string; endedMs: number | null };
 
 export class Effects {
-  readonly #chronicle: Chronicle;
+  readonly #chronicle: EventLog;
   readonly #effects = new Map<string, Effect>();
   readonly #starts = new Map<string, number>();
 
-  constructor(chronicle: Chronicle) {
+  constructor(chronicle: EventLog) {
     this.#chronicle = chronicle;
   }
 

@@ -8,9 +8,9 @@ import type { RunFacts } from "../checkers/run-places.js";
 import type { RunHistory } from "../checkers/runs.js";
 import type { ScheduleHistory } from "../checkers/schedules.js";
 import type { Clients } from "../clients.js";
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 import type { SimulatedProcess } from "../fleet/process.js";
-import type { Elsewhere } from "../fleet/remote-side.js";
+import type { RemoteSide } from "../fleet/remote-side.js";
 import { short } from "./effects.js";
 import { LOTS } from "./jobs.js";
 import { type LockWorld, underLock } from "./locks.js";
@@ -18,14 +18,14 @@ import { monitorOptions } from "./monitor-plan.js";
 import type { Operation } from "./operation.js";
 
 export type OperationWorld = {
-  readonly chronicle: Chronicle;
+  readonly chronicle: EventLog;
   readonly clients: Clients;
   readonly runs: RunHistory;
   readonly schedules: ScheduleHistory;
   readonly calendars: CalendarHistory;
   readonly monitors: MonitorHistory;
   readonly lockWorld: LockWorld;
-  readonly elsewhere: Elsewhere;
+  readonly elsewhere: RemoteSide;
   nowMs(): number;
   /** By no clock of any machine. */
   worldMs(): number;

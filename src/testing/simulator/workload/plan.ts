@@ -8,7 +8,7 @@ import { type Behaviour, drawJobs, type JobPlan } from "./jobs.js";
 import { drawLocks } from "./locks.js";
 import { drawMonitor } from "./monitor-plan.js";
 import type { Operation, OperationKind } from "./operation.js";
-import { drawElsewhere } from "./remote-plan.js";
+import { drawRemotePlan } from "./remote-plan.js";
 import { CALENDARS, drawSchedule, drawSetting, type Setting } from "./schedule-plan.js";
 
 export type Plan = {
@@ -96,7 +96,7 @@ export function makePlan(seed: number): Plan {
   const after = { operation: operations.at(-1) as Operation, fault: faults.at(-1) as Fault };
   const locks = drawLocks(seed, { placeCount, chaosMs, after });
   const last = locks.operations.at(-1) as Operation;
-  const elsewhere = drawElsewhere(seed, { placeCount, chaosMs, last, hasTarget });
+  const elsewhere = drawRemotePlan(seed, { placeCount, chaosMs, last, hasTarget });
   const monitor = drawMonitor(seed, {
     placeCount,
     chaosMs,

@@ -10,7 +10,7 @@ const PASSES = 3;
 const BEFORE_MS = 15_000;
 
 /** Ids go on after `last`. */
-export function drawElsewhere(
+export function drawRemotePlan(
   seed: number,
   params: {
     readonly placeCount: number;

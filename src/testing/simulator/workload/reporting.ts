@@ -4,7 +4,7 @@
 import type { ProgressAnswer, ProgressParams } from "../../../store/progress-store.js";
 import type { RunContext } from "../../../worker/handler/context.js";
 import type { Note } from "../checkers/row-changes.js";
-import type { Chronicle } from "../event-log.js";
+import type { EventLog } from "../event-log.js";
 
 /** A process, as far as it matters here. */
 type Teller = { readonly label: string };
@@ -29,7 +29,7 @@ export function judgeTold(
     readonly isHolder: boolean;
   },
   process: Teller,
-  chronicle: Chronicle,
+  chronicle: EventLog,
 ): void {
   if (known.fence !== Number(fence) || !known.isHolder)
     chronicle.violate("S3", `${process.label} told of run ${run} under fence ${fence} (${kind}).`);
@@ -37,7 +37,7 @@ export function judgeTold(
 }
 
 /** The answer to what a process told: what it no longer holds was refused. */
-export function judgeToldAnswer(params: unknown, answer: unknown, chronicle: Chronicle): void {
+export function judgeToldAnswer(params: unknown, answer: unknown, chronicle: EventLog): void {
   const { writes } = params as ProgressParams;
   const { held, unknown } = answer as ProgressAnswer;
   const isRefused = writes.some(
