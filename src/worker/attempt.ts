@@ -12,7 +12,7 @@ import {
   ShutdownError,
   TimeoutError,
 } from "../shared/errors.js";
-import { describeFailure, OWN_FOLDER, type StoredError } from "../shared/failure.js";
+import { describeFailure, OWN_FOLDER } from "../shared/failure.js";
 import { encodeResult } from "../shared/json.js";
 import type { Clock, Timer } from "../shared/ports.js";
 import { validateInput } from "../shared/schema.js";
