@@ -1,7 +1,7 @@
 // One run that a worker elsewhere holds: what its handler gets to see, what it tells on the way, and how
 // it ends. Every call carries the fence; whoever hears that the run is gone stops and says no more.
 
-import { systemClock } from "../shared/adapters/clock.js";
+import { portableClock } from "../shared/adapters/portable-clock.js";
 import { LeaseLostError, PermanentError, TimeoutError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
 import type { Timer } from "../shared/ports.js";
@@ -87,7 +87,7 @@ export class Held {
     this.#renewedMs = params.askedMs;
     this.#leaseMs = params.run.leaseMs;
     const { timeoutMs } = params.run;
-    this.#timer = systemClock.timer(timeoutMs, () => this.abort(new TimeoutError(timeoutMs)));
+    this.#timer = portableClock.timer(timeoutMs, () => this.abort(new TimeoutError(timeoutMs)));
   }
 
   get leaseMs(): number {
@@ -202,7 +202,7 @@ export class Held {
 
   /** Lines are numbered, so that a batch whose answer was lost is there once. */
   #log(message: string, level: LogLevel): void {
-    const at = new Date(systemClock.wallMs()).toISOString();
+    const at = new Date(portableClock.wallMs()).toISOString();
     // No database keeps NUL in a text, and the server refuses it: the line goes without it.
     this.#lines.push({ at, level, message: message.replaceAll("\0", "") });
     if (this.#lines.length > 1) return;

@@ -5,7 +5,7 @@
 
 import { TOLERANCE_MS, verifyDispatch } from "../remote/dispatch/signature.js";
 import { ABORT_GRACE_MS } from "../runs/rules/run.js";
-import { systemClock } from "../shared/adapters/clock.js";
+import { portableClock } from "../shared/adapters/portable-clock.js";
 import { CancelledError, ConfigurationError, type Problem } from "../shared/errors.js";
 import { INPUT_BYTES_MAX } from "../shared/json.js";
 import { delay } from "../shared/ports.js";
@@ -75,7 +75,7 @@ export function createReceiver(options: ReceiverOptions): Receiver {
     const order = JSON.parse(body) as Order;
     const handler = Object.hasOwn(jobs, order.job) ? jobs[order.job] : undefined;
     if (handler === undefined) return answer(404, `no handler for the job ${order.job}`);
-    const nowMs = systemClock.monotonicMs();
+    const nowMs = portableClock.monotonicMs();
     forgetOld(nowMs);
     if (!taken.has(verified.id)) {
       if (isStopping) return answer(503, "told to stop");
@@ -102,7 +102,7 @@ export function createReceiver(options: ReceiverOptions): Receiver {
     const over = new AbortController();
     const ended = Promise.all([
       // After the answer: nothing is told of a run before the server knows who has it.
-      delay(systemClock, 0, over.signal)
+      delay(portableClock, 0, over.signal)
         .then(() => one.execute(handler))
         .finally(() => over.abort()),
       beatAlways({ held: one, wire, heartbeatMs, over: over.signal, onError }),
@@ -116,7 +116,7 @@ export function createReceiver(options: ReceiverOptions): Receiver {
   const endedWithin = async (waitMs: number) => {
     const over = new AbortController();
     const all = Promise.all(held.values()).then(() => over.abort());
-    await Promise.race([all, delay(systemClock, waitMs, over.signal)]);
+    await Promise.race([all, delay(portableClock, waitMs, over.signal)]);
   };
 
   return {
@@ -145,9 +145,9 @@ async function beatAlways(params: {
   while (!over.aborted) {
     const third = held.leaseMs / 3;
     const usualMs = Math.min(third, params.heartbeatMs);
-    await delay(systemClock, isAnswered ? usualMs : Math.min(third, BEAT_AGAIN_MS), over);
+    await delay(portableClock, isAnswered ? usualMs : Math.min(third, BEAT_AGAIN_MS), over);
     if (over.aborted) return;
-    const askedMs = systemClock.monotonicMs();
+    const askedMs = portableClock.monotonicMs();
     try {
       const { leaseMs, cancel } = await wire.call<"beatRun">({
         place: HEARTBEAT,
@@ -166,7 +166,7 @@ async function beatAlways(params: {
       isAnswered = false;
       hear(params.onError, error);
       if (isLost(error)) return held.lost();
-      held.stopIfSilent(systemClock.monotonicMs());
+      held.stopIfSilent(portableClock.monotonicMs());
     }
   }
 }

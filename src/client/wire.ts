@@ -4,7 +4,7 @@
 import type { z } from "zod";
 import type { ROUTES } from "../http/wire/contract.js";
 import { retryDelayMs } from "../runs/rules/retry.js";
-import { systemClock } from "../shared/adapters/clock.js";
+import { portableClock } from "../shared/adapters/portable-clock.js";
 import { systemRandom } from "../shared/adapters/random.js";
 import { delay } from "../shared/ports.js";
 import { NoAnswerError, RequestRefusedError } from "./errors.js";
@@ -74,7 +74,7 @@ export class Wire {
         if (!isWorth) throw error;
         const backoffMs = retryDelayMs(BACKOFF, attempt, () => systemRandom.next());
         const askedMs = error instanceof RequestRefusedError ? (error.retryAfterMs ?? 0) : 0;
-        await delay(systemClock, Math.max(backoffMs, askedMs), signal);
+        await delay(portableClock, Math.max(backoffMs, askedMs), signal);
         if (signal?.aborted) throw error;
       }
     }
@@ -85,7 +85,7 @@ export class Wire {
     const { secret, fetch: send } = this.#options;
     const ending = new AbortController();
     const end = () => ending.abort();
-    const timer = systemClock.timer(timeoutMs, end);
+    const timer = portableClock.timer(timeoutMs, end);
     signal?.addEventListener("abort", end, { once: true });
     try {
       const response = await send(this.#address(asked), {

@@ -4,7 +4,7 @@
 
 import { retryDelayMs } from "../runs/rules/retry.js";
 import { ABORT_GRACE_MS } from "../runs/rules/run.js";
-import { systemClock } from "../shared/adapters/clock.js";
+import { portableClock } from "../shared/adapters/portable-clock.js";
 import { systemIds, systemRandom } from "../shared/adapters/random.js";
 import { CancelledError, ConfigurationError } from "../shared/errors.js";
 import { delay } from "../shared/ports.js";
@@ -92,14 +92,14 @@ class WorkLoop {
         this.#hear(error);
         failures += 1;
         const pauseMs = retryDelayMs(BACKOFF, failures, () => systemRandom.next());
-        await delay(systemClock, pauseMs, this.#options.signal);
+        await delay(portableClock, pauseMs, this.#options.signal);
       }
     }
   }
 
   async #claim(claimId: string, limit: number): Promise<void> {
     const { jobs, waitMs = 5_000 } = this.#options;
-    const askedMs = systemClock.monotonicMs();
+    const askedMs = portableClock.monotonicMs();
     const { runs } = await this.#wire.call<"claimRuns">({
       place: CLAIM,
       body: { instance: this.#instance, claimId, jobs: Object.keys(jobs), limit, waitMs },
@@ -108,7 +108,7 @@ class WorkLoop {
       timeoutMs: waitMs + 30_000,
     });
     // Waiting at the server is no part of a lease: only the last moment of it may be.
-    const heldSinceMs = Math.max(askedMs, systemClock.monotonicMs() - 1_000);
+    const heldSinceMs = Math.max(askedMs, portableClock.monotonicMs() - 1_000);
     for (const run of runs) {
       const held = new Held({
         run,
@@ -140,12 +140,12 @@ class WorkLoop {
   // ── renewing ───────────────────────────────────────────────────────────────────────────────────
 
   async #beatAlways(): Promise<void> {
-    let beatMs = systemClock.monotonicMs();
+    let beatMs = portableClock.monotonicMs();
     let isAnswered = true;
     while (!this.#isOver) {
       const third = Math.min(...[...this.#held.keys()].map(({ leaseMs }) => leaseMs / 3), IDLE_MS);
       const dueMs = beatMs + (isAnswered ? third : Math.min(third, BEAT_AGAIN_MS));
-      const nowMs = systemClock.monotonicMs();
+      const nowMs = portableClock.monotonicMs();
       // A run that begins meanwhile may have a shorter lease: then it is looked at again.
       if (dueMs > nowMs) await this.#pause(dueMs - nowMs);
       else {
@@ -158,7 +158,7 @@ class WorkLoop {
   async #beat(timeoutMs: number): Promise<boolean> {
     const held = [...this.#held.keys()];
     const byId = new Map(held.map((each) => [each.run.id, each]));
-    const askedMs = systemClock.monotonicMs();
+    const askedMs = portableClock.monotonicMs();
     try {
       const answer = await this.#wire.call<"beatRuns">({
         place: HEARTBEAT,
@@ -180,7 +180,7 @@ class WorkLoop {
       this.#hear(error);
       return false;
     } finally {
-      for (const each of held) each.stopIfSilent(systemClock.monotonicMs());
+      for (const each of held) each.stopIfSilent(portableClock.monotonicMs());
     }
   }
 
@@ -198,7 +198,7 @@ class WorkLoop {
     if (this.#held.size === 0) return;
     const over = new AbortController();
     const ended = Promise.all(this.#held.values()).then(() => over.abort());
-    await Promise.race([ended, delay(systemClock, waitMs, over.signal)]);
+    await Promise.race([ended, delay(portableClock, waitMs, over.signal)]);
   }
 
   /** Until something began or ended, or the stop, and at most so long. */
@@ -207,7 +207,7 @@ class WorkLoop {
     const changed = this.#changed;
     const wake = () => changed.abort();
     if (!this.#isStopping) signal?.addEventListener("abort", wake, { once: true });
-    await delay(systemClock, waitMs, changed.signal);
+    await delay(portableClock, waitMs, changed.signal);
     signal?.removeEventListener("abort", wake);
     if (changed === this.#changed && changed.signal.aborted) this.#changed = new AbortController();
   }

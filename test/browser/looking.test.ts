@@ -21,7 +21,7 @@ describe.skipIf(!hasChromium())("looking", () => {
   test("an alert is seen, muted and ended, and a test goes to every destination", async () => {
     const received: string[] = [];
     const call = ({ message }: { readonly message: string }) => void received.push(message);
-    const alerts = { to: [{ name: "desk", call }] };
+    const alerts = { failureRate: { atLeast: 1 }, to: [{ name: "desk", call }] };
     stage = await newStage(browser, "sqlite", { options: { alerts } });
     stage.holdfast.job("bad", {
       retry: { attempts: 1 },
@@ -63,7 +63,8 @@ describe.skipIf(!hasChromium())("looking", () => {
   });
 
   test("an alert that ends by itself does not give its place to another one while the pointer is at the list", async () => {
-    stage = await newStage(browser, "sqlite");
+    const alerts = { failureRate: { atLeast: 1 } };
+    stage = await newStage(browser, "sqlite", { options: { alerts } });
     const run = () => {
       throw new PermanentError("no such market");
     };

@@ -71,7 +71,11 @@ const MISTAKES: readonly [name: string, args: string[], message: RegExp][] = [
   ],
   ["a bad limit", ["runs", "list", "--limit", "0"], /a whole number from 1 to 1000/],
   ["a bad run id", ["runs", "cancel", "42"], /must be a run id, for example 0199c1f2-/],
-  ["a bad cursor", ["runs", "list", "--cursor", "next"], /must be a run id/],
+  [
+    "a bad cursor",
+    ["runs", "list", "--cursor", "next"],
+    /must be the cursor that the list before it printed/,
+  ],
   ...["audit list", "schedules ticks", "locks history", "instances list"].map(
     (list): [string, string[], RegExp] => [
       `a cursor that ${list} did not give`,

@@ -344,7 +344,13 @@ function carriedByClient(folder: string) {
 
 test("the built client brings no package, no built-in module, no engine and no store along", () => {
   const { folders, foreign } = carriedByClient("build");
-  expect([...folders].sort()).toEqual(["adapters", "client", "core"]);
+  expect([...folders].sort()).toEqual([
+    "client",
+    "runs/rules",
+    "shared",
+    "shared/adapters",
+    "worker/rules",
+  ]);
   expect(foreign).toEqual([]);
   expect(carriedByClient("dist").foreign).toEqual([]);
 });

@@ -55,7 +55,8 @@ describe.each(DATABASES)("the event stream on %s", (database) => {
   let house: House;
 
   beforeEach(async () => {
-    house = await newHouse(database);
+    // One failure is enough for an alert.
+    house = await newHouse(database, { options: { alerts: { failureRate: { atLeast: 1 } } } });
     house.holdfast.job("study", { run: () => undefined });
   });
   afterEach(() => house.end());

@@ -3,7 +3,7 @@
 // body: a body that was parsed and written again has another signature.
 
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { systemClock } from "../../shared/adapters/clock.js";
+import { portableClock } from "../../shared/adapters/portable-clock.js";
 
 const ID_HEADER = "holdfast-id";
 /** Whole seconds since 1970, as text. */
@@ -65,7 +65,7 @@ export type Verified =
     };
 
 export function verifyDispatch(params: VerifyParams): Verified {
-  const { headers, body, nowMs = systemClock.wallMs() } = params;
+  const { headers, body, nowMs = portableClock.wallMs() } = params;
   const id = header(headers, ID_HEADER);
   const timestamp = header(headers, TIMESTAMP_HEADER);
   const signatures = header(headers, SIGNATURE_HEADER);
