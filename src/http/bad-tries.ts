@@ -45,15 +45,18 @@ export class BadTries {
 
 /**
  * Who has to wait. Behind a proxy of the same network that is the client that the proxy names last in X-Forwarded-For, or one
- * guesser would hold up everybody; a peer with a public address names nobody. Of IPv6 the network counts: whoever has
- * one address has all of it. Null: the server passes no address, and callers cannot be told apart.
+ * guesser would hold up everybody; a peer with a public address names nobody. A client counts together with the peer that
+ * names it: a peer that names others holds up none of their own calls, nor those that come by another proxy. Of IPv6 the
+ * network counts: whoever has one address has all of it. Null: the server passes no address, and callers cannot be told apart.
  */
 export function peerOf(ask: HttpRequest, address: string): string | null {
   const { kind, what } = judgeAddress(address);
   if (what === "not an address") return null;
   const forwarded = kind === "private" ? ask.headers.get("x-forwarded-for") : null;
   const client = forwarded?.split(",").at(-1)?.trim();
-  return networkOf(client && judgeAddress(client).what !== "not an address" ? client : address);
+  const peer = networkOf(address);
+  if (!client || judgeAddress(client).what === "not an address") return peer;
+  return `${networkOf(client)} by ${peer}`;
 }
 
 /** An IPv4 address, or the first 64 bits of an IPv6 address. */

@@ -49,10 +49,15 @@ export function requireQueue({ queues }: Reach, queue: string): void {
   });
 }
 
-/** A worker as the engine knows it: by its credential, its name and its limits. */
+/**
+ * A worker as the engine knows it: by its credential, its name and its limits. Credentials with different limits own different
+ * names and runs, or a limited one would get at the claims and leases of others by their worker's name.
+ */
 export function callerOf(
   granted: Reach & { readonly by: string },
   instance: string | undefined,
 ): RemoteCaller {
-  return { by: granted.by, ...reachOf(granted), ...(instance === undefined ? {} : { instance }) };
+  const { jobs = null, queues = null } = granted;
+  const by = JSON.stringify([granted.by, jobs && [...jobs].sort(), queues && [...queues].sort()]);
+  return { by, ...reachOf(granted), ...(instance === undefined ? {} : { instance }) };
 }

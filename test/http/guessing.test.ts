@@ -65,6 +65,15 @@ describe.each(DATABASES)("on %s", (database) => {
     expect((await runs({ secret: SECRETS.read, ...by(OTHER) })).status).toBe(200);
   });
 
+  test("a peer that names others in X-Forwarded-For holds up none of them", async () => {
+    const [worker, proxy] = ["10.0.0.5", "10.0.0.3"];
+    await guess(20, { address: "10.0.0.9", headers: { "x-forwarded-for": worker } });
+    await guess(20, { address: "10.0.0.9", headers: { "x-forwarded-for": OTHER } });
+    expect((await runs({ secret: SECRETS.read, address: worker })).status).toBe(200);
+    const headers = { "x-forwarded-for": OTHER };
+    expect((await runs({ secret: SECRETS.read, address: proxy, headers })).status).toBe(200);
+  });
+
   test("every way to present a secret counts: the header, the page's sign-in, and the question who one is", async () => {
     const wrong = { secret: "wrong", address: GUESSER };
     const ways: (() => Promise<{ readonly status: number }>)[] = [

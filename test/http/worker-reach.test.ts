@@ -6,6 +6,7 @@ import type { HandlerOptions } from "../../src/http/handler.js";
 import { DATABASES, type House, newHouse, SECRETS } from "./house.js";
 
 const LIMITED = "a-secret-for-eu-studies-only";
+const OF_OTHERS = "a-secret-for-the-job-other-only";
 const BOB = "bob's credential";
 
 describe.each(DATABASES)("the reach of workers on %s", (database) => {
@@ -173,6 +174,46 @@ describe.each(DATABASES)("the reach of workers on %s", (database) => {
     const trigger = (name: string) => post(`/api/schedules/${name}/trigger`, {}, LIMITED);
     expect((await trigger("study")).body).toMatchObject({ runId: expect.any(String) });
     expect(await trigger("other")).toMatchObject({ status: 403, body: { error: "job_refused" } });
+  });
+
+  test("a secret that is limited to queues triggers no schedule whose runs go to another queue", async () => {
+    await house.end();
+    const limited = { secret: LIMITED, queues: ["eu"] };
+    await open({ secrets: { ...SECRETS, trigger: [SECRETS.trigger, limited] } });
+    house.holdfast.job("european", { queue: "eu" });
+    const { schedules } = house.holdfast;
+    await schedules.upsert("by-job", { job: "european", every: "1d" });
+    await schedules.upsert("by-schedule", { job: "study", every: "1d", queue: "eu" });
+    await schedules.upsert("abroad", { job: "european", every: "1d", queue: "us" });
+    const trigger = (name: string) => post(`/api/schedules/${name}/trigger`, {}, LIMITED);
+    expect((await trigger("by-job")).status).toBe(200);
+    expect((await trigger("by-schedule")).status).toBe(200);
+    expect(await trigger("abroad")).toMatchObject({
+      status: 403,
+      body: { error: "queue_refused" },
+    });
+  });
+
+  test("a limited secret takes neither the name, nor the claims, nor the leases of a worker with other limits", async () => {
+    await house.end();
+    const worker = [
+      SECRETS.worker,
+      { secret: LIMITED, jobs: ["study"] },
+      { secret: OF_OTHERS, jobs: ["other"] },
+    ];
+    await open({ secrets: { ...SECRETS, worker } });
+    await house.holdfast.enqueue("study", { private: true });
+    const named = { instance: "w1", claimId: "1" };
+    const [run] = (await claim(named, LIMITED)).body.runs;
+    expect(run.input).toEqual({ private: true });
+    const taken = { status: 409, body: { error: "instance_taken" } };
+    const beat = { instance: "w1", runs: [{ id: run.id, fence: run.fence }] };
+    for (const secret of [OF_OTHERS, SECRETS.worker]) {
+      expect(await claim({ ...named, jobs: ["other"] }, secret)).toMatchObject(taken);
+      expect(await post("/api/worker/heartbeat", beat, secret)).toMatchObject(taken);
+    }
+    expect((await claim(named, LIMITED)).body.runs).toMatchObject([{ id: run.id }]);
+    expect((await post("/api/worker/heartbeat", beat, LIMITED)).body.held).toHaveLength(1);
   });
 });
 

@@ -67,7 +67,8 @@ export const tickingRoutes: readonly Implementation[] = [
 
 type Limited = Pick<Call, "holdfast" | "granted">;
 
-async function requireReach({ holdfast, granted }: Limited, job: string, queue?: string) {
+/** `queue`: the run's own; left out, it goes to the job's. */
+async function requireReach({ holdfast, granted }: Limited, job: string, queue?: string | null) {
   requireJob(granted, job);
   if (granted.queues) requireQueue(granted, queue ?? (await holdfast[hosting].queueOf(job)));
 }
@@ -76,7 +77,7 @@ async function requireReach({ holdfast, granted }: Limited, job: string, queue?:
 async function requireReachOfSchedule(limited: Limited, name: string): Promise<void> {
   if (!isLimited(limited.granted)) return;
   const schedule = await limited.holdfast.schedules.get(name);
-  if (schedule) await requireReach(limited, schedule.job);
+  if (schedule) await requireReach(limited, schedule.job, schedule.queue);
 }
 
 /** Certainly nothing was done: the database was not reached, or its tables are not ours. */
