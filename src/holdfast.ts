@@ -4,11 +4,11 @@
 
 import type { Alerts } from "./alerts/alerts.js";
 import { type Acting, type ActorOptions, readActor } from "./instance/actor-api.js";
-import { assemble, type Composition } from "./instance/compose.js";
+import { type Composition, compose } from "./instance/compose.js";
 import type { HoldfastOptions, StartOptions } from "./instance/config.js";
-import { basisOf, type InstanceContext, type Internals } from "./instance/context.js";
+import { type InstanceContext, type Internals, newContext } from "./instance/context.js";
 import { runnableAs } from "./instance/jobs.js";
-import { hosting, hostingOf, type ServerInternals } from "./instance/server-internals.js";
+import { hosting, type ServerInternals, serverInternalsOf } from "./instance/server-internals.js";
 import type { Ticked, TickOptions } from "./instance/tick-once.js";
 import type { HeldLock, LockOptions, LockResult } from "./locks/locking.js";
 import type { Locks } from "./locks/locks.js";
@@ -92,16 +92,16 @@ export class Holdfast {
   readonly logger: Logger;
   /** @internal What a server around it needs. */
   readonly [hosting]: ServerInternals;
-  readonly #basis: InstanceContext;
+  readonly #context: InstanceContext;
   readonly #parts: Composition;
 
   constructor(options: HoldfastOptions = {}, internals: Internals = {}) {
-    const basis = basisOf(options, internals);
-    const parts = assemble(basis, options);
-    this.#basis = basis;
+    const context = newContext(options, internals);
+    const parts = compose(context, options);
+    this.#context = context;
     this.#parts = parts;
-    this.instanceId = basis.instanceId;
-    this.logger = basis.logger;
+    this.instanceId = context.instanceId;
+    this.logger = context.logger;
     this.runs = parts.own.runs;
     this.schedules = parts.own.schedules;
     this.calendars = parts.own.calendars;
@@ -111,7 +111,7 @@ export class Holdfast {
     this.alerts = parts.own.alerts;
     this.audit = new Audit(() => this.#opened("audit"));
     this.remote = parts.remote;
-    this[hosting] = hostingOf(basis, parts);
+    this[hosting] = serverInternalsOf(context, parts);
     this.#declareBuiltIn();
   }
 
@@ -130,8 +130,8 @@ export class Holdfast {
     name: string,
     options: JobOptions & AroundOptions & { readonly run?: Handler | undefined },
   ): Job<never, never> {
-    const { config } = this.#basis;
-    const { jobs, life, sender } = this.#parts;
+    const { config } = this.#context;
+    const { jobs, lifecycle, sender } = this.#parts;
     if (jobs.has(name)) throw new DuplicateJobError(name);
     const definition = defineJob(name, options);
     refuseUnknownTarget(definition, config.dispatch);
@@ -139,9 +139,9 @@ export class Holdfast {
     jobs.add(
       definition,
       around,
-      runnableAs({ ...this.#basis, definition, around, run: options.run }),
+      runnableAs({ ...this.#context, definition, around, run: options.run }),
     );
-    void life.jobDeclared();
+    void lifecycle.jobDeclared();
     return new Job<never, never>(definition, sender);
   }
 
@@ -163,11 +163,11 @@ export class Holdfast {
     const given = isMonitor ? job : { job, ...options };
     const chosen = (isMonitor ? job : options) as ScheduleOptions;
     this.#parts.declarations.add(name, jobOf(name, given, `schedule("${name}").job`), chosen);
-    void this.#parts.life.scheduleDeclared(name);
+    void this.#parts.lifecycle.scheduleDeclared(name);
   }
 
   #declareBuiltIn(): void {
-    const { config, ports, network } = this.#basis;
+    const { config, ports, network } = this.#context;
     const { shell, http } = config.builtIn;
     if (shell) this.job("shell", shellJob(shell) as PlainJobOptions<never, unknown>);
     if (http)
@@ -183,7 +183,7 @@ export class Holdfast {
   async enqueue(job: string, input: unknown, options: EnqueueOptions = {}): Promise<Enqueued> {
     const { jobs, sender } = this.#parts;
     const definition = await jobs.definitionOf(job);
-    const run = await newRun({ definition, input, options, id: this.#basis.ports.ids.run() });
+    const run = await newRun({ definition, input, options, id: this.#context.ports.ids.run() });
     return accepted(run, await send(sender, run, options.tx));
   }
 
@@ -201,7 +201,7 @@ export class Holdfast {
 
   /** Opens the database, announces this instance and its jobs, and begins to work. */
   start(options: StartOptions = {}): Promise<void> {
-    return this.#parts.life.start(options);
+    return this.#parts.lifecycle.start(options);
   }
 
   /**
@@ -210,7 +210,7 @@ export class Holdfast {
    * Safe to call at any time, from any number of processes at once; needs no `start`.
    */
   tick(options: TickOptions = {}): Promise<Ticked> {
-    return this.#parts.life.tick(options);
+    return this.#parts.lifecycle.tick(options);
   }
 
   /**
@@ -219,7 +219,7 @@ export class Holdfast {
    * no second execution begins beside it. A second call does nothing.
    */
   stop(options: { readonly grace?: Duration } = {}): Promise<StopReport> {
-    return this.#parts.life.stop(durationMs(options.grace ?? STOP_GRACE, "stop().grace"));
+    return this.#parts.lifecycle.stop(durationMs(options.grace ?? STOP_GRACE, "stop().grace"));
   }
 
   /**
@@ -227,7 +227,7 @@ export class Holdfast {
    * nothing and is reported once. Answers with how to stop listening.
    */
   on<Name extends EventName>(event: Name, listener: Listener<Name>): () => void {
-    return this.#basis.bus.on(event, listener);
+    return this.#context.bus.on(event, listener);
   }
 
   /**
@@ -235,7 +235,7 @@ export class Holdfast {
    * Where no OpenTelemetry was given, or a trace is going on already, it is just done.
    */
   continueTrace<T>(traceparent: string | null, fn: () => T): T {
-    const { tracing } = this.#basis;
+    const { tracing } = this.#context;
     return tracing ? tracing.continued(traceparent, fn) : fn();
   }
 
@@ -272,22 +272,22 @@ export class Holdfast {
 
   /** Removes what is past its time, all of it; running instances do so each hour, a bounded amount. */
   prune(options: PruneOptions = {}): Promise<Pruned> {
-    return this.#parts.upkeep.prune(options);
+    return this.#parts.maintenance.prune(options);
   }
 
   /** Which promises the tables break, in one snapshot; on a healthy database none, whatever is going on. */
   check(options: CheckOptions = {}): Promise<CheckReport> {
-    return this.#parts.upkeep.check(options);
+    return this.#parts.maintenance.check(options);
   }
 
   /** The same as a script for psql or sqlite3, whichever this database needs; nothing is connected. */
   checkScript(): string {
-    return this.#parts.upkeep.checkScript();
+    return this.#parts.maintenance.checkScript();
   }
 
   /** Mends what `check()` finds, where a rule can; tells first, and acts with `apply: true`. */
   repair(options: RepairOptions = {}): Promise<RepairReport> {
-    return this.#parts.upkeep.repair(options);
+    return this.#parts.maintenance.repair(options);
   }
 
   /**
@@ -295,7 +295,7 @@ export class Holdfast {
    * of holders that are gone, and tells what would fire and run next; acts with `apply: true`.
    */
   recover(options: RecoverOptions = {}): Promise<RecoverReport> {
-    return this.#parts.upkeep.recover(options);
+    return this.#parts.maintenance.recover(options);
   }
 
   // ── looking ────────────────────────────────────────────────────────────────────────────────────
@@ -319,22 +319,22 @@ export class Holdfast {
 
   /** A few figures against thresholds: success rate, heartbeats, stale runs, the scheduler. */
   health(options: HealthOptions = {}): Promise<HealthReport> {
-    return this.#parts.upkeep.health(options);
+    return this.#parts.maintenance.health(options);
   }
 
   /** What this process counted and what the database tells of the whole, as text for Prometheus. */
   async metrics(options: MetricsOptions = {}): Promise<string> {
     const read = readMetrics(options);
-    this.#parts.opening.requireRunning("metrics");
+    this.#parts.lazyStore.requireRunning("metrics");
     return this.#parts.metrics.text(read);
   }
 
   /** How this instance is set up, for people to read; no secret is in it. */
   settings(): Settings {
-    return settingsOf(this.#basis, this.#parts.life);
+    return settingsOf(this.#context, this.#parts.running);
   }
 
   #opened(verb: string): Promise<Store> {
-    return this.#parts.opening.for(verb);
+    return this.#parts.lazyStore.for(verb);
   }
 }

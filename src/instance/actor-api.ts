@@ -13,7 +13,7 @@ import { type Actor, type AuditEntry, VIAS } from "../operations/rules/audit.js"
 import { Runs } from "../runs/runs.js";
 import type { Waiter } from "../runs/waiter.js";
 import { Calendars } from "../schedules/calendars.js";
-import type { PlannedChange } from "../schedules/declared.js";
+import type { Reconciler } from "../schedules/reconcile.js";
 import type { ScheduleCache } from "../schedules/schedule-cache.js";
 import { Schedules } from "../schedules/schedules.js";
 import type { ScheduleUpdater } from "../schedules/updater.js";
@@ -76,38 +76,33 @@ export function readActor(options: ActorOptions): Actor {
 export type ActorParts = {
   readonly store: (verb: string) => Promise<Store>;
   readonly ports: Ports;
-  readonly desk: ScheduleUpdater;
+  readonly updater: ScheduleUpdater;
   readonly waiter: Waiter;
   readonly jobs: AnnouncedJobs;
-  readonly compiled: ScheduleCache;
+  readonly cache: ScheduleCache;
   readonly app: string | null;
   readonly locks: (verb: string) => Promise<LockProvider>;
   /** Whether locks are kept elsewhere, so that the trail has to be written apart from them. */
-  readonly hasLocksElsewhere: boolean;
+  readonly hasOwnLockProvider: boolean;
   readonly emit: Emit;
   readonly destinations: readonly Destination[];
   readonly network: Network;
-  readonly reconcileOnce: () => Promise<void>;
-  readonly plan: () => Promise<readonly PlannedChange[]>;
-  readonly apply: () => Promise<readonly PlannedChange[]>;
+  readonly reconciler: Reconciler;
   /** Something may be due now that was not before. */
   readonly onChanged: () => void;
 };
 
-export function actingAs(actor: Actor, parts: ActorParts): Acting {
-  const { store, ports, desk, emit, onChanged, jobs } = parts;
+export function actorApi(actor: Actor, parts: ActorParts): Acting {
+  const { store, ports, updater, emit, onChanged } = parts;
   const schedules = new Schedules({
     store,
     actor,
     ports,
-    desk,
-    compiled: parts.compiled,
-    encode: (job, input) => jobs.encode(job, input),
-    ensureJob: (name) => jobs.ensure(name),
+    updater,
+    cache: parts.cache,
+    jobs: parts.jobs,
     app: parts.app,
-    reconcileOnce: parts.reconcileOnce,
-    plan: parts.plan,
-    apply: parts.apply,
+    reconciler: parts.reconciler,
     onChanged,
     emit,
   });
@@ -119,7 +114,7 @@ export function actingAs(actor: Actor, parts: ActorParts): Acting {
       actor,
       waiter: parts.waiter,
       ports,
-      desk,
+      updater,
       onChanged,
     }),
     queues: new Queues({ store: () => store("queues"), actor, onChanged }),
@@ -131,7 +126,7 @@ export function actingAs(actor: Actor, parts: ActorParts): Acting {
     locks: new Locks({
       provider: parts.locks,
       actor,
-      addAudit: parts.hasLocksElsewhere ? addAudit : null,
+      addAudit: parts.hasOwnLockProvider ? addAudit : null,
       onReleased: (facts) => emit("lock.revoked", facts),
     }),
     instances: new Instances({ store, actor, onChanged }),

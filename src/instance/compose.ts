@@ -1,5 +1,6 @@
-// Puts the parts of an instance together: who needs whom, and who tells whom. Nothing happens here; what a
-// part does is in its own file.
+// Composes the parts of an instance for `Holdfast`: makes each part and passes it the parts that it uses. Nothing here
+// opens a database, starts a timer or decides anything; each part does that in its own file. Read from top to bottom:
+// every part refers only to parts above it. Signals to parts below go through `RunningInstance` and `WorkerSignals`.
 
 import { NO_ALERTS } from "../alerts/alert-options.js";
 import { ALERTS_BY, Alerting } from "../alerts/alerting.js";
@@ -7,73 +8,97 @@ import { leaseRows } from "../locks/lease-rows.js";
 import { Locking } from "../locks/locking.js";
 import { Maintenance } from "../operations/maintenance.js";
 import { Metrics } from "../operations/metrics.js";
+import { pruneSome } from "../operations/retention.js";
 import type { Actor } from "../operations/rules/audit.js";
 import { BUILT_IN_JOBS } from "../remote/built-in-jobs.js";
 import { Remote } from "../remote/remote.js";
 import { Enqueuer, newSender } from "../runs/enqueue.js";
 import type { Sender } from "../runs/job.js";
 import { Waiter } from "../runs/waiter.js";
-import { Declarations, Reconciling } from "../schedules/reconcile.js";
+import { Declarations, Reconciler } from "../schedules/reconcile.js";
 import { ScheduleCache } from "../schedules/schedule-cache.js";
+import { releaseOnce, type TickerParams } from "../schedules/ticker.js";
 import { ScheduleUpdater } from "../schedules/updater.js";
 import { LazyStore } from "../store/lazy-store.js";
-import { type Acting, actingAs } from "./actor-api.js";
+import type { Settlement, Store } from "../store/store.js";
+import { BeginWindow } from "../worker/begin-window.js";
+import { ClaimBudget } from "../worker/claim-planner.js";
+import { FanOut } from "../worker/handler/fan-out.js";
+import { type LeaseHeartbeat, mainThreadHeartbeat } from "../worker/passes.js";
+import { Workers } from "../worker/pool.js";
+import { Worker, type WorkerParams } from "../worker/worker.js";
+import { type Acting, actorApi } from "./actor-api.js";
 import type { HoldfastOptions } from "./config.js";
 import type { InstanceContext } from "./context.js";
 import { AnnouncedJobs } from "./jobs.js";
-import { Lifecycle } from "./lifecycle.js";
+import { type BoundedOptions, Lifecycle, type WorkerSetOptions } from "./lifecycle.js";
+import { Loop } from "./loop.js";
+import { RunningInstance, type WorkerSet } from "./running.js";
+import type { BoundedWorker } from "./tick-once.js";
 
 export type Composition = {
-  readonly opening: LazyStore;
+  readonly lazyStore: LazyStore;
+  readonly running: RunningInstance;
   readonly jobs: AnnouncedJobs;
   readonly declarations: Declarations;
   readonly sender: Sender;
   readonly locking: Locking;
-  readonly life: Lifecycle;
-  readonly upkeep: Maintenance;
+  readonly lifecycle: Lifecycle;
+  readonly maintenance: Maintenance;
   readonly metrics: Metrics;
   readonly remote: Remote;
-  /** The verbs that change something, in this name. */
+  /** The verbs that change something, in the name of this actor. */
   readonly as: (actor: Actor) => Acting;
-  /** The same in the instance's own name. */
+  /** The same verbs in the instance's own name. */
   readonly own: Acting;
 };
 
-export function assemble(
-  basis: InstanceContext,
+// ── an instance ──────────────────────────────────────────────────────────────────────────────────
+
+export function compose(
+  context: InstanceContext,
   given: Pick<HoldfastOptions, "locks">,
 ): Composition {
-  const { config, ports, network, store, instanceId, actor, bus, meters, tracing } = basis;
+  const { config, ports, network, store, instanceId, actor, bus, meters, tracing } = context;
   const { app, release } = config;
   const { emit, listens } = bus;
-  const opening = new LazyStore(store);
-  const opened = (verb: string) => opening.for(verb);
-  const onChanged = () => void life.changed();
+  const lazyStore = new LazyStore(store);
+  const opened = (verb: string) => lazyStore.for(verb);
+  const running = new RunningInstance();
+  const onChanged = () => void running.changed();
 
   const jobs = new AnnouncedJobs(opened);
-  const compiled = new ScheduleCache();
-  const desk = new ScheduleUpdater(ports);
   const waiter = new Waiter({ store: () => opened("runs"), clock: ports.clock });
 
+  // Schedules.
+  const cache = new ScheduleCache();
+  const updater = new ScheduleUpdater(ports);
   const declarations = new Declarations({
     ports,
-    desk,
+    updater,
     actor,
     app,
     release,
-    mayPause: !basis.isDevelopment,
+    mayPause: !context.isDevelopment,
     emit,
-    encode: (job, input) => jobs.encode(job, input),
-    ensureJob: (name) => jobs.ensure(name),
+    jobs,
   });
-  const reconciling = new Reconciling({
-    declarations,
-    opening,
-    isDevelopment: basis.isDevelopment,
-    isScheduler: () => life.isScheduler,
-    onApplied: onChanged,
+  const { isDevelopment } = context;
+  const reconciler = new Reconciler({ declarations, lazyStore, isDevelopment, running });
+  const refusals: TickerParams["refusals"] = new Map();
+  const tickerOf = (opened: Store, holder: number | null): TickerParams => ({
+    store: opened,
+    holder,
+    ports,
+    cache,
+    refusals,
+    emit,
+    listens,
+    meter: meters,
+    tracing,
   });
 
+  // Locks.
   const locks = async (verb: string) => given.locks ?? leaseRows(await opened(verb));
   const locking = new Locking({
     provider: locks,
@@ -86,7 +111,26 @@ export function assemble(
     tracing,
   });
 
-  /** An operator's pause, and its note, stay as they are. */
+  // The verbs of operators, and alerts, which may pause a schedule in the instance's own name.
+  const as = (actor: Actor) =>
+    actorApi(actor, {
+      store: opened,
+      ports,
+      updater,
+      waiter,
+      jobs,
+      cache,
+      app,
+      locks,
+      hasOwnLockProvider: given.locks !== undefined,
+      emit,
+      destinations: (config.alerts ?? NO_ALERTS).destinations,
+      network,
+      reconciler,
+      onChanged,
+    });
+  const own = as(actor);
+  /** Leaves the pause of an operator, and its note, as they are. */
   const pauseFailing = async (schedule: string, note: string) => {
     const found = await own.schedules.get(schedule);
     if (found && found.pausedAt === null)
@@ -96,26 +140,38 @@ export function assemble(
     ? new Alerting({ ...config.alerts, ports, network, emit, instanceId, app, pause: pauseFailing })
     : null;
 
-  const parts = { basis, opening, jobs, compiled, declarations, locking };
-  const upkeep = new Maintenance({ ...parts, onChanged });
-  const life = new Lifecycle({ ...parts, reconciling, alerting, waiter, upkeep });
+  // Workers, start and stop.
+  const parts = { context, lazyStore, running, jobs, declarations, locking, waiter };
+  const maintenance = new Maintenance({ ...parts, cache, onChanged });
+  const begins = new BeginWindow();
+  const workerParts: WorkerParts = { ...parts, maintenance, tickerOf, begins };
+  const lifecycle = new Lifecycle({
+    ...parts,
+    reconciler,
+    alerting,
+    maintenance,
+    tickerOf,
+    newWorkerSet: (options) => newWorkerSet(workerParts, options),
+    newBoundedWorker: (options) => newBoundedWorker(workerParts, options),
+  });
 
+  // Runs from this process, and runs of remote workers.
   const enqueuer = new Enqueuer({
     store,
     clock: ports.clock,
-    onStored: (stored) => void life.stored(stored),
+    onStored: (hint) => void running.stored(hint),
   });
   const sender = newSender({
     store,
     opened,
-    isOpenFor: (verb) => opening.isOpenFor(verb),
+    isOpenFor: (verb) => lazyStore.isOpenFor(verb),
     enqueuer,
     tracing,
     ids: ports.ids,
-    onStored: () => void life.stored({ dueInMs: 0 }),
+    onStored: () => void running.stored({ dueInMs: 0 }),
   });
   const remote = new Remote({
-    hooks: { aroundOf: (job) => jobs.aroundOf(job), logger: basis.logger, emit },
+    hooks: { aroundOf: (job) => jobs.aroundOf(job), logger: context.logger, emit },
     store: () => opened("remote"),
     ports,
     emit,
@@ -124,12 +180,13 @@ export function assemble(
     tracing,
     isLocal: (job) => BUILT_IN_JOBS.includes(job) || jobs.runnable.has(job),
     logsOf: (job) => (jobs.aroundOf(job) ?? config.around).logs,
-    release: (opened) => life.release(opened),
+    release: (opened) => releaseOnce(tickerOf(opened, null)),
     onSettled: (settlements) => {
       waiter.settled(settlements);
       onChanged();
     },
   });
+
   const metrics = new Metrics({
     store: () => opened("metrics"),
     clock: ports.clock,
@@ -140,40 +197,204 @@ export function assemble(
       ["app", app ?? ""],
       ["release", release ?? ""],
     ],
-    work: () => life.work(),
+    work: () => running.work(),
   });
 
-  const as = (actor: Actor) =>
-    actingAs(actor, {
-      store: opened,
-      ports,
-      desk,
-      waiter,
-      jobs,
-      compiled,
-      app,
-      locks,
-      hasLocksElsewhere: given.locks !== undefined,
-      emit,
-      destinations: (config.alerts ?? NO_ALERTS).destinations,
-      network,
-      reconcileOnce: () => life.reconcileOnce(),
-      plan: () => reconciling.plan(),
-      apply: () => reconciling.apply(),
-      onChanged,
-    });
-  const own = as(actor);
   return {
-    opening,
+    lazyStore,
+    running,
     jobs,
     declarations,
     sender,
     locking,
-    life,
-    upkeep,
+    lifecycle,
+    maintenance,
     metrics,
     remote,
     as,
     own,
   };
+}
+
+// ── the workers of a start, or of a bounded pass ─────────────────────────────────────────────────
+
+/** The parts of an instance that its workers and their loop use. */
+type WorkerParts = {
+  readonly context: InstanceContext;
+  readonly running: RunningInstance;
+  readonly jobs: AnnouncedJobs;
+  readonly declarations: Declarations;
+  readonly locking: Locking;
+  readonly waiter: Waiter;
+  readonly maintenance: Maintenance;
+  readonly tickerOf: (store: Store, holder: number | null) => TickerParams;
+  readonly begins: BeginWindow;
+};
+
+/**
+ * The signals that workers send to their loop, their heartbeat and one another. Workers are made before the loop, which
+ * refers to them; they send nothing before they are started.
+ */
+class WorkerSignals {
+  readonly #waiter: Waiter;
+  #set: WorkerSet | null = null;
+
+  constructor(waiter: Waiter) {
+    this.#waiter = waiter;
+  }
+
+  connect(set: WorkerSet): void {
+    this.#set = set;
+  }
+
+  /** Attempts have ended, and the database knows. */
+  settled(settlements: readonly Settlement[]): void {
+    this.#waiter.settled(settlements);
+    this.#set?.loop.settled(settlements);
+  }
+
+  /** A worker holds new leases. */
+  claimed(): void {
+    this.#set?.loop.claimed();
+  }
+
+  /** A run becomes due in so many milliseconds. */
+  postponed(delayMs: number): void {
+    this.#set?.loop.pollWithin(delayMs);
+  }
+
+  /** A settlement made another run ready. */
+  continued(): void {
+    this.#set?.worker.wake();
+  }
+
+  /** A worker holds fewer leases. */
+  letGo(): void {
+    this.#set?.heartbeat.changed();
+  }
+
+  /** Whether every worker of the set has nothing left to do. */
+  get isDrained(): boolean {
+    return this.#set?.worker.isDrained ?? false;
+  }
+}
+
+type BoundedParams = { readonly budget?: ClaimBudget; readonly onDrained?: () => void };
+
+async function newWorkerSet(
+  parts: WorkerParts,
+  options: WorkerSetOptions,
+  { budget, onDrained }: BoundedParams = {},
+): Promise<WorkerSet> {
+  const { context, running, declarations } = parts;
+  const { config, ports, bus, meters, tracing, sends } = context;
+  const { store, holder, jobs, concurrency, queues } = options;
+  const signals = new WorkerSignals(parts.waiter);
+  const shared: Omit<WorkerParams, "jobs" | "concurrency"> = {
+    queues,
+    store,
+    holder,
+    ports,
+    emit: bus.emit,
+    listens: bus.listens,
+    logger: context.logger,
+    meter: meters,
+    tracing,
+    begins: parts.begins,
+    fanOut: new FanOut({
+      store,
+      tracing,
+      clock: ports.clock,
+      newId: () => ports.ids.run(),
+      definitionOf: (job) => parts.jobs.definitionOf(job),
+      onStored: (hint) => void running.stored(hint),
+    }),
+    onSettled: (settlements) => signals.settled(settlements),
+    onClaimed: () => signals.claimed(),
+    onPostponed: (delayMs) => signals.postponed(delayMs),
+    onContinued: () => signals.continued(),
+    onLetGo: () => signals.letGo(),
+    ...(budget ? { allowance: budget } : {}),
+    ...(onDrained ? { onDrained: () => signals.isDrained && onDrained() } : {}),
+  };
+  const local = new Worker({ ...shared, concurrency, jobs: jobs.of(null) });
+  const targets = [...config.dispatch.targets.values()].map(
+    (target) =>
+      new Worker({
+        ...shared,
+        jobs: jobs.of(target.name),
+        concurrency: target.concurrency,
+        isApart: true,
+        room: () => sends.room(target.name),
+      }),
+  );
+  const worker = new Workers([local, ...targets], ports);
+  const heartbeat = await newHeartbeat(context, { ...options, worker });
+  const loop = new Loop({
+    store,
+    worker,
+    holder,
+    tick: options.tick,
+    release: () => releaseOnce(parts.tickerOf(store, holder)),
+    alert: options.alert,
+    ports,
+    heartbeat,
+    appetite: () => ({ jobs: jobs.names(), queues }),
+    pollMs: config.pollMs,
+    prune: () => pruneSome(parts.maintenance.keeping(store)),
+    emit: bus.emit,
+    instanceId: context.instanceId,
+    meter: meters,
+    lookEachMinute: declarations.isWatchful ? () => declarations.reportVanished(store) : null,
+    tidyLocks: () => parts.locking.tidyIfDue(),
+    onGone: options.onGone,
+    lookEachHour: () => declarations.recompute(store),
+  });
+  const set = { worker, loop, heartbeat };
+  signals.connect(set);
+  return set;
+}
+
+/** Workers that claim `claimMax` runs at most. They are over when these are done, or when `end` aborts. */
+async function newBoundedWorker(
+  parts: WorkerParts,
+  { claimMax, end, ...options }: BoundedOptions,
+): Promise<BoundedWorker> {
+  const over = new AbortController();
+  const whenOver = new Promise<void>((resolve) => {
+    over.signal.addEventListener("abort", () => resolve());
+    end.addEventListener("abort", () => resolve());
+  });
+  const set = await newWorkerSet(
+    parts,
+    {
+      ...options,
+      concurrency: claimMax,
+      queues: null,
+      jobs: parts.jobs.runnable,
+      heartbeat: "main",
+      tick: null,
+      alert: null,
+    },
+    { budget: new ClaimBudget(claimMax), onDrained: () => over.abort() },
+  );
+  return { ...set, over: whenOver };
+}
+
+/** The module of the heartbeat thread is loaded only if a start requests it. */
+async function newHeartbeat(
+  { config, ports, bus }: InstanceContext,
+  options: Pick<WorkerSetOptions, "store" | "holder" | "heartbeat"> & { readonly worker: Workers },
+): Promise<LeaseHeartbeat> {
+  const { store, holder, heartbeat, worker } = options;
+  if (heartbeat === "main") return mainThreadHeartbeat(store);
+  const { threadHeartbeat } = await import("./thread-heartbeat.js");
+  return threadHeartbeat({
+    store,
+    holder,
+    config,
+    clock: ports.clock,
+    emit: bus.emit,
+    held: () => worker.leases.held(),
+  });
 }

@@ -52,7 +52,7 @@ export type InstanceContext = {
   readonly sends: Sends;
 };
 
-export function basisOf(options: HoldfastOptions, internals: Internals): InstanceContext {
+export function newContext(options: HoldfastOptions, internals: Internals): InstanceContext {
   const around = surroundings();
   const config = withApp(readConfigWithin(around, options, process.env), { around, internals });
   rememberSecrets(configuredSecrets(config));

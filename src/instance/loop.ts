@@ -39,7 +39,7 @@ const BEAT_RETRY_MS = 250;
 
 export type LoopParams = {
   readonly store: Store;
-  readonly pulse: LeaseHeartbeat;
+  readonly heartbeat: LeaseHeartbeat;
   readonly ports: Ports;
   readonly worker: Workers;
   readonly holder: number;
@@ -236,9 +236,9 @@ export class Loop {
   }
 
   async #takeOver(): Promise<void> {
-    const { store, worker, ports, emit, pulse, holder } = this.#params;
+    const { store, worker, ports, emit, heartbeat, holder } = this.#params;
     // Our own leases first: one that expired but that nobody took may be renewed.
-    await beatOnce({ worker, pulse, holder, clock: ports.clock });
+    await beatOnce({ worker, pulse: heartbeat, holder, clock: ports.clock });
     const chance = () => ports.chance.next();
     if ((await reapOnce({ store, chance, emit })).reclaimed === 0) return;
     worker.wakeForSuspect();
@@ -296,7 +296,7 @@ export class Loop {
   /** There is something to renew: the next heartbeat is due a third of the shortest lease from now. */
   claimed(): void {
     const leaseMs = this.#params.worker.leases.shortestMs();
-    this.#params.pulse.changed();
+    this.#params.heartbeat.changed();
     if (leaseMs === null || this.#isBeating) return;
     this.#beatWithin(renewEveryMs(leaseMs), leaseMs);
   }
@@ -314,10 +314,10 @@ export class Loop {
     this.#beatAtMs = null;
     if (this.#isBeatingOver || this.#isBeating) return;
     this.#isBeating = true;
-    const { worker, pulse, holder, ports } = this.#params;
+    const { worker, heartbeat, holder, ports } = this.#params;
     let retryInMs = Number.POSITIVE_INFINITY;
     try {
-      await beatOnce({ worker, pulse, holder, clock: ports.clock });
+      await beatOnce({ worker, pulse: heartbeat, holder, clock: ports.clock });
     } catch (error) {
       // Trust is not extended: it runs out by itself unless a later renewal succeeds.
       retryInMs = BEAT_RETRY_MS;
@@ -331,8 +331,8 @@ export class Loop {
 
   /** A timer that fires late waited for whoever kept the event loop, or the process stood still as a whole. */
   #noteLate(): void {
-    const { worker, pulse, ports, emit } = this.#params;
-    if (this.#beatAtMs === null || !pulse.isOnMainThread) return;
+    const { worker, heartbeat, ports, emit } = this.#params;
+    if (this.#beatAtMs === null || !heartbeat.isOnMainThread) return;
     const lateMs = Math.round(ports.clock.monotonicMs() - this.#beatAtMs);
     if (lateMs < Math.max(LATE_MIN_MS, renewEveryMs(this.#beatLeaseMs) / 2)) return;
     const jobs = worker.jobsSince(this.#beatAtMs);

@@ -31,18 +31,18 @@ export type ServerInternals = {
   isCallbackToken(params: { readonly token: string; readonly job: string } & TokenGrant): boolean;
 };
 
-export function hostingOf(
+export function serverInternalsOf(
   { config, bus, logger: own }: InstanceContext,
-  { opening, jobs }: Pick<Composition, "opening" | "jobs">,
+  { lazyStore, jobs }: Pick<Composition, "lazyStore" | "jobs">,
 ): ServerInternals {
   return {
-    stopSignal: opening.stopSignal,
+    stopSignal: lazyStore.stopSignal,
     lendLogger: (logger) => {
       if (own instanceof LentLogger) own.lend(logger);
     },
     emit: bus.emit,
-    store: (verb) => opening.for(verb),
-    glance: async () => (await opening.for("glance")).glance(),
+    store: (verb) => lazyStore.for(verb),
+    glance: async () => (await lazyStore.for("glance")).glance(),
     queueOf: async (job) => (await jobs.definitionOf(job)).queue,
     isCallbackToken: ({ token, job, ...grant }) => {
       const target = jobs.targetOf(job);

@@ -63,12 +63,12 @@ export async function threadHeartbeat(params: {
   thread.unref();
   // Rejects with whatever ends it before it is ready.
   await once(thread, "message");
-  const pulse = new ThreadHeartbeat(thread, params);
+  const heartbeat = new ThreadHeartbeat(thread, params);
   return {
     isOnMainThread: false,
-    changed: () => pulse.changed(),
-    renew: (each) => pulse.renew(each),
-    close: () => pulse.close(clock),
+    changed: () => heartbeat.changed(),
+    renew: (each) => heartbeat.renew(each),
+    close: () => heartbeat.close(clock),
   };
 }
 

@@ -24,10 +24,10 @@ import {
 import { auditEntry } from "./rules/audit.js";
 
 export type MaintenanceParams = {
-  readonly basis: Pick<InstanceContext, "store" | "config" | "ports" | "bus" | "actor">;
-  readonly opening: LazyStore;
+  readonly context: Pick<InstanceContext, "store" | "config" | "ports" | "bus" | "actor">;
+  readonly lazyStore: LazyStore;
   readonly jobs: AnnouncedJobs;
-  readonly compiled: ScheduleCache;
+  readonly cache: ScheduleCache;
   readonly declarations: Declarations;
   readonly locking: Locking;
   /** Something may be due now that was not before. */
@@ -44,29 +44,29 @@ export class Maintenance {
   }
 
   async check(options: CheckOptions): Promise<CheckReport> {
-    const { basis, opening } = this.#params;
+    const { context, lazyStore } = this.#params;
     const { timeLimitMs } = readCheck(options);
-    const store = await opening.for("check");
-    return reportOf(await store.check({ own: basis.config.checks, timeLimitMs }));
+    const store = await lazyStore.for("check");
+    return reportOf(await store.check({ own: context.config.checks, timeLimitMs }));
   }
 
   checkScript(): string {
-    const { store, config } = this.#params.basis;
+    const { store, config } = this.#params.context;
     return store.checkScript(config.checks);
   }
 
   async health(options: HealthOptions): Promise<HealthReport> {
     const wanted = readHealth(options);
-    const { clock } = this.#params.basis.ports;
-    const store = await this.#params.opening.for("health");
+    const { clock } = this.#params.context.ports;
+    const store = await this.#params.lazyStore.for("health");
     return healthOf(store, wanted, { check: () => this.check({}), clock });
   }
 
   async repair(options: RepairOptions): Promise<RepairReport> {
-    const { basis, opening, onChanged } = this.#params;
+    const { context, lazyStore, onChanged } = this.#params;
     const { isApplied } = readRepair(options);
-    const store = await opening.for("repair");
-    const own = basis.config.checks;
+    const store = await lazyStore.for("repair");
+    const own = context.config.checks;
     const report = await repairOnce({ store, own, isApplied, reap: () => this.#reap(store) });
     const mended = report.steps.filter(({ changed }) => changed !== null);
     if (mended.length === 0) return report;
@@ -77,19 +77,19 @@ export class Maintenance {
   }
 
   async recover(options: RecoverOptions): Promise<RecoverReport> {
-    const { basis, opening, compiled } = this.#params;
+    const { context, lazyStore, cache } = this.#params;
     const { isApplied } = readRecover(options);
-    const store = await opening.for("recover");
+    const store = await lazyStore.for("recover");
     const reap = () => this.#reap(store);
-    const report = await recoverOnce({ store, ports: basis.ports, compiled, isApplied, reap });
+    const report = await recoverOnce({ store, ports: context.ports, cache, isApplied, reap });
     if (isApplied) await this.#audit(store, "recover", `fences raised by ${report.fencesRaisedBy}`);
     return report;
   }
 
   async prune({ onProgress = () => undefined }: PruneOptions): Promise<Pruned> {
-    const { basis, opening } = this.#params;
-    const store = await opening.for("prune");
-    const { keepLocksMs } = basis.config;
+    const { context, lazyStore } = this.#params;
+    const store = await lazyStore.for("prune");
+    const { keepLocksMs } = context.config;
     const pruned = await pruneAll({ ...this.keeping(store), keepLocksMs, onProgress });
     if (pruned.removed > 0)
       await this.#audit(store, "prune", `${pruned.removed} rows and days removed`);
@@ -97,7 +97,7 @@ export class Maintenance {
   }
 
   keeping(store: Store): Keeping {
-    const { keepMs, keepTicksMs, keepLogsMs } = this.#params.basis.config;
+    const { keepMs, keepTicksMs, keepLogsMs } = this.#params.context.config;
     return { store, keep: { keepMs, keepTicksMs, keepLogsMs }, jobs: this.#retention };
   }
 
@@ -109,12 +109,12 @@ export class Maintenance {
   }
 
   #reap(store: Store): Promise<unknown> {
-    const { ports, bus } = this.#params.basis;
+    const { ports, bus } = this.#params.context;
     return reapOnce({ store, chance: () => ports.chance.next(), emit: bus.emit });
   }
 
   #audit(store: Store, verb: string, change: string): Promise<void> {
-    const { actor } = this.#params.basis;
+    const { actor } = this.#params.context;
     return store.addAudit(auditEntry(actor, { verb, noun: "everything", name: null, change }));
   }
 }

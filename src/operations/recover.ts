@@ -51,7 +51,7 @@ export function readRecover(options: RecoverOptions): { readonly isApplied: bool
 export async function recoverOnce(params: {
   readonly store: Store;
   readonly ports: Ports;
-  readonly compiled: ScheduleCache;
+  readonly cache: ScheduleCache;
   readonly isApplied: boolean;
   /** Runs of leases that were ended are taken back at once. */
   readonly reap: () => Promise<unknown>;
@@ -69,8 +69,8 @@ export async function recoverOnce(params: {
 async function dueOf({
   store,
   ports,
-  compiled,
-}: Pick<Parameters<typeof recoverOnce>[0], "store" | "ports" | "compiled">): Promise<
+  cache,
+}: Pick<Parameters<typeof recoverOnce>[0], "store" | "ports" | "cache">): Promise<
   Pick<RecoverReport, "schedules" | "isCut">
 > {
   const { now, schedules, hasMore } = await store.dueSchedules({ limit: SCHEDULES_MAX });
@@ -81,7 +81,7 @@ async function dueOf({
       nextAt: state.nextAt === null ? null : new Date(state.nextAt),
     };
     try {
-      const { change } = advance(state, compiled.of(state), {
+      const { change } = advance(state, cache.of(state), {
         now,
         lastPolledAt: null,
         newId: () => ports.ids.run(),

@@ -27,13 +27,13 @@ export type Settings = {
 };
 
 export function settingsOf(
-  basis: Pick<InstanceContext, "config" | "store" | "instanceId">,
-  life: { readonly isScheduler: boolean; readonly isWorker: boolean },
+  context: Pick<InstanceContext, "config" | "store" | "instanceId">,
+  running: { readonly isScheduler: boolean; readonly isWorker: boolean },
 ): Settings {
-  const { config } = basis;
+  const { config } = context;
   return {
-    instance: basis.instanceId,
-    database: databaseLabel(basis),
+    instance: context.instanceId,
+    database: databaseLabel(context),
     schema: config.schema,
     app: config.app,
     release: config.release,
@@ -41,8 +41,8 @@ export function settingsOf(
     retention: writeDuration(config.keepMs),
     ledgerRetention: writeDuration(config.keepTicksMs),
     migrate: config.migrate,
-    scheduler: life.isScheduler,
-    worker: life.isWorker,
+    scheduler: running.isScheduler,
+    worker: running.isWorker,
     locking: config.isLockingEnabled,
     lockLease: writeDuration(config.lockLeaseMs),
     publicUrl: config.dispatch.publicUrl,

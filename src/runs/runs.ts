@@ -50,7 +50,7 @@ export class Runs {
   readonly #store: () => Promise<Store>;
   readonly #waiter: Waiter;
   readonly #ports: Ports;
-  readonly #desk: ScheduleUpdater;
+  readonly #updater: ScheduleUpdater;
   readonly #onChanged: () => void;
   readonly #actor: Actor;
 
@@ -59,14 +59,14 @@ export class Runs {
     readonly actor: Actor;
     readonly waiter: Waiter;
     readonly ports: Ports;
-    readonly desk: ScheduleUpdater;
+    readonly updater: ScheduleUpdater;
     /** A run that was cancelled or revived may free another one, or be due itself. */
     readonly onChanged: () => void;
   }) {
     this.#store = params.store;
     this.#waiter = params.waiter;
     this.#ports = params.ports;
-    this.#desk = params.desk;
+    this.#updater = params.updater;
     this.#onChanged = params.onChanged;
     this.#actor = params.actor;
   }
@@ -189,7 +189,7 @@ export class Runs {
     const answer =
       run === null || schedule === null
         ? await store.retry({ id: known, audit })
-        : await reviveUnderSchedule({ store, run, schedule, desk: this.#desk, audit });
+        : await reviveUnderSchedule({ store, run, schedule, updater: this.#updater, audit });
     if (answer === "pending") {
       store.wake();
       this.#onChanged();

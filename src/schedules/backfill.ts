@@ -24,10 +24,10 @@ export function backfillDecision(
     readonly fromAt: number;
     readonly toAt: number;
     readonly isAll: boolean;
-    readonly asker: ChangeAuthor;
+    readonly author: ChangeAuthor;
   },
 ): Decision<void> {
-  const { name, id, fromAt, isAll, asker } = params;
+  const { name, id, fromAt, isAll, author } = params;
   const state = existing(read, name);
   refuseMonitor(state);
   if (state.backfill) throw new BackfillRunningError(name, state.backfill.id);
@@ -41,7 +41,7 @@ export function backfillDecision(
   const change = withBackfill(state, {
     state: { id, fromAt, toAt, isAll, ...progress },
     isNew: true,
-    by: asker.by,
+    by: author.by,
     isEnded: total === 0,
     isCancelled: false,
     run: null,
@@ -50,14 +50,14 @@ export function backfillDecision(
   const words = `${total} ticks from ${from} to ${to}`;
   return {
     answer: undefined,
-    change: { ...change, ...audited(asker, { verb: "backfill", name, change: words }) },
+    change: { ...change, ...audited(author, { verb: "backfill", name, change: words }) },
   };
 }
 
 /** True if there was one to end. */
 export function cancelBackfillDecision(
   read: Read,
-  { name, asker }: { readonly name: string; readonly asker: ChangeAuthor },
+  { name, author }: { readonly name: string; readonly author: ChangeAuthor },
 ): Decision<boolean> {
   const state = existing(read, name);
   if (!state.backfill) return { answer: false };
@@ -65,7 +65,7 @@ export function cancelBackfillDecision(
   const change = withBackfill(state, { ...over, state: state.backfill });
   return {
     answer: true,
-    change: { ...change, ...audited(asker, { verb: "cancel_backfill", name }) },
+    change: { ...change, ...audited(author, { verb: "cancel_backfill", name }) },
   };
 }
 
@@ -91,13 +91,13 @@ const CHUNK = 500;
 export async function backfillStep(params: {
   readonly store: Store;
   readonly state: ScheduleState;
-  readonly compiled: ScheduleCache;
+  readonly cache: ScheduleCache;
   readonly ids: Ids;
 }): Promise<ScheduleChange | null> {
-  const { store, state, compiled, ids } = params;
+  const { store, state, cache, ids } = params;
   const { backfill } = state;
   if (!backfill) return null;
-  const { definition, when } = compiled.of(state);
+  const { definition, when } = cache.of(state);
   if (state.live.some(({ mode }) => mode === "backfill")) return null;
   // It takes its place behind what is live, or a busy schedule would never let it begin.
   const isGated = definition.overlap !== "allow" && state.live.length > 0;

@@ -135,12 +135,12 @@ async function allSchedules(store: Store): Promise<readonly ScheduleRecord[]> {
 
 export async function catchUpWithCalendars(params: {
   readonly store: Store;
-  readonly desk: ScheduleUpdater;
+  readonly updater: ScheduleUpdater;
   readonly name: string;
-  readonly asker: ChangeAuthor;
+  readonly author: ChangeAuthor;
 }): Promise<void> {
-  const { store, desk, name, asker } = params;
-  await desk.change<void>(store, name, async (read) => {
+  const { store, updater, name, author } = params;
+  await updater.change<void>(store, name, async (read) => {
     const { state } = read;
     if (!state || state.deletedAt !== null) return { answer: undefined };
     const definition = JSON.parse(state.definition) as ScheduleDefinition;
@@ -154,7 +154,7 @@ export async function catchUpWithCalendars(params: {
     const decision = upsertDecision(
       read,
       { ...state, definition: changed, isForced: false },
-      asker,
+      author,
     );
     return "first" in decision ? decision : { ...decision, answer: undefined };
   });

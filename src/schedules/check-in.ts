@@ -49,7 +49,7 @@ export type PingParams = {
   readonly state: PingState;
   readonly error: StoredError | null;
   readonly deliveryId: string | null;
-  readonly asker: ChangeAuthor;
+  readonly author: ChangeAuthor;
 };
 
 export function readPing(options: PingOptions): Pick<PingParams, "state" | "error" | "deliveryId"> {
@@ -113,7 +113,7 @@ export async function pingDecision(
   const compiled = compile(state);
   const { now } = read;
   // What is over is judged first: this check-in came too late for it.
-  const books = advance(state, compiled, { ...params.asker, now, lastPolledAt: null });
+  const books = advance(state, compiled, { ...params.author, now, lastPolledAt: null });
   if (books.change.ticks.length > 0) return { first: books.change };
   const at: Place = {
     now,
@@ -172,7 +172,7 @@ async function end(
     runId,
     nextDeadlineAt: dateOrNull(nextAt),
   });
-  const id = before?.id ?? params.asker.newId();
+  const id = before?.id ?? params.author.newId();
   const delivered =
     params.deliveryId === null
       ? {}

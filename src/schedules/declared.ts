@@ -34,10 +34,10 @@ export type Declaration = {
 
 export type DeclaredParams = {
   readonly store: Store;
-  readonly desk: ScheduleUpdater;
+  readonly updater: ScheduleUpdater;
   readonly app: string | null;
   readonly release: string | null;
-  readonly asker: ChangeAuthor;
+  readonly author: ChangeAuthor;
 };
 
 export type Verdict =
@@ -66,9 +66,9 @@ export async function reconcile(
     readonly isForced: boolean;
   },
 ): Promise<Verdict> {
-  const { store, desk, asker, isForced } = params;
+  const { store, updater, author, isForced } = params;
   const { name } = declaration;
-  return desk.change<Verdict>(store, name, async (read) => {
+  return updater.change<Verdict>(store, name, async (read) => {
     const { state } = read;
     const wanted = wantedOf(declaration, { ...params, now: state ? null : read.now });
     const verdict = await judge(read, wanted, params);
@@ -81,10 +81,14 @@ export async function reconcile(
     if (!state || state.deletedAt !== null || !isVanished(state)) {
       return verdict === "unchanged" && state
         ? { answer: verdict, ...releaseRaised(state, params.release) }
-        : upsertDecision(read, { ...wanted, release: newestRelease(state, params.release) }, asker);
+        : upsertDecision(
+            read,
+            { ...wanted, release: newestRelease(state, params.release) },
+            author,
+          );
     }
     // It is declared again: it goes on, and then becomes what it is to be.
-    const resumed = resumeDecision(read, { name, asker });
+    const resumed = resumeDecision(read, { name, author });
     if (verdict !== "unchanged" && "change" in resumed && resumed.change)
       return { first: resumed.change };
     return "first" in resumed ? resumed : { ...resumed, answer: "edited" };
@@ -213,7 +217,7 @@ export async function findVanished(params: {
 
 /** Pauses what vanished; only an app that has a name may speak for its schedules. */
 export async function pauseVanished(
-  { store, desk, app, asker }: DeclaredParams,
+  { store, updater, app, author }: DeclaredParams,
   vanished: readonly Vanished[],
 ): Promise<readonly string[]> {
   if (app === null) return [];
@@ -221,9 +225,9 @@ export async function pauseVanished(
   for (const { name, isPaused } of vanished) {
     if (isPaused) continue;
     const note = `no live instance of the app "${app}" declares it any more`;
-    const by = { ...asker, by: VANISHED_BY };
-    await desk.change(store, name, (read) =>
-      isGone(read.state) ? { answer: undefined } : pauseDecision(read, { name, note, asker: by }),
+    const by = { ...author, by: VANISHED_BY };
+    await updater.change(store, name, (read) =>
+      isGone(read.state) ? { answer: undefined } : pauseDecision(read, { name, note, author: by }),
     );
     paused.push(name);
   }

@@ -94,9 +94,9 @@ const NO_PROGRESS: ScheduleProgress = {
 export function upsertDecision(
   { state, now }: Read,
   wanted: Wanted,
-  asker: ChangeAuthor,
+  author: ChangeAuthor,
 ): Decision<Edited> {
-  if (!state) return creation(wanted, now, asker);
+  if (!state) return creation(wanted, now, author);
   const isSame =
     state.deletedAt === null &&
     state.brokenAt === null &&
@@ -106,19 +106,19 @@ export function upsertDecision(
   const isSameOrigin =
     wanted.codeHash === null || (wanted.codeHash === state.codeHash && wanted.app === state.app);
   if (isSame && isSameOrigin && !wanted.isForced) return { answer: "unchanged" };
-  const books = settleTicks(state, { ...asker, now, lastPolledAt: null });
+  const books = settleTicks(state, { ...author, now, lastPolledAt: null });
   if (!books.isClosed) return { first: books.change };
   const { change } = books;
   const anchorAt = anchorAfter(state, wanted.definition, now);
   const edit = editOf(wanted, {
     kind: state.deletedAt === null ? "edited" : "recreated",
     anchorAt,
-    asker,
+    author,
   });
   const compiled = compile(edit);
   const next = isSame
     ? { nextAt: change.progress.nextAt, isEnded: change.progress.isEnded }
-    : nextAfter(compiled, { cursorAt: change.progress.cursorAt, now, chance: asker.chance });
+    : nextAfter(compiled, { cursorAt: change.progress.cursorAt, now, chance: author.chance });
   const isPaused = state.pausedAt !== null && state.deletedAt === null;
   const { pausedAt, pausedBy, pauseNote } = state;
   const isEdit = state.deletedAt === null;
@@ -127,7 +127,7 @@ export function upsertDecision(
     change: {
       ...change,
       edit,
-      ...audited(asker, {
+      ...audited(author, {
         verb: isEdit ? "edit" : "create",
         name: wanted.name,
         change: scheduleChange(isEdit ? state : null, edit),
@@ -163,8 +163,8 @@ export function requireVersion(
     throw new ScheduleChangedError({ schedule: name, ifVersion, version });
 }
 
-function creation(wanted: Wanted, now: number, asker: ChangeAuthor): Decision<Edited> {
-  const edit = editOf(wanted, { kind: "created", anchorAt: now, asker });
+function creation(wanted: Wanted, now: number, author: ChangeAuthor): Decision<Edited> {
+  const edit = editOf(wanted, { kind: "created", anchorAt: now, author });
   const { when } = compile(edit);
   const { fromMs, kind } = wanted.definition.when;
   // An interval that is drawn begins at once, so its first tick is not before the cursor.
@@ -180,31 +180,31 @@ function creation(wanted: Wanted, now: number, asker: ChangeAuthor): Decision<Ed
     tzdata: tzdataOf(wanted.definition),
   };
   const { name } = wanted;
-  const { audit } = audited(asker, { verb: "create", name, change: scheduleChange(null, edit) });
+  const { audit } = audited(author, { verb: "create", name, change: scheduleChange(null, edit) });
   return { answer: "created", create: { name, edit, progress, audit } };
 }
 
 export function pauseDecision(
   read: Read,
-  params: { readonly name: string; readonly note: string | null; readonly asker: ChangeAuthor },
+  params: { readonly name: string; readonly note: string | null; readonly author: ChangeAuthor },
 ): Decision<void> {
   const state = existing(read, params.name);
-  const { note, asker } = params;
+  const { note, author } = params;
   const { now } = read;
   // A pause by an operator takes the place of one that ends by itself.
-  const isTaken = state.pausedBy === VANISHED_BY && asker.by !== VANISHED_BY;
+  const isTaken = state.pausedBy === VANISHED_BY && author.by !== VANISHED_BY;
   const isSame = state.pausedAt !== null && !isTaken && (note === null || note === state.pauseNote);
   if (isSame) return { answer: undefined };
-  const books = settleTicks(state, { ...asker, now, lastPolledAt: null });
+  const books = settleTicks(state, { ...author, now, lastPolledAt: null });
   if (!books.isClosed) return { first: books.change };
   const { brokenAt, brokenError } = state;
   return {
     answer: undefined,
     change: {
       ...books.change,
-      ...audited(asker, { verb: "pause", name: params.name, note }),
+      ...audited(author, { verb: "pause", name: params.name, note }),
       progress: { ...books.change.progress, nextAt: null },
-      standing: { pausedAt: now, pausedBy: asker.by, pauseNote: note, brokenAt, brokenError },
+      standing: { pausedAt: now, pausedBy: author.by, pauseNote: note, brokenAt, brokenError },
     },
   };
 }
@@ -212,15 +212,15 @@ export function pauseDecision(
 /** Also for a broken schedule: it is evaluated again. */
 export function resumeDecision(
   read: Read,
-  params: { readonly name: string; readonly asker: ChangeAuthor },
+  params: { readonly name: string; readonly author: ChangeAuthor },
 ): Decision<void> {
   const state = existing(read, params.name);
   const { now } = read;
   if (state.pausedAt === null && state.brokenAt === null) return { answer: undefined };
-  const books = settleTicks(state, { ...params.asker, now, lastPolledAt: null });
+  const books = settleTicks(state, { ...params.author, now, lastPolledAt: null });
   if (!books.isClosed) return { first: books.change };
   const { progress } = books.change;
-  const { chance } = params.asker;
+  const { chance } = params.author;
   const next = state.isEnded
     ? { nextAt: null, isEnded: true }
     : nextAfter(readable(state), { cursorAt: progress.cursorAt, now, chance });
@@ -228,7 +228,7 @@ export function resumeDecision(
     answer: undefined,
     change: {
       ...books.change,
-      ...audited(params.asker, { verb: "resume", name: params.name }),
+      ...audited(params.author, { verb: "resume", name: params.name }),
       standing: UNTROUBLED,
       progress: { ...progress, ...next, ...NOTHING_HELD },
     },
@@ -238,16 +238,16 @@ export function resumeDecision(
 /** Soft: id and cursor stay, so that a recreated one never fires a tick again. */
 export function deleteDecision(
   read: Read,
-  params: { readonly name: string; readonly asker: ChangeAuthor },
+  params: { readonly name: string; readonly author: ChangeAuthor },
 ): Decision<void> {
   const state = existing(read, params.name);
-  const books = settleTicks(state, { ...params.asker, now: read.now, lastPolledAt: null });
+  const books = settleTicks(state, { ...params.author, now: read.now, lastPolledAt: null });
   if (!books.isClosed) return { first: books.change };
   // The definition stays as it is, readable or not; nothing is drawn from it any more.
   const edit: ScheduleEdit = {
     ...state,
     kind: "deleted",
-    by: params.asker.by,
+    by: params.author.by,
     range: null,
     afterFailure: null,
     priority: null,
@@ -261,7 +261,7 @@ export function deleteDecision(
     answer: undefined,
     change: {
       ...books.change,
-      ...audited(params.asker, { verb: "delete", name: params.name }),
+      ...audited(params.author, { verb: "delete", name: params.name }),
       edit,
       progress: { ...books.change.progress, nextAt: null },
       ...(state.backfill ? { backfill: { ...over, state: state.backfill } } : {}),
@@ -289,13 +289,13 @@ export function existing({ state }: Read, name: string): ScheduleState {
 
 function editOf(
   wanted: Wanted,
-  params: { readonly kind: EditKind; readonly anchorAt: number; readonly asker: ChangeAuthor },
+  params: { readonly kind: EditKind; readonly anchorAt: number; readonly author: ChangeAuthor },
 ): ScheduleEdit {
   const { definition } = wanted;
   const { kind, everyMs, everyMaxMs } = definition.when;
   return {
     kind: params.kind,
-    by: params.asker.by,
+    by: params.author.by,
     job: wanted.job,
     definition: JSON.stringify(definition),
     input: wanted.input,

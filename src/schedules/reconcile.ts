@@ -34,26 +34,46 @@ import { readSchedule, SCHEDULE_MEMBERS, type ScheduleOptions } from "./rules/sc
 import { compile, tzdataOf } from "./schedule-cache.js";
 import { type ScheduleUpdater, settleTicks } from "./updater.js";
 
-export type ReconcilingParams = {
-  readonly declarations: Declarations;
-  readonly opening: LazyStore;
-  /** The code at hand wins over what was stored by newer code. */
-  readonly isDevelopment: boolean;
-  /** Whether this instance fires what is due. */
-  readonly isScheduler: () => boolean;
-  readonly onApplied: () => void;
+/** The jobs that schedules may name. */
+export type JobDirectory = {
+  /** Checks and encodes an input as an enqueue of that job would. */
+  encode(job: string, input: unknown): Promise<string>;
+  /** Makes the job known to the database; throws if no instance has announced it. */
+  ensure(name: string): Promise<void>;
 };
 
-export class Reconciling {
-  readonly #params: ReconcilingParams;
+/** The role of this instance, and the signal that schedules have changed. */
+export type SchedulerRole = {
+  readonly isStarted: boolean;
+  /** Whether this instance fires due schedules. */
+  readonly isScheduler: boolean;
+  /** Something may be due now that was not before. */
+  changed(): Promise<void>;
+};
+
+export type ReconcilerParams = {
+  readonly declarations: Declarations;
+  readonly lazyStore: LazyStore;
+  /** The code at hand wins over definitions that newer code stored. */
+  readonly isDevelopment: boolean;
+  readonly running: SchedulerRole;
+};
+
+export class Reconciler {
+  readonly #params: ReconcilerParams;
   #done: Promise<void> | null = null;
 
-  constructor(params: ReconcilingParams) {
+  constructor(params: ReconcilerParams) {
     this.#params = params;
   }
 
-  /** Once in a process; a failure is tried again by the next call. */
-  async once(): Promise<void> {
+  /**
+   * Reconciles once in a process; the next call repeats a failed try. An instance that was started without a
+   * scheduler declares nothing, unless a bounded pass makes it fire schedules.
+   */
+  async once({ isFiring = false } = {}): Promise<void> {
+    const { isStarted, isScheduler } = this.#params.running;
+    if (isStarted && !isScheduler && !isFiring) return;
     this.#done ??= this.#reconcile();
     this.#done.catch(() => {
       this.#done = null;
@@ -62,27 +82,27 @@ export class Reconciling {
   }
 
   async #reconcile(): Promise<void> {
-    const { declarations, opening, isDevelopment, isScheduler } = this.#params;
-    if (declarations.names.length === 0 && !isScheduler()) return;
-    const store = await opening.for("schedules");
+    const { declarations, lazyStore, isDevelopment, running } = this.#params;
+    if (declarations.names.length === 0 && !running.isScheduler) return;
+    const store = await lazyStore.for("schedules");
     await declarations.reconcileAll(store, { isForced: isDevelopment });
-    if (!isScheduler()) return;
+    if (!running.isScheduler) return;
     await declarations.reportVanished(store);
     await declarations.recompute(store);
   }
 
   async plan(): Promise<readonly PlannedChange[]> {
-    const { declarations, opening } = this.#params;
-    return declarations.plan(await opening.for("schedules.plan"));
+    const { declarations, lazyStore } = this.#params;
+    return declarations.plan(await lazyStore.for("schedules.plan"));
   }
 
   async apply(): Promise<readonly PlannedChange[]> {
-    const { declarations, opening, onApplied } = this.#params;
-    const store = await opening.for("schedules.apply");
+    const { declarations, lazyStore, running } = this.#params;
+    const store = await lazyStore.for("schedules.apply");
     const planned = await declarations.plan(store);
     await declarations.reconcileAll(store, { isForced: true });
     await declarations.reportVanished(store);
-    onApplied();
+    void running.changed();
     return planned;
   }
 }
@@ -92,15 +112,14 @@ export class Reconciling {
 
 export type DeclarationsParams = {
   readonly ports: Ports;
-  readonly desk: ScheduleUpdater;
+  readonly updater: ScheduleUpdater;
   readonly actor: Actor;
   readonly app: string | null;
   readonly release: string | null;
   /** False: what vanished is only reported, as in development. */
   readonly mayPause: boolean;
   readonly emit: Emit;
-  readonly encode: (job: string, input: unknown) => Promise<string>;
-  readonly ensureJob: (name: string) => Promise<void>;
+  readonly jobs: JobDirectory;
 };
 
 type Declared = { readonly name: string; readonly job: string; readonly options: ScheduleOptions };
@@ -112,11 +131,11 @@ export class Declarations {
   readonly #params: DeclarationsParams;
   readonly #declared = new Map<string, Declared>();
   readonly #reported = new Set<string>();
-  readonly #desk: ScheduleUpdater;
+  readonly #updater: ScheduleUpdater;
 
   constructor(params: DeclarationsParams) {
     this.#params = params;
-    this.#desk = params.desk;
+    this.#updater = params.updater;
   }
 
   get names(): readonly string[] {
@@ -181,7 +200,7 @@ export class Declarations {
     const { now } = await store.scheduleStates({ names: [] });
     for (const declared of chosen) {
       try {
-        if (!declared.options.monitor) await this.#params.ensureJob(declared.job);
+        if (!declared.options.monitor) await this.#params.jobs.ensure(declared.job);
         const declaration = await this.#declarationOf(declared);
         const calendars = await calendarsOf(store, declared.options);
         const isNew = !states.has(declared.name);
@@ -273,11 +292,11 @@ export class Declarations {
     if (runtime === undefined) return;
     const names = await store.schedulesByTzdata({ not: runtime, limit: TZDATA_BATCH });
     for (const name of names) {
-      await this.#desk.change(store, name, ({ state, now }) => {
+      await this.#updater.change(store, name, ({ state, now }) => {
         const stored = state?.tzdata ?? undefined;
         if (!state || state.nextAt === null || !isNewerTzdata({ runtime, stored }))
           return { answer: undefined };
-        const around = { now, lastPolledAt: null, newId: this.#asker().newId };
+        const around = { now, lastPolledAt: null, newId: this.#author().newId };
         const books = settleTicks(state, around);
         if (!books.isClosed) return { first: books.change };
         const { progress } = books.change;
@@ -294,16 +313,18 @@ export class Declarations {
   }
 
   async #declarationOf({ name, job, options }: Declared): Promise<Declaration> {
-    const input = options.monitor ? "null" : await this.#params.encode(job, options.input ?? null);
+    const input = options.monitor
+      ? "null"
+      : await this.#params.jobs.encode(job, options.input ?? null);
     return { name, job, options, input };
   }
 
   #context(store: Store) {
     const { app, release } = this.#params;
-    return { store, desk: this.#desk, app, release, asker: this.#asker() };
+    return { store, updater: this.#updater, app, release, author: this.#author() };
   }
 
-  #asker(): ChangeAuthor {
+  #author(): ChangeAuthor {
     const { chance, ids } = this.#params.ports;
     const by = this.#params.app === null ? "code" : `code of ${this.#params.app}`;
     return { by, actor: this.#params.actor, chance: chance.next(), newId: () => ids.run() };

@@ -14,14 +14,14 @@ export async function reviveUnderSchedule(params: {
   readonly store: Store;
   readonly run: RunRecord;
   readonly schedule: string;
-  readonly desk: ScheduleUpdater;
+  readonly updater: ScheduleUpdater;
   readonly audit: AuditEntry;
 }): Promise<RetryAnswer> {
-  const { store, run, schedule, desk, audit } = params;
+  const { store, run, schedule, updater, audit } = params;
   const { id, mode, nominalAt } = run;
   const isMonitor = run.job === monitorJob(schedule);
   refuseMonitor({ name: schedule, isMonitor });
-  return desk.change<RetryAnswer>(store, schedule, async ({ state }) => {
+  return updater.change<RetryAnswer>(store, schedule, async ({ state }) => {
     const current = await store.run(id);
     if (!state || !current) return { answer: "not_found" };
     if (current.status === "completed") return { answer: "completed" };

@@ -64,6 +64,7 @@ import {
   previewOf,
   previewOfDrawn,
 } from "./preview.js";
+import type { JobDirectory, Reconciler } from "./reconcile.js";
 import {
   SCHEDULE_MEMBERS,
   type ScheduleDefinition,
@@ -88,17 +89,11 @@ export type SchedulesParams = {
   readonly store: (verb: string) => Promise<Store>;
   readonly actor: Actor;
   readonly ports: Ports;
-  readonly desk: ScheduleUpdater;
-  readonly compiled: ScheduleCache;
-  /** Encodes and checks an input as an enqueue of that job would. */
-  readonly encode: (job: string, input: unknown) => Promise<string>;
-  /** Makes sure that a job is known to the database; throws if it is known to nobody. */
-  readonly ensureJob: (name: string) => Promise<void>;
+  readonly updater: ScheduleUpdater;
+  readonly cache: ScheduleCache;
+  readonly jobs: JobDirectory;
   readonly app: string | null;
-  /** Brings declared schedules up to date in a process that was not started. */
-  readonly reconcileOnce: () => Promise<void>;
-  readonly plan: () => Promise<readonly PlannedChange[]>;
-  readonly apply: () => Promise<readonly PlannedChange[]>;
+  readonly reconciler: Reconciler;
   /** Something may have become due. */
   readonly onChanged: () => void;
   readonly emit: Emit;
@@ -106,11 +101,11 @@ export type SchedulesParams = {
 
 export class Schedules {
   readonly #params: SchedulesParams;
-  readonly #desk: ScheduleUpdater;
+  readonly #updater: ScheduleUpdater;
 
   constructor(params: SchedulesParams) {
     this.#params = params;
-    this.#desk = params.desk;
+    this.#updater = params.updater;
   }
 
   /** Makes a schedule, or changes it; an equal one changes nothing. */
@@ -123,20 +118,22 @@ export class Schedules {
     const field = "schedules.upsert()";
     requireOptions(options, field);
     const { by, ifVersion } = readUpsertAsked(asked, field);
-    const asker = this.#asker(by);
+    const author = this.#author(by);
     const job = jobOf(checked, options, `${field}.job`);
     const members = refuseUnknownMembers(options, [...SCHEDULE_MEMBERS, "job"], field);
     if (members.length > 0) throw new ConfigurationError(members);
     const store = await this.#params.store("schedules.upsert");
     // Everything that is wrong with it is said before anything is announced or stored.
     definitionOf(options, { calendars: await calendarsOf(store, options), nowMs: null });
-    if (!options.monitor) await this.#params.ensureJob(job);
-    const input = options.monitor ? "null" : await this.#params.encode(job, options.input ?? null);
-    const made = await this.#desk.change(store, checked, async (read) => {
+    if (!options.monitor) await this.#params.jobs.ensure(job);
+    const input = options.monitor
+      ? "null"
+      : await this.#params.jobs.encode(job, options.input ?? null);
+    const made = await this.#updater.change(store, checked, async (read) => {
       const calendars = await calendarsOf(store, options);
       const definition = definitionAt(options, { calendars, read });
       const wanted = { name: checked, job, definition, input, isForced: false };
-      const decision = upsertDecision(read, fromCall(wanted, read.state, this.#params.app), asker);
+      const decision = upsertDecision(read, fromCall(wanted, read.state, this.#params.app), author);
       requireVersion(read, { name: checked, ifVersion, decision });
       const answer = { definition, now: read.now };
       return "first" in decision ? decision : { ...decision, answer };
@@ -169,19 +166,19 @@ export class Schedules {
   /** It fires no more; runs it has made go on. A schedule of the same name never fires a tick again. */
   async delete(name: string, asked?: By): Promise<void> {
     nameOf(name, "delete");
-    const asker = this.#asker(readBy(asked, "schedules.delete()"));
+    const author = this.#author(readBy(asked, "schedules.delete()"));
     const store = await this.#params.store("schedules.delete");
-    await this.#desk.change(store, name, (read) => deleteDecision(read, { name, asker }));
+    await this.#updater.change(store, name, (read) => deleteDecision(read, { name, author }));
   }
 
   /** No tick fires until it is resumed; they are recorded as skipped. Runs it has made go on. */
   async pause(name: string, note?: string, asked?: By): Promise<Schedule> {
     nameOf(name, "pause");
     const checked = readNote(note, "schedules.pause(note)");
-    const asker = this.#asker(readBy(asked, "schedules.pause()"));
+    const author = this.#author(readBy(asked, "schedules.pause()"));
     const store = await this.#params.store("schedules.pause");
-    await this.#desk.change(store, name, (read) =>
-      pauseDecision(read, { name, note: checked, asker }),
+    await this.#updater.change(store, name, (read) =>
+      pauseDecision(read, { name, note: checked, author }),
     );
     return this.#found(name);
   }
@@ -189,9 +186,9 @@ export class Schedules {
   /** Ends a pause; also makes a broken schedule be evaluated again. Paused ticks are not caught up. */
   async resume(name: string, asked?: By): Promise<Schedule> {
     nameOf(name, "resume");
-    const asker = this.#asker(readBy(asked, "schedules.resume()"));
+    const author = this.#author(readBy(asked, "schedules.resume()"));
     const store = await this.#params.store("schedules.resume");
-    await this.#desk.change(store, name, (read) => resumeDecision(read, { name, asker }));
+    await this.#updater.change(store, name, (read) => resumeDecision(read, { name, author }));
     this.#params.onChanged();
     return this.#found(name);
   }
@@ -229,20 +226,20 @@ export class Schedules {
     options: TriggerOptions,
     params: ReturnType<typeof readTrigger>,
   ): Promise<Triggered> {
-    await this.#params.reconcileOnce();
+    await this.#params.reconciler.once();
     const store = await this.#params.store("schedules.trigger");
     const { schedules } = await store.scheduleStates({ names: [name] });
     const state = existing({ state: schedules[0] ?? null, now: 0 }, name);
     refuseMonitor(state);
     const input =
-      options.input === undefined ? null : await this.#params.encode(state.job, options.input);
-    const asker = this.#asker(options.by);
-    const answer = await this.#desk.change<Triggered>(store, name, (read) => {
+      options.input === undefined ? null : await this.#params.jobs.encode(state.job, options.input);
+    const author = this.#author(options.by);
+    const answer = await this.#updater.change<Triggered>(store, name, (read) => {
       if (read.state?.isJobKnown === false) throw new UnknownJobError(read.state.job);
       return triggerDecision(
         read,
-        { ...params, name, input, asker },
-        { store, compiled: this.#params.compiled },
+        { ...params, name, input, author },
+        { store, cache: this.#params.cache },
       );
     });
     if (answer.runId !== undefined) {
@@ -256,11 +253,11 @@ export class Schedules {
   async ping(name: string, options: PingOptions = {}): Promise<Pinged> {
     nameOf(name, "ping");
     const params = readPing(options);
-    await this.#params.reconcileOnce();
+    await this.#params.reconciler.once();
     const store = await this.#params.store("schedules.ping");
-    const asker = this.#asker(undefined);
-    const answer = await this.#desk.change<Pinged>(store, name, (read) =>
-      pingDecision(read, { ...params, name, asker }, store),
+    const author = this.#author(undefined);
+    const answer = await this.#updater.change<Pinged>(store, name, (read) =>
+      pingDecision(read, { ...params, name, author }, store),
     );
     const { state, runId: run, repeated } = answer;
     const told = { schedule: name, tick: answer.tick?.toISOString() ?? null, run };
@@ -345,14 +342,14 @@ export class Schedules {
       problems.push({ field: `${field}.all`, message: "must be true or false" });
     if (problems.length > 0) throw new ConfigurationError(problems);
     const by = readBy(options.by === undefined ? undefined : { by: options.by }, field);
-    const asker = this.#asker(by);
+    const author = this.#author(by);
     const fromAt = instantMs(options.from, "schedules.backfill().from");
     const toAt = instantMs(options.to, "schedules.backfill().to");
     if (fromAt > toAt) refuse("schedules.backfill().to", "must not be before `from`");
     const store = await this.#params.store("schedules.backfill");
     const id = this.#params.ports.ids.run();
-    await this.#desk.change(store, name, (read) =>
-      backfillDecision(read, { name, id, fromAt, toAt, isAll, asker }),
+    await this.#updater.change(store, name, (read) =>
+      backfillDecision(read, { name, id, fromAt, toAt, isAll, author }),
     );
     this.#params.onChanged();
     const found = (await this.backfills(name)).find((each) => each.id === id);
@@ -370,20 +367,20 @@ export class Schedules {
   async cancelBackfill(name: string): Promise<boolean> {
     nameOf(name, "cancelBackfill");
     const store = await this.#params.store("schedules.cancelBackfill");
-    const asker = this.#asker(undefined);
-    return this.#desk.change<boolean>(store, name, (read) =>
-      cancelBackfillDecision(read, { name, asker }),
+    const author = this.#author(undefined);
+    return this.#updater.change<boolean>(store, name, (read) =>
+      cancelBackfillDecision(read, { name, author }),
     );
   }
 
   /** What `apply` would change, and which upcoming ticks would move. */
   plan(): Promise<readonly PlannedChange[]> {
-    return this.#params.plan();
+    return this.#params.reconciler.plan();
   }
 
   /** Brings the schedules up to this process's code, also over a newer definition: a rollback. */
   apply(): Promise<readonly PlannedChange[]> {
-    return this.#params.apply();
+    return this.#params.reconciler.apply();
   }
 
   /** Gives a schedule the present rules of the calendars that it uses. */
@@ -394,7 +391,12 @@ export class Schedules {
   }
 
   #catchUp(store: Store, name: string): Promise<void> {
-    return catchUpWithCalendars({ store, desk: this.#desk, name, asker: this.#asker("calendars") });
+    return catchUpWithCalendars({
+      store,
+      updater: this.#updater,
+      name,
+      author: this.#author("calendars"),
+    });
   }
 
   async #found(name: string): Promise<Schedule> {
@@ -410,7 +412,7 @@ export class Schedules {
     return { state, now, compiled: compile(state) };
   }
 
-  #asker(by: string | undefined): ChangeAuthor {
+  #author(by: string | undefined): ChangeAuthor {
     const { ids, chance } = this.#params.ports;
     const { actor } = this.#params;
     return { by: by ?? null, actor, chance: chance.next(), newId: () => ids.run() };

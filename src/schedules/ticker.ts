@@ -37,7 +37,7 @@ export type TickerParams = {
   readonly store: Store;
   readonly ports: Ports;
   readonly holder: number | null;
-  readonly compiled: ScheduleCache;
+  readonly cache: ScheduleCache;
   /** How often the change of a schedule was refused in a row, by its number. */
   readonly refusals: Map<number, number>;
   readonly emit: Emit;
@@ -152,7 +152,7 @@ async function decideAll(
       const change = await backfillStep({
         store,
         state,
-        compiled: params.compiled,
+        cache: params.cache,
         ids: ports.ids,
       });
       if (change) decided.push({ state, change });
@@ -162,14 +162,14 @@ async function decideAll(
 }
 
 function decide(
-  { ports, compiled }: TickerParams,
+  { ports, cache }: TickerParams,
   state: ScheduleState,
   seen: Looked & { readonly now: number },
 ): Decided | null {
   try {
     if (seen.fires !== false && !state.isJobKnown && state.nextAt !== null)
       throw new Error(`no instance has announced the job "${state.job}"`);
-    const made = advance(state, compiled.of(state), {
+    const made = advance(state, cache.of(state), {
       ...seen,
       newId: () => ports.ids.run(),
       hasCancelled: true,

@@ -30,13 +30,13 @@ export type TriggerParams = {
   readonly input: string | null;
   readonly isIfDue: boolean;
   readonly delivery: { readonly id: string; readonly hashOf: (input: string) => string } | null;
-  readonly asker: ChangeAuthor;
+  readonly author: ChangeAuthor;
 };
 
 export async function triggerDecision(
   read: Read,
   params: TriggerParams,
-  { store, compiled }: { readonly store: Store; readonly compiled: ScheduleCache },
+  { store, cache }: { readonly store: Store; readonly cache: ScheduleCache },
 ): Promise<Decision<Triggered>> {
   const state = existing(read, params.name);
   const { delivery } = params;
@@ -49,8 +49,8 @@ export async function triggerDecision(
     if (made) return { answer: { runId: made.run } };
   }
   const decision = params.isIfDue
-    ? await ifDue(read, state, params, { store, compiled })
-    : await byHand(state, params, { store, compiled });
+    ? await ifDue(read, state, params, { store, cache })
+    : await byHand(state, params, { store, cache });
   if ("first" in decision || !delivery || decision.answer.skipped || !decision.change)
     return decision;
   const made = { id: delivery.id, inputHash, run: decision.answer.runId };
@@ -59,20 +59,20 @@ export async function triggerDecision(
 
 async function byHand(
   state: ScheduleState,
-  { name, mode, input, asker }: TriggerParams,
-  { store, compiled }: { readonly store: Store; readonly compiled: ScheduleCache },
+  { name, mode, input, author }: TriggerParams,
+  { store, cache }: { readonly store: Store; readonly cache: ScheduleCache },
 ): Promise<Decision<Triggered>> {
-  const overlap = overlapOf(state, compiled);
+  const overlap = overlapOf(state, cache);
   const admission = admitTrigger(overlap, state.live);
   if (!admission.isAdmitted) return { answer: await locked(store, state, admission.run) };
   const { isGated, cancels } = admission;
-  const { run, live } = askedRun({ id: asker.newId(), mode, isGated, input });
+  const { run, live } = askedRun({ id: author.newId(), mode, isGated, input });
   const change: ScheduleChange = {
     id: state.id,
     revision: state.revision,
     ticks: [],
     runs: [run],
-    ...audited(asker, { verb: "trigger", name, change: `${mode} run ${run.id}` }),
+    ...audited(author, { verb: "trigger", name, change: `${mode} run ${run.id}` }),
     progress: {
       ...progressOf(state),
       ...liveOf([...state.live, live]),
@@ -86,14 +86,14 @@ async function byHand(
 async function ifDue(
   { now }: Read,
   state: ScheduleState,
-  { asker }: TriggerParams,
-  { store, compiled }: { readonly store: Store; readonly compiled: ScheduleCache },
+  { author }: TriggerParams,
+  { store, cache }: { readonly store: Store; readonly cache: ScheduleCache },
 ): Promise<Decision<Triggered>> {
   const isDue = isActive(state) && state.nextAt !== null && state.nextAt <= now;
   const isAllPaused = state.pauses.some(({ until }) => until === null);
   if (isDue && !isAllPaused) {
-    const { change, isComplete } = advance(state, compiled.of(state), {
-      ...asker,
+    const { change, isComplete } = advance(state, cache.of(state), {
+      ...author,
       now,
       lastPolledAt: null,
     });
@@ -119,9 +119,9 @@ async function locked(store: Store, state: ScheduleState, id: RunId): Promise<Tr
   };
 }
 
-function overlapOf(state: ScheduleState, compiled: ScheduleCache): Overlap {
+function overlapOf(state: ScheduleState, cache: ScheduleCache): Overlap {
   try {
-    return compiled.of(state).definition.overlap;
+    return cache.of(state).definition.overlap;
   } catch {
     return "skip"; // A broken schedule can still be run by hand, with the careful default.
   }

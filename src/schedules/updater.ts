@@ -1,4 +1,4 @@
-// The desk at which one schedule is changed: it is read, a decision is made, and the decision is
+// The updater at which one schedule is changed: it is read, a decision is made, and the decision is
 // written if nobody changed the schedule meanwhile; else all of it is done again.
 
 import type { RunId } from "../runs/rules/run.js";

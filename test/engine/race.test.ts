@@ -55,7 +55,7 @@ class Room {
         store,
         ports,
         holder: null,
-        compiled: new ScheduleCache(),
+        cache: new ScheduleCache(),
         refusals: new Map(),
         emit: () => undefined,
         listens: () => false,

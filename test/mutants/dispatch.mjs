@@ -37,8 +37,8 @@ export const DISPATCH_MUTANTS = [
   {
     name: "closed-target-is-claimed-for",
     promise: "runs of a target that is left alone stay pending",
-    file: "src/instance/crew.ts",
-    find: "room: () => parts.sends.room(name),",
+    file: "src/instance/compose.ts",
+    find: "room: () => sends.room(target.name),",
     replace: "room: () => Number.POSITIVE_INFINITY,",
     suites: ["engine: dispatch"],
   },
