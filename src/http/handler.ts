@@ -21,17 +21,17 @@ import { type RouteContext, Router } from "./router.js";
 import { alertRoutes } from "./routes/alerts.js";
 import { auditRoutes } from "./routes/audit.js";
 import { checkRoutes } from "./routes/check.js";
-import { pingRoutes } from "./routes/check-ins.js";
-import { eventRoutes } from "./routes/events.js";
+import { checkInRoutes } from "./routes/check-ins.js";
+import { instanceRoutes } from "./routes/instances.js";
 import { lockRoutes } from "./routes/locks.js";
-import { metricsRoutes } from "./routes/metrics.js";
 import { overviewRoutes } from "./routes/overview.js";
 import { pauseRoutes } from "./routes/pause.js";
+import { probeRoutes } from "./routes/probes.js";
 import { queueRoutes } from "./routes/queues.js";
-import { runPartRoutes, runRoutes } from "./routes/runs.js";
-import { scheduleRoutes, timelineRoutes } from "./routes/schedules.js";
+import { runRoutes } from "./routes/runs.js";
+import { scheduleRoutes } from "./routes/schedules.js";
 import { sessionRoutes } from "./routes/session.js";
-import { tickingRoutes } from "./routes/tick.js";
+import { tickRoutes } from "./routes/tick.js";
 import { workerRoutes } from "./routes/worker.js";
 import { readSecrets, type SecretOptions } from "./secrets.js";
 import { Sessions } from "./session.js";
@@ -79,16 +79,13 @@ const OPTIONS = [
   "logger",
 ];
 const IMPLEMENTATIONS = [
-  ...tickingRoutes,
-  ...pingRoutes,
+  ...tickRoutes,
+  ...checkInRoutes,
   ...scheduleRoutes,
-  ...timelineRoutes,
   ...runRoutes,
-  ...runPartRoutes,
   ...lockRoutes,
   ...overviewRoutes,
-  ...metricsRoutes,
-  ...eventRoutes,
+  ...instanceRoutes,
   ...queueRoutes,
   ...checkRoutes,
   ...alertRoutes,
@@ -96,6 +93,7 @@ const IMPLEMENTATIONS = [
   ...auditRoutes,
   ...workerRoutes,
   ...sessionRoutes,
+  ...probeRoutes,
 ];
 const ids = systemIds();
 

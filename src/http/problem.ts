@@ -120,3 +120,19 @@ export function refusalAnswer(refusal: Refusal, requestId: string): HttpResponse
   const headers = { ...refusal.headers, "content-type": "application/problem+json" };
   return { status, headers, content: JSON.stringify(body) };
 }
+
+/** The reason in a reply to an outside cron whose call found the database unreadable. */
+export const STORE_READ_ERROR = "schedule_read_error";
+
+/** Whether certainly nothing was done: the database was not reached, or its tables are not ours. */
+export function isStoreUnreadable(thrown: unknown): boolean {
+  return UNREADABLE.includes(codeOf(thrown));
+}
+
+const UNREADABLE = [
+  "STORE_UNAVAILABLE",
+  "STORE_READ_ONLY",
+  "STORE_GONE",
+  "STORE_UNSUPPORTED",
+  "MIGRATION_REFUSED",
+];

@@ -1,6 +1,8 @@
 // Checks for access which jobs and queues a credential reaches. One that is limited opens claims, calls about claimed runs,
 // enqueues and triggers, each for its own jobs and queues; every other route is closed to it.
 
+import type { Holdfast } from "../holdfast.js";
+import { hosting } from "../instance/server-internals.js";
 import type { RemoteCaller } from "../remote/remote.js";
 import { HttpError } from "./problem.js";
 import type { Route } from "./wire/schemas.js";
@@ -60,4 +62,14 @@ export function callerOf(
   const { jobs = null, queues = null } = granted;
   const by = JSON.stringify([granted.by, jobs && [...jobs].sort(), queues && [...queues].sort()]);
   return { by, ...reachOf(granted), ...(instance === undefined ? {} : { instance }) };
+}
+
+/** Refuses a run of this job. `queue`: the run's own; without it the job's queue counts. */
+export async function requireReach(
+  { holdfast, granted }: { readonly holdfast: Holdfast; readonly granted: Reach },
+  job: string,
+  queue?: string | null,
+): Promise<void> {
+  requireJob(granted, job);
+  if (granted.queues) requireQueue(granted, queue ?? (await holdfast[hosting].queueOf(job)));
 }

@@ -1,4 +1,4 @@
-// Who changed what, and instances that are told to be quiet.
+// Serves the audit trail.
 
 import { given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
@@ -7,12 +7,4 @@ export const auditRoutes: readonly Implementation[] = [
   on(ROUTES.listAudit, async ({ holdfast, query }) =>
     reply(await holdfast.audit.list(given(query))),
   ),
-  on(ROUTES.quietInstance, async ({ acting, params, body }) => {
-    await acting.instances.quiet(String(params.id), body.note);
-    return reply({ ok: true });
-  }),
-  on(ROUTES.wakeInstance, async ({ acting, params }) => {
-    await acting.instances.wake(String(params.id));
-    return reply({ ok: true });
-  }),
 ];

@@ -1,10 +1,10 @@
-// Check-ins of what monitors watch.
+// Serves the check-ins of monitored work.
 
 import type { PingOptions } from "../../schedules/check-in.js";
 import { type Call, given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
-export const pingRoutes: readonly Implementation[] = [
+export const checkInRoutes: readonly Implementation[] = [
   on(ROUTES.ping, ({ body: { deliveryId }, ...call }) =>
     ping(call, { ...given({ deliveryId }), state: "ok" }),
   ),

@@ -1,12 +1,22 @@
-// Runs: looked at, cancelled, retried, removed; one by one or several together.
+// Serves runs: enqueue, list, read with their parts, cancel, retry and delete, one by one or several together.
 
 import type { Runs } from "../../runs/runs.js";
 import { RunNotFoundError } from "../../shared/errors.js";
 import { HttpError, refusalOf } from "../problem.js";
+import { requireReach } from "../reach.js";
 import { type Call, given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
+const LINES_DEFAULT = 1_000;
+
 export const runRoutes: readonly Implementation[] = [
+  on(ROUTES.enqueue, async ({ holdfast, params, body, granted }) => {
+    const { input = null, ...options } = body;
+    const job = String(params.name);
+    await requireReach({ holdfast, granted }, job, options.queue);
+    const answer = await holdfast.enqueue(job, input, given(options));
+    return reply(answer, answer.deduplicated ? 200 : 201);
+  }),
   on(ROUTES.listRuns, async ({ holdfast, query }) => reply(await holdfast.runs.list(given(query)))),
   on(ROUTES.getRun, async ({ holdfast, params }) => {
     const run = await holdfast.runs.get(idOf(params));
@@ -48,6 +58,31 @@ export const runRoutes: readonly Implementation[] = [
   on(ROUTES.retryRuns, async ({ acting, body }) =>
     reply({ ok: true, runs: await each(body.ids, (id) => acting.runs.retry(id)) }),
   ),
+
+  // The parts of a run.
+  on(ROUTES.listExchanges, async (call) => {
+    const exchanges = await call.holdfast.runs.exchanges(idOf(call.params));
+    return reply(await ofKnownRun(call, { exchanges }, exchanges));
+  }),
+  on(ROUTES.listItems, async (call) => {
+    const page = await call.holdfast.runs.items(idOf(call.params), given(call.query));
+    return reply(await ofKnownRun(call, page, page.items));
+  }),
+  on(ROUTES.listLogs, async (call) => {
+    const { cursor: after, limit = LINES_DEFAULT } = call.query;
+    const options = { limit, ...(after === undefined ? {} : { after }) };
+    const { lines, cursor } = await call.holdfast.runs.logs(idOf(call.params), options);
+    const nextCursor = lines.length === limit ? cursor : null;
+    return reply(await ofKnownRun(call, { lines, nextCursor, cursor }, lines));
+  }),
+  on(ROUTES.listChildren, async (call) => {
+    const page = await call.holdfast.runs.children(idOf(call.params), given(call.query));
+    return reply(await ofKnownRun(call, page, page.runs));
+  }),
+  on(ROUTES.listBatches, async (call) => {
+    const batches = await call.holdfast.runs.batches(idOf(call.params));
+    return reply(await ofKnownRun(call, { batches, nextCursor: null }, batches));
+  }),
 ];
 
 /** One after the other: each is a transaction of its own, and what one is refused for does not fail its neighbours. */
@@ -75,46 +110,11 @@ function idOf(params: Call["params"]): string {
   return String(params.id);
 }
 
-// What belongs to a run, read part by part: its exchanges with a service elsewhere, its items, its log
-// lines, the runs and batches it made.
-
-const LINES_DEFAULT = 1_000;
-
-export const runPartRoutes: readonly Implementation[] = [
-  on(ROUTES.listExchanges, async (call) => {
-    const exchanges = await call.holdfast.runs.exchanges(partsIdOf(call));
-    return reply(await ofKnownRun(call, { exchanges }, exchanges));
-  }),
-  on(ROUTES.listItems, async (call) => {
-    const page = await call.holdfast.runs.items(partsIdOf(call), given(call.query));
-    return reply(await ofKnownRun(call, page, page.items));
-  }),
-  on(ROUTES.listLogs, async (call) => {
-    const { cursor: after, limit = LINES_DEFAULT } = call.query;
-    const options = { limit, ...(after === undefined ? {} : { after }) };
-    const { lines, cursor } = await call.holdfast.runs.logs(partsIdOf(call), options);
-    const nextCursor = lines.length === limit ? cursor : null;
-    return reply(await ofKnownRun(call, { lines, nextCursor, cursor }, lines));
-  }),
-  on(ROUTES.listChildren, async (call) => {
-    const page = await call.holdfast.runs.children(partsIdOf(call), given(call.query));
-    return reply(await ofKnownRun(call, page, page.runs));
-  }),
-  on(ROUTES.listBatches, async (call) => {
-    const batches = await call.holdfast.runs.batches(partsIdOf(call));
-    return reply(await ofKnownRun(call, { batches, nextCursor: null }, batches));
-  }),
-];
-
 type OfRun = Pick<Call, "holdfast" | "params">;
 
 /** Where there is nothing, there may be no such run either. */
 async function ofKnownRun<Page>(call: OfRun, page: Page, found: readonly unknown[]): Promise<Page> {
-  if (found.length === 0 && !(await call.holdfast.runs.get(partsIdOf(call))))
-    throw new RunNotFoundError(partsIdOf(call));
+  if (found.length === 0 && !(await call.holdfast.runs.get(idOf(call.params))))
+    throw new RunNotFoundError(idOf(call.params));
   return page;
-}
-
-function partsIdOf({ params }: OfRun): string {
-  return String(params.id);
 }

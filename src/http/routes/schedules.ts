@@ -1,6 +1,9 @@
-// Schedules: looked at, made, changed, explained.
+// Serves schedules: read, edit, explain, backfill, trigger, ticks and timeline. A trigger that cannot read the database replies
+// as skipped, by default with 200: an outside cron must not take that for a failure.
 
 import { ScheduleNotFoundError } from "../../shared/errors.js";
+import { isStoreUnreadable, STORE_READ_ERROR } from "../problem.js";
+import { isLimited, requireReach } from "../reach.js";
 import { type Call, given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
@@ -48,16 +51,43 @@ export const scheduleRoutes: readonly Implementation[] = [
   on(ROUTES.listTicks, async ({ holdfast, query: { schedule, ...options } }) =>
     reply(await holdfast.schedules.ticks(schedule ?? null, given(options))),
   ),
+  on(ROUTES.timeline, async ({ holdfast, query }) =>
+    reply(await holdfast.schedules.timeline(given(query))),
+  ),
+  on(ROUTES.trigger, async ({ holdfast, acting, params, body, needs, granted, ...rest }) => {
+    const { storeErrorStatus } = rest;
+    await requireReachOfSchedule({ holdfast, granted }, String(params.name));
+    // A caller with the scope trigger alone may start what is there, not say what it works on.
+    if (body.input !== undefined) needs("enqueue");
+    try {
+      const answer = await acting.schedules.trigger(String(params.name), {
+        ...given(body),
+        by: granted.by,
+      });
+      return reply({ ok: true, ...answer });
+    } catch (error) {
+      if (!isStoreUnreadable(error)) throw error;
+      const skipped = {
+        skipped: true,
+        reason: STORE_READ_ERROR,
+        holder: null,
+        until: null,
+        nextAt: null,
+      };
+      return reply({ ok: true, ...skipped }, storeErrorStatus);
+    }
+  }),
 ];
 
 function nameOf(params: Call["params"]): string {
   return String(params.name);
 }
 
-// The ledger of many schedules side by side.
+/** Passes for a schedule that does not exist: the trigger itself refuses that. */
+async function requireReachOfSchedule(limited: Limited, name: string): Promise<void> {
+  if (!isLimited(limited.granted)) return;
+  const schedule = await limited.holdfast.schedules.get(name);
+  if (schedule) await requireReach(limited, schedule.job, schedule.queue);
+}
 
-export const timelineRoutes: readonly Implementation[] = [
-  on(ROUTES.timeline, async ({ holdfast, query }) =>
-    reply(await holdfast.schedules.timeline(given(query))),
-  ),
-];
+type Limited = Pick<Call, "holdfast" | "granted">;

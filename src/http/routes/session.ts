@@ -1,6 +1,5 @@
-// The page's session, and whether this process is well.
+// Serves the dashboard's session: sign in, sign out, the caller's rights, the settings of this instance.
 
-import { HttpError } from "../problem.js";
 import { type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
@@ -21,17 +20,4 @@ export const sessionRoutes: readonly Implementation[] = [
     reply({ ...(await call.access.standing(call)), hasEvents: call.events !== null }),
   ),
   on(ROUTES.settings, async ({ holdfast }) => reply(holdfast.settings())),
-  on(ROUTES.healthz, async () => reply({ ok: true })),
-  on(ROUTES.readyz, async ({ holdfast }) => {
-    try {
-      await holdfast.runs.list({ limit: 1 });
-      return reply({ ok: true });
-    } catch {
-      throw new HttpError({
-        status: 503,
-        error: "store_unavailable",
-        detail: "The database does not answer.",
-      });
-    }
-  }),
 ];

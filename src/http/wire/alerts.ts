@@ -46,7 +46,7 @@ const alertAnswer = z
   })
   .meta({ id: "Alert" });
 
-export const ALERTS_ROUTES = {
+export const ALERT_ROUTES = {
   listAlerts: route({
     method: "GET",
     path: "/api/alerts",

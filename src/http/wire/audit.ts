@@ -1,8 +1,8 @@
-// The audit trail and quiet instances on the wire.
+// Declares the route of the audit trail.
 
 import { z } from "zod";
 import { AUDIT_NOUNS } from "../../operations/rules/audit.js";
-import { cursor, givenSince, instant, limit, name, note, ok, page, route } from "./schemas.js";
+import { cursor, givenSince, instant, limit, name, page, route } from "./schemas.js";
 
 const auditAnswer = z
   .looseObject({
@@ -36,23 +36,5 @@ export const AUDIT_ROUTES = {
       cursor,
     }),
     answers: { 200: page("entries", auditAnswer) },
-  }),
-  quietInstance: route({
-    method: "POST",
-    path: "/api/instances/{id}/quiet",
-    scope: "admin",
-    summary: "This instance claims and fires nothing new until it is woken; what it runs goes on.",
-    body: z.strictObject({ note }),
-    refusals: [404],
-    answers: { 200: ok },
-  }),
-  wakeInstance: route({
-    method: "POST",
-    path: "/api/instances/{id}/wake",
-    scope: "admin",
-    summary: "A quiet instance claims and fires again.",
-    body: z.strictObject({}),
-    refusals: [404],
-    answers: { 200: ok },
   }),
 } as const;

@@ -18,7 +18,7 @@ const anything = z.looseObject({});
 const scope = "trigger";
 const answers = { 200: pinged };
 
-export const PINGS_ROUTES = {
+export const CHECK_IN_ROUTES = {
   ping: route({
     method: "POST",
     path: "/api/ping/{monitor}",

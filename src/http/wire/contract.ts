@@ -1,34 +1,37 @@
-// The wire: every route with its scope, what it takes and what it answers, by noun in contract/. The
-// handler validates by these schemas, the OpenAPI description is made from them, and the page and the
-// client speak them. No code of the engine is imported here.
+// Declares every route of the HTTP API, one file per noun: its scope, its parameters, its responses.
+// The pipeline validates calls by these schemas, openapi.ts describes them, the dashboard and the client use their types.
+// This folder holds declarations and imports nothing but pure constants: never the engine, a store or Node.
 
-import { ALERTS_ROUTES } from "./alerts.js";
+import { ALERT_ROUTES } from "./alerts.js";
 import { AUDIT_ROUTES } from "./audit.js";
 import { CHECK_ROUTES } from "./check.js";
-import { PINGS_ROUTES } from "./check-ins.js";
-import { LOCKS_ROUTES } from "./locks.js";
+import { CHECK_IN_ROUTES } from "./check-ins.js";
+import { INSTANCE_ROUTES } from "./instances.js";
+import { LOCK_ROUTES } from "./locks.js";
 import { OVERVIEW_ROUTES } from "./overview.js";
 import { PAUSE_ROUTES } from "./pause.js";
-import { QUEUES_ROUTES } from "./queues.js";
-import { RUNS_ROUTES } from "./runs.js";
-import { SCHEDULES_ROUTES, TIMELINE_ROUTES } from "./schedules.js";
-import { HOUSE_ROUTES } from "./session.js";
-import { TICKING_ROUTES } from "./tick.js";
+import { PROBE_ROUTES } from "./probes.js";
+import { QUEUE_ROUTES } from "./queues.js";
+import { RUN_ROUTES } from "./runs.js";
+import { SCHEDULE_ROUTES } from "./schedules.js";
+import { SESSION_ROUTES } from "./session.js";
+import { TICK_ROUTES } from "./tick.js";
 import { WORKER_ROUTES } from "./worker.js";
 
 export const ROUTES = {
-  ...TICKING_ROUTES,
-  ...PINGS_ROUTES,
-  ...SCHEDULES_ROUTES,
-  ...TIMELINE_ROUTES,
-  ...RUNS_ROUTES,
+  ...TICK_ROUTES,
+  ...CHECK_IN_ROUTES,
+  ...SCHEDULE_ROUTES,
+  ...RUN_ROUTES,
   ...OVERVIEW_ROUTES,
-  ...LOCKS_ROUTES,
-  ...QUEUES_ROUTES,
+  ...LOCK_ROUTES,
+  ...QUEUE_ROUTES,
   ...CHECK_ROUTES,
-  ...ALERTS_ROUTES,
+  ...ALERT_ROUTES,
   ...PAUSE_ROUTES,
   ...AUDIT_ROUTES,
+  ...INSTANCE_ROUTES,
   ...WORKER_ROUTES,
-  ...HOUSE_ROUTES,
+  ...SESSION_ROUTES,
+  ...PROBE_ROUTES,
 } as const;

@@ -29,7 +29,7 @@ const grantAnswer = z
   })
   .meta({ id: "LockGrant" });
 
-export const LOCKS_ROUTES = {
+export const LOCK_ROUTES = {
   listLocks: route({
     method: "GET",
     path: "/api/locks",

@@ -1,18 +1,7 @@
-// What there is and how it went: jobs, instances, statistics, errors, hints of changes.
+// Declares the routes of the overview: announced jobs, statistics, grouped errors, hints of changes.
 
 import { z } from "zod";
-import {
-  count,
-  cursor,
-  givenSince,
-  instant,
-  instantOrNull,
-  limit,
-  name,
-  page,
-  route,
-  uuid,
-} from "./schemas.js";
+import { count, givenSince, instant, name, page, route, uuid } from "./schemas.js";
 
 const jobAnswer = z
   .looseObject({
@@ -37,28 +26,6 @@ const jobAnswer = z
       .meta({ description: "JSON Schema of an input, or null where nobody could tell" }),
   })
   .meta({ id: "Job" });
-
-const instanceAnswer = z
-  .looseObject({
-    id: z.string(),
-    app: z.string().nullable(),
-    release: z.string().nullable(),
-    jobs: z.array(z.string()),
-    isScheduler: z.boolean(),
-    isLive: z.boolean(),
-    startedAt: instant,
-    seenAt: instant,
-    retiredAt: instantOrNull,
-    held: count,
-    skewMs: z
-      .number()
-      .nullable()
-      .meta({ description: "how far its clock is from the database's, as far as that is certain" }),
-    quietAt: instantOrNull,
-    quietBy: z.string().nullable(),
-    quietNote: z.string().nullable(),
-  })
-  .meta({ id: "Instance" });
 
 const totals = {
   total: count,
@@ -89,14 +56,6 @@ export const OVERVIEW_ROUTES = {
     scope: "read",
     summary: "Every job that was announced, by name.",
     answers: { 200: page("jobs", jobAnswer) },
-  }),
-  listInstances: route({
-    method: "GET",
-    path: "/api/instances",
-    scope: "read",
-    summary: "Instances on this database: live ones first, then the newest.",
-    query: z.strictObject({ limit, cursor }),
-    answers: { 200: page("instances", instanceAnswer) },
   }),
   stats: route({
     method: "GET",

@@ -14,7 +14,7 @@ const queueAnswer = z
   })
   .meta({ id: "Queue" });
 
-export const QUEUES_ROUTES = {
+export const QUEUE_ROUTES = {
   listQueues: route({
     method: "GET",
     path: "/api/queues",

@@ -133,7 +133,7 @@ const enqueueOptions = {
   tags: z.array(z.string()).max(50).optional(),
 };
 
-export const RUNS_ROUTES = {
+export const RUN_ROUTES = {
   enqueue: route({
     method: "POST",
     path: "/api/jobs/{name}/runs",

@@ -1,4 +1,4 @@
-// Schedules on the wire: reading, editing, their ledger.
+// Declares the routes of schedules: read, edit, trigger, ticks, timeline.
 
 import { z } from "zod";
 import {
@@ -170,7 +170,46 @@ const scheduleOptions = z.strictObject({
     }),
 });
 
-export const SCHEDULES_ROUTES = {
+const triggered = z.union([
+  z.object({ ok: z.literal(true), runId: uuid }),
+  z.object({
+    ok: z.literal(true),
+    skipped: z.literal(true),
+    reason: z.enum(["locked", "paused", "not_due", "schedule_read_error"]),
+    holder: z.string().nullable(),
+    until: instantOrNull,
+    nextAt: instantOrNull,
+  }),
+]);
+
+const ticksAnswer = z.object({
+  at: instant,
+  lastAt: instant,
+  count,
+  outcome: z.enum(["fired", "skipped", "missed"]),
+  reason: z.string(),
+  status: z.enum(["pending", "running", "completed", "failed", "cancelled"]).nullable(),
+  lateMs: z.number().nullable(),
+  runId: uuid.nullable(),
+});
+
+const rowAnswer = z
+  .object({
+    name: z.string(),
+    job: z.string(),
+    monitor: z.boolean(),
+    status: z.enum(["active", "paused", "ended", "broken"]),
+    description: z.string(),
+    timezone: z.string(),
+    nextAt: instantOrNull,
+    pausedAt: instantOrNull,
+    lastStatus: z.string().nullable(),
+    ticks: z.array(ticksAnswer),
+    planned: z.array(z.object({ at: instant, count })),
+  })
+  .meta({ id: "TimelineRow" });
+
+export const SCHEDULE_ROUTES = {
   listSchedules: route({
     method: "GET",
     path: "/api/schedules",
@@ -308,38 +347,22 @@ export const SCHEDULES_ROUTES = {
     }),
     answers: { 200: page("ticks", tickAnswer) },
   }),
-} as const;
-
-// What was expected against what became of it, on the wire.
-
-const ticksAnswer = z.object({
-  at: instant,
-  lastAt: instant,
-  count,
-  outcome: z.enum(["fired", "skipped", "missed"]),
-  reason: z.string(),
-  status: z.enum(["pending", "running", "completed", "failed", "cancelled"]).nullable(),
-  lateMs: z.number().nullable(),
-  runId: uuid.nullable(),
-});
-
-const rowAnswer = z
-  .object({
-    name: z.string(),
-    job: z.string(),
-    monitor: z.boolean(),
-    status: z.enum(["active", "paused", "ended", "broken"]),
-    description: z.string(),
-    timezone: z.string(),
-    nextAt: instantOrNull,
-    pausedAt: instantOrNull,
-    lastStatus: z.string().nullable(),
-    ticks: z.array(ticksAnswer),
-    planned: z.array(z.object({ at: instant, count })),
-  })
-  .meta({ id: "TimelineRow" });
-
-export const TIMELINE_ROUTES = {
+  trigger: route({
+    method: "POST",
+    path: "/api/schedules/{name}/trigger",
+    scope: "trigger",
+    isLimitable: true,
+    summary:
+      "Stores a run by hand or by an outside cron; a worker or a tick executes it. With an input it needs the scope enqueue.",
+    body: z.strictObject({
+      mode: z.enum(["manual", "test"]).optional(),
+      ifDue: z.boolean().optional(),
+      deliveryId: z.string().max(500).optional(),
+      input: anyJson.optional(),
+    }),
+    refusals: [404, 409],
+    answers: { 200: triggered },
+  }),
   timeline: route({
     method: "GET",
     path: "/api/timeline",

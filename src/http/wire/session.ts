@@ -1,18 +1,9 @@
-// The page's session and the probes.
+// Declares the routes of the dashboard's session: sign in, sign out, the caller's rights, the settings of this instance.
 
 import { z } from "zod";
 import { ok, route, SCOPES } from "./schemas.js";
 
-export const HOUSE_ROUTES = {
-  metrics: route({
-    method: "GET",
-    path: "/metrics",
-    scope: "read",
-    summary:
-      "What this process and the database count, as text for Prometheus, or OpenMetrics by Accept.",
-    answers: { 200: z.string() },
-    media: "text/plain; version=0.0.4",
-  }),
+export const SESSION_ROUTES = {
   createSession: route({
     method: "POST",
     path: "/api/session",
@@ -53,19 +44,5 @@ export const HOUSE_ROUTES = {
     scope: "read",
     summary: "How the instance that answers is set up; no secret is in it.",
     answers: { 200: z.looseObject({ instance: z.string(), database: z.string() }) },
-  }),
-  healthz: route({
-    method: "GET",
-    path: "/healthz",
-    scope: "open",
-    summary: "The process answers; the database is not asked.",
-    answers: { 200: ok },
-  }),
-  readyz: route({
-    method: "GET",
-    path: "/readyz",
-    scope: "open",
-    summary: "The database answers too.",
-    answers: { 200: ok },
   }),
 } as const;

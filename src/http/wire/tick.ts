@@ -1,16 +1,7 @@
-// What an outside cron calls: one pass, a trigger, taking back what fell silent.
+// Declares the routes that an outside cron calls: one bounded pass, and reclaiming stale runs now.
 
 import { z } from "zod";
-import {
-  anyJson,
-  count,
-  duration,
-  instant,
-  instantOrNull,
-  route,
-  seconds,
-  uuid,
-} from "./schemas.js";
+import { count, duration, instant, instantOrNull, route, seconds, uuid } from "./schemas.js";
 
 const ticked = z.object({
   ok: z.literal(true),
@@ -22,19 +13,7 @@ const ticked = z.object({
   nextWakeAt: instantOrNull,
 });
 
-const triggered = z.union([
-  z.object({ ok: z.literal(true), runId: uuid }),
-  z.object({
-    ok: z.literal(true),
-    skipped: z.literal(true),
-    reason: z.enum(["locked", "paused", "not_due", "schedule_read_error"]),
-    holder: z.string().nullable(),
-    until: instantOrNull,
-    nextAt: instantOrNull,
-  }),
-]);
-
-export const TICKING_ROUTES = {
+export const TICK_ROUTES = {
   tick: route({
     method: "POST",
     path: "/api/tick",
@@ -57,21 +36,5 @@ export const TICKING_ROUTES = {
       heartbeatTimeoutSeconds: seconds.optional(),
     }),
     answers: { 200: z.object({ ok: z.literal(true), reclaimed: count, failed: count }) },
-  }),
-  trigger: route({
-    method: "POST",
-    path: "/api/schedules/{name}/trigger",
-    scope: "trigger",
-    isLimitable: true,
-    summary:
-      "Stores a run by hand or by an outside cron; a worker or a tick executes it. With an input it needs the scope enqueue.",
-    body: z.strictObject({
-      mode: z.enum(["manual", "test"]).optional(),
-      ifDue: z.boolean().optional(),
-      deliveryId: z.string().max(500).optional(),
-      input: anyJson.optional(),
-    }),
-    refusals: [404, 409],
-    answers: { 200: triggered },
   }),
 } as const;
