@@ -52,17 +52,17 @@ export function withConfigOption(command: Command): Command {
 }
 
 /**
- * Wires an action; its arguments come first, the flags last. `isWhole`: what is wrong with the flags is
- * named by the action itself, together with what is wrong elsewhere.
+ * Wires an action; its arguments come first, the flags last. `reportsFlagErrors`: the action itself reports wrong flags, together
+ * with wrong variables and wrong options in code.
  */
 export function act<Flags extends CommonFlags>(
   command: Command,
   call: Call,
   action: (flags: Flags, ...args: string[]) => Promise<number>,
-  { isWhole = false }: { readonly isWhole?: boolean } = {},
+  { reportsFlagErrors = false }: { readonly reportsFlagErrors?: boolean } = {},
 ): Command {
   return command.action(async (...given: unknown[]) => {
-    if (!isWhole) refuseWrongFlags(call.wrong);
+    if (!reportsFlagErrors) refuseWrongFlags(call.wrong);
     const args = given.slice(0, -2) as string[];
     call.exit = await action(command.optsWithGlobals() as Flags, ...args);
   });

@@ -1,15 +1,18 @@
-// Which `Holdfast` a command uses: the one that a configuration file exports, or a bare one on the
-// database that flag, environment or default name. Flag wins over code, code over environment.
+// Finds the `Holdfast` for a command: the one that a configuration file exports, or a bare one on a database that a flag, the
+// environment or the default names. A flag overrides code, code overrides the environment.
 
+import { hostname, userInfo } from "node:os";
 import path from "node:path";
+import type { Command } from "commander";
 import { Holdfast } from "../holdfast.js";
 import { setLaunchOverrides } from "../instance/launch-overrides.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import type { Problem } from "../shared/errors.js";
+import { requireName } from "../shared/names.js";
 import { LOG_LEVELS, type Logger, type LogLevel, lineLogger } from "../telemetry/log.js";
-import { askedBy } from "./actor.js";
 import { CONFIG_NAMES, findConfig, importConfig } from "./config-file.js";
 import { ImpossibleError } from "./failure.js";
+import { refusing } from "./flags/usage.js";
 import { prettyLogger } from "./output/pretty-logs.js";
 import type { Shell } from "./shell.js";
 
@@ -17,43 +20,43 @@ import type { Shell } from "./shell.js";
 export type CommonFlags = { readonly database?: string; readonly config?: string };
 
 /**
- * look: reads or changes what is there; makes neither a database nor tables.
- * add: makes what is missing, provided that a file says which jobs there are.
- * keep: makes what is missing, provided that somebody said where: a flag, a variable or a file.
- * migrate: makes what is missing, whatever the option in code says.
+ * existing: reads or changes an existing database; creates neither a database nor tables.
+ * add: creates missing tables if a configuration file declares the jobs.
+ * keep: creates missing tables if a flag, a variable or a file names the database.
+ * migrate: creates missing tables, even if the option `migrate` in code forbids it.
  */
-export type Purpose = "look" | "add" | "keep" | "migrate";
+export type Purpose = "existing" | "add" | "keep" | "migrate";
 
-/** Uses an instance for one question, and closes it whatever happens. */
+/** Opens an instance for one command and always closes it. */
 export async function withInstance<T>(
   params: {
     readonly flags: CommonFlags;
     readonly purpose: Purpose;
-    /** What it does depends on the code: options of the instance, destinations, checks, jobs. @default by its purpose */
+    /** The command depends on options in code: destinations, checks, jobs. @default by its purpose */
     readonly needsCode?: boolean;
     readonly shell: Shell;
-    /** For commands that say some things in their own words. */
+    /** For commands that word some log lines themselves. */
     readonly logger?: (usual: Logger) => Logger;
   },
-  ask: (holdfast: Holdfast) => Promise<T>,
+  work: (holdfast: Holdfast) => Promise<T>,
 ): Promise<T> {
   const { flags, purpose, shell } = params;
   const file = configFor(params);
-  const isLooking = purpose === "look" || (file === null && isWithoutPlace(purpose, flags));
+  const usesExisting = purpose === "existing" || (file === null && isWithoutPlace(purpose, flags));
   const usual = loggerFor(shell, { level: "warn", out: process.stderr });
   setLaunchOverrides({
     ...databaseOf(flags),
     ...(file === null ? {} : { folder: path.dirname(file) }),
-    ...(isLooking ? { migrate: "check" } : purpose === "migrate" ? { migrate: "auto" } : {}),
-    actor: { via: "cli", who: askedBy({}), scope: null, address: null, requestId: null },
-    // Standard output belongs to the answer.
+    ...(usesExisting ? { migrate: "check" } : purpose === "migrate" ? { migrate: "auto" } : {}),
+    actor: { via: "cli", who: actorName({}), scope: null, address: null, requestId: null },
+    // Standard output is for results.
     logger: params.logger?.(usual) ?? usual,
-    mayCreate: !isLooking,
+    mayCreate: !usesExisting,
     problems: logFormatProblems(process.env),
   });
   const holdfast = file === null ? new Holdfast() : await importConfig(file);
   try {
-    return await ask(holdfast);
+    return await work(holdfast);
   } finally {
     await holdfast.stop();
   }
@@ -61,7 +64,7 @@ export async function withInstance<T>(
 
 /**
  * With --database the file of this folder is executed only where the command needs it or --config names it: a folder that
- * somebody else wrote must not run code because somebody looks at a database from there.
+ * somebody else wrote must not run code because a user reads a database from there.
  */
 function configFor(params: {
   readonly flags: CommonFlags;
@@ -74,19 +77,19 @@ function configFor(params: {
   return isWanted ? findConfig(flags.config, process.cwd()) : null;
 }
 
-/** Without a file: whether nobody said where a database may be made. */
+/** Without a file: whether nothing names a database that may be created. */
 function isWithoutPlace(purpose: Purpose, { database }: CommonFlags): boolean {
   if (purpose === "keep") return database === undefined && !process.env.HOLDFAST_DATABASE_URL;
   return purpose === "add";
 }
 
-/** The instance of a configuration file, to be started: without a file there is nothing to run. */
+/** Loads the instance that a configuration file exports. Throws without a file: there are no jobs to run. */
 export async function loadInstance(params: {
   readonly flags: CommonFlags;
   readonly shell: Shell;
   /** False: schedules that vanished from the code are not paused. */
   readonly mayPause?: boolean;
-  /** What was found wrong already. */
+  /** Problems found before. */
   readonly problems?: readonly Problem[];
 }): Promise<Holdfast> {
   const { flags, shell, mayPause = true, problems = [] } = params;
@@ -114,7 +117,7 @@ function databaseOf({ database }: CommonFlags): { database?: string } {
   return database === undefined ? {} : { database };
 }
 
-/** Lines for people; JSON lines where programs read. */
+/** Pretty lines for people, JSON lines for programs. */
 function loggerFor(
   shell: Shell,
   { level: usual, out }: { readonly level: LogLevel; readonly out: NodeJS.WriteStream },
@@ -128,7 +131,7 @@ function loggerFor(
     : prettyLogger({ level, colours: shell.colours, write, now });
 }
 
-/** A wrong one is refused with everything else that is wrong. */
+/** logFormatProblems() reports a wrong value. */
 function logFormat(): string {
   return process.env.HOLDFAST_LOG_FORMAT || "pretty";
 }
@@ -139,8 +142,30 @@ function logFormatProblems(env: Readonly<Record<string, string | undefined>>): P
   return [{ field: "HOLDFAST_LOG_FORMAT", message: 'must be "pretty" or "json".' }];
 }
 
-/** A wrong one is refused by the instance itself, together with everything else that is wrong. */
+/** The constructor of the instance reports a wrong value. */
 function logLevel(usual: LogLevel): LogLevel {
   const asked = process.env.HOLDFAST_LOG_LEVEL;
   return LOG_LEVELS.find((level) => level === asked) ?? usual;
+}
+
+// The actor: stored with versions, pauses and backfills, so that others see who made a change.
+
+export type ActorFlags = { readonly by?: string };
+
+export function withByOption(command: Command): Command {
+  return command.option("--by <name>", "who does it (default: you, as user@host)", (text) =>
+    refusing(() => requireName(text, "--by")),
+  );
+}
+
+export function actorName({ by }: ActorFlags): string {
+  return by ?? `${userName()}@${hostname()}`;
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return "unknown"; // A container may run under a uid without a name.
+  }
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// The command line: wires the commands together, and turns whatever happens into an answer on
-// standard output, a message on standard error, and an exit code. What a command does is in its file.
+// Runs the command line: registers the commands (one file per noun in commands/) and turns every result into output on standard
+// output, a message on standard error and an exit code. This folder holds flags and output only: it must never decide what the
+// library decides, and never send SQL.
 
 import { Command, CommanderError } from "commander";
 import { shownJson } from "../shared/json.js";
@@ -11,7 +12,7 @@ import { noteWrongFlags } from "./flags/errors.js";
 import { packageVersion } from "./package-files.js";
 import { EXIT, Shell } from "./shell.js";
 
-/** In the order of the help. Each is loaded when it is called: most of a short command's time is loading. */
+/** In the order of the help. Loads each command on demand: loading takes most of a short command's time. */
 const COMMANDS = {
   init: async () => (await import("./commands/init.js")).initCommand,
   dev: async () => (await import("./commands/dev.js")).devCommand,
@@ -19,7 +20,7 @@ const COMMANDS = {
   tick: async () => (await import("./commands/tick.js")).tickCommand,
   next: async () => (await import("./commands/next.js")).nextCommand,
   migrate: async () => (await import("./commands/migrate.js")).migrateCommand,
-  move: async () => (await import("./commands/move.js")).moveCommand,
+  move: async () => (await import("./commands/migrate.js")).moveCommand,
   schedules: async () => (await import("./commands/schedules.js")).schedulesCommand,
   calendars: async () => (await import("./commands/calendars.js")).calendarsCommand,
   runs: async () => (await import("./commands/runs.js")).runsCommand,
@@ -32,19 +33,19 @@ const COMMANDS = {
   exec: async () => (await import("./commands/exec.js")).execCommand,
   locks: async () => (await import("./commands/locks.js")).locksCommand,
   check: async () => (await import("./commands/check.js")).checkCommand,
-  repair: async () => (await import("./commands/repair.js")).repairCommand,
-  recover: async () => (await import("./commands/recover.js")).recoverCommand,
+  repair: async () => (await import("./commands/check.js")).repairCommand,
+  recover: async () => (await import("./commands/check.js")).recoverCommand,
   health: async () => (await import("./commands/health.js")).healthCommand,
-  prune: async () => (await import("./commands/prune.js")).pruneCommand,
+  prune: async () => (await import("./commands/retention.js")).pruneCommand,
   alerts: async () => (await import("./commands/alerts.js")).alertsCommand,
   stats: async () => (await import("./commands/stats.js")).statsCommand,
-  cleanup: async () => (await import("./commands/cleanup.js")).cleanupCommand,
+  cleanup: async () => (await import("./commands/retention.js")).cleanupCommand,
   top: async () => (await import("./commands/top.js")).topCommand,
   simulate: async () => (await import("./commands/simulate.js")).simulateCommand,
 } satisfies Record<string, () => Promise<(call: Call) => Command>>;
 
 const args = process.argv.slice(2);
-// What follows `--` belongs to another program.
+// Arguments after `--` belong to another program.
 const own = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
 const call: Call = {
   shell: new Shell({ isJson: own.includes("--json") }),
@@ -52,7 +53,7 @@ const call: Call = {
   wrong: [],
 };
 surviveClosedPipes();
-// Not left to the event loop: a handle that the user's code keeps open must not keep us.
+// Exits without waiting for the event loop: a handle that the user's code keeps open must not keep the process alive.
 process.exit(await run());
 
 async function run(): Promise<number> {
@@ -95,14 +96,14 @@ async function program(): Promise<Command> {
     command.exitOverride();
     noteWrongFlags(command, call.wrong);
     command.configureHelp({ showGlobalOptions: true, helpWidth: 100 });
-    // The one message is written at the end, by run().
+    // run() writes the one message at the end.
     command.configureOutput({ outputError: () => undefined });
     command.helpCommand(false);
   });
   return top;
 }
 
-/** The command that is called, or all of them where that is not clear: for the help and for suggestions. */
+/** The called command, or all commands if that is unclear: for the help and for suggestions. */
 function asked(): (() => Promise<(call: Call) => Command>)[] {
   const word = own.find((arg, at) => !arg.startsWith("-") && own[at - 1] !== "--database") ?? "";
   return Object.hasOwn(COMMANDS, word)
@@ -115,7 +116,7 @@ function forEachCommand(command: Command, visit: (command: Command) => void): vo
   for (const each of command.commands) forEachCommand(each, visit);
 }
 
-/** `holdfast runs list | head` is no error; an instance whose output nobody reads stops in good order. */
+/** `holdfast runs list | head` is no error; an instance whose output pipe closes stops gracefully. */
 function surviveClosedPipes(): void {
   let isClosed = false;
   process.stderr.on("error", () => undefined);

@@ -1,4 +1,4 @@
-// Commands that only look: their answer as a page or as one document, or with --watch as a page that is
+// Commands that only read: their answer as a page or as one document, or with --watch as a page that is
 // shown again and again.
 
 import type { Command } from "commander";
@@ -14,10 +14,10 @@ import { EXIT, type Shell } from "./shell.js";
 import { firstSignal } from "./work.js";
 
 /** What was found, for people and for programs. */
-export type Seen = Page & { readonly document: unknown };
+export type ReadResult = Page & { readonly document: unknown };
 
 /** Null: there is no such thing, and that was said already. */
-export type Look = (holdfast: Holdfast) => Promise<Seen | null>;
+export type ReadAction = (holdfast: Holdfast) => Promise<ReadResult | null>;
 
 export async function runReadCommand(
   params: {
@@ -25,29 +25,29 @@ export async function runReadCommand(
     readonly shell: Shell;
     readonly needsCode?: boolean;
   },
-  look: Look,
+  read: ReadAction,
 ): Promise<number> {
   const { flags, shell, needsCode = false } = params;
   const { watch } = flags;
   refuseWatchedJson(shell.isJson, watch);
-  return withInstance({ flags, purpose: "look", needsCode, shell }, async (holdfast) => {
-    const seen = await underGivenFlags(flags, () => look(holdfast));
+  return withInstance({ flags, purpose: "existing", needsCode, shell }, async (holdfast) => {
+    const seen = await underGivenFlags(flags, () => read(holdfast));
     if (seen === null) {
-      await shell.answer(null);
+      await shell.printJson(null);
       return EXIT.no;
     }
     if (watch !== undefined) {
-      let first: Seen | null = seen;
+      let first: ReadResult | null = seen;
       const show = async () => {
         // What vanishes while it is watched stays as it was seen last.
-        const now: Seen = first ?? (await look(holdfast)) ?? { ...seen, isLast: true };
+        const now: ReadResult = first ?? (await read(holdfast)) ?? { ...seen, isLast: true };
         first = null;
         return now;
       };
       return repeat({ shell, everyMs: watch, show });
     }
     await shell.say(seen.text);
-    await shell.answer(seen.document);
+    await shell.printJson(seen.document);
     return EXIT.done;
   });
 }
@@ -94,7 +94,9 @@ export async function repeat(params: {
   const { shell, everyMs, show } = params;
   const stopped = new AbortController();
   void firstSignal().then(() => stopped.abort());
-  const screen = canDraw(process.stdout) ? new Screen(process.stdout, { isWhole: false }) : null;
+  const screen = canDraw(process.stdout)
+    ? new Screen(process.stdout, { isFullScreen: false })
+    : null;
   for (let round = 0; !stopped.signal.aborted; round += 1) {
     try {
       const { text, isLast } = await show();

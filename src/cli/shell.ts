@@ -43,7 +43,7 @@ export class Shell {
   }
 
   /** The one document for programs; nothing where a person reads. */
-  async answer(document: unknown): Promise<void> {
+  async printJson(document: unknown): Promise<void> {
     if (this.isJson) await this.#write(`${shownJson(JSON.stringify(document))}\n`);
   }
 

@@ -57,7 +57,7 @@ export async function workUntilSignal(params: {
   await bound?.served.close();
   rest();
   await shell.say(`${finished} finished, ${handedBack} handed back, ${abandoned} abandoned`);
-  await shell.answer({ finished, handedBack, abandoned });
+  await shell.printJson({ finished, handedBack, abandoned });
   return EXIT.done;
 }
 

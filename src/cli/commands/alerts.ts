@@ -4,11 +4,16 @@ import type { Command } from "commander";
 import type { AlertListOptions } from "../../alerts/alerts.js";
 import { ALERT_KINDS, type AlertKind } from "../../alerts/rules/alert.js";
 import { AlertNotFoundError } from "../../shared/errors.js";
-import { type AskerFlags, askedBy, withByOption } from "../actor.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { underFlagNames } from "../flags/errors.js";
 import { oneOf, readAlertId, readDurationFlag, wholeNumber } from "../flags/usage.js";
-import { type CommonFlags, withInstance } from "../instance.js";
+import {
+  type ActorFlags,
+  actorName,
+  type CommonFlags,
+  withByOption,
+  withInstance,
+} from "../instance.js";
 import { alertListPage, alertPage, alertTestPage } from "../output/alerts.js";
 import { filterOf, runReadCommand, type WatchFlags, withWatchOption } from "../read-command.js";
 import { EXIT, plain } from "../shell.js";
@@ -86,7 +91,7 @@ function alertsShowCommand(call: Call): Command {
 
 // `holdfast alerts acknowledge`: somebody has seen it.
 
-type AcknowledgeFlags = CommonFlags & AskerFlags;
+type AcknowledgeFlags = CommonFlags & ActorFlags;
 
 function alertsAcknowledgeCommand(call: Call): Command {
   const command = newCommand({
@@ -99,15 +104,15 @@ function alertsAcknowledgeCommand(call: Call): Command {
     call,
     async (flags, id = "") => {
       const { shell } = call;
-      return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
-        const alert = await holdfast.alerts.acknowledge(id, { by: askedBy(flags) });
+      return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
+        const alert = await holdfast.alerts.acknowledge(id, { by: actorName(flags) });
         const { acknowledgedAt, acknowledgedBy } = alert;
         await shell.say(
           acknowledgedAt === null
             ? "It is resolved already."
             : `Acknowledged by ${plain(acknowledgedBy ?? "somebody")}.`,
         );
-        await shell.answer(alert);
+        await shell.printJson(alert);
         return EXIT.done;
       });
     },
@@ -128,10 +133,10 @@ function alertsMuteCommand(call: Call): Command {
     .requiredOption("--for <duration>", "how long, for example 2h; 0s ends it", readDurationFlag);
   return act<MuteFlags>(withConfigOption(command), call, async (flags, id = "") => {
     const { shell } = call;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
       const alert = await holdfast.alerts.mute(id, flags.for);
       await shell.say(`Muted until ${alert.mutedUntil?.toISOString()}.`);
-      await shell.answer(alert);
+      await shell.printJson(alert);
       return EXIT.done;
     });
   });
@@ -139,7 +144,7 @@ function alertsMuteCommand(call: Call): Command {
 
 // `holdfast alerts resolve`: ends an alert by hand.
 
-type ResolveFlags = CommonFlags & AskerFlags;
+type ResolveFlags = CommonFlags & ActorFlags;
 
 function alertsResolveCommand(call: Call): Command {
   const command = newCommand({
@@ -152,10 +157,10 @@ function alertsResolveCommand(call: Call): Command {
     call,
     async (flags, id = "") => {
       const { shell } = call;
-      return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
-        const alert = await holdfast.alerts.resolve(id, { by: askedBy(flags) });
+      return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
+        const alert = await holdfast.alerts.resolve(id, { by: actorName(flags) });
         await shell.say(`Resolved by ${plain(alert.resolvedBy ?? "itself")}.`);
-        await shell.answer(alert);
+        await shell.printJson(alert);
         return EXIT.done;
       });
     },
@@ -175,12 +180,15 @@ function alertsTestCommand(call: Call): Command {
   return act<TestFlags>(withConfigOption(command), call, async (flags) => {
     const { shell } = call;
     const { destination } = flags;
-    return withInstance({ flags, purpose: "look", needsCode: true, shell }, async (holdfast) => {
-      const options = destination === undefined ? {} : { destination };
-      const tested = await underFlagNames("alerts.test()", () => holdfast.alerts.test(options));
-      await shell.say(alertTestPage(tested, shell.colours));
-      await shell.answer(tested);
-      return tested.ok ? EXIT.done : EXIT.no;
-    });
+    return withInstance(
+      { flags, purpose: "existing", needsCode: true, shell },
+      async (holdfast) => {
+        const options = destination === undefined ? {} : { destination };
+        const tested = await underFlagNames("alerts.test()", () => holdfast.alerts.test(options));
+        await shell.say(alertTestPage(tested, shell.colours));
+        await shell.printJson(tested);
+        return tested.ok ? EXIT.done : EXIT.no;
+      },
+    );
   });
 }

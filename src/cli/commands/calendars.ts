@@ -4,12 +4,17 @@ import type { Command } from "commander";
 import { windowText } from "../../schedules/calendars/windows.js";
 import type { Calendar } from "../../schedules/calendars.js";
 import { quoteShort } from "../../shared/suggest.js";
-import { type AskerFlags, askedBy, withByOption } from "../actor.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { type CalendarFlags, calendarOptions, withCalendarOptions } from "../flags/calendars.js";
 import { underFlagNames } from "../flags/errors.js";
 import { readName, requireCalendar } from "../flags/read.js";
-import { type CommonFlags, withInstance } from "../instance.js";
+import {
+  type ActorFlags,
+  actorName,
+  type CommonFlags,
+  withByOption,
+  withInstance,
+} from "../instance.js";
 import { type Fact, factLines, newTable } from "../output/runs.js";
 import { shortTime } from "../output/times.js";
 import { runReadCommand, type WatchFlags, withWatchOption } from "../read-command.js";
@@ -120,7 +125,7 @@ function eventsText(summaries: readonly string[]): string | null {
 
 // `holdfast calendars set`: makes a calendar, or puts other rules in its place.
 
-type Flags = CommonFlags & CalendarFlags & AskerFlags;
+type Flags = CommonFlags & CalendarFlags & ActorFlags;
 
 function calendarsSetCommand(call: Call): Command {
   const command = newCommand({
@@ -138,12 +143,12 @@ function calendarsSetCommand(call: Call): Command {
     const options = calendarOptions(flags);
     return withInstance({ flags, purpose: "add", shell }, async (holdfast) => {
       const calendar = await underFlagNames("calendars.upsert()", () =>
-        holdfast.calendars.upsert(name, options, { by: askedBy(flags) }),
+        holdfast.calendars.upsert(name, options, { by: actorName(flags) }),
       );
       const { description, schedules } = calendar;
       const users = schedules.length === 0 ? "" : `\nUsed by ${plain(schedules.join(", "))}.`;
       await shell.say(`Calendar ${quoteShort(name)}: ${plain(description)}.${users}`);
-      await shell.answer(calendar);
+      await shell.printJson(calendar);
       return EXIT.done;
     });
   });
@@ -159,11 +164,11 @@ function calendarsDeleteCommand(call: Call): Command {
   }).argument("<name>", "name of the calendar", readName);
   return act<CommonFlags>(withConfigOption(command), call, async (flags, name = "") => {
     const { shell } = call;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
       await requireCalendar(holdfast, name);
       await holdfast.calendars.delete(name);
       await shell.say(`Calendar ${quoteShort(name)} deleted.`);
-      await shell.answer({ name, answer: "deleted" });
+      await shell.printJson({ name, answer: "deleted" });
       return EXIT.done;
     });
   });

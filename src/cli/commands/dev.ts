@@ -8,7 +8,7 @@ import { act, type Call, newCommand } from "../command.js";
 import { isBeyondThisMachine } from "../database.js";
 import { superviseReloading } from "../dev/reload.js";
 import { ImpossibleError } from "../failure.js";
-import { Whole } from "../flag-errors.js";
+import { FlagErrors } from "../flags/errors.js";
 import { UsageError } from "../flags/usage.js";
 import { loadInstance, requireConfig } from "../instance.js";
 import { readPlace } from "../serving.js";
@@ -36,18 +36,18 @@ export function devCommand(call: Call): Command {
     .option("--yes", "use a database beyond this machine");
   const action = async (flags: DevFlags, config?: string) => {
     const { shell } = call;
-    const whole = new Whole(call);
-    const start = whole.read(() => startOptions(flags), {});
-    const place = whole.read(() => readPlace(flags, process.env), null);
-    whole.read(() => refuseFarFlag(flags), undefined);
+    const errors = new FlagErrors(call.wrong);
+    const start = errors.read(() => startOptions(flags), {});
+    const place = errors.read(() => readPlace(flags, process.env), null);
+    errors.read(() => refuseFarFlag(flags), undefined);
     // What is wrong needs no second half to be said.
-    if (flags.reload && !whole.isWrong) {
+    if (flags.reload && !errors.isWrong) {
       const folder = path.dirname(requireConfig(config));
       const args = [...process.argv.slice(2), "--no-reload"];
       return superviseReloading({ args, folder, shell });
     }
     ignoreFarEnvironment(shell);
-    const holdfast = await whole.load((problems) =>
+    const holdfast = await errors.load((problems) =>
       loadInstance({ flags: withConfig(flags, config), shell, mayPause: false, problems }),
     );
     refuseFarCode(holdfast.settings().database, flags);
@@ -60,7 +60,7 @@ export function devCommand(call: Call): Command {
       shell,
     });
   };
-  return act<DevFlags>(command, call, action, { isWhole: true });
+  return act<DevFlags>(command, call, action, { reportsFlagErrors: true });
 }
 
 function refuseFarFlag({ database, yes }: DevFlags): void {

@@ -13,8 +13,8 @@ import {
   wholeNumber,
 } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
+import { waitForRun } from "../output/runs.js";
 import { EXIT } from "../shell.js";
-import { waitForRun } from "../wait.js";
 
 type Flags = CommonFlags & {
   readonly key?: string;
@@ -69,7 +69,7 @@ export function enqueueCommand(call: Call): Command {
       await shell.say(deduplicated ? `Run ${id} stands for this key.` : `Run ${id} stored.`);
       if (flags.wait)
         return waitForRun({ holdfast, id, answer: enqueued, timeout: flags.timeout, shell });
-      await shell.answer(enqueued);
+      await shell.printJson(enqueued);
       return EXIT.done;
     });
   });

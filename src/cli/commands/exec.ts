@@ -107,13 +107,13 @@ async function told(
     const { holder, until } = answer;
     const lease = until === null ? "" : `, its lease until ${shortTime(until)}`;
     shell.complain(`Not started: ${name} runs already (held by ${holder ?? "somebody"}${lease}).`);
-    await shell.answer({ name, skipped: true, reason: "locked", holder, until });
+    await shell.printJson({ name, skipped: true, reason: "locked", holder, until });
     return flags.lockedExit;
   }
   const { runId, ended } = answer;
   const { exit, end, complaint } = ended;
   if (complaint !== null) shell.complain(`${complaint} Run ${runId} has its output.`);
-  await shell.answer({
+  await shell.printJson({
     name,
     runId,
     exitCode: end?.exitCode ?? null,
@@ -140,7 +140,7 @@ async function unreachable(
   shell.complain(`${describeExit(error)?.message ?? ""}\nThe program is run without being kept.`);
   const { exit, end, complaint } = await execAnyway(params);
   if (complaint !== null) shell.complain(complaint);
-  await shell.answer({
+  await shell.printJson({
     name: params.name,
     runId: null,
     exitCode: end?.exitCode ?? null,

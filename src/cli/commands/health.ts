@@ -49,14 +49,14 @@ export function healthCommand(call: Call): Command {
     const options = Object.fromEntries(
       Object.entries(given).filter(([, value]) => value !== undefined),
     );
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
       const show = async () => ({
         text: healthPage(await holdfast.health(options), shell.colours),
       });
       if (watch !== undefined) return repeat({ shell, everyMs: watch, show });
       const report = await holdfast.health(options);
       await shell.say(healthPage(report, shell.colours));
-      await shell.answer(report);
+      await shell.printJson(report);
       return report.ok ? EXIT.done : EXIT.no;
     });
   });

@@ -59,7 +59,7 @@ export function initCommand(call: Call): Command {
       version: packageVersion(),
     });
     await say(shell, folder, written, crontab);
-    await shell.answer({
+    await shell.printJson({
       ...written,
       ...(crontab === null
         ? {}

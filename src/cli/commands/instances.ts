@@ -88,10 +88,10 @@ function instancesQuietCommand(call: Call): Command {
     .option("--note <text>", "why, for whoever looks at it");
   return act<QuietFlags>(withConfigOption(command), call, async (flags, id = "") => {
     const { shell } = call;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
       await holdfast.instances.quiet(id, flags.note);
       await shell.say(`Instance ${plain(id)} is quiet within its next poll; what it runs goes on.`);
-      await shell.answer({ id, quiet: true });
+      await shell.printJson({ id, quiet: true });
       return EXIT.done;
     });
   });
@@ -109,10 +109,10 @@ function instancesWakeCommand(call: Call): Command {
   }).argument("<id>", "id of the instance, as `instances list` shows it");
   return act<WakeFlags>(withConfigOption(command), call, async (flags, id = "") => {
     const { shell } = call;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
       await holdfast.instances.wake(id);
       await shell.say(`Instance ${plain(id)} claims and fires again within its next poll.`);
-      await shell.answer({ id, quiet: false });
+      await shell.printJson({ id, quiet: false });
       return EXIT.done;
     });
   });

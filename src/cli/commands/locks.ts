@@ -115,15 +115,18 @@ function locksReleaseCommand(call: Call): Command {
     .option("--note <text>", "why, kept in its history");
   return act<ReleaseFlags>(withConfigOption(command), call, async (flags, name = "") => {
     const { shell } = call;
-    return withInstance({ flags, purpose: "look", needsCode: true, shell }, async (holdfast) => {
-      const answer = await holdfast.locks.release(name, flags.note);
-      await shell.say(
-        answer.released
-          ? `Lock ${quoteShort(name)} was taken from ${plain(answer.holder)} (fence ${answer.fence}).`
-          : `Nobody holds lock ${quoteShort(name)}.`,
-      );
-      await shell.answer({ name, ...answer });
-      return answer.released ? EXIT.done : EXIT.no;
-    });
+    return withInstance(
+      { flags, purpose: "existing", needsCode: true, shell },
+      async (holdfast) => {
+        const answer = await holdfast.locks.release(name, flags.note);
+        await shell.say(
+          answer.released
+            ? `Lock ${quoteShort(name)} was taken from ${plain(answer.holder)} (fence ${answer.fence}).`
+            : `Nobody holds lock ${quoteShort(name)}.`,
+        );
+        await shell.printJson({ name, ...answer });
+        return answer.released ? EXIT.done : EXIT.no;
+      },
+    );
   });
 }

@@ -1,12 +1,20 @@
-// `holdfast migrate`: makes the tables, or says with `--plan` what it would make.
+// Commands that prepare a database: `migrate` creates the tables or brings them up to date, `move` copies everything from a
+// SQLite file into PostgreSQL.
 
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import type { Holdfast } from "../../holdfast.js";
+import { type MoveAnswer, moveDatabase } from "../../operations/move.js";
 import { textProp } from "../../shared/failure.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
+import { databaseFlag } from "../database.js";
+import { UsageError } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
+import { ProgressBar } from "../output/progress-bar.js";
 import { EXIT, type Shell } from "../shell.js";
+import { onSignals } from "../work.js";
+
+// `holdfast migrate`
 
 type Flags = CommonFlags & { readonly plan?: boolean };
 
@@ -24,7 +32,7 @@ export function migrateCommand(call: Call): Command {
     const { database, steps } = await (flags.plan ? planned : migrated)(flags, shell);
     const said = steps.length === 0 ? "Nothing to do" : `To do: ${steps.join(", ")}`;
     await shell.say(flags.plan ? `${said} (${database}).` : `Up to date: ${database}`);
-    await shell.answer({ database, steps });
+    await shell.printJson({ database, steps });
     return EXIT.done;
   });
 }
@@ -32,9 +40,9 @@ export function migrateCommand(call: Call): Command {
 /** What is left to do. */
 type Plan = { readonly database: string; readonly steps: readonly string[] };
 
-/** Looks without touching; a newer database than this version knows is an error, not a step. */
+/** Changes nothing. A database newer than this version throws an error; it is not a step. */
 async function planned(flags: CommonFlags, shell: Shell): Promise<Plan> {
-  return withInstance({ flags, purpose: "look", needsCode: true, shell }, async (holdfast) => {
+  return withInstance({ flags, purpose: "existing", needsCode: true, shell }, async (holdfast) => {
     const { database } = holdfast.settings();
     if (isMissingFile(database)) return { database, steps: [CREATE_FILE, CREATE_TABLES] };
     try {
@@ -54,7 +62,7 @@ function migrated(flags: CommonFlags, shell: Shell): Promise<Plan> {
   });
 }
 
-/** Any question opens the database, and opening brings it up to date. */
+/** Any read opens the database, and opening brings it up to date. */
 async function openDatabase(holdfast: Holdfast): Promise<void> {
   await holdfast.runs.list({ limit: 1 });
 }
@@ -67,4 +75,99 @@ function isMissingFile(database: string): boolean {
 function isWithoutTables(error: unknown): boolean {
   const { version } = (error ?? {}) as { version?: unknown };
   return textProp(error, "code") === "MIGRATION_REFUSED" && version === null;
+}
+
+// `holdfast move`: if it is killed, the same command continues from the last stored batch.
+
+type MoveFlags = CommonFlags & {
+  readonly from?: string;
+  readonly to?: string;
+  readonly schema?: string;
+  readonly yes?: boolean;
+};
+
+const count = (number: number) => number.toLocaleString("en-US");
+
+export function moveCommand(call: Call): Command {
+  const command = newCommand({
+    name: "move",
+    summary: "Copy everything from a SQLite file into an empty PostgreSQL database.",
+    examples: [
+      "move --from sqlite:app.db --to postgres://app@localhost/app",
+      "move --from sqlite:app.db --to postgres://app@localhost/app --json",
+    ],
+  })
+    .option("--from <url>", "the SQLite file; it is only read", databaseFlag("--from"))
+    .option("--to <url>", "the PostgreSQL database; it must hold no runs yet", databaseFlag("--to"))
+    .option("--schema <name>", "the schema there (default: holdfast)")
+    .option("--yes", "also while instances live; what they do meanwhile stays behind");
+  return act<MoveFlags>(command, call, async ({ from, to, schema, yes, database }) => {
+    if (database !== undefined)
+      throw new UsageError("move takes --from and --to in place of --database.");
+    if (from === undefined || to === undefined)
+      throw new UsageError(
+        "move needs both ends, for example: move --from sqlite:app.db --to postgres://app@localhost/app",
+      );
+    if (!from.startsWith("sqlite:") || from === "sqlite::memory:")
+      throw new UsageError("--from must be a SQLite file such as sqlite:app.db.");
+    if (to.startsWith("sqlite:"))
+      throw new UsageError(
+        "--to must be a PostgreSQL database such as postgres://app@localhost/app.",
+      );
+    const { shell } = call;
+    const bar = new ProgressBar({ shell });
+    const stopped = new AbortController();
+    onSignals({ first: () => stopped.abort() });
+    const answer = await moveDatabase({
+      from,
+      to,
+      ...(schema === undefined ? {} : { schema }),
+      evenIfLive: yes === true,
+      signal: stopped.signal,
+      onProgress: ({ table, moved, total }) => {
+        const text = `${count(moved)} of ${count(total)} rows (${table})`;
+        bar.show({ done: moved, total, text });
+      },
+    }).finally(() => bar.end());
+    await shell.say(inWords(answer));
+    await shell.printJson(answer);
+    return answer.moved ? EXIT.done : EXIT.no;
+  });
+}
+
+function inWords(answer: MoveAnswer): string {
+  if (answer.moved) {
+    const rows = Object.values(answer.tables).reduce((sum, each) => sum + each, 0);
+    const { heldLeases, heldLocks, resumedAt, tables } = answer;
+    const held =
+      heldLeases + heldLocks === 0
+        ? ""
+        : `\n${heldLeases} leases of runs and ${heldLocks} locks were held; they run out by the database's clock.`;
+    const before = resumedAt === 0 ? "" : `, ${count(resumedAt)} of them before it was interrupted`;
+    return (
+      `Moved ${count(rows)} rows${before}; both sides count the same in all ${Object.keys(tables).length} tables.${held}` +
+      "\nStart your instances with the new database; the file was not changed."
+    );
+  }
+  switch (answer.reason) {
+    case "live":
+      return `Nothing was moved: instances live (${answer.instances.join(", ")}). Stop them and wait a minute, or give --yes.`;
+    case "not_empty":
+      return `Nothing was moved: the new database has rows in ${answer.tables.join(", ")}. Give an empty one, or another --schema.`;
+    case "other_move":
+      return `Nothing was moved: the new database holds a move from ${answer.source}.`;
+    case "already_moved":
+      return `Nothing to do: ${answer.source} has been moved there already.`;
+    case "unknown":
+      return `Nothing was moved: this version does not know what becomes of ${answer.names.join(", ")}.`;
+    case "counts":
+      return [
+        "The move is not finished: rows differ. Did somebody write meanwhile?",
+        ...answer.differences.map(
+          ({ table, from, to }) => `  ${table}: ${count(from)} in the file, ${count(to)} there`,
+        ),
+      ].join("\n");
+    case "stopped":
+      return `Stopped after ${count(answer.rows)} rows; the same command goes on from there.`;
+  }
 }

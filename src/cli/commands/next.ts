@@ -49,7 +49,7 @@ export function nextCommand(call: Call): Command {
     const fromMs = from?.getTime() ?? systemClock.wallMs();
     const coming = lookAhead(schedule, { fromMs, count });
     await shell.say(page(schedule, coming, shell.colours));
-    await shell.answer({
+    await shell.printJson({
       ticks: coming.ticks.map(iso),
       notes: coming.touches.map((touch) => ({
         at: iso(touch.atMs),

@@ -3,14 +3,19 @@
 import type { Command } from "commander";
 import type { Holdfast } from "../../holdfast.js";
 import type { Pause } from "../../operations/pause.js";
-import { type AskerFlags, askedBy, withByOption } from "../actor.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { requireAll } from "../flags/usage.js";
-import { type CommonFlags, withInstance } from "../instance.js";
+import {
+  type ActorFlags,
+  actorName,
+  type CommonFlags,
+  withByOption,
+  withInstance,
+} from "../instance.js";
 import { shortTime } from "../output/times.js";
 import { type Colours, EXIT, plain } from "../shell.js";
 
-type Flags = CommonFlags & AskerFlags & { readonly all?: boolean; readonly note?: string };
+type Flags = CommonFlags & ActorFlags & { readonly all?: boolean; readonly note?: string };
 
 export function pauseCommand(call: Call): Command {
   const command = newCommand({
@@ -23,16 +28,16 @@ export function pauseCommand(call: Call): Command {
   return act<Flags>(withConfigOption(withByOption(command)), call, async (flags) => {
     const { shell } = call;
     requireAll(flags.all, "schedules pause <name>, queues pause <name>");
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
       const { note } = flags;
       const paused = await holdfast.pause({
-        by: askedBy(flags),
+        by: actorName(flags),
         ...(note === undefined ? {} : { note }),
       });
       await shell.say(
         `Everything is paused ${pauseText(paused)}; runs that are running go on. To lift it: holdfast resume --all`,
       );
-      await shell.answer({ paused });
+      await shell.printJson({ paused });
       return EXIT.done;
     });
   });
@@ -40,7 +45,7 @@ export function pauseCommand(call: Call): Command {
 
 // `holdfast resume --all`: lifts the pause of everything, and it alone.
 
-type ResumeFlags = CommonFlags & AskerFlags & { readonly all?: boolean };
+type ResumeFlags = CommonFlags & ActorFlags & { readonly all?: boolean };
 
 export function resumeCommand(call: Call): Command {
   const command = newCommand({
@@ -52,14 +57,14 @@ export function resumeCommand(call: Call): Command {
   return act<ResumeFlags>(withConfigOption(withByOption(command)), call, async (flags) => {
     const { shell } = call;
     requireAll(flags.all, "schedules resume <name>, queues resume <name>");
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
-      const lifted = await holdfast.resume({ by: askedBy(flags) });
+    return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
+      const lifted = await holdfast.resume({ by: actorName(flags) });
       await shell.say(
         lifted
           ? `Everything goes on; it was paused ${pauseText(lifted)}. Ticks of that time are not caught up.`
           : "Nothing to lift: everything was not paused.",
       );
-      await shell.answer({ lifted });
+      await shell.printJson({ lifted });
       return EXIT.done;
     });
   });

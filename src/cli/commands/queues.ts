@@ -78,14 +78,14 @@ function queuesPauseCommand(call: Call): Command {
     .option("--note <text>", "why, for whoever looks at it");
   return act<Flags>(withConfigOption(command), call, async (flags, name = "") => {
     const { shell } = call;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
       const queue = await holdfast.queues.pause(name, flags.note);
       const note = queue.pauseNote === null ? "" : ` (${plain(queue.pauseNote)})`;
       const { ready, running } = queue;
       await shell.say(
         `Queue ${quoteShort(name)} is paused${note}: ${ready} ready, ${running} running go on.`,
       );
-      await shell.answer(queue);
+      await shell.printJson(queue);
       return EXIT.done;
     });
   });
@@ -101,10 +101,10 @@ function queuesResumeCommand(call: Call): Command {
   }).argument("<name>", "name of the queue", readName);
   return act<CommonFlags>(withConfigOption(command), call, async (flags, name = "") => {
     const { shell } = call;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
       const queue = await holdfast.queues.resume(name);
       await shell.say(`Queue ${quoteShort(name)} is claimed from again: ${queue.ready} ready.`);
-      await shell.answer(queue);
+      await shell.printJson(queue);
       return EXIT.done;
     });
   });

@@ -257,10 +257,10 @@ function runsLogsCommand(call: Call): Command {
     const { shell } = call;
     if (flags.follow && shell.isJson)
       throw new UsageError("--follow and --json exclude each other: --json is one document.");
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
       if ((await holdfast.runs.get(id)) === null) {
         shell.complain(`There is no run ${id}: it never existed, or it was pruned.`);
-        await shell.answer(null);
+        await shell.printJson(null);
         return EXIT.no;
       }
       if (flags.follow) return follow(holdfast, id, shell);
@@ -273,7 +273,7 @@ function runsLogsCommand(call: Call): Command {
       });
       for (const line of lines) await shell.say(logLine(line, shell.colours));
       if (lines.length === 0) await shell.say("No log lines.");
-      await shell.answer({ lines, cursor });
+      await shell.printJson({ lines, cursor });
       return EXIT.done;
     });
   });
@@ -333,11 +333,11 @@ function runsCancelCommand(call: Call): Command {
   }).argument("<run>", "id of the run", readRunId);
   return act<CommonFlags>(withConfigOption(command), call, async (flags, id = "") => {
     const { shell } = call;
-    const answer = await withInstance({ flags, purpose: "look", shell }, (holdfast) =>
+    const answer = await withInstance({ flags, purpose: "existing", shell }, (holdfast) =>
       holdfast.runs.cancel(id),
     );
     await shell.say(`Run ${id}: ${CANCEL_WORDS[answer]}.`);
-    await shell.answer({ id, answer });
+    await shell.printJson({ id, answer });
     return answer === "cancelled" || answer === "requested" ? EXIT.done : EXIT.no;
   });
 }
@@ -371,24 +371,24 @@ function runsRetryCommand(call: Call): Command {
     if (flags.children === true) return retryChildren(call, flags, id);
     if (flags.batch !== undefined)
       throw new UsageError("--batch says which children to retry: add --children.");
-    const answer = await withInstance({ flags, purpose: "look", shell }, (holdfast) =>
+    const answer = await withInstance({ flags, purpose: "existing", shell }, (holdfast) =>
       holdfast.runs.retry(id),
     );
     await shell.say(`Run ${id}: ${RETRY_WORDS[answer]}.`);
-    await shell.answer({ id, answer });
+    await shell.printJson({ id, answer });
     return answer === "pending" ? EXIT.done : EXIT.no;
   });
 }
 
 async function retryChildren({ shell }: Call, flags: RetryFlags, id: string): Promise<number> {
   const only = flags.batch === undefined ? {} : { batch: flags.batch };
-  const { retried } = await withInstance({ flags, purpose: "look", shell }, (holdfast) =>
+  const { retried } = await withInstance({ flags, purpose: "existing", shell }, (holdfast) =>
     holdfast.runs.retryFailed(id, only),
   );
   const words = retried === 1 ? "1 failed child is" : `${retried} failed children are`;
   await shell.say(
     retried === 0 ? `Run ${id}: no failed children.` : `Run ${id}: ${words} pending again.`,
   );
-  await shell.answer({ id, retried });
+  await shell.printJson({ id, retried });
   return retried > 0 ? EXIT.done : EXIT.no;
 }

@@ -7,7 +7,6 @@ import type { Schedule } from "../../schedules/view.js";
 import { textProp } from "../../shared/failure.js";
 import { requireName } from "../../shared/names.js";
 import { quoteShort } from "../../shared/suggest.js";
-import { type AskerFlags, askedBy, withByOption } from "../actor.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { DeclinedError } from "../failure.js";
 import { underFlagNames } from "../flags/errors.js";
@@ -24,12 +23,19 @@ import {
   withScheduleOptions,
 } from "../flags/schedules.js";
 import { refusing, UsageError } from "../flags/usage.js";
-import { type CommonFlags, requireConfig, withInstance } from "../instance.js";
+import {
+  type ActorFlags,
+  actorName,
+  type CommonFlags,
+  requireConfig,
+  withByOption,
+  withInstance,
+} from "../instance.js";
 import { codeNote, nextText, plannedChanges, planPage, sayUpserted } from "../output/schedules.js";
 import { EXIT, plain } from "../shell.js";
 import { withConfig } from "./start.js";
 
-type Flags = CommonFlags & ScheduleFlags & AskerFlags;
+type Flags = CommonFlags & ScheduleFlags & ActorFlags;
 
 export function schedulesCreateCommand(call: Call): Command {
   const command = newCommand({
@@ -56,7 +62,7 @@ export function schedulesCreateCommand(call: Call): Command {
     const options = (await optionsOf(flags)) as UpsertOptions;
     return withInstance({ flags, purpose: "add", shell }, async ({ schedules }) => {
       if (await schedules.get(name)) throw exists(name);
-      const asked = { by: askedBy(flags), ifVersion: 0 };
+      const asked = { by: actorName(flags), ifVersion: 0 };
       const upserted = await underFlagNames("schedules.upsert()", () =>
         schedules.upsert(name, options, asked),
       ).catch((error: unknown) => {
@@ -90,7 +96,7 @@ function exists(name: string): DeclinedError {
 
 type UpdateFlags = CommonFlags &
   ScheduleFlags &
-  AskerFlags & { readonly unset?: readonly Unsettable[] };
+  ActorFlags & { readonly unset?: readonly Unsettable[] };
 
 /** Somebody else is at the same schedule so often only if something is wrong. */
 const TRIES_MAX = 50;
@@ -121,14 +127,17 @@ export function schedulesUpdateCommand(call: Call): Command {
     async (flags, name = "") => {
       const { shell } = call;
       refuseMistakes(flags);
-      return withInstance({ flags, purpose: "look", needsCode: true, shell }, async (holdfast) => {
-        const { before, upserted } = await changed(holdfast, name, flags);
-        const isChanged = upserted.schedule.version !== before.version;
-        await sayUpserted({ upserted, said: isChanged ? "changed" : "was that already", shell });
-        const note = isChanged ? codeNote(before, "changed") : null;
-        if (note !== null) await shell.say(note);
-        return EXIT.done;
-      });
+      return withInstance(
+        { flags, purpose: "existing", needsCode: true, shell },
+        async (holdfast) => {
+          const { before, upserted } = await changed(holdfast, name, flags);
+          const isChanged = upserted.schedule.version !== before.version;
+          await sayUpserted({ upserted, said: isChanged ? "changed" : "was that already", shell });
+          const note = isChanged ? codeNote(before, "changed") : null;
+          if (note !== null) await shell.say(note);
+          return EXIT.done;
+        },
+      );
     },
   );
 }
@@ -140,7 +149,7 @@ async function changed(holdfast: Holdfast, name: string, flags: UpdateFlags): Pr
   for (let tries = 1; ; tries += 1) {
     const before = await requireSchedule(holdfast, name);
     const options = await changedOptions(before, { flags, unset: flags.unset ?? [] });
-    const asked = { by: askedBy(flags), ifVersion: before.version };
+    const asked = { by: actorName(flags), ifVersion: before.version };
     try {
       const upserted = await underFlagNames("schedules.upsert()", () =>
         holdfast.schedules.upsert(name, options, asked),
@@ -170,7 +179,7 @@ function refuseMistakes(flags: UpdateFlags): void {
 
 // `holdfast schedules delete`: it fires no more; runs it has made go on.
 
-type DeleteFlags = CommonFlags & AskerFlags;
+type DeleteFlags = CommonFlags & ActorFlags;
 
 export function schedulesDeleteCommand(call: Call): Command {
   const command = newCommand({
@@ -183,14 +192,14 @@ export function schedulesDeleteCommand(call: Call): Command {
     call,
     async (flags, name = "") => {
       const { shell } = call;
-      return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+      return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
         const schedule = await requireSchedule(holdfast, name);
         await aboutSchedule({ holdfast, name }, () =>
-          holdfast.schedules.delete(name, { by: askedBy(flags) }),
+          holdfast.schedules.delete(name, { by: actorName(flags) }),
         );
         const note = codeNote(schedule, "deleted");
         await shell.say(`Schedule ${quoteShort(name)} deleted.${note === null ? "" : `\n${note}`}`);
-        await shell.answer({ name, answer: "deleted" });
+        await shell.printJson({ name, answer: "deleted" });
         return EXIT.done;
       });
     },
@@ -199,7 +208,7 @@ export function schedulesDeleteCommand(call: Call): Command {
 
 // `holdfast schedules pause`: no tick fires until it is resumed.
 
-type PauseFlags = CommonFlags & AskerFlags & { readonly note?: string };
+type PauseFlags = CommonFlags & ActorFlags & { readonly note?: string };
 
 export function schedulesPauseCommand(call: Call): Command {
   const command = newCommand({
@@ -214,13 +223,13 @@ export function schedulesPauseCommand(call: Call): Command {
     call,
     async (flags, name = "") => {
       const { shell } = call;
-      return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+      return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
         const schedule = await aboutSchedule({ holdfast, name }, () =>
-          holdfast.schedules.pause(name, flags.note, { by: askedBy(flags) }),
+          holdfast.schedules.pause(name, flags.note, { by: actorName(flags) }),
         );
         const note = schedule.pauseNote === null ? "" : ` (${plain(schedule.pauseNote)})`;
         await shell.say(`Schedule ${quoteShort(name)} is paused${note}; runs it has made go on.`);
-        await shell.answer(schedule);
+        await shell.printJson(schedule);
         return EXIT.done;
       });
     },
@@ -229,7 +238,7 @@ export function schedulesPauseCommand(call: Call): Command {
 
 // `holdfast schedules resume`: ends a pause, or has a broken schedule evaluated again.
 
-type ResumeFlags = CommonFlags & AskerFlags;
+type ResumeFlags = CommonFlags & ActorFlags;
 
 export function schedulesResumeCommand(call: Call): Command {
   const command = newCommand({
@@ -242,13 +251,13 @@ export function schedulesResumeCommand(call: Call): Command {
     call,
     async (flags, name = "") => {
       const { shell } = call;
-      return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+      return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
         const schedule = await aboutSchedule({ holdfast, name }, () =>
-          holdfast.schedules.resume(name, { by: askedBy(flags) }),
+          holdfast.schedules.resume(name, { by: actorName(flags) }),
         );
         const { status } = schedule;
         await shell.say(`Schedule ${quoteShort(name)} is ${status}. ${nextText(schedule)}`);
-        await shell.answer(schedule);
+        await shell.printJson(schedule);
         return EXIT.done;
       });
     },
@@ -266,10 +275,10 @@ export function schedulesPlanCommand(call: Call): Command {
   return act<CommonFlags>(command, call, async (given, config) => {
     const { shell } = call;
     const flags = withConfig(given, requireConfig(config));
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
       const changes = await plannedChanges(holdfast, await holdfast.schedules.plan());
       await shell.say(planPage(changes, { colours: shell.colours, isDone: false }));
-      await shell.answer({ changes });
+      await shell.printJson({ changes });
       return changes.some(({ isEffective }) => isEffective) ? EXIT.no : EXIT.done;
     });
   });
@@ -292,7 +301,7 @@ export function schedulesApplyCommand(call: Call): Command {
       const changes = await plannedChanges(holdfast, await holdfast.schedules.plan());
       await holdfast.schedules.apply();
       await shell.say(planPage(changes, { colours: shell.colours, isDone: true }));
-      await shell.answer({ changes });
+      await shell.printJson({ changes });
       return EXIT.done;
     });
   });

@@ -11,24 +11,29 @@ import { systemClock } from "../../shared/adapters/clock.js";
 import { requireKey } from "../../shared/names.js";
 import { delay } from "../../shared/ports.js";
 import { quoteShort } from "../../shared/suggest.js";
-import { type AskerFlags, askedBy, withByOption } from "../actor.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { describeExit } from "../failure.js";
 import { underFlagNames } from "../flags/errors.js";
 import { aboutSchedule, readInput, readName } from "../flags/read.js";
 import { oneOf, readDurationFlag, readInstantFlag, refusing, UsageError } from "../flags/usage.js";
-import { type CommonFlags, withInstance } from "../instance.js";
+import {
+  type ActorFlags,
+  actorName,
+  type CommonFlags,
+  withByOption,
+  withInstance,
+} from "../instance.js";
 import { type Progress, ProgressBar } from "../output/progress-bar.js";
+import { waitForRun } from "../output/runs.js";
 import { backfillText } from "../output/schedules.js";
 import { shortTime } from "../output/times.js";
 import { EXIT, plain, type Shell } from "../shell.js";
-import { waitForRun } from "../wait.js";
 import { firstSignal } from "../work.js";
 
 const TRIGGER_MODES = ["manual", "test"] as const;
 
 type Flags = CommonFlags &
-  AskerFlags &
+  ActorFlags &
   WaitFlags & {
     readonly mode?: (typeof TRIGGER_MODES)[number];
     readonly ifDue?: boolean;
@@ -79,7 +84,7 @@ function withTriggerOptions(command: Command): Command {
 
 // `holdfast schedules test`: `trigger --mode test`. A run like any other, but it says that it is one.
 
-type TestFlags = CommonFlags & AskerFlags & WaitFlags & { readonly input?: string };
+type TestFlags = CommonFlags & ActorFlags & WaitFlags & { readonly input?: string };
 
 export function schedulesTestCommand(call: Call): Command {
   const command = newCommand({
@@ -100,7 +105,7 @@ export function schedulesTestCommand(call: Call): Command {
 // that is. Instances do the work; this command only asks for it and watches.
 
 type BackfillFlags = CommonFlags &
-  AskerFlags & {
+  ActorFlags & {
     readonly from?: Date;
     readonly to?: Date;
     readonly all?: boolean;
@@ -149,7 +154,7 @@ function readRange(flags: BackfillFlags): { readonly from: Date; readonly to: Da
 }
 
 function cancelBackfill(name: string, flags: BackfillFlags, shell: Shell): Promise<number> {
-  return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+  return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
     const isCancelled = await aboutSchedule({ holdfast, name }, () =>
       holdfast.schedules.cancelBackfill(name),
     );
@@ -159,7 +164,7 @@ function cancelBackfill(name: string, flags: BackfillFlags, shell: Shell): Promi
         ? `The backfill of ${shown} is cancelled; a run that it has made goes on.`
         : `There is no backfill of ${shown} to cancel.`,
     );
-    await shell.answer({ name, answer: isCancelled ? "cancelled" : "not_running" });
+    await shell.printJson({ name, answer: isCancelled ? "cancelled" : "not_running" });
     return isCancelled ? EXIT.done : EXIT.no;
   });
 }
@@ -170,10 +175,10 @@ function backfill(
   shell: Shell,
 ): Promise<number> {
   const { from, to, all = false, detach } = flags;
-  return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+  return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
     const begun = await underFlagNames("schedules.backfill()", () =>
       aboutSchedule({ holdfast, name }, () =>
-        holdfast.schedules.backfill(name, { from, to, all, by: askedBy(flags) }),
+        holdfast.schedules.backfill(name, { from, to, all, by: actorName(flags) }),
       ),
     );
     if (begun.status === "running" && !detach)
@@ -183,7 +188,7 @@ function backfill(
         ? "There is no tick in that range; nothing to do."
         : `Backfill ${begun.id} begun: ${backfillText(begun)}.`,
     );
-    await shell.answer(begun);
+    await shell.printJson(begun);
     return EXIT.done;
   });
 }
@@ -224,12 +229,12 @@ export function schedulesPingCommand(call: Call): Command {
       ...(deliveryId === undefined ? {} : { deliveryId }),
     };
     const { shell } = call;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
       const pinged = await aboutSchedule({ holdfast, name }, () =>
         holdfast.schedules.ping(name, options),
       );
       await shell.say(pingText(pinged));
-      await shell.answer(pinged);
+      await shell.printJson(pinged);
       return EXIT.done;
     });
   });
@@ -261,7 +266,7 @@ export type WaitFlags = { readonly wait?: boolean; readonly timeout?: number };
 export async function trigger(params: {
   readonly name: string;
   readonly options: TriggerOptions;
-  readonly flags: CommonFlags & AskerFlags & WaitFlags & { readonly input?: string };
+  readonly flags: CommonFlags & ActorFlags & WaitFlags & { readonly input?: string };
   readonly shell: Shell;
 }): Promise<number> {
   const { name, flags, shell } = params;
@@ -270,7 +275,7 @@ export async function trigger(params: {
   const options = {
     ...params.options,
     ...(flags.input === undefined ? {} : { input: await readInput(flags.input) }),
-    by: askedBy(flags),
+    by: actorName(flags),
   };
   return withInstance({ flags, purpose: "add", shell }, async (holdfast) => {
     const answer = await aboutSchedule({ holdfast, name }, () =>
@@ -278,13 +283,13 @@ export async function trigger(params: {
     );
     if (answer.skipped) {
       await shell.say(`skipped: ${skippedText(answer)}`);
-      await shell.answer(answer);
+      await shell.printJson(answer);
       return EXIT.no;
     }
     const { runId: id } = answer;
     await shell.say(`Run ${id} stored.`);
     if (wait) return waitForRun({ holdfast, id, answer, timeout, shell });
-    await shell.answer(answer);
+    await shell.printJson(answer);
     return EXIT.done;
   });
 }
@@ -350,7 +355,7 @@ async function watchBackfill(params: {
   const notCompleted =
     latest.status === "done" ? await countNotCompleted(holdfast, name, begun) : 0;
   await shell.say(lastWords(latest, notCompleted));
-  await shell.answer({ ...latest, notCompleted });
+  await shell.printJson({ ...latest, notCompleted });
   return latest.status === "done" && notCompleted === 0 ? EXIT.done : EXIT.no;
 }
 

@@ -244,13 +244,13 @@ function schedulesExplainCommand(call: Call): Command {
     .argument("<at>", "the instant, with its zone", (text) => readInstantFlag(text).toISOString());
   return act<CommonFlags>(withConfigOption(command), call, async (flags, name = "", at = "") => {
     const { shell } = call;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
       const explanation = await aboutSchedule({ holdfast, name }, () =>
         holdfast.schedules.explain(name, at),
       );
       const lines = explanation.evidence.map((line) => shell.colours.dim(`  ${plain(line)}`));
       await shell.say([plain(explanation.text), ...lines].join("\n"));
-      await shell.answer(explanation);
+      await shell.printJson(explanation);
       return EXIT.done;
     });
   });

@@ -67,7 +67,7 @@ async function many(
   bar.end();
   await shell.say(page(report, SOMETIMES));
   const { violations, hash } = report;
-  await shell.answer({ seeds, violations, hash });
+  await shell.printJson({ seeds, violations, hash });
   return violations.length === 0 ? EXIT.done : EXIT.no;
 }
 
@@ -87,7 +87,11 @@ async function one(shell: Shell, seed: number): Promise<number> {
     `Event log ${hash}`,
   ];
   await shell.say(lines.join("\n"));
-  await shell.answer({ seeds: 1, violations: violations.map((each) => ({ ...each, seed })), hash });
+  await shell.printJson({
+    seeds: 1,
+    violations: violations.map((each) => ({ ...each, seed })),
+    hash,
+  });
   return violations.length === 0 ? EXIT.done : EXIT.no;
 }
 

@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { HEARTBEATS, type Heartbeat, type StartOptions } from "../../instance/config.js";
 import { requireName } from "../../shared/names.js";
 import { act, type Call, newCommand } from "../command.js";
-import { Whole } from "../flag-errors.js";
+import { FlagErrors } from "../flags/errors.js";
 import { oneOf, refusing, UsageError, wholeNumber } from "../flags/usage.js";
 import { type CommonFlags, loadInstance } from "../instance.js";
 import { readPlace, type ServeFlags } from "../serving.js";
@@ -34,10 +34,10 @@ export function startCommand(call: Call): Command {
   });
   const action = async (flags: WorkFlags, config?: string) => {
     const { shell } = call;
-    const whole = new Whole(call);
-    const start = whole.read(() => startOptions(flags), {});
-    const place = whole.read(() => readPlace(flags, process.env), null);
-    const holdfast = await whole.load((problems) =>
+    const errors = new FlagErrors(call.wrong);
+    const start = errors.read(() => startOptions(flags), {});
+    const place = errors.read(() => readPlace(flags, process.env), null);
+    const holdfast = await errors.load((problems) =>
       loadInstance({ flags: withConfig(flags, config), shell, problems }),
     );
     return workUntilSignal({
@@ -49,7 +49,7 @@ export function startCommand(call: Call): Command {
       shell,
     });
   };
-  return act<WorkFlags>(withWorkOptions(command), call, action, { isWhole: true });
+  return act<WorkFlags>(withWorkOptions(command), call, action, { reportsFlagErrors: true });
 }
 
 export function withWorkOptions(command: Command): Command {

@@ -34,7 +34,7 @@ export function tickCommand(call: Call): Command {
         ...(budget === undefined ? {} : { budget }),
       });
       await shell.say(inWords(answer));
-      await shell.answer(answer);
+      await shell.printJson(answer);
       return EXIT.done;
     } finally {
       await holdfast.stop();

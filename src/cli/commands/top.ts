@@ -31,7 +31,7 @@ export function topCommand(call: Call): Command {
     refuseWatchedJson(shell.isJson, watch);
     if (watch !== undefined && watch < EVERY_MIN_MS)
       throw new UsageError("--watch: nobody reads faster than 200ms; give that or more.");
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
       let before: TopObservation | null = null;
       const { colours } = shell;
       const look = async () => {
@@ -65,7 +65,7 @@ export function topCommand(call: Call): Command {
       if (watch !== undefined) return repeat({ shell, everyMs: watch, show });
       const { text, now } = await show();
       await shell.say(text.replace(/(?<! ) +$/gm, ""));
-      await shell.answer(now);
+      await shell.printJson(now);
       return EXIT.done;
     });
   });

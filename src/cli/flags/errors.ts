@@ -1,14 +1,14 @@
-// Values of flags and arguments that are refused: all of them are read before anybody complains, so that
-// one call shows every mistake.
+// Collects wrong flags and arguments for every command: one call reports every mistake.
 
 import { type Command, InvalidArgumentError } from "commander";
-import type { Problem } from "../../shared/errors.js";
+import type { Holdfast } from "../../holdfast.js";
+import { ConfigurationError, type Problem } from "../../shared/errors.js";
 import { prop, textProp } from "../../shared/failure.js";
 import { UsageError } from "./usage.js";
 
 export type WrongFlag = { readonly text: string; readonly problem: Problem };
 
-/** Has the refusals of this command's values noted in place of thrown. */
+/** Makes this command collect wrong values in `wrong`; nothing throws while parsing. */
 export function noteWrongFlags(command: Command, wrong: WrongFlag[]): void {
   for (const option of command.options) {
     const { parseArg } = option;
@@ -57,7 +57,7 @@ function noting<T>(
     return read();
   } catch (error) {
     if (error instanceof InvalidArgumentError) wrong.push(wordsFor(error.message));
-    // Its message names the flag, and keeps the value to itself.
+    // Its message names the flag and leaves out the value.
     else if (error instanceof UsageError) wrong.push(named(error.message));
     else throw error;
     return fallback;
@@ -74,8 +74,7 @@ function asProblem(message: string): string {
   return message.replace(/^It /, "");
 }
 
-// Refusals of the library in the words of the command line: the members of its options under the
-// names of the flags that gave them. A wrong value is a wrong call, whoever found it.
+// Errors of the library, with option names replaced by flag names. A wrong value is a usage error even if the library found it.
 
 const FLAG_OF_MEMBER: ReadonlyMap<string, string> = new Map([
   ["calendars", "--calendar"],
@@ -85,9 +84,9 @@ const FLAG_OF_MEMBER: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** `verb`: how the library names the options in its problems, such as "schedules.upsert()". */
-export async function underFlagNames<T>(verb: string, ask: () => Promise<T>): Promise<T> {
+export async function underFlagNames<T>(verb: string, work: () => Promise<T>): Promise<T> {
   try {
-    return await ask();
+    return await work();
   } catch (error) {
     const problems = problemsOf(error);
     const isOurs = problems.length > 0 && problems.every(({ field }) => field.startsWith(verb));
@@ -96,14 +95,14 @@ export async function underFlagNames<T>(verb: string, ask: () => Promise<T>): Pr
   }
 }
 
-/** The same for a list, whose filters are called as the flags that were given for them. */
-export async function underGivenFlags<T>(flags: object, ask: () => Promise<T>): Promise<T> {
+/** The same for a list: its filters have the names of their flags. */
+export async function underGivenFlags<T>(flags: object, work: () => Promise<T>): Promise<T> {
   try {
-    return await ask();
+    return await work();
   } catch (error) {
     const problems = problemsOf(error);
     const memberOf = ({ field }: Problem) => field.slice(field.lastIndexOf(".") + 1);
-    // What is wrong with the database itself is no wrong call.
+    // An error about the database itself is not a usage error.
     const isGiven = (each: Problem) =>
       each.field !== "database" && Object.hasOwn(flags, memberOf(each));
     const isOurs = problems.length > 0 && problems.every(isGiven);
@@ -125,7 +124,7 @@ function refusal({ field, message }: Problem, verb: string): string {
   if (member === "") return `It ${message}`;
   const path = member.replace(/\[\d+\]/g, "");
   const [first = "", ...rest] = path.split(".");
-  // One flag has all of them, as JSON.
+  // One flag holds all of them as JSON.
   if (first === "alerts" && rest.length > 0) return `--alerts: ${rest.join(".")} ${message}`;
   const flag = FLAG_OF_MEMBER.get(path) ?? FLAG_OF_MEMBER.get(first) ?? `--${kebab(path)}`;
   return `${flag}: ${message}`;
@@ -133,4 +132,62 @@ function refusal({ field, message }: Problem, verb: string): string {
 
 function kebab(path: string): string {
   return path.replace(/\./g, "-").replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+/**
+ * Collects every mistake of a start for one report: flags, variables, options in code. Only the constructor in the configuration
+ * file knows the options in code. So `load` passes the problems found before to that constructor, which throws all of them
+ * together; nothing of the file runs after that.
+ */
+export class FlagErrors {
+  readonly #problems: Problem[];
+  #isUsage: boolean;
+
+  constructor(wrong: readonly WrongFlag[]) {
+    this.#problems = wrong.map(({ problem }) => problem);
+    this.#isUsage = wrong.length > 0;
+  }
+
+  get isWrong(): boolean {
+    return this.#problems.length > 0;
+  }
+
+  /** Reads one part. If it is wrong, notes the problems and returns the fallback. */
+  read<T>(take: () => T, fallback: T): T {
+    try {
+      return take();
+    } catch (error) {
+      if (error instanceof ConfigurationError) this.#problems.push(...error.problems);
+      else if (error instanceof UsageError) {
+        this.#isUsage = true;
+        this.#problems.push({ field: "flags", message: error.message });
+      } else throw error;
+      return fallback;
+    }
+  }
+
+  async load(loading: (problems: readonly Problem[]) => Promise<Holdfast>): Promise<Holdfast> {
+    let holdfast: Holdfast;
+    try {
+      holdfast = await loading(this.#problems);
+    } catch (error) {
+      if (this.#problems.length === 0) throw error;
+      const isNamed = Array.isArray(prop(prop(error, "cause"), "problems"));
+      const said = textProp(error, "message") ?? "";
+      throw this.#refusal(isNamed ? said : `${said}\n${this.#lines()}`, error);
+    }
+    if (this.#problems.length > 0) throw this.#refusal(this.#lines(), null);
+    return holdfast;
+  }
+
+  #lines(): string {
+    return this.#problems.map(({ field, message }) => `${field}: ${message}`).join("\n");
+  }
+
+  /** Any wrong flag makes it a usage error. */
+  #refusal(message: string, error: unknown): Error {
+    if (this.#isUsage) return new UsageError(`${message}\nAdd --help to see what there is.`);
+    if (error instanceof Error) return Object.assign(error, { message });
+    return new ConfigurationError(this.#problems);
+  }
 }

@@ -1,9 +1,10 @@
 // Runs as pages of text for people: one table of many, or everything about one.
 
 import Table from "cli-table3";
+import type { Holdfast } from "../../holdfast.js";
 import { waitingText } from "../../runs/pending-reason.js";
 import { FAILED_OUTCOME } from "../../runs/rules/item.js";
-import type { RunStatus } from "../../runs/rules/run.js";
+import type { RunId, RunStatus } from "../../runs/rules/run.js";
 import type { Batch } from "../../runs/run-children.js";
 import type {
   ItemPage,
@@ -16,7 +17,7 @@ import type {
   RunProgress,
 } from "../../runs/view.js";
 import { formatDuration } from "../../shared/duration-text.js";
-import { type Colours, cut, plain } from "../shell.js";
+import { type Colours, cut, EXIT, plain, type Shell } from "../shell.js";
 import { shortTime } from "./times.js";
 
 const NOTE_LENGTH_MAX = 40;
@@ -260,4 +261,23 @@ export function logLine(
   const text = Object.keys(fields).length === 0 ? "" : ` ${plain(JSON.stringify(fields))}`;
   const shown = colours[COLOUR_OF_LEVEL[level]](level.padEnd(5));
   return `${colours.dim(`${at.toISOString()} #${attempt}`)} ${shown} ${plain(message)}${colours.dim(text)}`;
+}
+
+// `--wait`
+
+/** Waits for the end of a new run and prints it. Returns the exit code: done if the run completed. */
+export async function waitForRun(params: {
+  readonly holdfast: Holdfast;
+  readonly id: RunId;
+  /** The document without the run. */
+  readonly answer: object;
+  readonly timeout: number | undefined;
+  readonly shell: Shell;
+}): Promise<number> {
+  const { holdfast, id, answer, timeout, shell } = params;
+  const run = await holdfast.runs.wait(id, timeout === undefined ? {} : { timeout });
+  const attempts = await holdfast.runs.attempts(run.id);
+  await shell.say(runPage(run, attempts, shell.colours));
+  await shell.printJson({ ...answer, run: { ...run, attempts } });
+  return run.status === "completed" ? EXIT.done : EXIT.no;
 }

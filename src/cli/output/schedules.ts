@@ -357,7 +357,7 @@ export async function sayUpserted(params: {
     ...warnings.map((warning) => yellow(`Warning: ${warning}`)),
   ];
   await shell.say(lines.join("\n"));
-  await shell.answer(upserted);
+  await shell.printJson(upserted);
 }
 
 /** "Next tick: 2026-03-08 07:00:00Z, in 3 h." */

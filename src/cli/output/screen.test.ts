@@ -3,10 +3,10 @@
 import { expect, test } from "vitest";
 import { cutToWidth, Screen } from "./screen.js";
 
-function scene(size: { columns: number; rows: number }, isWhole = true) {
+function scene(size: { columns: number; rows: number }, isFullScreen = true) {
   const written: string[] = [];
   const terminal = { isTTY: true, ...size, write: (text: string) => written.push(text) };
-  return { screen: new Screen(terminal, { isWhole }), terminal, written };
+  return { screen: new Screen(terminal, { isFullScreen }), terminal, written };
 }
 
 test("a page is drawn over the one before in one write, and clears nothing first", () => {

@@ -25,13 +25,13 @@ export function canDraw(terminal: ScreenTerminal): boolean {
 
 export class Screen {
   readonly #terminal: ScreenTerminal;
-  readonly #isWhole: boolean;
+  readonly #isFullScreen: boolean;
   #isFirst = true;
 
-  /** `isWhole`: takes the whole terminal, and gives it back as it was. */
-  constructor(terminal: ScreenTerminal, { isWhole }: { readonly isWhole: boolean }) {
+  /** `isFullScreen`: takes the whole terminal, and gives it back as it was. */
+  constructor(terminal: ScreenTerminal, { isFullScreen }: { readonly isFullScreen: boolean }) {
     this.#terminal = terminal;
-    this.#isWhole = isWhole;
+    this.#isFullScreen = isFullScreen;
   }
 
   draw(page: string): void {
@@ -43,7 +43,7 @@ export class Screen {
     const isCut = rows !== undefined && lines.length > rows - 1;
     const shown = isCut ? lines.slice(0, Math.max(1, rows - 1)) : lines;
     const body = shown.map((line) => `${cutToWidth(line, columns)}${WIPE_LINE}\n`).join("");
-    const enter = this.#isFirst ? (this.#isWhole ? `${ENTER}${CLEAR}` : CLEAR) : "";
+    const enter = this.#isFirst ? (this.#isFullScreen ? `${ENTER}${CLEAR}` : CLEAR) : "";
     this.#isFirst = false;
     // One write: a terminal that draws between two would show half a page.
     this.#terminal.write(`${enter}${HOME}${body}${WIPE_BELOW}`);
@@ -61,7 +61,7 @@ export class Screen {
 
   /** Gives the terminal back. Twice is once. */
   leave(): void {
-    if (this.#isWhole && !this.#isFirst) this.#terminal.write(LEAVE);
+    if (this.#isFullScreen && !this.#isFirst) this.#terminal.write(LEAVE);
     this.#isFirst = true;
   }
 }

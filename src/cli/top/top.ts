@@ -36,7 +36,7 @@ export async function live<Look>(params: {
   readonly page: (look: Look, trouble: string | null) => string;
 }): Promise<void> {
   const { terminal, keyboard, everyMs, look, page } = params;
-  const screen = new Screen(terminal, { isWhole: true });
+  const screen = new Screen(terminal, { isFullScreen: true });
   const left = new AbortController();
   const leave = () => left.abort();
   const onKey = (chunk: Uint8Array) => {

@@ -1,11 +1,51 @@
-// `holdfast cleanup`: takes back now what silent or endless holders have, whatever their leases say.
+// Commands that do now what instances do from time to time: `prune` removes rows past retention, `cleanup` reclaims runs from
+// holders that are silent or run too long, even within their lease.
 
 import type { Command } from "commander";
 import type { CleanedUp } from "../../operations/cleanup.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { readDurationFlag } from "../flags/usage.js";
 import { type CommonFlags, withInstance } from "../instance.js";
+import { ProgressBar } from "../output/progress-bar.js";
 import { EXIT } from "../shell.js";
+
+// `holdfast prune`
+
+export function pruneCommand(call: Call): Command {
+  const command = newCommand({
+    name: "prune",
+    summary:
+      "Remove history, ticks, log lines and lock history that are past their time, now; instances do it each hour.",
+    examples: ["prune", "prune --json"],
+  });
+  return act<CommonFlags>(withConfigOption(command), call, async (flags) => {
+    const { shell } = call;
+    return withInstance(
+      { flags, purpose: "existing", needsCode: true, shell },
+      async (holdfast) => {
+        const bar = new ProgressBar({ shell });
+        const pruned = await holdfast.prune({
+          onProgress: ({ removed }) =>
+            bar.show({
+              done: removed,
+              total: null,
+              text: `${removed.toLocaleString("en")} removed`,
+            }),
+        });
+        bar.end();
+        await shell.say(
+          pruned.removed === 0
+            ? "Nothing is past its time."
+            : `Removed ${pruned.removed.toLocaleString("en")} rows and days that were past their time.`,
+        );
+        await shell.printJson(pruned);
+        return EXIT.done;
+      },
+    );
+  });
+}
+
+// `holdfast cleanup`
 
 type Flags = CommonFlags & { readonly timeout?: number; readonly heartbeatTimeout?: number };
 
@@ -24,13 +64,13 @@ export function cleanupCommand(call: Call): Command {
   return act<Flags>(withConfigOption(command), call, async (flags) => {
     const { shell } = call;
     const { timeout, heartbeatTimeout } = flags;
-    return withInstance({ flags, purpose: "look", shell }, async (holdfast) => {
+    return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
       const report = await holdfast.cleanup({
         ...(timeout === undefined ? {} : { timeout }),
         ...(heartbeatTimeout === undefined ? {} : { heartbeatTimeout }),
       });
       await shell.say(inWords(report));
-      await shell.answer(report);
+      await shell.printJson(report);
       return EXIT.done;
     });
   });
