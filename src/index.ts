@@ -185,7 +185,7 @@ export {
 } from "./shared/errors.js";
 export type { StoredError } from "./shared/failure.js";
 export type { StandardSchema } from "./shared/schema.js";
-export type { BatchAnswer, BatchError } from "./store/batch-store.js";
+export type { BatchAnswer, BatchError } from "./store/batches.js";
 export type { Database } from "./store/open.js";
 export type { PostgresTx } from "./store/postgres/transactor.js";
 export type { SqliteHandle } from "./store/sqlite/connection.js";

@@ -1,6 +1,6 @@
 // An alert as callers, destinations and the wire see it: dates, and the subject in words.
 
-import type { AlertRecord } from "../store/alert-store.js";
+import type { AlertRecord } from "../store/alerts.js";
 import {
   type AlertEvent,
   type AlertEvidence,

@@ -6,8 +6,8 @@
 import { type RetryPolicy, retryDelayMs } from "../runs/rules/retry.js";
 import { describeFailure } from "../shared/failure.js";
 import { momentOf, type Network, type Ports } from "../shared/ports.js";
-import type { AlertRecord, ClaimedDelivery } from "../store/alert-store.js";
-import type { StatisticsRecord } from "../store/operator-store.js";
+import type { AlertRecord, ClaimedDelivery } from "../store/alerts.js";
+import type { StatisticsRecord } from "../store/operators.js";
 import type { Store } from "../store/store.js";
 import { skewOf } from "../telemetry/clock-watch.js";
 import type { Emit } from "../telemetry/log.js";

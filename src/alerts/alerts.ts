@@ -11,7 +11,7 @@ import { type By, readBy } from "../shared/options.js";
 import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../shared/paging.js";
 import type { Network, Ports } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { AlertMark } from "../store/alert-store.js";
+import type { AlertMark } from "../store/alerts.js";
 import type { Store } from "../store/store.js";
 import { type Alert, type AlertNotice, toAlert } from "./alert-view.js";
 import type { Destination } from "./destinations/destinations.js";

@@ -22,7 +22,7 @@ import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { requireName } from "../shared/names.js";
 import { gather } from "../shared/problems.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { OwnCheck } from "../store/check-store.js";
+import type { OwnCheck } from "../store/checks.js";
 import { type Database, placeProblems } from "../store/open.js";
 import type { OnError } from "../telemetry/bus.js";
 import { LOG_LEVELS, type Logger, type LogLevel } from "../telemetry/log.js";

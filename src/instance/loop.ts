@@ -8,7 +8,7 @@ import { StoreGoneError } from "../shared/errors.js";
 import { describeFailure } from "../shared/failure.js";
 import { elapsedMs, type Moment } from "../shared/moment.js";
 import { delay, momentOf, type Ports, type Timer } from "../shared/ports.js";
-import type { GlobalPause } from "../store/pause-store.js";
+import type { GlobalPause } from "../store/pause.js";
 import type { Appetite, PollAnswer, Settlement, Store } from "../store/store.js";
 import { ClockWatch } from "../telemetry/clock-watch.js";
 import type { Emit } from "../telemetry/log.js";

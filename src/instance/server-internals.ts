@@ -2,8 +2,8 @@
 // part of what they see: on a registered one, since the server may come from another copy of this package.
 
 import { isCallbackToken, type TokenGrant } from "../remote/dispatch/signature.js";
-import type { AccessStore } from "../store/access-store.js";
-import type { Glance } from "../store/operator-store.js";
+import type { AccessStore } from "../store/access.js";
+import type { Glance } from "../store/operators.js";
 import type { Store } from "../store/store.js";
 import { type Emit, LentLogger, type Logger } from "../telemetry/log.js";
 import type { Composition } from "./compose.js";

@@ -1,6 +1,6 @@
 // The default provider: locks are rows of the database that everything else is in.
 
-import type { LockStore } from "../store/lock-store.js";
+import type { LockStore } from "../store/locks.js";
 import type { LockProvider } from "./provider.js";
 
 export function leaseRows(store: LockStore): LockProvider {

@@ -4,7 +4,7 @@
 import { type Duration, durationMs } from "../shared/duration.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { quoteShort, refuseUnknownMembers } from "../shared/suggest.js";
-import type { CheckFinding, OwnCheck } from "../store/check-store.js";
+import type { CheckFinding, OwnCheck } from "../store/checks.js";
 
 export type CheckOptions = {
   /** What has no answer by then is unfinished. @default "1m" */

@@ -6,7 +6,7 @@ import { type Duration, durationMs } from "../shared/duration.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import type { Ports } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { StaleParams } from "../store/operator-store.js";
+import type { StaleParams } from "../store/operators.js";
 import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import { reapOnce } from "../worker/passes.js";

@@ -5,8 +5,8 @@
 import { ConfigurationError } from "../shared/errors.js";
 import { type Clock, delay } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { FigureRecord } from "../store/figures-store.js";
-import type { StatisticsRecord } from "../store/operator-store.js";
+import type { FigureRecord } from "../store/figures.js";
+import type { StatisticsRecord } from "../store/operators.js";
 import type { Store } from "../store/store.js";
 import {
   exposition,

@@ -9,7 +9,7 @@ import { readInstant } from "../shared/instant.js";
 import { requireName } from "../shared/names.js";
 import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT, pageOf } from "../shared/paging.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { FailureRecord, Since, StatisticsRecord } from "../store/operator-store.js";
+import type { FailureRecord, Since, StatisticsRecord } from "../store/operators.js";
 import type { Store } from "../store/store.js";
 
 export type Instance = {

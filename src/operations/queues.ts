@@ -2,7 +2,7 @@
 
 import { ConfigurationError } from "../shared/errors.js";
 import { requireName } from "../shared/names.js";
-import type { QueueRecord } from "../store/flow-store.js";
+import type { QueueRecord } from "../store/limits.js";
 import type { Store } from "../store/store.js";
 import { type Actor, auditEntry } from "./rules/audit.js";
 

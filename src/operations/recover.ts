@@ -7,7 +7,7 @@ import type { ScheduleCache } from "../schedules/schedule-cache.js";
 import { ConfigurationError } from "../shared/errors.js";
 import type { Ports } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { Remains } from "../store/repair-store.js";
+import type { Remains } from "../store/repairs.js";
 import type { Store } from "../store/store.js";
 
 export type RecoverOptions = {

@@ -3,7 +3,7 @@
 
 import { ConfigurationError } from "../shared/errors.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import { mendOf } from "../store/mending.js";
+import { mendOf } from "../store/repairs.js";
 import type { Store } from "../store/store.js";
 import { type CheckReport, type CheckResult, reportOf } from "./check.js";
 

@@ -3,7 +3,7 @@
 
 import type { JobDefinition } from "../runs/rules/job.js";
 import type { RunId } from "../runs/rules/run.js";
-import type { PruneParams } from "../store/retention-store.js";
+import type { PruneParams } from "../store/retention.js";
 import type { Store } from "../store/store.js";
 
 export type Pruned = {

@@ -8,7 +8,7 @@ import { InstanceTakenError } from "../shared/errors.js";
 import type { StoredError } from "../shared/failure.js";
 import { encodeItem } from "../shared/json.js";
 import { delay, type Ports } from "../shared/ports.js";
-import type { KeptLevel } from "../store/log-store.js";
+import type { KeptLevel } from "../store/logs.js";
 import { countOf } from "../store/record.js";
 import type { Claim, ClaimedRun, ExchangeParams, Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";

@@ -7,7 +7,7 @@ import { replyLine } from "../runs/dispatch-log.js";
 import { CancelledError, ShutdownError, TimeoutError } from "../shared/errors.js";
 import { describeFailure, type StoredError, storedError } from "../shared/failure.js";
 import { type Clock, delay } from "../shared/ports.js";
-import type { ReplyLine } from "../store/log-store.js";
+import type { ReplyLine } from "../store/logs.js";
 import type { Emit } from "../telemetry/log.js";
 import type { Tracing } from "../telemetry/tracing.js";
 import type { ActiveAttempt, Dispatch, LetGo } from "../worker/attempt.js";

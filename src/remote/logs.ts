@@ -3,7 +3,7 @@
 
 import { droppedLine, keptMessage, type LogsPolicy, linesWithin } from "../runs/rules/run-logs.js";
 import type { Ports } from "../shared/ports.js";
-import type { HeldRun } from "../store/remote-store.js";
+import type { HeldRun } from "../store/remote.js";
 import type { Claim, Grant, Store } from "../store/store.js";
 import type { RemoteLine } from "./claims.js";
 

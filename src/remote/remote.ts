@@ -11,7 +11,7 @@ import { isUuid } from "../shared/id.js";
 import { encodeResult, isSameResult } from "../shared/json.js";
 import { delay, type Ports } from "../shared/ports.js";
 import { isTakenAway } from "../store/record.js";
-import type { HeldRun } from "../store/remote-store.js";
+import type { HeldRun } from "../store/remote.js";
 import type { Claim, Grant, Settlement, Store } from "../store/store.js";
 import type { Emit, EventName } from "../telemetry/log.js";
 import type { Meter } from "../telemetry/meters.js";

@@ -5,7 +5,7 @@
 import type { DispatchAnswer } from "../remote/dispatch/dispatcher.js";
 import { encodeResult } from "../shared/json.js";
 import { redactBody } from "../shared/redact.js";
-import type { LogRecord, ReplyLine } from "../store/log-store.js";
+import type { LogRecord, ReplyLine } from "../store/logs.js";
 import { isTakenAway } from "../store/record.js";
 import type { AttemptRecord } from "../store/store.js";
 import { keptMessage } from "./rules/run-logs.js";

@@ -1,7 +1,7 @@
 // Why a pending run does not begin, in values for programs and in words for whoever is on call.
 
 import { formatDuration } from "../shared/duration-text.js";
-import type { Waiting } from "../store/flow-store.js";
+import type { Waiting } from "../store/limits.js";
 import { shownFlowKey } from "../worker/rules/limits.js";
 
 /** What keeps a pending run. A `key` of null is the whole job. */

@@ -6,7 +6,7 @@ import { isUuid } from "../shared/id.js";
 import { requireName } from "../shared/names.js";
 import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT } from "../shared/paging.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
-import type { BatchRecord, ChildFilter } from "../store/batch-store.js";
+import type { BatchRecord, ChildFilter } from "../store/batches.js";
 import type { Store } from "../store/store.js";
 import { RUN_STATUSES, type RunId, type RunStatus } from "./rules/run.js";
 

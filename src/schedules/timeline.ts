@@ -10,7 +10,7 @@ import { limitProblems } from "../shared/paging.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { ScheduleState } from "../store/schedule-store.js";
 import type { Store } from "../store/store.js";
-import type { TimelineCell } from "../store/timeline-store.js";
+import type { TimelineCell } from "../store/timeline.js";
 import { OUTCOME_OF, type Outcome, type Reason } from "./rules/tick.js";
 import { compile } from "./schedule-cache.js";
 import { nextTickOf, type Schedule } from "./view.js";

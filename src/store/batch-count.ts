@@ -3,8 +3,8 @@
 // once; if it is still live, the entry is refused, as nobody would tell the batch of its end.
 
 import type { RunId } from "../runs/rules/run.js";
-import type { BatchError } from "./batch-store.js";
-import { statusCode } from "./record.js";
+import type { BatchError } from "./batches.js";
+import { statusCode } from "./rows.js";
 import type { EnqueueAnswer, NewBatch } from "./store.js";
 
 /** What a batch begins with. */

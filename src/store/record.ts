@@ -7,26 +7,25 @@ import {
   type Mode,
   ON_LOST,
   type Policy,
-  type RunStatus,
   type TerminalStatus,
 } from "../runs/rules/run.js";
 import { isSameResult } from "../shared/json.js";
 import { splitTags } from "../shared/trace-context.js";
 import { isLimited, type Limits, NO_LIMITS, WHOLE_JOB } from "../worker/rules/limits.js";
-import type { BatchError, BatchRecord } from "./batch-store.js";
-import type { QueueRecord, Waiting } from "./flow-store.js";
-import { toGlobalPause } from "./record-pause.js";
+import type { BatchError, BatchRecord } from "./batches.js";
+import type { QueueRecord, Waiting } from "./limits.js";
+import { toGlobalPause } from "./pause.js";
+import { numberOrNull, type Row, statusOf, TERMINAL_CODES, textOrNull } from "./rows.js";
 import type {
   AttemptRecord,
   Claim,
   InstanceAnnouncement,
   JobAnnouncement,
+  PollAnswer,
   RemoteAnnouncement,
   RunRecord,
   Settlement,
 } from "./store.js";
-
-type Row = Record<string, unknown>;
 
 // What the reaper writes as the error of an attempt. Nobody else writes these texts: by them a run
 // that was taken from its holder is told apart from one that its holder settled.
@@ -49,30 +48,6 @@ export const CANCEL_ERROR = JSON.stringify({
 /** Whether an attempt with this error was taken from its holder, who therefore did not end it. */
 export function isTakenAway(error: string | null): boolean {
   return error === LOST_ERROR || error === TIMEOUT_ERROR || error === CANCEL_ERROR;
-}
-
-/** Terminal states as the tables store them; a live run has no outcome row. */
-const TERMINAL_CODES = { completed: 1, failed: 2, cancelled: 3 } as const;
-const STATUS_BY_CODE: Readonly<Record<number, RunStatus>> = {
-  [-1]: "pending",
-  0: "running",
-  1: "completed",
-  2: "failed",
-  3: "cancelled",
-};
-
-export function statusCode(status: TerminalStatus): number {
-  return TERMINAL_CODES[status];
-}
-
-export function statusOf(code: number): RunStatus {
-  return STATUS_BY_CODE[code] ?? "pending";
-}
-
-/** Any status as the lists of runs compute it. */
-export function statusOrder(status: RunStatus): number {
-  if (status === "pending") return -1;
-  return status === "running" ? 0 : statusCode(status);
 }
 
 export function modeCode(mode: Mode): number {
@@ -433,10 +408,15 @@ export function toBatchRecord(row: Row): BatchRecord {
   };
 }
 
-function numberOrNull(value: unknown): number | null {
-  return value === null || value === undefined ? null : Number(value);
-}
-
-function textOrNull(value: unknown): string | null {
-  return value === null || value === undefined ? null : String(value);
+/** Reports to a paused or quiet instance that there is nothing to claim or to fire. */
+export function heeding(answer: PollAnswer): PollAnswer {
+  if (answer.halt === null) return answer;
+  return {
+    ...answer,
+    hasReady: false,
+    hasSuspect: false,
+    hasLimited: false,
+    hasDueSchedule: false,
+    hasFreeGate: false,
+  };
 }

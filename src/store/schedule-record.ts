@@ -6,7 +6,7 @@ import { MODES, type Mode, type RunId } from "../runs/rules/run.js";
 import type { CalendarRules } from "../schedules/calendars/calendar.js";
 import type { LiveRun } from "../schedules/rules/overlap.js";
 import { type Evidence, REASONS, type Reason } from "../schedules/rules/tick.js";
-import { statusOf } from "./record.js";
+import { numberOrNull, type Row, statusOf, textOrNull } from "./rows.js";
 import {
   type BackfillRecord,
   type BackfillState,
@@ -21,8 +21,6 @@ import {
   SOURCES,
   type TickRecord,
 } from "./schedule-store.js";
-
-type Row = Record<string, unknown>;
 
 /** A live run as the statements give it: id, mode, nominal time, whether it is gated. */
 type LiveRow = readonly [string, number | string, number | string | null, boolean | number];
@@ -184,12 +182,4 @@ function jsonOf<T>(value: unknown): T | null {
 
 function isTrue(value: unknown): boolean {
   return value === true || Number(value) === 1;
-}
-
-function numberOrNull(value: unknown): number | null {
-  return value === null || value === undefined ? null : Number(value);
-}
-
-function textOrNull(value: unknown): string | null {
-  return value === null || value === undefined ? null : String(value);
 }

@@ -1,22 +1,22 @@
 // A store as both engines make it: of parts, each of which keeps the verbs of a noun. Here is who keeps what; how is
 // in the files of the parts (`postgres-runs.ts`, `runs.ts` and so on).
 
-import type { AccessStore } from "./access-store.js";
-import type { AlertStore } from "./alert-store.js";
-import type { AuditStore } from "./audit-store.js";
-import type { CheckStore } from "./check-store.js";
-import type { FiguresStore } from "./figures-store.js";
-import type { ItemStore } from "./item-store.js";
-import type { LockStore } from "./lock-store.js";
-import type { LogStore } from "./log-store.js";
-import type { OperatorStore } from "./operator-store.js";
-import type { PauseStore } from "./pause-store.js";
-import type { ProgressStore } from "./progress-store.js";
-import type { RepairStore } from "./repair-store.js";
-import type { RetentionStore } from "./retention-store.js";
+import type { AccessStore } from "./access.js";
+import type { AlertStore } from "./alerts.js";
+import type { AuditStore } from "./audit.js";
+import type { CheckStore } from "./checks.js";
+import type { FiguresStore } from "./figures.js";
+import type { ItemStore } from "./items.js";
+import type { LockStore } from "./locks.js";
+import type { LogStore } from "./logs.js";
+import type { OperatorStore } from "./operators.js";
+import type { PauseStore } from "./pause.js";
+import type { ProgressStore } from "./progress.js";
+import type { RepairStore } from "./repairs.js";
+import type { RetentionStore } from "./retention.js";
 import type { ScheduleStore } from "./schedule-store.js";
 import type { BatchStore, Settlement, Store, WakeListener } from "./store.js";
-import type { TimelineStore } from "./timeline-store.js";
+import type { TimelineStore } from "./timeline.js";
 
 export type ExchangeVerbs = Pick<Store, "exchange" | "claimsByToken" | "heldRun">;
 export type LeaseVerbs = Pick<Store, "renew" | "markStarted" | "reclaim" | "enforceCancels">;

@@ -11,24 +11,24 @@ import type {
   TerminalStatus,
 } from "../runs/rules/run.js";
 import type { Limits } from "../worker/rules/limits.js";
-import type { AccessStore } from "./access-store.js";
-import type { AlertStore } from "./alert-store.js";
-import type { Audited, AuditStore } from "./audit-store.js";
-import type { BatchVerbs, NewBatchOf } from "./batch-store.js";
-import type { CheckStore } from "./check-store.js";
-import type { FiguresStore } from "./figures-store.js";
-import type { LimitStore } from "./flow-store.js";
-import type { ItemStore } from "./item-store.js";
-import type { LockStore } from "./lock-store.js";
-import type { LogStore } from "./log-store.js";
-import type { OperatorStore } from "./operator-store.js";
-import type { GlobalPause, PauseStore } from "./pause-store.js";
-import type { ProgressStore } from "./progress-store.js";
-import type { RemoteStore } from "./remote-store.js";
-import type { RepairStore } from "./repair-store.js";
-import type { RetentionStore } from "./retention-store.js";
+import type { AccessStore } from "./access.js";
+import type { AlertStore } from "./alerts.js";
+import type { Audited, AuditStore } from "./audit.js";
+import type { BatchVerbs, NewBatchOf } from "./batches.js";
+import type { CheckStore } from "./checks.js";
+import type { FiguresStore } from "./figures.js";
+import type { ItemStore } from "./items.js";
+import type { LimitStore } from "./limits.js";
+import type { LockStore } from "./locks.js";
+import type { LogStore } from "./logs.js";
+import type { OperatorStore } from "./operators.js";
+import type { GlobalPause, PauseStore } from "./pause.js";
+import type { ProgressStore } from "./progress.js";
+import type { RemoteStore } from "./remote.js";
+import type { RepairStore } from "./repairs.js";
+import type { RetentionStore } from "./retention.js";
 import type { ScheduleStore } from "./schedule-store.js";
-import type { TimelineStore } from "./timeline-store.js";
+import type { TimelineStore } from "./timeline.js";
 
 /** One lease: some runs of one lane and policy, at one attempt, granted to one holder under one fence. */
 export type Claim = {

@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 import type { Finding } from "../../src/alerts/rules/alert.js";
-import type { AlertWrites } from "../../src/store/alert-store.js";
+import type { AlertWrites } from "../../src/store/alerts.js";
 import type { Store } from "../../src/store/store.js";
 import type { Scene, SceneTest } from "./scene.js";
 

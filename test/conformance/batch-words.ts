@@ -1,7 +1,7 @@
 // Short words for what a run does that fans out.
 
 import type { RunId } from "../../src/runs/rules/run.js";
-import type { BatchRecord } from "../../src/store/batch-store.js";
+import type { BatchRecord } from "../../src/store/batches.js";
 import type { NewBatch, NewRun, Store } from "../../src/store/store.js";
 import type { Held, Scene } from "./scene.js";
 

@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 import { TxMustBeSyncError } from "../../src/shared/errors.js";
-import type { CommitItemParams, CommitParams, ItemWrite } from "../../src/store/item-store.js";
+import type { CommitItemParams, CommitParams, ItemWrite } from "../../src/store/items.js";
 import type { Settlement } from "../../src/store/store.js";
 import { doneItem } from "./item-suite.js";
 import { completed, failed, type Held, handedBack, type Scene, type SceneTest } from "./scene.js";

@@ -1,7 +1,7 @@
 // What a store tells for metrics: bounded counts of the whole.
 
 import { expect } from "vitest";
-import type { FigureRecord } from "../../src/store/figures-store.js";
+import type { FigureRecord } from "../../src/store/figures.js";
 import type { Scene, SceneTest } from "./scene.js";
 
 const figureOf = (figures: readonly FigureRecord[], kind: string, state: string) =>

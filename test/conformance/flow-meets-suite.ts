@@ -2,7 +2,7 @@
 // batches, by commits with users' work, inside callers' transactions.
 
 import { expect } from "vitest";
-import type { CommitParams } from "../../src/store/item-store.js";
+import type { CommitParams } from "../../src/store/items.js";
 import type { NewRun, Settlement } from "../../src/store/store.js";
 import { heldParent, newBatch, onlyBatch } from "./batch-words.js";
 import { LimitedJob } from "./flow-words.js";

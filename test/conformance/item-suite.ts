@@ -1,7 +1,7 @@
 // Items: one result for each, whoever asks again; written under the fence; counted where they are stored.
 
 import { expect } from "vitest";
-import type { ItemWrite } from "../../src/store/item-store.js";
+import type { ItemWrite } from "../../src/store/items.js";
 import type { Grant } from "../../src/store/store.js";
 import { completed, failed, handedBack, type SceneTest } from "./scene.js";
 

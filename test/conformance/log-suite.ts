@@ -1,7 +1,7 @@
 // Log lines that are kept with a run: the holder's words alone, in order, each once.
 
 import { expect } from "vitest";
-import type { LogLine } from "../../src/store/log-store.js";
+import type { LogLine } from "../../src/store/logs.js";
 import { completed, type Held, idsOf, retried, type Scene, type SceneTest } from "./scene.js";
 
 function line({ id, fence }: Held, no: number, changes: Partial<LogLine> = {}): LogLine {

@@ -1,7 +1,7 @@
 // What operators ask of a store: ending what is stale, and looking at the whole.
 
 import { expect } from "vitest";
-import type { InstanceRecord, Since } from "../../src/store/operator-store.js";
+import type { InstanceRecord, Since } from "../../src/store/operators.js";
 import { completed, failed, type Held, policyWith, type Scene, type SceneTest } from "./scene.js";
 
 const HOUR_MS = 3_600_000;

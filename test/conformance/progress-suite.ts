@@ -1,7 +1,7 @@
 // Progress: how far a run is, told by its holder alone, and a heartbeat by the way.
 
 import { expect } from "vitest";
-import type { ProgressWrite } from "../../src/store/progress-store.js";
+import type { ProgressWrite } from "../../src/store/progress.js";
 import {
   completed,
   type Held,

@@ -1,6 +1,6 @@
 // Keeps the sessions of the page on PostgreSQL.
 
-import type { AccessStore } from "../access-store.js";
+import type { AccessStore } from "../access.js";
 import type { PostgresAudit } from "./audit.js";
 import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/access.js";

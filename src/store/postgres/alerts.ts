@@ -4,9 +4,16 @@
 import type { OpenAlert } from "../../alerts/rules/alert.js";
 import type { ObservationParams } from "../../alerts/rules/observation.js";
 import {
+  type AlertFilter,
+  type AlertRecord,
+  type AlertStore,
+  type AlertWrites,
+  type ClaimedDelivery,
+  type DeliveryEnd,
   heldRow,
   newAlertRow,
-  numberOrNull,
+  type ObservedRest,
+  type ObservedSchedules,
   pausedTickOf,
   toAlertRecord,
   toCulprit,
@@ -21,17 +28,8 @@ import {
   toSightJob,
   toSightRate,
   toSkew,
-} from "../alert-record.js";
-import type {
-  AlertFilter,
-  AlertRecord,
-  AlertStore,
-  AlertWrites,
-  ClaimedDelivery,
-  DeliveryEnd,
-  ObservedRest,
-  ObservedSchedules,
-} from "../alert-store.js";
+} from "../alerts.js";
+import { numberOrNull } from "../rows.js";
 import type { PostgresAudit } from "./audit.js";
 import type { Row } from "./connection.js";
 import type { PostgresSession } from "./session.js";

@@ -2,8 +2,14 @@
 // and the entry. Such changes are rare, and the hot path has none of them.
 
 import type { AuditEntry } from "../../operations/rules/audit.js";
-import type { AuditFilter, AuditRecord, AuditStore } from "../audit-store.js";
-import { auditFilterParams, auditParams, toAuditRecord } from "../record-audit.js";
+import {
+  type AuditFilter,
+  type AuditRecord,
+  type AuditStore,
+  auditFilterParams,
+  auditParams,
+  toAuditRecord,
+} from "../audit.js";
 import type { Row } from "./connection.js";
 import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/audit.js";

@@ -3,8 +3,9 @@
 
 import type { RunId } from "../../runs/rules/run.js";
 import { countBatch, foreignRuns } from "../batch-count.js";
-import type * as batches from "../batch-store.js";
-import { statusOrder, toBatchRecord, toRunRecords } from "../record.js";
+import type * as batches from "../batches.js";
+import { toBatchRecord, toRunRecords } from "../record.js";
+import { statusOrder } from "../rows.js";
 import type * as store from "../store.js";
 import type { PostgresAudit } from "./audit.js";
 import type { Row } from "./connection.js";

@@ -2,15 +2,17 @@
 // so that one that cannot be asked does not end the others.
 
 import type { Clock } from "../../shared/ports.js";
-import type { CheckFinding, CheckStore, OwnCheck } from "../check-store.js";
 import {
   answered,
+  type CheckFinding,
+  type CheckStore,
+  type OwnCheck,
   type Question,
   questionsOf,
   scriptOf,
   unaskable,
   unfinished,
-} from "../checking.js";
+} from "../checks.js";
 import { LinkFailure, type PlainLink, type PostgresSource, plainLink } from "./connection.js";
 import type { InTurn } from "./mutex.js";
 import { PIN_TRANSACTION } from "./pinned.js";

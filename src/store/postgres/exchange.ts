@@ -3,7 +3,7 @@
 
 import { type Clock, delay } from "../../shared/ports.js";
 import { countOf, isSameEnd, toEnding } from "../record.js";
-import type { HeldRun } from "../remote-store.js";
+import type { HeldRun } from "../remote.js";
 import type * as store from "../store.js";
 import { ClaimScanStart, FROM_THE_START } from "./claim-scan-start.js";
 import { claimsOf } from "./claims.js";

@@ -1,7 +1,11 @@
 // What metrics ask, on PostgreSQL.
 
-import type { FigureRecord, FiguresStore } from "../figures-store.js";
-import { toFigureRecord, toScheduleNames } from "../record-figures.js";
+import {
+  type FigureRecord,
+  type FiguresStore,
+  toFigureRecord,
+  toScheduleNames,
+} from "../figures.js";
 import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/figures.js";
 

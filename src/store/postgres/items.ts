@@ -2,9 +2,8 @@
 
 import { OutcomeUnknownError } from "../../shared/errors.js";
 import { type Clock, delay } from "../../shared/ports.js";
-import { inRounds, judgeRepeat, toDoneItems, toItemRecord, wholeMs } from "../item-record.js";
-import type * as items from "../item-store.js";
-import { RolledBack } from "../rolled-back.js";
+import type * as items from "../items.js";
+import { inRounds, judgeRepeat, RolledBack, toDoneItems, toItemRecord, wholeMs } from "../items.js";
 import type { Grant, Settlement } from "../store.js";
 import type { OpenTransaction, Transactor } from "../transaction.js";
 import { plainColumn, textColumn } from "./array.js";

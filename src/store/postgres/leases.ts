@@ -2,7 +2,7 @@
 // disobedient holders. On the second connection, where no exchange is in front of them.
 
 import { ATTEMPT_ENDS } from "../../runs/rules/run.js";
-import { statusOf } from "../record.js";
+import { statusOf } from "../rows.js";
 import type * as store from "../store.js";
 import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/leases.js";

@@ -14,8 +14,7 @@ import type {
   LockTidied,
 } from "../../locks/rules/lock.js";
 import { type Clock, delay } from "../../shared/ports.js";
-import { toHeldGrant, toLockHistory, toLockRecord, toLockStats } from "../lock-record.js";
-import type { LockStore } from "../lock-store.js";
+import { type LockStore, toHeldGrant, toLockHistory, toLockRecord, toLockStats } from "../locks.js";
 import type { PostgresAudit } from "./audit.js";
 import type { Row } from "./connection.js";
 import type { PostgresSession } from "./session.js";

@@ -6,8 +6,9 @@ import {
   type LogRecord,
   type LogStore,
   type ReplyLine,
-} from "../log-store.js";
-import { toKeptLog, toLogRecord } from "../record-kept.js";
+  toKeptLog,
+  toLogRecord,
+} from "../logs.js";
 import type { Grant } from "../store.js";
 import { plainColumn, textColumn } from "./array.js";
 import type { PostgresSession } from "./session.js";

@@ -1,24 +1,26 @@
 // What operators ask, on PostgreSQL.
 
-import type {
-  FailureRecord,
-  Glance,
-  InstanceFilter,
-  InstanceRecord,
-  OperatorStore,
-  StaleParams,
-  StatisticsFilter,
-  StatisticsRecord,
-} from "../operator-store.js";
 import {
+  type FailureRecord,
+  type Glance,
+  type InstanceFilter,
+  type InstanceRecord,
+  type OperatorStore,
+  type StaleParams,
+  type StatisticsFilter,
+  type StatisticsRecord,
   sinceParams,
   toFailureRecord,
   toGlance,
   toInstanceRecord,
   toStatisticsRecord,
-} from "../record-operators.js";
-import { toTimelineCell } from "../record-timeline.js";
-import type { TimelineCell, TimelineParams, TimelineStore } from "../timeline-store.js";
+} from "../operators.js";
+import {
+  type TimelineCell,
+  type TimelineParams,
+  type TimelineStore,
+  toTimelineCell,
+} from "../timeline.js";
 import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/operators.js";
 import { TIMELINE } from "./sql/timeline.js";

@@ -1,10 +1,9 @@
 // Pauses on PostgreSQL: of everything, of an instance, of a queue.
 
 import type { Pause } from "../../operations/rules/pause.js";
-import type { Audited } from "../audit-store.js";
-import type { PauseStore } from "../pause-store.js";
+import type { Audited } from "../audit.js";
+import { type PauseStore, toPause } from "../pause.js";
 import { toQueueRecord } from "../record.js";
-import { toPause } from "../record-pause.js";
 import type { Store } from "../store.js";
 import type { PostgresAudit } from "./audit.js";
 import type { PostgresSession } from "./session.js";

@@ -1,7 +1,8 @@
 // Whether there is anything to do on PostgreSQL, and what makes waiting runs ready when their time has come.
 
 import { CANCEL_GRACE_MS, type RunId } from "../../runs/rules/run.js";
-import { heeding, toGlobalPause } from "../record-pause.js";
+import { toGlobalPause } from "../pause.js";
+import { heeding } from "../record.js";
 import type * as store from "../store.js";
 import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/poll.js";

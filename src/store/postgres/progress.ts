@@ -1,8 +1,7 @@
 // How far runs are, on PostgreSQL.
 
 import type { RunId } from "../../runs/rules/run.js";
-import type { ProgressParams, ProgressRecord } from "../progress-store.js";
-import { toProgressRecord } from "../record-kept.js";
+import { type ProgressParams, type ProgressRecord, toProgressRecord } from "../progress.js";
 import type { RenewAnswer } from "../store.js";
 import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/progress.js";

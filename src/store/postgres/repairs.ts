@@ -2,8 +2,15 @@
 // for the length of one short transaction, so that nothing moves while it is counted.
 
 import type { Clock } from "../../shared/ports.js";
-import { statementsFor, toRemains, toVitals } from "../mending.js";
-import type { Mended, Remains, RepairStore, Vitals } from "../repair-store.js";
+import {
+  type Mended,
+  type Remains,
+  type RepairStore,
+  statementsFor,
+  toRemains,
+  toVitals,
+  type Vitals,
+} from "../repairs.js";
 import { STRANGERS } from "../sql/checks.js";
 import * as sql from "../sql/recovery.js";
 import { fillIn } from "../sql/template.js";

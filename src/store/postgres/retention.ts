@@ -2,8 +2,14 @@
 // runs for less. Days that will be needed are made ahead.
 
 import type { Clock } from "../../shared/ports.js";
-import { firstIdAt, judgeVisited } from "../pruning.js";
-import type { PrunedJob, PruneJobParams, PruneParams, RetentionStore } from "../retention-store.js";
+import {
+  firstIdAt,
+  judgeVisited,
+  type PrunedJob,
+  type PruneJobParams,
+  type PruneParams,
+  type RetentionStore,
+} from "../retention.js";
 import { ONE_TOO_MANY, PRUNE_OLD_LOGS, VISIT } from "../sql/retention.js";
 import type { PostgresAccess } from "./access.js";
 import type { PostgresAudit } from "./audit.js";

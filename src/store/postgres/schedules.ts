@@ -6,8 +6,9 @@ import { DEFAULT_QUEUE } from "../../runs/rules/job.js";
 import { MONITOR_POLICY } from "../../schedules/rules/monitor.js";
 import { OUTCOME_OF, OUTCOMES, REASONS } from "../../schedules/rules/tick.js";
 import { traceTag } from "../../shared/trace-context.js";
-import { modeCode, statusCode } from "../record.js";
-import { auditParams } from "../record-audit.js";
+import { auditParams } from "../audit.js";
+import { modeCode } from "../record.js";
+import { statusCode } from "../rows.js";
 import {
   toBackfillRecord,
   toCalendarRecord,

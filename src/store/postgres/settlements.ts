@@ -2,7 +2,8 @@
 // Most of a batch have all but their ids in common, and every array costs both sides as much as the ids do.
 
 import { ATTEMPT_ENDS } from "../../runs/rules/run.js";
-import { modeCode, statusCode, wholeDelayMs } from "../record.js";
+import { modeCode, wholeDelayMs } from "../record.js";
+import { statusCode } from "../rows.js";
 import type { Settlement } from "../store.js";
 import { column, plainColumn, textArray } from "./array.js";
 import type { Row } from "./connection.js";

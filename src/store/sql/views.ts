@@ -4,7 +4,7 @@
 
 import { ATTEMPT_ENDS, MODES, RUN_STATUSES } from "../../runs/rules/run.js";
 import { OUTCOMES, REASONS } from "../../schedules/rules/tick.js";
-import { LOG_LEVELS_KEPT } from "../log-store.js";
+import { LOG_LEVELS_KEPT } from "../logs.js";
 import { SOURCES } from "../schedule-store.js";
 
 /** How an engine says it. */

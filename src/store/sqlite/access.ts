@@ -1,6 +1,6 @@
 // Keeps the sessions of the page on SQLite.
 
-import type { AccessStore } from "../access-store.js";
+import type { AccessStore } from "../access.js";
 import type { SqliteAudit } from "./audit.js";
 import type { SqliteFile } from "./connection.js";
 import type { SqliteSession } from "./session.js";

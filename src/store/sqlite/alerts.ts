@@ -4,9 +4,16 @@
 import type { AlertEvent, OpenAlert } from "../../alerts/rules/alert.js";
 import type { Culprit, ObservationParams } from "../../alerts/rules/observation.js";
 import {
+  type AlertFilter,
+  type AlertRecord,
+  type AlertStore,
+  type AlertWrites,
+  type ClaimedDelivery,
+  type DeliveryEnd,
   heldRow,
   newAlertRow,
-  numberOrNull,
+  type ObservedRest,
+  type ObservedSchedules,
   pausedTickOf,
   toAlertRecord,
   toObservedRun,
@@ -20,17 +27,8 @@ import {
   toSightJob,
   toSightRate,
   toSkew,
-} from "../alert-record.js";
-import type {
-  AlertFilter,
-  AlertRecord,
-  AlertStore,
-  AlertWrites,
-  ClaimedDelivery,
-  DeliveryEnd,
-  ObservedRest,
-  ObservedSchedules,
-} from "../alert-store.js";
+} from "../alerts.js";
+import { numberOrNull } from "../rows.js";
 import type { SqliteAudit } from "./audit.js";
 import { isOpenTransaction, type Row, type SqliteFile } from "./connection.js";
 import type { SqliteSession } from "./session.js";

@@ -1,8 +1,14 @@
 // The audit trail on SQLite: an entry is one more row of the transaction that makes the change.
 
 import type { AuditEntry } from "../../operations/rules/audit.js";
-import type { AuditFilter, AuditRecord, AuditStore } from "../audit-store.js";
-import { auditFilterParams, auditParams, toAuditRecord } from "../record-audit.js";
+import {
+  type AuditFilter,
+  type AuditRecord,
+  type AuditStore,
+  auditFilterParams,
+  auditParams,
+  toAuditRecord,
+} from "../audit.js";
 import type { SqliteFile } from "./connection.js";
 import type { SqliteSession } from "./session.js";
 import * as sql from "./sql/audit.js";

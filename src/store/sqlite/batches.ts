@@ -2,8 +2,9 @@
 
 import type { RunId } from "../../runs/rules/run.js";
 import { countBatch, foreignRuns } from "../batch-count.js";
-import type * as batches from "../batch-store.js";
-import { statusOrder, toBatchRecord, toRunRecords } from "../record.js";
+import type * as batches from "../batches.js";
+import { toBatchRecord, toRunRecords } from "../record.js";
+import { statusOrder } from "../rows.js";
 import type * as store from "../store.js";
 import type { SqliteAudit } from "./audit.js";
 import { changeBatch } from "./child-counts.js";

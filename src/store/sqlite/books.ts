@@ -3,7 +3,8 @@
 
 import { retryDelayMs } from "../../runs/rules/retry.js";
 import { REFUNDS_MAX, type RunId } from "../../runs/rules/run.js";
-import { LOST_ERROR, modeCode, statusCode, TIMEOUT_ERROR, wholeDelayMs } from "../record.js";
+import { LOST_ERROR, modeCode, TIMEOUT_ERROR, wholeDelayMs } from "../record.js";
+import { statusCode } from "../rows.js";
 import type * as store from "../store.js";
 import type { Row } from "./connection.js";
 

@@ -3,15 +3,17 @@
 // looked at before each of them.
 
 import type { Clock } from "../../shared/ports.js";
-import type { CheckFinding, CheckStore, OwnCheck } from "../check-store.js";
 import {
   answered,
+  type CheckFinding,
+  type CheckStore,
+  type OwnCheck,
   type Question,
   questionsOf,
   scriptOf,
   unaskable,
   unfinished,
-} from "../checking.js";
+} from "../checks.js";
 import type { Dialect } from "../sql/template.js";
 import type { Row, SqliteFile } from "./connection.js";
 

@@ -2,7 +2,7 @@
 // ends or revives them.
 
 import type { BatchCount } from "../batch-count.js";
-import { statusCode } from "../record.js";
+import { statusCode } from "../rows.js";
 import type { ChildChange } from "./books.js";
 import type { Row, SqliteFile } from "./connection.js";
 import type { SqliteLimits } from "./flow.js";

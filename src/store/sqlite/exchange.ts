@@ -1,6 +1,6 @@
 // Claims and settlements on SQLite: both in one short write transaction.
 
-import type { HeldRun } from "../remote-store.js";
+import type { HeldRun } from "../remote.js";
 import type * as store from "../store.js";
 import type { ExchangeVerbs } from "../store-of-parts.js";
 import type { SqliteLeases } from "./leases.js";

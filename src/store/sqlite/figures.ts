@@ -1,7 +1,11 @@
 // What metrics ask, on SQLite.
 
-import type { FigureRecord, FiguresStore } from "../figures-store.js";
-import { toFigureRecord, toScheduleNames } from "../record-figures.js";
+import {
+  type FigureRecord,
+  type FiguresStore,
+  toFigureRecord,
+  toScheduleNames,
+} from "../figures.js";
 import type { SqliteSession } from "./session.js";
 import * as sql from "./sql/figures.js";
 

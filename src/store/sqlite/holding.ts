@@ -2,7 +2,8 @@
 // out, and ended where a cancel was not obeyed.
 
 import type { RunId } from "../../runs/rules/run.js";
-import { CANCEL_ERROR, statusCode } from "../record.js";
+import { CANCEL_ERROR } from "../record.js";
+import { statusCode } from "../rows.js";
 import type * as store from "../store.js";
 import type { LeaseVerbs } from "../store-of-parts.js";
 import { Books, isOverItsTime, judgeLoss, type LeaseRow } from "./books.js";

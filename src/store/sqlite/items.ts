@@ -2,9 +2,16 @@
 // is synchronous: it holds the file and the event loop, and nothing of this process comes between.
 
 import { TxEndedError, TxMustBeSyncError } from "../../shared/errors.js";
-import { inRounds, judgeRepeat, toDoneItems, toItemRecord, wholeMs } from "../item-record.js";
-import type * as items from "../item-store.js";
-import { RolledBack, ThrownByWork } from "../rolled-back.js";
+import type * as items from "../items.js";
+import {
+  inRounds,
+  judgeRepeat,
+  RolledBack,
+  ThrownByWork,
+  toDoneItems,
+  toItemRecord,
+  wholeMs,
+} from "../items.js";
 import type { Grant, Settlement } from "../store.js";
 import type { SqliteFile } from "./connection.js";
 import type { SqliteLeases } from "./leases.js";

@@ -1,8 +1,9 @@
 // Leases on SQLite, inside of a write transaction: claiming, renewing, settling, and what is left of a lease.
 
 import type { RunId } from "../../runs/rules/run.js";
-import { isSameEnd, statusCode, toClaim, toEnding } from "../record.js";
-import type { HeldRun } from "../remote-store.js";
+import { isSameEnd, toClaim, toEnding } from "../record.js";
+import type { HeldRun } from "../remote.js";
+import { statusCode } from "../rows.js";
 import type * as store from "../store.js";
 import {
   Books,

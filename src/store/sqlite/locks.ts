@@ -14,8 +14,7 @@ import {
   type LockStats,
   type LockTidied,
 } from "../../locks/rules/lock.js";
-import { toHeldGrant, toLockHistory, toLockRecord, toLockStats } from "../lock-record.js";
-import type { LockStore } from "../lock-store.js";
+import { type LockStore, toHeldGrant, toLockHistory, toLockRecord, toLockStats } from "../locks.js";
 import type { SqliteAudit } from "./audit.js";
 import type { Row, SqliteFile } from "./connection.js";
 import type { SqliteSession } from "./session.js";

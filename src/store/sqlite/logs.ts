@@ -8,8 +8,9 @@ import {
   type LogRecord,
   type LogStore,
   type ReplyLine,
-} from "../log-store.js";
-import { toKeptLog, toLogRecord } from "../record-kept.js";
+  toKeptLog,
+  toLogRecord,
+} from "../logs.js";
 import type { Grant } from "../store.js";
 import type { SqliteFile } from "./connection.js";
 import type { SqliteLeases } from "./leases.js";

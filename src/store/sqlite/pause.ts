@@ -1,9 +1,8 @@
 // Pauses on SQLite: of everything, of an instance, of a queue.
 
 import type { Pause } from "../../operations/rules/pause.js";
-import type { PauseStore } from "../pause-store.js";
+import { type PauseStore, toPause } from "../pause.js";
 import { toQueueRecord } from "../record.js";
-import { toPause } from "../record-pause.js";
 import type { Store } from "../store.js";
 import type { SqliteAudit } from "./audit.js";
 import type { SqliteFile } from "./connection.js";

@@ -1,7 +1,8 @@
 // One poll on SQLite: what there is to do, and that this instance is here; and runs whose time has come.
 
 import { CANCEL_GRACE_MS } from "../../runs/rules/run.js";
-import { heeding, toGlobalPause } from "../record-pause.js";
+import { toGlobalPause } from "../pause.js";
+import { heeding } from "../record.js";
 import type * as store from "../store.js";
 import type { SqliteFile } from "./connection.js";
 import type { SqliteLimits } from "./flow.js";

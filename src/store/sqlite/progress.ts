@@ -1,8 +1,12 @@
 // How far runs are, on SQLite.
 
 import type { RunId } from "../../runs/rules/run.js";
-import type { ProgressParams, ProgressRecord, ProgressWrite } from "../progress-store.js";
-import { toProgressRecord } from "../record-kept.js";
+import {
+  type ProgressParams,
+  type ProgressRecord,
+  type ProgressWrite,
+  toProgressRecord,
+} from "../progress.js";
 import type { RenewAnswer } from "../store.js";
 import type { SqliteFile } from "./connection.js";
 import type { SqliteLeases } from "./leases.js";

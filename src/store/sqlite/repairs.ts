@@ -1,7 +1,14 @@
 // Mending and going on after a restored backup, on SQLite: one write transaction.
 
-import { statementsFor, toRemains, toVitals } from "../mending.js";
-import type { Mended, Remains, RepairStore, Vitals } from "../repair-store.js";
+import {
+  type Mended,
+  type Remains,
+  type RepairStore,
+  statementsFor,
+  toRemains,
+  toVitals,
+  type Vitals,
+} from "../repairs.js";
 import * as sql from "../sql/recovery.js";
 import type { Row, SqliteFile } from "./connection.js";
 import type { SqliteSession } from "./session.js";

@@ -1,7 +1,13 @@
 // What is past its time on SQLite: a bounded number of rows at once, and a job may keep its runs for less.
 
-import { firstIdAt, judgeVisited } from "../pruning.js";
-import type { PrunedJob, PruneJobParams, PruneParams, RetentionStore } from "../retention-store.js";
+import {
+  firstIdAt,
+  judgeVisited,
+  type PrunedJob,
+  type PruneJobParams,
+  type PruneParams,
+  type RetentionStore,
+} from "../retention.js";
 import { ONE_TOO_MANY, PRUNE_OLD_LOGS, VISIT } from "../sql/retention.js";
 import type { SqliteAccess } from "./access.js";
 import type { SqliteAlerts } from "./alerts.js";

@@ -2,7 +2,8 @@
 
 import { MODES, type RunId } from "../../runs/rules/run.js";
 import { idsFrom } from "../../shared/id.js";
-import { statusCode, toAttemptRecord, toRunRecord, toRunRecords, toWaiting } from "../record.js";
+import { toAttemptRecord, toRunRecord, toRunRecords, toWaiting } from "../record.js";
+import { statusCode } from "../rows.js";
 import type * as store from "../store.js";
 import type { RunVerbs } from "../store-of-parts.js";
 import type { SqliteAudit } from "./audit.js";

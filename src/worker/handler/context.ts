@@ -5,7 +5,7 @@ import type { Enqueued, EnqueueOptions, Job } from "../../runs/job.js";
 import type { ProgressOptions } from "../../runs/rules/progress.js";
 import type { Mode, RunId } from "../../runs/rules/run.js";
 import { ConfigurationError } from "../../shared/errors.js";
-import type { BatchAnswer } from "../../store/batch-store.js";
+import type { BatchAnswer } from "../../store/batches.js";
 import type { Grant } from "../../store/store.js";
 import type { Logger } from "../../telemetry/log.js";
 import type { AttemptView } from "../attempt-view.js";

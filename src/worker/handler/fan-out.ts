@@ -19,7 +19,7 @@ import { requireName } from "../../shared/names.js";
 import { jobName } from "../../shared/options.js";
 import type { Clock } from "../../shared/ports.js";
 import { refuseUnknownMembers } from "../../shared/suggest.js";
-import type { BatchAnswer, BatchError } from "../../store/batch-store.js";
+import type { BatchAnswer, BatchError } from "../../store/batches.js";
 import type { EnqueueAnswer, Grant, NewRun, Store } from "../../store/store.js";
 import type { Tracing } from "../../telemetry/tracing.js";
 

@@ -18,7 +18,7 @@ import { requireKey } from "../../shared/names.js";
 import type { Clock } from "../../shared/ports.js";
 import { patiently } from "../../shared/retry-while-unavailable.js";
 import { refuseUnknownMembers } from "../../shared/suggest.js";
-import type { ItemAnswer, ItemWrite } from "../../store/item-store.js";
+import type { ItemAnswer, ItemWrite } from "../../store/items.js";
 import type { Store } from "../../store/store.js";
 import type { Emit } from "../../telemetry/log.js";
 import type { AttemptView } from "../attempt-view.js";

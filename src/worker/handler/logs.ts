@@ -10,7 +10,7 @@ import {
 } from "../../runs/rules/run-logs.js";
 import { hideSecrets, hideSecretsIn } from "../../shared/known-secrets.js";
 import type { Clock, Timer } from "../../shared/ports.js";
-import type { LogLine } from "../../store/log-store.js";
+import type { LogLine } from "../../store/logs.js";
 import type { Store } from "../../store/store.js";
 import type { Logger } from "../../telemetry/log.js";
 import type { AttemptView } from "../attempt-view.js";

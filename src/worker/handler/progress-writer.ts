@@ -11,7 +11,7 @@ import {
 } from "../../runs/rules/progress.js";
 import { LeaseLostError } from "../../shared/errors.js";
 import { type Clock, momentOf, type Timer } from "../../shared/ports.js";
-import type { ProgressWrite } from "../../store/progress-store.js";
+import type { ProgressWrite } from "../../store/progress.js";
 import type { Store } from "../../store/store.js";
 import type { AttemptView } from "../attempt-view.js";
 import type { Renewed } from "../leases.js";

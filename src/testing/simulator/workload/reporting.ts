@@ -1,7 +1,7 @@
 // What handlers of a simulation tell of themselves, progress and log lines, and the promise about it
 // (S3): only who holds a run under the current fence adds anything to it.
 
-import type { ProgressAnswer, ProgressParams } from "../../../store/progress-store.js";
+import type { ProgressAnswer, ProgressParams } from "../../../store/progress.js";
 import type { RunContext } from "../../../worker/handler/context.js";
 import type { Note } from "../checkers/row-changes.js";
 import type { EventLog } from "../event-log.js";

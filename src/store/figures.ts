@@ -1,5 +1,7 @@
-// What a database tells of the whole for metrics: few numbers, by statements whose cost is bounded
-// however much there is.
+// Declares the store's verbs for metrics, and maps their rows: few numbers, read by statements whose cost is bounded
+// however many rows there are.
+
+import type { Row } from "./rows.js";
 
 /** One number: of which kind, of what (a queue, a schedule's status), in which state. */
 export type FigureRecord = {
@@ -30,3 +32,18 @@ export type StoreLoad = {
   /** Transactions that wait for one. */
   readonly waiting: number;
 };
+
+// Row mappers, the same for both databases.
+
+export function toFigureRecord(row: Row): FigureRecord {
+  return {
+    kind: String(row.kind) as FigureRecord["kind"],
+    name: String(row.name),
+    state: String(row.state),
+    value: Number(row.value),
+  };
+}
+
+export function toScheduleNames(rows: readonly Row[]): ReadonlyMap<number, string> {
+  return new Map(rows.map(({ id, name }) => [Number(id), String(name)]));
+}

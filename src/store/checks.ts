@@ -1,9 +1,40 @@
-// Asking checks, what is the same on both engines: the texts that are sent, what an answer means, and the
-// script of all of them.
+// Declares the store's verbs for checking its own tables: which promises they break, and the same checks as a script
+// for people who have nothing but SQL.
 
-import type { CheckFinding, OwnCheck } from "./check-store.js";
 import { CHECKS, checkSql } from "./sql/checks.js";
 import { type Dialect, fillIn } from "./sql/template.js";
+
+/** A question that a user asks of their own tables: every row of its answer is a violation. */
+export type OwnCheck = { readonly name: string; readonly sql: string };
+
+export type CheckFinding = {
+  readonly name: string;
+  /** The promise that it is part of; null: none, or a check of the user's. */
+  readonly promise: string | null;
+  readonly violations: number;
+  /** The first of them. */
+  readonly evidence: readonly Readonly<Record<string, unknown>>[];
+  /** The time was over before it had its answer. */
+  readonly isUnfinished: boolean;
+  /** Why it could not be asked. */
+  readonly error: string | null;
+  readonly tookMs: number;
+};
+
+export interface CheckStore {
+  /**
+   * Asks everything in one snapshot: nothing that is under way is taken for damage. What has no answer
+   * when the time is over is unfinished.
+   */
+  check(params: {
+    readonly own: readonly OwnCheck[];
+    readonly timeLimitMs: number;
+  }): Promise<readonly CheckFinding[]>;
+  /** The same as one script for the database's own command line; changes nothing. */
+  checkScript(own: readonly OwnCheck[]): string;
+}
+
+// Builds the statements of the checks, reads their results, and writes the script; the same for both databases.
 
 const EVIDENCE_MAX = 10;
 

@@ -1,6 +1,7 @@
-// What the engine asks of a database about how far runs are, in domain verbs.
+// Declares the store's verbs for the progress of runs, and maps their rows.
 
 import type { RunId } from "../runs/rules/run.js";
+import { numberOrNull, type Row, textOrNull } from "./rows.js";
 
 /** How far a held run is. What happened before the call is told by how long ago it was. */
 export type ProgressWrite = {
@@ -51,4 +52,19 @@ export interface ProgressStore {
   progress(params: ProgressParams): Promise<ProgressAnswer>;
   /** Of these runs, those that told how far they are. */
   progressOf(ids: readonly RunId[]): Promise<readonly ProgressRecord[]>;
+}
+
+export function toProgressRecord(row: Row): ProgressRecord {
+  return {
+    id: String(row.run),
+    attempt: Number(row.attempt),
+    at: Number(row.at),
+    stage: textOrNull(row.stage),
+    done: numberOrNull(row.done),
+    total: numberOrNull(row.total),
+    stages: (JSON.parse(String(row.stages)) as [string, number][]).map(([stage, at]) => ({
+      stage,
+      at,
+    })),
+  };
 }

@@ -1,10 +1,33 @@
-// Rows of the audit trail as the store's records, and back; the same for both databases.
+// Declares the store's verbs for the audit trail, and maps its rows. The verb that makes a change writes the entry
+// in the same transaction, and only if something changed: every mutating verb takes an entry.
 
 import { type AuditEntry, type AuditNoun, VIAS } from "../operations/rules/audit.js";
-import type { AuditFilter, AuditRecord } from "./audit-store.js";
-import { sinceParams } from "./record-operators.js";
+import { type Since, sinceParams } from "./operators.js";
+import type { Row } from "./rows.js";
 
-type Row = Record<string, unknown>;
+/** For a verb's parameters: what is kept if it changes something. */
+export type Audited = { readonly audit?: AuditEntry | undefined };
+
+export type AuditRecord = AuditEntry & { readonly id: number; readonly at: number };
+
+export type AuditFilter = {
+  readonly since?: Since;
+  readonly noun?: AuditNoun;
+  readonly name?: string;
+  /** The whole name of who did it. */
+  readonly who?: string;
+  /** Newest first; continues before this one. */
+  readonly before?: number;
+  readonly limit: number;
+};
+
+export interface AuditStore {
+  /** For changes that are made elsewhere, such as a lock of another provider. */
+  addAudit(entry: AuditEntry): Promise<void>;
+  audit(filter: AuditFilter): Promise<readonly AuditRecord[]>;
+}
+
+// Row mappers, the same for both databases.
 
 export function toAuditRecord(row: Row): AuditRecord {
   const text = (value: unknown) => (value === null ? null : String(value));

@@ -1,8 +1,8 @@
-// What the engine asks of a database about limits and queues, beside what claiming and settling do by
-// themselves: why a run does not begin, and how long the queues are.
+// Declares the store's verbs for limits and queues, besides those that claim and settle apply: why a run does not
+// start, and how long the queues are.
 
 import type { RunId } from "../runs/rules/run.js";
-import type { Audited } from "./audit-store.js";
+import type { Audited } from "./audit.js";
 
 /** What keeps a pending run. `key` is the JSON text of a value, or empty for the whole job. */
 export type Waiting =

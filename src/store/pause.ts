@@ -1,8 +1,9 @@
-// What the engine asks of a database about the pause of everything. From its commit on every statement
-// that would fire or claim finds it, whoever sends it: no instance has to hear of it first.
+// Declares the store's verbs for pausing everything, and maps their rows. From the commit on, every statement that
+// would fire or claim reads the pause itself: an instance needs no notification first.
 
 import type { Pause } from "../operations/rules/pause.js";
-import type { Audited } from "./audit-store.js";
+import type { Audited } from "./audit.js";
+import { type Row, textOrNull } from "./rows.js";
 
 /** Why an instance claims and fires nothing: everything is paused, or it alone was told to be quiet. */
 export type GlobalPause = {
@@ -32,4 +33,23 @@ export interface PauseStore {
       readonly note: string | null;
     } & Audited,
   ): Promise<boolean>;
+}
+
+// Row mappers, the same for both databases.
+
+export function toPause(row: Row): Pause {
+  return {
+    at: Number(row.at),
+    until: row.until_at === null ? null : Number(row.until_at),
+    by: textOrNull(row.by),
+    note: textOrNull(row.note),
+  };
+}
+
+/** `paused` and `quiet` of a poll: JSON of since and note, or null. */
+export function toGlobalPause({ paused, quiet }: Row): GlobalPause | null {
+  const found = paused ?? quiet;
+  if (found === null || found === undefined) return null;
+  const [since, note] = (typeof found === "string" ? JSON.parse(found) : found) as unknown[];
+  return { kind: paused == null ? "quiet" : "all", since: Number(since), note: textOrNull(note) };
 }

@@ -1,5 +1,5 @@
-// What the engine asks of a database for workers that are reached over the network: they name a run by
-// its id and fence alone, whoever holds it in the database's eyes.
+// Declares the store's verbs for remote workers. A remote worker names a run by its id and fence alone, whichever
+// instance holds the run in the database.
 
 import type { RunId } from "../runs/rules/run.js";
 

@@ -1,7 +1,7 @@
-// Names what the HTTP API asks of a database about access: the sessions of the page. A session that is not there, because it
-// was ended, ran out or was never begun, opens nothing, on every instance and after every restart.
+// Declares the store's verbs for sessions of the dashboard. A session that has ended, has expired or never began
+// opens nothing, on every instance and after every restart.
 
-import type { Audited } from "./audit-store.js";
+import type { Audited } from "./audit.js";
 
 export interface AccessStore {
   /**

@@ -1,6 +1,6 @@
-// What the engine asks of a database about runs that a run makes. Everything here that writes does so
-// under the fence of the run that asks: otherwise nothing is stored, and the answer is "stale".
-// What a run is, going in and coming out, is for store.ts to say: hence the type parameters.
+// Declares the store's verbs for runs that a run creates. Every write here happens under the fence of the creating run;
+// under an old fence the store writes nothing and returns "stale".
+// store.ts defines a run's input and record: hence the type parameters.
 
 import type { AuditEntry } from "../operations/rules/audit.js";
 import type { RunId, RunStatus } from "../runs/rules/run.js";

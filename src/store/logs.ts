@@ -1,6 +1,7 @@
-// What the engine asks of a database about the log lines that are kept with runs, in domain verbs.
+// Declares the store's verbs for the log lines that are kept with runs, and maps their rows.
 
 import type { RunId } from "../runs/rules/run.js";
+import { type Row, textOrNull } from "./rows.js";
 
 /** As the tables store them: by their place. */
 export const LOG_LEVELS_KEPT = ["debug", "info", "warn", "error"] as const;
@@ -71,4 +72,25 @@ export interface LogStore {
     readonly after: { readonly fence: number; readonly no: number } | null;
     readonly limit: number;
   }): Promise<readonly LogRecord[]>;
+}
+
+export function toLogRecord(row: Row): LogRecord {
+  return {
+    fence: Number(row.fence),
+    no: Number(row.no),
+    attempt: Number(row.attempt),
+    at: Number(row.at),
+    level: LOG_LEVELS_KEPT[Number(row.level)] as KeptLevel,
+    message: String(row.message),
+    fields: textOrNull(row.fields),
+  };
+}
+
+/** `marker`: the fields of the line about dropped lines. */
+export function toKeptLog({ last, chars, marker }: Row): KeptLog {
+  const { dropped = 0, to = 0 } = JSON.parse(textOrNull(marker) ?? "{}") as {
+    readonly dropped?: number;
+    readonly to?: number;
+  };
+  return { last: Number(last), chars: Number(chars), dropped, droppedTo: to };
 }

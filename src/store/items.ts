@@ -1,8 +1,9 @@
-// What the engine asks of a database about items and about transactions that users' work shares with
-// a write of ours. Every write carries the fence of the run's holder; one that no longer holds
-// changes nothing and says so.
+// Declares the store's verbs for items and for transactions that a user's work shares with a write of ours, and maps
+// their rows. Every write carries the fence of the run's holder; a write under an old fence changes nothing and says so.
 
 import type { RunId } from "../runs/rules/run.js";
+import { canonicalJson } from "../shared/json.js";
+import type { Row } from "./rows.js";
 import type { Transactor } from "./transaction.js";
 
 /** A run under the fence that its holder believes in. */
@@ -94,4 +95,74 @@ export interface ItemStore<Settlement> {
   commitItem(params: CommitItemParams): Promise<ItemAnswer>;
   /** Where a grant stands, once no transaction under its fence is under way any more. */
   grantState(grant: Grant): Promise<"held" | "completed" | "gone">;
+}
+
+// Row mappers, the same for both databases, and the rule for an item that is already done.
+
+export function toItemRecord(row: Row): ItemRecord {
+  return {
+    key: String(row.key),
+    outcome: String(row.outcome),
+    attempt: Number(row.attempt),
+    startedAt: Number(row.started_at),
+    durationMs: Number(row.duration_ms),
+    value: row.value === null ? null : String(row.value),
+    error: row.error === null ? null : String(row.error),
+  };
+}
+
+/** Rows that a limit or the size of their values has cut off are not all. */
+export function toDoneItems(
+  rows: readonly Row[],
+  { limit }: { readonly limit: number },
+): { items: DoneItem[]; isAll: boolean } {
+  const items = rows.map((row) => ({ key: String(row.key), value: String(row.value) }));
+  const isWithin = (value: unknown) => value === true || value === 1;
+  return { items, isAll: rows.length < limit && rows.every((row) => isWithin(row.is_within)) };
+}
+
+/** One that is done meets one that comes: the equal one is no news, another one changes nothing. */
+export function judgeRepeat(
+  item: ItemWrite,
+  done: { readonly outcome: string; readonly value: string },
+): ItemAnswer {
+  const isSame =
+    item.value !== null &&
+    item.outcome === done.outcome &&
+    (item.value === done.value || canonicalJson(item.value) === canonicalJson(done.value));
+  return isSame ? "stored" : { kept: { outcome: done.outcome, value: done.value } };
+}
+
+export function wholeMs(durationMs: number): number {
+  return Math.max(0, Math.round(durationMs));
+}
+
+/**
+ * The same item twice in one call: the later ones come after the first has been stored, so that
+ * what they mean is judged as if they had come alone.
+ */
+export function inRounds(items: readonly ItemWrite[]): (readonly number[])[] {
+  const rounds: number[][] = [];
+  const seen = new Map<string, number>();
+  items.forEach(({ id, key }, at) => {
+    const name = `${id} ${key}`;
+    const round = seen.get(name) ?? 0;
+    seen.set(name, round + 1);
+    const places = rounds[round] ?? [];
+    rounds[round] = places;
+    places.push(at);
+  });
+  return rounds;
+}
+
+// Rolls back a transaction that contains a user's work, and carries the reason out of it. The store tells these apart
+// from errors that the work itself throws; they never leave the store.
+
+export class RolledBack<Answer> {
+  constructor(readonly answer: Answer) {}
+}
+
+/** What the user's function threw, wrapped so that nobody takes it for a failure of ours. */
+export class ThrownByWork {
+  constructor(readonly error: unknown) {}
 }
