@@ -7,11 +7,13 @@ import { HttpError } from "./problem.js";
 import type { HttpRequest } from "./request.js";
 
 export const BODY_BYTES_MAX = 2 * 1024 * 1024;
+/** For callers that have shown no secret yet. A sign-in has room in it. */
+export const OPEN_BODY_BYTES_MAX = 16 * 1024;
 const BODY_TIMEOUT_MS = 30_000;
 
 /** The parsed body; none at all is an empty object. */
-export async function readJson(ask: HttpRequest): Promise<unknown> {
-  const text = await readText(ask);
+export async function readJson(ask: HttpRequest, bytesMax = BODY_BYTES_MAX): Promise<unknown> {
+  const text = await readText(ask, bytesMax);
   if (text === "") return {};
   refuseMediaType(ask);
   // The envelope around an input is one level of its own.
@@ -34,7 +36,7 @@ function refuseMediaType(ask: HttpRequest): void {
   });
 }
 
-async function readText({ body, headers }: HttpRequest): Promise<string> {
+async function readText({ body, headers }: HttpRequest, bytesMax: number): Promise<string> {
   if (body === null) return "";
   const encoding = headers.get("content-encoding");
   if (encoding !== null && encoding !== "identity") {
@@ -44,7 +46,7 @@ async function readText({ body, headers }: HttpRequest): Promise<string> {
       detail: "A compressed body is not accepted.",
     });
   }
-  if (Number(headers.get("content-length") ?? 0) > BODY_BYTES_MAX) throw tooLarge();
+  if (Number(headers.get("content-length") ?? 0) > bytesMax) throw tooLarge(bytesMax);
   const pieces: Uint8Array[] = [];
   let bytes = 0;
   const startedMs = systemClock.monotonicMs();
@@ -52,7 +54,7 @@ async function readText({ body, headers }: HttpRequest): Promise<string> {
   try {
     await body.read((piece) => {
       bytes += piece.byteLength;
-      if (bytes > BODY_BYTES_MAX) throw tooLarge();
+      if (bytes > bytesMax) throw tooLarge(bytesMax);
       pieces.push(piece);
     });
   } finally {
@@ -88,11 +90,11 @@ function bad(error: string, detail: string): HttpError {
   return new HttpError({ status: 400, error, detail });
 }
 
-function tooLarge(): HttpError {
+function tooLarge(bytesMax: number): HttpError {
   return new HttpError({
     status: 413,
     error: "body_too_large",
-    detail: `The body is larger than ${BODY_BYTES_MAX} bytes.`,
+    detail: `The body is larger than ${bytesMax} bytes.`,
   });
 }
 

@@ -9,7 +9,7 @@ import { redactError } from "../shared/redact.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
 import type { Logger } from "../telemetry/log.js";
 import { type Caller, type Granted, requireScope } from "./access.js";
-import { readJson } from "./body.js";
+import { BODY_BYTES_MAX, OPEN_BODY_BYTES_MAX, readJson } from "./body.js";
 import { callbackFenceOf, callbackTokenOf } from "./callback.js";
 import { HttpError, refusalAnswer, refusalOf } from "./problem.js";
 import { requireLimitable } from "./reach.js";
@@ -44,6 +44,7 @@ export async function answerCall(
     const callbackFence =
       token === null ? null : await requireCallback(around, { token, params, caller });
     const scope = route.scope === "open" ? null : route.scope;
+    const bytesMax = scope === null ? OPEN_BODY_BYTES_MAX : BODY_BYTES_MAX;
     const actor = { via: "http", who: granted.by, scope, address, requestId } as const;
     const call = {
       ...around,
@@ -59,7 +60,7 @@ export async function answerCall(
       granted,
       needs: (scope) => requireScope(granted, scope),
       query: route.query ? checked(route.query, queryOf(ask), "query") : {},
-      body: route.body ? checkedBody(route.body, await readJson(ask)) : {},
+      body: route.body ? checkedBody(route.body, await readJson(ask, bytesMax)) : {},
     } as Call;
     if (callbackFence !== null && (call.body as { fence?: number }).fence !== callbackFence)
       await around.access.refuseToken(caller);

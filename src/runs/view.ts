@@ -238,6 +238,7 @@ export type ItemListOptions = {
   readonly cursor?: string | undefined;
 };
 
+/** A page of items. One whose items weigh more than 1 MiB ends early, with a cursor. */
 export type ItemPage = { readonly items: readonly RunItem[]; readonly nextCursor: string | null };
 
 export function countsOf({ items, status }: RunRecord): {
@@ -259,7 +260,9 @@ export async function itemPage(
   const { limit, filter } = readOptions(id, options);
   const records = await store.items({ ...filter, limit: limit + 1 });
   const { page, last } = pageOf(records, limit);
-  return { items: page.map(toItem), nextCursor: last && cursorOf(last) };
+  const end = page.at(-1);
+  const next = last ?? (end?.isFollowed ? end : null);
+  return { items: page.map(toItem), nextCursor: next && cursorOf(next) };
 }
 
 function readOptions(
@@ -288,7 +291,7 @@ function readOptions(
   };
 }
 
-function toItem(record: ItemRecord): RunItem {
+function toItem({ isFollowed: _, ...record }: ItemRecord): RunItem {
   return {
     ...record,
     startedAt: new Date(record.startedAt),

@@ -39,6 +39,8 @@ export type ItemRecord = {
   readonly durationMs: number;
   readonly value: string | null;
   readonly error: string | null;
+  /** The page ends here since it has its bytes; there are more. */
+  readonly isFollowed?: true;
 };
 
 export type ItemFilter = {
@@ -99,7 +101,17 @@ export interface ItemStore<Settlement> {
 
 // Row mappers, the same for both databases, and the rule for an item that is already done.
 
-export function toItemRecord(row: Row): ItemRecord {
+/** A page of a list: its last record says where the page ended before the list did. */
+export function toItemRecords(rows: readonly Row[]): readonly ItemRecord[] {
+  const isShort = rows.length > 0 && Number(rows[0]?.found_count) > rows.length;
+  return rows.map((row, at) =>
+    isShort && at === rows.length - 1
+      ? { ...toItemRecord(row), isFollowed: true }
+      : toItemRecord(row),
+  );
+}
+
+function toItemRecord(row: Row): ItemRecord {
   return {
     key: String(row.key),
     outcome: String(row.outcome),

@@ -107,6 +107,41 @@ describe.each(DATABASES)("lists of runs on %s", (database) => {
   });
 });
 
+describe.each(DATABASES)("lists of items on %s", (database) => {
+  test.each(["", "&sort=slowest", "&outcome=ok"])(
+    "a page of items (%j) ends when it has its bytes, and the next ones have every other item once",
+    async (filter) => {
+      const house = await newHouse(database);
+      house.holdfast.job("study", {});
+      const { id } = await house.holdfast.enqueue("study", null);
+      const [run] = await house.holdfast.remote.claim({ instance: "w", jobs: ["study"], limit: 1 });
+      const fence = run?.fence as number;
+      const keys = Array.from({ length: 30 }, (_, n) => `key-${String(n).padStart(2, "0")}`);
+      const items = keys.map((key) => ({ key, value: "x".repeat(400_000) }));
+      for (const from of [0, 10, 20])
+        await house.holdfast.remote.items({ id, fence }, items.slice(from, from + 10));
+      const seen: string[] = [];
+      let cursor: string | null = null;
+      let pages = 0;
+      do {
+        const after: string = cursor === null ? "" : `&cursor=${cursor}`;
+        const where = `/api/runs/${id}/items?limit=1000${filter}${after}`;
+        const { body, text } = await house.ask("GET", where);
+        expect(text.length).toBeLessThan(PAGE_BYTES_MAX);
+        for (const { key, value } of body.items) {
+          expect(value).toHaveLength(400_000);
+          seen.push(key);
+        }
+        cursor = body.nextCursor;
+        pages += 1;
+      } while (cursor !== null && pages < 100);
+      expect(seen).toEqual(keys);
+      expect(pages).toBe(10);
+      await house.end();
+    },
+  );
+});
+
 /** As nothing of ours would store it. */
 async function damage(house: House, id: string, input: string): Promise<void> {
   const { database, schema } = house.place;

@@ -162,6 +162,15 @@ describe("a hostile body", () => {
     expect((await enqueue({ raw: "x", headers })).status).toBe(415);
   });
 
+  test("whoever has shown no secret yet may send 16 KiB and no more", async () => {
+    const signIn = (raw: string) =>
+      house.ask("POST", "/api/session", { secret: null, raw, headers: json });
+    const members = Array.from({ length: 100_000 }, (_, n) => `"k${n}":1`).join(",");
+    const refused = await signIn(`{${members}}`);
+    expect([refused.status, refused.body.error]).toEqual([413, "body_too_large"]);
+    expect((await signIn(JSON.stringify({ secret: "é".repeat(1_000) }))).status).toBe(401);
+  });
+
   test("ten megabytes are refused by their length, and by counting where the length lies", async () => {
     const raw = JSON.stringify({ input: "x".repeat(10_000_000) });
     expect((await enqueue({ raw, headers: json })).status).toBe(413);

@@ -3,7 +3,14 @@
 import { OutcomeUnknownError } from "../../shared/errors.js";
 import { type Clock, delay } from "../../shared/ports.js";
 import type * as items from "../items.js";
-import { inRounds, judgeRepeat, RolledBack, toDoneItems, toItemRecord, wholeMs } from "../items.js";
+import {
+  inRounds,
+  judgeRepeat,
+  RolledBack,
+  toDoneItems,
+  toItemRecords,
+  wholeMs,
+} from "../items.js";
 import type { Grant, Settlement } from "../store.js";
 import type { OpenTransaction, Transactor } from "../transaction.js";
 import { plainColumn, textColumn } from "./array.js";
@@ -85,7 +92,7 @@ export class PostgresItems implements items.ItemStore<Settlement> {
       afterMs: filter.after?.durationMs ?? null,
       limit: filter.limit,
     });
-    return rows.map(toItemRecord);
+    return toItemRecords(rows);
   }
 
   /** The lease is locked by the last statement alone: heartbeats of its other runs are not held up. */

@@ -1,11 +1,12 @@
-// Lists of runs: each long value is cut to its beginning, and a page ends when it has its bytes. The database does both, so that no
-// process reads more than one page may weigh, however large the stored values are. Whole values come with a single run.
+// Lists of runs and items: a page ends when it has its bytes. In lists of runs each long value is cut to its beginning; whole ones
+// come with a single run. The database does both, so that no process reads more than one page may weigh, however large the
+// stored values are.
 
 /** A value up to this size comes as it is. */
 export const SHOWN_BYTES_MAX = 2_048;
 /** So much of a longer one is shown. */
 const PREVIEW_LENGTH = 1_024;
-/** What the cut values of one page may weigh together; a page has at least one run. */
+/** What the values of one page may weigh together; a page has at least one row. */
 export const PAGE_BYTES_MAX = 1_048_576;
 /** What a row weighs beside its values, roughly. */
 const ROW_BYTES = 1_024;
@@ -84,3 +85,27 @@ select p.* from (
 export const postgresPage = (found: string) => pageOf(found, POSTGRES);
 export const sqlitePage = (found: string) =>
   pageOf(found, SQLITE).replaceAll("limit :limit", "limit (:limit + 0)");
+
+/**
+ * The page of the items of one run that `where` leaves, in this order of the columns of `i`. Values are weighed first and read
+ * afterwards: rows beyond the page stay where they are.
+ */
+export function itemPageOf(params: {
+  readonly where: string;
+  readonly order: string;
+  readonly limit: string;
+}): string {
+  const { where, order, limit } = params;
+  return /* sql */ `
+with weighed as (
+  select i.key, i.duration_ms,
+    coalesce(octet_length(i.value), 0) + coalesce(octet_length(i.error), 0) + ${ROW_BYTES} as weight
+  from {item} i where ${where} order by ${order} limit ${limit}
+), page as (
+  select i.key, sum(i.weight) over (order by ${order}) - i.weight as weight_before, count(*) over () as found_count
+  from weighed i
+)
+select i.key, i.outcome, i.attempt, i.started_at, i.duration_ms, i.value, i.error, p.found_count
+from page p join {item} i on i.key = p.key and i.run = :id
+where p.weight_before < ${PAGE_BYTES_MAX} order by ${order}`;
+}

@@ -9,7 +9,7 @@ import {
   RolledBack,
   ThrownByWork,
   toDoneItems,
-  toItemRecord,
+  toItemRecords,
   wholeMs,
 } from "../items.js";
 import type { Grant, Settlement } from "../store.js";
@@ -62,7 +62,7 @@ export class SqliteItems implements items.ItemStore<Settlement> {
         limit: filter.limit,
       }),
     );
-    return rows.map(toItemRecord);
+    return toItemRecords(rows);
   }
 
   commit({ work, chance }: items.CommitParams<Settlement>): Promise<"committed" | "stale"> {

@@ -1,5 +1,7 @@
 // The statements about items on PostgreSQL.
 
+import { itemPageOf } from "../../sql/list-page.js";
+
 /**
  * The lease is locked as weakly as keeps others from ending it: a renewal is not held up, and so a
  * run that writes items all the time keeps its lease. An item that is there and failed is replaced;
@@ -52,20 +54,21 @@ select i.key, i.value, i.so_far <= :charsMax::bigint as is_within from (
   from {item} x where x.run = :id::uuid and x.error is null order by x.key limit :limit) i
 where i.so_far - length(i.value) <= :charsMax::bigint order by i.key`;
 
-const COLUMNS = "key, outcome, attempt, started_at, duration_ms, value, error";
+const OF_OUTCOME =
+  "i.run = :id::uuid and (:outcome::text is null or i.outcome = :outcome::text) and (:afterKey::text is null or";
 
 export const LIST_ITEMS = {
-  key: /* sql */ `
-select ${COLUMNS} from {item}
-where run = :id::uuid and (:outcome::text is null or outcome = :outcome::text)
-  and (:afterKey::text is null or key > :afterKey::text collate "C")
-order by key limit :limit`,
-  slowest: /* sql */ `
-select ${COLUMNS} from {item}
-where run = :id::uuid and (:outcome::text is null or outcome = :outcome::text)
-  and (:afterKey::text is null or duration_ms < :afterMs::bigint
-    or (duration_ms = :afterMs::bigint and key > :afterKey::text collate "C"))
-order by duration_ms desc, key limit :limit`,
+  key: itemPageOf({
+    where: `${OF_OUTCOME} i.key > :afterKey::text collate "C")`,
+    order: "i.key",
+    limit: ":limit",
+  }),
+  slowest: itemPageOf({
+    where: `${OF_OUTCOME} i.duration_ms < :afterMs::bigint
+      or (i.duration_ms = :afterMs::bigint and i.key > :afterKey::text collate "C"))`,
+    order: "i.duration_ms desc, i.key",
+    limit: ":limit",
+  }),
 } as const;
 
 /**

@@ -1,5 +1,7 @@
 // The statements about items on SQLite. Many rows travel as one JSON value, as everywhere here.
 
+import { itemPageOf } from "../../sql/list-page.js";
+
 /** Of these rows (run, key), those that are there, by their place. */
 export const KNOWN_ITEMS = /* sql */ `
 select j.key as place, i.outcome, i.value, i.error is null as is_done
@@ -29,18 +31,20 @@ select key, value, so_far <= :charsMax as is_within from (
     select key, value from {item} where run = :id and error is null order by key limit (:limit + 0)))
 where so_far - length(value) <= :charsMax order by key`;
 
-const COLUMNS = "key, outcome, attempt, started_at, duration_ms, value, error";
+const OF_OUTCOME =
+  "i.run = :id and (:outcome is null or i.outcome = :outcome) and (:afterKey is null or";
 
 export const LIST_ITEMS = {
-  key: /* sql */ `
-select ${COLUMNS} from {item}
-where run = :id and (:outcome is null or outcome = :outcome) and (:afterKey is null or key > :afterKey)
-order by key limit (:limit + 0)`,
-  slowest: /* sql */ `
-select ${COLUMNS} from {item}
-where run = :id and (:outcome is null or outcome = :outcome)
-  and (:afterKey is null or duration_ms < :afterMs or (duration_ms = :afterMs and key > :afterKey))
-order by duration_ms desc, key limit (:limit + 0)`,
+  key: itemPageOf({
+    where: `${OF_OUTCOME} i.key > :afterKey)`,
+    order: "i.key",
+    limit: "(:limit + 0)",
+  }),
+  slowest: itemPageOf({
+    where: `${OF_OUTCOME} i.duration_ms < :afterMs or (i.duration_ms = :afterMs and i.key > :afterKey))`,
+    order: "i.duration_ms desc, i.key",
+    limit: "(:limit + 0)",
+  }),
 } as const;
 
 export const IS_COMPLETED = /* sql */ `
