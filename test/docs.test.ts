@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { ROUTES } from "../src/http/wire/contract.js";
 import type { Route } from "../src/http/wire/schemas.js";
 import { ERROR_CODES } from "../src/shared/error-codes.js";
+import { VARIABLES } from "../src/shared/variables.js";
 import { LINES } from "../src/telemetry/log.js";
 import { METRICS } from "../src/telemetry/metric-names.js";
 
@@ -95,6 +96,7 @@ test("every schedule that a step of the workflow compares with is declared, and 
 test("every variable that the code reads is in .env.example and in the reference", () => {
   const source = filesIn("src", ".ts").filter((name) => !name.endsWith(".test.ts"));
   const used = variables(source.map(read).join("\n"));
+  expect(used).toEqual([...VARIABLES].sort());
   expect(variables(read(".env.example"))).toEqual(used);
   expect(variables(read("docs/reference/configuration.md"))).toEqual(used);
 });

@@ -10,6 +10,7 @@ import { systemNetwork } from "../shared/adapters/network.js";
 import { systemIds, systemRandom } from "../shared/adapters/random.js";
 import { rememberSecrets } from "../shared/known-secrets.js";
 import type { Clock, Network, Ports } from "../shared/ports.js";
+import { unknownVariables } from "../shared/variables.js";
 import { storeFor } from "../store/open.js";
 import type { Store } from "../store/store.js";
 import { Bus } from "../telemetry/bus.js";
@@ -68,6 +69,7 @@ export function newContext(options: HoldfastOptions, internals: Internals): Inst
     onError: options.onError,
     observer: meters,
   });
+  if (!internals.store) warnOfUnknownVariables(bus);
   const api = options.telemetry?.opentelemetry;
   return {
     config,
@@ -83,6 +85,18 @@ export function newContext(options: HoldfastOptions, internals: Internals): Inst
     tracing: api === undefined ? null : new Tracing(api),
     sends: internals.sends ?? newDispatcher({ config, ports, network, bus }),
   };
+}
+
+/** Names of variables that this process was warned of. */
+const warnedOf = new Set<string>();
+
+/** Once in a process: each of its instances reads the same environment. */
+function warnOfUnknownVariables(bus: Bus): void {
+  for (const { variable, hint } of unknownVariables(process.env)) {
+    if (warnedOf.has(variable)) continue;
+    warnedOf.add(variable);
+    bus.emit("variable.unknown", { variable, hint });
+  }
 }
 
 /** Instances in a database of a test's own take no name from where the test happens to run. */

@@ -2,7 +2,7 @@
 // runs by id and fence; everything is written under the fence, so that a worker that was declared dead
 // changes nothing. Answers may be lost on the way: every verb can be asked again.
 
-import { STAGES_MAX } from "../runs/rules/progress.js";
+import { keptStage, STAGES_MAX } from "../runs/rules/progress.js";
 import type { Ending, RunId } from "../runs/rules/run.js";
 import type { LogsPolicy } from "../runs/rules/run-logs.js";
 import { JobNotRemoteError, LeaseLostError, ResultConflictError } from "../shared/errors.js";
@@ -146,7 +146,8 @@ export class Remote {
     told: { readonly stage?: string; readonly done?: number; readonly total?: number },
   ): Promise<void> {
     const { store, held } = await this.#held(grant);
-    const { stage = null, done = null, total = null } = told;
+    const { done = null, total = null } = told;
+    const stage = told.stage === undefined ? null : keptStage(told.stage);
     const [before] = await store.progressOf([grant.id]);
     const isSame = before !== undefined && before.attempt === held.claim.attempt;
     const known = isSame ? before.stages.map((each) => each.stage) : [];

@@ -164,7 +164,7 @@ export function requireVersion(
 }
 
 function creation(wanted: Wanted, now: number, author: ChangeAuthor): Decision<Edited> {
-  const edit = editOf(wanted, { kind: "created", anchorAt: now, author });
+  const edit = editOf(wanted, { kind: "created", anchorAt: gridStart(now), author });
   const { when } = compile(edit);
   const { fromMs, kind } = wanted.definition.when;
   // An interval that is drawn begins at once, so its first tick is not before the cursor.
@@ -319,7 +319,13 @@ function editOf(
 
 /** A new rhythm begins now; otherwise the grid stays where it was, whatever is left out of it. */
 export function anchorAfter(state: ScheduleState, wanted: ScheduleDefinition, now: number): number {
-  return state.deletedAt === null && sameRhythm(state.definition, wanted) ? state.anchorAt : now;
+  const isSame = state.deletedAt === null && sameRhythm(state.definition, wanted);
+  return isSame ? state.anchorAt : gridStart(now);
+}
+
+/** A grid begins on a whole second, so that a tick is the same instant as its text without milliseconds. */
+export function gridStart(now: number): number {
+  return Math.floor(now / 1_000) * 1_000;
 }
 
 function sameRhythm(stored: string, { when: wanted }: ScheduleDefinition): boolean {

@@ -48,12 +48,14 @@ type Asked = {
   readonly store: Store;
   readonly state: ScheduleState;
   readonly now: number;
-  readonly atMs: number;
+  /** Null: the last tick. */
+  readonly atMs: number | null;
 };
 
 export async function explainAt({ store, state, now, atMs }: Asked): Promise<Explanation> {
   const versions = await store.scheduleVersions({ name: state.name });
-  return new Inquiry({ store, state, now, versions }).explain(atMs);
+  const inquiry = new Inquiry({ store, state, now, versions });
+  return inquiry.explain(atMs ?? (await inquiry.lastTick()) ?? now);
 }
 
 /** A definition, and the time in which it decided: after `fromAt`, up to and including `toAt`. */
@@ -72,6 +74,7 @@ const LIVE_SHOWN = 5;
 /** How far back ticks of a drawn interval are searched for the one that was fired. */
 const DRAWN_BACK = 50;
 const PAGE = 100;
+const SECOND_MS = 1_000;
 const DAY_MS = 86_400_000;
 /** How far back the tick before an instant is looked for, step by step. */
 const BACK_MS = [DAY_MS, 40 * DAY_MS, 400 * DAY_MS, 10_000 * DAY_MS];
@@ -91,7 +94,27 @@ class Inquiry {
   }
 
   async explain(at: number): Promise<Explanation> {
-    return (await this.#asTick(at)) ?? (await this.#asNoTick(at));
+    const tick = (await this.#asTick(at)) ?? (await this.#withinSecond(at));
+    return tick ?? (await this.#asNoTick(at));
+  }
+
+  /** The newest tick whose time has come, recorded or not; null if there was none yet. */
+  lastTick(): Promise<number | null> {
+    return this.#before(this.#now + 1);
+  }
+
+  /** Lists show a tick without its milliseconds: a whole second stands for the first tick within it. */
+  async #withinSecond(at: number): Promise<Explanation | null> {
+    if (at % SECOND_MS !== 0) return null;
+    const toAt = at + SECOND_MS - 1;
+    const rows = await this.#ticks({ fromAt: at, toAt, limit: PAGE });
+    const recorded = rows.flatMap(({ firstAt, lastAt }) => [firstAt, lastAt]);
+    const candidates = [...recorded, await this.#after(at)]
+      .filter((each) => each !== null && each >= at && each <= toAt)
+      .toSorted((one, other) => Number(one) - Number(other));
+    const [first] = candidates;
+    const found = first === undefined || first === null ? null : await this.#asTick(first);
+    return found && { ...found, at: new Date(at) };
   }
 
   /** Null if the instant is no tick, as far as can be known. */

@@ -3,7 +3,7 @@
 import { ConfigurationError } from "../shared/errors.js";
 import { cronSchedule } from "./cron/cron.js";
 import { describeTouch, dstTouches } from "./cron/dst.js";
-import { warningsFor } from "./edit.js";
+import { gridStart, warningsFor } from "./edit.js";
 import type { ScheduleDefinition } from "./rules/schedule.js";
 import { makeWhen } from "./rules/when.js";
 import { describeWhen } from "./rules/when-words.js";
@@ -63,7 +63,7 @@ export function previewDefinition(
   definition: ScheduleDefinition,
   { now, count }: { readonly now: number; readonly count: number },
 ): DefinitionPreview {
-  const compiled = { definition, when: makeWhen(definition.when, now) };
+  const compiled = { definition, when: makeWhen(definition.when, gridStart(now)) };
   const isDrawn = definition.when.kind === "range";
   return {
     description: describeWhen(definition.when),

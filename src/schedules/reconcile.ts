@@ -26,7 +26,7 @@ import {
   vanishedWords,
   wantedOf,
 } from "./declared.js";
-import { anchorAfter, type ChangeAuthor, lateWarning } from "./edit.js";
+import { anchorAfter, type ChangeAuthor, gridStart, lateWarning } from "./edit.js";
 import { calendarsOf } from "./options.js";
 import { previewOf } from "./preview.js";
 import { lookAt } from "./rules/monitor.js";
@@ -235,7 +235,7 @@ export class Declarations {
       const before = isThere ? ticksOf(state, now) : [];
       const isKept = change === "unchanged" || change === "foreign";
       const definition = JSON.stringify(wanted.definition);
-      const anchorAt = isThere ? anchorAfter(state, wanted.definition, now) : now;
+      const anchorAt = isThere ? anchorAfter(state, wanted.definition, now) : gridStart(now);
       const after = isKept ? before : ticksOf({ definition, anchorAt }, now);
       planned.push({ schedule: declared.name, change, ticksBefore: before, ticksAfter: after });
     }

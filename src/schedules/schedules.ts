@@ -298,10 +298,13 @@ export class Schedules {
     return { ...timeline, nextCursor: params.schedule === undefined ? nextCursor : null };
   }
 
-  /** Why there was a run at an instant, or why not: with the evidence, in plain words. */
-  async explain(name: string, at: Date | string): Promise<Explanation> {
+  /**
+   * Why there was a run at an instant, or why not: with the evidence, in plain words. A whole second stands for the tick within it;
+   * without an instant the last tick is explained.
+   */
+  async explain(name: string, at?: Date | string): Promise<Explanation> {
     nameOf(name, "explain");
-    const atMs = instantMs(at, "schedules.explain(at)");
+    const atMs = at === undefined ? null : instantMs(at, "schedules.explain(at)");
     const store = await this.#params.store("schedules.explain");
     const { schedules, now } = await store.scheduleStates({ names: [name] });
     const [state] = schedules;

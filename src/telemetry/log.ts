@@ -59,6 +59,7 @@ export type Events = {
     concurrency: number;
     connections: number;
   };
+  "variable.unknown": { variable: string; hint: string };
   "schema.foreign": { instance: string; owners: readonly string[] };
   "instance.stopped": { instance: string; finished: number; handedBack: number; abandoned: number };
   "instance.halted": { instance: string; why: "all" | "quiet"; note: string | null };
@@ -187,6 +188,7 @@ type Level = "debug" | "info" | "warn" | "error" | "critical";
 /** Every event there is, with the level and the words of its log line. */
 export const LINES: { readonly [Name in EventName]: readonly [Level, string] } = {
   "instance.started": ["info", "instance started"],
+  "variable.unknown": ["warn", "a variable of the environment is unknown and changes nothing"],
   "schema.foreign": [
     "error",
     "THE SCHEMA BELONGS TO ANOTHER ROLE, which can read what is stored and run code as this one; `holdfast check` names it",

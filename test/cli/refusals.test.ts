@@ -162,6 +162,21 @@ test("a log format that does not exist is refused", async () => {
   );
 });
 
+test("an unknown variable of ours is named on standard error with the one that was meant, and the command goes on", async () => {
+  terminal.write({ "holdfast.config.mjs": configText(ECHO_JOB) });
+  const env = { HOLDFAST_POL_INTERVAL: "5s", HOLDFAST_TEST_ONLY: "1" };
+  const stored = await terminal.holdfast(["enqueue", "echo", "{}"], { env });
+  expect(stored.code).toBe(0);
+  expect(stored.stderr).toMatch(
+    /^\S+ ! .*HOLDFAST_POL_INTERVAL.*Did you mean HOLDFAST_POLL_INTERVAL\?\n$/,
+  );
+  const listed = await terminal.holdfast(["runs", "list", "--json"], { env });
+  expect(listed.code).toBe(0);
+  expect(JSON.parse(listed.stderr)).toMatchObject({
+    ...{ event: "variable.unknown", variable: "HOLDFAST_POL_INTERVAL" },
+  });
+});
+
 test("a bad database URL in the environment is refused without its password", async () => {
   expectRefusal(
     await terminal.holdfast(["runs", "list"], {

@@ -80,6 +80,13 @@ test("a schedule fires, and list, show, ticks, explain and runs say so", async (
     "",
   ]);
 
+  const second = `${tick.at.slice(0, 19)}Z`;
+  expect(await json(["schedules", "explain", "often", second])).toMatchObject({
+    document: { tick: tick.at, runId: tick.runId },
+  });
+  const last = (await json(["schedules", "explain", "often"])).document;
+  expect(Date.parse(last.tick)).toBeGreaterThanOrEqual(Date.parse(tick.at));
+
   const all = await json(["runs", "list", "--schedule", "often", "--mode", "scheduled"]);
   expect(all.document.runs.length).toBeGreaterThan(0);
   expect(await json(["runs", "list", "--schedule", "none"])).toMatchObject({

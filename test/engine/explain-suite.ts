@@ -503,6 +503,58 @@ export function explainSuite(test: WorldTest): void {
     expect(between.before).toEqual(at("2026-01-15T12:30:00Z"));
   });
 
+  test("an instant of a whole second stands for the tick within that second", async ({ world }) => {
+    await world.clock.advance(712);
+    const member = await nightly(world, { every: "1m..5m" }, { poll: "1s" });
+    await world.clock.advance(30 * MINUTE);
+    const { ticks } = await member.holdfast.schedules.ticks("nightly");
+    const tick = ticks.find(({ at: each }) => each.getTime() % 1_000 !== 0);
+    if (!tick) throw new Error("No tick has milliseconds.");
+    const second = `${tick.at.toISOString().slice(0, 19)}Z`;
+    expect(await member.holdfast.schedules.explain("nightly", second)).toMatchObject({
+      ...{ at: at(second), tick: tick.at, outcome: "fired", runId: tick.runId },
+    });
+    const planned = (await member.holdfast.schedules.get("nightly"))?.nextAt ?? new Date(0);
+    const next = new Date(Math.floor(planned.getTime() / 1_000) * 1_000);
+    expect(await member.holdfast.schedules.explain("nightly", next)).toMatchObject({
+      ...{ tick: planned, outcome: "planned" },
+    });
+    const beside = new Date(tick.at.getTime() + 1);
+    expect(await member.holdfast.schedules.explain("nightly", beside)).toMatchObject({
+      ...{ tick: null, outcome: "no_tick", before: tick.at },
+    });
+  });
+
+  test("without an instant the last tick is explained, recorded or not", async ({ world }) => {
+    const { holdfast } = await nightly(world, { cron: "0 * * * *" });
+    expect(await holdfast.schedules.explain("nightly")).toMatchObject({
+      ...{ tick: null, outcome: "no_tick", after: at("2026-01-15T13:00:00Z") },
+    });
+    await world.clock.advance(65 * MINUTE);
+    expect(await holdfast.schedules.explain("nightly")).toMatchObject({
+      ...{ at: at("2026-01-15T13:00:00Z"), tick: at("2026-01-15T13:00:00Z"), outcome: "fired" },
+    });
+    await world.clock.until(holdfast.stop());
+    await arrived(world, "2026-01-15T14:05:00Z");
+    expect(await world.member().holdfast.schedules.explain("nightly")).toMatchObject({
+      ...{ tick: at("2026-01-15T14:00:00Z"), outcome: "due" },
+    });
+  });
+
+  test("a grid that begins between two seconds has its ticks on whole seconds", async ({
+    world,
+  }) => {
+    await world.clock.advance(712);
+    const { holdfast } = await nightly(world, { every: "10s" });
+    const preview = await holdfast.schedules.preview("nightly", 2);
+    expect(preview.ticks).toEqual([at("2026-01-15T12:00:10Z"), at("2026-01-15T12:00:20Z")]);
+    await world.clock.advance(15_500);
+    const shown = await holdfast.schedules.previewDefinition({ every: "20s" }, 1);
+    expect(shown.ticks).toEqual([at("2026-01-15T12:00:36Z")]);
+    await upserted(holdfast, { every: "20s" });
+    expect((await holdfast.schedules.preview("nightly", 1)).ticks).toEqual(shown.ticks);
+  });
+
   test("an instant between two ticks", async ({ world }) => {
     const { holdfast } = await nightly(world, { cron: "0 14,15 * * *", timezone: PARIS });
     await world.clock.advance(65 * MINUTE);

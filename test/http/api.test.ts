@@ -162,7 +162,7 @@ describe.each(DATABASES)("the HTTP API on %s", (database) => {
     const { body: preview } = await house.ask("GET", "/api/schedules/nightly/preview?count=3");
     expect(preview.ticks).toHaveLength(3);
     const { body: explained } = await house.ask("GET", "/api/schedules/nightly/explain");
-    expect(JSON.stringify(explained)).toContain("nightly");
+    expect(explained).toMatchObject({ schedule: "nightly", outcome: "no_tick" });
     expect((await house.ask("GET", "/api/schedules/nightly/versions")).body.versions).not.toEqual(
       [],
     );
@@ -171,6 +171,17 @@ describe.each(DATABASES)("the HTTP API on %s", (database) => {
       status: 404,
       body: { error: "schedule_not_found" },
     });
+  });
+
+  test("explain takes the second of a tick, and the last tick where no instant is given", async () => {
+    await dueSchedule();
+    const { body } = await house.ask("POST", "/api/tick", { secret: SECRETS.trigger, body: {} });
+    const [{ tick, runId }] = body.fired;
+    const second = `${tick.slice(0, 19)}Z`;
+    for (const query of ["", `?at=${second}`])
+      expect((await house.ask("GET", `/api/schedules/s/explain${query}`)).body).toMatchObject({
+        ...{ tick, runId, outcome: "fired" },
+      });
   });
 
   test("a wrong schedule is refused by the field that is wrong, and nothing is stored", async () => {

@@ -112,6 +112,18 @@ describe.each(DATABASES)("callbacks of a dispatched run on %s", (database) => {
     expect(everything).toContain("***");
   });
 
+  test("a stage that quotes a secret of the server is stored without it", async () => {
+    const order = await dispatched("30s");
+    const { runId, fence } = order;
+    for (const stage of [`reading with ${SECRETS.admin}`, `writing with ${SECRETS.read}`])
+      expect(await call(order, "progress", { fence, stage })).toMatchObject({ status: 200 });
+    const run = await house.holdfast.runs.get(runId);
+    expect(run?.progress).toMatchObject({ stage: "writing with ***" });
+    expect(run?.progress?.stages.map(({ stage }) => stage)).toEqual([
+      ...["reading with ***", "writing with ***"],
+    ]);
+  });
+
   test("a worker that answered 202 renews, tells, stores and completes through its addresses", async () => {
     const order = await dispatched("30s");
     const { runId, fence } = order;

@@ -234,15 +234,19 @@ function schedulesPreviewCommand(call: Call): Command {
 function schedulesExplainCommand(call: Call): Command {
   const command = newCommand({
     name: "explain",
-    summary: "Say why there was a run at an instant, or why not, and what that rests on.",
+    summary:
+      "Say why there was a run at an instant, or why not, and what that rests on; without an instant, of the last tick.",
     examples: [
+      "schedules explain nightly-report",
       "schedules explain nightly-report 2026-03-29T02:00:00+01:00",
       "schedules explain nightly-report 2026-03-29T01:00:00Z --json",
     ],
   })
     .argument("<name>", "name of the schedule", readName)
-    .argument("<at>", "the instant, with its zone", (text) => readInstantFlag(text).toISOString());
-  return act<CommonFlags>(withConfigOption(command), call, async (flags, name = "", at = "") => {
+    .argument("[at]", "the instant, with its zone (default: the last tick)", (text) =>
+      readInstantFlag(text).toISOString(),
+    );
+  return act<CommonFlags>(withConfigOption(command), call, async (flags, name = "", at) => {
     const { shell } = call;
     return withInstance({ flags, purpose: "existing", shell }, async (holdfast) => {
       const explanation = await aboutSchedule({ holdfast, name }, () =>

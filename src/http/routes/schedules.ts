@@ -42,8 +42,8 @@ export const scheduleRoutes: readonly Implementation[] = [
   on(ROUTES.previewDefinition, async ({ holdfast, body: { count, job: _, ...options } }) =>
     reply(await holdfast.schedules.previewDefinition(given(options) as never, count)),
   ),
-  on(ROUTES.explain, async ({ holdfast, params, query, nowMs }) =>
-    reply(await holdfast.schedules.explain(nameOf(params), query.at ?? new Date(nowMs()))),
+  on(ROUTES.explain, async ({ holdfast, params, query }) =>
+    reply(await holdfast.schedules.explain(nameOf(params), query.at)),
   ),
   on(ROUTES.versions, async ({ holdfast, params }) =>
     reply({ versions: await holdfast.schedules.versions(nameOf(params)) }),

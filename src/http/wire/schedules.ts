@@ -320,7 +320,7 @@ export const SCHEDULE_ROUTES = {
     method: "GET",
     path: "/api/schedules/{name}/explain",
     scope: "read",
-    summary: "Why there was a run at an instant, or why not.",
+    summary: "Why there was a run at an instant, or why not; without `at` for the last tick.",
     query: z.strictObject({ at: givenInstant.optional() }),
     refusals: [404],
     answers: { 200: explanationAnswer },

@@ -21,10 +21,17 @@ export type Progress = {
 
 /** Later stages of an attempt are shown while they last, and not kept. */
 export const STAGES_MAX = 100;
-const STAGE_LENGTH_MAX = 200;
+
 const MEMBERS = ["stage", "done", "total"];
 
 export const NO_PROGRESS: Progress = { stage: null, done: null, total: null };
+
+const STAGE_LENGTH_MAX = 200;
+
+/** The name of a stage as it is stored: cut, and without the secrets that this process knows. */
+export function keptStage(stage: string): string {
+  return storableText(stage, STAGE_LENGTH_MAX);
+}
 
 /** What is left out stays as it was; a new stage begins anew. */
 export function nextProgress(before: Progress, told: ProgressOptions): Progress {
@@ -45,8 +52,7 @@ export function nextProgress(before: Progress, told: ProgressOptions): Progress 
     }
   }
   if (problems.length > 0) throw new ConfigurationError(problems);
-  const stage =
-    told.stage === undefined ? before.stage : storableText(told.stage, STAGE_LENGTH_MAX);
+  const stage = told.stage === undefined ? before.stage : keptStage(told.stage);
   const since = stage === before.stage ? before : NO_PROGRESS;
   return { stage, done: told.done ?? since.done, total: told.total ?? since.total };
 }
