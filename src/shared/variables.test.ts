@@ -1,3 +1,5 @@
+// Tests which variables of the environment are named as unknown.
+
 import { expect, test } from "vitest";
 import { unknownVariables } from "./variables.js";
 
