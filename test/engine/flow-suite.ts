@@ -1,7 +1,6 @@
 // Limits, queues and keys as users see them, on instances that work together.
 
 import { expect } from "vitest";
-import type { Verb } from "../support/faulty-store.js";
 import type { Member, World, WorldTest } from "./world.js";
 
 type Input = { readonly account: string };
@@ -10,11 +9,7 @@ type Input = { readonly account: string };
 async function crew(
   world: World,
   options: object,
-  {
-    count = 2,
-    tookMs = 100,
-    free = [],
-  }: { readonly count?: number; readonly tookMs?: number; readonly free?: readonly Verb[] } = {},
+  { count = 2, tookMs = 100 }: { readonly count?: number; readonly tookMs?: number } = {},
 ): Promise<{
   members: Member[];
   most: Map<string, number>;
@@ -23,7 +18,7 @@ async function crew(
   const most = new Map<string, number>();
   const now = new Map<string, number>();
   const begun: { account: string; at: number }[] = [];
-  const members = Array.from({ length: count }, () => world.member({}, { free }));
+  const members = Array.from({ length: count }, () => world.member());
   for (const member of members) {
     member.holdfast.job<Input>("study", {
       ...options,
@@ -153,7 +148,6 @@ export function flowSuite(test: WorldTest): void {
     const { members, begun } = await crew(world, options, {
       count: 1,
       tookMs: 1,
-      free: ["exchange"],
     });
     const [{ holdfast, faults }] = members as [Member];
     for (const blockedMs of [300, 450, 900, 1_000, 1_700]) {
