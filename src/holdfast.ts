@@ -135,11 +135,11 @@ export class Holdfast {
     if (jobs.has(name)) throw new DuplicateJobError(name);
     const definition = defineJob(name, options);
     refuseUnknownTarget(definition, config.dispatch);
-    const around = readHooks(options, config.around, (member) => `job("${name}").${member}`);
+    const hookChain = readHooks(options, config.hookChain, (member) => `job("${name}").${member}`);
     jobs.add(
       definition,
-      around,
-      runnableAs({ ...this.#context, definition, around, run: options.run }),
+      hookChain,
+      runnableAs({ ...this.#context, definition, hookChain, run: options.run }),
     );
     void lifecycle.jobDeclared();
     return new Job<never, never>(definition, sender);

@@ -171,7 +171,7 @@ export function compose(
     onStored: () => void running.stored({ dueInMs: 0 }),
   });
   const remote = new Remote({
-    hooks: { aroundOf: (job) => jobs.aroundOf(job), logger: context.logger, emit },
+    hooks: { hookChainOf: (job) => jobs.hookChainOf(job), logger: context.logger, emit },
     store: () => opened("remote"),
     ports,
     emit,
@@ -179,7 +179,7 @@ export function compose(
     meter: meters,
     tracing,
     isLocal: (job) => BUILT_IN_JOBS.includes(job) || jobs.runnable.has(job),
-    logsOf: (job) => (jobs.aroundOf(job) ?? config.around).logs,
+    logsOf: (job) => (jobs.hookChainOf(job) ?? config.hookChain).logs,
     release: (opened) => releaseOnce(tickerOf(opened, null)),
     onSettled: (settlements) => {
       waiter.settled(settlements);
@@ -314,7 +314,7 @@ async function newWorkerSet(
     onPostponed: (delayMs) => signals.postponed(delayMs),
     onContinued: () => signals.continued(),
     onLetGo: () => signals.letGo(),
-    ...(budget ? { allowance: budget } : {}),
+    ...(budget ? { claimBudget: budget } : {}),
     ...(onDrained ? { onDrained: () => signals.isDrained && onDrained() } : {}),
   };
   const local = new Worker({ ...shared, concurrency, jobs: jobs.of(null) });

@@ -31,7 +31,7 @@ import {
   AROUND_OPTIONS,
   type AroundOptions,
   type HookChain,
-  NOTHING_AROUND,
+  NO_HOOKS,
   readHooks,
 } from "../worker/hooks.js";
 import { LEASE_MIN_MS } from "../worker/rules/lease.js";
@@ -139,7 +139,7 @@ export type Config = {
   readonly isSchedulerEnabled: boolean;
   readonly isLockingEnabled: boolean;
   readonly lockLeaseMs: number;
-  readonly around: HookChain;
+  readonly hookChain: HookChain;
   readonly dispatch: DispatchConfig;
   readonly checks: readonly OwnCheck[];
   readonly alerts: AlertConfig;
@@ -267,7 +267,7 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
           : durationMs(options.lockLease, "lockLease", { min: LEASE_MIN_MS }),
       0,
     ),
-    around: read(() => readHooks(options, NOTHING_AROUND, (member) => member), NOTHING_AROUND),
+    hookChain: read(() => readHooks(options, NO_HOOKS, (member) => member), NO_HOOKS),
     dispatch: read(
       () =>
         readDispatch({

@@ -17,7 +17,7 @@ export class AnnouncedJobs {
   readonly runnable = new LocalJobs();
   readonly #opened: (verb: string) => Promise<Store>;
   readonly #definitions = new Map<string, JobDefinition>();
-  readonly #arounds = new Map<string, HookChain>();
+  readonly #hookChains = new Map<string, HookChain>();
   /** Jobs that the database knows from this instance. */
   readonly #announced = new Set<string>();
 
@@ -25,9 +25,9 @@ export class AnnouncedJobs {
     this.#opened = opened;
   }
 
-  add(definition: JobDefinition, around: HookChain, runnable: RunnableJob | null): void {
+  add(definition: JobDefinition, hookChain: HookChain, runnable: RunnableJob | null): void {
     this.#definitions.set(definition.name, definition);
-    this.#arounds.set(definition.name, around);
+    this.#hookChains.set(definition.name, hookChain);
     if (runnable) this.runnable.add(runnable);
   }
 
@@ -39,8 +39,8 @@ export class AnnouncedJobs {
     return this.#definitions.values();
   }
 
-  aroundOf(name: string): HookChain | undefined {
-    return this.#arounds.get(name);
+  hookChainOf(name: string): HookChain | undefined {
+    return this.#hookChains.get(name);
   }
 
   /** The target that carries it out, if it was declared here and one does. */
@@ -140,17 +140,17 @@ export class LocalJobs {
 export function runnableAs(
   params: Pick<InstanceContext, "config" | "ports" | "store" | "sends" | "bus" | "tracing"> & {
     readonly definition: JobDefinition;
-    readonly around: HookChain;
+    readonly hookChain: HookChain;
     readonly run: Handler | undefined;
   },
 ): RunnableJob | null {
-  const { definition, around, run, config, ports, store, sends, bus, tracing } = params;
-  if (run) return { ...definition, run, around };
+  const { definition, hookChain, run, config, ports, store, sends, bus, tracing } = params;
+  if (run) return { ...definition, run, hookChain };
   const target = definition.worker;
   if (target === null) return null;
   return {
     ...definition,
-    around,
+    hookChain,
     dispatch: dispatchTo({
       target,
       url: config.dispatch.targets.get(target)?.url ?? "",

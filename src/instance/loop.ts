@@ -238,7 +238,7 @@ export class Loop {
   async #takeOver(): Promise<void> {
     const { store, worker, ports, emit, heartbeat, holder } = this.#params;
     // Our own leases first: one that expired but that nobody took may be renewed.
-    await beatOnce({ worker, pulse: heartbeat, holder, clock: ports.clock });
+    await beatOnce({ worker, heartbeat, holder, clock: ports.clock });
     const chance = () => ports.chance.next();
     if ((await reapOnce({ store, chance, emit })).reclaimed === 0) return;
     worker.wakeForSuspect();
@@ -249,7 +249,7 @@ export class Loop {
   /** The database itself keeps a claim from everybody while all is paused; quiet is for the worker to keep. */
   #heed(halt: GlobalPause | null): void {
     const { worker, emit, instanceId: instance } = this.#params;
-    worker.halt(halt?.kind === "quiet");
+    worker.setPaused(halt?.kind === "quiet");
     const isHalted = halt !== null;
     if (isHalted === this.#isHalted) return;
     this.#isHalted = isHalted;
@@ -317,7 +317,7 @@ export class Loop {
     const { worker, heartbeat, holder, ports } = this.#params;
     let retryInMs = Number.POSITIVE_INFINITY;
     try {
-      await beatOnce({ worker, pulse: heartbeat, holder, clock: ports.clock });
+      await beatOnce({ worker, heartbeat, holder, clock: ports.clock });
     } catch (error) {
       // Trust is not extended: it runs out by itself unless a later renewal succeeds.
       retryInMs = BEAT_RETRY_MS;

@@ -36,9 +36,9 @@ export function dispatchTo(params: {
     const late = delay(clock, NOTE_PATIENCE_MS, done.signal);
     return Promise.race([kept, late]).finally(() => done.abort());
   };
-  return async (execution) => {
-    const { run, claim } = execution;
-    const input = await execution.plainInput();
+  return async (attempt) => {
+    const { run, claim } = attempt;
+    const input = await attempt.plainInput();
     const send = (traceparent: string | undefined) =>
       sends.dispatch({
         target,
@@ -55,7 +55,7 @@ export function dispatchTo(params: {
           nominalAt: run.nominalAt === null ? null : new Date(run.nominalAt).toISOString(),
           tags: run.tags,
         },
-        signal: execution.signal(),
+        signal: attempt.signal(),
         ...(traceparent === undefined ? {} : { traceparent }),
       });
     const sentMs = clock.monotonicMs();
@@ -65,15 +65,15 @@ export function dispatchTo(params: {
     const grant = { id: run.id, fence: claim.fence, attempt: claim.attempt };
     const durationMs = clock.monotonicMs() - sentMs;
     await note(replyLine({ grant, target, url, answer, durationMs }));
-    if (answer.kind === "not_delivered" && !execution.stopReason) {
+    if (answer.kind === "not_delivered" && !attempt.stopReason) {
       const { reason, pauseMs } = answer;
-      emit("run.undelivered", { ...factsOf(execution), target, reason, pauseMs });
+      emit("run.undelivered", { ...factsOf(attempt), target, reason, pauseMs });
     }
-    return reportOf(answer, execution);
+    return reportOf(answer, attempt);
   };
 }
 
-function reportOf(answer: DispatchAnswer, execution: ActiveAttempt): Report | LetGo {
+function reportOf(answer: DispatchAnswer, attempt: ActiveAttempt): Report | LetGo {
   switch (answer.kind) {
     case "completed":
       return {
@@ -96,11 +96,11 @@ function reportOf(answer: DispatchAnswer, execution: ActiveAttempt): Report | Le
     }
     case "unknown":
       // Its worker hears of the cancel by its next call, and what it says then comes too late.
-      return execution.stopReason instanceof CancelledError
-        ? cancelled(execution.stopReason)
+      return attempt.stopReason instanceof CancelledError
+        ? cancelled(attempt.stopReason)
         : { letGo: "unknown", reason: answer.reason };
     case "not_delivered":
-      return undelivered(answer, execution);
+      return undelivered(answer, attempt);
   }
 }
 

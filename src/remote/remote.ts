@@ -18,7 +18,7 @@ import type { Meter } from "../telemetry/meters.js";
 import type { Tracing } from "../telemetry/tracing.js";
 import { callRemoteHooks, type RemoteHooksParams } from "../worker/hooks.js";
 import { classifyFailure } from "../worker/rules/classify.js";
-import { settlementOf, tellEnding, transitionOf } from "../worker/settlement.js";
+import { emitEnding, settlementOf, transitionOf } from "../worker/settlement.js";
 import {
   type RemoteCaller,
   type RemoteClaimParams,
@@ -279,8 +279,8 @@ export class Remote {
     // Taken over or ended otherwise between the look and the write; the same call sent twice is not stale.
     if (stale.length > 0) return this.#requireEnded(store, grant, { ending, result: told.result });
     this.#onSettled([settlement]);
-    tellEnding({
-      execution: { claim, run },
+    emitEnding({
+      attempt: { claim, run },
       report: { ending, ...told },
       transition,
       ranMs,

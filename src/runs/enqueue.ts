@@ -74,8 +74,8 @@ export class Enqueuer {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #onStored: (stored: WakeHint) => void;
-  readonly #together: Batcher<NewRun, EnqueueAnswer>;
-  #toldAt = Number.NEGATIVE_INFINITY;
+  readonly #batcher: Batcher<NewRun, EnqueueAnswer>;
+  #wokeAtMs = Number.NEGATIVE_INFINITY;
   #isWakePending = false;
 
   constructor(params: {
@@ -87,14 +87,14 @@ export class Enqueuer {
     this.#store = params.store;
     this.#clock = params.clock;
     this.#onStored = params.onStored;
-    this.#together = new Batcher({
+    this.#batcher = new Batcher({
       send: (runs) => this.#storeAll(runs, { isAtomic: false }),
       charsOf: ({ input }) => input.length,
     });
   }
 
   one(run: NewRun): Promise<EnqueueAnswer> {
-    return this.#together.one(run);
+    return this.#batcher.one(run);
   }
 
   /** All or none, in one statement of its own. */
@@ -106,23 +106,27 @@ export class Enqueuer {
     runs: readonly NewRun[],
     { isAtomic }: { readonly isAtomic: boolean },
   ): Promise<readonly EnqueueAnswer[]> {
-    const stored = await this.#store.enqueue({ runs, isAtomic, tellsOthers: this.#mayTell() });
+    const stored = await this.#store.enqueue({
+      runs,
+      isAtomic,
+      tellsOthers: this.#mayWakeOthers(),
+    });
     this.#onStored(storedRuns(runs, this.#clock.wallMs()));
     return stored;
   }
 
   /** The first is told at once, the following ones together a little later. */
-  #mayTell(): boolean {
+  #mayWakeOthers(): boolean {
     if (this.#isWakePending) return false;
-    const waitMs = this.#toldAt + WAKE_EVERY_MS - this.#clock.monotonicMs();
+    const waitMs = this.#wokeAtMs + WAKE_EVERY_MS - this.#clock.monotonicMs();
     if (waitMs <= 0) {
-      this.#toldAt = this.#clock.monotonicMs();
+      this.#wokeAtMs = this.#clock.monotonicMs();
       return true;
     }
     this.#isWakePending = true;
     this.#clock.timer(waitMs, () => {
       this.#isWakePending = false;
-      this.#toldAt = this.#clock.monotonicMs();
+      this.#wokeAtMs = this.#clock.monotonicMs();
       this.#store.wake();
     });
     return false;

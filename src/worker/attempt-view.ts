@@ -9,7 +9,7 @@ export type AttemptView = {
   /** Which of its log lines are kept. */
   readonly logs: LogsPolicy;
   /** It told something that may not be stored yet. */
-  hasTold: boolean;
+  hasReported: boolean;
   signal(): AbortSignal;
   /** Why it was told to stop. */
   readonly stopReason: Error | null;

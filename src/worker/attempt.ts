@@ -32,8 +32,8 @@ export type AttemptRunnerParams = {
   readonly tracing: Tracing | null;
   readonly services: HandlerServices;
   /** Whether it was neither lost nor given up meanwhile. */
-  readonly isOurs: (execution: ActiveAttempt) => boolean;
-  readonly onEnded: (execution: ActiveAttempt, report: Report | LetGo) => void;
+  readonly isOurs: (attempt: ActiveAttempt) => boolean;
+  readonly onEnded: (attempt: ActiveAttempt, report: Report | LetGo) => void;
 };
 
 export class AttemptRunner {
@@ -45,15 +45,15 @@ export class AttemptRunner {
     this.#wallMs = () => params.clock.wallMs();
   }
 
-  begin(execution: ActiveAttempt): void {
+  begin(attempt: ActiveAttempt): void {
     const { tracing } = this.#params;
-    if (tracing) this.#trace(execution, tracing);
-    else if (isBare(execution.job.around)) void this.#perform(execution);
-    else void this.#surround(execution);
+    if (tracing) this.#trace(attempt, tracing);
+    else if (isBare(attempt.job.hookChain)) void this.#perform(attempt);
+    else void this.#surround(attempt);
   }
 
-  #trace(execution: ActiveAttempt, tracing: Tracing): void {
-    const { run, claim, claimedMs, startedMs } = execution;
+  #trace(attempt: ActiveAttempt, tracing: Tracing): void {
+    const { run, claim, claimedMs, startedMs } = attempt;
     const span = tracing.attempt({
       run: run.id,
       job: claim.job,
@@ -63,57 +63,57 @@ export class AttemptRunner {
       trace: run.trace,
       claimedAt: this.#wallMs() - (startedMs - claimedMs),
     });
-    execution.span = span;
-    void span.within(() => this.#surround(execution));
+    attempt.span = span;
+    void span.within(() => this.#surround(attempt));
   }
 
-  #perform(execution: ActiveAttempt): Promise<void> {
+  #perform(attempt: ActiveAttempt): Promise<void> {
     const { services, onEnded } = this.#params;
-    return execution
+    return attempt
       .perform(services.forContext, this.#wallMs)
       .then((report) =>
-        execution.hasTold ? this.#end(execution, report) : onEnded(execution, report),
+        attempt.hasReported ? this.#end(attempt, report) : onEnded(attempt, report),
       );
   }
 
   /** The hooks belong to the attempt: it is held while they run. */
-  async #surround(execution: ActiveAttempt): Promise<void> {
+  async #surround(attempt: ActiveAttempt): Promise<void> {
     const { services, isOurs } = this.#params;
-    await this.#callHooks(execution, "onStart", []);
-    const report = await execution.perform(services.forContext, this.#wallMs);
+    await this.#callHooks(attempt, "onStart", []);
+    const report = await attempt.perform(services.forContext, this.#wallMs);
     // Otherwise it neither succeeded nor failed, as far as this instance knows.
-    if (!isOurs(execution)) return;
-    if (!("letGo" in report)) await this.#callEndHooks(execution, report);
-    await this.#end(execution, report);
+    if (!isOurs(attempt)) return;
+    if (!("letGo" in report)) await this.#callEndHooks(attempt, report);
+    await this.#end(attempt, report);
   }
 
-  async #callEndHooks(execution: ActiveAttempt, report: Report): Promise<void> {
+  async #callEndHooks(attempt: ActiveAttempt, report: Report): Promise<void> {
     const { kind } = report.ending;
-    if (kind === "completed") await this.#callHooks(execution, "onSuccess", [report.value]);
+    if (kind === "completed") await this.#callHooks(attempt, "onSuccess", [report.value]);
     if (kind === "failed" || kind === "timeout") {
-      const willRetry = transitionOf(execution, report.ending, () => 0).to === "pending";
-      await this.#callHooks(execution, "onFailure", [report.value, { willRetry }]);
+      const willRetry = transitionOf(attempt, report.ending, () => 0).to === "pending";
+      await this.#callHooks(attempt, "onFailure", [report.value, { willRetry }]);
     }
   }
 
-  #callHooks(execution: ActiveAttempt, hook: Hook, args: readonly unknown[]): Promise<void> {
+  #callHooks(attempt: ActiveAttempt, hook: Hook, args: readonly unknown[]): Promise<void> {
     const { services, emit } = this.#params;
     return callHooks({
-      around: execution.job.around,
+      hookChain: attempt.job.hookChain,
       hook,
-      args: [execution.context(services.forContext), ...args] as never,
+      args: [attempt.context(services.forContext), ...args] as never,
       onFailed: (error) => {
-        const facts = { ...factsOf(execution), hook, error: describeFailure(error) };
+        const facts = { ...factsOf(attempt), hook, error: describeFailure(error) };
         emit("hook.failed", facts, error);
       },
     });
   }
 
   /** What the attempt told is stored first, under the fence that it still has. */
-  async #end(execution: ActiveAttempt, report: Report | LetGo): Promise<void> {
+  async #end(attempt: ActiveAttempt, report: Report | LetGo): Promise<void> {
     const { services, onEnded } = this.#params;
-    if (execution.hasTold) await services.toldStored(execution);
-    onEnded(execution, report);
+    if (attempt.hasReported) await services.reportsStored(attempt);
+    onEnded(attempt, report);
   }
 }
 
@@ -122,8 +122,8 @@ export class AttemptRunner {
 
 export type Handler = (input: never, ctx: RunContext) => unknown;
 /** Has an attempt carried out by a service elsewhere. */
-export type Dispatch = (execution: ActiveAttempt) => Promise<Report | LetGo>;
-export type RunnableJob = JobDefinition & { readonly around: HookChain } & (
+export type Dispatch = (attempt: ActiveAttempt) => Promise<Report | LetGo>;
+export type RunnableJob = JobDefinition & { readonly hookChain: HookChain } & (
     | { readonly run: Handler }
     | { readonly dispatch: Dispatch }
   );
@@ -150,7 +150,7 @@ export class ActiveAttempt {
   startedMs = 0;
   commitPhase: CommitPhase = "none";
   committing: Promise<unknown> | null = null;
-  hasTold = false;
+  hasReported = false;
   /** Where runs are traced. */
   span: TraceSpan | null = null;
   #context: RunContext | null = null;
@@ -171,7 +171,7 @@ export class ActiveAttempt {
   }
 
   get logs(): LogsPolicy {
-    return this.job.around.logs;
+    return this.job.hookChain.logs;
   }
 
   /** What the handler and all that surrounds it hold; one for the attempt. */
@@ -210,7 +210,7 @@ export class ActiveAttempt {
   async perform(services: ContextServices, wallMs: () => number): Promise<Report | LetGo> {
     try {
       const ctx = this.context(services);
-      const { middleware } = this.job.around;
+      const { middleware } = this.job.hookChain;
       const value =
         middleware.length === 0
           ? await this.#handle(ctx)
@@ -328,7 +328,7 @@ export function overTime(timeoutMs: number): Report {
 export class Deadlines {
   readonly #clock: Clock;
   readonly #running: () => Iterable<ActiveAttempt>;
-  readonly #onDisobeyed: (execution: ActiveAttempt) => void;
+  readonly #onDisobeyed: (attempt: ActiveAttempt) => void;
   readonly #graces = new Set<Timer>();
   #next: { readonly atMs: number; readonly timer: Timer } | null = null;
 
@@ -336,15 +336,15 @@ export class Deadlines {
     readonly clock: Clock;
     readonly running: () => Iterable<ActiveAttempt>;
     /** The handler goes on although its time and its grace are over. */
-    readonly onDisobeyed: (execution: ActiveAttempt) => void;
+    readonly onDisobeyed: (attempt: ActiveAttempt) => void;
   }) {
     this.#clock = params.clock;
     this.#running = params.running;
     this.#onDisobeyed = params.onDisobeyed;
   }
 
-  watch(execution: ActiveAttempt): void {
-    const atMs = deadlineMs(execution);
+  watch(attempt: ActiveAttempt): void {
+    const atMs = deadlineMs(attempt);
     if (this.#next && this.#next.atMs <= atMs) return;
     this.#next?.timer.cancel();
     const timer = this.#clock.timer(atMs - this.#clock.monotonicMs(), () => this.#enforce());
@@ -359,17 +359,17 @@ export class Deadlines {
   #enforce(): void {
     this.#next = null;
     const nowMs = this.#clock.monotonicMs();
-    for (const execution of this.#running()) {
-      if (nowMs < deadlineMs(execution)) this.watch(execution);
-      else if (!execution.stopReason) this.#end(execution);
+    for (const attempt of this.#running()) {
+      if (nowMs < deadlineMs(attempt)) this.watch(attempt);
+      else if (!attempt.stopReason) this.#end(attempt);
     }
   }
 
-  #end(execution: ActiveAttempt): void {
-    execution.abort(new TimeoutError(execution.claim.policy.timeoutMs));
+  #end(attempt: ActiveAttempt): void {
+    attempt.abort(new TimeoutError(attempt.claim.policy.timeoutMs));
     const timer = this.#clock.timer(ABORT_GRACE_MS, () => {
       this.#graces.delete(timer);
-      this.#onDisobeyed(execution);
+      this.#onDisobeyed(attempt);
     });
     this.#graces.add(timer);
   }

@@ -20,8 +20,8 @@ export class BeginWindow {
   readonly #windows = new Map<string, Window>();
 
   /** A begin that is admitted is counted. */
-  admit(execution: Pick<ActiveAttempt, "job" | "run" | "claimedMs">, nowMs: number): Admission {
-    const { job, run, claimedMs } = execution;
+  admit(attempt: Pick<ActiveAttempt, "job" | "run" | "claimedMs">, nowMs: number): Admission {
+    const { job, run, claimedMs } = attempt;
     const { rate } = job.limits;
     if (rate === null) return "begins";
     const lateMs = Math.min(LATE_MAX_MS, Math.max(LATE_MIN_MS, rate.perMs / 2));

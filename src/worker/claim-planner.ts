@@ -14,10 +14,10 @@ export type ClaimPlannerParams = {
   /** The jobs that this process can run; more may come later. */
   readonly jobs: ReadonlyMap<string, RunnableJob>;
   /** How many runs it may still claim, perhaps together with others. Left out: no end of them. */
-  readonly allowance?: ClaimBudget;
+  readonly claimBudget?: ClaimBudget;
   /** How many runs it may hold now, its slots aside. Left out: as many as it likes. */
   readonly room?: () => number;
-  readonly hands: Pick<Slots, "count" | "bufferedCount" | "hasRoom">;
+  readonly slots: Pick<Slots, "count" | "bufferedCount" | "hasRoom">;
   readonly quarantine: Pick<Quarantine, "isOn" | "isSuspectsTurn">;
 };
 
@@ -33,20 +33,20 @@ export const NO_CLAIM_REQUEST: ClaimRequest = { limit: 0, wantsSuspect: false, h
 
 export class ClaimPlanner {
   readonly #params: ClaimPlannerParams;
-  readonly #pace: Prefetch;
+  readonly #prefetch: Prefetch;
   readonly #limited: LimitedTurn;
   #isOpen = false;
-  #isHalted = false;
+  #isPaused = false;
   #hints = 0;
   #mayHaveWork = false;
   #mayHaveSuspect = false;
   #hasMore = false;
-  #asked = 0;
+  #inFlight = 0;
   #slowCount = 0;
 
   constructor(params: ClaimPlannerParams) {
     this.#params = params;
-    this.#pace = new Prefetch(params.concurrency);
+    this.#prefetch = new Prefetch(params.concurrency);
     this.#limited = new LimitedTurn(params.jobs);
   }
 
@@ -66,9 +66,9 @@ export class ClaimPlanner {
   }
 
   /** Nothing new is claimed for now. Answers whether this is news. */
-  halt(isHalted: boolean): boolean {
-    const isNews = this.#isHalted !== isHalted;
-    this.#isHalted = isHalted;
+  setPaused(isPaused: boolean): boolean {
+    const isNews = this.#isPaused !== isPaused;
+    this.#isPaused = isPaused;
     return isNews;
   }
 
@@ -92,7 +92,7 @@ export class ClaimPlanner {
 
   /** A run has taken this long. */
   ran(ranMs: number): void {
-    this.#pace.ran(ranMs);
+    this.#prefetch.ran(ranMs);
   }
 
   /** So many slots are taken for long. */
@@ -103,8 +103,8 @@ export class ClaimPlanner {
   // ── what is asked for ──────────────────────────────────────────────────────────────────────────
 
   /** Runs that were asked for and have not come yet. */
-  get askedCount(): number {
-    return this.#asked;
+  get inFlightCount(): number {
+    return this.#inFlight;
   }
 
   /** The last claim brought as many as it asked for: there is more than one claim's worth. */
@@ -113,7 +113,7 @@ export class ClaimPlanner {
   }
 
   /** What a claim that is sent now asks for. */
-  order(): ClaimRequest {
+  nextRequest(): ClaimRequest {
     const wantsSuspect = this.wantsSuspect();
     return { limit: wantsSuspect ? 1 : this.wanted(), wantsSuspect, hints: this.#hints };
   }
@@ -121,26 +121,26 @@ export class ClaimPlanner {
   wanted(): number {
     if (!this.#mayClaim() || !this.#mayHaveWork) return 0;
     if (this.#isSuspectsTurn() || this.#params.quarantine.isOn) return 0;
-    const have = this.#params.hands.count + this.#asked;
-    const wanted = this.#pace.wanted({ have, slow: this.#slowCount });
+    const have = this.#params.slots.count + this.#inFlight;
+    const wanted = this.#prefetch.wanted({ have, slow: this.#slowCount });
     return Math.max(0, Math.min(wanted, this.#left()));
   }
 
   /** A suspect is claimed alone, by hands that hold nothing that has not started. */
   wantsSuspect(): boolean {
-    const { hands } = this.#params;
+    const { slots } = this.#params;
     return (
       this.#mayClaim() &&
       this.#isSuspectsTurn() &&
-      hands.bufferedCount === 0 &&
-      this.#asked === 0 &&
+      slots.bufferedCount === 0 &&
+      this.#inFlight === 0 &&
       this.#left() > 0 &&
-      hands.hasRoom
+      slots.hasRoom
     );
   }
 
   #mayClaim(): boolean {
-    return this.#isOpen && !this.#isHalted && this.#params.jobs.size > 0;
+    return this.#isOpen && !this.#isPaused && this.#params.jobs.size > 0;
   }
 
   #isSuspectsTurn(): boolean {
@@ -149,9 +149,9 @@ export class ClaimPlanner {
   }
 
   #left(): number {
-    const { allowance, room, hands } = this.#params;
-    const roomLeft = room ? room() - hands.count - this.#asked : Number.POSITIVE_INFINITY;
-    return Math.min(allowance?.left ?? Number.POSITIVE_INFINITY, roomLeft);
+    const { claimBudget, room, slots } = this.#params;
+    const roomLeft = room ? room() - slots.count - this.#inFlight : Number.POSITIVE_INFINITY;
+    return Math.min(claimBudget?.left ?? Number.POSITIVE_INFINITY, roomLeft);
   }
 
   // ── what comes of it ───────────────────────────────────────────────────────────────────────────
@@ -168,16 +168,16 @@ export class ClaimPlanner {
   }
 
   /** What an order brought, in full. */
-  answered(order: ClaimRequest, claims: readonly Claim[]): void {
+  answered(request: ClaimRequest, claims: readonly Claim[]): void {
     const count = countOf(claims);
-    this.#pace.claimed(claims);
-    if (order.wantsSuspect) {
+    this.#prefetch.claimed(claims);
+    if (request.wantsSuspect) {
       this.#mayHaveSuspect = count > 0;
       return;
     }
-    this.#hasMore = count >= order.limit;
+    this.#hasMore = count >= request.limit;
     // Unless somebody spoke up meanwhile, whom this claim may have come too early for.
-    if (count < order.limit && this.#hints === order.hints) {
+    if (count < request.limit && this.#hints === request.hints) {
       this.#mayHaveWork = false;
       this.#limited.wasEnough();
     }
@@ -185,13 +185,13 @@ export class ClaimPlanner {
 
   /** These are held now. */
   got(claim: Claim): void {
-    this.#params.allowance?.take(claim.runs.length);
+    this.#params.claimBudget?.take(claim.runs.length);
   }
 
   /** Negative: they are given back. */
   #ask(count: number): void {
-    this.#asked += count;
-    this.#params.allowance?.take(count);
+    this.#inFlight += count;
+    this.#params.claimBudget?.take(count);
   }
 }
 

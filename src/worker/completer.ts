@@ -1,5 +1,5 @@
 // How attempts leave a worker: settled, completed by their own commit, or let go to a service elsewhere.
-// Each is counted and told of once; a settlement waits in the outbox for the next exchange.
+// Each is counted and told of once; a settlement waits in the settlementBuffer for the next exchange.
 
 import type { Ports } from "../shared/ports.js";
 import type { Settlement } from "../store/store.js";
@@ -10,11 +10,11 @@ import type { SettlementBuffer } from "./exchange.js";
 import type { HandlerServices } from "./handler/services.js";
 import type { Leases } from "./leases.js";
 import {
+  emitEnding,
   factsOf,
   isHandBack,
   type Report,
   settlementOf,
-  tellEnding,
   transitionOf,
 } from "./settlement.js";
 
@@ -27,7 +27,7 @@ export type CompleterParams = {
   readonly meter: Meter;
   readonly services: Pick<HandlerServices, "failedItems">;
   readonly leases: Pick<Leases, "letGo">;
-  readonly outbox: Pick<SettlementBuffer, "push">;
+  readonly settlementBuffer: Pick<SettlementBuffer, "push">;
 };
 
 /** What has become of attempts since the start. */
@@ -55,48 +55,48 @@ export class Completer {
     return this.#tally;
   }
 
-  settle(execution: ActiveAttempt, report: Report): void {
-    const { emit, listens, meter, services, ports, outbox } = this.#params;
-    const transition = transitionOf(execution, report.ending, () => ports.chance.next());
-    const ranMs = execution.startedMs === 0 ? 0 : ports.clock.monotonicMs() - execution.startedMs;
+  settle(attempt: ActiveAttempt, report: Report): void {
+    const { emit, listens, meter, services, ports, settlementBuffer } = this.#params;
+    const transition = transitionOf(attempt, report.ending, () => ports.chance.next());
+    const ranMs = attempt.startedMs === 0 ? 0 : ports.clock.monotonicMs() - attempt.startedMs;
     if (isHandBack(transition)) this.#tally.handedBack += 1;
-    else this.#countFinished(execution);
-    const failedItems = services.failedItems(execution);
-    tellEnding({ execution, report, transition, ranMs, emit, listens, meter, failedItems });
-    execution.span?.end(
+    else this.#countFinished(attempt);
+    const failedItems = services.failedItems(attempt);
+    emitEnding({ attempt, report, transition, ranMs, emit, listens, meter, failedItems });
+    attempt.span?.end(
       transition.to === "pending" ? transition.end : transition.to,
       transition.to === "completed" ? null : report.error,
     );
-    outbox.push(settlementOf({ held: execution, report, transition, ranMs }));
+    settlementBuffer.push(settlementOf({ held: attempt, report, transition, ranMs }));
   }
 
   /** Its own transaction has completed it, while its handler still runs. */
-  committed(execution: ActiveAttempt, { ranMs }: Settlement): void {
+  committed(attempt: ActiveAttempt, { ranMs }: Settlement): void {
     const { emit, listens, meter, services, leases } = this.#params;
-    leases.letGo(execution.claim.fence);
-    this.#countFinished(execution);
-    const failedItems = services.failedItems(execution);
+    leases.letGo(attempt.claim.fence);
+    this.#countFinished(attempt);
+    const failedItems = services.failedItems(attempt);
     const transition = { to: "completed" } as const;
     const report = COMMITTED;
-    tellEnding({ execution, report, transition, ranMs, emit, listens, meter, failedItems });
+    emitEnding({ attempt, report, transition, ranMs, emit, listens, meter, failedItems });
   }
 
   /** Its handler has ended too, which changes nothing about the run any more. */
-  endedAfterCommit(execution: ActiveAttempt, report: Report | LetGo): void {
+  endedAfterCommit(attempt: ActiveAttempt, report: Report | LetGo): void {
     const error = "letGo" in report ? null : report.error;
-    execution.span?.end("completed", error);
-    if (error) this.#params.emit("run.after_commit", { ...factsOf(execution), error });
+    attempt.span?.end("completed", error);
+    if (error) this.#params.emit("run.after_commit", { ...factsOf(attempt), error });
   }
 
   /** Under the same fence, but no longer ours to renew or to end. */
-  letGo(execution: ActiveAttempt, { letGo, reason }: LetGo): void {
+  letGo(attempt: ActiveAttempt, { letGo, reason }: LetGo): void {
     const { emit, leases } = this.#params;
-    const { fence } = execution.claim;
+    const { fence } = attempt.claim;
     leases.letGo(fence);
     this.#tally.dispatched += 1;
     if (letGo === "unknown") this.#tally.unknown += 1;
-    execution.span?.end(letGo);
-    const facts = { ...factsOf(execution), fence };
+    attempt.span?.end(letGo);
+    const facts = { ...factsOf(attempt), fence };
     if (letGo === "accepted") emit("run.accepted", facts);
     else emit("run.unknown", { ...facts, reason });
   }

@@ -8,13 +8,13 @@ import { Leases } from "./leases.js";
 
 function drain(params: { readonly ended: number; readonly wanted: number }) {
   const sent: Pick<ExchangeParams, "settlements" | "limit">[] = [];
-  const outbox = new SettlementBuffer();
-  for (let count = 0; count < params.ended; count += 1) outbox.push({} as Settlement);
-  const demand: Partial<ClaimPlanner> = {
+  const settlementBuffer = new SettlementBuffer();
+  for (let count = 0; count < params.ended; count += 1) settlementBuffer.push({} as Settlement);
+  const claimPlanner: Partial<ClaimPlanner> = {
     hasMore: true,
     wanted: () => params.wanted,
     wantsSuspect: () => false,
-    order: () => ({ limit: params.wanted, wantsSuspect: false, hints: 0 }),
+    nextRequest: () => ({ limit: params.wanted, wantsSuspect: false, hints: 0 }),
     sent: () => ({}),
   };
   const exchange = (asked: ExchangeParams) => {
@@ -32,8 +32,8 @@ function drain(params: { readonly ended: number; readonly wanted: number }) {
     jobs: new Map(),
     backoff: { isOn: false },
     over: new AbortController().signal,
-    demand,
-    outbox,
+    claimPlanner,
+    settlementBuffer,
     leases: new Leases(),
   } as unknown as WorkerExchangeParams);
   while (exchanges.isWanted) void exchanges.send();

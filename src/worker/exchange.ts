@@ -35,8 +35,8 @@ export type WorkerExchangeParams = {
   readonly isApart: boolean;
   readonly emit: Emit;
   readonly meter: Meter;
-  readonly demand: ClaimPlanner;
-  readonly outbox: SettlementBuffer;
+  readonly claimPlanner: ClaimPlanner;
+  readonly settlementBuffer: SettlementBuffer;
   readonly leases: Leases;
   readonly backoff: Backoff;
   /** Aborts when the worker is no more: nothing is sent after it. */
@@ -70,26 +70,27 @@ export class Exchange {
 
   /** Whether one more is worth it now. */
   get isWanted(): boolean {
-    const { backoff, over, demand, outbox } = this.#params;
+    const { backoff, over, claimPlanner, settlementBuffer } = this.#params;
     if (backoff.isOn || this.#count >= EXCHANGES_MAX || over.aborted) return false;
-    const wanted = demand.wanted();
-    if (this.#count === 0) return outbox.length > 0 || wanted > 0 || demand.wantsSuspect();
+    const wanted = claimPlanner.wanted();
+    if (this.#count === 0)
+      return settlementBuffer.length > 0 || wanted > 0 || claimPlanner.wantsSuspect();
     // One more claim beside the first is worth it only where the one before brought all it asked for.
-    const isBehind = demand.hasMore && wanted >= NEXT_EXCHANGE_MIN;
-    return isBehind || outbox.length >= NEXT_EXCHANGE_MIN;
+    const isBehind = claimPlanner.hasMore && wanted >= NEXT_EXCHANGE_MIN;
+    return isBehind || settlementBuffer.length >= NEXT_EXCHANGE_MIN;
   }
 
   async send(): Promise<void> {
     const { store, ports, holder, queues, jobs, isApart } = this.#params;
-    const { demand, outbox, backoff, leases } = this.#params;
-    const wanted = demand.order();
-    const settlements = outbox.take({ hasClaim: wanted.limit > 0 });
+    const { claimPlanner, settlementBuffer, backoff, leases } = this.#params;
+    const wanted = claimPlanner.nextRequest();
+    const settlements = settlementBuffer.take({ hasClaim: wanted.limit > 0 });
     // What may be refused again would take the claim with it.
-    const order = outbox.isDoubtful(settlements) ? NO_CLAIM_REQUEST : wanted;
+    const request = settlementBuffer.isDoubtful(settlements) ? NO_CLAIM_REQUEST : wanted;
     const sentAt = momentOf(ports.clock);
     const token = ports.ids.unique();
     this.#count += 1;
-    const limited = demand.sent(order);
+    const limited = claimPlanner.sent(request);
     const whole = leases.asWhole(settlements);
     try {
       const names = [...jobs.keys()];
@@ -98,24 +99,24 @@ export class Exchange {
         token,
         settlements: whole ?? settlements,
         isWholeLease: whole !== null,
-        limit: order.limit,
-        wantsSuspect: order.wantsSuspect,
+        limit: request.limit,
+        wantsSuspect: request.wantsSuspect,
         queues,
         jobs: names,
         chance: ports.chance.next(),
         apart: isApart ? names : [],
         ...limited,
       });
-      demand.returned(order);
+      claimPlanner.returned(request);
       backoff.recovered("exchange");
       this.#settled(settlements, answer);
-      if (order.limit > 0) this.#claimed(order, answer.claims, sentAt);
+      if (request.limit > 0) this.#claimed(request, answer.claims, sentAt);
       if (answer.limitedInMs != null) this.#params.onLimitedIn(Math.max(1, answer.limitedInMs));
     } catch (error) {
-      if (isUnavailable(error)) outbox.putBack(settlements);
+      if (isUnavailable(error)) settlementBuffer.putBack(settlements);
       else this.#refused(settlements, error);
       await backoff.failed("exchange", error);
-      if (order.limit > 0) void this.#readBack({ token, order, claimedMs: sentAt.monotonicMs });
+      if (request.limit > 0) void this.#readBack({ token, request, claimedMs: sentAt.monotonicMs });
     } finally {
       this.#count -= 1;
       this.#params.onOver();
@@ -123,22 +124,22 @@ export class Exchange {
   }
 
   #settled(settlements: readonly Settlement[], { stale, hasContinued }: ExchangeAnswer): void {
-    const { store, emit, outbox, leases } = this.#params;
+    const { store, emit, settlementBuffer, leases } = this.#params;
     for (const { id, fence } of stale) emit("run.stale", { run: id, fence });
     if (hasContinued) {
       this.#params.onContinued();
       store.wake();
     }
     if (settlements.length === 0) return;
-    outbox.taken(settlements);
+    settlementBuffer.taken(settlements);
     // Renewed until now: while its settlement travelled, a run was still ours.
     for (const { fence } of settlements) leases.letGo(fence);
     this.#params.onSettled(settlements);
   }
 
   #refused(settlements: readonly Settlement[], error: unknown): void {
-    const { emit, outbox, leases } = this.#params;
-    const givenUp = outbox.refused(settlements, error);
+    const { emit, settlementBuffer, leases } = this.#params;
+    const givenUp = settlementBuffer.refused(settlements, error);
     if (givenUp === null) return;
     const { settlement, becomes } = givenUp;
     if (becomes === "let_go") leases.letGo(settlement.fence);
@@ -146,10 +147,10 @@ export class Exchange {
     emit("run.unsettled", { ...facts, error: describeFailure(error) }, error);
   }
 
-  #claimed(order: ClaimRequest, claims: readonly Claim[], sentAt: Moment): void {
-    const { demand, meter, onClaims } = this.#params;
+  #claimed(request: ClaimRequest, claims: readonly Claim[], sentAt: Moment): void {
+    const { claimPlanner, meter, onClaims } = this.#params;
     meter.claimed(countOf(claims));
-    demand.answered(order, claims);
+    claimPlanner.answered(request, claims);
     onClaims(claims, { sentAt, claimedMs: sentAt.monotonicMs });
   }
 
@@ -159,11 +160,11 @@ export class Exchange {
    */
   async #readBack(asked: {
     readonly token: string;
-    readonly order: ClaimRequest;
+    readonly request: ClaimRequest;
     readonly claimedMs: number;
   }): Promise<void> {
-    const { store, ports, holder, demand, leases, backoff, over, onClaims } = this.#params;
-    const { token, order, claimedMs } = asked;
+    const { store, ports, holder, claimPlanner, leases, backoff, over, onClaims } = this.#params;
+    const { token, request, claimedMs } = asked;
     for (let isKnown = false; !isKnown && !over.aborted; ) {
       try {
         // Counted from now: the answer says what is left of the lease now.
@@ -176,7 +177,7 @@ export class Exchange {
         await backoff.failed("read back a claim", error);
       }
     }
-    demand.returned(order);
+    claimPlanner.returned(request);
     this.#params.onOver();
   }
 }

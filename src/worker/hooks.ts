@@ -74,13 +74,13 @@ export function throughMiddleware(
 
 /** One after the other; what one of them throws is told and stops nobody. */
 export async function callHooks<Name extends Hook>(params: {
-  readonly around: HookChain;
+  readonly hookChain: HookChain;
   readonly hook: Name;
   readonly args: Parameters<NonNullable<AroundOptions[Name]>>;
   readonly onFailed: (error: unknown) => void;
 }): Promise<void> {
-  const { around, hook, args, onFailed } = params;
-  const inOrder = hook === "onStart" ? around.hooks : [...around.hooks].reverse();
+  const { hookChain, hook, args, onFailed } = params;
+  const inOrder = hook === "onStart" ? hookChain.hooks : [...hookChain.hooks].reverse();
   for (const hooks of inOrder) {
     try {
       await (hooks[hook] as ((...given: unknown[]) => unknown) | undefined)?.(...args);
@@ -98,7 +98,7 @@ const HOOK_EXAMPLES = {
   onFailure: "onFailure: (run, error, { willRetry }) => …",
 } as const;
 
-export const NOTHING_AROUND: HookChain = { logs: LOGS_DEFAULT, middleware: [], hooks: [] };
+export const NO_HOOKS: HookChain = { logs: LOGS_DEFAULT, middleware: [], hooks: [] };
 
 /** `outer` is the instance's; `field` names the member, for example `job("mail").onStart`. */
 export function readHooks(
@@ -152,23 +152,23 @@ export type EndedRemotely = {
 
 export type RemoteHooksParams = {
   /** Undefined: the job is not registered in this process. */
-  readonly aroundOf: (job: string) => HookChain | undefined;
+  readonly hookChainOf: (job: string) => HookChain | undefined;
   readonly logger: Logger;
   readonly emit: Emit;
 };
 
 export async function callRemoteHooks(
-  { aroundOf, logger, emit }: RemoteHooksParams,
+  { hookChainOf, logger, emit }: RemoteHooksParams,
   ended: EndedRemotely,
 ): Promise<void> {
   const { claim, run, ending, transition, result, error } = ended;
-  const around = aroundOf(claim.job);
-  if (!around || around.hooks.length === 0) return;
+  const hookChain = hookChainOf(claim.job);
+  if (!hookChain || hookChain.hooks.length === 0) return;
   const call = (hook: Hook, args: readonly unknown[]) =>
     callHooks({
-      around,
+      hookChain,
       hook,
-      args: [contextOf(ended, around, logger), ...args] as never,
+      args: [contextOf(ended, hookChain, logger), ...args] as never,
       onFailed: (thrown) => {
         const facts = { ...factsOf({ claim, run }), hook, error: describeFailure(thrown) };
         emit("hook.failed", facts, thrown);
@@ -187,14 +187,18 @@ function toError(stored: StoredError | null): Error {
 }
 
 /** All that a run tells about itself; whatever needs its lease is refused as for one that was lost. */
-function contextOf({ claim, run }: EndedRemotely, around: HookChain, logger: Logger): RunContext {
+function contextOf(
+  { claim, run }: EndedRemotely,
+  hookChain: HookChain,
+  logger: Logger,
+): RunContext {
   const lost = () => new LeaseLostError(run.id, claim.fence);
   const refused = () => Promise.reject(lost());
-  const attempted: AttemptView = {
+  const attempt: AttemptView = {
     run,
     claim,
-    logs: around.logs,
-    hasTold: false,
+    logs: hookChain.logs,
+    hasReported: false,
     signal: () => AbortSignal.abort(lost()),
     stopReason: null,
     startedMs: 0,
@@ -210,5 +214,5 @@ function contextOf({ claim, run }: EndedRemotely, around: HookChain, logger: Log
     progress: refused,
     keepLine: () => undefined,
   } as unknown as ContextServices;
-  return new RunContext(attempted, services);
+  return new RunContext(attempt, services);
 }

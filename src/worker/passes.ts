@@ -24,18 +24,22 @@ const OVER_TIME = JSON.parse(TIMEOUT_ERROR) as StoredError;
 /** Renews everything held in one statement, and tells the worker what is no longer its own. */
 export async function beatOnce(params: {
   readonly worker: Workers;
-  readonly pulse: LeaseHeartbeat;
+  readonly heartbeat: LeaseHeartbeat;
   readonly holder: number;
   readonly clock: Clock;
 }): Promise<void> {
-  const { worker, pulse, holder, clock } = params;
+  const { worker, heartbeat, holder, clock } = params;
   const asked = worker.leases.fences();
   // Whoever stands in for a silent main thread must not take one that has nothing to renew for it.
-  if (asked.length === 0) return pulse.changed();
+  if (asked.length === 0) return heartbeat.changed();
   // Taken before sending: the database may act at once while its answer takes long.
   const sentAt = momentOf(clock);
   const timeoutMs = renewTimeoutMs(worker.leases.shortestMs() ?? LEASE_DEFAULT_MS);
-  const answer = await within(pulse.renew({ holder, fences: asked, timeoutMs }), clock, timeoutMs);
+  const answer = await within(
+    heartbeat.renew({ holder, fences: asked, timeoutMs }),
+    clock,
+    timeoutMs,
+  );
   worker.renewed({ sentAt, asked, ...answer });
 }
 

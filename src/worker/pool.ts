@@ -36,8 +36,8 @@ export class Workers {
   }
 
   /** True: nothing new is claimed until this is called with false; what is held goes on. */
-  halt(isHalted: boolean): void {
-    for (const worker of this.#workers) worker.halt(isHalted);
+  setPaused(isPaused: boolean): void {
+    for (const worker of this.#workers) worker.setPaused(isPaused);
   }
 
   wakeForLimited(): void {

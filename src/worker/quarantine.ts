@@ -39,12 +39,12 @@ export class Quarantine {
     this.#timer = this.#clock.timer(QUARANTINE_MS, () => this.leave(suspect));
   }
 
-  leave(execution: ActiveAttempt): void {
-    if (this.#suspect !== execution) return;
+  leave(attempt: ActiveAttempt): void {
+    if (this.#suspect !== attempt) return;
     this.#suspect = null;
     this.#timer?.cancel();
     const nowMs = this.#clock.monotonicMs();
-    this.#turnMs = nowMs + (execution.startedMs === 0 ? 0 : nowMs - execution.startedMs);
+    this.#turnMs = nowMs + (attempt.startedMs === 0 ? 0 : nowMs - attempt.startedMs);
     this.#onOver();
   }
 

@@ -67,8 +67,8 @@ export function isHandBack(transition: Transition): boolean {
 }
 
 /** Facts of completed runs, the most by far, are gathered only if somebody listens. */
-export function tellEnding(params: {
-  readonly execution: Held;
+export function emitEnding(params: {
+  readonly attempt: Held;
   readonly report: Report;
   readonly transition: Transition;
   readonly ranMs: number;
@@ -78,15 +78,15 @@ export function tellEnding(params: {
   /** Items that failed in this attempt and were recorded. */
   readonly failedItems?: number;
 }): void {
-  const { execution, report, transition, emit, failedItems = 0 } = params;
+  const { attempt, report, transition, emit, failedItems = 0 } = params;
   const ranMs = Math.round(params.ranMs);
-  count(params.meter, execution, transition, ranMs);
+  count(params.meter, attempt, transition, ranMs);
   if (transition.to === "completed") {
-    if (params.listens("run.completed")) emit("run.completed", { ...factsOf(execution), ranMs });
-    if (failedItems > 0) emit("run.partial", { ...factsOf(execution), failedItems });
+    if (params.listens("run.completed")) emit("run.completed", { ...factsOf(attempt), ranMs });
+    if (failedItems > 0) emit("run.partial", { ...factsOf(attempt), failedItems });
     return;
   }
-  const facts = factsOf(execution);
+  const facts = factsOf(attempt);
   const error = report.error ?? { code: "UNKNOWN", name: "Error", message: "unknown" };
   if (transition.to === "cancelled") emit("run.cancelled", facts);
   else if (transition.to === "failed") {

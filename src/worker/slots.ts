@@ -15,14 +15,14 @@ export type SlotsParams = {
   readonly clock: Clock;
   readonly concurrency: number;
   readonly quarantine: Pick<Quarantine, "isOn">;
-  readonly marks: Pick<StartRecorder, "count" | "queued">;
+  readonly startRecorder: Pick<StartRecorder, "count" | "queued">;
 };
 
 export class Slots {
   readonly #clock: Clock;
   readonly #concurrency: number;
   readonly #quarantine: SlotsParams["quarantine"];
-  readonly #marks: SlotsParams["marks"];
+  readonly #startRecorder: SlotsParams["startRecorder"];
   readonly #running = new Map<RunId, ActiveAttempt>();
   readonly #buffer = new Fifo<ActiveAttempt>();
   /** Claimed, and not to begin before the window of their rate lets them. */
@@ -34,7 +34,7 @@ export class Slots {
     this.#clock = params.clock;
     this.#concurrency = params.concurrency;
     this.#quarantine = params.quarantine;
-    this.#marks = params.marks;
+    this.#startRecorder = params.startRecorder;
   }
 
   get runningCount(): number {
@@ -43,7 +43,7 @@ export class Slots {
 
   /** Those that have a slot, also while their start is being stored. */
   get startedCount(): number {
-    return this.#running.size + this.#marks.count;
+    return this.#running.size + this.#startRecorder.count;
   }
 
   get bufferedCount(): number {
@@ -63,7 +63,7 @@ export class Slots {
     yield* this.#running.values();
     yield* this.#buffer;
     yield* this.#aside;
-    yield* this.#marks.queued();
+    yield* this.#startRecorder.queued();
   }
 
   running(): Iterable<ActiveAttempt> {
@@ -74,13 +74,13 @@ export class Slots {
     return this.#running.get(id);
   }
 
-  isRunning(execution: ActiveAttempt): boolean {
-    return this.#running.get(execution.run.id) === execution;
+  isRunning(attempt: ActiveAttempt): boolean {
+    return this.#running.get(attempt.run.id) === attempt;
   }
 
-  buffer(execution: ActiveAttempt, sinceMs: number): void {
-    execution.bufferedMs = sinceMs;
-    this.#buffer.push(execution);
+  buffer(attempt: ActiveAttempt, sinceMs: number): void {
+    attempt.bufferedMs = sinceMs;
+    this.#buffer.push(attempt);
   }
 
   firstBuffered(): ActiveAttempt | undefined {
@@ -92,32 +92,32 @@ export class Slots {
   }
 
   /** Takes those out of the buffer and answers with them, in order. */
-  unbuffer(fits: (execution: ActiveAttempt) => boolean): ActiveAttempt[] {
+  unbuffer(fits: (attempt: ActiveAttempt) => boolean): ActiveAttempt[] {
     const aside = this.#aside.filter(fits);
-    if (aside.length > 0) this.#aside = this.#aside.filter((execution) => !fits(execution));
+    if (aside.length > 0) this.#aside = this.#aside.filter((attempt) => !fits(attempt));
     return [...this.#buffer.remove(fits), ...aside];
   }
 
   /** It waits beside the buffer, so that others behind it may start. */
-  putAside(execution: ActiveAttempt): void {
-    this.#aside.push(execution);
+  putAside(attempt: ActiveAttempt): void {
+    this.#aside.push(attempt);
   }
 
   /** Those that were put aside are in the buffer again. */
   recall(): void {
-    for (const execution of this.#aside) this.#buffer.push(execution);
+    for (const attempt of this.#aside) this.#buffer.push(attempt);
     this.#aside = [];
   }
 
-  run(execution: ActiveAttempt): void {
-    this.#running.set(execution.run.id, execution);
+  run(attempt: ActiveAttempt): void {
+    this.#running.set(attempt.run.id, attempt);
   }
 
   /** It leaves its slot. False: it has none, or another one was started in its place since then. */
-  leave(execution: ActiveAttempt): boolean {
-    if (!this.isRunning(execution)) return false;
-    this.#leftMs.set(execution.claim.job, this.#clock.monotonicMs());
-    return this.#running.delete(execution.run.id);
+  leave(attempt: ActiveAttempt): boolean {
+    if (!this.isRunning(attempt)) return false;
+    this.#leftMs.set(attempt.claim.job, this.#clock.monotonicMs());
+    return this.#running.delete(attempt.run.id);
   }
 
   /** The jobs that run here, or ran at this moment or later. */
@@ -201,18 +201,18 @@ export type StartRecorderParams = {
   readonly store: Store;
   readonly backoff: Pick<Backoff, "failed">;
   /** Stored; `isHeld` is false where the run was no longer ours. */
-  readonly onMarked: (execution: ActiveAttempt, isHeld: boolean) => void;
+  readonly onRecorded: (attempt: ActiveAttempt, isHeld: boolean) => void;
   /** Not begun, or not known to be. */
-  readonly onFailed: (execution: ActiveAttempt) => void;
+  readonly onFailed: (attempt: ActiveAttempt) => void;
   /** All of a statement have been told about. */
   readonly onDone: () => void;
 };
 
-type Mark = { readonly execution: ActiveAttempt; readonly grant: Grant };
+type Start = { readonly attempt: ActiveAttempt; readonly grant: Grant };
 
 export class StartRecorder {
   readonly #params: StartRecorderParams;
-  #queue: Mark[] = [];
+  #queue: Start[] = [];
   #count = 0;
 
   constructor(params: StartRecorderParams) {
@@ -226,28 +226,28 @@ export class StartRecorder {
 
   /** Those that are not on their way yet. */
   *queued(): Generator<ActiveAttempt> {
-    for (const { execution } of this.#queue) yield execution;
+    for (const { attempt } of this.#queue) yield attempt;
   }
 
-  add(execution: ActiveAttempt): void {
+  add(attempt: ActiveAttempt): void {
     this.#count += 1;
-    this.#queue.push({ execution, grant: { id: execution.run.id, fence: execution.claim.fence } });
+    this.#queue.push({ attempt, grant: { id: attempt.run.id, fence: attempt.claim.fence } });
     if (this.#queue.length === 1) queueMicrotask(() => void this.#send());
   }
 
   async #send(): Promise<void> {
-    const { store, backoff, onMarked, onFailed, onDone } = this.#params;
-    const marks = this.#queue;
+    const { store, backoff, onRecorded, onFailed, onDone } = this.#params;
+    const starts = this.#queue;
     this.#queue = [];
     try {
-      const held = await store.markStarted(marks.map(({ grant }) => grant));
+      const held = await store.markStarted(starts.map(({ grant }) => grant));
       const isHeld = new Set(held.map(({ id, fence }) => `${id} ${fence}`));
-      this.#count -= marks.length;
-      for (const { execution, grant } of marks)
-        onMarked(execution, isHeld.has(`${grant.id} ${grant.fence}`));
+      this.#count -= starts.length;
+      for (const { attempt, grant } of starts)
+        onRecorded(attempt, isHeld.has(`${grant.id} ${grant.fence}`));
     } catch (error) {
-      this.#count -= marks.length;
-      for (const { execution } of marks) onFailed(execution);
+      this.#count -= starts.length;
+      for (const { attempt } of starts) onFailed(attempt);
       await backoff.failed("mark a start", error);
     }
     onDone();

@@ -73,7 +73,7 @@ export type WorkerParams = {
   /** Each run gets a lease of its own: a worker elsewhere may take it over. */
   readonly isApart?: boolean;
   /** How many runs it may still claim, perhaps together with others. Left out: no end of them. */
-  readonly allowance?: ClaimBudget;
+  readonly claimBudget?: ClaimBudget;
   /** How many runs it may hold now, its slots aside. Left out: as many as it likes. */
   readonly room?: () => number;
   /** Called when it holds nothing and claims nothing more unless somebody wakes it. */
@@ -84,15 +84,15 @@ export class Worker {
   readonly #params: WorkerParams;
   readonly #clock: Clock;
   readonly #leases = new Leases();
-  readonly #outbox = new SettlementBuffer();
+  readonly #settlementBuffer = new SettlementBuffer();
   readonly #backoff: Backoff;
-  readonly #marks: StartRecorder;
-  readonly #hands: Slots;
-  readonly #demand: ClaimPlanner;
+  readonly #startRecorder: StartRecorder;
+  readonly #slots: Slots;
+  readonly #claimPlanner: ClaimPlanner;
   readonly #exchanges: Exchange;
   readonly #services: HandlerServices;
-  readonly #performer: AttemptRunner;
-  readonly #settler: Completer;
+  readonly #attemptRunner: AttemptRunner;
+  readonly #completer: Completer;
   readonly #deadlines: Deadlines;
   readonly #quarantine: Quarantine;
   /** Aborts when this worker is no more: nothing is sent and nothing waits after it. */
@@ -106,38 +106,41 @@ export class Worker {
     this.#params = params;
     this.#clock = params.ports.clock;
     const clock = this.#clock;
-    const [leases, outbox, over] = [this.#leases, this.#outbox, this.#over.signal];
+    const [leases, settlementBuffer, over] = [
+      this.#leases,
+      this.#settlementBuffer,
+      this.#over.signal,
+    ];
     const schedule = () => this.#schedule();
-    params.allowance?.onReturned(schedule);
+    params.claimBudget?.onReturned(schedule);
 
     this.#backoff = new Backoff({ clock, emit: params.emit, over });
     const backoff = this.#backoff;
-    this.#marks = new StartRecorder({
+    this.#startRecorder = new StartRecorder({
       store: params.store,
       backoff,
-      onMarked: (execution, isHeld) => this.#marked(execution, isHeld),
+      onRecorded: (attempt, isHeld) => this.#startRecorded(attempt, isHeld),
       // Given back rather than risked.
-      onFailed: (execution) => this.#handBack(execution),
+      onFailed: (attempt) => this.#handBack(attempt),
       onDone: schedule,
     });
     this.#quarantine = new Quarantine({ clock, onOver: schedule });
     const quarantine = this.#quarantine;
     const { concurrency } = params;
-    this.#hands = new Slots({ clock, concurrency, quarantine, marks: this.#marks });
+    this.#slots = new Slots({ clock, concurrency, quarantine, startRecorder: this.#startRecorder });
     this.#deadlines = new Deadlines({
       clock,
-      running: () => this.#hands.running(),
-      onDisobeyed: (execution) =>
-        this.#ended(execution, overTime(execution.claim.policy.timeoutMs)),
+      running: () => this.#slots.running(),
+      onDisobeyed: (attempt) => this.#ended(attempt, overTime(attempt.claim.policy.timeoutMs)),
     });
 
-    this.#demand = new ClaimPlanner({ ...params, hands: this.#hands, quarantine });
-    const demand = this.#demand;
+    this.#claimPlanner = new ClaimPlanner({ ...params, slots: this.#slots, quarantine });
+    const claimPlanner = this.#claimPlanner;
     this.#exchanges = new Exchange({
       ...params,
       isApart: params.isApart ?? false,
-      demand,
-      outbox,
+      claimPlanner,
+      settlementBuffer,
       leases,
       backoff,
       over,
@@ -149,29 +152,28 @@ export class Worker {
 
     this.#services = new HandlerServices({
       ...params,
-      onCommitted: (attempted, settlement) =>
-        this.#committed(attempted as ActiveAttempt, settlement),
+      onCommitted: (attempt, settlement) => this.#committed(attempt as ActiveAttempt, settlement),
       onRenewed: (answer) => this.renewed(answer),
     });
     const services = this.#services;
-    this.#performer = new AttemptRunner({
+    this.#attemptRunner = new AttemptRunner({
       ...params,
       clock,
       services,
-      isOurs: (execution) => this.#hands.isRunning(execution),
-      onEnded: (execution, report) => this.#ended(execution, report),
+      isOurs: (attempt) => this.#slots.isRunning(attempt),
+      onEnded: (attempt, report) => this.#ended(attempt, report),
     });
-    this.#settler = new Completer({ ...params, services, leases, outbox });
+    this.#completer = new Completer({ ...params, services, leases, settlementBuffer });
   }
 
   start(): void {
-    this.#demand.open();
+    this.#claimPlanner.open();
     this.wake();
   }
 
   /** There may be something to claim. */
   wake(): void {
-    this.#demand.mayHaveWork();
+    this.#claimPlanner.mayHaveWork();
     this.#schedule();
   }
 
@@ -181,20 +183,20 @@ export class Worker {
 
   /** A limit may let a run through. */
   wakeForLimited(): void {
-    this.#demand.mayHaveLimited();
+    this.#claimPlanner.mayHaveLimited();
     this.#schedule();
   }
 
   /** There is a run whose earlier holder fell silent. */
   wakeForSuspect(): void {
-    this.#demand.hasSuspect();
+    this.#claimPlanner.hasSuspect();
     this.#schedule();
   }
 
   /** True: nothing new is claimed until this is called with false; what is held goes on. */
-  halt(isHalted: boolean): void {
-    const isNews = this.#demand.halt(isHalted);
-    if (isNews && !isHalted) this.wake();
+  setPaused(isPaused: boolean): void {
+    const isNews = this.#claimPlanner.setPaused(isPaused);
+    if (isNews && !isPaused) this.wake();
   }
 
   /** What the heartbeat has to renew. */
@@ -204,34 +206,34 @@ export class Worker {
 
   /** How many runs it executes now. */
   get runningCount(): number {
-    return this.#hands.runningCount;
+    return this.#slots.runningCount;
   }
 
   /** The jobs that run here, or ran at this moment or later; jobs of another service are none of them. */
   jobsSince(sinceMs: number): readonly string[] {
-    return this.#params.isApart ? [] : this.#hands.jobsSince(sinceMs);
+    return this.#params.isApart ? [] : this.#slots.jobsSince(sinceMs);
   }
 
   /** Attempts that have ended here, whatever became of them; those handed back are none. */
   get executedCount(): number {
-    return this.#settler.tally.executed;
+    return this.#completer.tally.executed;
   }
 
   /** Attempts that a service elsewhere has received, or may have. */
   get dispatchedCount(): number {
-    return this.#settler.tally.dispatched;
+    return this.#completer.tally.dispatched;
   }
 
   /** Nothing is held, and nothing more is claimed unless somebody wakes it. */
   get isDrained(): boolean {
-    const isFree = this.#hands.startedCount === 0 && this.#unsettledCount === 0;
+    const isFree = this.#slots.startedCount === 0 && this.#unsettledCount === 0;
     return isFree && !this.#backoff.isOn && !this.#exchanges.isWanted;
   }
 
   /** What is on its way to the database or from there, and what waits for it. */
   get #unsettledCount(): number {
-    const travelling = this.#exchanges.count + this.#demand.askedCount;
-    return this.#outbox.length + travelling + this.#hands.bufferedCount;
+    const travelling = this.#exchanges.count + this.#claimPlanner.inFlightCount;
+    return this.#settlementBuffer.length + travelling + this.#slots.bufferedCount;
   }
 
   // ── the pump ───────────────────────────────────────────────────────────────────────────────────
@@ -254,29 +256,29 @@ export class Worker {
 
   #startBuffered(): void {
     // What a claim brought after the stop began.
-    if (!this.#demand.isOpen) this.#handBackBuffer();
-    while (this.#hands.hasRoom) {
-      const next = this.#hands.firstBuffered();
+    if (!this.#claimPlanner.isOpen) this.#handBackBuffer();
+    while (this.#slots.hasRoom) {
+      const next = this.#slots.firstBuffered();
       // The heartbeat will renew what is no longer trusted, or take it away.
       if (!next || !this.#isTrusted(next)) return;
-      this.#hands.takeFirstBuffered();
+      this.#slots.takeFirstBuffered();
       if (isDangerous(next)) this.#quarantine.enter(next);
-      if (isLossFinal(next)) this.#marks.add(next);
+      if (isLossFinal(next)) this.#startRecorder.add(next);
       else this.#startWithinRate(next);
     }
   }
 
   /** A claim that waited here is not covered by its turn any more: it waits a little, or goes back to its line. */
-  #startWithinRate(execution: ActiveAttempt): void {
-    const isRated = execution.job.limits.rate !== null;
+  #startWithinRate(attempt: ActiveAttempt): void {
+    const isRated = attempt.job.limits.rate !== null;
     const admission = isRated
-      ? this.#params.begins.admit(execution, this.#clock.monotonicMs())
+      ? this.#params.begins.admit(attempt, this.#clock.monotonicMs())
       : "begins";
-    if (admission === "begins") this.#start(execution);
-    else if (admission === "late") this.#handBack(execution);
+    if (admission === "begins") this.#start(attempt);
+    else if (admission === "late") this.#handBack(attempt);
     else {
-      this.#quarantine.leave(execution);
-      this.#hands.putAside(execution);
+      this.#quarantine.leave(attempt);
+      this.#slots.putAside(attempt);
       this.#recallWithin(admission.waitMs);
     }
   }
@@ -288,7 +290,7 @@ export class Worker {
     this.#recall?.timer.cancel();
     const timer = this.#clock.timer(waitMs, () => {
       this.#recall = null;
-      this.#hands.recall();
+      this.#slots.recall();
       this.#schedule();
     });
     this.#recall = { atMs, timer };
@@ -307,63 +309,63 @@ export class Worker {
       // Nothing to hold: its lease runs out by itself instead of being renewed for ever.
       if (claim.runs.length === 0) continue;
       this.#leases.granted(claim, sentAt);
-      this.#demand.got(claim);
+      this.#claimPlanner.got(claim);
       const job = this.#params.jobs.get(claim.job);
       if (!job) continue;
       for (const run of claim.runs)
-        this.#hands.buffer(new ActiveAttempt({ claim, run, job, claimedMs }), sinceMs);
+        this.#slots.buffer(new ActiveAttempt({ claim, run, job, claimedMs }), sinceMs);
     }
     if (countOf(claims) > 0) this.#params.onClaimed();
     this.#startBuffered();
   }
 
   /** That it begins is stored. The answer may have taken long, and much may have happened meanwhile. */
-  #marked(execution: ActiveAttempt, isHeld: boolean): void {
+  #startRecorded(attempt: ActiveAttempt, isHeld: boolean): void {
     if (this.#over.signal.aborted) return;
-    if (!isHeld || !this.#leases.has(execution.claim.fence)) this.#lose(execution);
-    else if (!this.#demand.isOpen) this.#handBack(execution);
-    else if (this.#isTrusted(execution)) this.#startWithinRate(execution);
+    if (!isHeld || !this.#leases.has(attempt.claim.fence)) this.#lose(attempt);
+    else if (!this.#claimPlanner.isOpen) this.#handBack(attempt);
+    else if (this.#isTrusted(attempt)) this.#startWithinRate(attempt);
     else {
-      this.#quarantine.leave(execution);
-      this.#hands.buffer(execution, this.#clock.monotonicMs());
+      this.#quarantine.leave(attempt);
+      this.#slots.buffer(attempt, this.#clock.monotonicMs());
     }
   }
 
-  #start(execution: ActiveAttempt): void {
-    const { run, claim } = execution;
+  #start(attempt: ActiveAttempt): void {
+    const { run, claim } = attempt;
     const { meter, listens, emit } = this.#params;
-    // Lost, and claimed again before the heartbeat said so: the earlier execution is a stranger's.
-    const earlier = this.#hands.runningOf(run.id);
+    // Lost, and claimed again before the heartbeat said so: the earlier attempt is a stranger's.
+    const earlier = this.#slots.runningOf(run.id);
     if (earlier) this.#lose(earlier);
-    execution.startedMs = this.#clock.monotonicMs();
-    this.#hands.run(execution);
-    this.#deadlines.watch(execution);
-    if (isDangerous(execution)) this.#quarantine.begun(execution);
+    attempt.startedMs = this.#clock.monotonicMs();
+    this.#slots.run(attempt);
+    this.#deadlines.watch(attempt);
+    if (isDangerous(attempt)) this.#quarantine.begun(attempt);
     meter.runStarted({ job: claim.job, dueAt: run.dueAt, wallMs: this.#clock.wallMs() });
-    if (listens("run.started")) emit("run.started", factsOf(execution));
-    this.#performer.begin(execution);
+    if (listens("run.started")) emit("run.started", factsOf(attempt));
+    this.#attemptRunner.begin(attempt);
   }
 
-  #ended(execution: ActiveAttempt, report: Report | LetGo): void {
+  #ended(attempt: ActiveAttempt, report: Report | LetGo): void {
     // Lost or given up meanwhile: what the handler says no longer counts.
-    if (!this.#hands.leave(execution)) return;
-    this.#demand.ran(this.#clock.monotonicMs() - execution.startedMs);
-    this.#services.forget(execution);
-    this.#quarantine.leave(execution);
-    if (execution.commitPhase === "done") {
-      this.#settler.endedAfterCommit(execution, report);
+    if (!this.#slots.leave(attempt)) return;
+    this.#claimPlanner.ran(this.#clock.monotonicMs() - attempt.startedMs);
+    this.#services.forget(attempt);
+    this.#quarantine.leave(attempt);
+    if (attempt.commitPhase === "done") {
+      this.#completer.endedAfterCommit(attempt, report);
       this.#schedule();
     } else if ("letGo" in report) {
-      this.#settler.letGo(execution, report);
+      this.#completer.letGo(attempt, report);
       this.#params.onLetGo();
       // There is room again, and perhaps nobody else who says so.
       this.wake();
-    } else this.#settle(execution, report);
+    } else this.#settle(attempt, report);
     this.#startBuffered();
   }
 
-  #settle(execution: ActiveAttempt, report: Report): void {
-    this.#settler.settle(execution, report);
+  #settle(attempt: ActiveAttempt, report: Report): void {
+    this.#completer.settle(attempt, report);
     this.#schedule();
   }
 
@@ -380,10 +382,10 @@ export class Worker {
   }
 
   /** The run is completed already, whatever its handler does from here on. */
-  #committed(execution: ActiveAttempt, settlement: Settlement): void {
+  #committed(attempt: ActiveAttempt, settlement: Settlement): void {
     this.#settled([settlement]);
     // Given up meanwhile: what was settled for it then is refused, and lets go of the lease.
-    if (this.#hands.isRunning(execution)) this.#settler.committed(execution, settlement);
+    if (this.#slots.isRunning(attempt)) this.#completer.committed(attempt, settlement);
   }
 
   // ── what comes between ─────────────────────────────────────────────────────────────────────────
@@ -394,71 +396,71 @@ export class Worker {
     const members = new Map(params.held.map(({ fence, ids }) => [fence, new Set(ids)]));
     for (const renewal of params.held) this.#leases.renewed(renewal, params.sentAt);
     const asked = new Set(params.asked.filter((fence) => !unknown.has(fence)));
-    for (const execution of [...this.#hands]) {
-      const { fence } = execution.claim;
+    for (const attempt of [...this.#slots]) {
+      const { fence } = attempt.claim;
       // Its commit is under way or done: that it is no longer held says nothing.
-      if (execution.commitPhase === "settling" || execution.commitPhase === "done") continue;
-      if (asked.has(fence) && !members.get(fence)?.has(execution.run.id)) this.#lose(execution);
+      if (attempt.commitPhase === "settling" || attempt.commitPhase === "done") continue;
+      if (asked.has(fence) && !members.get(fence)?.has(attempt.run.id)) this.#lose(attempt);
     }
     for (const fence of asked) if (!members.has(fence)) this.#leases.lost(fence);
     this.#schedule();
   }
 
-  #lose(execution: ActiveAttempt): void {
-    const { run, claim } = execution;
-    execution.abort(new LeaseLostError(run.id, claim.fence));
-    execution.span?.end("lost");
-    this.#hands.leave(execution);
-    this.#hands.unbuffer((buffered) => buffered === execution);
-    this.#services.forget(execution);
-    if (execution.commitPhase !== "done") this.#leases.letGo(claim.fence);
-    this.#quarantine.leave(execution);
-    this.#params.emit("run.lost", { ...factsOf(execution), fence: claim.fence });
+  #lose(attempt: ActiveAttempt): void {
+    const { run, claim } = attempt;
+    attempt.abort(new LeaseLostError(run.id, claim.fence));
+    attempt.span?.end("lost");
+    this.#slots.leave(attempt);
+    this.#slots.unbuffer((buffered) => buffered === attempt);
+    this.#services.forget(attempt);
+    if (attempt.commitPhase !== "done") this.#leases.letGo(claim.fence);
+    this.#quarantine.leave(attempt);
+    this.#params.emit("run.lost", { ...factsOf(attempt), fence: claim.fence });
   }
 
   /** Somebody asked for these to be cancelled. */
   cancelRequested(ids: readonly RunId[]): void {
     for (const id of ids) {
-      const execution = this.#hands.runningOf(id);
-      if (execution) {
-        execution.abort(new CancelledError(id));
+      const attempt = this.#slots.runningOf(id);
+      if (attempt) {
+        attempt.abort(new CancelledError(id));
         continue;
       }
-      for (const buffered of this.#hands.unbuffer(({ run }) => run.id === id))
+      for (const buffered of this.#slots.unbuffer(({ run }) => run.id === id))
         this.#settle(buffered, { ending: { kind: "cancelled" }, result: null, error: null });
     }
   }
 
   /** Gives back what has waited in the buffer for too long, since its slots are taken by long runs. */
   relieve(): void {
-    this.#demand.slow(this.#hands.slowCount());
-    if (this.#hands.isStale) this.#handBackBuffer();
+    this.#claimPlanner.slow(this.#slots.slowCount());
+    if (this.#slots.isStale) this.#handBackBuffer();
     this.#schedule();
   }
 
   #handBackBuffer(): void {
-    if (this.#hands.bufferedCount === 0) return;
-    for (const execution of this.#hands.unbuffer(() => true)) this.#handBack(execution);
+    if (this.#slots.bufferedCount === 0) return;
+    for (const attempt of this.#slots.unbuffer(() => true)) this.#handBack(attempt);
   }
 
-  #handBack(execution: ActiveAttempt): void {
-    this.#quarantine.leave(execution);
-    this.#settle(execution, { ending: { kind: "handed_back" }, result: null, error: null });
+  #handBack(attempt: ActiveAttempt): void {
+    this.#quarantine.leave(attempt);
+    this.#settle(attempt, { ending: { kind: "handed_back" }, result: null, error: null });
   }
 
   // ── stopping ───────────────────────────────────────────────────────────────────────────────────
 
   /** Stops claiming, waits, aborts, hands back; the caller keeps the heartbeat going meanwhile. */
   async stop({ graceMs }: { readonly graceMs: number }): Promise<StopReport> {
-    this.#demand.close();
-    const before = { ...this.#settler.tally };
+    this.#claimPlanner.close();
+    const before = { ...this.#completer.tally };
     this.#handBackBuffer();
     await this.#untilIdle(graceMs);
-    for (const execution of this.#hands.running()) execution.abort(new ShutdownError());
+    for (const attempt of this.#slots.running()) attempt.abort(new ShutdownError());
     await this.#untilIdle(ABORT_GRACE_MS);
     await this.#untilSettled();
-    const { finished, handedBack, unknown } = this.#settler.tally;
-    const open = [...this.#hands.running()].filter(({ commitPhase }) => commitPhase !== "done");
+    const { finished, handedBack, unknown } = this.#completer.tally;
+    const open = [...this.#slots.running()].filter(({ commitPhase }) => commitPhase !== "done");
     this.#close();
     return {
       finished: finished - before.finished,
@@ -469,12 +471,12 @@ export class Worker {
 
   /** The database that granted its leases is gone: what it holds is lost, and nothing more is sent. */
   abandon(): void {
-    for (const execution of [...this.#hands]) this.#lose(execution);
+    for (const attempt of [...this.#slots]) this.#lose(attempt);
     this.#close();
   }
 
   #noteIdle(): void {
-    if (this.#hands.startedCount > 0) return;
+    if (this.#slots.startedCount > 0) return;
     const waiting = this.#idle;
     this.#idle = [];
     for (const resolve of waiting) resolve();
@@ -505,7 +507,7 @@ export class Worker {
   #close(): void {
     this.#over.abort();
     this.#recall?.timer.cancel();
-    this.#hands.drop();
+    this.#slots.drop();
     this.#leases.clear();
     this.#deadlines.close();
     this.#services.close();

@@ -51,7 +51,7 @@ export const DISPATCH_MUTANTS = [
     suites: ["engine: dispatch"],
   },
   {
-    name: "returned-allowance-not-told",
+    name: "returned-budget-wakes-nobody",
     promise: "L: in a bounded pass no worker starves beside another",
     file: "src/worker/claim-planner.ts",
     find: "if (count < 0) for (const listener of this.#listeners) listener();",

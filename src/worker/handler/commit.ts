@@ -26,7 +26,7 @@ export type CommitsParams = {
   readonly holder: number;
   readonly emit: Emit;
   /** The run is completed. */
-  readonly onCommitted: (attempted: AttemptView, settlement: Settlement) => void;
+  readonly onCommitted: (attempt: AttemptView, settlement: Settlement) => void;
 };
 
 export class Commits {
@@ -37,27 +37,27 @@ export class Commits {
   }
 
   async commit<Value, Tx>(
-    attempted: AttemptView,
+    attempt: AttemptView,
     fn: (tx: Tx) => Value | Promise<Value>,
     options: CommitOptions,
   ): Promise<Value> {
     const { store, ports, holder, emit, onCommitted } = this.#params;
-    const { run, claim } = attempted;
+    const { run, claim } = attempt;
     checkCommit(fn, options);
     const on = options.on === undefined ? null : transactorOf(options.on, store.engine);
-    if (attempted.commitPhase !== "none") throw new RunCommittedError(run.id, "ctx.commit");
-    if (attempted.stopReason instanceof LeaseLostError) throw attempted.stopReason;
-    attempted.commitPhase = "working";
+    if (attempt.commitPhase !== "none") throw new RunCommittedError(run.id, "ctx.commit");
+    if (attempt.stopReason instanceof LeaseLostError) throw attempt.stopReason;
+    attempt.commitPhase = "working";
     let returned: Value | undefined;
     const work = workOf({
       verb: "ctx.commit",
       fn,
       make: (value: Value) => {
         returned = value;
-        attempted.commitPhase = "settling";
-        return this.#settlement(attempted, value);
+        attempt.commitPhase = "settling";
+        return this.#settlement(attempt, value);
       },
-      attempted,
+      attempt,
       clock: ports.clock,
       emit,
       isSync: store.engine === "sqlite",
@@ -74,24 +74,24 @@ export class Commits {
           work: work.run,
         })
         .catch((error: unknown) =>
-          this.#readBack(attempted, { error, isSettled: work.made !== null }),
+          this.#readBack(attempt, { error, isSettled: work.made !== null }),
         );
       if (answer === "stale" || !work.made) throw new LeaseLostError(grant.id, grant.fence);
-      attempted.commitPhase = "done";
-      onCommitted(attempted, work.made.what);
+      attempt.commitPhase = "done";
+      onCommitted(attempt, work.made.what);
       return returned as Value;
     } catch (error) {
-      attempted.commitPhase = "none";
+      attempt.commitPhase = "none";
       throw error;
     }
   }
 
-  #settlement(attempted: AttemptView, value: unknown): Settlement {
+  #settlement(attempt: AttemptView, value: unknown): Settlement {
     return settlementOf({
-      held: attempted,
+      held: attempt,
       report: { result: encodeResult(value), error: null },
       transition: { to: "completed" },
-      ranMs: this.#params.ports.clock.monotonicMs() - attempted.startedMs,
+      ranMs: this.#params.ports.clock.monotonicMs() - attempt.startedMs,
     });
   }
 
@@ -141,7 +141,7 @@ export function workOf<Tx, Value, Made>(params: {
   readonly fn: (tx: Tx) => Value | Promise<Value>;
   /** From what the function returned to what is to be stored. */
   readonly make: (value: Value) => Made;
-  readonly attempted: AttemptView;
+  readonly attempt: AttemptView;
   readonly clock: Clock;
   readonly emit: Emit;
   /** The function holds the file and the event loop. */
@@ -172,7 +172,7 @@ export function workOf<Tx, Value, Made>(params: {
       } catch (error) {
         return failed(error);
       } finally {
-        if (params.isSync) tellIfLong(params, params.clock.monotonicMs() - startedMs);
+        if (params.isSync) warnIfLong(params, params.clock.monotonicMs() - startedMs);
       }
       return isThenable(value) ? Promise.resolve(value).then(ended, failed) : ended(value);
     },
@@ -181,15 +181,21 @@ export function workOf<Tx, Value, Made>(params: {
 }
 
 /** A heartbeat was missed meanwhile; with one more, siblings are lost. */
-function tellIfLong(
-  { attempted, verb, emit }: Pick<Parameters<typeof workOf>[0], "attempted" | "verb" | "emit">,
+function warnIfLong(
+  { attempt, verb, emit }: Pick<Parameters<typeof workOf>[0], "attempt" | "verb" | "emit">,
   heldMs: number,
 ): void {
-  const { run, claim } = attempted;
+  const { run, claim } = attempt;
   const { leaseMs } = claim.policy;
   if (heldMs <= renewEveryMs(leaseMs)) return;
-  const { job, attempt } = claim;
-  emit("run.held_up", { run: run.id, job, attempt, verb, heldMs: Math.round(heldMs), leaseMs });
+  emit("run.held_up", {
+    run: run.id,
+    job: claim.job,
+    attempt: claim.attempt,
+    verb,
+    heldMs: Math.round(heldMs),
+    leaseMs,
+  });
 }
 
 export function isThenable<Value>(value: Value | Promise<Value>): value is Promise<Value> {

@@ -17,88 +17,88 @@ import { type RunLog, type RunLogLevel, runLog } from "./logs.js";
 export type ContextServices = {
   readonly log: Logger;
   readonly fanOut: FanOut;
-  heartbeat(attempted: AttemptView): Promise<void>;
+  heartbeat(attempt: AttemptView): Promise<void>;
   item(asked: {
-    readonly attempted: AttemptView;
+    readonly attempt: AttemptView;
     readonly key: string;
     readonly fn: (tx: never) => unknown;
     readonly options: ItemOptions<never>;
   }): Promise<unknown>;
   commit<Value, Tx>(
-    attempted: AttemptView,
+    attempt: AttemptView,
     fn: (tx: Tx) => Value | Promise<Value>,
     options: CommitOptions,
   ): Promise<Value>;
-  progress(attempted: AttemptView, told: ProgressOptions): Promise<void>;
-  keepLine(attempted: AttemptView, level: RunLogLevel, fields: object, message: string): void;
+  progress(attempt: AttemptView, reported: ProgressOptions): Promise<void>;
+  keepLine(attempt: AttemptView, level: RunLogLevel, fields: object, message: string): void;
 };
 
 export class RunContext {
-  readonly #attempted: AttemptView;
+  readonly #attempt: AttemptView;
   readonly #services: ContextServices;
   #log: RunLog | null = null;
   #batchNames: Set<string> | null = null;
 
-  constructor(attempted: AttemptView, services: ContextServices) {
-    this.#attempted = attempted;
+  constructor(attempt: AttemptView, services: ContextServices) {
+    this.#attempt = attempt;
     this.#services = services;
   }
 
   /** The run that this is an attempt of. */
   get runId(): RunId {
-    return this.#attempted.run.id;
+    return this.#attempt.run.id;
   }
 
   /** The name of its job. */
   get job(): string {
-    return this.#attempted.claim.job;
+    return this.#attempt.claim.job;
   }
 
   /** As they were given when it was enqueued. */
   get tags(): readonly string[] {
-    return this.#attempted.run.tags;
+    return this.#attempt.run.tags;
   }
 
   /** The number of this try, the first one is 1. */
   get attempt(): number {
-    return this.#attempted.claim.attempt;
+    return this.#attempt.claim.attempt;
   }
 
   /** Names this grant of the run; grows with every grant, never reused. */
   get fence(): number {
-    return this.#attempted.claim.fence;
+    return this.#attempt.claim.fence;
   }
 
   /** Why this run exists. */
   get mode(): Mode {
-    return this.#attempted.run.mode;
+    return this.#attempt.run.mode;
   }
 
   /** The tick this run was made for, where a schedule made it. */
   get nominalAt(): Date | null {
-    const { nominalAt } = this.#attempted.run;
+    const { nominalAt } = this.#attempt.run;
     return nominalAt === null ? null : new Date(nominalAt);
   }
 
   /** How long after its tick the run was made; null where no schedule made it for a tick. */
   get lateMs(): number | null {
-    const { nominalAt, createdAt } = this.#attempted.run;
+    const { nominalAt, createdAt } = this.#attempt.run;
     return nominalAt === null ? null : Math.max(0, createdAt - nominalAt);
   }
 
   /** The same for every attempt of this run: give it to receivers that can recognise a repeat. */
   get idempotencyKey(): string {
-    return this.#attempted.run.id;
+    return this.#attempt.run.id;
   }
 
   /** Aborts when the lease is lost, the run is cancelled, its time is over, or the instance stops. */
   get signal(): AbortSignal {
-    return this.#attempted.signal();
+    return this.#attempt.signal();
   }
 
   /** The instance's logger; every line carries the run, its job and its attempt, and is kept with the run. */
   get log(): RunLog {
-    const { run, claim } = this.#attempted;
+    const { run, claim } = this.#attempt;
     this.#log ??= runLog({
       logger: this.#services.log,
       fields: {
@@ -108,7 +108,7 @@ export class RunContext {
         ...(run.tags.length > 0 ? { tags: run.tags } : {}),
       },
       keep: (level, fields, message) =>
-        this.#services.keepLine(this.#attempted, level, fields, message),
+        this.#services.keepLine(this.#attempt, level, fields, message),
     });
     return this.#log;
   }
@@ -118,13 +118,13 @@ export class RunContext {
    * heartbeat. Call it as often as you like: it is written once a second, and when the stage changes.
    * Need not be awaited; rejects with a `LeaseLostError` if the run is no longer ours.
    */
-  progress(told: ProgressOptions): Promise<void> {
-    return this.#services.progress(this.#attempted, told);
+  progress(reported: ProgressOptions): Promise<void> {
+    return this.#services.progress(this.#attempt, reported);
   }
 
   /** Renews the lease now and rejects with a `LeaseLostError` if it is no longer ours. */
   heartbeat(): Promise<void> {
-    return this.#services.heartbeat(this.#attempted);
+    return this.#services.heartbeat(this.#attempt);
   }
 
   get #grant(): Grant {
@@ -181,7 +181,7 @@ export class RunContext {
     fn: (tx: never) => unknown,
     options: ItemOptions<never> = {},
   ): Promise<unknown> {
-    return this.#services.item({ attempted: this.#attempted, key, fn, options });
+    return this.#services.item({ attempt: this.#attempt, key, fn, options });
   }
 
   /**
@@ -193,8 +193,8 @@ export class RunContext {
     fn: (tx: Tx) => Value | Promise<Value>,
     options: CommitOptions = {},
   ): Promise<Value> {
-    const committing = this.#services.commit(this.#attempted, fn, options);
-    this.#attempted.committing = committing;
+    const committing = this.#services.commit(this.#attempt, fn, options);
+    this.#attempt.committing = committing;
     return committing;
   }
 }

@@ -86,7 +86,7 @@ export class FanOut {
       ? tracing.enqueue([run], ([traced = run]) => this.#children.one(parent, traced))
       : this.#children.one(parent, run));
     if (answer === "stale") throw new LeaseLostError(parent.id, parent.fence);
-    this.#tellStored([run]);
+    this.#stored([run]);
     return accepted(run, answer);
   }
 
@@ -120,7 +120,7 @@ export class FanOut {
         )
       : store.enqueueBatch({ parent, name, children, errors, after }));
     if (answer === "stale") throw new LeaseLostError(parent.id, parent.fence);
-    this.#tellStored(children.map(({ run }) => run));
+    this.#stored(children.map(({ run }) => run));
     return answer;
   }
 
@@ -141,7 +141,7 @@ export class FanOut {
     return uncheckedRun({ definition, input: null, options: {}, id: this.#params.newId() });
   }
 
-  #tellStored(runs: readonly NewRun[]): void {
+  #stored(runs: readonly NewRun[]): void {
     const { clock, onStored } = this.#params;
     // Without children the run that comes after is there at once.
     onStored(runs.length === 0 ? { dueInMs: 0 } : storedRuns(runs, clock.wallMs()));
@@ -204,9 +204,9 @@ function once(definitionOf: FanOutParams["definitionOf"]): FanOutParams["definit
 
 /** Each is a transaction of its own, on PostgreSQL on a connection of its own. */
 const IN_FLIGHT_MAX = 2;
-const TOGETHER_MAX = 1_000;
+const BATCH_MAX = 1_000;
 
-type Asked = {
+type PendingChild = {
   readonly run: NewRun;
   readonly resolve: (answer: EnqueueAnswer | "stale") => void;
   readonly reject: (error: unknown) => void;
@@ -214,7 +214,10 @@ type Asked = {
 
 class ChildEnqueuer {
   readonly #store: Store;
-  readonly #asked = new Map<string, { readonly parent: Grant; readonly children: Asked[] }>();
+  readonly #pending = new Map<
+    string,
+    { readonly parent: Grant; readonly children: PendingChild[] }
+  >();
   #inFlight = 0;
   #isScheduled = false;
 
@@ -225,8 +228,8 @@ class ChildEnqueuer {
   one(parent: Grant, run: NewRun): Promise<EnqueueAnswer | "stale"> {
     return new Promise((resolve, reject) => {
       const name = `${parent.id} ${parent.fence}`;
-      const waiting = this.#asked.get(name) ?? { parent, children: [] };
-      this.#asked.set(name, waiting);
+      const waiting = this.#pending.get(name) ?? { parent, children: [] };
+      this.#pending.set(name, waiting);
       waiting.children.push({ run, resolve, reject });
       this.#schedule();
     });
@@ -238,29 +241,29 @@ class ChildEnqueuer {
     // A microtask later, so that calls made together travel together.
     queueMicrotask(() => {
       this.#isScheduled = false;
-      while (this.#inFlight < IN_FLIGHT_MAX && this.#asked.size > 0) void this.#sendFirst();
+      while (this.#inFlight < IN_FLIGHT_MAX && this.#pending.size > 0) void this.#sendFirst();
     });
   }
 
   async #sendFirst(): Promise<void> {
-    const [name, { parent, children }] = this.#asked.entries().next().value as [
+    const [name, { parent, children }] = this.#pending.entries().next().value as [
       string,
-      { parent: Grant; children: Asked[] },
+      { parent: Grant; children: PendingChild[] },
     ];
-    const together = children.splice(0, TOGETHER_MAX);
-    if (children.length === 0) this.#asked.delete(name);
+    const batch = children.splice(0, BATCH_MAX);
+    if (children.length === 0) this.#pending.delete(name);
     this.#inFlight += 1;
     try {
-      const runs = together.map(({ run }) => run);
+      const runs = batch.map(({ run }) => run);
       const answers = await this.#store.enqueueChildren({ parent, runs });
-      together.forEach(({ resolve }, at) => {
+      batch.forEach(({ resolve }, at) => {
         resolve(answers === "stale" ? answers : (answers[at] as EnqueueAnswer));
       });
     } catch (error) {
-      for (const { reject } of together) reject(error);
+      for (const { reject } of batch) reject(error);
     } finally {
       this.#inFlight -= 1;
-      if (this.#asked.size > 0) this.#schedule();
+      if (this.#pending.size > 0) this.#schedule();
     }
   }
 }

@@ -25,8 +25,8 @@ import type { AttemptView } from "../attempt-view.js";
 import { factsOf } from "../settlement.js";
 import { type ItemOptions, workOf } from "./commit.js";
 
-type Asked = {
-  readonly attempted: AttemptView;
+type ItemRequest = {
+  readonly attempt: AttemptView;
   readonly key: string;
   readonly fn: (tx: never) => unknown;
   readonly options: ItemOptions<never>;
@@ -57,19 +57,19 @@ export class Items {
   }
 
   /** How many items of this attempt have failed, and were not done by a later call. */
-  failedCount(attempted: AttemptView): number {
-    return this.#books.get(attempted)?.failed.size ?? 0;
+  failedCount(attempt: AttemptView): number {
+    return this.#books.get(attempt)?.failed.size ?? 0;
   }
 
   /** The same key at the same time is done once, and every caller is told how it ended. */
-  async item(asked: Asked): Promise<unknown> {
-    checkItem(asked);
-    const { attempted, key, options } = asked;
-    if (attempted.commitPhase !== "none") throw new RunCommittedError(attempted.run.id, "ctx.item");
-    const { open } = this.#book(attempted);
+  async item(request: ItemRequest): Promise<unknown> {
+    checkItem(request);
+    const { attempt, key, options } = request;
+    if (attempt.commitPhase !== "none") throw new RunCommittedError(attempt.run.id, "ctx.item");
+    const { open } = this.#book(attempt);
     let doing = open.get(key);
     if (!doing) {
-      doing = this.#do(asked).finally(() => open.delete(key));
+      doing = this.#do(request).finally(() => open.delete(key));
       open.set(key, doing);
     }
     const ended = await doing;
@@ -78,17 +78,17 @@ export class Items {
     throw ended.error;
   }
 
-  async #do(asked: Asked): Promise<Ended> {
-    const { attempted, key, options } = asked;
-    const { done, failed } = this.#book(attempted);
+  async #do(request: ItemRequest): Promise<Ended> {
+    const { attempt, key, options } = request;
+    const { done, failed } = this.#book(attempt);
     const found = done.isNew(key) ? undefined : await done.find(key);
     if (found !== undefined) {
       done.add(key, found);
       return { value: found };
     }
     // Nothing is begun by an attempt that was told to stop.
-    if (attempted.stopReason) throw attempted.stopReason;
-    const ended = options.tx ? await this.#inTransaction(asked) : await this.#plain(asked);
+    if (attempt.stopReason) throw attempt.stopReason;
+    const ended = options.tx ? await this.#inTransaction(request) : await this.#plain(request);
     if ("value" in ended) {
       done.add(key, ended.value);
       failed.delete(key);
@@ -96,29 +96,30 @@ export class Items {
     return ended;
   }
 
-  async #plain(asked: Asked): Promise<Ended> {
+  async #plain(request: ItemRequest): Promise<Ended> {
     const startedMs = this.#clock.monotonicMs();
     let item: ItemWrite;
     try {
-      const value = await (asked.fn as () => unknown)();
-      item = this.#doneItem(asked, value, startedMs);
+      const value = await (request.fn as () => unknown)();
+      item = this.#doneItem(request, value, startedMs);
     } catch (error) {
-      return this.#failed(asked, error, startedMs);
+      return this.#failed(request, error, startedMs);
     }
     const answer = await this.#writer.store(item);
-    if (typeof answer === "object") throw new ItemConflictError(asked.attempted.run.id, asked.key);
-    return this.#ended(asked, item, answer);
+    if (typeof answer === "object")
+      throw new ItemConflictError(request.attempt.run.id, request.key);
+    return this.#ended(request, item, answer);
   }
 
-  async #inTransaction(asked: Asked): Promise<Ended> {
-    const { attempted, key, fn } = asked;
-    const { run, claim } = attempted;
+  async #inTransaction(request: ItemRequest): Promise<Ended> {
+    const { attempt, key, fn } = request;
+    const { run, claim } = attempt;
     const startedMs = this.#clock.monotonicMs();
     const work = workOf({
       verb: "ctx.item",
       fn,
-      make: (value: unknown) => this.#doneItem(asked, value, startedMs),
-      attempted,
+      make: (value: unknown) => this.#doneItem(request, value, startedMs),
+      attempt,
       clock: this.#clock,
       emit: this.#emit,
       isSync: this.#store.engine === "sqlite",
@@ -133,19 +134,19 @@ export class Items {
         work: work.run,
       });
     } catch (error) {
-      if (work.thrown) return this.#failed(asked, work.thrown.error, startedMs);
+      if (work.thrown) return this.#failed(request, work.thrown.error, startedMs);
       if (!work.made) throw error;
-      if (!(error instanceof OutcomeUnknownError)) return this.#failed(asked, error, startedMs);
-      return this.#readBack(attempted, key, error);
+      if (!(error instanceof OutcomeUnknownError)) return this.#failed(request, error, startedMs);
+      return this.#readBack(attempt, key, error);
     }
     // What was done before stays, and what was done now was rolled back: it is done once.
-    return this.#ended(asked, work.made?.what, answer);
+    return this.#ended(request, work.made?.what, answer);
   }
 
-  #ended({ attempted }: Asked, item: ItemWrite | undefined, answer: ItemAnswer): Ended {
+  #ended({ attempt }: ItemRequest, item: ItemWrite | undefined, answer: ItemAnswer): Ended {
     if (typeof answer === "object") return { value: answer.kept.value };
     if (answer === "stale" || !item?.value)
-      throw new LeaseLostError(attempted.run.id, attempted.claim.fence);
+      throw new LeaseLostError(attempt.run.id, attempt.claim.fence);
     return { value: item.value };
   }
 
@@ -166,13 +167,13 @@ export class Items {
   }
 
   /** What failed because the attempt was told to stop, or asked to be run later, has not failed. */
-  async #failed(asked: Asked, error: unknown, startedMs: number): Promise<Ended> {
-    const { attempted, key } = asked;
-    if (attempted.stopReason || isLater(error)) throw error;
+  async #failed(request: ItemRequest, error: unknown, startedMs: number): Promise<Ended> {
+    const { attempt, key } = request;
+    if (attempt.stopReason || isLater(error)) throw error;
     const described = describeFailure(error, OWN_FOLDER);
     const item: ItemWrite = {
-      id: attempted.run.id,
-      fence: attempted.claim.fence,
+      id: attempt.run.id,
+      fence: attempt.claim.fence,
       key,
       outcome: FAILED_OUTCOME,
       value: null,
@@ -182,18 +183,18 @@ export class Items {
     const answer = await this.#writer.store(item);
     if (answer === "stale") throw new LeaseLostError(item.id, item.fence);
     if (typeof answer === "object") return { value: answer.kept.value };
-    this.#emit("item.failed", { ...factsOf(attempted), item: key, error: described });
+    this.#emit("item.failed", { ...factsOf(attempt), item: key, error: described });
     return { error };
   }
 
-  #doneItem({ attempted, key, options }: Asked, value: unknown, startedMs: number): ItemWrite {
+  #doneItem({ attempt, key, options }: ItemRequest, value: unknown, startedMs: number): ItemWrite {
     const text = encodeItem(key, value);
     const outcome = options.outcome
       ? requireOutcome(options.outcome(value as never), key)
       : OK_OUTCOME;
     return {
-      id: attempted.run.id,
-      fence: attempted.claim.fence,
+      id: attempt.run.id,
+      fence: attempt.claim.fence,
       key,
       outcome,
       value: text,
@@ -202,18 +203,18 @@ export class Items {
     };
   }
 
-  #book(attempted: AttemptView): Book {
-    let book = this.#books.get(attempted);
+  #book(attempt: AttemptView): Book {
+    let book = this.#books.get(attempt);
     if (!book) {
-      const { run } = attempted;
+      const { run } = attempt;
       const done = new ItemBook({
         store: this.#store,
         clock: this.#clock,
         id: run.id,
-        isFresh: isFirstGrant(attempted),
+        isFresh: isFirstGrant(attempt),
       });
       book = { done, open: new Map(), failed: new Set() };
-      this.#books.set(attempted, book);
+      this.#books.set(attempt, book);
     }
     return book;
   }
@@ -229,11 +230,11 @@ function isLater(error: unknown): boolean {
   try {
     return error instanceof RetryLater;
   } catch {
-    return false; // A Proxy that throws when asked for its prototype.
+    return false; // A Proxy that throws when request for its prototype.
   }
 }
 
-function checkItem({ key, fn, options }: Asked): void {
+function checkItem({ key, fn, options }: ItemRequest): void {
   requireKey(key, "ctx.item(key)");
   const problems = refuseUnknownMembers(options, ["onError", "outcome", "tx"], "ctx.item()");
   const { onError, outcome, tx } = options;
@@ -351,16 +352,16 @@ class ItemBook {
 // for once more.
 
 class ItemWriter {
-  readonly #together: Batcher<ItemWrite, ItemAnswer>;
+  readonly #batcher: Batcher<ItemWrite, ItemAnswer>;
 
   constructor({ store, clock }: { readonly store: Store; readonly clock: Clock }) {
-    this.#together = new Batcher({
+    this.#batcher = new Batcher({
       send: (items) => patiently(clock, () => store.storeItems(items)),
       charsOf: ({ value, error }) => (value?.length ?? 0) + (error?.length ?? 0),
     });
   }
 
   store(item: ItemWrite): Promise<ItemAnswer> {
-    return this.#together.one(item);
+    return this.#batcher.one(item);
   }
 }

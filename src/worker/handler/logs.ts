@@ -73,7 +73,7 @@ const LINES_SENT_MAX = 2_000;
 type Line = Omit<LogLine, "agoMs"> & { readonly atMs: number };
 
 type Book = {
-  readonly attempted: AttemptView;
+  readonly attempt: AttemptView;
   /** Not stored yet. */
   lines: Line[];
   count: number;
@@ -106,12 +106,12 @@ export class LogKeeper {
     this.#onFailed = params.onFailed;
   }
 
-  keep(attempted: AttemptView, level: RunLogLevel, fields: object, message: string): void {
-    const { max } = attempted.logs;
-    if (this.#isClosed || !isKept(level, attempted.logs)) return;
-    const book = this.#books.get(attempted) ?? newBook(attempted);
-    this.#books.set(attempted, book);
-    attempted.hasTold = true;
+  keep(attempt: AttemptView, level: RunLogLevel, fields: object, message: string): void {
+    const { max } = attempt.logs;
+    if (this.#isClosed || !isKept(level, attempt.logs)) return;
+    const book = this.#books.get(attempt) ?? newBook(attempt);
+    this.#books.set(attempt, book);
+    attempt.hasReported = true;
     if (book.dropped > 0 || book.count >= max || book.chars >= LOG_CHARS_MAX) book.dropped += 1;
     else this.#write(book, level, keptMessage(message), keptFields(fields));
     if (this.#waiting >= LINES_WAITING_MAX) void this.#send();
@@ -119,17 +119,17 @@ export class LogKeeper {
   }
 
   /** The attempt is over: what it said is stored now, or never. */
-  async finish(attempted: AttemptView): Promise<void> {
-    const book = this.#books.get(attempted);
+  async finish(attempt: AttemptView): Promise<void> {
+    const book = this.#books.get(attempt);
     if (!book) return;
     await this.#sending;
     if (book.lines.length > 0 || book.dropped > book.said) await this.#send();
-    this.forget(attempted);
+    this.forget(attempt);
   }
 
-  forget(attempted: AttemptView): void {
-    this.#waiting -= this.#books.get(attempted)?.lines.length ?? 0;
-    this.#books.delete(attempted);
+  forget(attempt: AttemptView): void {
+    this.#waiting -= this.#books.get(attempt)?.lines.length ?? 0;
+    this.#books.delete(attempt);
   }
 
   close(): void {
@@ -139,7 +139,7 @@ export class LogKeeper {
   }
 
   #write(book: Book, level: RunLogLevel, message: string, fields: string | null): void {
-    const { run, claim } = book.attempted;
+    const { run, claim } = book.attempt;
     book.count += 1;
     book.chars += message.length + (fields?.length ?? 0);
     const atMs = this.#clock.monotonicMs();
@@ -208,7 +208,7 @@ export class LogKeeper {
   }
 
   #putBack({ book, lines }: { readonly book: Book; readonly lines: readonly Line[] }): void {
-    if (this.#books.get(book.attempted) !== book) return;
+    if (this.#books.get(book.attempt) !== book) return;
     const own = lines.filter(({ no }) => no <= book.count);
     if (own.length < lines.length) book.said = 0;
     book.lines = [...own, ...book.lines];
@@ -216,12 +216,12 @@ export class LogKeeper {
   }
 }
 
-function newBook(attempted: AttemptView): Book {
-  return { attempted, lines: [], count: 0, chars: 0, dropped: 0, said: 0 };
+function newBook(attempt: AttemptView): Book {
+  return { attempt, lines: [], count: 0, chars: 0, dropped: 0, said: 0 };
 }
 
-function markerOf({ attempted, count, dropped }: Book, atMs: number): Line {
-  const { run, claim } = attempted;
+function markerOf({ attempt, count, dropped }: Book, atMs: number): Line {
+  const { run, claim } = attempt;
   const line = droppedLine({ dropped });
   return { id: run.id, fence: claim.fence, no: count + 1, level: "warn", atMs, ...line };
 }

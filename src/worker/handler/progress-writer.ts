@@ -19,9 +19,9 @@ import type { Renewed } from "../leases.js";
 const EVERY_MS = 1_000;
 
 type Entry = {
-  readonly attempted: AttemptView;
+  readonly attempt: AttemptView;
   progress: Progress;
-  toldMs: number;
+  reportedMs: number;
   readonly stages: { readonly stage: string; readonly atMs: number }[];
   writtenMs: number;
   isDirty: boolean;
@@ -56,17 +56,17 @@ export class ProgressBoard {
   }
 
   /** Resolves when it is stored, or at once if it can wait for the next write. */
-  tell(attempted: AttemptView, told: ProgressOptions): Promise<void> {
-    const entry = this.#entries.get(attempted) ?? newEntry(attempted);
-    const progress = nextProgress(entry.progress, told);
+  report(attempt: AttemptView, reported: ProgressOptions): Promise<void> {
+    const entry = this.#entries.get(attempt) ?? newEntry(attempt);
+    const progress = nextProgress(entry.progress, reported);
     const nowMs = this.#clock.monotonicMs();
     const isNewStage = progress.stage !== null && progress.stage !== entry.progress.stage;
     if (isNewStage && entry.stages.length < STAGES_MAX)
       entry.stages.push({ stage: progress.stage as string, atMs: nowMs });
     entry.isUrgent ||= isNewStage || nowMs - entry.writtenMs >= EVERY_MS;
-    Object.assign(entry, { progress, toldMs: nowMs, isDirty: true });
-    attempted.hasTold = true;
-    this.#entries.set(attempted, entry);
+    Object.assign(entry, { progress, reportedMs: nowMs, isDirty: true });
+    attempt.hasReported = true;
+    this.#entries.set(attempt, entry);
     if (!entry.isUrgent) {
       this.#sendWithin(entry.writtenMs + EVERY_MS - nowMs);
       return Promise.resolve();
@@ -80,19 +80,19 @@ export class ProgressBoard {
   }
 
   /** The attempt is over: its last word is stored now, if the database takes it. */
-  async finish(attempted: AttemptView): Promise<void> {
-    const entry = this.#entries.get(attempted);
+  async finish(attempt: AttemptView): Promise<void> {
+    const entry = this.#entries.get(attempt);
     if (!entry) return;
     await this.#sending;
     if (entry.isDirty) {
       entry.isUrgent = true;
       await this.#send();
     }
-    this.forget(attempted);
+    this.forget(attempt);
   }
 
-  forget(attempted: AttemptView): void {
-    this.#entries.delete(attempted);
+  forget(attempt: AttemptView): void {
+    this.#entries.delete(attempt);
   }
 
   close(): void {
@@ -143,11 +143,11 @@ export class ProgressBoard {
         answer.held.flatMap(({ fence, ids }) => ids.map((id) => `${id} ${fence}`)),
       );
       entries.forEach((entry, at) => {
-        const { run, claim } = entry.attempted;
+        const { run, claim } = entry.attempt;
         const isUnknown = answer.unknown.includes(claim.fence);
         if (isUnknown) entry.isDirty = true;
         const isLost = !isUnknown && !held.has(`${run.id} ${claim.fence}`);
-        if (isLost) this.forget(entry.attempted);
+        if (isLost) this.forget(entry.attempt);
         for (const { resolve, reject } of waiting[at] ?? [])
           if (isLost) reject(new LeaseLostError(run.id, claim.fence));
           else resolve();
@@ -160,11 +160,11 @@ export class ProgressBoard {
   }
 }
 
-function newEntry(attempted: AttemptView): Entry {
+function newEntry(attempt: AttemptView): Entry {
   return {
-    attempted,
+    attempt,
     progress: NO_PROGRESS,
-    toldMs: 0,
+    reportedMs: 0,
     stages: [],
     writtenMs: Number.NEGATIVE_INFINITY,
     isDirty: false,
@@ -173,13 +173,13 @@ function newEntry(attempted: AttemptView): Entry {
   };
 }
 
-function writeOf({ attempted, progress, toldMs, stages }: Entry, nowMs: number): ProgressWrite {
+function writeOf({ attempt, progress, reportedMs, stages }: Entry, nowMs: number): ProgressWrite {
   const agoMs = (atMs: number) => Math.max(0, Math.round(nowMs - atMs));
   return {
-    id: attempted.run.id,
-    fence: attempted.claim.fence,
+    id: attempt.run.id,
+    fence: attempt.claim.fence,
     ...progress,
-    agoMs: agoMs(toldMs),
+    agoMs: agoMs(reportedMs),
     stages: stages.map(({ stage, atMs }) => ({ stage, agoMs: agoMs(atMs) })),
   };
 }

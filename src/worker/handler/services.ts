@@ -17,7 +17,7 @@ import { LogKeeper } from "./logs.js";
 import { ProgressBoard } from "./progress-writer.js";
 
 /** How long an attempt that has ended waits for what it told to be stored, before it is settled anyway. */
-const TOLD_PATIENCE_MS = 5_000;
+const REPORTS_PATIENCE_MS = 5_000;
 
 export type HandlerServicesParams = {
   readonly store: Store;
@@ -53,36 +53,35 @@ export class HandlerServices {
     this.forContext = {
       log: params.logger,
       fanOut: params.fanOut,
-      heartbeat: (attempted) => this.#beat(attempted),
-      progress: (attempted, told) => this.#progress.tell(attempted, told),
-      keepLine: (attempted, ...line) => this.#logs.keep(attempted, ...line),
+      heartbeat: (attempt) => this.#beat(attempt),
+      progress: (attempt, reported) => this.#progress.report(attempt, reported),
+      keepLine: (attempt, ...line) => this.#logs.keep(attempt, ...line),
       item: (asked) => this.#items.item(asked),
-      commit: (attempted, fn, options) => commits.commit(attempted, fn, options),
+      commit: (attempt, fn, options) => commits.commit(attempt, fn, options),
     };
   }
 
   /** How many items of this attempt have failed, and were not done by a later call. */
-  failedItems(attempted: AttemptView): number {
-    return this.#items.failedCount(attempted);
+  failedItems(attempt: AttemptView): number {
+    return this.#items.failedCount(attempt);
   }
 
   /** Until what this attempt told is stored, as far as the database can be reached. */
-  async toldStored(attempted: AttemptView): Promise<void> {
+  async reportsStored(attempt: AttemptView): Promise<void> {
     const done = new AbortController();
-    const stored = Promise.all([
-      this.#progress.finish(attempted),
-      this.#logs.finish(attempted),
-    ]).catch(() => undefined);
-    await Promise.race([stored, delay(this.#params.ports.clock, TOLD_PATIENCE_MS, done.signal)]);
+    const stored = Promise.all([this.#progress.finish(attempt), this.#logs.finish(attempt)]).catch(
+      () => undefined,
+    );
+    await Promise.race([stored, delay(this.#params.ports.clock, REPORTS_PATIENCE_MS, done.signal)]);
     done.abort();
-    this.forget(attempted);
+    this.forget(attempt);
   }
 
   /** What it told and is not stored yet is let go. */
-  forget(attempted: AttemptView): void {
-    if (!attempted.hasTold) return;
-    this.#progress.forget(attempted);
-    this.#logs.forget(attempted);
+  forget(attempt: AttemptView): void {
+    if (!attempt.hasReported) return;
+    this.#progress.forget(attempt);
+    this.#logs.forget(attempt);
   }
 
   close(): void {
