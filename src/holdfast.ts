@@ -38,17 +38,9 @@ import { refuseUnknownTarget } from "./remote/dispatch/targets.js";
 import { httpJob } from "./remote/http-job.js";
 import type { Remote } from "./remote/remote.js";
 import { shellJob } from "./remote/shell-job.js";
-import {
-  accepted,
-  type Enqueued,
-  type EnqueueOptions,
-  Job,
-  type JobOf,
-  newRun,
-  send,
-} from "./runs/job.js";
+import { accepted, type Enqueued, type EnqueueOptions, newRun } from "./runs/enqueue.js";
+import { type AnnouncedJob, Job, type JobOf, toAnnouncedJob } from "./runs/job.js";
 import type { InputOption, PlainJobOptions, SchemaJobOptions } from "./runs/job-options.js";
-import { type AnnouncedJob, toAnnouncedJob } from "./runs/job-view.js";
 import { defineJob, type JobOptions } from "./runs/rules/job.js";
 import type { Runs } from "./runs/runs.js";
 import type { Calendars } from "./schedules/calendars.js";
@@ -131,7 +123,7 @@ export class Holdfast {
     options: JobOptions & AroundOptions & { readonly run?: Handler | undefined },
   ): Job<never, never> {
     const { config } = this.#context;
-    const { jobs, lifecycle, sender } = this.#parts;
+    const { jobs, lifecycle, enqueuer } = this.#parts;
     if (jobs.has(name)) throw new DuplicateJobError(name);
     const definition = defineJob(name, options);
     refuseUnknownTarget(definition, config.dispatch);
@@ -142,7 +134,7 @@ export class Holdfast {
       runnableAs({ ...this.#context, definition, hookChain, run: options.run }),
     );
     void lifecycle.jobDeclared();
-    return new Job<never, never>(definition, sender);
+    return new Job<never, never>(definition, enqueuer);
   }
 
   /** Declares a schedule; a start with the scheduler on brings the database up to it. */
@@ -181,10 +173,10 @@ export class Holdfast {
 
   /** Enqueues a job by name; one that this process did not declare is taken as it was announced. */
   async enqueue(job: string, input: unknown, options: EnqueueOptions = {}): Promise<Enqueued> {
-    const { jobs, sender } = this.#parts;
+    const { jobs, enqueuer } = this.#parts;
     const definition = await jobs.definitionOf(job);
     const run = await newRun({ definition, input, options, id: this.#context.ports.ids.run() });
-    return accepted(run, await send(sender, run, options.tx));
+    return accepted(run, await enqueuer.store(run, options.tx));
   }
 
   /**

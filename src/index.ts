@@ -80,21 +80,15 @@ export type {
 export { type Verified, type VerifyParams, verifyDispatch } from "./remote/dispatch/signature.js";
 export type { WorkerTargetOptions } from "./remote/dispatch/targets.js";
 export type { RunExchange } from "./runs/dispatch-log.js";
-export type {
-  Enqueued,
-  EnqueueOptions,
-  Job,
-  OnDuplicate,
-} from "./runs/job.js";
+export type { Enqueued, EnqueueOptions, OnDuplicate } from "./runs/enqueue.js";
+export type { AnnouncedJob, Job } from "./runs/job.js";
 export type { PlainJobOptions, SchemaJobOptions } from "./runs/job-options.js";
-export type { AnnouncedJob } from "./runs/job-view.js";
 export type { WaitingFor } from "./runs/pending-reason.js";
 export type { ProgressOptions } from "./runs/rules/progress.js";
 export type { RetryOptions } from "./runs/rules/retry.js";
 export type { Mode, OnLost, RunId, RunStatus } from "./runs/rules/run.js";
 export type { LogsOptions } from "./runs/rules/run-logs.js";
-export type { Batch, ChildListOptions } from "./runs/run-children.js";
-export type { RunListOptions, Runs } from "./runs/runs.js";
+export type { Batch, ChildListOptions, RunListOptions, Runs } from "./runs/runs.js";
 export type {
   ItemListOptions,
   ItemPage,

@@ -12,8 +12,7 @@ import { pruneSome } from "../operations/retention.js";
 import type { Actor } from "../operations/rules/audit.js";
 import { BUILT_IN_JOBS } from "../remote/built-in-jobs.js";
 import { Remote } from "../remote/remote.js";
-import { Enqueuer, newSender } from "../runs/enqueue.js";
-import type { Sender } from "../runs/job.js";
+import { Enqueuer } from "../runs/enqueue.js";
 import { Waiter } from "../runs/waiter.js";
 import { Declarations, Reconciler } from "../schedules/reconcile.js";
 import { ScheduleCache } from "../schedules/schedule-cache.js";
@@ -41,7 +40,7 @@ export type Composition = {
   readonly running: RunningInstance;
   readonly jobs: AnnouncedJobs;
   readonly declarations: Declarations;
-  readonly sender: Sender;
+  readonly enqueuer: Enqueuer;
   readonly locking: Locking;
   readonly lifecycle: Lifecycle;
   readonly maintenance: Maintenance;
@@ -158,17 +157,12 @@ export function compose(
   // Runs from this process, and runs of remote workers.
   const enqueuer = new Enqueuer({
     store,
-    clock: ports.clock,
-    onStored: (hint) => void running.stored(hint),
-  });
-  const sender = newSender({
-    store,
     opened,
     isOpenFor: (verb) => lazyStore.isOpenFor(verb),
-    enqueuer,
     tracing,
+    clock: ports.clock,
     ids: ports.ids,
-    onStored: () => void running.stored({ dueInMs: 0 }),
+    onStored: (hint) => void running.stored(hint),
   });
   const remote = new Remote({
     hooks: { hookChainOf: (job) => jobs.hookChainOf(job), logger: context.logger, emit },
@@ -205,7 +199,7 @@ export function compose(
     running,
     jobs,
     declarations,
-    sender,
+    enqueuer,
     locking,
     lifecycle,
     maintenance,

@@ -6,21 +6,16 @@ import type { ScheduleUpdater } from "../schedules/updater.js";
 import { type Duration, durationMs } from "../shared/duration.js";
 import { ConfigurationError, RunAmbiguousError, RunNotFoundError } from "../shared/errors.js";
 import { firstIdAt, idFragment, isUuid } from "../shared/id.js";
+import { requireName } from "../shared/names.js";
 import { instantMs } from "../shared/options.js";
 import { CURSOR_PROBLEM, limitProblems, PAGE_DEFAULT } from "../shared/paging.js";
 import type { Ports } from "../shared/ports.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
+import type { BatchRecord, ChildFilter } from "../store/batches.js";
 import type { CancelAnswer, RetryAnswer, RunFilter, Store } from "../store/store.js";
 import { type RunExchange, toExchanges } from "./dispatch-log.js";
 import { toWaitingFor } from "./pending-reason.js";
 import { MODES, type Mode, RUN_STATUSES, type RunId, type RunStatus } from "./rules/run.js";
-import {
-  type Batch,
-  type ChildListOptions,
-  readChildFilter,
-  retryFailedChildren,
-  toBatch,
-} from "./run-children.js";
 import {
   type ItemListOptions,
   type ItemPage,
@@ -308,4 +303,71 @@ function idBounds(params: {
     ...(before === undefined ? {} : { before }),
     ...(since === undefined ? {} : { since: firstIdAt(since) }),
   };
+}
+
+// Looking at the runs that a run made, and trying the failed ones among them again, together.
+
+/** How a batch stands: entries that have no child, and what became of the others so far. */
+export type Batch = Omit<BatchRecord, "after"> & {
+  /** The run that was made when the last child had ended; null before, or if none was asked for. */
+  readonly then: RunId | null;
+};
+
+export type ChildListOptions = {
+  readonly status?: RunStatus | undefined;
+  /** Only those of the batch of this name. */
+  readonly batch?: string | undefined;
+  /** @default 50, at most 1,000 */
+  readonly limit?: number | undefined;
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string | undefined;
+};
+
+/** So many are revived in one transaction. */
+const RETRIED_TOGETHER = 1_000;
+
+function readChildFilter(parent: RunId, options: ChildListOptions): ChildFilter {
+  const { status, batch, limit = PAGE_DEFAULT, cursor } = options;
+  const known = ["status", "batch", "limit", "cursor"];
+  const problems = refuseUnknownMembers(options, known, "runs.children()");
+  problems.push(...limitProblems(limit));
+  if (cursor !== undefined && !isUuid(cursor)) problems.push(CURSOR_PROBLEM);
+  if (status !== undefined && !RUN_STATUSES.includes(status))
+    problems.push({ field: "status", message: `must be one of ${RUN_STATUSES.join(", ")}` });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return {
+    parent,
+    limit,
+    ...(status === undefined ? {} : { status }),
+    ...(batch === undefined ? {} : { batch: requireName(batch, "batch") }),
+    ...(cursor === undefined ? {} : { before: cursor.toLowerCase() }),
+  };
+}
+
+function toBatch({ after, ...counts }: BatchRecord): Batch {
+  return { ...counts, then: after };
+}
+
+/** Answers how many go on; each is looked at once, also if it fails again meanwhile. */
+async function retryFailedChildren(
+  store: Store,
+  parent: RunId,
+  options: { readonly batch?: string },
+  audit: AuditEntry,
+): Promise<number> {
+  const problems = refuseUnknownMembers(options, ["batch"], "runs.retryFailed()");
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  const { batch } = options;
+  const only = batch === undefined ? {} : { batch: requireName(batch, "batch") };
+  let retried = 0;
+  for (let after: RunId | undefined; ; ) {
+    const from = after === undefined ? {} : { after };
+    // One entry for all of them, with the first.
+    const kept = after === undefined ? { audit } : {};
+    const params = { parent, ...only, ...from, ...kept, limit: RETRIED_TOGETHER };
+    const ids = await store.retryChildren(params);
+    retried += ids.length;
+    after = ids.at(-1);
+    if (ids.length < RETRIED_TOGETHER) return retried;
+  }
 }

@@ -1,6 +1,7 @@
 // What callers of `holdfast.schedules` give it, and how that is checked.
 
-import { inputHash, type Job } from "../runs/job.js";
+import { inputHash } from "../runs/enqueue.js";
+import type { Job } from "../runs/job.js";
 import type { InputOption } from "../runs/job-options.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { requireKey } from "../shared/names.js";

@@ -75,7 +75,7 @@ test("a suspect is claimed alone, and only when no claimed run waits for a slot"
   expect(planner.nextRequest()).toMatchObject({ limit: 1, wantsSuspect: true });
 });
 
-test("neither a halted worker nor one that stops asks for anything", () => {
+test("neither a paused worker nor a stopping one claims anything", () => {
   const planner = claimPlanner();
   planner.mayHaveWork();
   planner.setPaused(true);

@@ -1,31 +1,30 @@
-// What the next claim asks for: how many runs, or one suspect, and whether runs behind a limit come with
-// them. It remembers what was heard since the last claim, and asks for nothing where nothing is to be had.
-// Decides; sends nothing.
+// Decides how much a worker claims next: how many runs, or one suspect, and whether runs under a limit are
+// included. It remembers the wake-ups since the last claim, and requests nothing without one. It never sends a claim:
+// exchange.ts does.
 
 import { countOf } from "../store/record.js";
 import type { Claim, ExchangeParams } from "../store/store.js";
 import type { RunnableJob } from "./attempt.js";
-import type { Quarantine } from "./quarantine.js";
 import { isLimited } from "./rules/limits.js";
-import type { Slots } from "./slots.js";
+import type { Quarantine, Slots } from "./slots.js";
 
 export type ClaimPlannerParams = {
   readonly concurrency: number;
   /** The jobs that this process can run; more may come later. */
   readonly jobs: ReadonlyMap<string, RunnableJob>;
-  /** How many runs it may still claim, perhaps together with others. Left out: no end of them. */
+  /** How many runs it may still claim; several workers may share one budget. @default no limit */
   readonly claimBudget?: ClaimBudget;
-  /** How many runs it may hold now, its slots aside. Left out: as many as it likes. */
+  /** How many runs it may hold now, in addition to the limit of its slots. @default no limit */
   readonly room?: () => number;
   readonly slots: Pick<Slots, "count" | "bufferedCount" | "hasRoom">;
   readonly quarantine: Pick<Quarantine, "isOn" | "isSuspectsTurn">;
 };
 
-/** What one claim asks for. */
+/** One claim to send. */
 export type ClaimRequest = {
   readonly limit: number;
   readonly wantsSuspect: boolean;
-  /** How often it had been said by then that there may be work. */
+  /** How many wake-ups had arrived when the request was made. */
   readonly hints: number;
 };
 
@@ -50,9 +49,9 @@ export class ClaimPlanner {
     this.#limited = new LimitedTurn(params.jobs);
   }
 
-  // ── what is heard ──────────────────────────────────────────────────────────────────────────────
+  // ── wake-ups and state ─────────────────────────────────────────────────────────────────────────
 
-  /** False: nothing is claimed, before the start and from the stop on. */
+  /** False before the start and after the stop: nothing is claimed. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
@@ -65,21 +64,21 @@ export class ClaimPlanner {
     this.#isOpen = false;
   }
 
-  /** Nothing new is claimed for now. Answers whether this is news. */
+  /** Stops or resumes claiming. Returns whether this changed anything. */
   setPaused(isPaused: boolean): boolean {
-    const isNews = this.#isPaused !== isPaused;
+    const hasChanged = this.#isPaused !== isPaused;
     this.#isPaused = isPaused;
-    return isNews;
+    return hasChanged;
   }
 
-  /** There may be something to claim. */
+  /** There may be a run to claim. */
   mayHaveWork(): void {
     this.#hints += 1;
     this.#mayHaveWork = true;
     this.#limited.mayBe();
   }
 
-  /** A limit may let a run through. */
+  /** A limit may let another run start. */
   mayHaveLimited(): void {
     this.#limited.is();
     this.mayHaveWork();
@@ -90,29 +89,29 @@ export class ClaimPlanner {
     this.#mayHaveSuspect = true;
   }
 
-  /** A run has taken this long. */
+  /** Notes how long a run took. */
   ran(ranMs: number): void {
     this.#prefetch.ran(ranMs);
   }
 
-  /** So many slots are taken for long. */
+  /** Notes how many slots are held by long runs. */
   slow(count: number): void {
     this.#slowCount = count;
   }
 
-  // ── what is asked for ──────────────────────────────────────────────────────────────────────────
+  // ── the next request ───────────────────────────────────────────────────────────────────────────
 
-  /** Runs that were asked for and have not come yet. */
+  /** Runs that claims in flight have requested. */
   get inFlightCount(): number {
     return this.#inFlight;
   }
 
-  /** The last claim brought as many as it asked for: there is more than one claim's worth. */
+  /** Whether the last claim returned as many runs as it requested, so that more are likely. */
   get hasMore(): boolean {
     return this.#hasMore;
   }
 
-  /** What a claim that is sent now asks for. */
+  /** The claim to send now; its limit may be 0. */
   nextRequest(): ClaimRequest {
     const wantsSuspect = this.wantsSuspect();
     return { limit: wantsSuspect ? 1 : this.wanted(), wantsSuspect, hints: this.#hints };
@@ -126,7 +125,7 @@ export class ClaimPlanner {
     return Math.max(0, Math.min(wanted, this.#left()));
   }
 
-  /** A suspect is claimed alone, by hands that hold nothing that has not started. */
+  /** A suspect is claimed alone, and only when no claimed run waits for a slot. */
   wantsSuspect(): boolean {
     const { slots } = this.#params;
     return (
@@ -154,20 +153,20 @@ export class ClaimPlanner {
     return Math.min(claimBudget?.left ?? Number.POSITIVE_INFINITY, roomLeft);
   }
 
-  // ── what comes of it ───────────────────────────────────────────────────────────────────────────
+  // ── the result of a claim ──────────────────────────────────────────────────────────────────────
 
-  /** It is on its way. Answers what it says about runs behind a limit. */
+  /** Notes that the request is in flight. Returns its part about runs under a limit. */
   sent({ limit, wantsSuspect }: ClaimRequest): Pick<ExchangeParams, "limited"> {
-    this.#ask(limit);
+    this.#addInFlight(limit);
     return this.#limited.take(limit, wantsSuspect);
   }
 
-  /** It is no longer on its way; what it brought is taken with `got`. */
+  /** The request is no longer in flight; `got` counts the runs that it returned. */
   returned({ limit }: ClaimRequest): void {
-    this.#ask(-limit);
+    this.#addInFlight(-limit);
   }
 
-  /** What an order brought, in full. */
+  /** Notes every run that a request returned. */
   answered(request: ClaimRequest, claims: readonly Claim[]): void {
     const count = countOf(claims);
     this.#prefetch.claimed(claims);
@@ -176,36 +175,37 @@ export class ClaimPlanner {
       return;
     }
     this.#hasMore = count >= request.limit;
-    // Unless somebody spoke up meanwhile, whom this claim may have come too early for.
+    // Unless a wake-up arrived while the claim was in flight: the claim may have come too early for it.
     if (count < request.limit && this.#hints === request.hints) {
       this.#mayHaveWork = false;
       this.#limited.wasEnough();
     }
   }
 
-  /** These are held now. */
+  /** Charges the runs of a claim to the budget. */
   got(claim: Claim): void {
     this.#params.claimBudget?.take(claim.runs.length);
   }
 
-  /** Negative: they are given back. */
-  #ask(count: number): void {
+  /** A negative count returns budget. */
+  #addInFlight(count: number): void {
     this.#inFlight += count;
     this.#params.claimBudget?.take(count);
   }
 }
 
-// How many runs to claim: enough for the free slots, and a buffer as deep as runs are short, so that
-// a claimed run is expected to wait for no longer than a moment. Decides by averages, touches nothing.
+// ── prefetch ─────────────────────────────────────────────────────────────────────────────────────
+// Requests enough runs for the free slots and for a buffer. Short runs get a deep buffer, long runs a shallow one, so
+// that a claimed run waits about 200 ms at most. Decides by averages.
 
 const CLAIM_MAX = 1_000;
-/** As many claims as may be on their way at once. */
+/** As many runs as three claims in flight can return. */
 const BUFFER_MAX = 3_000;
-/** What the inputs in the buffer may weigh: large ones would fill the memory and stop the event loop. */
+/** The size of all inputs in the buffer: more would fill the memory and block the event loop. */
 const BUFFER_CHARS_MAX = 16 * 1024 * 1024;
 /** How long a claimed run may be expected to wait in the buffer. */
 const BUFFER_WAIT_MS = 200;
-/** Runs shorter than this are as good as instant. */
+/** Runs shorter than this count as this long. */
 const RUN_MIN_MS = 0.05;
 
 class Prefetch {
@@ -217,13 +217,13 @@ class Prefetch {
     this.#concurrency = concurrency;
   }
 
-  /** A run has taken this long. */
+  /** Notes how long a run took, as a moving average. */
   ran(ranMs: number): void {
     this.#averageMs =
       this.#averageMs === 0 ? Math.max(ranMs, 0.01) : this.#averageMs * 0.9 + ranMs * 0.1;
   }
 
-  /** Notes how large inputs are; the last claim says as much as all before it. */
+  /** Notes how large inputs are; the last claim counts as much as all before it. */
   claimed(claims: readonly Claim[]): void {
     let count = 0;
     let chars = 0;
@@ -234,17 +234,17 @@ class Prefetch {
     if (count > 0) this.#averageChars = (this.#averageChars + chars / count) / 2;
   }
 
-  /** `have` counts runs in slots, in the buffer and on their way; `slow` slots are taken for long. */
+  /** `have` counts runs in slots, in the buffer and in flight; `slow` counts slots held by long runs. */
   wanted({ have, slow }: { readonly have: number; readonly slow: number }): number {
     const concurrency = this.#concurrency;
     const depth = this.#depth(Math.max(0, concurrency - slow));
     const missing = concurrency + depth - have;
-    // A buffer that is still half full is left alone: small claims cost as much as large ones.
+    // No claim while the buffer is still half full: a small claim costs as much as a large one.
     const isWorthIt = missing >= Math.min(CLAIM_MAX, Math.ceil(depth / 2)) || have < concurrency;
     return isWorthIt ? Math.max(0, Math.min(CLAIM_MAX, missing)) : 0;
   }
 
-  /** Nothing is buffered before it is known how long runs take. */
+  /** Buffers nothing before the first run has ended: its length is not known. */
   #depth(slots: number): number {
     if (this.#averageMs === 0) return 0;
     const expected = (slots / Math.max(this.#averageMs, RUN_MIN_MS)) * BUFFER_WAIT_MS;
@@ -253,9 +253,9 @@ class Prefetch {
   }
 }
 
-// Whether an exchange also asks for runs that wait for a limit, and who has the first choice of the
-// room: the two kinds of runs take turns, so that neither starves the other. Workers without limited
-// jobs ask for suspects alone, which are rare.
+// ── runs under a limit ───────────────────────────────────────────────────────────────────────────
+// Decides whether a claim includes runs under a limit, and which kind is claimed first. The two kinds take turns,
+// so that neither starves the other. A worker without limited jobs includes them only with suspects, which are rare.
 
 class LimitedTurn {
   readonly #jobs: ReadonlyMap<string, RunnableJob>;
@@ -266,34 +266,37 @@ class LimitedTurn {
     this.#jobs = jobs;
   }
 
-  /** There is something to claim; whether it is limited, nobody said. */
+  /** There may be a run to claim; it may be under a limit if a job here has one. */
   mayBe(): void {
     if (this.#mayHave) return;
     for (const { limits } of this.#jobs.values()) if (isLimited(limits)) this.#mayHave = true;
   }
 
-  /** There is something that a limit may let through: also of a job whose code has none any more. */
+  /** A limit may let a run start, also of a job whose code has no limit any more. */
   is(): void {
     this.#mayHave = true;
   }
 
-  /** What the next exchange says about it. Whoever hears of more says so again. */
+  /** The part of the next claim about runs under a limit. */
   take(limit: number, wantsSuspect: boolean): Pick<ExchangeParams, "limited"> {
     if (limit === 0 || !(this.#mayHave || wantsSuspect)) return {};
-    // Kept while claims go on: where the room was too small for all, there will be another turn.
+    // The flag stays set while claims return full: the next claim takes the rest.
     if (!wantsSuspect) this.#isFirst = !this.#isFirst;
     return { limited: this.#isFirst ? "first" : "last" };
   }
 
-  /** The last claim had room left: nothing more is let through for now. */
+  /** The last claim was not full: no limit lets more runs start for now. */
   wasEnough(): void {
     this.#mayHave = false;
   }
 }
 
-// How many runs may still be claimed, by workers that share it. What one asked for and did not get is
-// there for the others, who are told: they may have looked while it was asked for.
+// ── claim budget ─────────────────────────────────────────────────────────────────────────────────
 
+/**
+ * Counts how many runs may still be claimed by the workers that share it. Unused budget is returned and the other
+ * workers are woken: they may have found none while it was in use.
+ */
 export class ClaimBudget {
   readonly #listeners: (() => void)[] = [];
   #left: number;
@@ -306,7 +309,7 @@ export class ClaimBudget {
     return this.#left;
   }
 
-  /** Negative: it is given back. */
+  /** A negative count returns budget and wakes every worker. */
   take(count: number): void {
     this.#left -= count;
     if (count < 0) for (const listener of this.#listeners) listener();

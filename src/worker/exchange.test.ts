@@ -1,4 +1,4 @@
-// How many round trips of a worker are under way at once, and what each carries.
+// Checks how many exchanges of a worker are in flight, and what each carries.
 
 import { expect, test } from "vitest";
 import type { ExchangeParams, Settlement } from "../store/store.js";
@@ -17,9 +17,9 @@ function drain(params: { readonly ended: number; readonly wanted: number }) {
     nextRequest: () => ({ limit: params.wanted, wantsSuspect: false, hints: 0 }),
     sent: () => ({}),
   };
-  const exchange = (asked: ExchangeParams) => {
-    sent.push(asked);
-    // Nothing is ever answered.
+  const exchange = (params: ExchangeParams) => {
+    sent.push(params);
+    // The database never answers.
     return new Promise(() => {});
   };
   const exchanges = new Exchange({
@@ -40,7 +40,7 @@ function drain(params: { readonly ended: number; readonly wanted: number }) {
   return sent.map(({ settlements, limit }) => [settlements.length, limit]);
 }
 
-test("a backlog keeps three under way, which share what has ended", () => {
+test("a backlog keeps three exchanges in flight, which share the settlements", () => {
   expect(drain({ ended: 2_500, wanted: 1_000 })).toEqual([
     [1_000, 1_000],
     [1_000, 1_000],
@@ -48,6 +48,6 @@ test("a backlog keeps three under way, which share what has ended", () => {
   ]);
 });
 
-test("one alone carries what is little", () => {
+test("a small backlog needs one exchange", () => {
   expect(drain({ ended: 50, wanted: 99 })).toEqual([[50, 99]]);
 });

@@ -1,6 +1,6 @@
-// The round trips of a worker: each carries what has ended and asks for what comes next, in one commit.
-// Whether one without an answer took effect is unknown: its settlements are repeated under the same fence,
-// which is harmless if they did, and its claim is read back by its token.
+// Sends settlements and claims to the database for a worker: each round trip carries both, in one commit. If the
+// answer is lost, nobody knows whether the commit took effect. The settlements are then sent again under the same
+// fence, which is harmless, and the claim is read back by its token. It never executes a run.
 // Essay: docs/internals/ambiguous-commits.md.
 
 import { SettlementRefusedError } from "../shared/errors.js";
@@ -18,11 +18,11 @@ import { type ClaimPlanner, type ClaimRequest, NO_CLAIM_REQUEST } from "./claim-
 import type { Leases } from "./leases.js";
 
 /**
- * Three at a time: a database works on two of them and has the next one at hand while the runs of the last are
- * executed, so that it never waits for this process.
+ * Three in flight: the database works on two and has the next one ready while this process executes the
+ * runs of the last, so that it never waits for this process.
  */
 const EXCHANGES_MAX = 3;
-/** One more beside the first is worth it only for this much work. */
+/** A second exchange in flight is worth it only for this many runs. */
 const NEXT_EXCHANGE_MIN = 100;
 
 export type WorkerExchangeParams = {
@@ -31,7 +31,7 @@ export type WorkerExchangeParams = {
   readonly holder: number;
   readonly queues: readonly string[] | null;
   readonly jobs: ReadonlyMap<string, RunnableJob>;
-  /** Each run gets a lease of its own: a worker elsewhere may take it over. */
+  /** Each run gets its own lease: a remote worker may take it over. */
   readonly isApart: boolean;
   readonly emit: Emit;
   readonly meter: Meter;
@@ -39,17 +39,17 @@ export type WorkerExchangeParams = {
   readonly settlementBuffer: SettlementBuffer;
   readonly leases: Leases;
   readonly backoff: Backoff;
-  /** Aborts when the worker is no more: nothing is sent after it. */
+  /** Aborts when the worker is closed: nothing is sent after it. */
   readonly over: AbortSignal;
-  /** These came. `sentAt` is when their leases began to count, `claimedMs` when their time did. */
+  /** Called with claimed runs. Leases count from `sentAt`, timeouts from `claimedMs`. */
   readonly onClaims: (claims: readonly Claim[], since: ClaimedSince) => void;
-  /** These have reached the database. */
+  /** Called when the database has stored these settlements. */
   readonly onSettled: (settlements: readonly Settlement[]) => void;
-  /** What comes after a batch is ready. */
+  /** Called when a batch has ended and its `then` run is ready. */
   readonly onContinued: () => void;
-  /** A limit lets the next run through after this much time. */
+  /** Called with the time until a limit lets the next run start. */
   readonly onLimitedIn: (delayMs: number) => void;
-  /** One has ended, or a claim was read back: there may be a next step. */
+  /** Called when an exchange has ended, or a claim was read back. */
   readonly onOver: () => void;
 };
 
@@ -63,19 +63,19 @@ export class Exchange {
     this.#params = params;
   }
 
-  /** How many are under way. */
+  /** How many exchanges are in flight. */
   get count(): number {
     return this.#count;
   }
 
-  /** Whether one more is worth it now. */
+  /** Whether another exchange is worth sending now. */
   get isWanted(): boolean {
     const { backoff, over, claimPlanner, settlementBuffer } = this.#params;
     if (backoff.isOn || this.#count >= EXCHANGES_MAX || over.aborted) return false;
     const wanted = claimPlanner.wanted();
     if (this.#count === 0)
       return settlementBuffer.length > 0 || wanted > 0 || claimPlanner.wantsSuspect();
-    // One more claim beside the first is worth it only where the one before brought all it asked for.
+    // A second claim in flight is worth it only if the last one returned as many runs as it requested.
     const isBehind = claimPlanner.hasMore && wanted >= NEXT_EXCHANGE_MIN;
     return isBehind || settlementBuffer.length >= NEXT_EXCHANGE_MIN;
   }
@@ -85,7 +85,7 @@ export class Exchange {
     const { claimPlanner, settlementBuffer, backoff, leases } = this.#params;
     const wanted = claimPlanner.nextRequest();
     const settlements = settlementBuffer.take({ hasClaim: wanted.limit > 0 });
-    // What may be refused again would take the claim with it.
+    // A settlement that may be refused again would make the claim fail too.
     const request = settlementBuffer.isDoubtful(settlements) ? NO_CLAIM_REQUEST : wanted;
     const sentAt = momentOf(ports.clock);
     const token = ports.ids.unique();
@@ -132,7 +132,7 @@ export class Exchange {
     }
     if (settlements.length === 0) return;
     settlementBuffer.taken(settlements);
-    // Renewed until now: while its settlement travelled, a run was still ours.
+    // Released only now: the run was held while its settlement was in flight.
     for (const { fence } of settlements) leases.letGo(fence);
     this.#params.onSettled(settlements);
   }
@@ -155,19 +155,19 @@ export class Exchange {
   }
 
   /**
-   * Whatever was claimed under this token and still stands is ours. It is asked for until there is an
-   * answer: what is not read back waits for its lease to expire and has burnt an attempt.
+   * Reads a claim back whose answer was lost: valid leases under this token belong to this worker. It is retried
+   * until the database answers: a run that is not read back waits for its lease to expire and has used up an attempt.
    */
-  async #readBack(asked: {
+  async #readBack(lost: {
     readonly token: string;
     readonly request: ClaimRequest;
     readonly claimedMs: number;
   }): Promise<void> {
     const { store, ports, holder, claimPlanner, leases, backoff, over, onClaims } = this.#params;
-    const { token, request, claimedMs } = asked;
+    const { token, request, claimedMs } = lost;
     for (let isKnown = false; !isKnown && !over.aborted; ) {
       try {
-        // Counted from now: the answer says what is left of the lease now.
+        // The lease counts from this request: the answer returns the time that is left of it.
         const sentAt = momentOf(ports.clock);
         const claims = await store.claimsByToken({ holder, token });
         const fresh = claims.filter(({ fence }) => !leases.has(fence));
@@ -182,20 +182,21 @@ export class Exchange {
   }
 }
 
-// Settlements that have not reached the database yet, in order, taken in portions that drivers and
-// servers accept. What was sent and not answered is put back: repeating it is harmless. What the database
-// refuses travels alone from then on, without a claim, so that one that it never takes holds back neither
-// the others nor new work.
+// ── settlement buffer ────────────────────────────────────────────────────────────────────────────
+// Holds settlements that the database has not stored yet, in order, and returns them in portions that drivers and
+// servers accept. A portion whose answer was lost is put back: repeating it is harmless. A settlement that the database
+// refuses is sent alone from then on, without a claim, so that one that is never accepted blocks neither the
+// others nor new work.
 
-/** As many as a claim brings: what two of them brought is settled by two exchanges at once. */
+/** As many as one claim returns, so that the runs of two claims are settled by two exchanges in flight. */
 const COUNT_MAX = 1_000;
 const CHARS_MAX = 8 * 1024 * 1024;
-/** A database that takes others refuses a settlement this often before something plainer is sent. */
+/** A settlement that was refused this often, while others were stored, is replaced by a plain failure. */
 const REFUSALS_MAX = 3;
 
 type Doubt = {
   readonly refusals: number;
-  /** How many portions had been taken when this one was refused first. */
+  /** How many portions had been stored when this settlement was first refused. */
   readonly takenBefore: number;
   readonly isPlain: boolean;
 };
@@ -214,7 +215,7 @@ export class SettlementBuffer {
     this.#settlements.push(settlement);
   }
 
-  /** With a claim to be sent too, what is in doubt and that claim take turns: none waits for the other. */
+  /** The next portion. A refused settlement and a claim take turns, so that neither waits for ever. */
   take({ hasClaim }: { readonly hasClaim: boolean }): Settlement[] {
     const all = this.#settlements;
     const isInDoubt = this.isDoubtful(all);
@@ -236,7 +237,7 @@ export class SettlementBuffer {
     return count === all.length ? all : all.slice(0, count);
   }
 
-  /** Whether the first of these was refused before; nothing else travels with it. */
+  /** Whether the first of these was refused before; such a settlement is sent alone. */
   isDoubtful([first]: readonly Settlement[]): boolean {
     return this.#doubts.size > 0 && first !== undefined && this.#doubts.has(first);
   }
@@ -245,7 +246,7 @@ export class SettlementBuffer {
     this.#settlements = [...settlements, ...this.#settlements];
   }
 
-  /** The database has taken these. */
+  /** The database has stored these. */
   taken(settlements: readonly Settlement[]): void {
     this.#takenCount += 1;
     if (this.#doubts.size > 0)
@@ -253,9 +254,9 @@ export class SettlementBuffer {
   }
 
   /**
-   * The database answers, and refuses these. Which one of several is at fault is found by sending each
-   * alone. One that is refused while others are taken is replaced by a plain failure, which has nothing of
-   * the user's in it; answers what became of it, if it was given up.
+   * The database refused these. Each is then sent alone, to find the one at fault. A settlement that is
+   * refused while others are stored is replaced by a plain failure, which contains no value of the user. Returns the
+   * settlement that was given up, or null.
    */
   refused(settlements: readonly Settlement[], error: unknown): GivenUp | null {
     const [only] = settlements;
@@ -284,10 +285,10 @@ export class SettlementBuffer {
 
 const NO_REFUSAL = { refusals: 0, isPlain: false };
 
-/** A settlement that is no longer tried: the run fails instead, or its lease is left to run out. */
+/** A settlement that is not sent again: the run fails instead, or its lease expires. */
 export type GivenUp = { readonly settlement: Settlement; readonly becomes: "failed" | "let_go" };
 
-/** What is handed back has nothing plainer: its lease runs out by itself, and nothing was done. */
+/** Null for a hand-back, which cannot be plainer: its lease expires, and the run had not started. */
 function plainFailure(settlement: Settlement, error: unknown): Settlement | null {
   if (settlement.to === "pending" && settlement.end === "handed_back") return null;
   const { id, fence, mode, schedule, batch, isLimited, ranMs } = settlement;

@@ -1,14 +1,13 @@
-// The runs in a worker's hands, and where each of them is: claimed and waiting for a slot, with its start
-// being stored, or running in its slot. It knows where they are; what becomes of them is for others to say.
+// Tracks where each held run of a worker is: in the buffer, with its start being recorded, or running in its
+// slot. It also keeps suspects apart from other runs. It never decides the outcome of a run: worker.ts does.
 
 import type { RunId } from "../runs/rules/run.js";
-import type { Clock } from "../shared/ports.js";
+import type { Clock, Timer } from "../shared/ports.js";
 import type { Grant, Store } from "../store/store.js";
 import type { ActiveAttempt } from "./attempt.js";
 import type { Backoff } from "./backoff.js";
-import type { Quarantine } from "./quarantine.js";
 
-/** A run that waited this long in the buffer is given back: others may have a free slot. */
+/** A run that waited this long in the buffer is handed back: another instance may have a free slot. */
 const STALE_MS = 2_000;
 
 export type SlotsParams = {
@@ -25,9 +24,9 @@ export class Slots {
   readonly #startRecorder: SlotsParams["startRecorder"];
   readonly #running = new Map<RunId, ActiveAttempt>();
   readonly #buffer = new Fifo<ActiveAttempt>();
-  /** Claimed, and not to begin before the window of their rate lets them. */
-  #aside: ActiveAttempt[] = [];
-  /** When a run of a job last left its slot, by job. */
+  /** Claimed, but their rate limit does not let them start yet. */
+  #deferred: ActiveAttempt[] = [];
+  /** The time at which a run last left its slot, by job. */
   readonly #leftMs = new Map<string, number>();
 
   constructor(params: SlotsParams) {
@@ -41,20 +40,20 @@ export class Slots {
     return this.#running.size;
   }
 
-  /** Those that have a slot, also while their start is being stored. */
+  /** Runs that have a slot, those whose start is being recorded included. */
   get startedCount(): number {
     return this.#running.size + this.#startRecorder.count;
   }
 
   get bufferedCount(): number {
-    return this.#buffer.length + this.#aside.length;
+    return this.#buffer.length + this.#deferred.length;
   }
 
   get count(): number {
     return this.startedCount + this.bufferedCount;
   }
 
-  /** Another one may start; beside a suspect none may. */
+  /** Whether another run may start; none starts beside a suspect. */
   get hasRoom(): boolean {
     return !this.#quarantine.isOn && this.startedCount < this.#concurrency;
   }
@@ -62,7 +61,7 @@ export class Slots {
   *[Symbol.iterator](): Generator<ActiveAttempt> {
     yield* this.#running.values();
     yield* this.#buffer;
-    yield* this.#aside;
+    yield* this.#deferred;
     yield* this.#startRecorder.queued();
   }
 
@@ -91,43 +90,43 @@ export class Slots {
     this.#buffer.shift();
   }
 
-  /** Takes those out of the buffer and answers with them, in order. */
+  /** Takes the runs that fit out of the buffer and returns them in order. */
   unbuffer(fits: (attempt: ActiveAttempt) => boolean): ActiveAttempt[] {
-    const aside = this.#aside.filter(fits);
-    if (aside.length > 0) this.#aside = this.#aside.filter((attempt) => !fits(attempt));
-    return [...this.#buffer.remove(fits), ...aside];
+    const deferred = this.#deferred.filter(fits);
+    if (deferred.length > 0) this.#deferred = this.#deferred.filter((attempt) => !fits(attempt));
+    return [...this.#buffer.remove(fits), ...deferred];
   }
 
-  /** It waits beside the buffer, so that others behind it may start. */
-  putAside(attempt: ActiveAttempt): void {
-    this.#aside.push(attempt);
+  /** Keeps a run out of the buffer for now, so that the runs behind it may start. */
+  defer(attempt: ActiveAttempt): void {
+    this.#deferred.push(attempt);
   }
 
-  /** Those that were put aside are in the buffer again. */
-  recall(): void {
-    for (const attempt of this.#aside) this.#buffer.push(attempt);
-    this.#aside = [];
+  /** Puts the deferred runs back into the buffer. */
+  restoreDeferred(): void {
+    for (const attempt of this.#deferred) this.#buffer.push(attempt);
+    this.#deferred = [];
   }
 
   run(attempt: ActiveAttempt): void {
     this.#running.set(attempt.run.id, attempt);
   }
 
-  /** It leaves its slot. False: it has none, or another one was started in its place since then. */
+  /** Frees the slot of an attempt. Returns false if it has none, or a newer attempt of the run has it. */
   leave(attempt: ActiveAttempt): boolean {
     if (!this.isRunning(attempt)) return false;
     this.#leftMs.set(attempt.claim.job, this.#clock.monotonicMs());
     return this.#running.delete(attempt.run.id);
   }
 
-  /** The jobs that run here, or ran at this moment or later. */
+  /** The jobs that run now, or ran at `sinceMs` or later. */
   jobsSince(sinceMs: number): string[] {
     const left = [...this.#leftMs].filter(([, leftMs]) => leftMs >= sinceMs).map(([job]) => job);
     const running = [...this.#running.values()].map(({ claim }) => claim.job);
     return [...new Set([...running, ...left])];
   }
 
-  /** Runs that have been in their slots for so long that no buffer will be served by these. */
+  /** How many slots are held by long runs; the buffer cannot count on these. */
   slowCount(): number {
     const nowMs = this.#clock.monotonicMs();
     let count = 0;
@@ -136,19 +135,19 @@ export class Slots {
     return count;
   }
 
-  /** The first in the buffer has waited for too long. */
+  /** Whether the first run of the buffer has waited too long. */
   get isStale(): boolean {
     const oldest = this.#buffer.first();
     return oldest !== undefined && this.#clock.monotonicMs() - oldest.bufferedMs > STALE_MS;
   }
 
-  /** Nobody hears any more what those that run still say. */
+  /** Forgets the running attempts: their outcomes are ignored from here on. */
   drop(): void {
     this.#running.clear();
   }
 }
 
-// A queue whose head can be taken in constant time: `Array.shift` moves all that is behind it.
+/** A queue that takes its head in constant time; `Array.shift` moves every item behind it. */
 
 class Fifo<T> {
   #items: (T | undefined)[] = [];
@@ -175,7 +174,7 @@ class Fifo<T> {
     return item;
   }
 
-  /** Takes out what fits and answers with it, in order. */
+  /** Takes out the items that fit and returns them in order. */
   remove(fits: (item: T) => boolean): T[] {
     this.#compact();
     const items = this.#items as T[];
@@ -194,17 +193,18 @@ class Fifo<T> {
   }
 }
 
-// Where a loss would be final, that the handler begins is stored before it does: whoever takes the run
-// over must know. Those that begin together are one statement.
+// ── recording starts ─────────────────────────────────────────────────────────────────────────────
+// Where a loss would be final, the start is recorded before the handler is called: the instance that reclaims
+// the run must know whether it began. Starts of the same moment share one statement.
 
 export type StartRecorderParams = {
   readonly store: Store;
   readonly backoff: Pick<Backoff, "failed">;
-  /** Stored; `isHeld` is false where the run was no longer ours. */
+  /** The start is stored; `isHeld` is false if another instance holds the run by now. */
   readonly onRecorded: (attempt: ActiveAttempt, isHeld: boolean) => void;
-  /** Not begun, or not known to be. */
+  /** The start is not stored, or nobody knows whether it is. */
   readonly onFailed: (attempt: ActiveAttempt) => void;
-  /** All of a statement have been told about. */
+  /** Called after every start of a statement was reported. */
   readonly onDone: () => void;
 };
 
@@ -219,12 +219,12 @@ export class StartRecorder {
     this.#params = params;
   }
 
-  /** Those that are being stored, and those that will be. */
+  /** Starts in flight, and those that wait to be sent. */
   get count(): number {
     return this.#count;
   }
 
-  /** Those that are not on their way yet. */
+  /** The attempts whose start has not been sent. */
   *queued(): Generator<ActiveAttempt> {
     for (const { attempt } of this.#queue) yield attempt;
   }
@@ -254,8 +254,61 @@ export class StartRecorder {
   }
 }
 
-/** An attempt whose loss would end the run: its start must be known to the reaper. */
+/** Whether a loss of this attempt would end the run: the reclaim must then know whether it started. */
 export function isLossFinal({ claim, run }: ActiveAttempt): boolean {
   const attemptsMax = claim.policy.retry.attempts + run.extraAttempts;
   return claim.policy.onLost === "fail" || claim.attempt >= attemptsMax;
+}
+
+// ── suspects ─────────────────────────────────────────────────────────────────────────────────────
+// A suspect is a run whose earlier holder fell silent, perhaps because of this run. Suspects start one at a
+// time, and no other run starts beside one until it has settled or run for 5 s. Then all other runs get as
+// much time as the suspect took. So a run that kills its process never takes the same bystander twice, and neither
+// suspects nor other runs starve.
+
+const QUARANTINE_MS = 5_000;
+
+export class Quarantine {
+  readonly #clock: Clock;
+  readonly #onOver: () => void;
+  #suspect: ActiveAttempt | null = null;
+  #timer: Timer | null = null;
+  #turnMs = 0;
+
+  constructor(params: { readonly clock: Clock; readonly onOver: () => void }) {
+    this.#clock = params.clock;
+    this.#onOver = params.onOver;
+  }
+
+  get isOn(): boolean {
+    return this.#suspect !== null;
+  }
+
+  /** Whether the other runs have had as much time as the last suspect took. */
+  get isSuspectsTurn(): boolean {
+    return this.#clock.monotonicMs() >= this.#turnMs;
+  }
+
+  /** Begins when the suspect is chosen: its start may have to be recorded first. */
+  enter(suspect: ActiveAttempt): void {
+    this.#suspect = suspect;
+  }
+
+  begun(suspect: ActiveAttempt): void {
+    this.#suspect = suspect;
+    this.#timer = this.#clock.timer(QUARANTINE_MS, () => this.leave(suspect));
+  }
+
+  leave(attempt: ActiveAttempt): void {
+    if (this.#suspect !== attempt) return;
+    this.#suspect = null;
+    this.#timer?.cancel();
+    const nowMs = this.#clock.monotonicMs();
+    this.#turnMs = nowMs + (attempt.startedMs === 0 ? 0 : nowMs - attempt.startedMs);
+    this.#onOver();
+  }
+
+  close(): void {
+    this.#timer?.cancel();
+  }
 }

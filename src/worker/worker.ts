@@ -1,11 +1,11 @@
-// The worker: claims runs into a short local buffer, executes them, and settles what has ended with
-// the next claim, so that a round trip carries both. It decides nothing about time or ownership:
-// the database does, and every write of a held run carries its fence.
-// When it acts is loop.ts's business, but for one thing: it goes on by itself while there is work.
+// Executes runs for an instance: claims them into a short local buffer, starts each in a free slot, and settles the ended
+// ones together with the next claim, so that one round trip carries both. It decides nothing about time or
+// ownership: the database does, and every write to a held run carries its fence. loop.ts decides when a worker is
+// woken; while there is work, the worker goes on by itself.
 //
-// Here is the way of a run through it; each step is a file of its own: claim-planner.ts says how much to claim,
-// exchange.ts claims and settles, slots.ts knows where each run is, start-recorder.ts stores that one
-// begins, performer.ts runs it, completer.ts sees it off.
+// A run passes through these parts: claim-planner.ts decides how many runs to claim, exchange.ts sends claims and
+// settlements, slots.ts knows where each run is and records a start where a loss would be final, attempt.ts calls the
+// handler, completer.ts turns the outcome into a settlement.
 // Essays: docs/internals/lease-and-fence.md, docs/internals/shutdown.md.
 
 import { ABORT_GRACE_MS, type RunId } from "../runs/rules/run.js";
@@ -32,13 +32,12 @@ import { type ClaimedSince, Exchange, SettlementBuffer } from "./exchange.js";
 import type { FanOut } from "./handler/fan-out.js";
 import { HandlerServices } from "./handler/services.js";
 import { Leases, type Renewed } from "./leases.js";
-import { Quarantine } from "./quarantine.js";
 import { factsOf, type Report } from "./settlement.js";
-import { isLossFinal, Slots, StartRecorder } from "./slots.js";
+import { isLossFinal, Quarantine, Slots, StartRecorder } from "./slots.js";
 
-/** How long a stopping instance waits for a slow database to take what has ended. */
+/** How long a stopping instance waits for a slow database to store its settlements. */
 const SETTLE_PATIENCE_MS = 10_000;
-/** A stopping instance waits no longer for a database that has failed this often in a row. */
+/** A stopping instance gives up on a database that has failed more often than this in a row. */
 const SETTLE_FAILURES_MAX = 3;
 
 export type StopReport = { finished: number; handedBack: number; abandoned: number };
@@ -52,31 +51,31 @@ export type WorkerParams = {
   /** The jobs that this process can run; more may come later. */
   readonly jobs: ReadonlyMap<string, RunnableJob>;
   readonly emit: Emit;
-  /** Whether anybody hears an event: facts of runs are not even gathered otherwise. */
+  /** Whether an event has a listener: without one, the facts of a run are not gathered. */
   readonly listens: (name: EventName) => boolean;
   readonly logger: Logger;
   readonly meter: Meter;
   readonly tracing: Tracing | null;
   readonly fanOut: FanOut;
-  /** Counts begins under rates, over all workers of the instance. */
+  /** Counts starts under rate limits, over all workers of the instance. */
   readonly begins: BeginWindow;
-  /** Called when a run that this instance held has reached the database. */
+  /** Called when the database has stored settlements of this worker. */
   readonly onSettled: (settlements: readonly Settlement[]) => void;
-  /** Called when there is something to renew that was not there before. */
+  /** Called when a claim brought new leases to renew. */
   readonly onClaimed: () => void;
-  /** Called when what comes after a batch is ready, for whoever of the instance executes it. */
+  /** Called when a batch has ended and its `then` run is ready; any worker of the instance may execute it. */
   readonly onContinued: () => void;
-  /** Called when a lease that still stands is no longer to be renewed here. */
+  /** Called when this instance stops renewing a lease that is still valid. */
   readonly onLetGo: () => void;
-  /** Called when a run was put off by this much and has reached the database. */
+  /** Called when the database has stored that a run goes on after this delay. */
   readonly onPostponed: (delayMs: number) => void;
-  /** Each run gets a lease of its own: a worker elsewhere may take it over. */
+  /** Each run gets its own lease: a remote worker may take it over. */
   readonly isApart?: boolean;
-  /** How many runs it may still claim, perhaps together with others. Left out: no end of them. */
+  /** How many runs it may still claim; several workers may share one budget. @default no limit */
   readonly claimBudget?: ClaimBudget;
-  /** How many runs it may hold now, its slots aside. Left out: as many as it likes. */
+  /** How many runs it may hold now, in addition to the limit of its slots. @default no limit */
   readonly room?: () => number;
-  /** Called when it holds nothing and claims nothing more unless somebody wakes it. */
+  /** Called when it holds nothing and claims nothing until the next wake-up. */
   readonly onDrained?: () => void;
 };
 
@@ -95,11 +94,11 @@ export class Worker {
   readonly #completer: Completer;
   readonly #deadlines: Deadlines;
   readonly #quarantine: Quarantine;
-  /** Aborts when this worker is no more: nothing is sent and nothing waits after it. */
+  /** Aborts when this worker is closed: it then sends nothing and waits for nothing. */
   readonly #over = new AbortController();
   #isPumpScheduled = false;
-  /** When those that were put aside are looked at again. */
-  #recall: { readonly atMs: number; readonly timer: Timer } | null = null;
+  /** The timer that puts deferred runs back into the buffer. */
+  #restore: { readonly atMs: number; readonly timer: Timer } | null = null;
   #idle: (() => void)[] = [];
 
   constructor(params: WorkerParams) {
@@ -120,7 +119,7 @@ export class Worker {
       store: params.store,
       backoff,
       onRecorded: (attempt, isHeld) => this.#startRecorded(attempt, isHeld),
-      // Given back rather than risked.
+      // Its start may not be stored: the run is handed back.
       onFailed: (attempt) => this.#handBack(attempt),
       onDone: schedule,
     });
@@ -153,7 +152,7 @@ export class Worker {
     this.#services = new HandlerServices({
       ...params,
       onCommitted: (attempt, settlement) => this.#committed(attempt as ActiveAttempt, settlement),
-      onRenewed: (answer) => this.renewed(answer),
+      onRenewed: (renewed) => this.renewed(renewed),
     });
     const services = this.#services;
     this.#attemptRunner = new AttemptRunner({
@@ -171,7 +170,7 @@ export class Worker {
     this.wake();
   }
 
-  /** There may be something to claim. */
+  /** Looks for work: there may be a run to claim. */
   wake(): void {
     this.#claimPlanner.mayHaveWork();
     this.#schedule();
@@ -181,59 +180,59 @@ export class Worker {
     return this.#params.jobs.has(job);
   }
 
-  /** A limit may let a run through. */
+  /** Looks for work: a limit may let another run start. */
   wakeForLimited(): void {
     this.#claimPlanner.mayHaveLimited();
     this.#schedule();
   }
 
-  /** There is a run whose earlier holder fell silent. */
+  /** Looks for work: there is a suspect, a run whose earlier holder fell silent. */
   wakeForSuspect(): void {
     this.#claimPlanner.hasSuspect();
     this.#schedule();
   }
 
-  /** True: nothing new is claimed until this is called with false; what is held goes on. */
+  /** Stops or resumes claiming. Held runs go on. */
   setPaused(isPaused: boolean): void {
-    const isNews = this.#claimPlanner.setPaused(isPaused);
-    if (isNews && !isPaused) this.wake();
+    const hasChanged = this.#claimPlanner.setPaused(isPaused);
+    if (hasChanged && !isPaused) this.wake();
   }
 
-  /** What the heartbeat has to renew. */
+  /** The leases that the heartbeat renews. */
   get leases(): Pick<Leases, "fences" | "held" | "shortestMs"> {
     return this.#leases;
   }
 
-  /** How many runs it executes now. */
+  /** How many runs are in slots now. */
   get runningCount(): number {
     return this.#slots.runningCount;
   }
 
-  /** The jobs that run here, or ran at this moment or later; jobs of another service are none of them. */
+  /** The jobs that run in this process now, or ran at `sinceMs` or later; remote jobs do not count. */
   jobsSince(sinceMs: number): readonly string[] {
     return this.#params.isApart ? [] : this.#slots.jobsSince(sinceMs);
   }
 
-  /** Attempts that have ended here, whatever became of them; those handed back are none. */
+  /** Attempts that have ended in this process, with any outcome; runs that were handed back do not count. */
   get executedCount(): number {
     return this.#completer.tally.executed;
   }
 
-  /** Attempts that a service elsewhere has received, or may have. */
+  /** Attempts that a remote service has received, or may have received. */
   get dispatchedCount(): number {
     return this.#completer.tally.dispatched;
   }
 
-  /** Nothing is held, and nothing more is claimed unless somebody wakes it. */
+  /** It holds nothing, and claims nothing until the next wake-up. */
   get isDrained(): boolean {
     const isFree = this.#slots.startedCount === 0 && this.#unsettledCount === 0;
     return isFree && !this.#backoff.isOn && !this.#exchanges.isWanted;
   }
 
-  /** What is on its way to the database or from there, and what waits for it. */
+  /** Settlements and claims in flight or waiting to be sent, and claimed runs without a slot. */
   get #unsettledCount(): number {
-    const travelling = this.#exchanges.count + this.#claimPlanner.inFlightCount;
-    return this.#settlementBuffer.length + travelling + this.#slots.bufferedCount;
+    const inFlight = this.#exchanges.count + this.#claimPlanner.inFlightCount;
+    return this.#settlementBuffer.length + inFlight + this.#slots.bufferedCount;
   }
 
   // ── the pump ───────────────────────────────────────────────────────────────────────────────────
@@ -241,7 +240,7 @@ export class Worker {
   #schedule(): void {
     if (this.#isPumpScheduled) return;
     this.#isPumpScheduled = true;
-    // After I/O had its turn, so that what ends together is settled together.
+    // After pending I/O, so that runs that end together are settled together.
     this.#clock.soon(() => {
       this.#isPumpScheduled = false;
       this.#pump();
@@ -255,11 +254,11 @@ export class Worker {
   }
 
   #startBuffered(): void {
-    // What a claim brought after the stop began.
+    // A claim may return runs after the stop began.
     if (!this.#claimPlanner.isOpen) this.#handBackBuffer();
     while (this.#slots.hasRoom) {
       const next = this.#slots.firstBuffered();
-      // The heartbeat will renew what is no longer trusted, or take it away.
+      // The lease is no longer trusted: the next heartbeat renews it or reports it lost.
       if (!next || !this.#isTrusted(next)) return;
       this.#slots.takeFirstBuffered();
       if (isDangerous(next)) this.#quarantine.enter(next);
@@ -268,7 +267,7 @@ export class Worker {
     }
   }
 
-  /** A claim that waited here is not covered by its turn any more: it waits a little, or goes back to its line. */
+  /** A run that waited in the buffer may exceed its rate by now: it then waits a little longer, or is handed back. */
   #startWithinRate(attempt: ActiveAttempt): void {
     const isRated = attempt.job.limits.rate !== null;
     const admission = isRated
@@ -278,35 +277,35 @@ export class Worker {
     else if (admission === "late") this.#handBack(attempt);
     else {
       this.#quarantine.leave(attempt);
-      this.#slots.putAside(attempt);
-      this.#recallWithin(admission.waitMs);
+      this.#slots.defer(attempt);
+      this.#restoreWithin(admission.waitMs);
     }
   }
 
-  /** One timer for all that were put aside: those that have to wait on are put aside again. */
-  #recallWithin(waitMs: number): void {
+  /** One timer for all deferred runs; a run that has to wait longer is deferred again. */
+  #restoreWithin(waitMs: number): void {
     const atMs = this.#clock.monotonicMs() + waitMs;
-    if (this.#recall && this.#recall.atMs <= atMs) return;
-    this.#recall?.timer.cancel();
+    if (this.#restore && this.#restore.atMs <= atMs) return;
+    this.#restore?.timer.cancel();
     const timer = this.#clock.timer(waitMs, () => {
-      this.#recall = null;
-      this.#slots.recall();
+      this.#restore = null;
+      this.#slots.restoreDeferred();
       this.#schedule();
     });
-    this.#recall = { atMs, timer };
+    this.#restore = { atMs, timer };
   }
 
   #isTrusted({ claim }: ActiveAttempt): boolean {
     return this.#leases.isTrusted(claim.fence, momentOf(this.#clock));
   }
 
-  // ── the way of a run ───────────────────────────────────────────────────────────────────────────
+  // ── one run, from claim to settlement ──────────────────────────────────────────────────────────
 
-  /** What a claim brought is held from here on. */
+  /** Takes the runs of a claim into the buffer; they are held from here on. */
   #adopt(claims: readonly Claim[], { sentAt, claimedMs }: ClaimedSince): void {
     const sinceMs = this.#clock.monotonicMs();
     for (const claim of claims) {
-      // Nothing to hold: its lease runs out by itself instead of being renewed for ever.
+      // An empty claim is not held: its lease expires instead of being renewed for ever.
       if (claim.runs.length === 0) continue;
       this.#leases.granted(claim, sentAt);
       this.#claimPlanner.got(claim);
@@ -319,7 +318,7 @@ export class Worker {
     this.#startBuffered();
   }
 
-  /** That it begins is stored. The answer may have taken long, and much may have happened meanwhile. */
+  /** The start is stored. The write may have taken long: the lease may be lost, or the worker stopping. */
   #startRecorded(attempt: ActiveAttempt, isHeld: boolean): void {
     if (this.#over.signal.aborted) return;
     if (!isHeld || !this.#leases.has(attempt.claim.fence)) this.#lose(attempt);
@@ -334,7 +333,7 @@ export class Worker {
   #start(attempt: ActiveAttempt): void {
     const { run, claim } = attempt;
     const { meter, listens, emit } = this.#params;
-    // Lost, and claimed again before the heartbeat said so: the earlier attempt is a stranger's.
+    // The run was lost and claimed again before a heartbeat noticed: the earlier attempt has no lease.
     const earlier = this.#slots.runningOf(run.id);
     if (earlier) this.#lose(earlier);
     attempt.startedMs = this.#clock.monotonicMs();
@@ -347,7 +346,7 @@ export class Worker {
   }
 
   #ended(attempt: ActiveAttempt, report: Report | LetGo): void {
-    // Lost or given up meanwhile: what the handler says no longer counts.
+    // Lost or abandoned meanwhile: the outcome no longer counts.
     if (!this.#slots.leave(attempt)) return;
     this.#claimPlanner.ran(this.#clock.monotonicMs() - attempt.startedMs);
     this.#services.forget(attempt);
@@ -358,7 +357,7 @@ export class Worker {
     } else if ("letGo" in report) {
       this.#completer.letGo(attempt, report);
       this.#params.onLetGo();
-      // There is room again, and perhaps nobody else who says so.
+      // A slot is free again, and no settlement will wake this worker.
       this.wake();
     } else this.#settle(attempt, report);
     this.#startBuffered();
@@ -369,11 +368,11 @@ export class Worker {
     this.#schedule();
   }
 
-  /** These have reached the database, under fences that are let go of. */
+  /** The database has stored these settlements; their leases are no longer renewed. */
   #settled(settlements: readonly Settlement[]): void {
     this.#params.onSettled(settlements);
     for (const settlement of settlements) {
-      // What it held of a limit may be the next one's.
+      // The next run under the same limit may start.
       if (settlement.isLimited) this.wakeForLimited();
       if (settlement.to !== "pending") continue;
       if (settlement.delayMs === 0) this.wake();
@@ -381,16 +380,16 @@ export class Worker {
     }
   }
 
-  /** The run is completed already, whatever its handler does from here on. */
+  /** `ctx.commit` has completed the run; its handler may still be running. */
   #committed(attempt: ActiveAttempt, settlement: Settlement): void {
     this.#settled([settlement]);
-    // Given up meanwhile: what was settled for it then is refused, and lets go of the lease.
+    // Abandoned meanwhile: its other settlement will be refused, and releases the lease.
     if (this.#slots.isRunning(attempt)) this.#completer.committed(attempt, settlement);
   }
 
-  // ── what comes between ─────────────────────────────────────────────────────────────────────────
+  // ── lost leases, cancels, hand-backs ───────────────────────────────────────────────────────────
 
-  /** The database's answer to a renewal. */
+  /** Applies the result of a renewal: extends leases, and drops runs that are no longer held. */
   renewed(params: Renewed): void {
     const unknown = new Set(params.unknown);
     const members = new Map(params.held.map(({ fence, ids }) => [fence, new Set(ids)]));
@@ -398,7 +397,7 @@ export class Worker {
     const asked = new Set(params.asked.filter((fence) => !unknown.has(fence)));
     for (const attempt of [...this.#slots]) {
       const { fence } = attempt.claim;
-      // Its commit is under way or done: that it is no longer held says nothing.
+      // Its commit is in flight or done: a missing lease does not mean a loss.
       if (attempt.commitPhase === "settling" || attempt.commitPhase === "done") continue;
       if (asked.has(fence) && !members.get(fence)?.has(attempt.run.id)) this.#lose(attempt);
     }
@@ -418,7 +417,7 @@ export class Worker {
     this.#params.emit("run.lost", { ...factsOf(attempt), fence: claim.fence });
   }
 
-  /** Somebody asked for these to be cancelled. */
+  /** Aborts these runs, or settles them as cancelled if they have not started. */
   cancelRequested(ids: readonly RunId[]): void {
     for (const id of ids) {
       const attempt = this.#slots.runningOf(id);
@@ -431,7 +430,7 @@ export class Worker {
     }
   }
 
-  /** Gives back what has waited in the buffer for too long, since its slots are taken by long runs. */
+  /** Hands back the buffer if it has waited too long because long runs occupy the slots. */
   relieve(): void {
     this.#claimPlanner.slow(this.#slots.slowCount());
     if (this.#slots.isStale) this.#handBackBuffer();
@@ -450,7 +449,7 @@ export class Worker {
 
   // ── stopping ───────────────────────────────────────────────────────────────────────────────────
 
-  /** Stops claiming, waits, aborts, hands back; the caller keeps the heartbeat going meanwhile. */
+  /** Stops claiming, waits for handlers, aborts the rest, settles. The caller keeps the heartbeat going. */
   async stop({ graceMs }: { readonly graceMs: number }): Promise<StopReport> {
     this.#claimPlanner.close();
     const before = { ...this.#completer.tally };
@@ -469,7 +468,7 @@ export class Worker {
     };
   }
 
-  /** The database that granted its leases is gone: what it holds is lost, and nothing more is sent. */
+  /** The database that granted the leases is gone: every held run is lost, and nothing more is sent. */
   abandon(): void {
     for (const attempt of [...this.#slots]) this.#lose(attempt);
     this.#close();
@@ -491,10 +490,10 @@ export class Worker {
     done.abort();
   }
 
-  /** What has ended is settled before the instance goes, as far as the database can be reached. */
+  /** Waits until every settlement is stored, or the database cannot be reached. */
   async #untilSettled(): Promise<void> {
     const untilMs = this.#clock.monotonicMs() + SETTLE_PATIENCE_MS;
-    // With the buffer: what was read back only now is handed back by the next turn of the pump.
+    // The buffer counts too: the next pump hands back runs that were read back only now.
     while (this.#unsettledCount > 0 && !this.#over.signal.aborted) {
       const isTimeUp = this.#clock.monotonicMs() >= untilMs;
       if (isTimeUp || this.#backoff.failures > SETTLE_FAILURES_MAX) return;
@@ -503,10 +502,10 @@ export class Worker {
     }
   }
 
-  /** What abandoned handlers still say is heard by nobody. */
+  /** From here on, the outcomes of abandoned handlers are ignored. */
   #close(): void {
     this.#over.abort();
-    this.#recall?.timer.cancel();
+    this.#restore?.timer.cancel();
     this.#slots.drop();
     this.#leases.clear();
     this.#deadlines.close();
@@ -515,7 +514,7 @@ export class Worker {
   }
 }
 
-/** It may have ended the process of its earlier holder; what is done elsewhere ends nobody here. */
+/** A suspect may have killed the process of its earlier holder; a dispatched run cannot kill this one. */
 function isDangerous({ claim, isDispatched }: ActiveAttempt): boolean {
   return claim.isSuspect && !isDispatched;
 }

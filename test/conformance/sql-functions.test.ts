@@ -6,7 +6,7 @@ import fc from "fast-check";
 import pg from "pg";
 import { test as base, describe, expect } from "vitest";
 import { Holdfast } from "../../src/holdfast.js";
-import { inputHash } from "../../src/runs/job.js";
+import { inputHash } from "../../src/runs/enqueue.js";
 import { MODES } from "../../src/runs/rules/run.js";
 import { evaluate, type Situation } from "../../src/schedules/rules/evaluate.js";
 import type { LiveRun, Overlap } from "../../src/schedules/rules/overlap.js";

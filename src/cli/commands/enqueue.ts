@@ -1,7 +1,7 @@
 // `holdfast enqueue`: stores one run, and waits for its end where asked.
 
 import type { Command } from "commander";
-import type { EnqueueOptions } from "../../runs/job.js";
+import type { EnqueueOptions } from "../../runs/enqueue.js";
 import { requireKey, requireName, requirePriority, requireTags } from "../../shared/names.js";
 import { act, type Call, newCommand, withConfigOption } from "../command.js";
 import { readInput } from "../flags/read.js";

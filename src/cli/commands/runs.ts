@@ -3,8 +3,7 @@
 import type { Command } from "commander";
 import type { Holdfast } from "../../holdfast.js";
 import { MODES, RUN_STATUSES } from "../../runs/rules/run.js";
-import type { ChildListOptions } from "../../runs/run-children.js";
-import type { RunListOptions } from "../../runs/runs.js";
+import type { ChildListOptions, RunListOptions } from "../../runs/runs.js";
 import type {
   ItemListOptions,
   RunAttempt,

@@ -5,7 +5,7 @@ import type { Holdfast } from "../../holdfast.js";
 import { waitingText } from "../../runs/pending-reason.js";
 import { FAILED_OUTCOME } from "../../runs/rules/item.js";
 import type { RunId, RunStatus } from "../../runs/rules/run.js";
-import type { Batch } from "../../runs/run-children.js";
+import type { Batch } from "../../runs/runs.js";
 import type {
   ItemPage,
   Run,

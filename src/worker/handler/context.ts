@@ -1,7 +1,8 @@
 // What a handler holds in its hands while it runs. Everything is made when it is first asked for:
 // most runs never look at their signal.
 
-import type { Enqueued, EnqueueOptions, Job } from "../../runs/job.js";
+import type { Enqueued, EnqueueOptions } from "../../runs/enqueue.js";
+import type { Job } from "../../runs/job.js";
 import type { ProgressOptions } from "../../runs/rules/progress.js";
 import type { Mode, RunId } from "../../runs/rules/run.js";
 import { ConfigurationError } from "../../shared/errors.js";

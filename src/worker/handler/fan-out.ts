@@ -1,16 +1,17 @@
 // Runs that a run makes: `ctx.enqueue` and `ctx.enqueueBatch`. Checks and builds them; that they are
 // stored only under the fence of the run that asks is for the store to see to.
 
-import { storedRuns, type WakeHint } from "../../runs/enqueue.js";
 import {
   accepted,
   type Enqueued,
   type EnqueueOptions,
-  type Job,
   newRun,
   newRunSoon,
   uncheckedRun,
-} from "../../runs/job.js";
+  type WakeHint,
+  wakeHintOf,
+} from "../../runs/enqueue.js";
+import type { Job } from "../../runs/job.js";
 import type { JobDefinition } from "../../runs/rules/job.js";
 import type { RunId } from "../../runs/rules/run.js";
 import { ConfigurationError, LeaseLostError } from "../../shared/errors.js";
@@ -144,7 +145,7 @@ export class FanOut {
   #stored(runs: readonly NewRun[]): void {
     const { clock, onStored } = this.#params;
     // Without children the run that comes after is there at once.
-    onStored(runs.length === 0 ? { dueInMs: 0 } : storedRuns(runs, clock.wallMs()));
+    onStored(runs.length === 0 ? { dueInMs: 0 } : wakeHintOf(runs, clock.wallMs()));
   }
 }
 
