@@ -1,6 +1,6 @@
-// One attempt from its start to what its handler answers: within its span, between the hooks of instance
-// and job, and with what it told stored before anybody hears of its end. Holds nothing; short runs without
-// hooks or tracing pay for none of it.
+// Executes one attempt for a worker: calls the hooks, the middleware and the handler inside a trace span, watches the
+// timeout, and turns every outcome into a report. Progress and log lines are stored before the end is
+// reported. It never settles a run: completer.ts does. Runs without hooks or tracing do not pay for them.
 
 import type { JobDefinition } from "../runs/rules/job.js";
 import { ABORT_GRACE_MS, type Ending } from "../runs/rules/run.js";
@@ -31,7 +31,7 @@ export type AttemptRunnerParams = {
   readonly emit: Emit;
   readonly tracing: Tracing | null;
   readonly services: HandlerServices;
-  /** Whether it was neither lost nor given up meanwhile. */
+  /** Whether the attempt still has its slot: neither lost nor abandoned. */
   readonly isOurs: (attempt: ActiveAttempt) => boolean;
   readonly onEnded: (attempt: ActiveAttempt, report: Report | LetGo) => void;
 };
@@ -49,7 +49,7 @@ export class AttemptRunner {
     const { tracing } = this.#params;
     if (tracing) this.#trace(attempt, tracing);
     else if (isBare(attempt.job.hookChain)) void this.#perform(attempt);
-    else void this.#surround(attempt);
+    else void this.#withHooks(attempt);
   }
 
   #trace(attempt: ActiveAttempt, tracing: Tracing): void {
@@ -64,7 +64,7 @@ export class AttemptRunner {
       claimedAt: this.#wallMs() - (startedMs - claimedMs),
     });
     attempt.span = span;
-    void span.within(() => this.#surround(attempt));
+    void span.within(() => this.#withHooks(attempt));
   }
 
   #perform(attempt: ActiveAttempt): Promise<void> {
@@ -76,12 +76,12 @@ export class AttemptRunner {
       );
   }
 
-  /** The hooks belong to the attempt: it is held while they run. */
-  async #surround(attempt: ActiveAttempt): Promise<void> {
+  /** Runs the attempt between its hooks. The run is held while they run. */
+  async #withHooks(attempt: ActiveAttempt): Promise<void> {
     const { services, isOurs } = this.#params;
     await this.#callHooks(attempt, "onStart", []);
     const report = await attempt.perform(services.forContext, this.#wallMs);
-    // Otherwise it neither succeeded nor failed, as far as this instance knows.
+    // A lost attempt neither succeeded nor failed, as far as this instance knows.
     if (!isOurs(attempt)) return;
     if (!("letGo" in report)) await this.#callEndHooks(attempt, report);
     await this.#end(attempt, report);
@@ -109,7 +109,7 @@ export class AttemptRunner {
     });
   }
 
-  /** What the attempt told is stored first, under the fence that it still has. */
+  /** Stores progress and log lines first, while the attempt still has its fence. */
   async #end(attempt: ActiveAttempt, report: Report | LetGo): Promise<void> {
     const { services, onEnded } = this.#params;
     if (attempt.hasReported) await services.reportsStored(attempt);
@@ -117,18 +117,19 @@ export class AttemptRunner {
   }
 }
 
-// One attempt of one run, from its start to how it ended. Any thrown value, any result and any
-// refusal to stop end in a plain answer; nothing in here talks to the database.
+// ── one attempt ────────────────────────────────────────────────────────────────────────────────────
+// Every thrown value, every result and every refusal to stop becomes a report. Nothing here uses the
+// database.
 
 export type Handler = (input: never, ctx: RunContext) => unknown;
-/** Has an attempt carried out by a service elsewhere. */
+/** Sends an attempt to a remote service. */
 export type Dispatch = (attempt: ActiveAttempt) => Promise<Report | LetGo>;
 export type RunnableJob = JobDefinition & { readonly hookChain: HookChain } & (
     | { readonly run: Handler }
     | { readonly dispatch: Dispatch }
   );
 
-/** The run is in other hands, or may be: nothing is settled, and its lease is renewed here no more. */
+/** A remote service has the run, or may have it: this instance neither settles it nor renews its lease. */
 export type LetGo = {
   readonly letGo: "accepted" | "unknown";
   readonly reason: string;
@@ -142,21 +143,21 @@ export class ActiveAttempt {
   readonly claim: Claim;
   readonly run: ClaimedRun;
   readonly job: RunnableJob;
-  /** When its claim was sent, on this instance's monotonic clock: its timeout counts from here. */
+  /** When its claim was sent, on this instance's monotonic clock; the timeout counts from here. */
   readonly claimedMs: number;
-  /** Since when it has waited for a slot, on the same clock. */
+  /** When it entered the buffer, on the same clock. */
   bufferedMs = 0;
-  /** When the handler began, on the same clock. */
+  /** When the handler was called, on the same clock; 0 before that. */
   startedMs = 0;
   commitPhase: CommitPhase = "none";
   committing: Promise<unknown> | null = null;
   hasReported = false;
-  /** Where runs are traced. */
+  /** Null if runs are not traced. */
   span: TraceSpan | null = null;
   #context: RunContext | null = null;
   #controller: AbortController | null = null;
   #stopReason: StopReason | null = null;
-  #answer: Report | LetGo | null = null;
+  #outcome: Report | LetGo | null = null;
 
   constructor(params: {
     readonly claim: Claim;
@@ -174,7 +175,7 @@ export class ActiveAttempt {
     return this.job.hookChain.logs;
   }
 
-  /** What the handler and all that surrounds it hold; one for the attempt. */
+  /** The context that the handler, its hooks and its middleware share. */
   context(services: ContextServices): RunContext {
     this.#context ??= new RunContext(this, services);
     return this.#context;
@@ -188,7 +189,7 @@ export class ActiveAttempt {
     return this.#stopReason instanceof CancelledError;
   }
 
-  /** Tells the handler to stop; the first reason stays. */
+  /** Aborts the signal of the handler; the first reason stays. */
   abort(reason: StopReason): void {
     if (this.#stopReason) return;
     this.#stopReason = reason;
@@ -215,12 +216,14 @@ export class ActiveAttempt {
         middleware.length === 0
           ? await this.#handle(ctx)
           : await throughMiddleware(middleware, ctx, () => this.#handle(ctx));
-      // A commit that nobody waited for decides how the run ends.
+      // A commit that the handler did not await still decides how the run ends.
       if (this.#isCommitting) await this.committing;
-      return this.#answer ?? { ending: COMPLETED, result: encodeResult(value), error: null, value };
+      return (
+        this.#outcome ?? { ending: COMPLETED, result: encodeResult(value), error: null, value }
+      );
     } catch (thrown) {
       if (this.#isCommitting) await this.committing?.catch(() => undefined);
-      return this.#answer ?? { ...this.#failed(thrown, wallMs), value: thrown };
+      return this.#outcome ?? { ...this.#failed(thrown, wallMs), value: thrown };
     }
   }
 
@@ -228,7 +231,7 @@ export class ActiveAttempt {
     return this.commitPhase === "working" || this.commitPhase === "settling";
   }
 
-  /** Not async: a turn of the event loop for every run would cost more than short runs do. */
+  /** Not async: an extra turn of the event loop would cost more than a short run. */
   #handle(ctx: RunContext): unknown {
     const { job } = this;
     if ("dispatch" in job) return this.#send(job.dispatch);
@@ -237,16 +240,16 @@ export class ActiveAttempt {
     return input.then((checked) => job.run(checked as never, ctx));
   }
 
-  /** What surrounds it hears the answer of whoever received it, and changes nothing about it. */
+  /** Hooks and middleware see the outcome of the remote service, and cannot change it. */
   async #send(dispatch: Dispatch): Promise<unknown> {
-    const answer = await dispatch(this);
-    this.#answer = answer;
-    if ("letGo" in answer) return undefined;
-    if (answer.ending.kind !== "completed") throw answer.value;
-    return answer.value;
+    const outcome = await dispatch(this);
+    this.#outcome = outcome;
+    if ("letGo" in outcome) return undefined;
+    if (outcome.ending.kind !== "completed") throw outcome.value;
+    return outcome.value;
   }
 
-  /** The input as JSON, of the job's version, checked; a worker elsewhere reads it by itself. */
+  /** The input as JSON, upcast and checked, for a remote worker, which parses it itself. */
   async plainInput(): Promise<unknown> {
     await this.#input();
     return this.#current();
@@ -258,7 +261,7 @@ export class ActiveAttempt {
     return job.upcast && run.version < job.version ? job.upcast(raw, run.version) : raw;
   }
 
-  /** The raw JSON is parsed and checked again: stored runs outlive code. */
+  /** Parses and checks the stored JSON again: stored runs outlive code. */
   #input(): unknown {
     const { job } = this;
     const current = this.#current();
@@ -277,7 +280,7 @@ export class ActiveAttempt {
         error: describeFailure(this.#stopReason),
       };
     }
-    const laterMs = askedDelayMs(thrown, wallMs);
+    const laterMs = requestedDelayMs(thrown, wallMs);
     if (laterMs !== null)
       return { ending: { kind: "later", delayMs: laterMs }, result: null, error };
     const { class: failureClass, retryAfterMs } = classifyFailure(thrown);
@@ -294,16 +297,16 @@ export class ActiveAttempt {
   }
 }
 
-/** A wait for what is there already would cost a turn of the event loop for every run. */
+/** Awaiting a plain value would cost every run a turn of the event loop. */
 function isPromise(value: unknown): value is Promise<unknown> {
   return value instanceof Promise;
 }
 
 /**
- * By how much the handler put its run off, or null if it did not. A Proxy may throw when it is asked
- * for its class or a member, and a member may have been changed to what is no time.
+ * The delay that the handler requested with `RetryLater`, or null. A thrown Proxy may throw when its class or a
+ * member is read, and a member may have been overwritten with a value that is not a time.
  */
-function askedDelayMs(thrown: unknown, wallMs: () => number): number | null {
+function requestedDelayMs(thrown: unknown, wallMs: () => number): number | null {
   try {
     if (!(thrown instanceof RetryLater)) return null;
     const delayMs = thrown.at ? thrown.at.getTime() - wallMs() : (thrown.delayMs ?? 0);
@@ -313,7 +316,7 @@ function askedDelayMs(thrown: unknown, wallMs: () => number): number | null {
   }
 }
 
-/** What is stored for an attempt whose handler did not stop when its time was over. */
+/** The report for an attempt whose handler did not stop at its timeout. */
 export function overTime(timeoutMs: number): Report {
   return {
     ending: { kind: "timeout" },
@@ -322,25 +325,26 @@ export function overTime(timeoutMs: number): Report {
   };
 }
 
-// Watches that attempts end in time: one timer for the earliest deadline, since a timer for every run
-// would cost more than short runs do. A handler that does not stop when told has a few seconds more.
+// ── deadlines ──────────────────────────────────────────────────────────────────────────────────────
+// Aborts attempts at their timeout. One timer serves the earliest deadline, because a timer for every run would
+// cost more than a short run. A handler that ignores its signal gets 5 s more.
 
 export class Deadlines {
   readonly #clock: Clock;
   readonly #running: () => Iterable<ActiveAttempt>;
-  readonly #onDisobeyed: (attempt: ActiveAttempt) => void;
+  readonly #onOverdue: (attempt: ActiveAttempt) => void;
   readonly #graces = new Set<Timer>();
   #next: { readonly atMs: number; readonly timer: Timer } | null = null;
 
   constructor(params: {
     readonly clock: Clock;
     readonly running: () => Iterable<ActiveAttempt>;
-    /** The handler goes on although its time and its grace are over. */
-    readonly onDisobeyed: (attempt: ActiveAttempt) => void;
+    /** Called when a handler still runs after its timeout and its grace. */
+    readonly onOverdue: (attempt: ActiveAttempt) => void;
   }) {
     this.#clock = params.clock;
     this.#running = params.running;
-    this.#onDisobeyed = params.onDisobeyed;
+    this.#onOverdue = params.onOverdue;
   }
 
   watch(attempt: ActiveAttempt): void {
@@ -369,13 +373,13 @@ export class Deadlines {
     attempt.abort(new TimeoutError(attempt.claim.policy.timeoutMs));
     const timer = this.#clock.timer(ABORT_GRACE_MS, () => {
       this.#graces.delete(timer);
-      this.#onDisobeyed(attempt);
+      this.#onOverdue(attempt);
     });
     this.#graces.add(timer);
   }
 }
 
-/** Counted from the claim, as the database counts it. */
+/** Counts from the claim, as the database does. */
 function deadlineMs({ claimedMs, claim }: ActiveAttempt): number {
   return claimedMs + claim.policy.timeoutMs;
 }

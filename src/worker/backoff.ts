@@ -1,5 +1,5 @@
-// How long a worker leaves a database alone that fails: twice as long after every failure in a row, and
-// never longer than a few seconds. Tells of the first failure, of each that follows, and of the end.
+// Pauses the requests of a worker to a failing database: 100 ms after the first failure, twice as long after each
+// further one, at most 5 s. Emits every failure, and the recovery.
 
 import { describeFailure } from "../shared/failure.js";
 import { type Clock, delay } from "../shared/ports.js";
@@ -18,7 +18,7 @@ export class Backoff {
   constructor(params: {
     readonly clock: Clock;
     readonly emit: Emit;
-    /** Aborts when nobody is there any more to wait. */
+    /** Aborts when the worker is closed: the wait then ends early. */
     readonly over: AbortSignal;
   }) {
     this.#clock = params.clock;
@@ -26,12 +26,12 @@ export class Backoff {
     this.#over = params.over;
   }
 
-  /** Nothing is sent now. */
+  /** Whether requests are paused now. */
   get isOn(): boolean {
     return this.#isOn;
   }
 
-  /** How often it has failed since it last answered. */
+  /** How often the database has failed in a row. */
   get failures(): number {
     return this.#failures;
   }

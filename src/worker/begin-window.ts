@@ -1,6 +1,6 @@
 // Checks that a run under a rate begins within the rate, for a worker whose event loop was blocked.
-// The database counts a run when it is claimed. A claim may then wait here, unread or in the buffer, and begin together
-// with those of the next window. So each begin is counted again here, by this instance's monotonic clock.
+// The database counts a run when it is claimed. A claimed run may then wait, unread or in the buffer, and begin
+// together with the runs of the next window. So each begin is counted again here, by this instance's monotonic clock.
 
 import type { ActiveAttempt } from "./attempt.js";
 import { flowKeyOf, WHOLE_JOB } from "./rules/limits.js";
@@ -8,10 +8,10 @@ import { flowKeyOf, WHOLE_JOB } from "./rules/limits.js";
 /** A run that begins later than this after its claim was sent may meet runs that another instance was granted since. */
 const LATE_MIN_MS = 250;
 const LATE_MAX_MS = 2_000;
-/** So many keys are remembered before those without a recent begin are forgotten. */
+/** Above this many keys, those without a recent begin are forgotten. */
 const KEYS_MAX = 1_000;
 
-/** What a run under a rate may do now: begin, wait for so long, or go back to its line. */
+/** What a run under a rate does now: it begins, waits for `waitMs`, or is handed back because it is late. */
 export type Admission = "begins" | "late" | { readonly waitMs: number };
 
 type Window = { readonly perMs: number; begins: number[] };
@@ -19,7 +19,7 @@ type Window = { readonly perMs: number; begins: number[] };
 export class BeginWindow {
   readonly #windows = new Map<string, Window>();
 
-  /** A begin that is admitted is counted. */
+  /** Decides whether a run may begin now, and counts it if so. */
   admit(attempt: Pick<ActiveAttempt, "job" | "run" | "claimedMs">, nowMs: number): Admission {
     const { job, run, claimedMs } = attempt;
     const { rate } = job.limits;

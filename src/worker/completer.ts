@@ -1,5 +1,5 @@
-// How attempts leave a worker: settled, completed by their own commit, or let go to a service elsewhere.
-// Each is counted and told of once; a settlement waits in the settlementBuffer for the next exchange.
+// Ends attempts for a worker: settled, completed by their own commit, or let go to a remote service. Each is
+// counted and emitted once; its settlement waits in the settlement buffer for the next exchange.
 
 import type { Ports } from "../shared/ports.js";
 import type { Settlement } from "../store/store.js";
@@ -30,15 +30,15 @@ export type CompleterParams = {
   readonly settlementBuffer: Pick<SettlementBuffer, "push">;
 };
 
-/** What has become of attempts since the start. */
+/** Counts of attempts since the start, by how they ended. */
 export type Tally = {
-  /** Ended, here or by the answer of a service elsewhere; those handed back are none. */
+  /** Ended in this process or by the answer of a remote service; runs that were handed back do not count. */
   finished: number;
-  /** Those of them that were executed here. */
+  /** Finished attempts that this process executed. */
   executed: number;
-  /** Received by a service elsewhere, or perhaps. */
+  /** Attempts that a remote service has received, or may have received. */
   dispatched: number;
-  /** Those of them that nobody knows of whether they were received. */
+  /** Dispatched attempts without an answer: the service may have received them or not. */
   unknown: number;
   handedBack: number;
 };
@@ -70,7 +70,7 @@ export class Completer {
     settlementBuffer.push(settlementOf({ held: attempt, report, transition, ranMs }));
   }
 
-  /** Its own transaction has completed it, while its handler still runs. */
+  /** `ctx.commit` has completed the run while its handler still runs. */
   committed(attempt: ActiveAttempt, { ranMs }: Settlement): void {
     const { emit, listens, meter, services, leases } = this.#params;
     leases.letGo(attempt.claim.fence);
@@ -81,14 +81,14 @@ export class Completer {
     emitEnding({ attempt, report, transition, ranMs, emit, listens, meter, failedItems });
   }
 
-  /** Its handler has ended too, which changes nothing about the run any more. */
+  /** The handler has ended after its commit; the run stays completed. */
   endedAfterCommit(attempt: ActiveAttempt, report: Report | LetGo): void {
     const error = "letGo" in report ? null : report.error;
     attempt.span?.end("completed", error);
     if (error) this.#params.emit("run.after_commit", { ...factsOf(attempt), error });
   }
 
-  /** Under the same fence, but no longer ours to renew or to end. */
+  /** The remote service holds the run now, under the same fence: this instance neither renews nor settles it. */
   letGo(attempt: ActiveAttempt, { letGo, reason }: LetGo): void {
     const { emit, leases } = this.#params;
     const { fence } = attempt.claim;

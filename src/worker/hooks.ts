@@ -1,6 +1,6 @@
-// What surrounds a handler: hooks that hear of an attempt, and middleware that it runs inside of.
-// The order: onStart of the instance, then of the job; middleware of the instance, then of the job; the
-// handler; back out; onSuccess or onFailure of the job, then of the instance.
+// Calls hooks and middleware around a handler. The order: onStart of the instance, then of the job; middleware
+// of the instance, then of the job; the handler; back out; onSuccess or onFailure of the job, then of the
+// instance. A failing hook never changes the outcome of a run.
 
 import type { Ending, Transition } from "../runs/rules/run.js";
 import {
@@ -40,20 +40,20 @@ export const AROUND_OPTIONS = ["logs", "onStart", "onSuccess", "onFailure", "mid
 const HOOKS = ["onStart", "onSuccess", "onFailure"] as const;
 export type Hook = (typeof HOOKS)[number];
 
-/** What an instance or a job puts around its runs, checked. */
+/** The checked hooks, middleware and log policy of an instance or a job. */
 export type HookChain = {
   readonly logs: LogsPolicy;
   readonly middleware: readonly Middleware[];
-  /** The instance's first. */
+  /** Those of the instance come first. */
   readonly hooks: readonly Pick<AroundOptions, Hook>[];
 };
 
-/** Nothing but the handler: most jobs have no more, and pay for no more. */
+/** Whether there is only the handler: most jobs have no hooks, and do not pay for them. */
 export function isBare({ middleware, hooks }: HookChain): boolean {
   return middleware.length === 0 && hooks.length === 0;
 }
 
-/** Calls the handler inside of all middleware. */
+/** Calls the handler inside all middleware. */
 export function throughMiddleware(
   middleware: readonly Middleware[],
   run: RunContext,
@@ -72,7 +72,7 @@ export function throughMiddleware(
   return step(0);
 }
 
-/** One after the other; what one of them throws is told and stops nobody. */
+/** Calls the hooks one after the other. An error of one is reported and does not stop the others. */
 export async function callHooks<Name extends Hook>(params: {
   readonly hookChain: HookChain;
   readonly hook: Name;
@@ -90,7 +90,7 @@ export async function callHooks<Name extends Hook>(params: {
   }
 }
 
-// Options around a run, of an instance and of a job: checked whole, the job's put after the instance's.
+// ── reading the options ────────────────────────────────────────────────────────────────────────────
 
 const HOOK_EXAMPLES = {
   onStart: "onStart: (run) => …",
@@ -100,7 +100,10 @@ const HOOK_EXAMPLES = {
 
 export const NO_HOOKS: HookChain = { logs: LOGS_DEFAULT, middleware: [], hooks: [] };
 
-/** `outer` is the instance's; `field` names the member, for example `job("mail").onStart`. */
+/**
+ * Checks the options of a job or an instance and appends them to `outer`, the chain of the instance. `field` names a
+ * member in errors, for example `job("mail").onStart`.
+ */
 export function readHooks(
   options: AroundOptions,
   outer: HookChain,
@@ -137,8 +140,9 @@ export function readHooks(
   };
 }
 
-// Hooks of a job whose run ended elsewhere: by a worker over the network, or by the callback of a dispatched
-// one. They are called in the process that took the end, once it is stored; nobody holds the run any more.
+// ── hooks of runs that ended remotely ──────────────────────────────────────────────────────────────
+// A remote worker or the callback of a dispatched run has ended the run. Its hooks are called in the process that received the
+// end, after it is stored. No lease is held any more.
 
 export type EndedRemotely = {
   readonly claim: Claim;
@@ -151,7 +155,7 @@ export type EndedRemotely = {
 };
 
 export type RemoteHooksParams = {
-  /** Undefined: the job is not registered in this process. */
+  /** Undefined if this process does not declare the job. */
   readonly hookChainOf: (job: string) => HookChain | undefined;
   readonly logger: Logger;
   readonly emit: Emit;
@@ -180,13 +184,13 @@ export async function callRemoteHooks(
     await call("onFailure", [toError(error), { willRetry: transition.to === "pending" }]);
 }
 
-/** What a worker elsewhere said, as an error with its code, name and stack. */
+/** The error of a remote worker, with its code, name and stack. */
 function toError(stored: StoredError | null): Error {
   const { message = "unknown", name, code, stack } = stored ?? {};
   return Object.assign(new Error(message), { name, code, ...(stack ? { stack } : {}) });
 }
 
-/** All that a run tells about itself; whatever needs its lease is refused as for one that was lost. */
+/** A context that returns the facts of the run, and rejects every call that needs a lease. */
 function contextOf(
   { claim, run }: EndedRemotely,
   hookChain: HookChain,

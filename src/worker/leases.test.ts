@@ -1,4 +1,4 @@
-// What an instance knows of its leases: whether settlements are all the runs of one, in which order.
+// Checks which settlements count as all the runs of a lease, and in which order they are sent.
 
 import { expect, test } from "vitest";
 import type { Claim, Settlement } from "../store/store.js";

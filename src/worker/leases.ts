@@ -1,11 +1,11 @@
-// The leases in an instance's hands: which fences to renew, how long each may be trusted, and when the
-// last run of one is gone. What it believes only ever shortens what the database granted.
+// Tracks the leases that a worker holds: which fences to renew, how long each may be trusted, and when the last
+// run of a lease is gone. It never trusts a lease for longer than the database granted.
 
 import type { Moment } from "../shared/moment.js";
 import type { Claim, RenewAnswer, Settlement } from "../store/store.js";
 import { isTrusted } from "./rules/lease.js";
 
-/** `open` counts the runs of a lease that are still in our hands. */
+/** `open` counts the runs of a lease that this worker still holds. */
 type Lease = {
   readonly runs: Claim["runs"];
   sentAt: Moment;
@@ -14,7 +14,7 @@ type Lease = {
   readonly fullMs: number;
 };
 
-/** The database's answer to a renewal that was sent at `sentAt` for these fences. */
+/** The result of a renewal that was sent at `sentAt` for the fences `asked`. */
 export type Renewed = RenewAnswer & {
   readonly sentAt: Moment;
   readonly asked: readonly number[];
@@ -32,12 +32,12 @@ export class Leases {
     return [...this.#leases.keys()];
   }
 
-  /** The same with the whole length of each. */
+  /** The same fences, each with the full length of its lease. */
   held(): { readonly fence: number; readonly leaseMs: number }[] {
     return [...this.#leases].map(([fence, { fullMs }]) => ({ fence, leaseMs: fullMs }));
   }
 
-  /** The shortest lease held, which sets the pace of the heartbeat. */
+  /** The length of the shortest lease, which sets the interval of the heartbeat. */
   shortestMs(): number | null {
     let shortest: number | null = null;
     for (const { fullMs } of this.#leases.values()) {
@@ -64,7 +64,7 @@ export class Leases {
     return lease !== undefined && isTrusted(lease.sentAt, now, lease.leaseMs);
   }
 
-  /** These in the order of their lease, if they are all the runs of one; null: they are not. */
+  /** Returns the settlements in the order of their lease if they are exactly its runs, else null. */
   asWhole(settlements: readonly Settlement[]): readonly Settlement[] | null {
     const [first] = settlements;
     const runs = first && this.#leases.get(first.fence)?.runs;
@@ -78,7 +78,7 @@ export class Leases {
     return isWhole ? inOrder : null;
   }
 
-  /** One run of it is settled or lost; a lease is renewed for as long as one is left. */
+  /** One run of the lease is settled or lost; the lease is renewed while another run is left. */
   letGo(fence: number): void {
     const lease = this.#leases.get(fence);
     if (!lease) return;

@@ -1,6 +1,5 @@
-// The recurring passes of an instance, each done once: heartbeat, promoter, reaper. The janitor is in
-// retention.ts.
-// When to repeat them is loop.ts's business.
+// Runs one round of each recurring task of an instance: renew leases, promote due runs, reclaim expired leases, enforce
+// cancels. loop.ts decides when to repeat them; retention is in operations/retention.ts.
 
 import { CANCEL_GRACE_MS } from "../runs/rules/run.js";
 import { StoreUnavailableError } from "../shared/errors.js";
@@ -14,14 +13,14 @@ import { LEASE_DEFAULT_MS, renewTimeoutMs } from "./rules/lease.js";
 
 const PROMOTE_BATCH = 1_000;
 const RECLAIM_BATCH = 100;
-/** A pass is bounded; what is left is found by the next poll. */
+/** A pass is bounded; the next poll finds the rest. */
 const ROUNDS_MAX = 20;
 
 /** As the database stores them. */
 const LOST = JSON.parse(LOST_ERROR) as StoredError;
 const OVER_TIME = JSON.parse(TIMEOUT_ERROR) as StoredError;
 
-/** Renews everything held in one statement, and tells the worker what is no longer its own. */
+/** Renews every held lease in one statement, and reports lost ones to the workers. */
 export async function beatOnce(params: {
   readonly worker: Workers;
   readonly heartbeat: LeaseHeartbeat;
@@ -30,7 +29,7 @@ export async function beatOnce(params: {
 }): Promise<void> {
   const { worker, heartbeat, holder, clock } = params;
   const asked = worker.leases.fences();
-  // Whoever stands in for a silent main thread must not take one that has nothing to renew for it.
+  // A heartbeat thread must not go on for a main thread that has nothing to renew.
   if (asked.length === 0) return heartbeat.changed();
   // Taken before sending: the database may act at once while its answer takes long.
   const sentAt = momentOf(clock);
@@ -43,7 +42,7 @@ export async function beatOnce(params: {
   worker.renewed({ sentAt, asked, ...answer });
 }
 
-/** An answer that takes too long is none, whatever keeps it: the next renewal must not wait for it. */
+/** Rejects after `timeoutMs`, so that the next renewal does not wait for a stuck one. */
 function within<T>(answer: Promise<T>, clock: Clock, timeoutMs: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = clock.timer(timeoutMs, () => {
@@ -84,24 +83,24 @@ export async function reapOnce(params: {
     }
     total += reclaimed.length;
     failed += reclaimed.filter(({ to }) => to === "failed").length;
-    // A lease has at least one run: fewer runs than leases asked for means that none is left.
+    // A lease has at least one run: fewer runs than the limit of leases means that none is left.
     if (reclaimed.length < RECLAIM_BATCH) break;
   }
   return { reclaimed: total, failed };
 }
 
-/** Ends runs that were told to stop long ago and did not. */
+/** Ends runs that were cancelled long ago and still run. */
 export async function enforceCancelsOnce(store: Store, chance: number): Promise<number> {
   return (await store.enforceCancels({ graceMs: CANCEL_GRACE_MS, chance })).length;
 }
 
-// Whoever sends the heartbeats: the main thread here; a thread of its own can take its place
-// (thread-heartbeat.ts).
+// ── who sends the heartbeat ────────────────────────────────────────────────────────────────────────
 
+/** Sends lease renewals: from the main thread, or from a thread of its own (instance/thread-heartbeat.ts). */
 export interface LeaseHeartbeat {
   /** Whether a blocked event loop keeps its heartbeats from being sent. */
   readonly isOnMainThread: boolean;
-  /** What is to be renewed has changed. What is new is told before any of it is begun. */
+  /** The set of leases has changed. Called for new leases before any of their runs starts. */
   changed(): void;
   renew(params: RenewParams): Promise<RenewAnswer>;
   close(): Promise<void>;

@@ -1,6 +1,6 @@
-// The workers of an instance as one: the one that executes here, and one for each target that runs are
-// sent to, with slots of its own, so that a slow target takes no slot from anybody else. They share the
-// instance's polls, heartbeats and name.
+// Runs the workers of an instance as one: a worker for local handlers, and one for each dispatch target with slots
+// of its own, so that a slow target takes no slot from another worker. They share the polls, the heartbeat and the name of
+// the instance.
 
 import { CANCEL_GRACE_MS, type RunId } from "../runs/rules/run.js";
 import type { Ports } from "../shared/ports.js";
@@ -10,7 +10,7 @@ import type { StopReport, Worker } from "./worker.js";
 export class Workers {
   readonly #workers: readonly Worker[];
   readonly #ports: Ports;
-  /** When the wish to cancel a run was first seen, also of runs that a worker elsewhere took over. */
+  /** When the request to cancel a run was first seen, runs of remote workers included. */
   readonly #cancelSeenMs = new Map<RunId, number>();
 
   constructor(workers: readonly Worker[], ports: Ports) {
@@ -18,7 +18,7 @@ export class Workers {
     this.#ports = ports;
   }
 
-  /** Any of them may be the first to claim: where they share what may be claimed, nobody starves. */
+  /** Starts with a random worker, so that none starves when they share a claim budget. */
   start(): void {
     const { length } = this.#workers;
     const first = length > 1 ? Math.floor(this.#ports.chance.next() * length) : 0;
@@ -30,12 +30,12 @@ export class Workers {
     for (const worker of this.#workers) worker.wake();
   }
 
-  /** There may be runs of these jobs to claim: the others would ask for nothing. */
+  /** Wakes only the workers that execute one of these jobs. */
   wakeFor(jobs: readonly string[]): void {
     for (const worker of this.#workers) if (jobs.some((job) => worker.executes(job))) worker.wake();
   }
 
-  /** True: nothing new is claimed until this is called with false; what is held goes on. */
+  /** Stops or resumes claiming. Held runs go on. */
   setPaused(isPaused: boolean): void {
     for (const worker of this.#workers) worker.setPaused(isPaused);
   }
@@ -59,18 +59,19 @@ export class Workers {
     },
   };
 
-  renewed(answer: Renewed): void {
-    for (const worker of this.#workers) worker.renewed(answer);
+  renewed(renewed: Renewed): void {
+    for (const worker of this.#workers) worker.renewed(renewed);
   }
 
-  /** Somebody asked for these to be cancelled. Answers whether one of them does not obey. */
+  /** Aborts these runs. Returns whether one of them still runs 30 s after its cancel was first seen. */
   cancelRequested(ids: readonly RunId[]): boolean {
     for (const worker of this.#workers) worker.cancelRequested(ids);
-    const asked = new Set(ids);
-    for (const id of this.#cancelSeenMs.keys()) if (!asked.has(id)) this.#cancelSeenMs.delete(id);
+    const requested = new Set(ids);
+    for (const id of this.#cancelSeenMs.keys())
+      if (!requested.has(id)) this.#cancelSeenMs.delete(id);
     const nowMs = this.#ports.clock.monotonicMs();
     let isOverdue = false;
-    for (const id of asked) {
+    for (const id of requested) {
       const seenMs = this.#cancelSeenMs.get(id) ?? nowMs;
       this.#cancelSeenMs.set(id, seenMs);
       if (nowMs - seenMs > CANCEL_GRACE_MS) isOverdue = true;
@@ -97,12 +98,12 @@ export class Workers {
     };
   }
 
-  /** The jobs that run in this process, or ran at this moment or later. */
+  /** The jobs that run in this process now, or ran at `sinceMs` or later. */
   jobsSince(sinceMs: number): string[] {
     return this.#workers.flatMap((worker) => worker.jobsSince(sinceMs));
   }
 
-  /** Runs that are executed now, those that services elsewhere execute included. */
+  /** Runs that are executed now, those of remote services included. */
   get runningCount(): number {
     return this.#workers.reduce((sum, { runningCount }) => sum + runningCount, 0);
   }
@@ -111,12 +112,12 @@ export class Workers {
     return this.#workers.every(({ isDrained }) => isDrained);
   }
 
-  /** Attempts that ended here, executed here. */
+  /** Attempts that this process has executed to their end. */
   get executedCount(): number {
     return this.#workers.reduce((sum, { executedCount }) => sum + executedCount, 0);
   }
 
-  /** Attempts that a service elsewhere has received, or may have. */
+  /** Attempts that a remote service has received, or may have received. */
   get dispatchedCount(): number {
     return this.#workers.reduce((sum, { dispatchedCount }) => sum + dispatchedCount, 0);
   }

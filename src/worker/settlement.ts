@@ -1,4 +1,4 @@
-// From how an attempt ended to what is stored and what is told of it. Pure but for the telling.
+// Turns the end of an attempt into the settlement to store and the events to emit. Stores nothing itself.
 
 import { type Ending, settle, type Transition } from "../runs/rules/run.js";
 import type { StoredError } from "../shared/failure.js";
@@ -39,7 +39,7 @@ export function settlementOf(params: {
   const { id, mode, schedule, batch } = params.held.run;
   const { fence, isLimited } = params.held.claim;
   const error = report.error === null ? null : JSON.stringify(report.error);
-  // Written out, not spread: it is made for every run, and copying members by name is dear.
+  // Written out, not spread: every run makes one, and spreading copies members by name, which is slow.
   if (transition.to === "pending") {
     const { to, end, delayMs, isRefund } = transition;
     return {
@@ -66,7 +66,7 @@ export function isHandBack(transition: Transition): boolean {
   return transition.to === "pending" && transition.end === "handed_back";
 }
 
-/** Facts of completed runs, the most by far, are gathered only if somebody listens. */
+/** Emits and counts an ending. Facts of completed runs, by far the most, are gathered only for a listener. */
 export function emitEnding(params: {
   readonly attempt: Held;
   readonly report: Report;
@@ -75,7 +75,7 @@ export function emitEnding(params: {
   readonly emit: Emit;
   readonly listens: (name: EventName) => boolean;
   readonly meter: Meter;
-  /** Items that failed in this attempt and were recorded. */
+  /** Items that this attempt recorded as failed. */
   readonly failedItems?: number;
 }): void {
   const { attempt, report, transition, emit, failedItems = 0 } = params;
@@ -112,11 +112,11 @@ export function factsOf({ run, claim }: Held) {
   return run.tags.length === 0 ? facts : { ...facts, tags: run.tags };
 }
 
-/** How the attempt ended, with what there is to store. */
+/** How an attempt ended, with the values to store. */
 export type Report = {
   readonly ending: Ending;
   readonly result: string | null;
   readonly error: StoredError | null;
-  /** What the handler returned or threw, as it is. */
+  /** The value that the handler returned or threw, unchanged. */
   readonly value?: unknown;
 };

@@ -130,7 +130,7 @@ export class Worker {
     this.#deadlines = new Deadlines({
       clock,
       running: () => this.#slots.running(),
-      onDisobeyed: (attempt) => this.#ended(attempt, overTime(attempt.claim.policy.timeoutMs)),
+      onOverdue: (attempt) => this.#ended(attempt, overTime(attempt.claim.policy.timeoutMs)),
     });
 
     this.#claimPlanner = new ClaimPlanner({ ...params, slots: this.#slots, quarantine });
