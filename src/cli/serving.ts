@@ -1,7 +1,7 @@
 // Serving the HTTP API beside an instance: where it listens, and what a taken port means.
 
 import type { Holdfast } from "../holdfast.js";
-import { type Answerer, createAnswerer } from "../http/handler.js";
+import { createAnswerer, type Answerer } from "../http/handler.js";
 import { readSecrets } from "../http/secrets.js";
 import { refuseOpenHost, type Served, serve } from "../http/server.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";

@@ -49,10 +49,10 @@ export class BadTries {
  * names it: a peer that names others holds up none of their own calls, nor those that come by another proxy. Of IPv6 the
  * network counts: whoever has one address has all of it. Null: the server passes no address, and callers cannot be told apart.
  */
-export function peerOf(ask: HttpRequest, address: string): string | null {
+export function peerOf(request: HttpRequest, address: string): string | null {
   const { kind, what } = judgeAddress(address);
   if (what === "not an address") return null;
-  const forwarded = kind === "private" ? ask.headers.get("x-forwarded-for") : null;
+  const forwarded = kind === "private" ? request.headers.get("x-forwarded-for") : null;
   const client = forwarded?.split(",").at(-1)?.trim();
   const peer = networkOf(address);
   if (!client || judgeAddress(client).what === "not an address") return peer;

@@ -10,8 +10,8 @@ import type { HttpRequest } from "./request.js";
 const TOKEN = /^Bearer (hfcb1_\S+)$/;
 
 /** The callback token of a request; null if it carries none. */
-export function callbackTokenOf(ask: HttpRequest): string | null {
-  return TOKEN.exec(ask.headers.get("authorization") ?? "")?.[1] ?? null;
+export function callbackTokenOf(request: HttpRequest): string | null {
+  return TOKEN.exec(request.headers.get("authorization") ?? "")?.[1] ?? null;
 }
 
 /**

@@ -71,20 +71,20 @@ export async function holdfastFastify(
       const { protocol, host = request.hostname, url: target, raw: incoming, body } = request;
       const url = urlOf({ protocol, host, target });
       const payload = body instanceof Readable ? body : incoming;
-      const ask = new NodeHttpRequest({
+      const httpRequest = new NodeHttpRequest({
         incoming,
         outgoing: reply.raw,
         url: url ?? NO_URL,
         payload,
       });
-      const answer =
+      const response =
         url === null
-          ? refused(ask, noAddress())
-          : await answerer(ask, { remoteAddress: request.ip });
+          ? refused(httpRequest, noAddress())
+          : await answerer(httpRequest, { remoteAddress: request.ip });
       return reply
-        .status(answer.status)
-        .headers(answer.headers)
-        .send(contentOf(answer, ask.method));
+        .status(response.status)
+        .headers(response.headers)
+        .send(contentOf(response, httpRequest.method));
     });
   }
   server.addHook("onReady", async () => {

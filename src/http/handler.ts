@@ -13,8 +13,8 @@ import { AccessReport } from "./access-report.js";
 import { EventFeed } from "./events.js";
 import { openapi } from "./openapi.js";
 import { Origins, originProblems } from "./origin.js";
-import { assetAnswer, isLostVisitor, isPagePath, pageAnswer } from "./page.js";
-import { answerCall, refused, secured } from "./pipeline.js";
+import { assetResponse, isLostVisitor, isPagePath, pageResponse } from "./page.js";
+import { handleCall, refused, secured } from "./pipeline.js";
 import { HttpError } from "./problem.js";
 import { type HttpRequest, type HttpResponse, requestOf, responseOf } from "./request.js";
 import { type RouteContext, Router } from "./router.js";
@@ -98,7 +98,7 @@ const IMPLEMENTATIONS = [
 const ids = systemIds();
 
 /** The same before it is tied to anybody's idea of a request; what a server of our own calls. */
-export type Answerer = (ask: HttpRequest, info?: ConnectionInfo) => Promise<HttpResponse>;
+export type Answerer = (request: HttpRequest, info?: ConnectionInfo) => Promise<HttpResponse>;
 
 export function createHandler(holdfast: Holdfast, options: HandlerOptions = {}): Handler {
   return handlerOf(createAnswerer(holdfast, options));
@@ -142,7 +142,7 @@ export function createAnswerer(holdfast: Holdfast, options: HandlerOptions = {})
 
 /** What a path leads to. */
 type Place = (call: {
-  readonly ask: HttpRequest;
+  readonly request: HttpRequest;
   readonly params: Params;
   readonly address: string;
 }) => Promise<HttpResponse>;
@@ -151,20 +151,25 @@ type Params = Readonly<Record<string, string>>;
 function routed(around: RouteContext): Answerer {
   const { basePath } = around;
   const router = placesOf(around);
-  return async (ask, info) => {
-    const path = pathOf(ask.url);
-    if (!path.startsWith(basePath)) return refused(ask, notFound());
+  return async (request, info) => {
+    const path = pathOf(request.url);
+    if (!path.startsWith(basePath)) return refused(request, notFound());
     const rest = path.slice(basePath.length);
-    const method = ask.method === "HEAD" ? "GET" : ask.method;
+    const method = request.method === "HEAD" ? "GET" : request.method;
     const found = router.find(method, rest);
     if (found === null) {
-      if (method === "GET" && isPagePath(rest)) return secured(ask, await pageAnswer(basePath));
-      if (method === "GET" && isLostVisitor(rest, ask))
-        return secured(ask, await pageAnswer(basePath, 404));
-      return refused(ask, notFound());
+      if (method === "GET" && isPagePath(rest))
+        return secured(request, await pageResponse(basePath));
+      if (method === "GET" && isLostVisitor(rest, request))
+        return secured(request, await pageResponse(basePath, 404));
+      return refused(request, notFound());
     }
-    if ("methods" in found) return refused(ask, notAllowed(found.methods));
-    return found.value({ ask, params: found.params, address: info?.remoteAddress ?? "unknown" });
+    if ("methods" in found) return refused(request, notAllowed(found.methods));
+    return found.value({
+      request,
+      params: found.params,
+      address: info?.remoteAddress ?? "unknown",
+    });
   };
 }
 
@@ -173,17 +178,17 @@ function placesOf(around: RouteContext): Router<Place> {
   const isServed = (route: Route) => route !== ROUTES.events || around.events !== null;
   for (const implementation of IMPLEMENTATIONS.filter(({ route }) => isServed(route))) {
     const { method, path } = implementation.route;
-    router.add(method, path, (call) => answerCall(implementation, around, call));
+    router.add(method, path, (call) => handleCall(implementation, around, call));
   }
   let description: string | null = null;
-  router.add("GET", "/openapi.json", async ({ ask }) => {
+  router.add("GET", "/openapi.json", async ({ request }) => {
     description ??= JSON.stringify(openapi(around.basePath, isServed));
     const headers = { "content-type": "application/json" };
-    return secured(ask, { status: 200, headers, content: description });
+    return secured(request, { status: 200, headers, content: description });
   });
-  router.add("GET", "/assets/{name}", async ({ ask, params }) => {
-    const asset = await assetAnswer(String(params.name), ask);
-    return asset === null ? refused(ask, notFound()) : secured(ask, asset);
+  router.add("GET", "/assets/{name}", async ({ request, params }) => {
+    const asset = await assetResponse(String(params.name), request);
+    return asset === null ? refused(request, notFound()) : secured(request, asset);
   });
   return router;
 }

@@ -168,12 +168,12 @@ function cutOff(): HttpError {
 }
 
 /** Sends the answer; what is left of the body that was sent with the question is let pass for a moment. */
-export function answerNode(
+export function sendToNode(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  answer: HttpResponse,
+  response: HttpResponse,
 ) {
-  const { status, headers, content } = answer;
+  const { status, headers, content } = response;
   if (!incoming.complete) lingerAfter(incoming, outgoing);
   if (content instanceof ReadableStream) {
     outgoing.writeHead(status, headers);

@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import { ROUTES } from "./wire/contract.js";
-import { problemAnswer, type RefusalStatus, type Route } from "./wire/schemas.js";
+import { problemSchema, type RefusalStatus, type Route } from "./wire/schemas.js";
 
 type Json = Record<string, unknown>;
 
@@ -108,7 +108,7 @@ function refusalRef({ name }: Refusal): Json {
 }
 
 function refusalAnswers(schemas: Schemas): Json {
-  const content = { "application/problem+json": { schema: schemas.of(problemAnswer, "output") } };
+  const content = { "application/problem+json": { schema: schemas.of(problemSchema, "output") } };
   const all = [...Object.values(REFUSALS), ...Object.values(FAILURES)];
   return Object.fromEntries(all.map(({ name, description }) => [name, { description, content }]));
 }

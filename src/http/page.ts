@@ -34,14 +34,17 @@ export function isPagePath(path: string): boolean {
 const NOT_OF_THE_PAGE: readonly string[] = ["api", "assets"];
 
 /** Whether a wrong address is one that a person typed or followed: their browser accepts a page, programs do not. */
-export function isLostVisitor(path: string, ask: HttpRequest): boolean {
+export function isLostVisitor(path: string, request: HttpRequest): boolean {
   const [before, folder = ""] = path.split("/");
-  const takesPage = /\btext\/html\b/.test(ask.headers.get("accept") ?? "");
+  const takesPage = /\btext\/html\b/.test(request.headers.get("accept") ?? "");
   return before === "" && takesPage && !NOT_OF_THE_PAGE.includes(folder);
 }
 
 /** The page; with the status 404 it says by itself that there is nothing at its address. */
-export async function pageAnswer(basePath: string, status: 200 | 404 = 200): Promise<HttpResponse> {
+export async function pageResponse(
+  basePath: string,
+  status: 200 | 404 = 200,
+): Promise<HttpResponse> {
   const { INDEX } = await import("./assets.js");
   const headers = {
     "content-type": "text/html; charset=utf-8",
@@ -53,11 +56,14 @@ export async function pageAnswer(basePath: string, status: 200 | 404 = 200): Pro
 }
 
 /** Null: there is no such file. */
-export async function assetAnswer(name: string, ask: HttpRequest): Promise<HttpResponse | null> {
+export async function assetResponse(
+  name: string,
+  request: HttpRequest,
+): Promise<HttpResponse | null> {
   const { ASSETS } = await import("./assets.js");
   const asset = Object.hasOwn(ASSETS, name) ? ASSETS[name] : undefined;
   if (asset === undefined) return null;
-  const takesGzip = /\bgzip\b/.test(ask.headers.get("accept-encoding") ?? "");
+  const takesGzip = /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
   const headers: Record<string, string> = {
     "content-type": asset.type,
     // The name changes with the content.

@@ -11,7 +11,7 @@ import type { Logger } from "../telemetry/log.js";
 import { type Caller, type Granted, requireScope } from "./access.js";
 import { BODY_BYTES_MAX, OPEN_BODY_BYTES_MAX, readJson } from "./body.js";
 import { callbackFenceOf, callbackTokenOf } from "./callback.js";
-import { HttpError, refusalAnswer, refusalOf } from "./problem.js";
+import { HttpError, refusalOf, refusalResponse } from "./problem.js";
 import { requireLimitable } from "./reach.js";
 import type { HttpRequest, HttpResponse } from "./request.js";
 import type { Call, Implementation, Reply, RouteContext } from "./router.js";
@@ -19,23 +19,23 @@ import type { Call, Implementation, Reply, RouteContext } from "./router.js";
 const ids = systemIds();
 const REQUEST_ID = /^[\w.:-]{1,100}$/;
 
-type Asked = {
-  readonly ask: HttpRequest;
+type IncomingCall = {
+  readonly request: HttpRequest;
   readonly params: Readonly<Record<string, string>>;
   readonly address: string;
 };
 
-export async function answerCall(
+export async function handleCall(
   { route, handle }: Implementation,
   around: RouteContext,
-  { ask, params, address }: Asked,
+  { request, params, address }: IncomingCall,
 ): Promise<HttpResponse> {
-  const requestId = requestIdOf(ask);
-  const caller = { ask, address, requestId };
+  const requestId = requestIdOf(request);
+  const caller = { ask: request, address, requestId };
   let granted: Granted = { scopes: new Set(), by: "http" };
   try {
-    around.access.refuseForeignChange(ask);
-    const token = route.isCallback ? callbackTokenOf(ask) : null;
+    around.access.refuseForeignChange(request);
+    const token = route.isCallback ? callbackTokenOf(request) : null;
     if (route.scope !== "open" && token === null)
       granted = await around.access.grant(caller, route.scope);
     requireLimitable(granted, route);
@@ -52,32 +52,37 @@ export async function answerCall(
       get acting() {
         return around.holdfast.as(actor);
       },
-      ask,
+      request,
+      caller,
       requestId,
       address,
       actor,
       params,
       granted,
       needs: (scope) => requireScope(granted, scope),
-      query: route.query ? checked(route.query, queryOf(ask), "query") : {},
-      body: route.body ? checkedBody(route.body, await readJson(ask, bytesMax)) : {},
+      query: route.query ? checked(route.query, queryOf(request), "query") : {},
+      body: route.body ? checkedBody(route.body, await readJson(request, bytesMax)) : {},
     } as Call;
     if (callbackFence !== null && (call.body as { fence?: number }).fence !== callbackFence)
       await around.access.refuseToken(caller);
-    const traceparent = ask.headers.get("traceparent");
+    const traceparent = request.headers.get("traceparent");
     const reply = around.holdfast.continueTrace(traceparent, () => handle(call));
     return withSafety(contentOf(await reply), requestId);
   } catch (error) {
     const refusal = refusalOf(error, { mayRead: granted.scopes.has("read") });
     if (refusal.status >= 500) tell(around.logger, { error, requestId, path: route.path });
-    return withSafety(refusalAnswer(refusal, requestId), requestId);
+    return withSafety(refusalResponse(refusal, requestId), requestId);
   }
 }
 
 /** The fence that the caller's token is good for. */
 async function requireCallback(
   { holdfast, access }: RouteContext,
-  call: { readonly token: string; readonly params: Asked["params"]; readonly caller: Caller },
+  call: {
+    readonly token: string;
+    readonly params: IncomingCall["params"];
+    readonly caller: Caller;
+  },
 ): Promise<number> {
   const { token, params, caller } = call;
   const fence = await callbackFenceOf(holdfast, { token, runId: String(params.id) });
@@ -91,13 +96,13 @@ function contentOf(reply: Reply | HttpResponse): HttpResponse {
 }
 
 /** What is not a call of the API: the page, its files, a path that leads nowhere. */
-export function secured(ask: HttpRequest, answer: HttpResponse): HttpResponse {
-  return withSafety(answer, requestIdOf(ask));
+export function secured(request: HttpRequest, response: HttpResponse): HttpResponse {
+  return withSafety(response, requestIdOf(request));
 }
 
-export function refused(ask: HttpRequest, error: HttpError): HttpResponse {
-  const requestId = requestIdOf(ask);
-  return withSafety(refusalAnswer(error.refusal, requestId), requestId);
+export function refused(request: HttpRequest, error: HttpError): HttpResponse {
+  const requestId = requestIdOf(request);
+  return withSafety(refusalResponse(error.refusal, requestId), requestId);
 }
 
 /** On every answer, whatever it is. */
@@ -115,14 +120,14 @@ function withSafety({ status, headers, content }: HttpResponse, requestId: strin
 }
 
 /** A caller's own id goes through, so that its log and ours can be put side by side. */
-function requestIdOf(ask: HttpRequest): string {
-  const given = ask.headers.get("x-request-id");
+function requestIdOf(request: HttpRequest): string {
+  const given = request.headers.get("x-request-id");
   return given !== null && REQUEST_ID.test(given) ? given : ids.unique();
 }
 
-function queryOf(ask: HttpRequest): Record<string, string> {
+function queryOf(request: HttpRequest): Record<string, string> {
   const query: Record<string, string> = Object.create(null);
-  for (const [name, value] of new URL(ask.url).searchParams) {
+  for (const [name, value] of new URL(request.url).searchParams) {
     refuseNul(value, name);
     query[name] = value;
   }

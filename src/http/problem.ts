@@ -106,7 +106,7 @@ const INTERNAL: Refusal = {
   detail: "Something went wrong inside; the log has it under the request id.",
 };
 
-export function refusalAnswer(refusal: Refusal, requestId: string): HttpResponse {
+export function refusalResponse(refusal: Refusal, requestId: string): HttpResponse {
   const { status, error, detail, problems } = refusal;
   const body = {
     type: "about:blank",

@@ -6,7 +6,7 @@ import type { Holdfast } from "../holdfast.js";
 import type { Acting } from "../instance/actor-api.js";
 import type { Actor } from "../operations/rules/audit.js";
 import type { Logger } from "../telemetry/log.js";
-import type { Access, Granted } from "./access.js";
+import type { Access, Caller, Granted } from "./access.js";
 import type { AccessReport } from "./access-report.js";
 import type { EventFeed } from "./events.js";
 import type { HttpRequest, HttpResponse } from "./request.js";
@@ -108,7 +108,9 @@ export type RouteContext = {
 type Parsed<T, Without> = T extends z.ZodType ? z.output<T> : Without;
 
 export type Call<R extends Route = Route> = RouteContext & {
-  readonly ask: HttpRequest;
+  readonly request: HttpRequest;
+  /** The caller, for the access check. */
+  readonly caller: Caller;
   readonly requestId: string;
   readonly address: string;
   /** The caller, for the audit trail. */

@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { systemClock } from "../shared/adapters/clock.js";
 import { ConfigurationError } from "../shared/errors.js";
 import type { Answerer } from "./handler.js";
-import { answerNode, NO_URL, NodeHttpRequest, noAddress, urlOf } from "./node.js";
+import { NO_URL, NodeHttpRequest, noAddress, sendToNode, urlOf } from "./node.js";
 import { refused } from "./pipeline.js";
 import { HttpError } from "./problem.js";
 
@@ -108,12 +108,14 @@ function listener(answerer: Answerer) {
 async function respond(answerer: Answerer, incoming: IncomingMessage, outgoing: ServerResponse) {
   const { headers, url: target = "" } = incoming;
   const url = urlOf({ protocol: "http", host: headers.host, target });
-  const ask = new NodeHttpRequest({ incoming, outgoing, url: url ?? NO_URL });
+  const request = new NodeHttpRequest({ incoming, outgoing, url: url ?? NO_URL });
   const { remoteAddress } = incoming.socket;
   try {
     const refusal = url === null ? noAddress() : hasTooMany(incoming) ? tooManyHeaders() : null;
-    const answer = refusal ? refused(ask, refusal) : await answerer(ask, { remoteAddress });
-    answerNode(incoming, outgoing, answer);
+    const response = refusal
+      ? refused(request, refusal)
+      : await answerer(request, { remoteAddress });
+    sendToNode(incoming, outgoing, response);
   } catch {
     // Whatever a route throws has become an answer by now; only a connection that broke gets here.
     outgoing.destroy();

@@ -6,15 +6,15 @@ import os from "node:os";
 import path from "node:path";
 import { expect } from "vitest";
 import {
-  type Answerer,
   createAnswerer,
   type Handler,
   type HandlerOptions,
   handlerOf,
+  type Answerer,
 } from "../../src/http/handler.js";
 import { refusalsOf } from "../../src/http/openapi.js";
 import { ROUTES } from "../../src/http/wire/contract.js";
-import { problemAnswer, type Route } from "../../src/http/wire/schemas.js";
+import { problemSchema, type Route } from "../../src/http/wire/schemas.js";
 import { Holdfast, type HoldfastOptions } from "../../src/index.js";
 import { borrowSchema } from "../support/borrowed-schema.js";
 
@@ -136,7 +136,7 @@ export async function understood(
   const text = await response.text();
   const type = response.headers.get("content-type") ?? "";
   const body = type.includes("json") ? JSON.parse(text) : text;
-  if (type.includes("problem+json")) expect(problemAnswer.safeParse(body).error).toBeUndefined();
+  if (type.includes("problem+json")) expect(problemSchema.safeParse(body).error).toBeUndefined();
   const route = routeOf(method, where);
   // A route that this handler does not serve is no route: `not_found` is the word for that alone.
   const isRefused = response.status >= 400 && response.status < 500 && body.error !== "not_found";

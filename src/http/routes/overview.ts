@@ -18,11 +18,11 @@ export const overviewRoutes: readonly Implementation[] = [
     const { errors, isCut } = await holdfast.errors(given(query));
     return reply({ errors, isCut, nextCursor: null });
   }),
-  on(ROUTES.events, async ({ events, ask }) => {
+  on(ROUTES.events, async ({ events, request }) => {
     // A HEAD request never reads the stream and would never close it.
-    if (ask.method === "HEAD" || events === null)
+    if (request.method === "HEAD" || events === null)
       return { status: 200, headers: STREAM_HEADERS, content: null };
-    const after = ask.headers.get("last-event-id");
-    return { status: 200, headers: STREAM_HEADERS, content: events.open(after, ask.signal) };
+    const after = request.headers.get("last-event-id");
+    return { status: 200, headers: STREAM_HEADERS, content: events.open(after, request.signal) };
   }),
 ];

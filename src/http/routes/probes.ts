@@ -6,8 +6,8 @@ import { type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
 export const probeRoutes: readonly Implementation[] = [
-  on(ROUTES.metrics, async ({ holdfast, ask }) => {
-    const accept = ask.headers.get("accept") ?? "";
+  on(ROUTES.metrics, async ({ holdfast, request }) => {
+    const accept = request.headers.get("accept") ?? "";
     const format = accept.includes("application/openmetrics-text") ? "openmetrics" : "prometheus";
     const content = await holdfast.metrics({ format });
     return { status: 200, headers: { "content-type": CONTENT_TYPES[format] }, content };

@@ -14,8 +14,8 @@ export const runRoutes: readonly Implementation[] = [
     const { input = null, ...options } = body;
     const job = String(params.name);
     await requireReach({ holdfast, granted }, job, options.queue);
-    const answer = await holdfast.enqueue(job, input, given(options));
-    return reply(answer, answer.deduplicated ? 200 : 201);
+    const stored = await holdfast.enqueue(job, input, given(options));
+    return reply(stored, stored.deduplicated ? 200 : 201);
   }),
   on(ROUTES.listRuns, async ({ holdfast, query }) => reply(await holdfast.runs.list(given(query)))),
   on(ROUTES.getRun, async ({ holdfast, params }) => {
@@ -35,20 +35,20 @@ export const runRoutes: readonly Implementation[] = [
     return reply({ ok: true, status });
   }),
   on(ROUTES.retryRun, async ({ acting, params }) => {
-    const answer = await acting.runs.retry(idOf(params));
-    if (answer === "pending") return reply({ ok: true });
-    if (answer === "not_found") throw new RunNotFoundError(idOf(params));
+    const outcome = await acting.runs.retry(idOf(params));
+    if (outcome === "pending") return reply({ ok: true });
+    if (outcome === "not_found") throw new RunNotFoundError(idOf(params));
     throw conflict(
-      answer === "completed" ? "run_completed" : "run_not_terminal",
-      answer === "completed"
+      outcome === "completed" ? "run_completed" : "run_not_terminal",
+      outcome === "completed"
         ? "The run has completed; enqueue a new one to do the work again."
         : "The run has not ended yet.",
     );
   }),
   on(ROUTES.deleteRun, async ({ acting, params }) => {
-    const answer = await acting.runs.delete(idOf(params));
-    if (answer === "not_found") throw new RunNotFoundError(idOf(params));
-    if (answer === "not_terminal")
+    const outcome = await acting.runs.delete(idOf(params));
+    if (outcome === "not_found") throw new RunNotFoundError(idOf(params));
+    if (outcome === "not_terminal")
       throw conflict("run_not_terminal", "The run has not ended yet; cancel it first.");
     return reply({ ok: true });
   }),
@@ -85,17 +85,17 @@ export const runRoutes: readonly Implementation[] = [
   }),
 ];
 
-/** One after the other: each is a transaction of its own, and what one is refused for does not fail its neighbours. */
+/** Acts on one run after the other, each in its own transaction: a conflict on one run does not fail the others. */
 async function each(
   ids: readonly string[],
   act: (id: string) => ReturnType<Runs["cancel"]> | ReturnType<Runs["retry"]>,
 ): Promise<readonly { readonly id: string; readonly status: string }[]> {
-  const answers: { id: string; status: string }[] = [];
-  for (const id of ids) answers.push({ id, status: await act(id).catch(statusOf) });
-  return answers;
+  const results: { id: string; status: string }[] = [];
+  for (const id of ids) results.push({ id, status: await act(id).catch(statusOf) });
+  return results;
 }
 
-/** What stands against it, as the answer for this run alone; anything else ends them all. */
+/** A conflict (409) becomes the status of this run; any other error fails the whole call. */
 function statusOf(thrown: unknown): string {
   const { status, error } = refusalOf(thrown);
   if (status !== 409) throw thrown;
@@ -112,7 +112,7 @@ function idOf(params: Call["params"]): string {
 
 type OfRun = Pick<Call, "holdfast" | "params">;
 
-/** Where there is nothing, there may be no such run either. */
+/** Returns the page. If it is empty, throws for a run that does not exist. */
 async function ofKnownRun<Page>(call: OfRun, page: Page, found: readonly unknown[]): Promise<Page> {
   if (found.length === 0 && !(await call.holdfast.runs.get(idOf(call.params))))
     throw new RunNotFoundError(idOf(call.params));

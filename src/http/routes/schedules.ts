@@ -17,8 +17,8 @@ export const scheduleRoutes: readonly Implementation[] = [
     return reply(schedule);
   }),
   on(ROUTES.putSchedule, async ({ acting, params, query, body, granted: { by } }) => {
-    const asked = { by, ...given(query) };
-    return reply(await acting.schedules.upsert(nameOf(params), given(body) as never, asked));
+    const options = { by, ...given(query) };
+    return reply(await acting.schedules.upsert(nameOf(params), given(body) as never, options));
   }),
   on(ROUTES.deleteSchedule, async ({ acting, params, granted: { by } }) => {
     await acting.schedules.delete(nameOf(params), { by });
@@ -57,14 +57,14 @@ export const scheduleRoutes: readonly Implementation[] = [
   on(ROUTES.trigger, async ({ holdfast, acting, params, body, needs, granted, ...rest }) => {
     const { storeErrorStatus } = rest;
     await requireReachOfSchedule({ holdfast, granted }, String(params.name));
-    // A caller with the scope trigger alone may start what is there, not say what it works on.
+    // The scope trigger starts a schedule as it is defined; an input of the caller needs more.
     if (body.input !== undefined) needs("enqueue");
     try {
-      const answer = await acting.schedules.trigger(String(params.name), {
+      const triggered = await acting.schedules.trigger(String(params.name), {
         ...given(body),
         by: granted.by,
       });
-      return reply({ ok: true, ...answer });
+      return reply({ ok: true, ...triggered });
     } catch (error) {
       if (!isStoreUnreadable(error)) throw error;
       const skipped = {

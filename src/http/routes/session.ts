@@ -5,19 +5,19 @@ import { ROUTES } from "../wire/contract.js";
 
 export const sessionRoutes: readonly Implementation[] = [
   on(ROUTES.createSession, async (call) => {
-    const { access, sessions, report, ask, body } = call;
-    const secret = await access.secretOf(call, body.secret);
+    const { access, sessions, report, request, caller, body } = call;
+    const secret = await access.secretOf(caller, body.secret);
     const actor = { ...call.actor, who: "page" };
-    const cookie = await sessions.begin(ask, secret, actor);
+    const cookie = await sessions.begin(request, secret, actor);
     report.signedIn(actor, secret.scopes);
     return reply({ ok: true, scopes: [...secret.scopes] }, 200, { "set-cookie": cookie });
   }),
-  on(ROUTES.deleteSession, async ({ sessions, ask, actor }) => {
-    const cookie = await sessions.end(ask, { ...actor, who: "page" });
+  on(ROUTES.deleteSession, async ({ sessions, request, actor }) => {
+    const cookie = await sessions.end(request, { ...actor, who: "page" });
     return reply({ ok: true }, 200, { "set-cookie": cookie });
   }),
   on(ROUTES.me, async (call) =>
-    reply({ ...(await call.access.standing(call)), hasEvents: call.events !== null }),
+    reply({ ...(await call.access.standing(call.caller)), hasEvents: call.events !== null }),
   ),
   on(ROUTES.settings, async ({ holdfast }) => reply(holdfast.settings())),
 ];

@@ -8,10 +8,10 @@ import { type Call, given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";
 
 export const workerRoutes: readonly Implementation[] = [
-  on(ROUTES.claimRuns, async ({ holdfast, body, ask, granted }) => {
+  on(ROUTES.claimRuns, async ({ holdfast, body, request, granted }) => {
     for (const job of body.jobs) requireJob(granted, job);
     const caller = callerOf(granted, body.instance);
-    const runs = await holdfast.remote.claim({ ...given(body), signal: ask.signal }, caller);
+    const runs = await holdfast.remote.claim({ ...given(body), signal: request.signal }, caller);
     return reply({ runs });
   }),
   on(ROUTES.beatRuns, async ({ holdfast, body: { instance, runs }, granted }) => {

@@ -15,7 +15,7 @@ import {
   uuid,
 } from "./schemas.js";
 
-const alertAnswer = z
+const alertSchema = z
   .looseObject({
     id: uuid,
     kind: z.string(),
@@ -59,7 +59,7 @@ export const ALERT_ROUTES = {
       limit,
       cursor,
     }),
-    answers: { 200: page("alerts", alertAnswer) },
+    answers: { 200: page("alerts", alertSchema) },
   }),
   testAlerts: route({
     method: "POST",
@@ -82,7 +82,7 @@ export const ALERT_ROUTES = {
     scope: "read",
     summary: "One alert, with what was delivered to whom.",
     refusals: [404],
-    answers: { 200: alertAnswer },
+    answers: { 200: alertSchema },
   }),
   muteAlert: route({
     method: "POST",
@@ -91,7 +91,7 @@ export const ALERT_ROUTES = {
     summary: "Delivers nothing about its kind and subject for so long.",
     body: z.strictObject({ for: duration }),
     refusals: [404],
-    answers: { 200: alertAnswer },
+    answers: { 200: alertSchema },
   }),
   acknowledgeAlert: route({
     method: "POST",
@@ -100,7 +100,7 @@ export const ALERT_ROUTES = {
     summary: "Notes who has seen it; it ends when its condition does.",
     body: z.strictObject({}),
     refusals: [404],
-    answers: { 200: alertAnswer },
+    answers: { 200: alertSchema },
   }),
   resolveAlert: route({
     method: "POST",
@@ -109,6 +109,6 @@ export const ALERT_ROUTES = {
     summary: "Ends it by hand; if its condition still holds, the next look opens another.",
     body: z.strictObject({}),
     refusals: [404],
-    answers: { 200: alertAnswer },
+    answers: { 200: alertSchema },
   }),
 } as const;

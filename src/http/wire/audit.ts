@@ -4,7 +4,7 @@ import { z } from "zod";
 import { AUDIT_NOUNS } from "../../operations/rules/audit.js";
 import { cursor, givenSince, instant, limit, name, page, route } from "./schemas.js";
 
-const auditAnswer = z
+const auditSchema = z
   .looseObject({
     id: z.string(),
     at: instant,
@@ -35,6 +35,6 @@ export const AUDIT_ROUTES = {
       limit,
       cursor,
     }),
-    answers: { 200: page("entries", auditAnswer) },
+    answers: { 200: page("entries", auditSchema) },
   }),
 } as const;

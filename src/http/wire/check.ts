@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { count, duration, route } from "./schemas.js";
 
-const checkAnswer = z
+const checkSchema = z
   .looseObject({
     name: z.string(),
     ok: z.boolean(),
@@ -23,6 +23,6 @@ export const CHECK_ROUTES = {
     scope: "read",
     summary: "Which promises the tables break, in one snapshot, with evidence.",
     query: z.strictObject({ timeout: duration.optional() }),
-    answers: { 200: z.object({ ok: z.boolean(), checks: z.array(checkAnswer) }) },
+    answers: { 200: z.object({ ok: z.boolean(), checks: z.array(checkSchema) }) },
   }),
 } as const;

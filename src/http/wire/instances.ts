@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { count, cursor, instant, instantOrNull, limit, note, ok, page, route } from "./schemas.js";
 
-const instanceAnswer = z
+const instanceSchema = z
   .looseObject({
     id: z.string(),
     app: z.string().nullable(),
@@ -32,7 +32,7 @@ export const INSTANCE_ROUTES = {
     scope: "read",
     summary: "Instances on this database: live ones first, then the newest.",
     query: z.strictObject({ limit, cursor }),
-    answers: { 200: page("instances", instanceAnswer) },
+    answers: { 200: page("instances", instanceSchema) },
   }),
   quietInstance: route({
     method: "POST",

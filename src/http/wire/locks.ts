@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { count, cursor, instant, instantOrNull, limit, name, page, route } from "./schemas.js";
 
-const lockAnswer = z
+const lockSchema = z
   .looseObject({
     name: z.string(),
     fence: z.number(),
@@ -15,7 +15,7 @@ const lockAnswer = z
   })
   .meta({ id: "Lock" });
 
-const grantAnswer = z
+const grantSchema = z
   .looseObject({
     name: z.string(),
     fence: z.number(),
@@ -36,7 +36,7 @@ export const LOCK_ROUTES = {
     scope: "read",
     summary: "The locks that are held now, by name.",
     query: z.strictObject({ limit, cursor }),
-    answers: { 200: page("locks", lockAnswer) },
+    answers: { 200: page("locks", lockSchema) },
   }),
   lockStats: route({
     method: "GET",
@@ -59,7 +59,7 @@ export const LOCK_ROUTES = {
     scope: "read",
     summary: "Every grant of a lock within retention, newest first.",
     query: z.strictObject({ name: name.optional(), limit, cursor }),
-    answers: { 200: page("grants", grantAnswer) },
+    answers: { 200: page("grants", grantSchema) },
   }),
   releaseLock: route({
     method: "POST",

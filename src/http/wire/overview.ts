@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { count, givenSince, instant, name, page, route, uuid } from "./schemas.js";
 
-const jobAnswer = z
+const jobSchema = z
   .looseObject({
     name: z.string(),
     queue: z.string(),
@@ -36,7 +36,7 @@ const totals = {
   meanMs: z.number().nullable(),
 };
 
-const errorAnswer = z
+const errorSchema = z
   .looseObject({
     fingerprint: z.string(),
     job: z.string(),
@@ -55,7 +55,7 @@ export const OVERVIEW_ROUTES = {
     path: "/api/jobs",
     scope: "read",
     summary: "Every job that was announced, by name.",
-    answers: { 200: page("jobs", jobAnswer) },
+    answers: { 200: page("jobs", jobSchema) },
   }),
   stats: route({
     method: "GET",
@@ -93,7 +93,7 @@ export const OVERVIEW_ROUTES = {
     query: z.strictObject({ since: givenSince }),
     answers: {
       200: z.object({
-        errors: z.array(errorAnswer),
+        errors: z.array(errorSchema),
         isCut: z.boolean(),
         nextCursor: z.string().nullable(),
       }),

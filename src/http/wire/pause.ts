@@ -3,10 +3,10 @@
 import { z } from "zod";
 import { instant, note, route } from "./schemas.js";
 
-const pauseAnswer = z
+const pauseSchema = z
   .looseObject({ since: instant, by: z.string().nullable(), note: z.string().nullable() })
   .meta({ id: "Pause" });
-const pausedAnswer = z.object({ paused: pauseAnswer.nullable() });
+const pausedSchema = z.object({ paused: pauseSchema.nullable() });
 
 export const PAUSE_ROUTES = {
   getPause: route({
@@ -14,7 +14,7 @@ export const PAUSE_ROUTES = {
     path: "/api/pause",
     scope: "read",
     summary: "Whether everything is paused: since when, by whom and why, or null.",
-    answers: { 200: pausedAnswer },
+    answers: { 200: pausedSchema },
   }),
   pauseAll: route({
     method: "POST",
@@ -23,7 +23,7 @@ export const PAUSE_ROUTES = {
     summary:
       "Nothing fires and nothing is claimed, anywhere, until it is resumed; what runs goes on.",
     body: z.strictObject({ note }),
-    answers: { 200: pausedAnswer },
+    answers: { 200: pausedSchema },
   }),
   resumeAll: route({
     method: "POST",
@@ -32,6 +32,6 @@ export const PAUSE_ROUTES = {
     summary:
       "Lifts the pause of everything, and it alone; answers with the one that was on, or null.",
     body: z.strictObject({}),
-    answers: { 200: z.object({ ok: z.literal(true), lifted: pauseAnswer.nullable() }) },
+    answers: { 200: z.object({ ok: z.literal(true), lifted: pauseSchema.nullable() }) },
   }),
 } as const;

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { instantOrNull, note, route } from "./schemas.js";
 
-const queueAnswer = z
+const queueSchema = z
   .looseObject({
     name: z.string(),
     ready: z.number(),
@@ -20,7 +20,7 @@ export const QUEUE_ROUTES = {
     path: "/api/queues",
     scope: "read",
     summary: "Every queue with what is ready, waits and runs in it.",
-    answers: { 200: z.object({ queues: z.array(queueAnswer) }) },
+    answers: { 200: z.object({ queues: z.array(queueSchema) }) },
   }),
   pauseQueue: route({
     method: "POST",
@@ -28,7 +28,7 @@ export const QUEUE_ROUTES = {
     scope: "admin",
     summary: "Nothing is claimed from it until it is resumed; what runs goes on.",
     body: z.strictObject({ note }),
-    answers: { 200: queueAnswer },
+    answers: { 200: queueSchema },
   }),
   resumeQueue: route({
     method: "POST",
@@ -36,6 +36,6 @@ export const QUEUE_ROUTES = {
     scope: "admin",
     summary: "Claimed from again.",
     body: z.strictObject({}),
-    answers: { 200: queueAnswer },
+    answers: { 200: queueSchema },
   }),
 } as const;

@@ -19,7 +19,7 @@ import {
   uuid,
 } from "./schemas.js";
 
-export const runAnswer = z
+export const runSchema = z
   .looseObject({
     id: uuid,
     job: z.string(),
@@ -67,7 +67,7 @@ export const runAnswer = z
   })
   .meta({ id: "Run" });
 
-const attemptAnswer = z
+const attemptSchema = z
   .looseObject({
     attempt: z.number(),
     fence: z.number(),
@@ -79,7 +79,7 @@ const attemptAnswer = z
   })
   .meta({ id: "Attempt" });
 
-const exchangeAnswer = z
+const exchangeSchema = z
   .looseObject({
     attempt: z.number(),
     fence: z.number(),
@@ -98,7 +98,7 @@ const exchangeAnswer = z
   })
   .meta({ id: "Exchange" });
 
-const itemAnswer = z
+const itemSchema = z
   .looseObject({
     key: z.string(),
     outcome: z.string(),
@@ -110,7 +110,7 @@ const itemAnswer = z
   })
   .meta({ id: "Item" });
 
-const lineAnswer = z
+const lineSchema = z
   .looseObject({
     at: instant,
     level: z.enum(["debug", "info", "warn", "error"]),
@@ -120,7 +120,7 @@ const lineAnswer = z
   })
   .meta({ id: "LogLine" });
 
-const batchAnswer = z
+const batchSchema = z
   .looseObject({ name: z.string(), then: uuid.nullable() })
   .meta({ id: "Batch" });
 
@@ -164,7 +164,7 @@ export const RUN_ROUTES = {
       limit,
       cursor,
     }),
-    answers: { 200: page("runs", runAnswer) },
+    answers: { 200: page("runs", runSchema) },
   }),
   getRun: route({
     method: "GET",
@@ -172,7 +172,7 @@ export const RUN_ROUTES = {
     scope: "read",
     summary: "One run.",
     refusals: [404, 409],
-    answers: { 200: runAnswer },
+    answers: { 200: runSchema },
   }),
   listAttempts: route({
     method: "GET",
@@ -180,7 +180,7 @@ export const RUN_ROUTES = {
     scope: "read",
     summary: "Every attempt of a run, the first one first.",
     refusals: [404, 409],
-    answers: { 200: z.object({ attempts: z.array(attemptAnswer) }) },
+    answers: { 200: z.object({ attempts: z.array(attemptSchema) }) },
   }),
   listExchanges: route({
     method: "GET",
@@ -188,7 +188,7 @@ export const RUN_ROUTES = {
     scope: "read",
     summary: "Every time a run was sent to a service elsewhere, and what came back.",
     refusals: [404, 409],
-    answers: { 200: z.object({ exchanges: z.array(exchangeAnswer) }) },
+    answers: { 200: z.object({ exchanges: z.array(exchangeSchema) }) },
   }),
   listItems: route({
     method: "GET",
@@ -202,7 +202,7 @@ export const RUN_ROUTES = {
       cursor: longCursor,
     }),
     refusals: [404, 409],
-    answers: { 200: page("items", itemAnswer) },
+    answers: { 200: page("items", itemSchema) },
   }),
   listLogs: route({
     method: "GET",
@@ -213,7 +213,7 @@ export const RUN_ROUTES = {
     refusals: [404, 409],
     answers: {
       200: z.object({
-        lines: z.array(lineAnswer),
+        lines: z.array(lineSchema),
         nextCursor: z.string().nullable(),
         cursor: z.string().nullable(),
       }),
@@ -231,7 +231,7 @@ export const RUN_ROUTES = {
       cursor,
     }),
     refusals: [404, 409],
-    answers: { 200: page("runs", runAnswer) },
+    answers: { 200: page("runs", runSchema) },
   }),
   listBatches: route({
     method: "GET",
@@ -239,7 +239,7 @@ export const RUN_ROUTES = {
     scope: "read",
     summary: "The batches that a run made, in their order, with what became of their runs.",
     refusals: [404, 409],
-    answers: { 200: page("batches", batchAnswer) },
+    answers: { 200: page("batches", batchSchema) },
   }),
   cancelRun: route({
     method: "POST",

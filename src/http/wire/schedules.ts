@@ -39,7 +39,7 @@ const rules = {
     .meta({ description: "rules of its own, in place of those for everything; null: none" }),
 };
 
-const scheduleAnswer = z
+const scheduleSchema = z
   .looseObject({
     name: z.string(),
     job: z.string(),
@@ -71,7 +71,7 @@ const scheduleAnswer = z
   })
   .meta({ id: "Schedule" });
 
-const tickAnswer = z
+const tickSchema = z
   .looseObject({
     schedule: z.string(),
     at: instant,
@@ -91,7 +91,7 @@ const tickAnswer = z
   })
   .meta({ id: "Tick" });
 
-const backfillAnswer = z
+const backfillSchema = z
   .looseObject({
     id: uuid,
     from: instant,
@@ -106,9 +106,9 @@ const backfillAnswer = z
   })
   .meta({ id: "Backfill" });
 
-const previewAnswer = { ticks: z.array(instant), notes: z.array(z.string()) };
+const previewSchema = { ticks: z.array(instant), notes: z.array(z.string()) };
 
-const explanationAnswer = z
+const explanationSchema = z
   .looseObject({
     schedule: z.string(),
     at: instant,
@@ -123,7 +123,7 @@ const explanationAnswer = z
   })
   .meta({ id: "Explanation" });
 
-const versionAnswer = z
+const versionSchema = z
   .looseObject({
     version: z.number(),
     kind: z.string(),
@@ -182,7 +182,7 @@ const triggered = z.union([
   }),
 ]);
 
-const ticksAnswer = z.object({
+const ticksSchema = z.object({
   at: instant,
   lastAt: instant,
   count,
@@ -193,7 +193,7 @@ const ticksAnswer = z.object({
   runId: uuid.nullable(),
 });
 
-const rowAnswer = z
+const rowSchema = z
   .object({
     name: z.string(),
     job: z.string(),
@@ -204,7 +204,7 @@ const rowAnswer = z
     nextAt: instantOrNull,
     pausedAt: instantOrNull,
     lastStatus: z.string().nullable(),
-    ticks: z.array(ticksAnswer),
+    ticks: z.array(ticksSchema),
     planned: z.array(z.object({ at: instant, count })),
   })
   .meta({ id: "TimelineRow" });
@@ -222,7 +222,7 @@ export const SCHEDULE_ROUTES = {
       limit,
       cursor,
     }),
-    answers: { 200: page("schedules", scheduleAnswer) },
+    answers: { 200: page("schedules", scheduleSchema) },
   }),
   getSchedule: route({
     method: "GET",
@@ -230,7 +230,7 @@ export const SCHEDULE_ROUTES = {
     scope: "read",
     summary: "One schedule.",
     refusals: [404],
-    answers: { 200: scheduleAnswer },
+    answers: { 200: scheduleSchema },
   }),
   putSchedule: route({
     method: "PUT",
@@ -247,7 +247,7 @@ export const SCHEDULE_ROUTES = {
     }),
     body: scheduleOptions,
     refusals: [404, 409],
-    answers: { 200: z.object({ schedule: scheduleAnswer, warnings: z.array(z.string()) }) },
+    answers: { 200: z.object({ schedule: scheduleSchema, warnings: z.array(z.string()) }) },
   }),
   deleteSchedule: route({
     method: "DELETE",
@@ -264,7 +264,7 @@ export const SCHEDULE_ROUTES = {
     summary: "Fires no more until it is resumed.",
     body: z.strictObject({ note }),
     refusals: [404, 409],
-    answers: { 200: scheduleAnswer },
+    answers: { 200: scheduleSchema },
   }),
   resumeSchedule: route({
     method: "POST",
@@ -273,7 +273,7 @@ export const SCHEDULE_ROUTES = {
     summary: "Fires again, from now on.",
     body: z.strictObject({}),
     refusals: [404, 409],
-    answers: { 200: scheduleAnswer },
+    answers: { 200: scheduleSchema },
   }),
   backfill: route({
     method: "POST",
@@ -282,14 +282,14 @@ export const SCHEDULE_ROUTES = {
     summary: "Runs for the ticks of a range, one after the other.",
     body: z.strictObject({ from: givenInstant, to: givenInstant, all: z.boolean().optional() }),
     refusals: [404, 409],
-    answers: { 200: backfillAnswer },
+    answers: { 200: backfillSchema },
   }),
   listBackfills: route({
     method: "GET",
     path: "/api/schedules/{name}/backfills",
     scope: "read",
     summary: "The backfills of a schedule, newest first.",
-    answers: { 200: z.object({ backfills: z.array(backfillAnswer) }) },
+    answers: { 200: z.object({ backfills: z.array(backfillSchema) }) },
   }),
   preview: route({
     method: "GET",
@@ -298,7 +298,7 @@ export const SCHEDULE_ROUTES = {
     summary: "The next ticks.",
     query: z.strictObject({ count: z.coerce.number().int().min(1).max(1_000).optional() }),
     refusals: [404],
-    answers: { 200: z.object(previewAnswer) },
+    answers: { 200: z.object(previewSchema) },
   }),
   previewDefinition: route({
     method: "POST",
@@ -310,7 +310,7 @@ export const SCHEDULE_ROUTES = {
     }),
     answers: {
       200: z.object({
-        ...previewAnswer,
+        ...previewSchema,
         description: z.string(),
         warnings: z.array(z.string()),
       }),
@@ -323,14 +323,14 @@ export const SCHEDULE_ROUTES = {
     summary: "Why there was a run at an instant, or why not; without `at` for the last tick.",
     query: z.strictObject({ at: givenInstant.optional() }),
     refusals: [404],
-    answers: { 200: explanationAnswer },
+    answers: { 200: explanationSchema },
   }),
   versions: route({
     method: "GET",
     path: "/api/schedules/{name}/versions",
     scope: "read",
     summary: "Every definition that it had, the first one first.",
-    answers: { 200: z.object({ versions: z.array(versionAnswer) }) },
+    answers: { 200: z.object({ versions: z.array(versionSchema) }) },
   }),
   listTicks: route({
     method: "GET",
@@ -345,7 +345,7 @@ export const SCHEDULE_ROUTES = {
       limit,
       cursor,
     }),
-    answers: { 200: page("ticks", tickAnswer) },
+    answers: { 200: page("ticks", tickSchema) },
   }),
   trigger: route({
     method: "POST",
@@ -385,7 +385,7 @@ export const SCHEDULE_ROUTES = {
         from: instant,
         to: instant,
         cellMs: z.number(),
-        schedules: z.array(rowAnswer),
+        schedules: z.array(rowSchema),
         nextCursor: z.string().nullable(),
       }),
     },

@@ -80,7 +80,7 @@ export function page<Noun extends string, Item extends z.ZodType>(noun: Noun, it
 }
 
 /** Errors, as RFC 9457 writes them, with the library's code in lower case. */
-export const problemAnswer = z
+export const problemSchema = z
   .looseObject({
     type: z.string(),
     title: z.string(),

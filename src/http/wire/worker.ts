@@ -26,7 +26,7 @@ const remoteError = z.strictObject({
   stack: z.string().max(100_000).optional(),
 });
 
-const claimedAnswer = z
+const claimedSchema = z
   .looseObject({
     id: uuid,
     job: z.string(),
@@ -58,7 +58,7 @@ export const WORKER_ROUTES = {
       limit: z.number().int().min(1).max(100),
       waitMs: z.number().int().min(0).max(60_000).optional(),
     }),
-    answers: { 200: z.object({ runs: z.array(claimedAnswer) }) },
+    answers: { 200: z.object({ runs: z.array(claimedSchema) }) },
   }),
   beatRuns: route({
     method: "POST",
