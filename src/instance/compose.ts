@@ -4,8 +4,8 @@
 
 import { NO_ALERTS } from "../alerts/alert-options.js";
 import { ALERTS_BY, Alerting } from "../alerts/alerting.js";
-import { leaseRows } from "../locks/lease-rows.js";
 import { Locking } from "../locks/locking.js";
+import { leaseRows } from "../locks/provider.js";
 import { Maintenance } from "../operations/maintenance.js";
 import { Metrics } from "../operations/metrics.js";
 import { pruneSome } from "../operations/retention.js";

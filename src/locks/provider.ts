@@ -1,19 +1,8 @@
-// What `holdfast.lock` needs from whatever keeps locks. Lease rows in the database are the default;
-// others can be given as `new Holdfast({ locks })`. `lockProviderCases` of `holdfast/testing` is the
-// definition: a provider is right when every case passes on it.
+// Declares what `holdfast.lock` needs from a lock provider, and the default one: rows in the database. Users pass others as
+// `new Holdfast({ locks })`. A provider is right when every case of `lockProviderCases` (`holdfast/testing`) passes on it.
 
-import type {
-  LockAnswer,
-  LockFilter,
-  LockGrant,
-  LockHistoryFilter,
-  LockHistoryRecord,
-  LockRecord,
-  LockRequest,
-  LockRevocation,
-  LockStats,
-  LockTidied,
-} from "./rules/lock.js";
+import type { LockStore } from "../store/locks.js";
+import type { LockVerbs } from "./rules/lock.js";
 
 export type LockCapabilities = {
   /**
@@ -21,37 +10,32 @@ export type LockCapabilities = {
    * as the provider loses no writes.
    */
   readonly fences: "durable" | "volatile";
-  /** Calls that wait are served by priority, then in order; without it, whoever asks first after a release. */
+  /** Waiting calls are served by priority, then in order. False: the first call after a release gets the lock. */
   readonly queue: boolean;
-  /** Grants that are over are kept: `history` and `stats` tell of them. */
+  /** The provider keeps ended grants: `history` and `stats` report them. */
   readonly history: boolean;
 };
 
-export interface LockProvider {
+/** A user's own provider implements the verbs and says what it can do. */
+export interface LockProvider extends LockVerbs {
   /** For messages: "lease rows", "redis". */
   readonly name: string;
   readonly capabilities: LockCapabilities;
-  /**
-   * Grants the lock if it is free or its lease has run out by the provider's clock, and if no live
-   * waiter goes before. The same token again while its grant stands: the same grant. With `waiting`
-   * the call takes its place in the queue or keeps it; one that is silent for 3 s keeps nobody waiting.
-   */
-  acquire(request: LockRequest): Promise<LockAnswer>;
-  /** A waiter gives up its place. */
-  leaveQueue(params: { readonly name: string; readonly token: string }): Promise<void>;
-  /** The lease begins anew, if this is the current grant, expired or not. False: it is not. */
-  extend(
-    params: LockGrant & { readonly leaseMs: number; readonly timeoutMs?: number },
-  ): Promise<boolean>;
-  /** Ends the current grant. True also if this very grant was released before; false: it was lost. */
-  release(grant: LockGrant): Promise<boolean>;
-  /** Takes the lock from whoever holds it; answers whom, or null if nobody did. */
-  revoke(params: LockRevocation): Promise<(LockGrant & { readonly holder: string }) | null>;
-  /** Held locks, by name. */
-  list(filter: LockFilter): Promise<readonly LockRecord[]>;
-  /** Grants, newest first. */
-  history(filter: LockHistoryFilter): Promise<readonly LockHistoryRecord[]>;
-  stats(): Promise<LockStats>;
-  /** Ends what has run out; removes what is past its time, a bounded amount. */
-  tidy(params: { readonly keepMs: number; readonly limit: number }): Promise<LockTidied>;
+}
+
+/** The default provider: locks are rows of the same database. The store names its verbs in one flat list, hence the mapping. */
+export function leaseRows(store: LockStore): LockProvider {
+  return {
+    name: "lease rows",
+    capabilities: { fences: "durable", queue: true, history: true },
+    acquire: (request) => store.acquireLock(request),
+    leaveQueue: (params) => store.leaveLockQueue(params),
+    extend: (params) => store.extendLock(params),
+    release: (grant) => store.releaseLock(grant),
+    revoke: (params) => store.revokeLock(params),
+    list: (filter) => store.locks(filter),
+    history: (filter) => store.lockHistory(filter),
+    stats: () => store.lockStats(),
+    tidy: (params) => store.tidyLocks(params),
+  };
 }

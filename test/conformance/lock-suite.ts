@@ -1,7 +1,7 @@
 // Named locks: the cases of every provider, on lease rows, with the database's time in the test's hand.
 
 import { expect } from "vitest";
-import { leaseRows } from "../../src/locks/lease-rows.js";
+import { leaseRows } from "../../src/locks/provider.js";
 import { lockProviderCases } from "../../src/testing/lock-cases.js";
 import type { SceneTest } from "./scene.js";
 import type { StoreSuiteOptions } from "./store-suite.js";

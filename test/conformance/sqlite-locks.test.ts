@@ -2,7 +2,7 @@
 
 import { DatabaseSync } from "@photostructure/sqlite";
 import { expect, test } from "vitest";
-import { leaseRows } from "../../src/locks/lease-rows.js";
+import { leaseRows } from "../../src/locks/provider.js";
 import { systemClock } from "../../src/shared/adapters/clock.js";
 import { systemRandom } from "../../src/shared/adapters/random.js";
 import type { SqliteHandle } from "../../src/store/sqlite/connection.js";

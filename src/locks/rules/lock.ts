@@ -1,4 +1,4 @@
-// Named locks: the words that stores, providers and callers share. Pure.
+// Defines the types that stores, providers and callers of named locks share. Pure.
 // A grant is one lease of one name under one fence; it ends by release, by expiry, or by an operator.
 
 import type { AuditEntry } from "../../operations/rules/audit.js";
@@ -97,3 +97,30 @@ export type LockTidied = {
   /** How many locks are held now: while there are none, nothing can run out. */
   readonly held: number;
 };
+
+/** The verbs of locks, declared once: providers have them under these names, the store under its own. */
+export interface LockVerbs {
+  /**
+   * Grants the lock if it is free or its lease has run out by the provider's clock, and if no live
+   * waiter comes first. The same token returns the same grant while it stands. With `waiting`
+   * the call takes or keeps its place in the queue; a waiter that is silent for 3 s loses it.
+   */
+  acquire(request: LockRequest): Promise<LockAnswer>;
+  /** A waiter leaves the queue. */
+  leaveQueue(params: { readonly name: string; readonly token: string }): Promise<void>;
+  /** Starts the lease again if this is the current grant, expired or not. False: it is not the current one. */
+  extend(
+    params: LockGrant & { readonly leaseMs: number; readonly timeoutMs?: number },
+  ): Promise<boolean>;
+  /** Ends the current grant. True also if this grant was released before. False: it was lost. */
+  release(grant: LockGrant): Promise<boolean>;
+  /** Takes the lock from its holder. Returns that grant, or null if the lock was free. */
+  revoke(params: LockRevocation): Promise<(LockGrant & { readonly holder: string }) | null>;
+  /** Held locks, by name. */
+  list(filter: LockFilter): Promise<readonly LockRecord[]>;
+  /** Grants, newest first. */
+  history(filter: LockHistoryFilter): Promise<readonly LockHistoryRecord[]>;
+  stats(): Promise<LockStats>;
+  /** Ends expired leases and removes history past retention, at most `limit` rows. */
+  tidy(params: { readonly keepMs: number; readonly limit: number }): Promise<LockTidied>;
+}
