@@ -1,5 +1,5 @@
-// What every command is made of: a name, one line of help, examples, and an action that answers with
-// an exit code. Wrong calls are refused while parsing, before anything is opened.
+// Builds commands: name, one line of help, examples, and an action that returns an exit code. Wrong calls are refused while
+// parsing, before anything is opened.
 
 import { Command } from "commander";
 import { suggest } from "../shared/suggest.js";
@@ -22,7 +22,7 @@ export function newCommand(params: {
   readonly examples: readonly string[];
 }): Command {
   const { name, summary, examples } = params;
-  // One that begins with another program says itself where ours comes in.
+  // An example that begins with another program contains `holdfast` itself.
   const lines = examples
     .map((example) => (example.includes("| holdfast ") ? `  ${example}` : `  holdfast ${example}`))
     .join("\n");
@@ -32,12 +32,12 @@ export function newCommand(params: {
     .addHelpText("after", `\nExample${examples.length > 1 ? "s" : ""}:\n${lines}`);
 }
 
-/** A group whose list is asked for by its name alone: `holdfast queues`. */
+/** A group that lists by default: `holdfast queues`. */
 export function listedByName(group: Command, list: Command): Command {
   const refuseUnknown = () => {
     const [word = ""] = group.args;
     const names = group.commands.map((each) => each.name());
-    // Without this the list would be told that it has one argument too many.
+    // Without this, the list would report one argument too many.
     if (word === "" || word.startsWith("-") || names.includes(word)) return;
     const meant = suggest(word, names);
     const hint = meant === undefined ? "" : `\n(Did you mean ${meant}?)`;

@@ -13,10 +13,10 @@ import { canDraw, Screen } from "./output/screen.js";
 import { EXIT, type Shell } from "./shell.js";
 import { firstSignal } from "./work.js";
 
-/** What was found, for people and for programs. */
+/** The result, for people and for programs. */
 export type ReadResult = Page & { readonly document: unknown };
 
-/** Null: there is no such thing, and that was said already. */
+/** Null: not found, and already reported. */
 export type ReadAction = (holdfast: Holdfast) => Promise<ReadResult | null>;
 
 export async function runReadCommand(
@@ -39,7 +39,7 @@ export async function runReadCommand(
     if (watch !== undefined) {
       let first: ReadResult | null = seen;
       const show = async () => {
-        // What vanishes while it is watched stays as it was seen last.
+        // If the thing vanishes while it is watched, the last page stays.
         const now: ReadResult = first ?? (await read(holdfast)) ?? { ...seen, isLast: true };
         first = null;
         return now;
@@ -52,7 +52,7 @@ export async function runReadCommand(
   });
 }
 
-/** Those of these flags that were given: what a list is filtered by. */
+/** The given ones of these flags, as the filter of a list. */
 export function filterOf<Flags, Name extends keyof Flags>(
   flags: Flags,
   names: readonly Name[],
@@ -61,13 +61,13 @@ export function filterOf<Flags, Name extends keyof Flags>(
   return Object.fromEntries(given.map((name) => [name, flags[name]])) as never;
 }
 
-/** Says that there is no such run, which is an answer and no error. */
+/** Reports that there is no such run; that is a result, not an error. */
 export function noSuchRun(shell: Shell, id: string): null {
   shell.complain(`There is no run ${id}: it never existed, or it was pruned.`);
   return null;
 }
 
-// `--watch`: shows an answer again and again until Ctrl-C, or until there is nothing left to wait for.
+// `--watch`: shows the page again until Ctrl-C or until it cannot change any more.
 
 /** One page of text; `isLast`: it will not change any more. */
 export type Page = { readonly text: string; readonly isLast?: boolean };
@@ -107,7 +107,7 @@ export async function repeat(params: {
       }
       if (isLast) break;
     } catch (error) {
-      // The first answer must come; later a database that went away may come back.
+      // The first read must succeed; later a lost database may come back.
       if (round === 0) throw error;
       shell.complain(describeExit(error)?.message ?? "");
     }

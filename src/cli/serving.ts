@@ -1,7 +1,7 @@
-// Serving the HTTP API beside an instance: where it listens, and what a taken port means.
+// Serves the HTTP API beside an instance: decides where to listen, and handles a port in use.
 
 import type { Holdfast } from "../holdfast.js";
-import { createAnswerer, type Answerer } from "../http/handler.js";
+import { type Answerer, createAnswerer } from "../http/handler.js";
 import { readSecrets } from "../http/secrets.js";
 import { refuseOpenHost, type Served, serve } from "../http/server.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
@@ -20,7 +20,7 @@ const PORT_DEFAULT = 4780;
 export type Place = {
   readonly host: string;
   readonly port: number;
-  /** Nobody asked for this very port: where it is taken, another one will do. */
+  /** The port is only a default: if it is in use, another one is taken. */
   readonly isAnyPort: boolean;
 };
 
@@ -69,10 +69,10 @@ function secretProblems(params: {
   }
 }
 
-/** A port that is bound. Calls wait until `open`, so that nobody is answered by an instance that has not started. */
+/** A bound port. Calls wait until `open`: an instance that has not started serves nobody. */
 export type Bound = {
   readonly served: Served;
-  /** Answers calls from now on, and says where. */
+  /** Serves calls from now on, and prints the address. */
   open(): Promise<void>;
 };
 

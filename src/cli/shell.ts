@@ -1,13 +1,13 @@
-// What a command needs of the terminal: lines for people, or one JSON document; colours or none.
-// Standard output belongs to the answer; complaints go to standard error.
+// Writes a command's output: lines for people or one JSON document, with or without colours. Results go to standard output,
+// complaints to standard error.
 
 import picocolors from "picocolors";
 import { shownJson } from "../shared/json.js";
 
-/** What a shell script may rely on. */
+/** Exit codes that shell scripts rely on. */
 export const EXIT = {
   done: 0,
-  /** The question was answered, and the answer is no. */
+  /** The command worked, and its result is no. */
   no: 1,
   /** The command was called wrongly. */
   usage: 2,
@@ -33,21 +33,21 @@ export class Shell {
       new Promise((resolve) => {
         write(text, () => resolve());
       });
-    // Whatever a user's code prints must not mix with the one document.
+    // Output of the user's code must not mix with the JSON document.
     if (params.isJson) stdout.write = stderr.write.bind(stderr) as typeof stdout.write;
   }
 
-  /** Lines for people; nothing where a program reads. */
+  /** Prints lines for people; nothing with --json. */
   async say(text: string): Promise<void> {
     if (!this.isJson) await this.#write(`${text}\n`);
   }
 
-  /** The one document for programs; nothing where a person reads. */
+  /** Prints the one JSON document; nothing without --json. */
   async printJson(document: unknown): Promise<void> {
     if (this.isJson) await this.#write(`${shownJson(JSON.stringify(document))}\n`);
   }
 
-  /** A warning or an error, which is never part of the answer. */
+  /** Prints a warning or an error to standard error. */
   complain(text: string): void {
     process.stderr.write(`${text}\n`);
   }

@@ -1,5 +1,4 @@
-// What `start` and `dev` have in common: an instance works until a signal comes, then stops in good
-// order and says what became of its runs.
+// Runs an instance for `start` and `dev` until a signal arrives, then stops it gracefully and reports its runs.
 
 import type { Holdfast } from "../holdfast.js";
 import type { StartOptions } from "../instance/config.js";
@@ -9,7 +8,7 @@ import { ImpossibleError } from "./failure.js";
 import { type Place, prepareServing } from "./serving.js";
 import { EXIT, type Shell } from "./shell.js";
 
-/** What a reloading `dev` hears from its child once that has started. */
+/** The message from the child of a reloading `dev` after its start. */
 export const STARTED = "started";
 
 export async function workUntilSignal(params: {
@@ -31,12 +30,12 @@ export async function workUntilSignal(params: {
   });
   const signal = Promise.race([firstSignal(), gone]);
   const rest = stayAwake();
-  // Before the instance starts: a port that cannot be had refuses the start before any run is claimed.
+  // Bound before the instance starts: an unusable port fails the start before any run is claimed.
   const binding = bind ? bind() : Promise.resolve(null);
   const started = binding.then(async (bound) => {
     await holdfast.start(start);
     await bound?.open();
-    // The watching half may be gone by now; its end is noticed by `dev` itself.
+    // The parent may be gone by now; `dev` handles that itself.
     process.send?.(STARTED, () => undefined);
   });
   try {
@@ -61,9 +60,8 @@ export async function workUntilSignal(params: {
   return EXIT.done;
 }
 
-// When a long-running command has to end. The first SIGINT or SIGTERM asks for a stop in good order;
-// a repeat within a second is the same one (npm and the terminal both deliver Ctrl-C); a later second
-// one ends the process at once.
+// Signals: the first SIGINT or SIGTERM requests a graceful stop. A repeat within a second is the same one (npm and the terminal
+// both deliver Ctrl-C); a later second one ends the process at once.
 
 const SAME_MS = 1_000;
 const NUMBERS = { SIGINT: 2, SIGTERM: 15 } as const;

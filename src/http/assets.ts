@@ -1,6 +1,5 @@
-// The files of the page, as the build packs them: compressed, in base64. Here there are none; the
-// build (scripts/build.mjs) writes its own version of this module into build/. It is imported when
-// somebody asks for the page, so that a process that serves the API alone never loads it.
+// Holds the files of the dashboard for page.ts: gzip in base64. In the source it is empty; scripts/build.mjs writes the real
+// module into build/. page.ts imports it on the first request of the page, so a process that serves only the API never loads it.
 
 export type Asset = {
   readonly type: string;

@@ -1,5 +1,5 @@
-// Callback tokens: what a dispatch gave to its worker opens the calls about that run under that fence,
-// and nothing else, whatever secrets there are. The token itself is never kept and never logged.
+// Checks callback tokens for the pipeline. The token that a dispatch gave to its worker opens the calls about that run under that
+// fence and nothing else, regardless of secrets. The token is never stored and never logged.
 
 import type { Holdfast } from "../holdfast.js";
 import { hosting } from "../instance/server-internals.js";
@@ -15,9 +15,8 @@ export function callbackTokenOf(request: HttpRequest): string | null {
 }
 
 /**
- * The fence that the token was made for, with this run; null if it was made for another one or by nobody
- * here. The store decides whether the fence is still the current one: the right token of an earlier
- * attempt gets the answer that it came too late.
+ * The fence that the token was made for; null if the token belongs to another run or was not made by this installation. The
+ * store decides whether the fence is still current: a valid token of an earlier attempt gets "too late".
  */
 export async function callbackFenceOf(
   holdfast: Holdfast,
@@ -32,7 +31,7 @@ export async function callbackFenceOf(
   return holdfast[hosting].isCallbackToken(grant) ? fence : null;
 }
 
-/** One sentence, whatever does not fit: which runs exist is not told. */
+/** The same sentence for every mismatch: it must not reveal which runs exist. */
 export function tokenRefused(): HttpError {
   return new HttpError({
     status: 403,

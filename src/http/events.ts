@@ -1,6 +1,6 @@
-// The stream of hints: that something happened, to whom, and when. Hints come from this instance's own
-// events, and from one shared look at the database that notices what people and other instances did. A client may
-// hear of a thing twice, and reads the thing itself elsewhere. While nobody listens nothing is done.
+// Streams hints {type, id, at} to the dashboard: something changed, read it again. Hints come from this instance's events and from
+// one shared poll of the database, which notices changes by people and other instances. A client may get a hint twice. Without
+// clients the feed does nothing.
 
 import type { Holdfast } from "../holdfast.js";
 import { hosting, type ServerInternals } from "../instance/server-internals.js";
@@ -12,18 +12,18 @@ import { HttpError } from "./problem.js";
 export type Hint = { readonly type: string; readonly id: string | null; readonly at: string };
 
 const CLIENTS_MAX = 100;
-/** So many hints are kept for those who come back. */
+/** Hints that are buffered for clients that reconnect. */
 const KEPT_MAX = 1_000;
-/** More at once are told as one. */
+/** A larger batch is sent as one hint. */
 const TOGETHER_MAX = 200;
 const GATHER_MS = 100;
 const LOOK_EVERY_MS = 2_000;
 const KEEP_ALIVE_MS = 15_000;
-/** A client that was cut off has so long to come back without missing anything. */
+/** A client that reconnects within this time misses nothing. */
 const LINGER_MS = 30_000;
-/** Then it has to come back, and to show again that it may. */
+/** After this the stream ends; the client reconnects and is authorized again. */
 const LIFE_MS = 15 * 60_000;
-/** Chunks that a slow client may be behind. */
+/** Chunks that are buffered for a slow client. */
 const BEHIND_MAX = 2_000;
 const TOLD = EVENT_NAMES.filter((name) => /^(run|tick|schedule|lock|instance|alert)\./.test(name));
 
@@ -41,7 +41,7 @@ export class EventFeed {
   readonly #encoder = new TextEncoder();
   #timers: Timer[] = [];
   #unsubscribe: (() => void)[] = [];
-  /** Names this stretch of listening: a number of another stretch means nothing here. */
+  /** Identifies this period with clients: event numbers of another period are meaningless. */
   #stretch = "";
   #count = 0;
   #kept: { readonly no: number; readonly hint: Hint }[] = [];
@@ -88,7 +88,7 @@ export class EventFeed {
     this.#send(client, `retry: 2000\nevent: ${type}\n${this.#event({ no: this.#count, hint })}`);
   }
 
-  /** What happened after that event; null: nobody knows any more. */
+  /** The hints after that event; null: they are no longer buffered. */
   #after(id: string): readonly { readonly no: number; readonly hint: Hint }[] | null {
     const [stretch, no] = id.split(".");
     const oldest = this.#kept[0]?.no ?? this.#count + 1;
@@ -116,7 +116,7 @@ export class EventFeed {
     void this.#look();
   }
 
-  /** Again and again until the timers are stopped, also while it is at work. */
+  /** Repeats `act` until the timers are stopped, even if that happens during `act`. */
   #every(ms: number, act: () => void | Promise<void>): void {
     let timer: Timer | null = null;
     let isOver = false;
@@ -135,7 +135,7 @@ export class EventFeed {
     });
   }
 
-  /** What people and other instances did shows in the tables alone. A look that fails is made up for by the next. */
+  /** Changes by people and other instances show only in the tables. The next poll makes up for a failed one. */
   async #look(): Promise<void> {
     const seen = await this.#host.glance().catch(() => null);
     if (seen === null) return;
@@ -177,7 +177,7 @@ export class EventFeed {
     return `id: ${this.#stretch}.${no}\ndata: ${JSON.stringify(hint)}\n\n`;
   }
 
-  /** Who does not read is cut off, and finds out when it comes back. */
+  /** Disconnects a client that does not read; it gets "refetch" when it reconnects. */
   #send(client: Client, text: string): void {
     if ((client.controller.desiredSize ?? 0) <= 0) this.#close(client);
     else client.controller.enqueue(this.#encoder.encode(text));
@@ -188,7 +188,7 @@ export class EventFeed {
     try {
       client.controller.close();
     } catch {
-      // It was cancelled by its reader at this moment: there is nothing left to close.
+      // The reader cancelled it just now: nothing is left to close.
     }
   }
 
@@ -225,7 +225,7 @@ export class EventFeed {
   }
 }
 
-/** Whom an event is about. */
+/** The id of the thing that an event is about. */
 function idOf(event: object): string | null {
   const { run, schedule, lock, alert, instance } = event as Record<string, unknown>;
   const id = run ?? schedule ?? lock ?? alert ?? instance;

@@ -1,6 +1,5 @@
-// `holdfast/fastify`: the handler as a guest of a Fastify server. The instance starts when the server
-// is ready and drains when it closes. Where scheduler and worker are both off nothing is started,
-// and that is said.
+// `holdfast/fastify`: serves the handler inside a Fastify server. The instance starts when the server is ready and drains when
+// it closes. If scheduler and worker are both off, it logs that and starts nothing.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
@@ -23,7 +22,7 @@ export type FastifyPluginOptions = HandlerOptions & {
   readonly grace?: string | number | undefined;
 };
 
-/** What of Fastify is used: any version whose server has these will do. */
+/** The part of Fastify that the plugin uses; any version that has it works. */
 type Server = {
   readonly prefix: string;
   readonly log: Logger;
@@ -41,7 +40,7 @@ type GuestRequest = {
   readonly host?: string;
   readonly hostname: string;
   readonly raw: IncomingMessage;
-  /** What the parser below hands on: where the body is read. */
+  /** The raw body stream, as the parser below passes it on. */
   readonly body: unknown;
   readonly ip: string;
 };
@@ -63,7 +62,7 @@ export async function holdfastFastify(
     logger: server.log,
     ...rest,
   });
-  // The raw body goes to the handler, which has limits of its own.
+  // The handler reads the raw body within its own limits.
   server.removeAllContentTypeParsers();
   server.addContentTypeParser("*", {}, async (_request: unknown, payload: unknown) => payload);
   for (const path of ["/", "/*"]) {
@@ -112,7 +111,7 @@ function isAllOff(start: StartOptions | undefined): boolean {
   );
 }
 
-/** Nothing is an empty text: of null Fastify would make the word. */
+/** An empty string for no content: Fastify would send null as the word "null". */
 function contentOf({ content }: HttpResponse, method: string): unknown {
   if (method === "HEAD" || content === null) return "";
   return content instanceof Uint8Array

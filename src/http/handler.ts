@@ -1,6 +1,6 @@
-// `createHandler`: one function from a Request to a Response, for Node, Deno and the edge. Here is what
-// it is made of and which route a path means; what becomes of a call is in pipeline.ts, and what the
-// routes do in routes/.
+// `createHandler`: one function from a Request to a Response, for Node, Deno and the edge. This file composes it and finds the
+// route; pipeline.ts handles the call, routes/ do the work. The folder translates HTTP into calls of a `Holdfast` and back: it
+// must never send SQL, decide what the library decides, or reply with details of an internal error.
 
 import type { Holdfast } from "../holdfast.js";
 import { systemClock } from "../shared/adapters/clock.js";
@@ -97,7 +97,7 @@ const IMPLEMENTATIONS = [
 ];
 const ids = systemIds();
 
-/** The same before it is tied to anybody's idea of a request; what a server of our own calls. */
+/** The handler on plain values, which our own servers call directly. */
 export type Answerer = (request: HttpRequest, info?: ConnectionInfo) => Promise<HttpResponse>;
 
 export function createHandler(holdfast: Holdfast, options: HandlerOptions = {}): Handler {
@@ -140,7 +140,7 @@ export function createAnswerer(holdfast: Holdfast, options: HandlerOptions = {})
   return routed(around);
 }
 
-/** What a path leads to. */
+/** The function that serves one path. */
 type Place = (call: {
   readonly request: HttpRequest;
   readonly params: Params;
@@ -193,7 +193,7 @@ function placesOf(around: RouteContext): Router<Place> {
   return router;
 }
 
-/** Without a look at what it may mean: a path that climbs is no route of ours. */
+/** The path as sent, without resolving `..`: such a path matches no route. */
 function pathOf(url: string): string {
   const from = url.indexOf("/", url.indexOf("://") + 3);
   const end = url.slice(from).search(/[?#]/);

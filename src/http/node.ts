@@ -1,5 +1,5 @@
-// Node's own request and response as what the handler takes and gives, without a Request, a Response or a stream between
-// unless somebody asks for one: those are most of what a small call would cost.
+// Adapts Node's request and response to the handler's plain values. It creates no Request, Response or stream unless one is
+// needed: those would be most of the cost of a small call.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
@@ -8,17 +8,17 @@ import { HttpError } from "./problem.js";
 import { type BodySource, type HttpRequest, type HttpResponse, requestOf } from "./request.js";
 
 const HOST = /^[\w.:[\]-]{1,300}$/;
-/** So long the rest of a body that nobody reads may take: who closes at once may lose its answer. */
+/** How long the rest of an unread body may take: closing at once could lose the response. */
 const LINGER_MS = 500;
 
-/** What was asked for, whole; null: it is no address. */
+/** The full URL of the request; null: it is not a valid address. */
 export function urlOf(params: {
   readonly protocol: string;
   readonly host: string | undefined;
   readonly target: string;
 }): string | null {
   const { protocol, host, target } = params;
-  // By a host that is more than a host a path could be made that is not the one that was asked for.
+  // A Host header with more than a host in it could change the path.
   if (host === undefined || !HOST.test(host)) return null;
   const isPath = target.startsWith("/");
   const url = isPath ? `${protocol}://${host}${target}` : target;
@@ -26,7 +26,7 @@ export function urlOf(params: {
   return isPath ? url : new URL(url).href;
 }
 
-/** For what is refused because its address is none. */
+/** The URL of a request that is refused for its invalid address. */
 export const NO_URL = "http://unknown/";
 
 export function noAddress(): HttpError {
@@ -64,7 +64,7 @@ export class NodeHttpRequest implements HttpRequest {
   }
 
   get body(): BodySource | null {
-    // From then on it is read there, by whoever comes first.
+    // Once the platform Request exists, it owns the body.
     if (this.#request) return requestOf(this.#request).body;
     return this.#hasBody ? new NodeBody(this.#payload) : null;
   }
@@ -128,7 +128,7 @@ class NodeBody implements BodySource {
   read(take: (piece: Uint8Array) => void): Promise<void> {
     const stream = this.#stream;
     return new Promise((resolve, reject) => {
-      // Also where all of it had come: nobody can read it any more.
+      // Even a complete body cannot be read from a destroyed stream.
       if (stream.destroyed) {
         reject(cutOff());
         return;
@@ -167,7 +167,7 @@ function cutOff(): HttpError {
   });
 }
 
-/** Sends the answer; what is left of the body that was sent with the question is let pass for a moment. */
+/** Sends the response, and drains the unread rest of the request body for a moment. */
 export function sendToNode(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
@@ -193,7 +193,7 @@ function lingerAfter(incoming: IncomingMessage, outgoing: ServerResponse): void 
   });
 }
 
-/** As fast as the caller reads, and no longer than it is there. */
+/** Writes as fast as the caller reads, and stops when it disconnects. */
 async function pour(
   stream: ReadableStream<Uint8Array>,
   outgoing: ServerResponse,
@@ -212,7 +212,7 @@ async function pour(
     }
     outgoing.end();
   } catch {
-    // The answer cannot be whole any more, and must not look as if it were.
+    // The response is incomplete and must not look complete.
     outgoing.destroy();
   }
 }

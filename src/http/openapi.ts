@@ -1,5 +1,4 @@
-// Describes the HTTP API for machines, as OpenAPI 3.1. It reads the routes that also validate, so it
-// cannot say anything else than the handler does.
+// Describes the HTTP API as OpenAPI 3.1. It reads the routes that also validate calls, so it cannot differ from the handler.
 
 import { z } from "zod";
 import { ROUTES } from "./wire/contract.js";

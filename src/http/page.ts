@@ -1,6 +1,5 @@
-// The page at `/`: open, without any data in it, and allowed to load nothing but its own files. Its
-// files are a module like any other (assets.ts), so that it is served wherever the handler runs, also
-// where there is no file system.
+// Serves the dashboard at `/`. The page is open, contains no data and may load only its own files. Those are a module
+// (assets.ts), so the handler serves them without a file system too.
 
 import type { Asset } from "./assets.js";
 import type { HttpRequest, HttpResponse } from "./request.js";
@@ -9,7 +8,7 @@ const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** Where the page is found; what comes after is its own business. */
+/** First segments of the page's paths; the page itself routes the rest. */
 const FOLDERS: readonly string[] = [
   "schedules",
   "runs",
@@ -24,7 +23,7 @@ const FOLDERS: readonly string[] = [
   "login",
 ];
 
-/** Below where the handler is mounted. */
+/** `path` is relative to the mount point. */
 export function isPagePath(path: string): boolean {
   const [before, folder, ...rest] = path.split("/");
   if (before !== "") return false;
@@ -33,14 +32,14 @@ export function isPagePath(path: string): boolean {
 
 const NOT_OF_THE_PAGE: readonly string[] = ["api", "assets"];
 
-/** Whether a wrong address is one that a person typed or followed: their browser accepts a page, programs do not. */
+/** Whether a person requests an unknown path: browsers accept HTML, programs do not. */
 export function isLostVisitor(path: string, request: HttpRequest): boolean {
   const [before, folder = ""] = path.split("/");
   const takesPage = /\btext\/html\b/.test(request.headers.get("accept") ?? "");
   return before === "" && takesPage && !NOT_OF_THE_PAGE.includes(folder);
 }
 
-/** The page; with the status 404 it says by itself that there is nothing at its address. */
+/** The page; for the status 404 the page itself shows "not found". */
 export async function pageResponse(
   basePath: string,
   status: 200 | 404 = 200,
@@ -83,7 +82,7 @@ function unpacked(asset: Asset): ReadableStream<Uint8Array> {
   return packed.pipeThrough(new DecompressionStream("gzip") as never);
 }
 
-/** The files of the page are relative to where it is mounted, not to the address that was asked for. */
+/** Makes the page's file references relative to the mount point, not to the requested path. */
 function mounted(html: string, basePath: string): string {
   return html
     .replaceAll('"./assets/', `"${escaped(basePath)}/assets/`)

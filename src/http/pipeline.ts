@@ -1,5 +1,5 @@
-// What becomes of a call, whichever route it takes: access decides, what was sent is read and checked,
-// the route does its work, and what comes out is worded, with the headers that keep it safe.
+// Handles every call of the API in the same steps: check access, read and validate the request, run the route, and write the
+// response or the problem with the security headers.
 
 import { z } from "zod";
 import { systemIds } from "../shared/adapters/random.js";
@@ -40,7 +40,7 @@ export async function handleCall(
       granted = await around.access.grant(caller, route.scope);
     requireLimitable(granted, route);
     for (const name in params) refuseNul(String(params[name]), name);
-    // Judged before the body is read: whoever has no good token sends megabytes in vain.
+    // Checked before the body is read: a caller without a valid token must not make us read megabytes.
     const callbackFence =
       token === null ? null : await requireCallback(around, { token, params, caller });
     const scope = route.scope === "open" ? null : route.scope;
@@ -48,7 +48,7 @@ export async function handleCall(
     const actor = { via: "http", who: granted.by, scope, address, requestId } as const;
     const call = {
       ...around,
-      // Made where it is asked for: most calls change nothing.
+      // Made on demand: most calls change nothing.
       get acting() {
         return around.holdfast.as(actor);
       },
@@ -75,7 +75,7 @@ export async function handleCall(
   }
 }
 
-/** The fence that the caller's token is good for. */
+/** The fence that the caller's token is valid for. */
 async function requireCallback(
   { holdfast, access }: RouteContext,
   call: {
@@ -95,7 +95,7 @@ function contentOf(reply: Reply | HttpResponse): HttpResponse {
   return { status: reply.status, headers, content: JSON.stringify(reply.body) };
 }
 
-/** What is not a call of the API: the page, its files, a path that leads nowhere. */
+/** Adds the headers to responses outside of the API: the page, its files, an unknown path. */
 export function secured(request: HttpRequest, response: HttpResponse): HttpResponse {
   return withSafety(response, requestIdOf(request));
 }
@@ -105,7 +105,7 @@ export function refused(request: HttpRequest, error: HttpError): HttpResponse {
   return withSafety(refusalResponse(error.refusal, requestId), requestId);
 }
 
-/** On every answer, whatever it is. */
+/** Adds the security headers that every response has. */
 function withSafety({ status, headers, content }: HttpResponse, requestId: string): HttpResponse {
   const safe = {
     "cache-control": "no-store",
@@ -119,7 +119,7 @@ function withSafety({ status, headers, content }: HttpResponse, requestId: strin
   return { status, headers: safe, content };
 }
 
-/** A caller's own id goes through, so that its log and ours can be put side by side. */
+/** Uses the caller's own id if it is valid, so that both logs can be compared. */
 function requestIdOf(request: HttpRequest): string {
   const given = request.headers.get("x-request-id");
   return given !== null && REQUEST_ID.test(given) ? given : ids.unique();
@@ -134,7 +134,7 @@ function queryOf(request: HttpRequest): Record<string, string> {
   return query;
 }
 
-/** No database stores one in a text, so nothing can be found by it. */
+/** PostgreSQL cannot store NUL in text, so such a value matches nothing. */
 function refuseNul(value: string, field: string): void {
   if (!value.includes("\0")) return;
   const message = "must not contain NUL";
@@ -146,7 +146,7 @@ function refuseNul(value: string, field: string): void {
   });
 }
 
-/** Where the contract says "any JSON", NUL is kept: it is stored as JSON writes it. */
+/** Allows NUL where the contract says "any JSON": it is stored escaped. */
 function refuseNulWithin(schema: z.ZodType | undefined, value: unknown, field: string): void {
   if (schema instanceof z.ZodUnknown) return;
   if (typeof value === "string") refuseNul(value, field);
@@ -157,7 +157,7 @@ function refuseNulWithin(schema: z.ZodType | undefined, value: unknown, field: s
   }
 }
 
-/** Undefined: the contract does not say, as where it allows one of several shapes. */
+/** Undefined: the contract does not define it, for example in a union. */
 function memberOf(schema: z.ZodType | undefined, key: string): z.ZodType | undefined {
   if (schema instanceof z.ZodObject) return needed(schema.shape[key] as z.ZodType | undefined);
   if (schema instanceof z.ZodArray) return needed(schema.element as z.ZodType);
@@ -165,7 +165,7 @@ function memberOf(schema: z.ZodType | undefined, key: string): z.ZodType | undef
   return undefined;
 }
 
-/** The schema of a value that is there. */
+/** The schema without optional and nullable wrappers. */
 function needed(schema: z.ZodType | undefined): z.ZodType | undefined {
   const isWrapped = schema instanceof z.ZodOptional || schema instanceof z.ZodNullable;
   return isWrapped ? needed(schema.unwrap() as z.ZodType) : schema;
@@ -204,6 +204,6 @@ function tell(logger: Logger, fields: { error: unknown; requestId: string; path:
     const error = redactError(describeFailure(fields.error));
     logger.error({ ...fields, error }, "a request failed");
   } catch {
-    // A logger that fails must not take the answer down with it.
+    // A failing logger must not lose the response.
   }
 }

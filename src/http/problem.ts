@@ -1,6 +1,5 @@
-// Errors on the wire: `application/problem+json`, with the library's code in lower case. What the
-// caller did wrong is said in full; what went wrong inside is said in one fixed sentence, so that
-// nothing of the inside leaks.
+// Turns errors into `application/problem+json` with the library's code in lower case. A mistake of the caller is described in
+// full; an internal error gets one fixed sentence, so that no internals leak.
 
 import type { Problem } from "../shared/errors.js";
 import { textProp } from "../shared/failure.js";
@@ -15,7 +14,7 @@ export type Refusal = {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/** Thrown by anything on the way to an answer; becomes that answer. */
+/** Thrown anywhere in the pipeline; becomes the response. */
 export class HttpError extends Error {
   constructor(readonly refusal: Refusal) {
     super(refusal.detail);
@@ -73,7 +72,7 @@ const TITLES: Readonly<Record<number, string>> = {
   503: "Unavailable",
 };
 
-/** Errors that name things which are there; a caller that may not read gets these words instead. */
+/** Replaces messages that name existing things for callers without the scope read. */
 const WORDS_WITHOUT_NAMES: ReadonlyMap<string, string> = new Map(
   Object.entries({
     JOB_UNKNOWN: "No job has that name.",
@@ -81,7 +80,7 @@ const WORDS_WITHOUT_NAMES: ReadonlyMap<string, string> = new Map(
   }),
 );
 
-/** What the caller is told; the rest is for the log. `mayRead`: the caller has the scope read. */
+/** The part of an error that the caller gets; the log has the rest. `mayRead`: the caller has the scope read. */
 export function refusalOf(thrown: unknown, { mayRead = true } = {}): Refusal {
   if (thrown instanceof HttpError) return thrown.refusal;
   const code = codeOf(thrown);

@@ -1,5 +1,5 @@
-// Checks for access which jobs and queues a credential reaches. One that is limited opens claims, calls about claimed runs,
-// enqueues and triggers, each for its own jobs and queues; every other route is closed to it.
+// Checks which jobs and queues a credential reaches. A limited credential opens claims, calls about claimed runs, enqueues and
+// triggers for its own jobs and queues; every other route is closed to it.
 
 import type { Holdfast } from "../holdfast.js";
 import { hosting } from "../instance/server-internals.js";
@@ -7,7 +7,7 @@ import type { RemoteCaller } from "../remote/remote.js";
 import { HttpError } from "./problem.js";
 import type { Route } from "./wire/schemas.js";
 
-/** What a credential is limited to; a list that is left out limits nothing. */
+/** The limits of a credential; a missing list limits nothing. */
 export type Reach = {
   readonly jobs?: readonly string[];
   readonly queues?: readonly string[];
@@ -17,12 +17,12 @@ export function isLimited({ jobs, queues }: Reach): boolean {
   return jobs !== undefined || queues !== undefined;
 }
 
-/** The limits alone, without whatever else the holder of them has. */
+/** Only the limits of a larger object. */
 export function reachOf({ jobs, queues }: Reach): Reach {
   return { ...(jobs === undefined ? {} : { jobs }), ...(queues === undefined ? {} : { queues }) };
 }
 
-/** A route that knows nothing of limits would show or do more than the credential is for. */
+/** Refuses routes that do not check limits: they would show or do more than the credential allows. */
 export function requireLimitable(reach: Reach, route: Route): void {
   if (route.scope === "open" || route.isLimitable || !isLimited(reach)) return;
   throw new HttpError({

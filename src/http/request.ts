@@ -1,30 +1,30 @@
-// What is asked and what is answered, whoever serves it. Both are plain, so that a server need not make a Request and a
-// Response of them; here is their way from and to those, for the servers that speak them. Why: docs/decisions/0007-http-on-plain-values.md
+// Defines the plain request and response of the handler, and converts them from and to the platform's Request and Response. A
+// server of our own makes neither. Why: docs/decisions/0007-http-on-plain-values.md
 
 export type HttpRequest = {
   readonly method: string;
-  /** Whole: "http://127.0.0.1:4780/api/runs?limit=1". */
+  /** The full URL: "http://127.0.0.1:4780/api/runs?limit=1". */
   readonly url: string;
   readonly headers: Pick<Headers, "get" | "has">;
-  /** Aborts when the caller has gone. */
+  /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal;
-  /** Null: nothing was sent. */
+  /** Null: the request has no body. */
   readonly body: BodySource | null;
-  /** The same as a Request, for a user's own check. */
+  /** The platform Request, for the user's `authorize`. */
   readonly request: Request;
 };
 
-/** The bytes of a body, which come when they come. */
+/** The request body, streamed. */
 export type BodySource = {
-  /** Hands on every piece, and resolves at the end; what `take` throws ends it. Once. */
+  /** Passes every chunk to `take` and resolves at the end; an error of `take` ends it. Can be called once. */
   read(take: (piece: Uint8Array) => void): Promise<void>;
-  /** Nothing more is wanted: `read` resolves now. */
+  /** Stops reading: `read` resolves now. */
   cancel(): void;
 };
 
 export type HttpResponse = {
   readonly status: number;
-  /** Their names in lower case. */
+  /** Names are in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly content: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null;
 };
@@ -37,7 +37,7 @@ export function requestOf(request: Request): HttpRequest {
     get signal() {
       return request.signal;
     },
-    // Looked at when it is read: a check that cloned the request has left another stream in its place.
+    // Read late: `authorize` may have cloned the request, which replaces its stream.
     get body() {
       return request.body === null ? null : sourceOf(request.body);
     },

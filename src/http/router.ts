@@ -1,5 +1,5 @@
-// Which of the routes a path means. A word in a path goes before a parameter, and a path that is known but not by this
-// method says by which ones it is.
+// Finds the route of a path for the handler. A fixed word wins over a parameter; a known path with another method returns the
+// allowed methods. Also defines what a route implementation gets and returns.
 
 import type { z } from "zod";
 import type { Holdfast } from "../holdfast.js";
@@ -53,7 +53,7 @@ export class Router<T> {
 }
 
 function fits(wanted: readonly string[], given: readonly string[]): boolean {
-  // From the end: the beginnings are the same for nearly all.
+  // From the end: nearly all paths begin alike.
   for (let at = wanted.length - 1; at >= 0; at -= 1) {
     const word = wanted[at] as string;
     if (isParameter(word) ? given[at] === "" : given[at] !== word) return false;
@@ -78,7 +78,7 @@ function parametersOf(entry: Entry<unknown>): number {
   return entry.segments.filter(isParameter).length;
 }
 
-/** What is no right escape stands for itself. */
+/** A wrong escape stays as it is. */
 function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment);
@@ -87,9 +87,9 @@ function decoded(segment: string): string {
   }
 }
 
-// What implements a route: a function from a checked call to a reply.
+// Route implementations: a function from a validated call to a reply.
 
-/** What every route has at hand. */
+/** The parts that every route can use. */
 export type RouteContext = {
   readonly holdfast: Holdfast;
   readonly access: Access;
@@ -101,7 +101,7 @@ export type RouteContext = {
   readonly nowMs: () => number;
   /** Where the handler is mounted; the path of its cookie. */
   readonly basePath: string;
-  /** What a trigger answers when the database cannot be read. */
+  /** The status of a trigger that could not read the database. */
   readonly storeErrorStatus: number;
 };
 
@@ -118,14 +118,14 @@ export type Call<R extends Route = Route> = RouteContext & {
   readonly granted: Granted;
   /** The verbs that change something, in the caller's name. */
   readonly acting: Acting;
-  /** A further scope that this call turns out to need. */
+  /** Throws unless the caller has this further scope. */
   readonly needs: (scope: Scope) => void;
   readonly params: Readonly<Record<string, string>>;
   readonly query: Parsed<R["query"], Record<string, never>>;
   readonly body: Parsed<R["body"], Record<string, never>>;
 };
 
-/** Told as JSON. */
+/** A response with a JSON body. */
 export type Reply = {
   readonly status: number;
   readonly body: unknown;
@@ -149,7 +149,7 @@ export function reply(body: unknown, status = 200, headers?: Reply["headers"]): 
   return { status, body, ...(headers === undefined ? {} : { headers }) };
 }
 
-/** Only the members that were given: `undefined` is not the same as left out. */
+/** Drops undefined members: `undefined` is not the same as left out. */
 export function given<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   const entries = Object.entries(value).filter(([, each]) => each !== undefined);
   return Object.fromEntries(entries) as never;

@@ -1,6 +1,5 @@
-// For code that is in a PostgreSQL transaction already: a lock that lives as long as that transaction.
-// No row, no fence, no history; a number is used as the key itself, so that it can be shared with an
-// application that knows nothing of this library.
+// Takes a PostgreSQL advisory lock for code inside a transaction; it ends with the transaction. It has no row, no fence and no
+// history. A number is the key itself, so an application without this library can share it.
 
 import { ConfigurationError } from "../shared/errors.js";
 import { requireName } from "../shared/names.js";

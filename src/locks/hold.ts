@@ -1,6 +1,5 @@
-// One held lock: renewed while its function runs, and the signal that tells when it is lost.
-// What it believes only ever shortens what the provider granted: an answer that is late counts from
-// the moment of asking, and without answers trust runs out by itself.
+// Renews one held lock while its function runs, and aborts the signal when the lock is lost. It trusts the lease for less time
+// than the provider granted: a lease counts from the moment the request was sent, and trust ends without a response.
 
 import { LeaseLostError } from "../shared/errors.js";
 import { elapsedMs, type Moment } from "../shared/moment.js";
@@ -10,7 +9,7 @@ import type { LockProvider } from "./provider.js";
 import type { LockGrant } from "./rules/lock.js";
 
 const RETRY_MS = 250;
-/** A reason of our own, since the platform would make an exception for each. */
+/** An abort reason of our own: the platform would create an exception for each call. */
 const ANSWERED = "answered";
 
 export type HoldParams = {
@@ -18,7 +17,7 @@ export type HoldParams = {
   readonly clock: Clock;
   readonly grant: LockGrant;
   readonly leaseMs: number;
-  /** When the grant was asked for, and how much of its lease was left then. */
+  /** When the request was sent, and how much of the lease was left then. */
   readonly askedAt: Moment;
   readonly grantedMs: number;
   readonly onLost: () => void;
@@ -46,26 +45,26 @@ export class Hold {
 
   #isLost = false;
 
-  /** Nothing begins under a grant whose answer took as long as its lease; false: it is gone. */
+  /** Renews first if the grant took as long as its lease. False: the lock is lost. */
   async begin(): Promise<boolean> {
     if (this.isTrusted) this.#again(renewEveryMs(this.#params.leaseMs));
     else await this.#renew();
     return !this.#isLost;
   }
 
-  /** Whether the lease certainly still stands, without asking. */
+  /** Whether the lease certainly still stands; sends no request. */
   get isTrusted(): boolean {
     const { sentAt, leaseMs } = this.#trust;
     return !this.#isLost && isTrusted(sentAt, this.#moment(), leaseMs);
   }
 
-  /** The function has ended, or nobody waits for it any more. */
+  /** Stops renewing: the function ended, or nobody waits for it. */
   end(): void {
     this.#isOver = true;
     this.#timer?.cancel();
   }
 
-  /** The surroundings want the function to end. */
+  /** Makes the function end: the instance stops. */
   abort(reason: Error): void {
     this.#lost.abort(reason);
   }
@@ -80,7 +79,7 @@ export class Hold {
     this.#again(isHeld ? renewEveryMs(leaseMs) : Math.min(RETRY_MS, renewEveryMs(leaseMs)));
   }
 
-  /** Undefined: there was no answer, or none in time. */
+  /** Undefined: no response, or none in time. */
   async #extended(): Promise<boolean | undefined> {
     const { provider, grant, leaseMs, clock } = this.#params;
     const timeoutMs = renewTimeoutMs(leaseMs);
@@ -103,7 +102,7 @@ export class Hold {
   #again(delayMs: number): void {
     const { clock } = this.#params;
     const { sentAt, leaseMs } = this.#trust;
-    // Past the end of trust nothing may go on unasked.
+    // Renew at the latest when trust ends.
     const leftMs = leaseMs - leaseMs / 4 - elapsedMs(sentAt, this.#moment());
     this.#timer = clock.timer(Math.max(1, Math.min(delayMs, leftMs)), () => void this.#renew());
   }

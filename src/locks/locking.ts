@@ -1,6 +1,6 @@
-// `holdfast.lock`: takes a lock, runs the caller's function under it, and gives it back.
-// Safe whatever the function does or the network loses: a grant whose answer was lost is recognised by
-// its token, and a holder that can no longer be sure of its lease says so instead of going on.
+// `holdfast.lock`: takes a lock, runs the caller's function under it, and releases it. A grant whose response was lost is
+// recognised by its token; a holder that is no longer sure of its lease throws. The folder uses providers only: it must never
+// assume that locks are in the database.
 
 import { type Duration, durationMs } from "../shared/duration.js";
 import {
@@ -25,7 +25,7 @@ import { Hold } from "./hold.js";
 import type { LockProvider } from "./provider.js";
 import type { LockAnswer, LockGrant, LockRequest } from "./rules/lock.js";
 
-/** What the function is given. */
+/** The argument of the caller's function. */
 export type HeldLock = {
   readonly name: string;
   /** Grows with every grant: give it to whatever should refuse a holder that lost its lock. Null: locking is off. */
@@ -44,24 +44,24 @@ export type LockResult<Value> =
       readonly until: Date | null;
     };
 
-/** A waiter is void after 3 s of silence: it asks far more often than that. */
+/** A waiter is void after 3 s of silence, so it retries far more often. */
 const TRY_FIRST_MS = 20;
 const TRY_MAX_MS = 250;
 const TRY_JITTER = 0.2;
-/** How often a lost answer is asked for again before the caller hears of it. */
+/** How often a request with a lost response is repeated before the caller gets the error. */
 const REPEATS_MAX = 5;
 const REPEAT_MS = 50;
-/** What ignores its signal is left behind: its lease runs out by itself. */
+/** How long a stop waits for functions that ignore their signal; their leases expire. */
 const STOP_MS = 5_000;
-/** A little less than the minute of the loop that calls: timers may be early. */
+/** A little less than the loop's minute: timers may fire early. */
 const TIDY_EVERY_MS = 55_000;
-/** Where no lock is held, as in most applications, an idle instance sends polls alone. */
+/** Without held locks, as in most applications, an idle instance sends only polls. */
 const TIDY_IDLE_MS = 55 * 60_000;
 const TIDY_BATCH = 1_000;
 const TIDY_ROUNDS_MAX = 20;
 
 export type LockingParams = {
-  /** Opens the database, where the locks are in it. */
+  /** Opens the database if the locks are in it. */
   readonly provider: (verb: string) => Promise<LockProvider>;
   readonly ports: Ports;
   readonly holder: string;
@@ -112,7 +112,7 @@ export class Locking {
       }),
     );
     this.#ending.add(locked);
-    // Who called hears of a failure; a stop waits for the end alone.
+    // The caller gets the error; a stop only waits for the end.
     locked.catch(() => undefined).finally(() => this.#ending.delete(locked));
     return locked;
   }
@@ -158,7 +158,7 @@ export class Locking {
     return tracing ? tracing.part(`${part} ${lock}`, { "holdfast.lock": lock }, work) : work(null);
   }
 
-  /** Tries until the lock is granted or the caller's patience is over. */
+  /** Retries until the lock is granted or the caller's wait is over. */
   async #acquired({
     provider,
     name,

@@ -1,4 +1,4 @@
-// `holdfast.locks`: looking at locks, and an operator's one verb on them.
+// `holdfast.locks`: lists locks and their history, and lets an operator release one.
 
 import { type Actor, type AuditEntry, auditEntry } from "../operations/rules/audit.js";
 import { ConfigurationError } from "../shared/errors.js";

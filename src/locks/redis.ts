@@ -1,6 +1,6 @@
-// Locks in Redis, through a client that the caller brings. Each verb is one script inside of the
-// server. The promise is weaker than that of lease rows: a fence is granted once only for as long as
-// Redis loses no writes, and a failover or a restart without `appendfsync always` may lose some.
+// Keeps locks in Redis, through the caller's client; each verb is one script in the server. The promise is weaker than that of
+// lease rows: a fence is unique only while Redis loses no writes, and a failover or a restart without `appendfsync always` may
+// lose some.
 
 import { createHash } from "node:crypto";
 import { ConfigurationError, OutcomeUnknownError } from "../shared/errors.js";
@@ -117,7 +117,7 @@ function asker(client: RedisClient, prefix: string) {
         return client.eval(script, 1, prefix, ...args);
       });
     } catch (error) {
-      // What the server refused is a mistake; anything else may or may not have reached it.
+      // A ReplyError is a mistake of ours; any other error leaves the outcome unknown.
       if ((error as { name?: unknown }).name === "ReplyError") throw error;
       throw new OutcomeUnknownError(`${verb} a lock in Redis`, { cause: error });
     }

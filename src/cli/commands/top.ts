@@ -1,4 +1,4 @@
-// `holdfast top`: what goes on, live on a terminal, once elsewhere.
+// `holdfast top`: shows activity, live on a terminal, once for pipes and programs.
 
 import type { Command } from "commander";
 import { systemClock } from "../../shared/adapters/clock.js";

@@ -1,5 +1,4 @@
-// The life of `top` on a terminal: it takes the whole screen, draws at a rhythm and when the terminal
-// changes its size, and gives the screen back as it was, whatever ends it.
+// Runs `top` on a terminal: takes the full screen, redraws at an interval and on resize, and always restores the screen.
 
 import { systemClock } from "../../shared/adapters/clock.js";
 import { delay } from "../../shared/ports.js";

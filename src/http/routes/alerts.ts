@@ -1,4 +1,4 @@
-// Alerts: looked at, and what people do about one.
+// Serves alerts: list, read, mute, acknowledge, resolve, test the delivery.
 
 import { AlertNotFoundError } from "../../shared/errors.js";
 import { given, type Implementation, on, reply } from "../router.js";

@@ -1,4 +1,4 @@
-// The health of the tables.
+// Serves the consistency check of the tables.
 
 import { given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";

@@ -1,4 +1,4 @@
-// Named locks: looked at, and taken from their holder by an operator.
+// Serves named locks: list, statistics, history, release by an operator.
 
 import { given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";

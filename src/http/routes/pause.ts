@@ -1,4 +1,4 @@
-// The pause of everything: seen, set and lifted.
+// Serves the pause of everything: read, set, lift.
 
 import { given, type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";

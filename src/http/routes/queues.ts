@@ -1,4 +1,4 @@
-// Queues: how long they are, and stopping one without stopping anything else.
+// Serves queues: list with their depth, pause, resume.
 
 import { type Implementation, on, reply } from "../router.js";
 import { ROUTES } from "../wire/contract.js";

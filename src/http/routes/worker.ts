@@ -1,5 +1,4 @@
-// What workers elsewhere call. A run is named by its id and fence; whoever is too late gets 409 and
-// changes nothing.
+// Serves remote workers. A run is named by its id and fence; a call with an old fence gets 409 and changes nothing.
 
 import { ConfigurationError } from "../../shared/errors.js";
 import { readInstant } from "../../shared/instant.js";
@@ -64,7 +63,7 @@ type OfRun = Pick<Call, "holdfast" | "granted" | "params"> & {
   readonly body: { readonly fence: number; readonly instance?: string | undefined };
 };
 
-/** The grant of the run in question. A worker has claimed it itself; a callback token is for it alone. */
+/** The grant of the run in the path. A worker must have claimed it; a callback token was checked by the pipeline. */
 async function claimedGrant({ holdfast, granted, params, body }: OfRun) {
   const grant = grantOf(params, body);
   if (granted.scopes.has("worker"))

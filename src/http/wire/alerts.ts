@@ -1,4 +1,4 @@
-// Alerts on the wire.
+// Declares the routes of alerts.
 
 import { z } from "zod";
 import {

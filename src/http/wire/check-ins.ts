@@ -1,4 +1,4 @@
-// Check-ins of what monitors watch: it began, it is done, it failed.
+// Declares the check-in routes of monitored work: started, done, failed.
 
 import { z } from "zod";
 import { instantOrNull, route, uuid } from "./schemas.js";
@@ -13,7 +13,7 @@ const pinged = z.object({
   nextDeadlineAt: instantOrNull,
 });
 const deliveryId = z.string().max(500).optional();
-/** What calls may have its own to say, as the heartbeat of another Holdfast does; it is not read. */
+/** Other members are allowed and ignored: the heartbeat of another Holdfast sends some. */
 const anything = z.looseObject({});
 const scope = "trigger";
 const answers = { 200: pinged };

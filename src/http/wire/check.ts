@@ -1,4 +1,4 @@
-// The health of the tables on the wire.
+// Declares the route of the consistency check.
 
 import { z } from "zod";
 import { count, duration, route } from "./schemas.js";

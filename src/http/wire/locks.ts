@@ -1,4 +1,4 @@
-// Locks on the wire.
+// Declares the routes of named locks.
 
 import { z } from "zod";
 import { count, cursor, instant, instantOrNull, limit, name, page, route } from "./schemas.js";

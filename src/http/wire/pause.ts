@@ -1,4 +1,4 @@
-// The pause of everything on the wire.
+// Declares the routes of the pause of everything.
 
 import { z } from "zod";
 import { instant, note, route } from "./schemas.js";

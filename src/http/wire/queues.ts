@@ -1,4 +1,4 @@
-// Queues on the wire.
+// Declares the routes of queues.
 
 import { z } from "zod";
 import { instantOrNull, note, route } from "./schemas.js";

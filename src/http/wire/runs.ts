@@ -1,4 +1,4 @@
-// Runs on the wire: enqueueing, reading, cancelling, and what a run has of its own.
+// Declares the routes of runs: enqueue, list, read with their parts, cancel, retry, delete.
 
 import { z } from "zod";
 import {

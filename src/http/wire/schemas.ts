@@ -1,4 +1,4 @@
-// What the routes are made of: who may call, how a route is written, and the values that several share.
+// Defines how a route is declared, the scopes, and the schemas that several routes share.
 
 import { z } from "zod";
 
@@ -22,11 +22,11 @@ export type Route = {
   readonly isLimitable?: true;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType;
-  /** What it answers by status, in the good case. */
+  /** The bodies of successful responses by status. */
   readonly answers: Readonly<Record<number, z.ZodType>>;
   /** The statuses 4xx that are this route's own; openapi.ts adds those that follow from its scope and body. */
   readonly refusals?: readonly RefusalStatus[];
-  /** What it answers is of. @default "application/json" */
+  /** The media type of the response. @default "application/json" */
   readonly media?: string;
 };
 export function route<const R extends Route>(definition: R): R {
@@ -35,7 +35,7 @@ export function route<const R extends Route>(definition: R): R {
 
 export const instant = z.iso.datetime().meta({ description: "ISO 8601, UTC, with milliseconds" });
 export const instantOrNull = instant.nullable();
-/** What a caller may write for an instant: checked by the library, which shows a right one. */
+/** An instant as callers write it; the library checks it and shows a right one. */
 export const givenInstant = z.string().max(64);
 export const duration = z.union([z.string().max(64), z.number()]).meta({
   description: 'a duration such as "30s" or "5m", or milliseconds',
@@ -57,7 +57,7 @@ export const name = storable(z.string().max(200));
 export const givenName = storable(z.string().min(1).max(200));
 export const limit = z.coerce.number().int().min(1).max(1_000).optional();
 export const cursor = z.string().max(500).optional();
-/** Of items: it has a whole key in it. */
+/** A cursor of items contains a full key. */
 export const longCursor = z.string().max(5_000).optional();
 export const givenSince = z.string().max(64).optional().meta({
   description: 'an instant, or a duration such as "24h": so long ago',
@@ -72,7 +72,7 @@ export const storedError = z
   })
   .meta({ id: "StoredError" });
 export const ok = z.object({ ok: z.literal(true) });
-/** Longer than anything lasts or waits, and still a number that every database takes. */
+/** Longer than any duration, and still in the range of every database. */
 export const MS_MAX = 2 ** 31 - 1;
 export function page<Noun extends string, Item extends z.ZodType>(noun: Noun, item: Item) {
   const list = { [noun]: z.array(item) } as Record<Noun, z.ZodArray<Item>>;

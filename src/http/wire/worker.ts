@@ -1,4 +1,4 @@
-// What a worker elsewhere says: claims, heartbeats, progress, items, lines, ends.
+// Declares the routes of remote workers: claim, heartbeat, progress, items, log lines, completion.
 
 import { z } from "zod";
 import {
