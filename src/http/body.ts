@@ -12,10 +12,10 @@ export const OPEN_BODY_BYTES_MAX = 16 * 1024;
 const BODY_TIMEOUT_MS = 30_000;
 
 /** The parsed body; none at all is an empty object. */
-export async function readJson(ask: HttpRequest, bytesMax = BODY_BYTES_MAX): Promise<unknown> {
-  const text = await readText(ask, bytesMax);
+export async function readJson(request: HttpRequest, bytesMax = BODY_BYTES_MAX): Promise<unknown> {
+  const text = await readText(request, bytesMax);
   if (text === "") return {};
-  refuseMediaType(ask);
+  refuseMediaType(request);
   // The envelope around an input is one level of its own.
   if (isDeeperThan(text, JSON_DEPTH_MAX + 1))
     throw bad("body_too_deep", `The body is nested deeper than ${JSON_DEPTH_MAX} levels.`);
@@ -26,8 +26,8 @@ export async function readJson(ask: HttpRequest, bytesMax = BODY_BYTES_MAX): Pro
   }
 }
 
-function refuseMediaType(ask: HttpRequest): void {
-  const type = (ask.headers.get("content-type") ?? "").split(";")[0]?.trim().toLowerCase();
+function refuseMediaType(request: HttpRequest): void {
+  const type = (request.headers.get("content-type") ?? "").split(";")[0]?.trim().toLowerCase();
   if (type === "application/json" || type?.endsWith("+json")) return;
   throw new HttpError({
     status: 415,
