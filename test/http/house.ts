@@ -6,11 +6,11 @@ import os from "node:os";
 import path from "node:path";
 import { expect } from "vitest";
 import {
+  type Answerer,
   createAnswerer,
   type Handler,
   type HandlerOptions,
   handlerOf,
-  type Answerer,
 } from "../../src/http/handler.js";
 import { refusalsOf } from "../../src/http/openapi.js";
 import { ROUTES } from "../../src/http/wire/contract.js";
