@@ -235,7 +235,7 @@ export class Runs {
   }
 }
 
-// What `runs.list` may be asked for, and the same in the words of the store.
+// ── the options of runs.list ─────────────────────────────────────────────────────────────────────
 
 export type RunListOptions = {
   readonly status?: RunStatus | undefined;
@@ -305,7 +305,7 @@ function idBounds(params: {
   };
 }
 
-// Looking at the runs that a run made, and trying the failed ones among them again, together.
+// ── children of a run ──────────────────────────────────────────────────────────────────────────────
 
 /** How a batch stands: entries that have no child, and what became of the others so far. */
 export type Batch = Omit<BatchRecord, "after"> & {

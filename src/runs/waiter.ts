@@ -56,12 +56,12 @@ export class Waiter {
     });
   }
 
-  /** This instance has settled these; whether they ended is for the database to say. */
+  /** This instance has settled these runs; the next read finds out whether they have ended. */
   settled(runs: readonly { readonly id: RunId }[]): void {
     if (this.#waiting.size > 0 && runs.some(({ id }) => this.#waiting.has(id))) this.#ask(0);
   }
 
-  /** Nobody will look any more: whoever still waits is told. */
+  /** Rejects every pending wait: no read follows. */
   close(): void {
     this.#isClosed = true;
     this.#timer?.cancel();
@@ -69,7 +69,7 @@ export class Waiter {
       for (const end of [...enders]) end(new StoppedError("wait"));
   }
 
-  /** The sooner look wins, or those who come would keep those who wait from ever being looked for. */
+  /** The earlier read wins: otherwise new waits would postpone the read for ever. */
   #ask(delayMs: number): void {
     const atMs = this.#clock.monotonicMs() + delayMs;
     if (this.#timer && this.#lookAtMs <= atMs) return;
@@ -87,7 +87,7 @@ export class Waiter {
       const ended = await (await this.#store()).terminal([...this.#waiting.keys()]);
       for (const id of ended) for (const end of [...(this.#waiting.get(id) ?? [])]) end();
     } catch {
-      // The next look asks again; a caller who set a time limit hears of it.
+      // The next read tries again; a caller with a timeout gets its error.
     }
     if (this.#waiting.size === 0) return;
     this.#everyMs = Math.min(WAIT_MAX_MS, this.#everyMs * 1.5);

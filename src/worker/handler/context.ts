@@ -1,5 +1,5 @@
-// What a handler holds in its hands while it runs. Everything is made when it is first asked for:
-// most runs never look at their signal.
+// Defines the context that a handler gets. Each part is made on first use: most runs never read their
+// signal.
 
 import type { Enqueued, EnqueueOptions } from "../../runs/enqueue.js";
 import type { Job } from "../../runs/job.js";
@@ -14,7 +14,7 @@ import type { CommitOptions, ItemOptions, TransactionHandle } from "./commit.js"
 import { type BatchEntry, type BatchOptions, type FanOut, readBatchOptions } from "./fan-out.js";
 import { type RunLog, type RunLogLevel, runLog } from "./logs.js";
 
-/** What a context needs of the worker that runs it; one object for all runs. */
+/** The services of the worker that a context calls; one object for all runs. */
 export type ContextServices = {
   readonly log: Logger;
   readonly fanOut: FanOut;

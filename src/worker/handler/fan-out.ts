@@ -1,5 +1,5 @@
-// Runs that a run makes: `ctx.enqueue` and `ctx.enqueueBatch`. Checks and builds them; that they are
-// stored only under the fence of the run that asks is for the store to see to.
+// Enqueues the children of a run: `ctx.enqueue` and `ctx.enqueueBatch`. Checks and builds them; the store accepts
+// them only under the fence of the parent.
 
 import {
   accepted,

@@ -252,8 +252,8 @@ function checkItem({ key, fn, options }: ItemRequest): void {
   if (problems.length > 0) throw new ConfigurationError(problems);
 }
 
-// What one attempt knows of its run's items: those that earlier attempts have done are read once, a
-// bounded amount of them; the others are asked for when they come up, those that come together at once.
+// Knows which items of a run earlier attempts have done. A bounded number of them is read once; the others are read
+// when the handler reaches them, and keys of the same moment share one read.
 
 const LOADED_MAX = 1_000;
 const CHARS_MAX = 4 * 1024 * 1024;
@@ -348,8 +348,8 @@ class ItemBook {
   }
 }
 
-// Items of one process, stored together. Storing an item again changes nothing, so a lost answer is asked
-// for once more.
+// Stores the items of one process in batches. Storing an item again changes nothing, so the write is retried
+// after a lost answer.
 
 class ItemWriter {
   readonly #batcher: Batcher<ItemWrite, ItemAnswer>;

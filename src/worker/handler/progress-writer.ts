@@ -1,6 +1,6 @@
-// How far the runs of an instance are, on its way to the database: one statement for all of them, at
-// most one write a second for a run unless its stage changes. A database that is away delays what was
-// told and fails nobody; only a lost lease does.
+// Writes the progress of runs to the database for an instance: one statement for all runs, at most one write a second
+// for a run unless its stage changes. An unavailable database delays progress and fails no run; only a lost
+// lease rejects the call.
 
 import {
   NO_PROGRESS,
@@ -74,12 +74,12 @@ export class ProgressBoard {
     const stored = new Promise<void>((resolve, reject) => entry.waiting.push({ resolve, reject }));
     // Whoever does not wait for the answer hears of a loss by the signal, not by an unhandled rejection.
     stored.catch(() => undefined);
-    // A microtask later, so that what is told together travels together.
+    // A microtask later, so that reports of the same moment share one statement.
     queueMicrotask(() => void this.#send());
     return stored;
   }
 
-  /** The attempt is over: its last word is stored now, if the database takes it. */
+  /** The attempt is over: its last progress is stored now, if the database can be reached. */
   async finish(attempt: AttemptView): Promise<void> {
     const entry = this.#entries.get(attempt);
     if (!entry) return;

@@ -1,5 +1,5 @@
-// What handlers ask of the worker that runs them: items, commits, progress, log lines, a heartbeat now.
-// One object for all runs; what an attempt told through it is stored before the attempt is settled.
+// Serves the calls of handlers for a worker: items, commits, progress, log lines, heartbeats. One object serves all
+// runs. Progress and log lines are stored before their attempt is settled.
 
 import { LeaseLostError } from "../../shared/errors.js";
 import { describeFailure } from "../../shared/failure.js";
@@ -16,7 +16,7 @@ import { Items } from "./items.js";
 import { LogKeeper } from "./logs.js";
 import { ProgressBoard } from "./progress-writer.js";
 
-/** How long an attempt that has ended waits for what it told to be stored, before it is settled anyway. */
+/** How long an ended attempt waits for its progress and log lines to be stored, before it is settled anyway. */
 const REPORTS_PATIENCE_MS = 5_000;
 
 export type HandlerServicesParams = {
@@ -27,7 +27,7 @@ export type HandlerServicesParams = {
   readonly logger: Logger;
   readonly fanOut: FanOut;
   readonly onCommitted: CommitsParams["onCommitted"];
-  /** What was asked for was a heartbeat as well. */
+  /** Called with the result of a renewal: progress renews the lease too. */
   readonly onRenewed: (answer: Renewed) => void;
 };
 
@@ -36,7 +36,7 @@ export class HandlerServices {
   readonly #items: Items;
   readonly #progress: ProgressBoard;
   readonly #logs: LogKeeper;
-  /** What a context holds of all this. */
+  /** The services that a context calls. */
   readonly forContext: ContextServices;
 
   constructor(params: HandlerServicesParams) {
@@ -66,7 +66,7 @@ export class HandlerServices {
     return this.#items.failedCount(attempt);
   }
 
-  /** Until what this attempt told is stored, as far as the database can be reached. */
+  /** Waits until the progress and log lines of this attempt are stored, or 5 s have passed. */
   async reportsStored(attempt: AttemptView): Promise<void> {
     const done = new AbortController();
     const stored = Promise.all([this.#progress.finish(attempt), this.#logs.finish(attempt)]).catch(
@@ -77,7 +77,7 @@ export class HandlerServices {
     this.forget(attempt);
   }
 
-  /** What it told and is not stored yet is let go. */
+  /** Drops the progress and log lines of this attempt that are not stored yet. */
   forget(attempt: AttemptView): void {
     if (!attempt.hasReported) return;
     this.#progress.forget(attempt);
