@@ -47,7 +47,7 @@ describe("a receiver", () => {
       options: { poll: "50ms", publicUrl: served.url, workers: { studies: target } },
     });
     const retry = { attempts: 3, delay: 1 };
-    house.holdfast.job("study", { worker: "studies", lease: "1s", retry });
+    house.holdfast.job("study", { worker: "studies", lease: "3s", retry });
     house.holdfast.job("other", { worker: "studies", retry });
     await house.holdfast.start();
   });
@@ -89,7 +89,7 @@ describe("a receiver", () => {
     await until("it runs", async () => (await beats()) > 0);
     const first = await beats();
     // Twice the length of its lease, by the heartbeats alone.
-    await until("it was renewed", async () => (await beats()) - first > 2_000);
+    await until("it was renewed", async () => (await beats()) - first > 6_000);
     go();
     expect(await ended(id)).toMatchObject({
       status: "completed",
