@@ -40,15 +40,10 @@ const MODULES = [
 const HANDLER_TYPES = ["worker/handler/context", "worker/hooks"];
 
 /** Settings and maintenance report how the instance is configured. */
-const INSTANCE_FACTS = [
-  "instance/config",
-  "instance/context",
-  "instance/announced-jobs",
-  "instance/jobs",
-];
+const INSTANCE_FACTS = ["instance/config", "instance/context", "instance/jobs"];
 
 /** A retry of a scheduled run is decided under its schedule's row; a run shows what was dispatched for it. */
-const RUN_NEIGHBOURS = ["schedules/retry-run", "schedules/updater", "remote/dispatch/dispatcher"];
+const RUN_NEIGHBOURS = ["schedules/trigger", "schedules/updater", "remote/dispatch/dispatcher"];
 
 module.exports = {
   forbidden: [

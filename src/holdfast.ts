@@ -1,6 +1,6 @@
-// `Holdfast`: what users hold, as a table of contents. What a verb does is in the file of the part that does
-// it; how the parts hang together is in compose.ts, when they start and stop in lifecycle.ts. The constructor does
-// no I/O: the first verb that needs the database opens it, once.
+// Gives users the class `Holdfast`, a table of contents: each verb calls the part that does the work. compose.ts makes
+// the parts, lifecycle.ts starts and stops them. The constructor does no I/O: the first verb that needs the database
+// opens it, once. No decision and no statement belongs here.
 
 import type { Alerts } from "./alerts/alerts.js";
 import { type Acting, type ActorOptions, readActor } from "./instance/actor-api.js";
@@ -290,7 +290,7 @@ export class Holdfast {
     return this.#parts.maintenance.recover(options);
   }
 
-  // ── looking ────────────────────────────────────────────────────────────────────────────────────
+  // ── reading ────────────────────────────────────────────────────────────────────────────────────
 
   /** Every job that an instance announced, by name, as the newest one announced it. */
   async jobs(): Promise<readonly AnnouncedJob[]> {

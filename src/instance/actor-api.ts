@@ -1,5 +1,5 @@
-// `holdfast.as(actor)`: the verbs that change something, in somebody's name. Whoever passes calls of
-// others on (the HTTP handler, a bot, a back office) says once who asks; the audit trail keeps it.
+// Builds the API of one actor, `holdfast.as(actor)`: the verbs that change something, in that actor's name. Programs that
+// forward calls of other people (the HTTP handler, a bot, a back office) name the actor once; the audit trail keeps it.
 
 import { Alerts } from "../alerts/alerts.js";
 import type { Destination } from "../alerts/destinations/destinations.js";
@@ -25,7 +25,7 @@ import type { Store } from "../store/store.js";
 import type { Emit } from "../telemetry/log.js";
 import type { AnnouncedJobs } from "./jobs.js";
 
-/** Who asks, for the audit trail. */
+/** The person or program that makes a change, for the audit trail. */
 export type ActorOptions = {
   /** A name: `ada@example.org`, "deploy bot". */
   readonly who: string;
@@ -71,8 +71,6 @@ export function readActor(options: ActorOptions): Actor {
   };
 }
 
-// Puts together the verbs that change something for one actor; they share everything else of the instance.
-
 export type ActorParts = {
   readonly store: (verb: string) => Promise<Store>;
   readonly ports: Ports;
@@ -82,7 +80,7 @@ export type ActorParts = {
   readonly cache: ScheduleCache;
   readonly app: string | null;
   readonly locks: (verb: string) => Promise<LockProvider>;
-  /** Whether locks are kept elsewhere, so that the trail has to be written apart from them. */
+  /** True if locks are kept outside of the database: the audit entry then needs a write of its own. */
   readonly hasOwnLockProvider: boolean;
   readonly emit: Emit;
   readonly destinations: readonly Destination[];

@@ -1,5 +1,5 @@
-// Options of an instance: option in code, then environment, then default; checked whole, so that
-// every wrong value is named at once.
+// Reads the options of an instance: the option in code, then the environment, then the default. Checks all of them
+// before it throws, so that one error names every wrong value.
 
 import { type AlertConfig, type AlertOptions, readAlerts } from "../alerts/alert-options.js";
 import type { LockProvider } from "../locks/provider.js";
@@ -206,7 +206,7 @@ export function readConfig(options: HoldfastOptions, env: Environment): Config {
 
   const keepMs = read(
     () => retentionMs(options.retention, fromEnv("HOLDFAST_HISTORY_RETENTION_DAYS")),
-    // Any that is right: what defaults to it must not be called wrong as well.
+    // Any valid value: options that default to it must not be reported as wrong too.
     1,
   );
   const config: Config = {
@@ -338,13 +338,13 @@ export function readStart(options: StartOptions, config: Config): StartConfig {
   if (typeof isScheduler !== "boolean")
     problems.push({ field: "start().scheduler", message: "must be true or false" });
   if (problems.length > 0) throw new ConfigurationError(problems);
-  // A worker that is off has nothing that it could run.
+  // A worker that is off executes no job.
   return worker === false
     ? { isScheduler, isWorker: false, concurrency, heartbeat, queues: null, jobs: [] }
     : { isScheduler, isWorker: true, concurrency, heartbeat, ...chosen };
 }
 
-/** In production a file that nobody named is lost with its container, and every instance would have its own. */
+/** In production the default file would be lost with its container, and every instance would have its own. */
 function unnamedDatabase(env: Environment): string {
   if (env.NODE_ENV !== "production") return DEFAULT_DATABASE;
   throw problem(

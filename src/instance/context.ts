@@ -1,14 +1,19 @@
-// What an instance stands on before it has spoken to a database: its configuration and its name, the world
-// that it lives in, what it tells through and what it sends through. Of the file system it reads the nearest package.json.
+// Builds the context of an instance for `Holdfast`: its configuration and name, its ports (clock, random, network), its
+// store, its log and its dispatcher. Opens no connection; the only file that it reads is the nearest package.json.
 
 import { hostname } from "node:os";
+import path from "node:path";
+import type { AlertConfig } from "../alerts/alert-options.js";
+import type { Destination } from "../alerts/destinations/destinations.js";
 import { type Actor, codeActor } from "../operations/rules/audit.js";
+import type { BuiltInJobs } from "../remote/built-in-jobs.js";
 import { Dispatcher } from "../remote/dispatch/dispatcher.js";
 import type { Sends } from "../remote/dispatching.js";
 import { systemClock } from "../shared/adapters/clock.js";
 import { systemNetwork } from "../shared/adapters/network.js";
 import { systemIds, systemRandom } from "../shared/adapters/random.js";
-import { rememberSecrets } from "../shared/known-secrets.js";
+import { headerSecrets, rememberSecrets } from "../shared/known-secrets.js";
+import { NAME_LENGTH_MAX } from "../shared/names.js";
 import type { Clock, Network, Ports } from "../shared/ports.js";
 import { unknownVariables } from "../shared/variables.js";
 import { storeFor } from "../store/open.js";
@@ -18,19 +23,17 @@ import { LentLogger, type Logger, lineLogger } from "../telemetry/log.js";
 import { Meters } from "../telemetry/meters.js";
 import { Tracing } from "../telemetry/tracing.js";
 import type { Config, HoldfastOptions } from "./config.js";
-import { configuredSecrets } from "./configured-secrets.js";
-import { type LaunchOverrides, readConfigWithin, surroundings } from "./launch-overrides.js";
-import { packageName } from "./package-name.js";
+import { type LaunchOverrides, launchOverrides, readConfigWithin } from "./launch-overrides.js";
 
-/** What tests and the simulator put in place of the real world. */
+/** Replacements for the real world, for tests and the simulator. */
 export type Internals = {
   readonly ports?: Ports;
   readonly store?: (config: Config, ports: Ports) => Store;
-  /** False: commands that only look never make a database. */
+  /** False for commands that only read: they never create a database. */
   readonly mayCreate?: boolean;
-  /** What sends runs to targets. */
+  /** Sends runs to targets. */
   readonly sends?: Sends;
-  /** What runs and alerts are sent through. */
+  /** Carries dispatched runs and alerts. */
   readonly network?: Network;
 };
 
@@ -42,9 +45,9 @@ export type InstanceContext = {
   readonly store: Store;
   /** `host:pid:boot-uuid`. */
   readonly instanceId: string;
-  /** In whose name it changes things by itself. */
+  /** The actor in the audit trail for changes that the instance makes by itself. */
   readonly actor: Actor;
-  /** The code at hand always wins, and nothing is paused for it. */
+  /** True under `holdfast dev`: the code at hand always wins, and no vanished schedule is paused. */
   readonly isDevelopment: boolean;
   readonly logger: Logger;
   readonly bus: Bus;
@@ -54,14 +57,18 @@ export type InstanceContext = {
 };
 
 export function newContext(options: HoldfastOptions, internals: Internals): InstanceContext {
-  const around = surroundings();
-  const config = withApp(readConfigWithin(around, options, process.env), { around, internals });
+  const overrides = launchOverrides();
+  const config = withApp(readConfigWithin(overrides, options, process.env), {
+    overrides,
+    internals,
+  });
   rememberSecrets(configuredSecrets(config));
   const ports = internals.ports ?? { clock: systemClock, chance: systemRandom, ids: systemIds() };
   const network = internals.network ?? systemNetwork;
-  const store = internals.store?.(config, ports) ?? newStore({ config, ports, around, internals });
+  const store =
+    internals.store?.(config, ports) ?? newStore({ config, ports, overrides, internals });
   const instanceId = `${hostname()}:${process.pid}:${ports.ids.unique()}`;
-  const logger = options.logger ?? around.logger ?? ownLogger(config, ports.clock);
+  const logger = options.logger ?? overrides.logger ?? ownLogger(config, ports.clock);
   const meters = new Meters();
   const bus = new Bus({
     logger,
@@ -77,8 +84,8 @@ export function newContext(options: HoldfastOptions, internals: Internals): Inst
     network,
     store,
     instanceId,
-    actor: around.actor ?? codeActor(instanceId),
-    isDevelopment: around.mayPause === false,
+    actor: overrides.actor ?? codeActor(instanceId),
+    isDevelopment: overrides.mayPause === false,
     logger,
     bus,
     meters,
@@ -99,29 +106,29 @@ function warnOfUnknownVariables(bus: Bus): void {
   }
 }
 
-/** Instances in a database of a test's own take no name from where the test happens to run. */
+/** With a store from a test the app has no name: the folder in which the test runs must not matter. */
 function withApp(
   config: Config,
-  { around, internals }: { readonly around: LaunchOverrides; readonly internals: Internals },
+  { overrides, internals }: { readonly overrides: LaunchOverrides; readonly internals: Internals },
 ): Config {
   if (config.app !== null || internals.store) return config;
   const [program, cwd] = [process.argv[1], process.cwd()];
-  return { ...config, app: packageName({ folder: around.folder, program, cwd }) };
+  return { ...config, app: packageName({ folder: overrides.folder, program, cwd }) };
 }
 
 function newStore(params: {
   readonly config: Config;
   readonly ports: Ports;
-  readonly around: LaunchOverrides;
+  readonly overrides: LaunchOverrides;
   readonly internals: Internals;
 }): Store {
-  const { config, around, internals } = params;
+  const { config, overrides, internals } = params;
   const { clock, chance } = params.ports;
-  const mayCreate = internals.mayCreate ?? around.mayCreate ?? config.migrate === "auto";
+  const mayCreate = internals.mayCreate ?? overrides.mayCreate ?? config.migrate === "auto";
   return storeFor({ ...config, clock, chance, mayCreate });
 }
 
-/** To standard error, until a server lends its own. */
+/** Logs to standard error until a server lends its own logger. */
 function ownLogger({ logLevel }: Config, clock: Clock): Logger {
   const write = (line: string) => process.stderr.write(`${line}\n`);
   return new LentLogger(lineLogger(logLevel, write, () => new Date(clock.wallMs())));
@@ -140,4 +147,115 @@ function newDispatcher({
     onCircuit: ({ isOpen, ...what }) =>
       bus.emit(isOpen ? "target.left_alone" : "target.answers", what),
   });
+}
+
+// ── the secrets of a configuration, by value: no stored or logged text may show one of them ──────
+
+const SECRET_VARIABLE = /pass|pwd|secret|token|key|credential|auth/i;
+
+function configuredSecrets(
+  config: Pick<Config, "database" | "dispatch" | "alerts" | "builtIn">,
+): readonly string[] {
+  const { database, dispatch, alerts, builtIn } = config;
+  return [
+    ...(typeof database === "string" ? passwordsOf(database) : []),
+    ...[...dispatch.targets.values()].flatMap(({ url, secrets }) => [
+      ...secrets,
+      ...passwordsOf(url),
+    ]),
+    ...alertSecrets(alerts),
+    ...builtInSecrets(builtIn),
+  ];
+}
+
+function builtInSecrets({ shell, http }: BuiltInJobs): readonly string[] {
+  const headers = [...(http?.origins.values() ?? [])].flatMap((each) =>
+    headerSecrets(each.headers),
+  );
+  const variables = [...(shell?.commands.values() ?? [])]
+    .flatMap(({ env }) => Object.entries(env))
+    .filter(([name]) => SECRET_VARIABLE.test(name))
+    .map(([, value]) => value);
+  return [...headers, ...variables];
+}
+
+function alertSecrets(alerts: AlertConfig): readonly string[] {
+  if (alerts === null) return [];
+  const { destinations, heartbeat } = alerts;
+  const own = heartbeat === null ? [] : [heartbeat.url, heartbeat.token ?? ""];
+  return [...own, ...destinations.flatMap(destinationSecrets)];
+}
+
+function destinationSecrets(destination: Destination): readonly string[] {
+  switch (destination.type) {
+    case "webhook":
+      return destination.secrets;
+    case "slack":
+      return [destination.url];
+    case "email": {
+      const { smtp } = destination;
+      if (typeof smtp === "string") return passwordsOf(smtp);
+      const { pass } = (smtp.auth ?? {}) as { readonly pass?: unknown };
+      return typeof pass === "string" ? [pass] : [];
+    }
+    case "function":
+      return [];
+  }
+}
+
+/** The password of a URL, as it is written and percent-decoded. */
+function passwordsOf(url: string): readonly string[] {
+  const [, written] = /^[^:]*:\/\/[^:@/]*:(.*)@/s.exec(url) ?? [];
+  if (written === undefined) return [];
+  try {
+    return [written, decodeURIComponent(written)];
+  } catch {
+    return [written];
+  }
+}
+
+// ── the name of the application: the name in the nearest package.json ────────────────────────────
+
+const namesByFolder = new Map<string, string | null>();
+
+/**
+ * Finds the nearest package.json with a name: upwards from the folder of a command's configuration file, else from the
+ * folder of the program that Node was started with, else from the working directory. A program inside node_modules is
+ * a tool (a test runner, a TypeScript loader): then the search begins at the working directory.
+ */
+export function packageName(params: {
+  /** The folder of the configuration file. */
+  readonly folder?: string | undefined;
+  readonly program: string | undefined;
+  readonly cwd: string;
+}): string | null {
+  const { folder, program, cwd } = params;
+  if (folder !== undefined) return nameAbove(folder);
+  const isOwn = program !== undefined && !program.split(path.sep).includes("node_modules");
+  return (isOwn ? nameAbove(path.dirname(path.resolve(cwd, program))) : null) ?? nameAbove(cwd);
+}
+
+function nameAbove(folder: string): string | null {
+  const known = namesByFolder.get(folder);
+  if (known !== undefined) return known;
+  const parent = path.dirname(folder);
+  const name = nameIn(folder) ?? (parent === folder ? null : nameAbove(parent));
+  namesByFolder.set(folder, name);
+  return name;
+}
+
+/**
+ * Returns null if the file cannot be read or has no name, and on a runtime without files. `node:fs` is not imported
+ * statically: a bundle for such a runtime could not load it.
+ */
+function nameIn(folder: string): string | null {
+  try {
+    const { readFileSync } = process.getBuiltinModule("node:fs");
+    const text = readFileSync(path.join(folder, "package.json"), "utf8");
+    const { name } = JSON.parse(text) as { name?: unknown };
+    const isName = typeof name === "string" && name !== "" && name.length <= NAME_LENGTH_MAX;
+    return isName ? name : null;
+  } catch {
+    return null;
+  }
 }

@@ -1,12 +1,16 @@
-// The thread of the heartbeat: a store of its own on the same database, and a beater that stands in when
-// the main thread is silent. Started by thread-heartbeat.ts, and by nobody else.
+// Runs the heartbeat thread: opens its own store on the same database, and renews leases for the main thread on request
+// or when the main thread is silent. Only thread-heartbeat.ts starts it.
 
 import { parentPort, workerData } from "node:worker_threads";
 import { systemClock } from "../shared/adapters/clock.js";
 import { systemRandom } from "../shared/adapters/random.js";
 import { storeFor } from "../store/open.js";
-import { StandbyHeartbeat } from "./standby-heartbeat.js";
-import type { FromThread, ThreadData, ToThread } from "./thread-heartbeat.js";
+import {
+  type FromThread,
+  StandbyHeartbeat,
+  type ThreadData,
+  type ToThread,
+} from "./thread-heartbeat.js";
 
 const { holder, ...database } = workerData as ThreadData;
 const store = storeFor({
@@ -19,26 +23,26 @@ const store = storeFor({
 });
 await store.open();
 
-const beater = new StandbyHeartbeat({ store, holder, clock: systemClock });
-const say = (message: FromThread) => parentPort?.postMessage(message);
+const standby = new StandbyHeartbeat({ store, holder, clock: systemClock });
+const post = (message: FromThread) => parentPort?.postMessage(message);
 
-parentPort?.on("message", (message: ToThread) => void take(message));
-say({ kind: "ready" });
+parentPort?.on("message", (message: ToThread) => void receive(message));
+post({ kind: "ready" });
 
-async function take(message: ToThread): Promise<void> {
+async function receive(message: ToThread): Promise<void> {
   if (message.kind === "close") {
-    beater.close();
+    standby.close();
     await store.close().catch(() => undefined);
     parentPort?.close();
     return;
   }
-  const blockedMs = beater.held(message.leases);
-  if (blockedMs !== null) say({ kind: "blocked", blockedMs: Math.round(blockedMs) });
+  const blockedMs = standby.held(message.leases);
+  if (blockedMs !== null) post({ kind: "blocked", blockedMs: Math.round(blockedMs) });
   if (message.kind === "held") return;
   const { id } = message;
   try {
-    say({ kind: "renewed", id, answer: await beater.renew(message.params) });
+    post({ kind: "renewed", id, answer: await standby.renew(message.params) });
   } catch (error) {
-    say({ kind: "failed", id, message: error instanceof Error ? error.message : String(error) });
+    post({ kind: "failed", id, message: error instanceof Error ? error.message : String(error) });
   }
 }

@@ -1,5 +1,5 @@
-// The jobs that this process knows: those its code declared, with who carries each one out, and, asked of
-// the database when needed, those that others announced.
+// Keeps the jobs that this process knows: those that its code declared, with the handler or target that executes each,
+// and those that other instances announced, which it reads from the database when needed.
 
 import { dispatchTo } from "../remote/dispatching.js";
 import type { JobDefinition } from "../runs/rules/job.js";
@@ -13,12 +13,12 @@ import { NO_LIMITS } from "../worker/rules/limits.js";
 import type { InstanceContext } from "./context.js";
 
 export class AnnouncedJobs {
-  /** Those that this process can see to. */
+  /** The jobs that this process can execute or dispatch. */
   readonly runnable = new LocalJobs();
   readonly #opened: (verb: string) => Promise<Store>;
   readonly #definitions = new Map<string, JobDefinition>();
   readonly #hookChains = new Map<string, HookChain>();
-  /** Jobs that the database knows from this instance. */
+  /** Jobs that this instance has announced to the database, or found there. */
   readonly #announced = new Set<string>();
 
   constructor(opened: (verb: string) => Promise<Store>) {
@@ -43,7 +43,7 @@ export class AnnouncedJobs {
     return this.#hookChains.get(name);
   }
 
-  /** The target that carries it out, if it was declared here and one does. */
+  /** The target that executes a job, if this process declared the job with one. */
   targetOf(name: string): string | null {
     return this.#definitions.get(name)?.worker ?? null;
   }
@@ -52,7 +52,7 @@ export class AnnouncedJobs {
     return this.#definitions.get(name) ?? this.#asAnnounced(name);
   }
 
-  /** A schedule is stored with its job's name alone, so the database has to know the job. */
+  /** Announces a job that a schedule names: the schedule stores only the name, so the database has to know the job. */
   async ensure(name: string): Promise<void> {
     if (this.#announced.has(name)) return;
     const definition = this.#definitions.get(name);
@@ -61,14 +61,14 @@ export class AnnouncedJobs {
     this.#announced.add(name);
   }
 
-  /** The caller's value as an enqueue would store it. */
+  /** Validates and encodes an input as an enqueue would. */
   async encode(job: string, input: unknown): Promise<string> {
     const schema = this.#definitions.get(job)?.schema;
     if (schema) await validateInput(schema, input);
     return encodeInput(input);
   }
 
-  /** These of the runnable ones, or all; a name that is none of them is a mistake. */
+  /** The runnable jobs of these names, or all for null; throws for a name that is not runnable. */
   chosen(names: readonly string[] | null): LocalJobs {
     if (names === null) return this.runnable;
     for (const name of names)
@@ -97,9 +97,9 @@ export class AnnouncedJobs {
   }
 }
 
-// The jobs that this process can see to, by who carries them out: a handler here, or a target. More may
-// come at any time; the maps that were handed out grow along.
+// ── the jobs that this process can execute or dispatch ──────────────────────────────────────────
 
+/** Jobs by their executor: a local handler, or a target. Jobs that are added later appear in maps returned earlier. */
 export class LocalJobs {
   readonly #all = new Map<string, RunnableJob>();
   readonly #byWorker = new Map<string | null, Map<string, RunnableJob>>();
@@ -117,12 +117,12 @@ export class LocalJobs {
     return [...this.#all.keys()];
   }
 
-  /** Those of one target, or, for null, those with a handler. */
+  /** The jobs of one target, or, for null, the jobs with a local handler. */
   of(worker: string | null): ReadonlyMap<string, RunnableJob> {
     return this.#of(worker);
   }
 
-  /** These of them, as they are now. */
+  /** A copy with these jobs only; jobs that are added later are not in it. */
   only(names: readonly string[]): LocalJobs {
     const chosen = new LocalJobs();
     for (const [name, job] of this.#all) if (names.includes(name)) chosen.add(job);
@@ -136,7 +136,7 @@ export class LocalJobs {
   }
 }
 
-/** Null where neither a handler nor a target was named: the job is for others to execute. */
+/** Returns null for a job without handler and target: other instances or remote workers execute it. */
 export function runnableAs(
   params: Pick<InstanceContext, "config" | "ports" | "store" | "sends" | "bus" | "tracing"> & {
     readonly definition: JobDefinition;

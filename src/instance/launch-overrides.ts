@@ -1,6 +1,6 @@
-// What the program around an instance decides for it: the command line loads a file that makes the
-// `Holdfast`, and its flags have to reach that constructor. They travel through a registered symbol,
-// since the file may import another copy of this package than the command line itself is.
+// Passes decisions of the surrounding program to the constructor of an instance: the command line loads a file that
+// makes the `Holdfast`, and its flags have to reach that constructor. They travel through a registered symbol, since
+// the file may import another copy of this package than the command line.
 
 import path from "node:path";
 import type { Actor } from "../operations/rules/audit.js";
@@ -15,36 +15,36 @@ export type LaunchOverrides = {
   readonly folder?: string;
   /** For instances whose code gives none. */
   readonly logger?: Logger;
-  /** Wins over the option in code: a command that only looks changes no tables. */
+  /** Wins over the option in code: a command that only reads changes no tables. */
   readonly migrate?: "auto" | "check";
-  /** Who is at the command line: what instances change is kept in that name. */
+  /** The user of the command line: the audit trail keeps changes of instances in this name. */
   readonly actor?: Actor;
-  /** False: commands that only look never make a database. */
+  /** False for commands that only read: they never create a database. */
   readonly mayCreate?: boolean;
   /** False: schedules that vanished from the code are not paused, as in development. */
   readonly mayPause?: boolean;
-  /** What the program found wrong with its own flags and surroundings: named with everything else. */
+  /** Mistakes that the program found in its own flags and environment: reported with all others. */
   readonly problems?: readonly Problem[];
 };
 
 const KEY = Symbol.for("holdfast.surroundings");
 
-/** Holds for every instance that this process makes from now on. */
-export function setLaunchOverrides(surroundings: LaunchOverrides): void {
-  Object.assign(globalThis, { [KEY]: surroundings });
+/** Applies to every instance that this process makes from now on. */
+export function setLaunchOverrides(overrides: LaunchOverrides): void {
+  Object.assign(globalThis, { [KEY]: overrides });
 }
 
-export function surroundings(): LaunchOverrides {
+export function launchOverrides(): LaunchOverrides {
   return (globalThis as { [KEY]?: LaunchOverrides })[KEY] ?? {};
 }
 
-/** The configuration of an instance that is made in these surroundings. */
+/** Reads the configuration of an instance under these overrides. */
 export function readConfigWithin(
-  around: LaunchOverrides,
+  overrides: LaunchOverrides,
   options: HoldfastOptions,
   env: Environment,
 ): Config {
-  const { database, migrate, folder, problems = [] } = around;
+  const { database, migrate, folder, problems = [] } = overrides;
   const config = withProblems(problems, () =>
     readConfig(
       {
@@ -71,7 +71,7 @@ function withProblems(problems: readonly Problem[], read: () => Config): Config 
   return config;
 }
 
-/** The same address with an absolute path, where it is one of a SQLite file. */
+/** Makes the path of a SQLite URL absolute; returns other URLs as they are. */
 export function absoluteDatabase(url: string, folder: string): string {
   const [, file] = /^sqlite:(?!\/|:memory:$)(.+)$/.exec(url) ?? [];
   return file === undefined ? url : `sqlite:${path.resolve(folder, file)}`;

@@ -80,12 +80,12 @@ export class Lifecycle {
     await running.start(() => this.#begin(settings));
   }
 
-  /** An instance without jobs to run still polls: it promotes, reclaims and keeps itself known. */
+  /** An instance without jobs still polls: it promotes and reclaims runs, and stays listed as live. */
   async #begin(settings: StartConfig): Promise<Started> {
     const { context, alerting, locking, reconciler, running } = this.#params;
     const jobs = this.#params.jobs.chosen(settings.jobs);
     await this.#requireMailer();
-    const store = await this.#whenThere();
+    const store = await this.#openedStore();
     const { isScheduler, concurrency, queues } = settings;
     running.takeRoles(settings);
     locking.tellState();
@@ -120,8 +120,8 @@ export class Lifecycle {
     return started;
   }
 
-  /** Containers start in any order: the database may come later than its application. */
-  #whenThere(): Promise<Store> {
+  /** Containers start in any order: the database may be reachable later than the application starts. */
+  #openedStore(): Promise<Store> {
     const { context, lazyStore } = this.#params;
     const { startTimeoutMs: timeoutMs } = context.config;
     return lazyStore.waitFor("start", {
@@ -134,7 +134,7 @@ export class Lifecycle {
     });
   }
 
-  /** Whether this can be asked at all is no condition for a start. */
+  /** Logs other owners of the schema. A failure of this check does not fail the start. */
   async #warnOfStrangers(store: Store): Promise<void> {
     const { context } = this.#params;
     const owners = await store.strangers().catch(() => []);
@@ -167,7 +167,7 @@ export class Lifecycle {
 
   // ── while it is started ────────────────────────────────────────────────────────────────────────
 
-  /** A job that was declared after the start is claimed from the next poll on. */
+  /** Announces a job that was declared after the start; workers claim its runs from now on. */
   async jobDeclared(): Promise<void> {
     const started = await this.#params.running.started();
     if (!started || this.#stopping) return;
@@ -175,7 +175,7 @@ export class Lifecycle {
     started.worker.wake();
   }
 
-  /** A schedule that was declared after the start is reconciled at once. */
+  /** Reconciles a schedule that was declared after the start at once. */
   async scheduleDeclared(name: string): Promise<void> {
     const { context, declarations } = this.#params;
     const started = await this.#params.running.started();
@@ -226,7 +226,7 @@ export class Lifecycle {
     return pass.finally(() => this.#passes.delete(pass));
   }
 
-  /** This instance's number in the database, also where it was not started. */
+  /** The number of this instance in the database; announces the instance if it was not started. */
   async #holder(store: Store): Promise<number> {
     const started = await this.#params.running.started();
     if (started) return started.holder;
@@ -268,7 +268,7 @@ export class Lifecycle {
     return report;
   }
 
-  /** What runs is told that it is no longer held, and every verb is refused with what happened. */
+  /** The database is gone: aborts running handlers, and refuses every verb with this error. */
   async #gone(error: StoreGoneError): Promise<void> {
     if (this.#stopping) return;
     const { context, lazyStore } = this.#params;
@@ -278,7 +278,7 @@ export class Lifecycle {
     await this.stop(0);
   }
 
-  /** Passes end by themselves within the grace, or hand back what they still run. */
+  /** Waits for passes to end within the grace; then they hand their runs back. */
   async #endPasses(graceMs: number): Promise<void> {
     if (this.#passes.size === 0) return;
     const ended = Promise.allSettled(this.#passes.keys());

@@ -1,6 +1,6 @@
-// When the passes run. The only place that waits: a poll at its interval or at the next due time,
-// heartbeats at a third of the shortest lease, the janitor once an hour. Polling is what correctness
-// rests on; a wake-up only makes it sooner, and late or early timers never matter.
+// Decides when the passes of an instance run. This is the only place that waits: a poll at its interval or at the next
+// due time, heartbeats at a third of the shortest lease, retention once an hour. Correctness rests on polling alone: a
+// wake-up only makes a poll earlier, and a late or early timer never matters.
 
 import { POLLED_WITHIN_MS } from "../schedules/advance.js";
 import type { Looked, TickReport } from "../schedules/ticker.js";
@@ -24,17 +24,17 @@ import type { Workers } from "../worker/pool.js";
 import { renewEveryMs } from "../worker/rules/lease.js";
 
 const POLL_JITTER = 0.2;
-/** After polls that fail: no more than this beyond a poll, so that an outage delays takeovers no longer. */
+/** After failed polls: no more than this beyond the interval, so that an outage delays reclaims no longer. */
 const BACKOFF_MORE_MS = 1_000;
 const BACKOFF_MAX_MS = 10_000;
 const TIDY_EVERY_MS = 60 * 60_000;
-/** The first tidying waits until a fresh instance has settled in. */
+/** The first retention pass waits until a fresh instance has settled in. */
 const TIDY_FIRST_MS = 60_000;
-/** How often declared schedules are compared with what live instances declare. */
+/** How often stored schedules are compared with the declarations of live instances. */
 const LOOK_EVERY_MS = 60_000;
-/** A heartbeat that is late by less is not worth a line: a busy machine does that. */
+/** A heartbeat that is late by less is not logged: on a busy machine that is normal. */
 const LATE_MIN_MS = 250;
-/** After a renewal that failed; trust runs out meanwhile. */
+/** The delay after a failed renewal; the lease runs out meanwhile. */
 const BEAT_RETRY_MS = 250;
 
 export type LoopParams = {
@@ -46,22 +46,22 @@ export type LoopParams = {
   readonly instanceId: string;
   readonly appetite: () => Appetite;
   readonly pollMs: number;
-  /** Removes what is past its time, a bounded amount. */
+  /** Removes a bounded amount of rows past their retention. */
   readonly prune: () => Promise<void>;
   readonly emit: Emit;
   readonly meter: Meter;
-  /** Fires what is due; null where the scheduler is off. */
+  /** Fires due schedules; null if the scheduler is off. */
   readonly tick: ((looked: Looked) => Promise<TickReport>) | null;
-  /** Opens the gates of runs whose turn has come; for an instance that fires nothing. */
+  /** Opens the gates of runs whose turn has come; for an instance without a scheduler. */
   readonly release: () => Promise<TickReport>;
-  /** What schedules need beside their ticks, where the scheduler is on; null: nothing. */
+  /** Maintenance of schedules, only if the scheduler is on; null: none each minute. */
   readonly lookEachMinute: (() => Promise<void>) | null;
   readonly lookEachHour: () => Promise<void>;
-  /** Looks for alerts; answers how soon a delivery is to be tried again. Null: nobody does here. */
+  /** Evaluates alerts; returns in how many milliseconds to retry a delivery. Null: alerts are off. */
   readonly alert: (() => Promise<number>) | null;
   /** Ends locks whose lease ran out and removes old history, if a minute has passed. */
   readonly tidyLocks: () => Promise<void>;
-  /** The database is not what it was, and nothing more may be stored in it. */
+  /** The database was replaced or removed: nothing more may be stored in it. */
   readonly onGone: (error: StoreGoneError) => void;
 };
 
@@ -73,14 +73,15 @@ export class Loop {
   readonly #clocks: ClockWatch;
   #isPolling = false;
   #hasGated = false;
-  #isHalted = false;
+  #isPaused = false;
   #unseenSince: number | null | undefined;
-  /** The pass over schedules that is under way. */
+  /** The pass over schedules under way. */
   #ticking: Promise<TickReport | undefined> | null = null;
-  #lookedAt: Moment | null = null;
+  #polledAt: Moment | null = null;
   #pollAtMs: number | null = null;
   #soonestMs = Number.POSITIVE_INFINITY;
   #isBeating = false;
+  #isBeatingOver = false;
   #beatAtMs: number | null = null;
   /** The lease that set the time of the next heartbeat. */
   #beatLeaseMs = 0;
@@ -93,7 +94,7 @@ export class Loop {
 
   start(): void {
     const { store, worker } = this.#params;
-    // What this instance stored itself has woken whom it concerns already.
+    // Runs that this instance stored have already woken its workers.
     this.#stopListening = store.onWake(({ isOwn }) => {
       if (!isOwn) worker.wake();
     });
@@ -105,7 +106,7 @@ export class Loop {
     void this.#poll();
   }
 
-  /** No more polls; heartbeats go on, as runs may still be ending. */
+  /** Ends polling; heartbeats go on, as runs may still be ending. */
   stopPolling(): void {
     this.#stopListening?.();
     for (const name of ["poll", "tidy", "look", "locks", "alerts"])
@@ -119,25 +120,23 @@ export class Loop {
     this.#isBeatingOver = true;
   }
 
-  #isBeatingOver = false;
-
   async #poll(): Promise<void> {
     if (this.#isStopped || this.#isPolling) return;
     this.#isPolling = true;
     let nextMs: number;
     const sentAt = this.#moment();
     try {
-      const answer = await this.#params.store.poll({
+      const polled = await this.#params.store.poll({
         ...this.#params.appetite(),
         holder: this.#params.holder,
         isScheduler: this.#params.tick !== null,
       });
-      this.#measure(sentAt, answer);
+      this.#measure(sentAt, polled);
       if (this.#pollFailures > 0) this.#params.emit("store.recovered", { what: "poll" });
       this.#pollFailures = 0;
-      const wantedMs = await this.#act(answer);
-      if (!this.#ticking) this.#lookedAt = this.#moment();
-      nextMs = Math.min(wantedMs, this.#untilNextPoll(answer));
+      const wantedMs = await this.#act(polled);
+      if (!this.#ticking) this.#polledAt = this.#moment();
+      nextMs = Math.min(wantedMs, this.#untilNextPoll(polled));
     } catch (error) {
       if (error instanceof StoreGoneError) return this.#params.onGone(error);
       this.#pollFailures += 1;
@@ -152,7 +151,7 @@ export class Loop {
     this.pollWithin(nextMs);
   }
 
-  /** The database took its time somewhere between sending and answer: in the middle, for want of better. */
+  /** Compares the clocks: the database read its time between request and response, by assumption in the middle. */
   #measure(sentAt: Moment, { now }: PollAnswer): void {
     const gotAt = this.#moment();
     const { wallMs, monotonicMs } = gotAt;
@@ -161,7 +160,7 @@ export class Loop {
     this.#params.meter.polled({ tookMs, skewMs: (sentAt.wallMs + wallMs) / 2 - now });
   }
 
-  /** Something becomes due by then, so the next poll is no later; it is only a hint. */
+  /** A hint: something becomes due after `delayMs`, so the next poll is no later. */
   pollWithin(delayMs: number): void {
     if (this.#isPolling) {
       this.#soonestMs = Math.min(this.#soonestMs, delayMs);
@@ -178,15 +177,15 @@ export class Loop {
     });
   }
 
-  /** How soon the next poll has something to see to that this one's answer does not tell. */
+  /** Acts on a poll; returns in how many milliseconds the next poll has more to do, as far as the passes know. */
   async #act(answer: PollAnswer): Promise<number> {
     const { store, worker, ports } = this.#params;
-    this.#heed(answer.halt);
+    this.#applyPause(answer.halt);
     worker.cancelRequested(answer.cancelRequested);
     worker.relieve();
     this.#hasGated = answer.hasGated;
-    // Before the ticks: after an outage there are many of them, and a takeover must not wait for them.
-    if (answer.hasExpired) await this.#takeOver();
+    // Before the ticks: after an outage there are many of them, and a reclaim must not wait for them.
+    if (answer.hasExpired) await this.#reclaim();
     const report =
       answer.hasDueSchedule || answer.hasFreeGate ? await this.#tickWithinPoll(answer) : undefined;
     if (report) this.#ticked(report);
@@ -204,8 +203,8 @@ export class Loop {
   }
 
   /**
-   * The pass over schedules, if it is done by the time of the next poll. Polls do not wait for it: after an outage, or
-   * where its connection has fallen silent, it takes long, and takeovers must not.
+   * Returns the report of the pass over schedules if it ends before the next poll. Polls do not wait for it: after an
+   * outage, or on a silent connection, it takes long, and reclaims must not wait.
    */
   async #tickWithinPoll(answer: PollAnswer): Promise<TickReport | undefined> {
     if (this.#ticking) return undefined;
@@ -235,29 +234,29 @@ export class Loop {
     return undefined;
   }
 
-  async #takeOver(): Promise<void> {
+  async #reclaim(): Promise<void> {
     const { store, worker, ports, emit, heartbeat, holder } = this.#params;
-    // Our own leases first: one that expired but that nobody took may be renewed.
+    // Our own leases first: an expired lease that no instance has reclaimed may be renewed.
     await beatOnce({ worker, heartbeat, holder, clock: ports.clock });
     const chance = () => ports.chance.next();
     if ((await reapOnce({ store, chance, emit })).reclaimed === 0) return;
     worker.wakeForSuspect();
-    // Those that were never begun come back as they were.
+    // Runs that were claimed but never started are ready again.
     worker.wake();
   }
 
-  /** The database itself keeps a claim from everybody while all is paused; quiet is for the worker to keep. */
-  #heed(halt: GlobalPause | null): void {
+  /** While everything is paused, the database refuses claims; an instance that is quiet has to stop its own worker. */
+  #applyPause(halt: GlobalPause | null): void {
     const { worker, emit, instanceId: instance } = this.#params;
     worker.setPaused(halt?.kind === "quiet");
-    const isHalted = halt !== null;
-    if (isHalted === this.#isHalted) return;
-    this.#isHalted = isHalted;
+    const isPaused = halt !== null;
+    if (isPaused === this.#isPaused) return;
+    this.#isPaused = isPaused;
     if (halt) emit("instance.halted", { instance, why: halt.kind, note: halt.note });
     else emit("instance.resumed", { instance });
   }
 
-  /** A pass that failed saw to nothing: until one succeeds, nobody has been there since before it. */
+  /** A failed pass handled nothing: until one succeeds, `lastPolledAt` stays as it was before the failure. */
   async #tick({ lastPolledAt, hasDueSchedule }: PollAnswer): Promise<TickReport | undefined> {
     if (!hasDueSchedule) return this.#params.release();
     const knownAt = this.#unseenSince === undefined ? lastPolledAt : this.#unseenSince;
@@ -267,9 +266,9 @@ export class Loop {
     return report;
   }
 
-  /** Whether this instance has looked lately, by whichever of its clocks says that it was longer ago. */
+  /** Whether this instance has polled lately, by the clock (wall or monotonic) that shows the longer time. */
   #wasHere(): boolean {
-    const last = this.#lookedAt;
+    const last = this.#polledAt;
     if (last === null) return false;
     const agoMs = elapsedMs(last, this.#moment());
     return agoMs <= Math.max(POLLED_WITHIN_MS, 2 * this.#params.pollMs);
@@ -279,21 +278,21 @@ export class Loop {
     return momentOf(this.#params.ports.clock);
   }
 
-  /** Runs have ended. One that waits for them, gated by its schedule, should not wait for a poll. */
+  /** Runs have ended: a run that is gated behind them should not wait for the next regular poll. */
   settled(settlements: readonly Settlement[]): void {
     if (!this.#hasGated) return;
     const isAwaited = settlements.some(({ schedule, to }) => schedule !== null && to !== "pending");
     if (isAwaited) this.pollWithin(1);
   }
 
-  /** Jittered, so that instances that started together do not poll together for ever. */
+  /** Jittered, so that instances that started together do not always poll together. */
   #untilNextPoll({ now, nextWakeAt }: PollAnswer): number {
     const { pollMs, ports } = this.#params;
     const regularMs = pollMs * (1 + POLL_JITTER * (2 * ports.chance.next() - 1));
     return nextWakeAt === null ? regularMs : Math.max(1, Math.min(regularMs, nextWakeAt - now));
   }
 
-  /** There is something to renew: the next heartbeat is due a third of the shortest lease from now. */
+  /** Workers hold new leases: the next heartbeat is due a third of the shortest lease from now. */
   claimed(): void {
     const leaseMs = this.#params.worker.leases.shortestMs();
     this.#params.heartbeat.changed();
@@ -319,7 +318,7 @@ export class Loop {
     try {
       await beatOnce({ worker, heartbeat, holder, clock: ports.clock });
     } catch (error) {
-      // Trust is not extended: it runs out by itself unless a later renewal succeeds.
+      // The lease is not extended: it runs out unless a later renewal succeeds.
       retryInMs = BEAT_RETRY_MS;
       this.#failed("heartbeat", error, retryInMs);
     } finally {
@@ -329,14 +328,14 @@ export class Loop {
     if (leaseMs !== null) this.#beatWithin(Math.min(renewEveryMs(leaseMs), retryInMs), leaseMs);
   }
 
-  /** A timer that fires late waited for whoever kept the event loop, or the process stood still as a whole. */
+  /** Logs a late heartbeat: a handler blocked the event loop, or the whole process was suspended. */
   #noteLate(): void {
     const { worker, heartbeat, ports, emit } = this.#params;
     if (this.#beatAtMs === null || !heartbeat.isOnMainThread) return;
     const lateMs = Math.round(ports.clock.monotonicMs() - this.#beatAtMs);
     if (lateMs < Math.max(LATE_MIN_MS, renewEveryMs(this.#beatLeaseMs) / 2)) return;
     const jobs = worker.jobsSince(this.#beatAtMs);
-    // What blocked the event loop may have ended by now, but nothing was at stake where nothing ran.
+    // The blocking handler may have ended by now; without runs and leases nothing was at stake.
     if (jobs.length === 0 && worker.leases.shortestMs() === null) return;
     emit("heartbeat.late", { lateMs, leaseMs: this.#beatLeaseMs, jobs });
   }
@@ -352,7 +351,7 @@ export class Loop {
     this.#set("tidy", TIDY_EVERY_MS, () => this.#tidy());
   }
 
-  /** Whoever wants to be left in peace for longer than a minute is. */
+  /** A poll interval above a minute applies to these passes too. */
   get #eachMinuteMs(): number {
     return Math.max(LOOK_EVERY_MS, this.#params.pollMs);
   }
@@ -402,7 +401,7 @@ export class Loop {
   }
 }
 
-/** How soon there is more to fire. */
+/** In how many milliseconds there is more to fire. */
 function untilNextTick({ hasMore, nextInMs }: TickReport): number {
   return hasMore ? 1 : nextInMs;
 }

@@ -1,5 +1,5 @@
-// What a server around an instance needs of it, and users do not. It hangs on a symbol, so that it is no
-// part of what they see: on a registered one, since the server may come from another copy of this package.
+// Gives the HTTP server access to parts of an instance that users do not need. A symbol hides them from the public
+// names; it is a registered one, since the server may come from another copy of this package.
 
 import { isCallbackToken, type TokenGrant } from "../remote/dispatch/signature.js";
 import type { AccessStore } from "../store/access.js";
@@ -12,21 +12,21 @@ import type { InstanceContext } from "./context.js";
 export const hosting: unique symbol = Symbol.for("holdfast.hosting");
 
 export type ServerInternals = {
-  /** Aborts when a stop begins: what serves this instance has to end with it. */
+  /** Aborts when a stop begins: connections to this instance have to end then. */
   readonly stopSignal: AbortSignal;
-  /** The instance's lines go there, unless it was given a logger. */
+  /** The instance logs there from now on, unless its options name a logger. */
   lendLogger(logger: Logger): void;
-  /** The database, for what a server keeps there on its own account. */
+  /** The database, for sessions and audit entries of the server. */
   store(verb: string): Promise<Pick<Store, keyof AccessStore | "addAudit">>;
-  /** Reports what happened to the log, the metrics and listeners. */
+  /** Emits an event to the log, the metrics and listeners. */
   readonly emit: Emit;
-  /** A cheap look that differs from the one before if runs changed, or somebody changed something. */
+  /** A cheap read whose result differs from the previous one if runs, schedules or settings have changed. */
   glance(): Promise<Glance>;
-  /** The queue that runs of a job go to unless told otherwise. */
+  /** The default queue of a job. */
   queueOf(job: string): Promise<string>;
   /**
-   * Whether this token was given to the worker of that job's target with this run, under this fence. That
-   * the fence is still the current one is for the store to say.
+   * Whether this instance gave this token to the target of that job, with this run and this fence. The store
+   * decides whether the fence is still the current one.
    */
   isCallbackToken(params: { readonly token: string; readonly job: string } & TokenGrant): boolean;
 };

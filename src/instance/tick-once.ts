@@ -1,7 +1,6 @@
-// `holdfast.tick()`: everything that an instance does all the time, once, and bounded: due ticks are
-// fired, silent holders' runs taken back, a few runs executed, and once an hour what is past its time
-// removed. For places where nothing stays alive between two calls, such as a function that an outside
-// cron calls.
+// Does one bounded pass for `holdfast.tick()`: fires due ticks, reclaims runs of silent holders, executes a few runs, and
+// once an hour applies retention. For platforms where no process stays alive between two calls, such as a function that
+// an outside cron calls.
 
 import { ABORT_GRACE_MS } from "../runs/rules/run.js";
 import { type TickerParams, type TickReport, tickOnce } from "../schedules/ticker.js";
@@ -67,11 +66,11 @@ export function readTick(options: TickOptions): {
   return { limit, budgetMs };
 }
 
-/** A worker that claims no more than it is told, with the loop that keeps its leases. */
+/** Workers that claim a limited number of runs, with the loop that keeps their leases. */
 export type BoundedWorker = {
   readonly worker: Workers;
   readonly loop: Loop;
-  /** Resolves when it holds nothing and finds nothing more to claim, or when the instance stops. */
+  /** Resolves when the workers hold nothing and find nothing more to claim, or when the instance stops. */
   readonly over: Promise<void>;
 };
 
@@ -84,9 +83,9 @@ export type PassParams = {
   readonly jobs: readonly string[];
   readonly limit: number;
   readonly budgetMs: number;
-  /** Looks for alerts, if nobody did lately. */
+  /** Evaluates alerts, unless an instance did so lately. */
   readonly alert: () => Promise<unknown>;
-  /** Removes what is past its time, a bounded amount, and no more once its time is up. */
+  /** Removes a bounded amount of rows past their retention, and stops when `isTimeUp`. */
   readonly tidy: (isTimeUp: () => boolean) => Promise<void>;
   readonly newWorker: (claimMax: number) => Promise<BoundedWorker>;
 };
@@ -96,7 +95,7 @@ export async function passOnce(params: PassParams): Promise<Ticked> {
   const seen = await look(params);
   let done = NOTHING;
   let after = seen;
-  // A run that ended may have let the next one of its schedule through, which is executed in its turn.
+  // The end of a run may have opened the gate of the next one of its schedule, which this pass executes too.
   for (let isOver = isQuiet(seen); !isOver; ) {
     const left = { ...params, limit: params.limit - done.executed - done.dispatched };
     const more = await act(left, after, startedMs);
@@ -140,7 +139,7 @@ function isTimeUp({ ports: { clock }, budgetMs }: PassParams, startedMs: number)
   return clock.monotonicMs() - startedMs >= usableMs(budgetMs);
 }
 
-/** What is still running then is told to stop, and has the rest of the budget to do so. */
+/** After this time the signal of running handlers aborts; they have the rest of the budget to end. */
 function usableMs(budgetMs: number): number {
   return Math.max(budgetMs * 0.8, budgetMs - ABORT_GRACE_MS);
 }
@@ -152,7 +151,7 @@ const NOTHING: Done = {
   reclaimed: 0,
 };
 
-/** Nothing to fire, to take back, to promote or to claim: most calls of a cron find it so. */
+/** Nothing to fire, reclaim, promote or claim: the normal case for calls of a cron. */
 function isQuiet(seen: PollAnswer): boolean {
   const { hasDueSchedule, hasDue, hasExpired, hasOverdueCancel } = seen;
   const hasWork = seen.hasReady || seen.hasSuspect || seen.hasLimited;
@@ -180,7 +179,7 @@ function look({ store, holder, jobs }: PassParams): Promise<PollAnswer> {
   return store.poll({ holder, jobs, queues: null, isScheduler: true, wantsLastPoll: true });
 }
 
-/** Last, since what this pass did is no cause for one. A receiver that is slow costs no more than the budget. */
+/** Runs last: the pass itself is no cause for an alert. A slow receiver costs no more than the budget. */
 async function alert(
   { alert: lookForAlerts, ports: { clock }, budgetMs, emit }: PassParams,
   startedMs: number,
@@ -195,13 +194,13 @@ async function alert(
   over.abort();
 }
 
-/** The first look of an hour is followed by it: so nobody has to keep when it was done last. */
+/** The first pass of an hour applies retention: so no table has to keep when it was last applied. */
 function isTidyDue({ now, lastPolledAt }: PollAnswer): boolean {
   const hourOf = (at: number) => Math.floor(at / TIDY_EVERY_MS);
   return lastPolledAt === null || hourOf(lastPolledAt) !== hourOf(now);
 }
 
-/** Of what fails here something is left for the next hour, and nothing is lost. */
+/** A failure leaves rows for the next hour; nothing is lost. */
 async function tidy(
   { tidy: tidyOnce, ports: { clock }, budgetMs, emit }: PassParams,
   startedMs: number,
@@ -214,7 +213,7 @@ async function tidy(
   }
 }
 
-/** What is not done when the budget ends is told to stop and handed back, its attempt not burnt. */
+/** When the budget ends, running handlers are aborted and their runs handed back without using up an attempt. */
 async function execute(
   { ports: { clock }, limit, budgetMs, newWorker }: PassParams,
   { startedMs, hasSuspect }: { readonly startedMs: number; readonly hasSuspect: boolean },
@@ -226,7 +225,7 @@ async function execute(
     void over.then(() => timer.cancel());
   });
   worker.start();
-  // It would hear of it from the first poll, too, but may have found nothing else to do and be over by then.
+  // The first poll would wake them as well, but they may have found nothing to do and be over by then.
   if (hasSuspect) worker.wakeForSuspect();
   loop.start();
   await Promise.race([over, timeUp]);

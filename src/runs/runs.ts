@@ -1,7 +1,7 @@
 // `holdfast.runs`: looking at runs, and an operator's few verbs on them.
 
 import { type Actor, type AuditEntry, auditEntry } from "../operations/rules/audit.js";
-import { reviveUnderSchedule } from "../schedules/retry-run.js";
+import { reviveUnderSchedule } from "../schedules/trigger.js";
 import type { ScheduleUpdater } from "../schedules/updater.js";
 import { type Duration, durationMs } from "../shared/duration.js";
 import { ConfigurationError, RunAmbiguousError, RunNotFoundError } from "../shared/errors.js";

@@ -1,5 +1,5 @@
-// From what a schedule is to what becomes of it: its ticks by `evaluate`, the gate that opens, the
-// runs that a newer one replaces. Pure but for new ids; nothing is written here.
+// Computes the next change of a schedule from its state: due ticks by `evaluate`, the gate to open, the runs that a newer
+// one replaces. Pure except for new ids; writes nothing.
 
 import type { RunId } from "../runs/rules/run.js";
 import type {
@@ -45,7 +45,7 @@ export type Advance = {
   readonly isIdle: boolean;
 };
 
-/** Closes the books of a schedule up to now, and opens the gate that is free. */
+/** Records and fires ticks up to now, and opens the gate that is free. */
 export function advance(
   state: ScheduleState,
   { definition, when }: CachedSchedule,

@@ -113,8 +113,8 @@ export async function pingDecision(
   const compiled = compile(state);
   const { now } = read;
   // What is over is judged first: this check-in came too late for it.
-  const books = advance(state, compiled, { ...params.author, now, lastPolledAt: null });
-  if (books.change.ticks.length > 0) return { first: books.change };
+  const judged = advance(state, compiled, { ...params.author, now, lastPolledAt: null });
+  if (judged.change.ticks.length > 0) return { first: judged.change };
   const at: Place = {
     now,
     compiled,

@@ -1,5 +1,5 @@
-// Making, changing, pausing, resuming and deleting one schedule, as decisions over what was read.
-// Each first closes the books by the definition that stood until now.
+// Decides how to create, change, pause, resume or delete one schedule, from the state that was read; writes nothing. Each
+// decision first settles the ticks up to now by the definition that was valid until now.
 
 import {
   type Actor,
@@ -8,7 +8,6 @@ import {
   auditEntry,
   scheduleChange,
 } from "../operations/rules/audit.js";
-import { formatDuration } from "../shared/duration-text.js";
 import {
   ConfigurationError,
   ScheduleChangedError,
@@ -24,15 +23,12 @@ import type {
   ScheduleState,
 } from "../store/schedule-store.js";
 import type { TickContext } from "./advance.js";
-import { cronSchedule } from "./cron/cron.js";
-import { describeTouch, dstTouches } from "./cron/dst.js";
 import { lookAt } from "./rules/monitor.js";
 import type { ScheduleDefinition } from "./rules/schedule.js";
-import { makeWhen } from "./rules/when.js";
 import { type CachedSchedule, compile, tzdataOf } from "./schedule-cache.js";
 import { type Decision, nextAfter, type Read, settleTicks } from "./updater.js";
 
-/** Who pauses what vanished from the code; such a pause ends when it is declared again. */
+/** The author of pauses of schedules that vanished from the code; such a pause ends with a new declaration. */
 export const VANISHED_BY = "holdfast";
 
 /** What a schedule is to be. */
@@ -73,7 +69,7 @@ const UNTROUBLED: ScheduleStanding = {
   brokenError: null,
 };
 
-/** What failed before a change says nothing about what comes after it. */
+/** A failure before a change does not delay runs after it. */
 const NOTHING_HELD = { holdUntil: null, holdRun: null };
 
 const NO_PROGRESS: ScheduleProgress = {
@@ -106,9 +102,9 @@ export function upsertDecision(
   const isSameOrigin =
     wanted.codeHash === null || (wanted.codeHash === state.codeHash && wanted.app === state.app);
   if (isSame && isSameOrigin && !wanted.isForced) return { answer: "unchanged" };
-  const books = settleTicks(state, { ...author, now, lastPolledAt: null });
-  if (!books.isClosed) return { first: books.change };
-  const { change } = books;
+  const settled = settleTicks(state, { ...author, now, lastPolledAt: null });
+  if (!settled.isSettled) return { first: settled.change };
+  const { change } = settled;
   const anchorAt = anchorAfter(state, wanted.definition, now);
   const edit = editOf(wanted, {
     kind: state.deletedAt === null ? "edited" : "recreated",
@@ -195,15 +191,15 @@ export function pauseDecision(
   const isTaken = state.pausedBy === VANISHED_BY && author.by !== VANISHED_BY;
   const isSame = state.pausedAt !== null && !isTaken && (note === null || note === state.pauseNote);
   if (isSame) return { answer: undefined };
-  const books = settleTicks(state, { ...author, now, lastPolledAt: null });
-  if (!books.isClosed) return { first: books.change };
+  const settled = settleTicks(state, { ...author, now, lastPolledAt: null });
+  if (!settled.isSettled) return { first: settled.change };
   const { brokenAt, brokenError } = state;
   return {
     answer: undefined,
     change: {
-      ...books.change,
+      ...settled.change,
       ...audited(author, { verb: "pause", name: params.name, note }),
-      progress: { ...books.change.progress, nextAt: null },
+      progress: { ...settled.change.progress, nextAt: null },
       standing: { pausedAt: now, pausedBy: author.by, pauseNote: note, brokenAt, brokenError },
     },
   };
@@ -217,9 +213,9 @@ export function resumeDecision(
   const state = existing(read, params.name);
   const { now } = read;
   if (state.pausedAt === null && state.brokenAt === null) return { answer: undefined };
-  const books = settleTicks(state, { ...params.author, now, lastPolledAt: null });
-  if (!books.isClosed) return { first: books.change };
-  const { progress } = books.change;
+  const settled = settleTicks(state, { ...params.author, now, lastPolledAt: null });
+  if (!settled.isSettled) return { first: settled.change };
+  const { progress } = settled.change;
   const { chance } = params.author;
   const next = state.isEnded
     ? { nextAt: null, isEnded: true }
@@ -227,7 +223,7 @@ export function resumeDecision(
   return {
     answer: undefined,
     change: {
-      ...books.change,
+      ...settled.change,
       ...audited(params.author, { verb: "resume", name: params.name }),
       standing: UNTROUBLED,
       progress: { ...progress, ...next, ...NOTHING_HELD },
@@ -235,14 +231,14 @@ export function resumeDecision(
   };
 }
 
-/** Soft: id and cursor stay, so that a recreated one never fires a tick again. */
+/** A soft delete: id and cursor stay, so that a recreated schedule never fires a tick twice. */
 export function deleteDecision(
   read: Read,
   params: { readonly name: string; readonly author: ChangeAuthor },
 ): Decision<void> {
   const state = existing(read, params.name);
-  const books = settleTicks(state, { ...params.author, now: read.now, lastPolledAt: null });
-  if (!books.isClosed) return { first: books.change };
+  const settled = settleTicks(state, { ...params.author, now: read.now, lastPolledAt: null });
+  if (!settled.isSettled) return { first: settled.change };
   // The definition stays as it is, readable or not; nothing is drawn from it any more.
   const edit: ScheduleEdit = {
     ...state,
@@ -260,16 +256,16 @@ export function deleteDecision(
   return {
     answer: undefined,
     change: {
-      ...books.change,
+      ...settled.change,
       ...audited(params.author, { verb: "delete", name: params.name }),
       edit,
-      progress: { ...books.change.progress, nextAt: null },
+      progress: { ...settled.change.progress, nextAt: null },
       ...(state.backfill ? { backfill: { ...over, state: state.backfill } } : {}),
     },
   };
 }
 
-/** What cannot be read cannot be resumed, only replaced. */
+/** An unreadable definition cannot be resumed, only replaced. */
 function readable(state: ScheduleState): CachedSchedule {
   try {
     return compile(state);
@@ -281,7 +277,7 @@ function readable(state: ScheduleState): CachedSchedule {
   }
 }
 
-/** A deleted schedule is there no more for anybody who asks. */
+/** Throws for a deleted schedule as for one that never existed. */
 export function existing({ state }: Read, name: string): ScheduleState {
   if (!state || state.deletedAt !== null) throw new ScheduleNotFoundError(name);
   return state;
@@ -336,48 +332,4 @@ function sameRhythm(stored: string, { when: wanted }: ScheduleDefinition): boole
   } catch {
     return false;
   }
-}
-
-const WARNED_AHEAD_MS = 400 * 86_400_000;
-
-const HOUR_MS = 3_600_000;
-const WEEK_MS = 7 * 24 * HOUR_MS;
-/** So many ticks ahead show how far apart they are. */
-const GAPS_SEEN = 8;
-
-/** What whoever makes a schedule should know: how late it may run, and changes of the clocks that touch it. */
-export function warningsFor(definition: ScheduleDefinition, now: number): string[] {
-  const late = lateWarning(definition, now);
-  return [...(late === null ? [] : [late]), ...dstWarnings(definition, now)];
-}
-
-/**
- * After an outage the newest missed tick is fired at any hour, unless `within` bounds that. Null: nobody needs to know,
- * as ticks are less than an hour apart, so that a late one is never later, or a week, so that late is better than never.
- */
-export function lateWarning(definition: ScheduleDefinition, now: number): string | null {
-  const { when, missed, monitor } = definition;
-  if (monitor || missed.run !== "latest" || missed.withinMs !== null || when.kind === "range")
-    return null;
-  const ticks = makeWhen(when, now);
-  const gaps: number[] = [];
-  for (let at = ticks.next(now), seen = 0; at !== null && seen < GAPS_SEEN; seen += 1) {
-    const next = ticks.next(at);
-    if (next !== null) gaps.push(next - at);
-    at = next;
-  }
-  const [largest, smallest] = [Math.max(0, ...gaps), Math.min(WEEK_MS, ...gaps)];
-  if (largest < HOUR_MS || smallest >= WEEK_MS) return null;
-  return (
-    `A tick that nobody fired in time is made up for whenever an instance is back, up to ${formatDuration(largest)} late ` +
-    '(missed: "latest"). If that is too late to be of use, bound it: missed: { run: "latest", within: "1h" }, or missed: "skip".'
-  );
-}
-
-function dstWarnings({ when }: ScheduleDefinition, now: number): string[] {
-  if (when.kind !== "cron" || when.cron === null) return [];
-  const { cron, timezone, dst } = when;
-  const schedule = cronSchedule({ cron, timezone, ...(dst ? { dst } : {}) });
-  const range = { fromMs: now, untilMs: now + WARNED_AHEAD_MS, limit: 2 };
-  return dstTouches(schedule, range).map((touch) => `${describeTouch(touch)}.`);
 }

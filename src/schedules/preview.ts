@@ -1,9 +1,10 @@
-// The ticks of a definition that are to come, and where changes of the clocks touch them. Pure.
+// Computes what a definition will do: its next ticks, the clock changes that touch them, and warnings for its author. Pure.
 
+import { formatDuration } from "../shared/duration-text.js";
 import { ConfigurationError } from "../shared/errors.js";
 import { cronSchedule } from "./cron/cron.js";
 import { describeTouch, dstTouches } from "./cron/dst.js";
-import { gridStart, warningsFor } from "./edit.js";
+import { gridStart } from "./edit.js";
 import type { ScheduleDefinition } from "./rules/schedule.js";
 import { makeWhen } from "./rules/when.js";
 import { describeWhen } from "./rules/when-words.js";
@@ -52,13 +53,13 @@ export function previewOf(
   };
 }
 
-/** Of an interval that is drawn the next tick alone is known, unless a rule moves it. */
+/** A random interval has one known tick, the next one, unless an exclusion moves it. */
 export function previewOfDrawn({ when }: CachedSchedule, nextAt: number | null): Preview {
   const at = nextAt === null ? null : when.firstAllowed(nextAt);
   return { ticks: at === null ? [] : [new Date(at)], notes: [] };
 }
 
-/** A definition that nobody has stored: as if it were made at this moment. */
+/** Previews a definition that is not stored, as if it were created now. */
 export function previewDefinition(
   definition: ScheduleDefinition,
   { now, count }: { readonly now: number; readonly count: number },
@@ -72,4 +73,50 @@ export function previewDefinition(
       : previewOf(compiled, now, count)),
     warnings: warningsFor(definition, now),
   };
+}
+
+const WARNED_AHEAD_MS = 400 * 86_400_000;
+
+const HOUR_MS = 3_600_000;
+
+const WEEK_MS = 7 * 24 * HOUR_MS;
+
+/** This many ticks ahead show how far apart they are. */
+const GAPS_SEEN = 8;
+
+/** Warnings for the author of a schedule: how late it may run, and which clock changes touch it. */
+export function warningsFor(definition: ScheduleDefinition, now: number): string[] {
+  const late = lateWarning(definition, now);
+  return [...(late === null ? [] : [late]), ...dstWarnings(definition, now)];
+}
+
+/**
+ * After an outage the newest missed tick is fired at any hour, unless `within` bounds that. Returns null without need for
+ * a warning: ticks less than an hour apart are never later than that, and a week apart late is better than never.
+ */
+export function lateWarning(definition: ScheduleDefinition, now: number): string | null {
+  const { when, missed, monitor } = definition;
+  if (monitor || missed.run !== "latest" || missed.withinMs !== null || when.kind === "range")
+    return null;
+  const ticks = makeWhen(when, now);
+  const gaps: number[] = [];
+  for (let at = ticks.next(now), seen = 0; at !== null && seen < GAPS_SEEN; seen += 1) {
+    const next = ticks.next(at);
+    if (next !== null) gaps.push(next - at);
+    at = next;
+  }
+  const [largest, smallest] = [Math.max(0, ...gaps), Math.min(WEEK_MS, ...gaps)];
+  if (largest < HOUR_MS || smallest >= WEEK_MS) return null;
+  return (
+    `A tick that nobody fired in time is made up for whenever an instance is back, up to ${formatDuration(largest)} late ` +
+    '(missed: "latest"). If that is too late to be of use, bound it: missed: { run: "latest", within: "1h" }, or missed: "skip".'
+  );
+}
+
+function dstWarnings({ when }: ScheduleDefinition, now: number): string[] {
+  if (when.kind !== "cron" || when.cron === null) return [];
+  const { cron, timezone, dst } = when;
+  const schedule = cronSchedule({ cron, timezone, ...(dst ? { dst } : {}) });
+  const range = { fromMs: now, untilMs: now + WARNED_AHEAD_MS, limit: 2 };
+  return dstTouches(schedule, range).map((touch) => `${describeTouch(touch)}.`);
 }

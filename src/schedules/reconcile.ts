@@ -1,5 +1,5 @@
-// Brings the database up to the schedules that this process declares: once, before one is fired or looked
-// at, and whenever somebody applies them.
+// Brings the database up to the schedules that this process declares: once, before the first is fired or triggered, and
+// whenever a caller applies them.
 
 import type { Actor } from "../operations/rules/audit.js";
 import { ConfigurationError, DuplicateScheduleError, type Problem } from "../shared/errors.js";
@@ -26,9 +26,9 @@ import {
   vanishedWords,
   wantedOf,
 } from "./declared.js";
-import { anchorAfter, type ChangeAuthor, gridStart, lateWarning } from "./edit.js";
+import { anchorAfter, type ChangeAuthor, gridStart } from "./edit.js";
 import { calendarsOf } from "./options.js";
-import { previewOf } from "./preview.js";
+import { lateWarning, previewOf } from "./preview.js";
 import { lookAt } from "./rules/monitor.js";
 import { readSchedule, SCHEDULE_MEMBERS, type ScheduleOptions } from "./rules/schedule.js";
 import { compile, tzdataOf } from "./schedule-cache.js";
@@ -107,8 +107,7 @@ export class Reconciler {
   }
 }
 
-// What this instance's code declares, and the passes over it: at the start, each minute, and when
-// somebody asks for a plan or applies it.
+// ── the declarations of this process, and the passes over them: at the start, each minute, for a plan ──
 
 export type DeclarationsParams = {
   readonly ports: Ports;
@@ -297,16 +296,16 @@ export class Declarations {
         if (!state || state.nextAt === null || !isNewerTzdata({ runtime, stored }))
           return { answer: undefined };
         const around = { now, lastPolledAt: null, newId: this.#author().newId };
-        const books = settleTicks(state, around);
-        if (!books.isClosed) return { first: books.change };
-        const { progress } = books.change;
+        const settled = settleTicks(state, around);
+        if (!settled.isSettled) return { first: settled.change };
+        const { progress } = settled.change;
         const { definition, when } = compile(state);
         const nextAt = lookAt(definition, when.next(Math.max(progress.cursorAt, now)));
         const cursorAt = Math.max(progress.cursorAt, now);
         const moved = { cursorAt, nextAt, isEnded: nextAt === null, tzdata: tzdataOf(definition) };
         return {
           answer: undefined,
-          change: { ...books.change, progress: { ...progress, ...moved } },
+          change: { ...settled.change, progress: { ...progress, ...moved } },
         };
       });
     }

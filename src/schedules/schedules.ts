@@ -1,5 +1,6 @@
-// `holdfast.schedules`: looking at schedules and changing them. What a change decides is in
-// edit.ts, trigger.ts and declared.ts; here it is asked for and written.
+// Gives users `holdfast.schedules`: reads schedules and changes them. This folder decides when jobs run: definitions,
+// ticks, triggers, backfills, monitors. It executes no run, and writes a schedule only at the revision that it has read.
+// The decisions are in edit.ts, trigger.ts and declared.ts; this file checks options and has decisions written.
 
 import type { Actor } from "../operations/rules/audit.js";
 import {
@@ -37,7 +38,6 @@ import {
   resumeDecision,
   upsertDecision,
   type Wanted,
-  warningsFor,
 } from "./edit.js";
 import { type Explanation, explainAt } from "./explainer.js";
 import {
@@ -63,6 +63,7 @@ import {
   previewDefinition,
   previewOf,
   previewOfDrawn,
+  warningsFor,
 } from "./preview.js";
 import type { JobDirectory, Reconciler } from "./reconcile.js";
 import {

@@ -1,6 +1,6 @@
-// The ticker: one pass over the schedules that are due. Any instance does it, none leads: a decision
-// is written only at the revision that it was made from, so of two that decide the same tick one
-// writes. What fails is tried again one by one, so that one schedule never stops the others.
+// Does one pass over due schedules. Any instance may do it and none leads: a decision is written only at the revision
+// that it was made from, so of two instances that decide the same tick one writes it. A failed batch is retried one by
+// one, so that one schedule never stops the others.
 // The whole story: docs/internals/tick.md.
 
 import { describeFailure } from "../shared/failure.js";

@@ -1,15 +1,18 @@
-// A trigger: a run by hand or by an outside cron, beside the cadence; or, with `ifDue`, the one
-// atomic "due and not locked" that a serverless caller needs.
+// Decides about runs that a caller requests from a schedule: a trigger by hand or by an outside cron, the atomic "due and
+// not locked" of `ifDue` for serverless callers, and an operator's retry.
 
+import type { AuditEntry } from "../operations/rules/audit.js";
 import type { RunId } from "../runs/rules/run.js";
 import { DeliveryConflictError } from "../shared/errors.js";
 import type { ScheduleChange, ScheduleState } from "../store/schedule-store.js";
-import type { Store } from "../store/store.js";
+import type { RetryAnswer, RunRecord, Store } from "../store/store.js";
 import { advance, askedRun, isActive, liveOf, progressOf } from "./advance.js";
+import { refuseMonitor } from "./check-in.js";
 import { audited, type ChangeAuthor, existing } from "./edit.js";
-import { admitTrigger, type Overlap } from "./rules/overlap.js";
-import type { ScheduleCache } from "./schedule-cache.js";
-import type { Decision, Read } from "./updater.js";
+import { monitorJob } from "./rules/monitor.js";
+import { admitTrigger, isRevivalGated, type Overlap } from "./rules/overlap.js";
+import { compile, type ScheduleCache } from "./schedule-cache.js";
+import type { Decision, Read, ScheduleUpdater } from "./updater.js";
 
 export type Triggered =
   | { readonly runId: RunId; readonly skipped?: undefined }
@@ -129,4 +132,45 @@ function overlapOf(state: ScheduleState, cache: ScheduleCache): Overlap {
 
 function nextOf(state: ScheduleState): Date | null {
   return state.nextAt === null ? null : new Date(state.nextAt);
+}
+
+/**
+ * Retries a run that a schedule made. The decision is written with the schedule's row, like everything that makes or
+ * revives a run of it: if runs must not overlap, the retried run waits for the live one.
+ */
+export async function reviveUnderSchedule(params: {
+  readonly store: Store;
+  readonly run: RunRecord;
+  readonly schedule: string;
+  readonly updater: ScheduleUpdater;
+  readonly audit: AuditEntry;
+}): Promise<RetryAnswer> {
+  const { store, run, schedule, updater, audit } = params;
+  const { id, mode, nominalAt } = run;
+  const isMonitor = run.job === monitorJob(schedule);
+  refuseMonitor({ name: schedule, isMonitor });
+  return updater.change<RetryAnswer>(store, schedule, async ({ state }) => {
+    const current = await store.run(id);
+    if (!state || !current) return { answer: "not_found" };
+    if (current.status === "completed") return { answer: "completed" };
+    if (current.status !== "failed" && current.status !== "cancelled")
+      return { answer: "not_terminal" };
+    const { definition } = compile(state);
+    const isGated = isRevivalGated(definition.overlap, state.live);
+    return {
+      answer: "pending",
+      change: {
+        id: state.id,
+        revision: state.revision,
+        ticks: [],
+        runs: [],
+        progress: {
+          ...progressOf(state),
+          ...liveOf([...state.live, { id, mode, nominalAt, isGated }]),
+        },
+        revives: { id, isGated },
+        audit,
+      },
+    };
+  });
 }

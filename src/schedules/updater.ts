@@ -1,5 +1,5 @@
-// The updater at which one schedule is changed: it is read, a decision is made, and the decision is
-// written if nobody changed the schedule meanwhile; else all of it is done again.
+// Changes one schedule for every verb that does: reads it, makes a decision, and writes the decision if the schedule's
+// revision is still the same; else it repeats all of it.
 
 import type { RunId } from "../runs/rules/run.js";
 import { OutcomeUnknownError, ScheduleBusyError } from "../shared/errors.js";
@@ -12,7 +12,7 @@ import type { ScheduleDefinition } from "./rules/schedule.js";
 import { type Reason, stretchOf, type TickEntry } from "./rules/tick.js";
 import { type CachedSchedule, compile } from "./schedule-cache.js";
 
-/** What a decision wants written, and what its caller hears once it is. */
+/** The change that a decision wants written, and the result for its caller. */
 export type Decision<T> =
   | { readonly answer: T; readonly change?: ScheduleChange; readonly create?: NewSchedule }
   /** Write this, then decide again. */
@@ -20,7 +20,7 @@ export type Decision<T> =
 
 export type Read = { readonly state: ScheduleState | null; readonly now: number };
 
-/** Somebody else is at the same schedule so often only if something is wrong. */
+/** More conflicts in a row mean that something is wrong. */
 const TRIES_MAX = 200;
 
 type Decide<T> = (read: Read) => Decision<T> | Promise<Decision<T>>;
@@ -33,7 +33,7 @@ export class ScheduleUpdater {
     this.#ports = ports;
   }
 
-  /** One at a time in this process: calls that race one another would mostly do things in vain. */
+  /** One change at a time in this process: racing calls would mostly repeat their work. */
   async change<T>(store: Store, name: string, decide: Decide<T>): Promise<T> {
     const before = this.#queues.get(name);
     const mine = (before ?? Promise.resolve()).then(() => this.#change(store, name, decide));
@@ -66,7 +66,7 @@ export class ScheduleUpdater {
     throw new ScheduleBusyError(name);
   }
 
-  /** If the answer is lost, the next look finds what was made. */
+  /** If the response is lost, the next read finds the created schedule. */
   async #create(store: Store, schedule: NewSchedule): Promise<boolean> {
     try {
       return (await store.createSchedule(schedule)) !== null;
@@ -76,7 +76,7 @@ export class ScheduleUpdater {
     }
   }
 
-  /** If the answer is lost, the run of the change tells whether it was written. */
+  /** If the response is lost, the run of the change shows whether it was written. */
   async #write(store: Store, change: ScheduleChange): Promise<boolean> {
     try {
       return (await store.writeSchedules({ holder: null, changes: [change] })).length > 0;
@@ -88,22 +88,21 @@ export class ScheduleUpdater {
   }
 }
 
-/** A run that is there only if the change was written. */
+/** A run that exists only if the change was written. */
 function madeBy({ runs: [run], checkIn }: ScheduleChange): RunId | null {
   if (run) return run.id;
   return checkIn && !checkIn.isAgain ? checkIn.id : null;
 }
 
-// Closing the books of a schedule before something about it changes: every tick up to now is fired or
-// recorded by the definition that stood until now. Pure but for new ids.
+// ── settling ticks before a change: the definition that was valid until now fires or records each of them ──
 
-export type TickBooks = {
+export type SettledTicks = {
   readonly change: ScheduleChange;
-  /** False: write this change, and close the books again. */
-  readonly isClosed: boolean;
+  /** False: write this change, and settle again. */
+  readonly isSettled: boolean;
 };
 
-export function settleTicks(state: ScheduleState, around: TickContext): TickBooks {
+export function settleTicks(state: ScheduleState, around: TickContext): SettledTicks {
   const nothing: ScheduleChange = {
     id: state.id,
     revision: state.revision,
@@ -112,19 +111,19 @@ export function settleTicks(state: ScheduleState, around: TickContext): TickBook
     progress: progressOf(state),
   };
   const compiled = compiledOrNull(state);
-  if (state.deletedAt !== null || !compiled) return { change: nothing, isClosed: true };
+  if (state.deletedAt !== null || !compiled) return { change: nothing, isSettled: true };
   if (state.pausedAt === null && state.brokenAt === null && state.isJobKnown) {
     const { change, isComplete } = advance(state, compiled, around);
     return {
       change: state.isMonitor ? cutShort(change, state, compiled, around.now) : change,
-      isClosed: isComplete,
+      isSettled: isComplete,
     };
   }
   const ticks = stretchSince(state, compiled, around.now);
   const cursorAt = ticks.at(-1)?.lastAt ?? state.cursorAt;
   return {
     change: { ...nothing, ticks, progress: { ...nothing.progress, cursorAt } },
-    isClosed: true,
+    isSettled: true,
   };
 }
 

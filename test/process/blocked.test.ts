@@ -2,7 +2,7 @@
 // the main thread sends the heartbeats, and when a thread of its own does.
 
 import { expect } from "vitest";
-import { SILENT_LEASES_MAX } from "../../src/instance/standby-heartbeat.js";
+import { SILENT_LEASES_MAX } from "../../src/instance/thread-heartbeat.js";
 import { until } from "../support/until.js";
 import { type Crew, ended, expectOneStartPerFence, onBothDatabases } from "./crew.js";
 

@@ -1,10 +1,10 @@
-// The name of an application, by the package.json that is nearest to its program.
+// Tests how an instance finds the name of its application in the nearest package.json.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { packageName } from "./package-name.js";
+import { packageName } from "./context.js";
 
 let root: string;
 const at = (...parts: string[]) => path.join(root, ...parts);
@@ -30,13 +30,13 @@ test("an application has the name of the nearest package.json above its program"
   expect(packageName({ program: at("scripts", "main.js"), cwd: "/" })).toBe("whole");
 });
 
-test("under a program of somebody else, or none, the working directory counts", () => {
+test("for a program inside node_modules, or none, the search begins at the working directory", () => {
   const program = at("node_modules", "runner", "cli.js");
   expect(packageName({ program, cwd: at("apps", "shop") })).toBe("@acme/shop");
   expect(packageName({ program: undefined, cwd: at("apps") })).toBe("whole");
 });
 
-test("of a command the folder of its configuration file counts", () => {
+test("for a command the search begins at the folder of its configuration file", () => {
   const program = at("node_modules", ".bin", "holdfast");
   expect(packageName({ folder: at("apps", "shop"), program, cwd: root })).toBe("@acme/shop");
 });

@@ -1,9 +1,9 @@
-// Standing in for a main thread that is silent: from when, how often, and for how long.
+// Tests when, how often and for how long the standby heartbeat renews leases for a silent main thread.
 
 import { expect, test } from "vitest";
 import type { RenewParams } from "../store/store.js";
 import { VirtualClock } from "../testing/virtual-clock.js";
-import { SILENT_LEASES_MAX, StandbyHeartbeat } from "./standby-heartbeat.js";
+import { SILENT_LEASES_MAX, StandbyHeartbeat } from "./thread-heartbeat.js";
 
 function world() {
   const clock = new VirtualClock();
@@ -17,25 +17,25 @@ function world() {
       return { held: [], unknown: [] };
     },
   };
-  const beater = new StandbyHeartbeat({ store, clock, holder: 1 });
+  const standby = new StandbyHeartbeat({ store, clock, holder: 1 });
   const fail = (times: number) => {
     failures = times;
   };
-  return { clock, beats, beater, fail };
+  return { clock, beats, standby, fail };
 }
 
 test("while the main thread shows life nothing is renewed for it", async () => {
-  const { clock, beats, beater } = world();
+  const { clock, beats, standby } = world();
   for (let beat = 0; beat < 30; beat += 1) {
-    expect(beater.held([{ fence: 1, leaseMs: 3_000 }])).toBeNull();
+    expect(standby.held([{ fence: 1, leaseMs: 3_000 }])).toBeNull();
     await clock.advance(1_000);
   }
   expect(beats).toEqual([]);
 });
 
 test("a silent main thread keeps its leases for ten lengths of each, and no longer", async () => {
-  const { clock, beats, beater } = world();
-  beater.held([
+  const { clock, beats, standby } = world();
+  standby.held([
     { fence: 1, leaseMs: 3_000 },
     { fence: 2, leaseMs: 6_000 },
   ]);
@@ -51,24 +51,24 @@ test("a silent main thread keeps its leases for ten lengths of each, and no long
   expect(lastOf(2)).toBeGreaterThanOrEqual(6_000 * (SILENT_LEASES_MAX - 1));
 });
 
-test("a main thread that is back is told for how long it was gone, and is left to itself", async () => {
-  const { clock, beats, beater } = world();
-  beater.held([{ fence: 1, leaseMs: 3_000 }]);
+test("a main thread that is back learns for how long it was silent, and renews by itself again", async () => {
+  const { clock, beats, standby } = world();
+  standby.held([{ fence: 1, leaseMs: 3_000 }]);
   await clock.advance(9_000);
   expect(beats.length).toBeGreaterThan(5);
-  expect(beater.held([])).toBe(9_000);
+  expect(standby.held([])).toBe(9_000);
   const count = beats.length;
   await clock.advance(60_000);
   expect(beats).toHaveLength(count);
 });
 
 test("a renewal that failed is tried again soon", async () => {
-  const { clock, beats, beater, fail } = world();
+  const { clock, beats, standby, fail } = world();
   fail(2);
-  beater.held([{ fence: 1, leaseMs: 3_000 }]);
+  standby.held([{ fence: 1, leaseMs: 3_000 }]);
   await clock.advance(3_000);
   expect(beats.map(({ atMs }) => atMs)).toEqual([1_500, 1_750, 2_000, 3_000]);
-  beater.close();
+  standby.close();
   await clock.advance(30_000);
   expect(beats).toHaveLength(4);
 });
