@@ -6,7 +6,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { FROM_THE_START } from "../../build/store/postgres/claim-scan-start.js";
-import { claimsOf } from "../../build/store/postgres/claims.js";
+import { claimsOf } from "../../build/store/postgres/exchange.js";
 import { settlementColumns } from "../../build/store/postgres/settlements.js";
 import { EXCHANGE } from "../../build/store/postgres/sql/exchange.js";
 import { numbered } from "../../build/store/sql/template.js";

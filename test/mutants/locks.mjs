@@ -5,7 +5,7 @@ export const LOCK_MUTANTS = [
   {
     name: "lock-ended-without-fence-sqlite",
     promise: "S3: a stale release changes nothing",
-    file: "src/store/sqlite/sql/locks.ts",
+    file: "src/store/sqlite/locks.ts",
     find: "delete from {lock} where name = :name and fence = :fence",
     replace: "delete from {lock} where name = :name and :fence > 0",
     suites: ["conformance: SQLite"],
@@ -13,7 +13,7 @@ export const LOCK_MUTANTS = [
   {
     name: "lock-extended-without-fence-sqlite",
     promise: "S3: a stale extend changes nothing",
-    file: "src/store/sqlite/sql/locks.ts",
+    file: "src/store/sqlite/locks.ts",
     find: "renewed_at = :now where name = :name and fence = :fence",
     replace: "renewed_at = :now where name = :name and :fence > 0",
     suites: ["conformance: SQLite"],

@@ -5,7 +5,7 @@ export const SCHEDULE_MUTANTS = [
   {
     name: "overlap-forgets-retry-waits",
     promise: "S15: a run that waits for its next attempt is live",
-    file: "src/store/sqlite/sql/schedules.ts",
+    file: "src/store/sqlite/schedules.ts",
     find: "where not exists (select 1 from {outcome} o where o.id = r.id)`;\n\nconst IS_GATED",
     replace:
       "where not exists (select 1 from {outcome} o where o.id = r.id)\n  and not exists (select 1 from {waiting} w where w.id = r.id and w.gate is null)`;\n\nconst IS_GATED",

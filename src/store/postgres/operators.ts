@@ -23,7 +23,7 @@ import {
 } from "../timeline.js";
 import type { PostgresSession } from "./session.js";
 import * as sql from "./sql/operators.js";
-import { TIMELINE } from "./sql/timeline.js";
+import { TIMELINE } from "./sql/operators.js";
 
 export class PostgresOperators implements OperatorStore, TimelineStore {
   readonly #asker: PostgresSession;

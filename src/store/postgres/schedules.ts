@@ -21,11 +21,10 @@ import {
 import type * as store from "../schedule-store.js";
 import { EDIT_KINDS, isOfCadence, SOURCES } from "../schedule-store.js";
 import { plainColumn, textArray, textColumn } from "./array.js";
-import type { PostgresAudit } from "./audit.js";
+import { ADD_AUDIT, type PostgresAudit } from "./audit.js";
 import type { Row } from "./connection.js";
 import type { PostgresEnqueue } from "./enqueue.js";
 import type { PostgresSession } from "./session.js";
-import { ADD_AUDIT } from "./sql/audit.js";
 import * as sql from "./sql/schedules.js";
 import type { PostgresTransactions } from "./transactions.js";
 

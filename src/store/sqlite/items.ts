@@ -1,5 +1,6 @@
-// Items on SQLite, and transactions in which users' work and a write of ours commit together. Such work
-// is synchronous: it holds the file and the event loop, and nothing of this process comes between.
+// Keeps items on SQLite, and runs transactions in which a user's work and a write of ours commit together. Such work
+// is synchronous: it holds the file and the event loop, so nothing else of this process runs in between.
+// Many rows travel as one JSON value.
 
 import { TxEndedError, TxMustBeSyncError } from "../../shared/errors.js";
 import type * as items from "../items.js";
@@ -12,11 +13,64 @@ import {
   toItemRecords,
   wholeMs,
 } from "../items.js";
+import { itemPageOf } from "../sql/list-page.js";
 import type { Grant, Settlement } from "../store.js";
 import type { SqliteFile } from "./connection.js";
 import type { SqliteLeases } from "./leases.js";
 import type { SqliteSession } from "./session.js";
-import * as sql from "./sql/items.js";
+
+/** Of these rows (run, key), those that are there, by their place. */
+const KNOWN_ITEMS = /* sql */ `
+select j.key as place, i.outcome, i.value, i.error is null as is_done
+from json_each(:rows) j cross join {item} i on i.run = j.value ->> 0 and i.key = j.value ->> 1`;
+
+/** An item that is done never changes: rows that would change one are not sent. */
+const PUT_ITEMS = /* sql */ `
+insert into {item} (run, key, fence, attempt, outcome, started_at, duration_ms, value, error)
+select value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, :now - (value ->> 5), value ->> 5,
+  value ->> 6, value ->> 7
+from json_each(:rows) where true
+on conflict do update set fence = excluded.fence, attempt = excluded.attempt, outcome = excluded.outcome,
+  started_at = excluded.started_at, duration_ms = excluded.duration_ms, value = excluded.value, error = excluded.error`;
+
+const COUNT_ITEMS = /* sql */ `
+insert into {item_count} (run, outcome, items)
+select value ->> 0, value ->> 1, value ->> 2 from json_each(:rows) where true
+on conflict do update set items = items + excluded.items`;
+
+export const ITEMS_BY_KEYS = /* sql */ `
+select i.key, i.value from json_each(:keys) k cross join {item} i on i.run = :id and i.key = k.value
+where i.error is null`;
+
+export const DONE_ITEMS = /* sql */ `
+select key, value, so_far <= :charsMax as is_within from (
+  select key, value, sum(length(value)) over (order by key) as so_far from (
+    select key, value from {item} where run = :id and error is null order by key limit (:limit + 0)))
+where so_far - length(value) <= :charsMax order by key`;
+
+const OF_OUTCOME =
+  "i.run = :id and (:outcome is null or i.outcome = :outcome) and (:afterKey is null or";
+
+const LIST_ITEMS = {
+  key: itemPageOf({
+    where: `${OF_OUTCOME} i.key > :afterKey)`,
+    order: "i.key",
+    limit: "(:limit + 0)",
+  }),
+  slowest: itemPageOf({
+    where: `${OF_OUTCOME} i.duration_ms < :afterMs or (i.duration_ms = :afterMs and i.key > :afterKey))`,
+    order: "i.duration_ms desc, i.key",
+    limit: "(:limit + 0)",
+  }),
+} as const;
+
+const IS_COMPLETED = /* sql */ `
+select 1 from {outcome} where id = :id and fence = :fence and status = 1`;
+
+export const DELETE_ITEMS = [
+  /* sql */ `delete from {item} where run in (select value from json_each(:ids))`,
+  /* sql */ `delete from {item_count} where run in (select value from json_each(:ids))`,
+] as const;
 
 type Known = { readonly outcome: string; readonly value: string; readonly isDone: boolean };
 
@@ -45,8 +99,8 @@ export class SqliteItems implements items.ItemStore<Settlement> {
   > {
     return this.#file.read(() => {
       if (keys === null)
-        return toDoneItems(this.#file.all(sql.DONE_ITEMS, { id, limit, charsMax }), { limit });
-      const rows = this.#file.all(sql.ITEMS_BY_KEYS, { id, keys: JSON.stringify(keys) });
+        return toDoneItems(this.#file.all(DONE_ITEMS, { id, limit, charsMax }), { limit });
+      const rows = this.#file.all(ITEMS_BY_KEYS, { id, keys: JSON.stringify(keys) });
       const found = rows.map((row) => ({ key: String(row.key), value: String(row.value) }));
       return { items: found, isAll: false };
     });
@@ -54,7 +108,7 @@ export class SqliteItems implements items.ItemStore<Settlement> {
 
   async items(filter: items.ItemFilter): Promise<readonly items.ItemRecord[]> {
     const rows = await this.#file.read(() =>
-      this.#file.all(sql.LIST_ITEMS[filter.sort], {
+      this.#file.all(LIST_ITEMS[filter.sort], {
         id: filter.id,
         outcome: filter.outcome ?? null,
         afterKey: filter.after?.key ?? null,
@@ -88,7 +142,7 @@ export class SqliteItems implements items.ItemStore<Settlement> {
 
   async grantState({ id, fence }: Grant): Promise<"held" | "completed" | "gone"> {
     return this.#file.read(() => {
-      if (this.#file.get(sql.IS_COMPLETED, { id, fence })) return "completed";
+      if (this.#file.get(IS_COMPLETED, { id, fence })) return "completed";
       return this.#leases.leases([fence]).get(fence)?.members.has(id) ? "held" : "gone";
     });
   }
@@ -145,9 +199,9 @@ export class SqliteItems implements items.ItemStore<Settlement> {
         }
       });
       if (rows.length === 0) continue;
-      this.#file.runEach(sql.PUT_ITEMS, rows, { now });
+      this.#file.runEach(PUT_ITEMS, rows, { now });
       const changed = [...counts.values()].filter(([, , change]) => change !== 0);
-      this.#file.runEach(sql.COUNT_ITEMS, changed);
+      this.#file.runEach(COUNT_ITEMS, changed);
     }
     return answers;
   }
@@ -155,7 +209,7 @@ export class SqliteItems implements items.ItemStore<Settlement> {
   #known(given: readonly items.ItemWrite[]): ReadonlyMap<number, Known> {
     const rows = JSON.stringify(given.map(({ id, key }) => [id, key]));
     return new Map(
-      this.#file.all(sql.KNOWN_ITEMS, { rows }).map((row) => [
+      this.#file.all(KNOWN_ITEMS, { rows }).map((row) => [
         Number(row.place),
         {
           outcome: String(row.outcome),

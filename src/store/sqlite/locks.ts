@@ -1,4 +1,4 @@
-// Named locks on SQLite: one short write transaction for each verb that changes something.
+// Keeps named locks on SQLite: one short write transaction for each verb that changes something.
 
 import {
   LOCK_STATES,
@@ -13,12 +13,95 @@ import {
   type LockState,
   type LockStats,
   type LockTidied,
+  WAITER_VOID_MS,
 } from "../../locks/rules/lock.js";
 import { type LockStore, toHeldGrant, toLockHistory, toLockRecord, toLockStats } from "../locks.js";
 import type { SqliteAudit } from "./audit.js";
 import type { Row, SqliteFile } from "./connection.js";
 import type { SqliteSession } from "./session.js";
-import * as sql from "./sql/locks.js";
+
+const IS_LIVE = `w.seen_at > :now - ${WAITER_VOID_MS}`;
+
+/** Who holds it, and whether a live waiter goes before this call. */
+const LOOK_AT_LOCK = /* sql */ `
+select l.fence, l.token, l.holder, l.acquired_at, l.until,
+  exists (
+    select 1 from {lock_waiter} w
+    where w.name = :name and w.token <> :token and ${IS_LIVE}
+      and (not :isWaiting or w.priority > :priority
+        or (w.priority = :priority and w.no < coalesce(
+          (select m.no from {lock_waiter} m where m.token = :token), 9223372036854775807)))
+  ) as is_behind
+from (select 1) left join {lock} l on l.name = :name`;
+
+const GRANT_LOCK = /* sql */ `
+insert into {lock} (name, token, holder, acquired_at, renewed_at, until)
+values (:name, :token, :holder, :now, :now, :now + :leaseMs) returning fence`;
+
+const QUEUE_FOR_LOCK = /* sql */ `
+insert into {lock_waiter} (token, name, holder, priority, seen_at)
+values (:token, :name, :holder, :priority, :now) on conflict (token) do update set seen_at = excluded.seen_at`;
+
+export const LEAVE_LOCK_QUEUE = /* sql */ `delete from {lock_waiter} where token = :token`;
+
+const END_LOCK = /* sql */ `
+delete from {lock} where name = :name and fence = :fence
+returning fence, name, holder, acquired_at, until`;
+
+const KEEP_LOCK = /* sql */ `
+insert into {lock_history} (fence, name, holder, state, acquired_at, until, ended_at, note)
+values (:fence, :name, :holder, :state, :acquiredAt, :until, :endedAt, :note)`;
+
+const WAS_RELEASED = /* sql */ `
+select 1 from {lock_history} where fence = :fence and name = :name and state = 1`;
+
+export const EXTEND_LOCK = /* sql */ `
+update {lock} set until = :now + :leaseMs, renewed_at = :now where name = :name and fence = :fence`;
+
+const HELD_LOCK = /* sql */ `select fence from {lock} where name = :name and until > :now`;
+
+export const LIST_LOCKS = /* sql */ `
+select l.name, l.fence, l.holder, l.acquired_at, l.renewed_at, l.until,
+  (select count(*) from {lock_waiter} w where w.name = l.name and ${IS_LIVE}) as waiting
+from {lock} l
+where l.until > :now and (:name is null or l.name = :name) and (:after is null or l.name > :after)
+order by l.name limit (:limit + 0)`;
+
+// One name goes by its own index, all of them by their fences.
+const lockHistory = (ofName: string) => /* sql */ `
+select * from (
+  select l.fence, l.name, l.holder, case when l.until > :now then 0 else 2 end as state, l.acquired_at, l.until,
+    case when l.until > :now then null else l.until end as ended_at, null as note
+  from {lock} l where (:before is null or l.fence < :before) ${ofName.replaceAll("$", "l")}
+  union all
+  select * from (
+    select h.fence, h.name, h.holder, h.state, h.acquired_at, h.until, h.ended_at, h.note
+    from {lock_history} h where h.fence < coalesce(:before, 9223372036854775807) ${ofName.replaceAll("$", "h")}
+    order by h.fence desc limit (:limit + 0))
+) order by fence desc limit (:limit + 0)`;
+export const LOCK_HISTORY = lockHistory("");
+export const LOCK_HISTORY_OF = lockHistory("and $.name = :name");
+
+export const LOCK_STATS = /* sql */ `
+select (select count(*) from {lock} where until > :now) as acquired,
+  coalesce(sum(state = 1), 0) as released,
+  (select count(*) from {lock} where until <= :now) + coalesce(sum(state = 2), 0) as expired,
+  coalesce(sum(state = 3), 0) as revoked,
+  (select count(*) from {lock_waiter} w where ${IS_LIVE}) as waiting
+from {lock_history}`;
+
+const EXPIRED_LOCKS = /* sql */ `
+select fence, name, holder from {lock} where until <= :now order by until limit (:limit + 0)`;
+
+const COUNT_LOCKS = /* sql */ `select count(*) as held from {lock}`;
+
+const PRUNE_LOCK_HISTORY = /* sql */ `
+delete from {lock_history} where fence in (
+  select fence from {lock_history} where ended_at < :now - :keepMs order by ended_at limit (:limit + 0))`;
+
+const PRUNE_LOCK_WAITERS = /* sql */ `
+delete from {lock_waiter} where no in (
+  select w.no from {lock_waiter} w where not (${IS_LIVE}) limit (:limit + 0))`;
 
 /** Without a time it ended when its lease ran out, whenever that is noticed. */
 type End = { readonly state: LockState; readonly endedAt?: number; readonly note?: string | null };
@@ -40,7 +123,7 @@ export class SqliteLocks implements LockStore {
 
   #acquire({ name, token, holder, leaseMs, waiting }: LockRequest, now: number): LockAnswer {
     const asked = { name, token, holder, leaseMs, priority: waiting?.priority ?? 0, now };
-    const found = this.#file.get(sql.LOOK_AT_LOCK, {
+    const found = this.#file.get(LOOK_AT_LOCK, {
       ...asked,
       isWaiting: waiting !== null,
     }) as Row;
@@ -51,24 +134,24 @@ export class SqliteLocks implements LockStore {
       return { isGranted: true, fence, leaseMs: untilMs - now, takenFrom: null };
     }
     if (isHeld || found.is_behind === 1) {
-      if (waiting) this.#file.run(sql.QUEUE_FOR_LOCK, asked);
+      if (waiting) this.#file.run(QUEUE_FOR_LOCK, asked);
       return isHeld
         ? { isGranted: false, holder: String(found.holder), until: untilMs }
         : { isGranted: false, holder: null, until: null };
     }
     const taken = found.fence === null ? undefined : Number(found.fence);
     if (taken !== undefined) this.#end({ name, fence: taken }, { state: "expired" });
-    if (waiting) this.#file.run(sql.LEAVE_LOCK_QUEUE, { token });
-    const fence = Number(this.#file.get(sql.GRANT_LOCK, asked)?.fence);
+    if (waiting) this.#file.run(LEAVE_LOCK_QUEUE, { token });
+    const fence = Number(this.#file.get(GRANT_LOCK, asked)?.fence);
     const takenFrom = taken === undefined ? null : String(found.holder);
     return { isGranted: true, fence, leaseMs, takenFrom };
   }
 
   /** The grant leaves the present for history, if it is the current one. */
   #end(grant: LockGrant, { state, endedAt, note }: End): Row | undefined {
-    const gone = this.#file.get(sql.END_LOCK, { ...grant });
+    const gone = this.#file.get(END_LOCK, { ...grant });
     if (gone)
-      this.#file.run(sql.KEEP_LOCK, {
+      this.#file.run(KEEP_LOCK, {
         ...gone,
         state: LOCK_STATES.indexOf(state),
         acquiredAt: gone.acquired_at,
@@ -79,9 +162,7 @@ export class SqliteLocks implements LockStore {
   }
 
   async leaveLockQueue({ token }: { readonly token: string }): Promise<void> {
-    await this.#asker.write("leaveLockQueue", () =>
-      this.#file.run(sql.LEAVE_LOCK_QUEUE, { token }),
-    );
+    await this.#asker.write("leaveLockQueue", () => this.#file.run(LEAVE_LOCK_QUEUE, { token }));
   }
 
   async extendLock({
@@ -91,7 +172,7 @@ export class SqliteLocks implements LockStore {
   }: LockGrant & { readonly leaseMs: number }): Promise<boolean> {
     return this.#asker.write(
       "extendLock",
-      (now) => this.#file.run(sql.EXTEND_LOCK, { name, fence, leaseMs, now }) > 0,
+      (now) => this.#file.run(EXTEND_LOCK, { name, fence, leaseMs, now }) > 0,
     );
   }
 
@@ -99,13 +180,13 @@ export class SqliteLocks implements LockStore {
     return this.#asker.write("releaseLock", (now) => {
       if (this.#end({ name, fence }, { state: "released", endedAt: now })) return true;
       // It may have been released before, its answer lost: history knows.
-      return this.#file.get(sql.WAS_RELEASED, { name, fence }) !== undefined;
+      return this.#file.get(WAS_RELEASED, { name, fence }) !== undefined;
     });
   }
 
   async revokeLock({ name, note, audit }: LockRevocation) {
     const work = (now: number) => {
-      const fence = this.#file.get(sql.HELD_LOCK, { name, now })?.fence;
+      const fence = this.#file.get(HELD_LOCK, { name, now })?.fence;
       if (fence === undefined) return null;
       const grant = { name, fence: Number(fence) };
       return toHeldGrant(this.#end(grant, { state: "revoked", endedAt: now, note }) as Row);
@@ -115,21 +196,19 @@ export class SqliteLocks implements LockStore {
   }
 
   async locks(filter: LockFilter): Promise<readonly LockRecord[]> {
-    const rows = await this.#asker.read((now) =>
-      this.#file.all(sql.LIST_LOCKS, { ...filter, now }),
-    );
+    const rows = await this.#asker.read((now) => this.#file.all(LIST_LOCKS, { ...filter, now }));
     return rows.map(toLockRecord);
   }
 
   async lockHistory(filter: LockHistoryFilter): Promise<readonly LockHistoryRecord[]> {
-    const text = filter.name === undefined ? sql.LOCK_HISTORY : sql.LOCK_HISTORY_OF;
+    const text = filter.name === undefined ? LOCK_HISTORY : LOCK_HISTORY_OF;
     const rows = await this.#asker.read((now) => this.#file.all(text, { ...filter, now }));
     return rows.map(toLockHistory);
   }
 
   async lockStats(): Promise<LockStats> {
     return toLockStats(
-      (await this.#asker.read((now) => this.#file.get(sql.LOCK_STATS, { now }))) as Row,
+      (await this.#asker.read((now) => this.#file.get(LOCK_STATS, { now }))) as Row,
     );
   }
 
@@ -141,12 +220,12 @@ export class SqliteLocks implements LockStore {
     readonly limit: number;
   }): Promise<LockTidied> {
     return this.#asker.write("tidyLocks", (now) => {
-      const expired = this.#file.all(sql.EXPIRED_LOCKS, { limit, now }).map(toHeldGrant);
+      const expired = this.#file.all(EXPIRED_LOCKS, { limit, now }).map(toHeldGrant);
       for (const { name, fence } of expired) this.#end({ name, fence }, { state: "expired" });
       const removed =
-        this.#file.run(sql.PRUNE_LOCK_HISTORY, { keepMs, limit, now }) +
-        this.#file.run(sql.PRUNE_LOCK_WAITERS, { limit, now });
-      return { expired, removed, held: Number(this.#file.get(sql.COUNT_LOCKS)?.held) };
+        this.#file.run(PRUNE_LOCK_HISTORY, { keepMs, limit, now }) +
+        this.#file.run(PRUNE_LOCK_WAITERS, { limit, now });
+      return { expired, removed, held: Number(this.#file.get(COUNT_LOCKS)?.held) };
     });
   }
 }

@@ -1,4 +1,4 @@
-// Log lines that are kept with runs, on SQLite.
+// Keeps log lines with runs on SQLite.
 
 import type { RunId } from "../../runs/rules/run.js";
 import {
@@ -15,7 +15,37 @@ import type { Grant } from "../store.js";
 import type { SqliteFile } from "./connection.js";
 import type { SqliteLeases } from "./leases.js";
 import type { SqliteSession } from "./session.js";
-import * as sql from "./sql/logs.js";
+
+export const APPEND_LOGS = /* sql */ `
+insert into {log} (run, fence, no, attempt, at, level, message, fields)
+select value ->> 0, value ->> 1, value ->> 2, value ->> 3, :now - (value ->> 4), value ->> 5, value ->> 6, value ->> 7
+from json_each(:rows) where true
+on conflict do update set at = excluded.at, message = excluded.message, fields = excluded.fields`;
+
+export const LOGS = /* sql */ `
+select fence, no, attempt, at, level, message, fields from {log}
+where run = :id and (fence, no) > (:fence, :no) and no > 0 order by fence, no limit (:limit + 0)`;
+
+/** The line about dropped lines is the one whose fields say how many. */
+export const KEPT_LOG = /* sql */ `
+select coalesce(max(iif(is_marker, null, no)), 0) as last,
+  coalesce(sum(iif(is_marker or no between :first and :last, 0, length(message))), 0) as chars,
+  max(iif(is_marker, fields, null)) as marker
+from (
+  select no, message, fields, fields is not null and substr(fields, 1, 11) = '{"dropped":' as is_marker
+  from {log} where run = :id and fence = :fence and no > 0
+)`;
+
+/** Line 0: it is told apart from what was said, and never in the way of a worker that counts from 1. */
+export const KEEP_REPLY = /* sql */ `
+insert into {log} (run, fence, no, attempt, at, level, message, fields)
+select id, :fence, 0, :attempt, :now - :agoMs, :level, :message, :fields from {run} where id = :id
+on conflict do update set at = excluded.at, level = excluded.level, message = excluded.message, fields = excluded.fields`;
+
+export const REPLIES = /* sql */ `
+select fence, no, attempt, at, level, message, fields from {log} where run = :id and no = 0 order by fence`;
+
+export const PRUNE_LOGS = /* sql */ `delete from {log} where run in (select value from json_each(:ids))`;
 
 export class SqliteLogs {
   readonly #asker: SqliteSession;
@@ -42,21 +72,21 @@ export class SqliteLogs {
         rows.push(rowOf(line, lease.row.attempt));
       else refused.set(`${line.id} ${line.fence}`, { id: line.id, fence: line.fence });
     }
-    if (rows.length > 0) this.#file.runEach(sql.APPEND_LOGS, rows, { now });
+    if (rows.length > 0) this.#file.runEach(APPEND_LOGS, rows, { now });
     return [...refused.values()];
   }
 
   async keepReply({ level, ...reply }: ReplyLine): Promise<void> {
     const row = { ...reply, level: LOG_LEVELS_KEPT.indexOf(level) };
-    await this.#asker.write("keepReply", (now) => this.#file.run(sql.KEEP_REPLY, { ...row, now }));
+    await this.#asker.write("keepReply", (now) => this.#file.run(KEEP_REPLY, { ...row, now }));
   }
 
   replies(id: RunId): Promise<readonly LogRecord[]> {
-    return this.#file.read(() => this.#file.all(sql.REPLIES, { id }).map(toLogRecord));
+    return this.#file.read(() => this.#file.all(REPLIES, { id }).map(toLogRecord));
   }
 
   kept(asked: Parameters<LogStore["keptLog"]>[0]): Promise<KeptLog> {
-    return this.#file.read(() => toKeptLog(this.#file.get(sql.KEPT_LOG, asked) ?? {}));
+    return this.#file.read(() => toKeptLog(this.#file.get(KEPT_LOG, asked) ?? {}));
   }
 
   of(params: {
@@ -67,7 +97,7 @@ export class SqliteLogs {
     const { id, after, limit } = params;
     const { fence, no } = after ?? { fence: 0, no: 0 };
     const asked = { id, fence, no, limit };
-    return this.#file.read(() => this.#file.all(sql.LOGS, asked).map(toLogRecord));
+    return this.#file.read(() => this.#file.all(LOGS, asked).map(toLogRecord));
   }
 }
 

@@ -1,4 +1,4 @@
-// How far runs are, on SQLite.
+// Keeps the progress of runs on SQLite.
 
 import type { RunId } from "../../runs/rules/run.js";
 import {
@@ -11,7 +11,21 @@ import type { RenewAnswer } from "../store.js";
 import type { SqliteFile } from "./connection.js";
 import type { SqliteLeases } from "./leases.js";
 import type { SqliteSession } from "./session.js";
-import * as sql from "./sql/progress.js";
+
+const PROGRESS_STORED = /* sql */ `select fence, stages from {progress} where run = :id`;
+
+const PUT_PROGRESS = /* sql */ `
+insert into {progress} (run, fence, attempt, at, stage, done, total, stages)
+values (:id, :fence, :attempt, :at, :stage, :done, :total, :stages)
+on conflict do update set fence = excluded.fence, attempt = excluded.attempt, at = excluded.at,
+  stage = excluded.stage, done = excluded.done, total = excluded.total, stages = excluded.stages`;
+
+export const PROGRESS_OF = /* sql */ `
+select run, attempt, at, stage, done, total, stages from {progress}
+where run in (select value from json_each(:ids))`;
+
+export const PRUNE_PROGRESS = /* sql */ `
+delete from {progress} where run in (select value from json_each(:ids))`;
 
 export class SqliteProgress {
   readonly #asker: SqliteSession;
@@ -40,18 +54,18 @@ export class SqliteProgress {
 
   of(ids: readonly RunId[]): Promise<readonly ProgressRecord[]> {
     const params = { ids: JSON.stringify(ids) };
-    return this.#file.read(() => this.#file.all(sql.PROGRESS_OF, params).map(toProgressRecord));
+    return this.#file.read(() => this.#file.all(PROGRESS_OF, params).map(toProgressRecord));
   }
 
   /** Stages that are stored keep their times, so a repeated call changes nothing. */
   #put({ id, fence, stage, done, total, ...write }: ProgressWrite, attempt: number, now: number) {
-    const found = this.#file.get(sql.PROGRESS_STORED, { id });
+    const found = this.#file.get(PROGRESS_STORED, { id });
     const kept = (found?.fence === fence ? JSON.parse(String(found.stages)) : []) as unknown[];
     const fresh = write.stages
       .slice(kept.length)
       .map(({ stage: each, agoMs }) => [each, now - agoMs]);
     const stages = JSON.stringify([...kept, ...fresh]);
     const at = now - write.agoMs;
-    this.#file.run(sql.PUT_PROGRESS, { id, fence, attempt, at, stage, done, total, stages });
+    this.#file.run(PUT_PROGRESS, { id, fence, attempt, at, stage, done, total, stages });
   }
 }

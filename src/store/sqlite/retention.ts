@@ -14,12 +14,12 @@ import type { SqliteAlerts } from "./alerts.js";
 import type { SqliteAudit } from "./audit.js";
 import type { SqliteFile } from "./connection.js";
 import type { SqliteLimits } from "./flow.js";
+import { DELETE_ITEMS } from "./items.js";
+import { PRUNE_LOGS } from "./logs.js";
 import type { SqlitePause } from "./pause.js";
+import { PRUNE_PROGRESS } from "./progress.js";
 import type { SqliteSession } from "./session.js";
 import { PRUNE_BATCHES } from "./sql/batches.js";
-import { DELETE_ITEMS } from "./sql/items.js";
-import { PRUNE_LOGS } from "./sql/logs.js";
-import { PRUNE_PROGRESS } from "./sql/progress.js";
 import {
   PRUNE_BACKFILLS,
   PRUNE_RUNS_OF_SCHEDULES,

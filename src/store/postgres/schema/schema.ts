@@ -3,15 +3,10 @@
 // One lease row stands for one claim: all its runs share lane, policy, attempt and fence, so a claim
 // of a thousand runs costs one row, and so does its heartbeat. See docs/decisions/0001-table-layout.md.
 
-import { CREATE_ACCESS } from "../sql/access.js";
-import { CREATE_AUDIT } from "../sql/audit.js";
-import { CREATE_PAUSE } from "../sql/pause.js";
-import { CREATE_ALERTS } from "./alerts.js";
 import { CREATE_FLOW_SCHEMA } from "./flow.js";
-import { CREATE_ITEMS } from "./items.js";
 import { CREATE_LOCKS } from "./locks.js";
-import { CREATE_LOG } from "./log.js";
-import { CREATE_PROGRESS } from "./progress.js";
+import { CREATE_ACCESS, CREATE_ALERTS, CREATE_AUDIT, CREATE_PAUSE } from "./operators.js";
+import { CREATE_ITEMS, CREATE_LOG, CREATE_PROGRESS } from "./runs.js";
 
 export const SCHEMA_VERSION = 1;
 

@@ -1,16 +1,5 @@
 // The pause of everything on PostgreSQL: one row for each, the one that is on without an end.
 
-export const CREATE_PAUSE = /* sql */ `
-create table {pause} (
-  id int generated always as identity primary key,
-  at bigint not null,
-  until_at bigint,
-  by text,
-  note text
-);
-create unique index pause_open on {pause} ((until_at is null)) where until_at is null;
-`;
-
 /** For every statement that claims: asked once, of a table of a few rows. */
 export const NOT_PAUSED = "not exists (select from {pause} z where z.until_at is null)";
 

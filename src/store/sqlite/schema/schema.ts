@@ -2,15 +2,10 @@
 // the engine's own forms: a lease keeps its run ids as a JSON array, `ready` is its own claim index,
 // and history is removed by bounded deletes instead of partitions.
 
-import { CREATE_ACCESS } from "../sql/access.js";
-import { CREATE_AUDIT } from "../sql/audit.js";
-import { CREATE_PAUSE } from "../sql/pause.js";
-import { CREATE_ALERTS } from "./alerts.js";
 import { CREATE_FLOW_SCHEMA } from "./flow.js";
-import { CREATE_ITEMS } from "./items.js";
 import { CREATE_LOCKS } from "./locks.js";
-import { CREATE_LOG } from "./log.js";
-import { CREATE_PROGRESS } from "./progress.js";
+import { CREATE_ACCESS, CREATE_ALERTS, CREATE_AUDIT, CREATE_PAUSE } from "./operators.js";
+import { CREATE_ITEMS, CREATE_LOG, CREATE_PROGRESS } from "./runs.js";
 
 export const SCHEMA_VERSION = 1;
 

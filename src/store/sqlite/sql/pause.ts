@@ -1,16 +1,5 @@
 // The pause of everything on SQLite: one row for each, the one that is on without an end.
 
-export const CREATE_PAUSE = /* sql */ `
-create table {pause} (
-  id integer primary key,
-  at integer not null,
-  until_at integer,
-  by text,
-  note text
-);
-create unique index {pause_open} on {pause} (until_at is null) where until_at is null;
-`;
-
 /** Those that unrecorded ticks may fall into, for what reads schedules. */
 export const PAUSES = /* sql */ `(
   select json_group_array(json_array(z.at, z.until_at, z.by, z.note) order by z.at) from {pause} z

@@ -3,7 +3,7 @@
 
 import { DatabaseSync as BundledDatabase } from "@photostructure/sqlite";
 import { isSafeVersion, type SqliteHandle } from "../../../store/sqlite/connection.js";
-import { CREATE_BATCHES } from "../../../store/sqlite/schema/batch.js";
+import { CREATE_BATCHES } from "../../../store/sqlite/schema/runs.js";
 import { CREATE_SCHEMA, SCHEMA_VERSION } from "../../../store/sqlite/schema/schema.js";
 import { NOTE_FUNCTION, type Note, noteTriggers } from "../checkers/row-changes.js";
 import { CREATE_USER_TABLES, USER_TABLES } from "../workload/user-tables.js";

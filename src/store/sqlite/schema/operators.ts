@@ -1,5 +1,45 @@
-// The tables of alerts on SQLite. At most one of a kind and subject is open; what was delivered to
-// whom is beside it. The one row of `alert_turn` says when somebody last looked.
+// Defines the tables of sessions, the audit trail, the pause of everything, and alerts on SQLite.
+
+export const CREATE_ACCESS = /* sql */ `
+create table {session} (
+  digest text primary key,
+  secret text not null,
+  until_at integer not null
+) without rowid;
+create index {session_secret} on {session} (secret, until_at);
+`;
+
+export const CREATE_AUDIT = /* sql */ `
+create table {audit} (
+  id integer primary key autoincrement,
+  at integer not null,
+  via text not null,
+  who text not null,
+  scope text,
+  address text,
+  request_id text,
+  verb text not null,
+  noun text not null,
+  name text,
+  note text,
+  change text
+);
+create index {audit_at} on {audit} (at);
+`;
+
+export const CREATE_PAUSE = /* sql */ `
+create table {pause} (
+  id integer primary key,
+  at integer not null,
+  until_at integer,
+  by text,
+  note text
+);
+create unique index {pause_open} on {pause} (until_at is null) where until_at is null;
+`;
+
+// At most one alert of a kind and subject is open; its deliveries are rows beside it. The one row of `alert_turn` says
+// when an instance last observed.
 
 export const CREATE_ALERTS = /* sql */ `
 create table {alert} (
