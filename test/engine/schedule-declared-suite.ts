@@ -234,6 +234,19 @@ export function scheduleDeclaredSuite(test: WorldTest): void {
     expect(await young.holdfast.schedules.get("s")).toMatchObject({ status: "active", version: 1 });
   });
 
+  test("two live programs of one app that declare different schedules never pause each other's", async ({
+    world,
+  }) => {
+    const web = process(world, { s: HOURLY }, { ...SHOP, release: "1.5.0" });
+    const worker = process(world, { t: HOURLY }, { ...SHOP, release: "1.4.0" });
+    await web.holdfast.start();
+    await worker.holdfast.start();
+    await world.clock.advance(10 * MINUTE);
+    for (const name of ["s", "t"])
+      expect(await web.holdfast.schedules.get(name)).toMatchObject({ status: "active" });
+    expect([web, worker].flatMap((each) => heard(each, "schedule.vanished"))).toEqual([]);
+  });
+
   test("one that vanished is resumed also when it comes back with another definition", async ({
     world,
   }) => {
