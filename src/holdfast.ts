@@ -17,6 +17,7 @@ import type { CheckOptions, CheckReport } from "./operations/check.js";
 import type { CleanedUp, CleanupOptions } from "./operations/cleanup.js";
 import type { HealthOptions, HealthReport } from "./operations/health.js";
 import type { Instances } from "./operations/instances.js";
+import type { Keys } from "./operations/keys.js";
 import { type MetricsOptions, readMetrics } from "./operations/metrics.js";
 import {
   type ErrorReport,
@@ -74,6 +75,8 @@ export class Holdfast {
   readonly locks: Locks;
   /** What somebody should hear of. */
   readonly alerts: Alerts;
+  /** Named keys: credentials for callers over HTTP. */
+  readonly keys: Keys;
   /** Who takes part. */
   readonly instances: Instances;
   /** Who changed what, from where, when and why. */
@@ -101,6 +104,7 @@ export class Holdfast {
     this.locks = parts.own.locks;
     this.instances = parts.own.instances;
     this.alerts = parts.own.alerts;
+    this.keys = parts.own.keys;
     this.audit = new Audit(() => this.#opened("audit"));
     this.remote = parts.remote;
     this[hosting] = serverInternalsOf(context, parts);

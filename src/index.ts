@@ -53,6 +53,7 @@ export type { CheckOptions, CheckReport, CheckResult } from "./operations/check.
 export type { CleanedUp, CleanupOptions } from "./operations/cleanup.js";
 export type { HealthFigure, HealthOptions, HealthReport } from "./operations/health.js";
 export type { Instances } from "./operations/instances.js";
+export type { AccessKey, CreatedKey, KeyOptions, Keys } from "./operations/keys.js";
 export type { MetricsOptions } from "./operations/metrics.js";
 export type {
   ErrorGroup,
@@ -151,6 +152,8 @@ export {
   ItemTooLargeError,
   JobNotRemoteError,
   KeyConflictError,
+  KeyNotFoundError,
+  KeyTakenError,
   LeaseLostError,
   MigrationError,
   NotAMonitorError,

@@ -18,6 +18,7 @@ const TABLES = [
   ["`holdfast.schedules`", "src/schedules/schedules.ts", "Schedules"],
   ["`holdfast.calendars`", "src/schedules/calendars.ts", "Calendars"],
   ["`holdfast.queues`", "src/operations/queues.ts", "Queues"],
+  ["`holdfast.keys`", "src/operations/keys.ts", "Keys"],
   ["`holdfast.locks`", "src/locks/locks.ts", "Locks"],
   ["`holdfast.alerts`", "src/alerts/alerts.ts", "Alerts"],
   ["`holdfast.instances`", "src/operations/instances.ts", "Instances"],

@@ -23,6 +23,7 @@ const NOUNS = Object.keys({
   alert: 0,
   everything: 0,
   session: 0,
+  key: 0,
   access: 0,
 } satisfies Record<AuditEntry["noun"], 0>);
 

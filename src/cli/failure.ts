@@ -44,6 +44,8 @@ const EXIT_OF_CODE: ReadonlyMap<string, number> = new Map([
   ["WAIT_TIMEOUT", EXIT.no],
   ["ALERT_NOT_FOUND", EXIT.no],
   ["INSTANCE_NOT_FOUND", EXIT.no],
+  ["KEY_NOT_FOUND", EXIT.no],
+  ["KEY_TAKEN", EXIT.no],
   ["SCHEDULE_NOT_FOUND", EXIT.no],
   ["SCHEDULE_EXISTS", EXIT.no],
   ["SCHEDULE_CHANGED", EXIT.no],
@@ -71,6 +73,7 @@ const EXIT_OF_CODE: ReadonlyMap<string, number> = new Map([
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ["STORE_UNAVAILABLE", "Check --database, HOLDFAST_DATABASE_URL and whether the server runs."],
   ["ALERT_NOT_FOUND", "`holdfast alerts list --state all` shows them."],
+  ["KEY_NOT_FOUND", "`holdfast keys list` shows them."],
   ["SCHEDULE_NOT_FOUND", "`holdfast schedules list` shows them."],
   ["CALENDAR_NOT_FOUND", "`holdfast calendars list` shows them."],
   ["BACKFILL_RUNNING", "On the command line: holdfast schedules backfill <name> --cancel"],

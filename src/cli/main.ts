@@ -26,6 +26,7 @@ const COMMANDS = {
   runs: async () => (await import("./commands/runs.js")).runsCommand,
   queues: async () => (await import("./commands/queues.js")).queuesCommand,
   instances: async () => (await import("./commands/instances.js")).instancesCommand,
+  keys: async () => (await import("./commands/keys.js")).keysCommand,
   audit: async () => (await import("./commands/audit.js")).auditCommand,
   pause: async () => (await import("./commands/pause.js")).pauseCommand,
   resume: async () => (await import("./commands/pause.js")).resumeCommand,

@@ -1,15 +1,16 @@
-// Decides which scopes a request has. A scope is opened by a bearer secret, by the page's session, by the user's own
-// `authorize`, or, in development and for a peer on this machine only, by nothing at all. Every other scope is closed, and
+// Decides which scopes a request has. A scope is opened by a bearer secret, configured or of a named key, by the page's session,
+// by the user's own `authorize`, or, in development and for a peer on this machine only, by nothing at all. Every other scope is closed, and
 // the refusal says so.
 
 import type { AccessReport, Refused } from "./access-report.js";
 import { BadTries, peerOf } from "./bad-tries.js";
 import { tokenRefused } from "./callback.js";
+import type { NamedKeys } from "./named-keys.js";
 import { isChange, isHere, type Origins } from "./origin.js";
 import { HttpError } from "./problem.js";
 import { isLimited, type Reach, reachOf } from "./reach.js";
 import type { HttpRequest } from "./request.js";
-import { SECRET_VARIABLES, type Secret, type Secrets } from "./secrets.js";
+import { type Credential, SECRET_VARIABLES, type Secrets } from "./secrets.js";
 import type { Sessions } from "./session.js";
 import { SCOPES, type Scope } from "./wire/schemas.js";
 
@@ -34,6 +35,7 @@ export type Standing = {
 
 export type AccessParams = {
   readonly secrets: Secrets;
+  readonly keys: NamedKeys;
   readonly sessions: Sessions;
   readonly origins: Origins;
   readonly authorize: Authorize | null;
@@ -70,11 +72,11 @@ export class Access {
     const { authorize } = this.#params;
     if (authorize) return checked(await ownGrant(authorize, ask), scope);
     if (ask.headers.has("authorization")) return this.#bySecret(caller, scope);
-    const session = await this.#sessionScopes(ask);
+    const session = await this.#session(ask);
     const open = this.#openScopes(ask, address);
-    const scopes = new Set([...open, ...session]);
-    if (scopes.has(scope)) return { scopes, by: session.size > 0 ? "page" : "http" };
-    if (session.size > 0) throw missing(scope);
+    const scopes = new Set([...open, ...(session?.scopes ?? [])]);
+    if (scopes.has(scope)) return { scopes, by: session ? (session.name ?? "page") : "http" };
+    if (session) throw missing(scope);
     const { secrets, isOpenHere } = this.#params;
     if (secrets.opens(scope)) throw unauthorized();
     throw isOpenHere ? notHere() : closed(scope);
@@ -83,7 +85,7 @@ export class Access {
   /** All that the caller may do without further ado; refuses nobody but a peer that guesses. */
   async standing(caller: Caller): Promise<Standing> {
     const { ask, address } = caller;
-    const { authorize, secrets, sessions } = this.#params;
+    const { authorize, secrets, sessions, keys } = this.#params;
     if (authorize) {
       const granted = await ownGrant(authorize, ask).catch(() => null);
       const scopes = granted?.scopes ?? new Set<Scope>();
@@ -94,12 +96,13 @@ export class Access {
       presented === undefined ? await sessions.secretOf(ask) : await this.#judge(caller, presented);
     const own = secret?.scopes ?? [];
     const scopes = inOrder(new Set([...own, ...this.#openScopes(ask, address)]));
-    const by = secret ? (presented === undefined ? "page" : "http") : null;
-    return { scopes, by, login: secrets.isEmpty ? "none" : "secret" };
+    const by = secret ? (secret.name ?? (presented === undefined ? "page" : "http")) : null;
+    const canSignIn = !secrets.isEmpty || (await keys.areThere());
+    return { scopes, by, login: canSignIn ? "secret" : "none" };
   }
 
-  /** The configured secret that the page presents to begin a session. */
-  async secretOf(caller: Caller, presented: string): Promise<Secret> {
+  /** The configured secret or named key that the page presents to begin a session. */
+  async secretOf(caller: Caller, presented: string): Promise<Credential> {
     const secret = await this.#judge(caller, presented);
     if (secret === null || isLimited(secret)) throw unauthorized();
     return secret;
@@ -109,26 +112,27 @@ export class Access {
     const [, presented] = BEARER.exec(caller.ask.headers.get("authorization") ?? "") ?? [];
     const secret = await this.#judge(caller, presented ?? "");
     if (secret === null) throw unauthorized();
-    return checked({ scopes: secret.scopes, by: "http", ...reachOf(secret) }, scope);
+    return checked({ scopes: secret.scopes, by: secret.name ?? "http", ...reachOf(secret) }, scope);
   }
 
-  /** The configured secret that equals the presented one; null: it is wrong. A peer that guesses has to wait first. */
-  async #judge(caller: Caller, presented: string): Promise<Secret | null> {
+  /** The configured secret or named key that was presented; null: it is wrong. A peer that guesses has to wait first. */
+  async #judge(caller: Caller, presented: string): Promise<Credential | null> {
     const peer = peerOf(caller.ask, caller.address);
     const waitS = peer === null ? 0 : this.#badTries.waitS(peer, this.#params.nowMs());
     if (waitS > 0) throw tooManyTries(waitS);
-    const secret = this.#params.secrets.find(presented);
+    const { secrets, keys } = this.#params;
+    const secret = secrets.find(presented) ?? (await keys.find(presented));
     if (secret === null) await this.#noteWrong(caller, "secret");
     return secret;
   }
 
   /** A browser sends its cookie by itself, so a change must also come from our own page. */
-  async #sessionScopes(ask: HttpRequest): Promise<ReadonlySet<Scope>> {
+  async #session(ask: HttpRequest): Promise<Credential | null> {
     const secret = await this.#params.sessions.secretOf(ask);
     // A secret with limits has no sessions: the page is not for it.
-    if (secret === null || isLimited(secret)) return new Set();
+    if (secret === null || isLimited(secret)) return null;
     if (isChange(ask) && !this.#params.origins.isFromOwnPage(ask)) throw originRefused();
-    return secret.scopes;
+    return secret;
   }
 
   /** Scopes without a secret, for a peer on this machine. No cookie has a part in it. */

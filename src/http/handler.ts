@@ -11,6 +11,7 @@ import type { Logger } from "../telemetry/log.js";
 import { Access, type Authorize } from "./access.js";
 import { AccessReport } from "./access-report.js";
 import { EventFeed } from "./events.js";
+import { NamedKeys } from "./named-keys.js";
 import { openapi } from "./openapi.js";
 import { Origins, originProblems } from "./origin.js";
 import { assetResponse, isLostVisitor, isPagePath, pageResponse } from "./page.js";
@@ -23,6 +24,7 @@ import { auditRoutes } from "./routes/audit.js";
 import { checkRoutes } from "./routes/check.js";
 import { checkInRoutes } from "./routes/check-ins.js";
 import { instanceRoutes } from "./routes/instances.js";
+import { keyRoutes } from "./routes/keys.js";
 import { lockRoutes } from "./routes/locks.js";
 import { overviewRoutes } from "./routes/overview.js";
 import { pauseRoutes } from "./routes/pause.js";
@@ -91,6 +93,7 @@ const IMPLEMENTATIONS = [
   ...alertRoutes,
   ...pauseRoutes,
   ...auditRoutes,
+  ...keyRoutes,
   ...workerRoutes,
   ...sessionRoutes,
   ...probeRoutes,
@@ -115,10 +118,12 @@ export function createAnswerer(holdfast: Holdfast, options: HandlerOptions = {})
   const nowMs = () => systemClock.wallMs();
   const { publicUrl } = holdfast.settings();
   const isHttps = publicUrl?.startsWith("https:") ?? false;
-  const sessions = new Sessions({ holdfast, secrets, basePath, isHttps });
+  const keys = new NamedKeys(holdfast);
+  const sessions = new Sessions({ holdfast, secrets, keys, basePath, isHttps });
   const report = new AccessReport(holdfast, nowMs);
   const access = new Access({
     secrets,
+    keys,
     sessions,
     origins: new Origins({ publicUrl, trusted: options.trustedOrigins ?? [] }),
     authorize: options.authorize ?? null,

@@ -4,6 +4,7 @@
 // right beginning shows.
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { LIMITABLE_SCOPES } from "../operations/rules/scopes.js";
 import { ConfigurationError, type Problem } from "../shared/errors.js";
 import { rememberSecrets } from "../shared/known-secrets.js";
 import { refuseUnknownMembers } from "../shared/suggest.js";
@@ -21,7 +22,6 @@ export type LimitedSecret = Reach & { readonly secret: string };
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const SECRETS_MAX = 10;
-const LIMITABLE: readonly Scope[] = ["trigger", "enqueue", "worker"];
 const LENGTH_MIN = 16;
 
 export const SECRET_VARIABLES: Readonly<Record<Scope, string>> = {
@@ -32,14 +32,18 @@ export const SECRET_VARIABLES: Readonly<Record<Scope, string>> = {
   admin: "HOLDFAST_ADMIN_SECRET",
 };
 
-/** One secret, however many scopes it is set for. */
-export type Secret = Reach & {
-  readonly digest: Buffer;
-  /** Names it where it must not be given away. */
+/** What a caller presented: a configured secret, or a named key. */
+export type Credential = Reach & {
+  /** Of a named key; callers with a configured secret have none. */
+  readonly name: string | null;
+  /** Names it in the row of a session, where it must not be given away. */
   readonly fingerprint: string;
   /** The scopes that it opens; admin opens all of them. */
   readonly scopes: ReadonlySet<Scope>;
 };
+
+/** One configured secret, however many scopes it is set for. */
+type Secret = Credential & { readonly digest: Buffer };
 
 type ScopedDigest = Reach & { readonly scope: Scope; readonly digest: Buffer };
 
@@ -59,7 +63,7 @@ export class Secrets {
       const digest = Buffer.from(hex, "hex");
       const fingerprint = createHmac("sha256", digest).update("holdfast session").digest("hex");
       const all = scopes.has("admin") ? new Set(SCOPES) : scopes;
-      return { digest, fingerprint, scopes: all, ...reach };
+      return { name: null, digest, fingerprint, scopes: all, ...reach };
     });
   }
 
@@ -138,8 +142,11 @@ function limitProblems(option: LimitedSecret, scope: Scope, field: string): read
   for (const member of ["jobs", "queues"] as const)
     if (!isNames(option[member]))
       problems.push({ field: `${field}.${member}`, message: 'must be names such as ["study"]' });
-  if (isLimited(option) && !LIMITABLE.includes(scope))
-    problems.push({ field, message: `can be limited for the scopes ${LIMITABLE.join(", ")} only` });
+  if (isLimited(option) && !LIMITABLE_SCOPES.includes(scope))
+    problems.push({
+      field,
+      message: `can be limited for the scopes ${LIMITABLE_SCOPES.join(", ")} only`,
+    });
   return problems;
 }
 

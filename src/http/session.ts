@@ -1,15 +1,16 @@
-// Keeps the page's sessions for the access check. A session belongs to the one secret that was presented, and grants the scopes
-// that this secret has now. The cookie holds a random token and says nothing else; the database holds the token's digest and
-// a fingerprint of the secret. So every instance knows every logout, also after a restart, and nobody can sign a cookie of
-// his own. Where no secret is set there are no sessions. A session ends with its secret.
+// Keeps the page's sessions for the access check. A session belongs to the one secret or named key that was presented, and
+// grants the scopes that this one has now. The cookie holds a random token and says nothing else; the database holds the
+// token's digest and a fingerprint of the secret, or the name of the key. So every instance knows every logout, also after a
+// restart, and nobody can sign a cookie of his own. A session ends with its secret or key.
 
 import { createHash } from "node:crypto";
 import type { Holdfast } from "../holdfast.js";
 import { hosting } from "../instance/server-internals.js";
 import { type Actor, auditEntry } from "../operations/rules/audit.js";
 import { systemIds } from "../shared/adapters/random.js";
+import type { NamedKeys } from "./named-keys.js";
 import type { HttpRequest } from "./request.js";
-import type { Secret, Secrets } from "./secrets.js";
+import type { Credential, Secrets } from "./secrets.js";
 
 const COOKIE = "holdfast_session";
 const LENGTH_MS = 12 * 3_600_000;
@@ -21,6 +22,7 @@ const ids = systemIds();
 type SessionsParams = {
   readonly holdfast: Holdfast;
   readonly secrets: Secrets;
+  readonly keys: NamedKeys;
   readonly basePath: string;
   /** Callers come by https, also where the server itself sees none since a proxy before it ends TLS. */
   readonly isHttps: boolean;
@@ -34,7 +36,7 @@ export class Sessions {
   }
 
   /** The value of a Set-Cookie header. */
-  async begin(ask: HttpRequest, secret: Secret, actor: Actor): Promise<string> {
+  async begin(ask: HttpRequest, secret: Credential, actor: Actor): Promise<string> {
     const token = `${ids.unique()}${ids.unique()}`.replaceAll("-", "");
     const change = `scopes ${[...secret.scopes].join(", ")}`;
     const store = await this.#store("beginSession");
@@ -48,13 +50,16 @@ export class Sessions {
     return this.#cookie(ask, token, LENGTH_MS / 1_000);
   }
 
-  /** The secret that the request's session belongs to; null if there is no session that counts. */
-  async secretOf(ask: HttpRequest): Promise<Secret | null> {
+  /** The secret or key that the request's session belongs to; null if there is no session that counts. */
+  async secretOf(ask: HttpRequest): Promise<Credential | null> {
     const digest = this.#digestOf(ask);
     if (digest === null) return null;
     const store = await this.#store("sessionSecret");
     const fingerprint = await store.sessionSecret(digest);
-    return this.#params.secrets.all.find((secret) => secret.fingerprint === fingerprint) ?? null;
+    if (fingerprint === null) return null;
+    const { secrets, keys } = this.#params;
+    const secret = secrets.all.find((each) => each.fingerprint === fingerprint);
+    return secret ?? (await keys.ofSession(fingerprint));
   }
 
   /** Ends the session that the request carries, if there is one; answers with the header that removes the cookie. */
@@ -74,7 +79,6 @@ export class Sessions {
 
   /** Null: no session can be meant. */
   #digestOf(ask: HttpRequest): string | null {
-    if (this.#params.secrets.isEmpty) return null;
     const token = this.#valueOf(ask);
     return token !== null && TOKEN.test(token) ? digestOf(token) : null;
   }

@@ -7,6 +7,7 @@ import { Locks } from "../locks/locks.js";
 import type { LockProvider } from "../locks/provider.js";
 import { type CleanedUp, type CleanupOptions, cleanUp } from "../operations/cleanup.js";
 import { Instances } from "../operations/instances.js";
+import { Keys } from "../operations/keys.js";
 import { type Pause, type PauseOptions, pauseAll, resumeAll } from "../operations/pause.js";
 import { Queues } from "../operations/queues.js";
 import { type Actor, type AuditEntry, VIAS } from "../operations/rules/audit.js";
@@ -44,6 +45,7 @@ export type Acting = {
   readonly locks: Locks;
   readonly instances: Instances;
   readonly alerts: Alerts;
+  readonly keys: Keys;
   cleanup(options?: CleanupOptions): Promise<CleanedUp>;
   pause(options?: PauseOptions): Promise<Pause>;
   resume(options?: { readonly by?: string }): Promise<Pause | null>;
@@ -135,6 +137,7 @@ export function actorApi(actor: Actor, parts: ActorParts): Acting {
       ports,
       network: parts.network,
     }),
+    keys: new Keys({ store: () => store("keys"), actor }),
     cleanup: (options = {}) => cleanUp({ store, actor, ports, emit, onChanged }, options),
     pause: (options = {}) => pauseAll({ store, actor, emit }, options),
     resume: (options = {}) => resumeAll({ store, actor, emit, onChanged }, options),

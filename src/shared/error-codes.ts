@@ -13,6 +13,8 @@ export const ERROR_CODES = [
   { code: "RUN_NOT_FOUND", description: "There is no run of that id." },
   { code: "RUN_AMBIGUOUS", description: "Several runs have an id that begins or ends like this." },
   { code: "ALERT_NOT_FOUND", description: "There is no alert of that id." },
+  { code: "KEY_NOT_FOUND", description: "There is no named key of that name." },
+  { code: "KEY_TAKEN", description: "Another named key has that name." },
   { code: "INSTANCE_NOT_FOUND", description: "There is no instance of that id." },
   { code: "SCHEDULE_NOT_FOUND", description: "There is no schedule of that name." },
   { code: "SCHEDULE_DUPLICATE", description: "A schedule of that name is already declared." },

@@ -183,6 +183,24 @@ export class AlertNotFoundError extends HoldfastError {
   }
 }
 
+/** There is no named key of that name: it never existed, was revoked, or expired long ago. */
+export class KeyNotFoundError extends HoldfastError {
+  readonly code = "KEY_NOT_FOUND";
+  constructor(readonly key: string) {
+    super(
+      `There is no key ${quoteShort(key)}: it never existed, was revoked, or expired long ago.`,
+    );
+  }
+}
+
+/** Another named key has that name. */
+export class KeyTakenError extends HoldfastError {
+  readonly code = "KEY_TAKEN";
+  constructor(readonly key: string) {
+    super(`There is a key ${quoteShort(key)} already; revoke it first, or choose another name.`);
+  }
+}
+
 /** There is no instance of that id: it never existed, or it was pruned. */
 export class InstanceNotFoundError extends HoldfastError {
   readonly code = "INSTANCE_NOT_FOUND";
@@ -680,6 +698,8 @@ for (const [name, { prototype }] of Object.entries({
   RunNotFoundError,
   AlertNotFoundError,
   InstanceNotFoundError,
+  KeyNotFoundError,
+  KeyTakenError,
   ScheduleNotFoundError,
   DuplicateScheduleError,
   ScheduleBusyError,

@@ -9,6 +9,7 @@ import { redactBody, redactText } from "./redact.js";
 
 const SECRET = 'a "quoted" secret/of 24+';
 const TOKEN = `hfcb1_${"0a".repeat(32)}`;
+const KEY = `hfk1_${"0b".repeat(32)}`;
 rememberSecrets([SECRET, "short"]);
 
 const WAYS: Readonly<Record<string, (text: string) => string>> = {
@@ -27,10 +28,12 @@ const WAYS: Readonly<Record<string, (text: string) => string>> = {
 };
 
 test.each(Object.entries(WAYS))(
-  "%s shows neither a known secret nor a callback token",
+  "%s shows neither a known secret nor a callback token, nor the secret of a named key",
   (_, through) => {
-    const shown = through(`before ${SECRET} between ${TOKEN}, ${encodeURIComponent(SECRET)} after`);
-    expect(shown).toMatch(/before \*\*\* between \*\*\*, \*\*\* after/);
+    const shown = through(
+      `before ${SECRET} between ${TOKEN}, ${encodeURIComponent(SECRET)} and ${KEY} after`,
+    );
+    expect(shown).toMatch(/before \*\*\* between \*\*\*, \*\*\* and \*\*\* after/);
   },
 );
 

@@ -1,12 +1,14 @@
-// Hides secrets that this process knows by their value: secrets of the configuration, and callback tokens, which all
-// begin alike. Every text that is stored or logged goes through here; inputs and values of items do not, since handlers
+// Hides secrets that this process knows by their value: secrets of the configuration; and callback tokens and the secrets
+// of named keys, which begin alike. Every text that is stored or logged goes through here; inputs and values of items do not, since handlers
 // read those again.
 // The list belongs to the process, not to an instance: a secret of one instance is a secret for all. It travels through a
 // registered symbol, since a configuration file may import another copy of this package.
 
 const HIDDEN = "***";
-const CALLBACK_TOKEN = /hfcb1_\w{1,256}/g;
+const MARKED = /hf(?:cb1|k1)_\w{1,256}/g;
 const CALLBACK_TOKEN_START = "hfcb1_";
+/** Every secret of a named key begins so. */
+export const KEY_START = "hfk1_";
 /** A shorter one would hide ordinary words ("postgres", "application"). */
 const LENGTH_MIN = 12;
 /** An endless number of instances in one process must not make every line slow. */
@@ -29,9 +31,10 @@ export function rememberSecrets(values: readonly string[]): void {
   }
 }
 
-/** The text without known secrets and without callback tokens. Takes a time that grows with the text's length. */
+/** The text without known secrets, callback tokens and secrets of named keys. Takes a time that grows with the text's length. */
 export function hideSecrets(text: string): string {
-  const shown = text.includes(CALLBACK_TOKEN_START) ? text.replace(CALLBACK_TOKEN, HIDDEN) : text;
+  const isMarked = text.includes(CALLBACK_TOKEN_START) || text.includes(KEY_START);
+  const shown = isMarked ? text.replace(MARKED, HIDDEN) : text;
   return hideValues(shown, knownSecrets());
 }
 

@@ -36,6 +36,7 @@ export const MOVED_TABLES = [
   "lock_history",
   "lock",
   "audit",
+  "access_key",
   "waiting",
   "ready",
   "lease",

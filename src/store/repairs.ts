@@ -15,6 +15,8 @@ export type Remains = {
   readonly locks: number;
   /** Deliveries of alerts that wait; some may have been sent since the backup was made. */
   readonly deliveries: number;
+  /** Named keys as the backup has them; one that was revoked since works again. */
+  readonly keys: number;
   /** Instances that were seen lately: nobody should be. */
   readonly liveInstances: number;
   readonly jobs: readonly {
@@ -84,6 +86,7 @@ export function toRemains(gone: Row, jobs: readonly Row[]): Remains {
     runs: Number(gone.runs),
     locks: Number(gone.locks),
     deliveries: Number(gone.deliveries),
+    keys: Number(gone.keys),
     liveInstances: Number(gone.live_instances),
     jobs: jobs.map((row) => ({
       job: String(row.job),

@@ -190,6 +190,11 @@ export abstract class StoreOfParts implements Store {
   beginSession: Store["beginSession"] = (params) => this.#parts.access.beginSession(params);
   sessionSecret: Store["sessionSecret"] = (digest) => this.#parts.access.sessionSecret(digest);
   endSession: Store["endSession"] = (params) => this.#parts.access.endSession(params);
+  createKey: Store["createKey"] = (params) => this.#parts.access.createKey(params);
+  accessKeys: Store["accessKeys"] = () => this.#parts.access.accessKeys();
+  accessKey: Store["accessKey"] = (by) => this.#parts.access.accessKey(by);
+  revokeKey: Store["revokeKey"] = (params) => this.#parts.access.revokeKey(params);
+  touchKey: Store["touchKey"] = (name) => this.#parts.access.touchKey(name);
   expireStale: Store["expireStale"] = (params) => this.#parts.operators.expireStale(params);
   glance: Store["glance"] = () => this.#parts.operators.glance();
   statistics: Store["statistics"] = (params) => this.#parts.operators.statistics(params);

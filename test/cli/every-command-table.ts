@@ -293,6 +293,32 @@ export const EXERCISES: Readonly<Record<string, Exercise>> = {
     answers: { id: "<instance>", quiet: false },
     mistake: [["instances", "wake"], /missing required argument 'id'/],
   },
+  "keys list": {
+    args: ["keys", "list"],
+    says: /old-key-|cli-key-|No named keys/,
+    answers: { keys: expect.any(Array) },
+    mistake: [["keys", "list", "--watch", "5"], WATCH],
+  },
+  "keys create": {
+    args: ["keys", "create", "cli-key-1", "--scope", "read,trigger", "--expires", "90d"],
+    json: ["keys", "create", "cli-key-2", "--scope", "worker", "--jobs", "a,b", "--queues", "eu"],
+    says: /Key cli-key-1 opens trigger, read and expires .*\n.*\n\n {2}hfk1_[0-9a-f]{64}\n/,
+    answers: {
+      name: "cli-key-2",
+      scopes: ["worker"],
+      jobs: ["a", "b"],
+      queues: ["eu"],
+      secret: expect.stringMatching(/^hfk1_[0-9a-f]{64}$/),
+    },
+    mistake: [["keys", "create", "x", "--scope", "reed"], /Did you mean read\?/],
+  },
+  "keys revoke": {
+    args: ["keys", "revoke", "old-key-1"],
+    json: ["keys", "revoke", "old-key-2"],
+    says: /Key old-key-1 is revoked/,
+    answers: { name: "old-key-2", revoked: true },
+    mistake: [["keys", "revoke"], /missing required argument 'name'/],
+  },
   "queues list": {
     args: ["queues", "list"],
     says: /default/,

@@ -59,6 +59,8 @@ beforeAll(async () => {
     ["schedules", "pause", "resting-2"],
     ["queues", "pause", "stopped-1"],
     ["queues", "pause", "stopped-2"],
+    ["keys", "create", "old-key-1", "--scope", "read"],
+    ["keys", "create", "old-key-2", "--scope", "read"],
   ])
     expect(await terminal.holdfast(args)).toMatchObject({ code: 0 });
 }, 120_000);

@@ -247,6 +247,11 @@ const PLANTS: readonly Plant[] = [
     sql: () => "insert into {session} (digest, secret, until_at) values ('short', '', 0)",
   },
   {
+    check: "a named key has a digest and opens a scope",
+    sql: () =>
+      `insert into {access_key} (name, digest, scopes, created_at, created_by) values ('odd', 'short', '[]', 0, 'x')`,
+  },
+  {
     check: "a grant of a lock ended in a known way",
     sql: () =>
       `insert into {lock_history} (fence, name, holder, state, acquired_at, until, ended_at)

@@ -125,6 +125,14 @@ describe("every route", () => {
     ),
   );
 
+  test.for(SCOPES)("with a named key of %s opens if it is of that scope", async (scope) => {
+    const { secret } = await house.holdfast.keys.create(`of ${scope}`, { scopes: [scope] });
+    const authorization = `Bearer ${secret}`;
+    const expected = (route: Route) => (may(route, scope) ? "served" : "scope_missing");
+    await matrix("secrets", () => ({ host: HOST, authorization }), expected);
+    await matrix("none", () => ({ host: HOST, authorization }), expected);
+  });
+
   test("with a secret opens from any origin", () =>
     matrix(
       "secrets",

@@ -92,6 +92,12 @@ export function recoverPage(report: RecoverReport, colours: Colours): string {
           ? null
           : `${report.deliveries} deliveries wait and will be sent, some perhaps for the second time`,
       ],
+      [
+        "keys",
+        report.keys === 0
+          ? null
+          : `${report.keys} as the backup has them: revoke again what was revoked since (holdfast keys list)`,
+      ],
       ["fences", `raised by ${report.fencesRaisedBy.toLocaleString("en")}`],
       [
         "instances",

@@ -7,13 +7,14 @@ export const sessionRoutes: readonly Implementation[] = [
   on(ROUTES.createSession, async (call) => {
     const { access, sessions, report, request, caller, body } = call;
     const secret = await access.secretOf(caller, body.secret);
-    const actor = { ...call.actor, who: "page" };
+    const actor = { ...call.actor, who: secret.name ?? "page" };
     const cookie = await sessions.begin(request, secret, actor);
     report.signedIn(actor, secret.scopes);
     return reply({ ok: true, scopes: [...secret.scopes] }, 200, { "set-cookie": cookie });
   }),
   on(ROUTES.deleteSession, async ({ sessions, request, actor }) => {
-    const cookie = await sessions.end(request, { ...actor, who: "page" });
+    const secret = await sessions.secretOf(request);
+    const cookie = await sessions.end(request, { ...actor, who: secret?.name ?? "page" });
     return reply({ ok: true }, 200, { "set-cookie": cookie });
   }),
   on(ROUTES.me, async (call) =>

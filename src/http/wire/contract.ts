@@ -7,6 +7,7 @@ import { AUDIT_ROUTES } from "./audit.js";
 import { CHECK_ROUTES } from "./check.js";
 import { CHECK_IN_ROUTES } from "./check-ins.js";
 import { INSTANCE_ROUTES } from "./instances.js";
+import { KEY_ROUTES } from "./keys.js";
 import { LOCK_ROUTES } from "./locks.js";
 import { OVERVIEW_ROUTES } from "./overview.js";
 import { PAUSE_ROUTES } from "./pause.js";
@@ -31,6 +32,7 @@ export const ROUTES = {
   ...PAUSE_ROUTES,
   ...AUDIT_ROUTES,
   ...INSTANCE_ROUTES,
+  ...KEY_ROUTES,
   ...WORKER_ROUTES,
   ...SESSION_ROUTES,
   ...PROBE_ROUTES,

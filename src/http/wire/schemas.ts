@@ -1,9 +1,9 @@
 // Defines how a route is declared, the scopes, and the schemas that several routes share.
 
 import { z } from "zod";
+import type { Scope } from "../../operations/rules/scopes.js";
 
-export const SCOPES = ["trigger", "enqueue", "worker", "read", "admin"] as const;
-export type Scope = (typeof SCOPES)[number];
+export { SCOPES, type Scope } from "../../operations/rules/scopes.js";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 

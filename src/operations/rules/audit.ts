@@ -28,6 +28,7 @@ export const AUDIT_NOUNS = [
   "instance",
   "alert",
   "session",
+  "key",
   "access",
   "everything",
 ] as const;

@@ -379,6 +379,13 @@ where a.who = '' or a.verb = '' or a.noun = '' or a.via not in (${oneOf(VIAS)})`
 select substr(s.digest, 1, 8) as what, s.until_at from {session} s where s.secret = '' or length(s.digest) <> 64`,
   },
   {
+    name: "a named key has a digest and opens a scope",
+    promise: null,
+    sql: /* sql */ `
+select k.name as what, k.scopes, k.created_by from {access_key} k
+where k.name = '' or length(k.digest) <> 64 or k.scopes not like '["%"]'`,
+  },
+  {
     name: "a grant of a lock ended in a known way",
     promise: null,
     sql: /* sql */ `

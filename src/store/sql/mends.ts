@@ -400,6 +400,12 @@ where x.items <> (select count(*) from {item} i where i.run = x.run and i.outcom
     says: "it is removed; whoever it was signs in again",
     sql: ["delete from {session} where secret = '' or length(digest) <> 64"],
   },
+  "a named key has a digest and opens a scope": {
+    says: "it is removed, since it opens nothing; make the key anew",
+    sql: [
+      "delete from {access_key} where name = '' or length(digest) <> 64 or scopes not like '[\"%\"]'",
+    ],
+  },
   "a grant of a lock ended in a known way": {
     advice:
       "How it ended is not known, and it counts nowhere. The row goes with the retention of lock history.",

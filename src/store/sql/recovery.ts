@@ -17,7 +17,8 @@ select
   (select count(*) from {held_lock} l where not ${IS_LIVE_LOCKER("l.holder")}) as locks,
   (select count(*) from {instance} i where i.retired_at is null
     and (i.seen_at > {now} - 60000 or i.seen_at > {now} - 3 * i.poll_ms)) as live_instances,
-  (select count(*) from {alert_delivery} d where d.state = 'pending') as deliveries`;
+  (select count(*) from {alert_delivery} d where d.state = 'pending') as deliveries,
+  (select count(*) from {access_key}) as keys`;
 
 /** What begins as soon as a worker is there, by job. */
 export const WAITING_BY_JOB = /* sql */ `

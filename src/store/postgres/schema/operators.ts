@@ -7,6 +7,18 @@ create table {session} (
   until_at bigint not null
 );
 create index session_secret on {session} (secret, until_at);
+create table {access_key} (
+  name text collate "C" primary key,
+  digest text collate "C" not null,
+  scopes text not null,
+  jobs text,
+  queues text,
+  created_at bigint not null,
+  created_by text not null,
+  expires_at bigint,
+  used_at bigint
+);
+create unique index access_key_digest on {access_key} (digest);
 `;
 
 export const CREATE_AUDIT = /* sql */ `

@@ -7,6 +7,18 @@ create table {session} (
   until_at integer not null
 ) without rowid;
 create index {session_secret} on {session} (secret, until_at);
+create table {access_key} (
+  name text primary key,
+  digest text not null,
+  scopes text not null,
+  jobs text,
+  queues text,
+  created_at integer not null,
+  created_by text not null,
+  expires_at integer,
+  used_at integer
+) without rowid;
+create unique index {access_key_digest} on {access_key} (digest);
 `;
 
 export const CREATE_AUDIT = /* sql */ `
