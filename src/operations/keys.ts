@@ -26,7 +26,7 @@ export type KeyOptions = {
   readonly jobs?: readonly string[] | undefined;
   /** These queues alone; for the scopes trigger, enqueue and worker. @default every queue */
   readonly queues?: readonly string[] | undefined;
-  /** It opens nothing after so long, for example "90d". @default it does not expire */
+  /** How long the key is valid, for example "90d". @default it does not expire */
   readonly expires?: Duration | undefined;
 };
 
@@ -42,7 +42,7 @@ export type AccessKey = {
   /** Null: it does not expire. */
   readonly expiresAt: Date | null;
   readonly isExpired: boolean;
-  /** To the hour; null: never. */
+  /** The last use, rounded to the hour; null if it was never used. */
   readonly lastUsedAt: Date | null;
 };
 
@@ -89,7 +89,7 @@ export class Keys {
     return (await (await this.#store()).accessKeys()).map(toKey);
   }
 
-  /** Removes a key: it opens nothing from now on, on every instance, and its sessions of the page have ended. */
+  /** Revokes a key at once on every instance, and ends its sessions. */
   async revoke(name: string): Promise<void> {
     const key = requireName(name, "keys.revoke().name");
     const store = await this.#store();

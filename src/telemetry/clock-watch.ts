@@ -1,10 +1,10 @@
-// Watches the clocks for the loop: by the answer to each poll, how far the clock of this process is off the database's,
-// and whether the database's went back. Says each once, with its size.
+// Compares the clocks for the loop at each poll: how far this process's clock is off the database's, and whether the
+// database's clock went back. Emits each finding once, with its size.
 
 import type { Moment } from "../shared/moment.js";
 import type { Emit } from "./log.js";
 
-/** A clock that is off by more, or went back by more, is named. */
+/** The loop reports an offset or a step back beyond this. */
 export const CLOCK_TOLERANCE_MS = 5_000;
 
 export type Observed = {
